@@ -11,7 +11,7 @@ import pytest
 
 from fwbench.cases.case import Case
 from fwbench.errors import VerificationError, WrongResult
-from fwbench.frameworks.copies import PINNED, Copies
+from fwbench.frameworks.gpus import PINNED, Copies
 from fwbench.testing import FakeFramework
 from fwbench.workloads import COPIES, copy_to_device, copy_to_host
 from fwbench.workloads.operation import Operation

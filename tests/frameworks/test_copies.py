@@ -12,16 +12,15 @@ from unittest.mock import Mock, call
 import numpy as np
 import pytest
 
-from fwbench.frameworks.copies import PINNED
-from fwbench.frameworks.declared import manifests
-from fwbench.frameworks.import_stub import stubbed
+from fwbench.frameworks.declared import manifests, stubbed
+from fwbench.frameworks.gpus import PINNED
 from fwbench.workloads import COPIES
 
 
-def _module(framework: str, monkeypatch: pytest.MonkeyPatch, **names: Any) -> Any:
+def _module(path: str, monkeypatch: pytest.MonkeyPatch, **names: Any) -> Any:
     """The module with a framework's copies, with these in place of the framework."""
-    with stubbed({framework}):
-        module = importlib.import_module(f"fwbench.frameworks.{framework}.gpus")
+    with stubbed({path.partition(".")[0]}):
+        module = importlib.import_module(f"fwbench.frameworks.{path}")
     for name, value in names.items():
         monkeypatch.setattr(module, name, value)
     return module
@@ -33,7 +32,7 @@ def test_pytorch_waits_for_copies_of_ordinary_memory_alone(
 ) -> None:
     """Without waiting it copies from pinned memory, and into some."""
     fake = Mock(float32="float32")
-    copies = _module("torch", monkeypatch, torch=fake).TorchCopies("gpu:1", pinned=pinned)
+    copies = _module("torch.gpus", monkeypatch, torch=fake).TorchCopies("gpu:1", pinned=pinned)
     copies.on_host([1.0], "float32")
     assert fake.tensor.call_args == call([1.0], dtype="float32", pin_memory=pinned)
     array = Mock()
@@ -47,7 +46,7 @@ def test_pytorch_waits_for_copies_of_ordinary_memory_alone(
 
 def test_pytorch_tells_where_a_tensor_lies(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU, or in either memory of the host."""
-    copies = _module("torch", monkeypatch).TorchCopies("gpu:1", pinned=True)
+    copies = _module("torch.gpus", monkeypatch).TorchCopies("gpu:1", pinned=True)
     cuda, cpu = SimpleNamespace(type="cuda", index=1), SimpleNamespace(type="cpu", index=None)
     assert copies.place(Mock(device=cuda)) == "gpu:1"
     assert copies.place(Mock(device=cpu, is_pinned=lambda: False)) == "cpu"
@@ -62,7 +61,7 @@ def test_mxnet_copies_between_contexts(monkeypatch: pytest.MonkeyPatch, pinned: 
         cpu_pinned=lambda: SimpleNamespace(device_type="cpu_pinned", device_id=0),
     )
     gpu = SimpleNamespace(device_type="gpu", device_id=1)
-    copies = _module("mxnet", monkeypatch, mx=fake).MXNetCopies(gpu, pinned=pinned)
+    copies = _module("mxnet.framework", monkeypatch, mx=fake).MXNetCopies(gpu, pinned=pinned)
     copies.on_host([1.0], "float32")
     host = fake.nd.array.call_args.kwargs["ctx"]
     array = Mock()
@@ -88,7 +87,7 @@ def test_tensorflow_copies_to_the_device_of_an_operation(monkeypatch: pytest.Mon
         identity=lambda array: (array, *entered),
         constant=lambda *_, **__: [*entered],
     )
-    copies = _module("tensorflow", monkeypatch, tf=fake).TensorFlowCopies("gpu:1")
+    copies = _module("tensorflow.framework", monkeypatch, tf=fake).TensorFlowCopies("gpu:1")
     with device("GPU:1"):
         assert copies.on_host(np.zeros(1), "float32")[-1] == "CPU:0"
         assert copies.to_device("array")[-1] == "GPU:1"
@@ -125,7 +124,7 @@ def test_jax_has_pinned_memory_as_a_kind_of_the_gpu_s(monkeypatch: pytest.Monkey
 def _jax_copies(monkeypatch: pytest.MonkeyPatch, cpu: Any) -> tuple[Any, Any, Any, list[Any]]:
     """The copies of a JAX that says where it was told to put what, their module, GPU and clock."""
     fake = Mock(device_put=lambda array, place: (array, place))
-    module = _module("jax", monkeypatch, jax=fake, jnp=Mock())
+    module = _module("jax.device", monkeypatch, jax=fake, jnp=Mock())
     sharding = Mock(side_effect=lambda device, memory_kind: (device, memory_kind))
     monkeypatch.setattr(module, "SingleDeviceSharding", sharding)
     gpu, kept = Mock(default_memory=lambda: SimpleNamespace(kind="device")), list[Any]()

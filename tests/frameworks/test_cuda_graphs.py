@@ -13,8 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.errors import WrongResult
-from fwbench.frameworks.declared import manifests
-from fwbench.frameworks.import_stub import stubbed
+from fwbench.frameworks.declared import manifests, stubbed
 from fwbench.options.options import Selection
 from fwbench.terms.manifest import Device
 from fwbench.testing import FakeFramework

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fwbench.frameworks import device_clock
-from fwbench.frameworks.import_stub import stubbed
+from fwbench.frameworks import gpus
+from fwbench.frameworks.declared import stubbed
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
 from fwbench.testing import HandClock
@@ -74,7 +74,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def install(fake: ModuleType | None, *others: Any) -> Any:
         monkeypatch.setitem(sys.modules, "cupti", ModuleType("cupti"))
         monkeypatch.setitem(sys.modules, "cupti.cupti", fake)
-        return device_clock.cupti_clock(lambda: None, *others)
+        return gpus.cupti_clock(lambda: None, *others)
 
     return install
 
@@ -124,7 +124,7 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
     """Their own way to it, else; and none without either."""
     assert clock(None) is None
 
-    class Own(device_clock.Listener):
+    class Own(gpus.Listener):
         def begin(self) -> None:
             """Nothing is to be done."""
 
@@ -135,7 +135,7 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
     assert clock(None, Own).times_s(lambda: None, 1, 1.0, lambda: None) == [3.0]
     assert clock(None, Own).name == "cupti"
 
-    def absent() -> device_clock.Listener:
+    def absent() -> gpus.Listener:
         raise ImportError("this build has none")
 
     assert clock(None, absent) is None
@@ -145,7 +145,7 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
 def test_jax_s_own_way_to_cupti(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names and milliseconds; it detaches."""
     with stubbed({"jax"}):
-        module = importlib.import_module("fwbench.frameworks.jax.gpus")
+        module = importlib.import_module("fwbench.frameworks.jax.device")
     begun: list[bool] = []
 
     def timings(finalize: bool) -> list[tuple[str, float]]:

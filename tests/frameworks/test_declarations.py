@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fwbench.errors import DeclarationError
-from fwbench.frameworks import declarations
+from fwbench.frameworks import table
 from fwbench.terms.manifest import Gap
 from fwbench.workloads import WORKLOADS
 
@@ -20,7 +20,7 @@ OFFERED = {
 
 def notices(*gaps: Gap, missing: dict[str, str] | None = None) -> list[str]:
     """What is noted of a framework with these gaps."""
-    return [*declarations.notices("mars", "2.2", missing or {}, gaps, OFFERED)]
+    return [*table.notices("mars", "2.2", missing or {}, gaps, OFFERED)]
 
 
 @pytest.mark.parametrize(
@@ -86,11 +86,11 @@ def test_what_is_declared_to_be_missing_is_no_news() -> None:
 @pytest.mark.parametrize("entry", ["exp", lambda np: np.exp])
 def test_a_table_that_names_operations_is_right(entry: Any) -> None:
     """Paths and functions may be mixed; no gap need be declared."""
-    declarations.check("mars", {"tanh": entry}, ())
+    table.check("mars", {"tanh": entry}, ())
 
 
 @pytest.mark.parametrize(
-    ("table", "gaps", "said"),
+    ("operations", "gaps", "message"),
     [
         ({"sigmiod": "exp"}, (), "'sigmiod', .* mean 'sigmoid'"),
         ({"mlp": "exp"}, (), "'mlp', which is not an operation"),
@@ -98,7 +98,7 @@ def test_a_table_that_names_operations_is_right(entry: Any) -> None:
         ({}, ("x",), "hold 'x', which is not a fwbench.Gap"),
     ],
 )
-def test_what_can_only_be_a_mistake_is_refused(table: Any, gaps: Any, said: str) -> None:
+def test_what_can_only_be_a_mistake_is_refused(operations: Any, gaps: Any, message: str) -> None:
     """The message names the framework and what was found."""
-    with pytest.raises(DeclarationError, match=f"of mars .*{said}"):
-        declarations.check("mars", table, gaps)
+    with pytest.raises(DeclarationError, match=f"of mars .*{message}"):
+        table.check("mars", operations, gaps)

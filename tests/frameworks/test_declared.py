@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.frameworks.declared import manifests
-from fwbench.frameworks.import_stub import Stub, stubbed
+from fwbench.frameworks.declared import Stub, manifests, stubbed
 from fwbench.terms.manifest import Gap
 from fwbench.workloads import from_list, gaps, gemm
 from support.fakes import operation

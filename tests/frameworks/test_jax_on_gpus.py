@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.frameworks.import_stub import stubbed
+from fwbench.frameworks.declared import stubbed
 from fwbench.terms.manifest import Device
 
 

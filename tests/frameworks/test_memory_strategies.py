@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from fwbench.frameworks.import_stub import stubbed
+from fwbench.frameworks.declared import stubbed
 from fwbench.machine import thread_variables
 from support.real_training import if_installed
 

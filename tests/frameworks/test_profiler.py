@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.frameworks import profiler
-from fwbench.frameworks.import_stub import stubbed
+from fwbench.frameworks.declared import stubbed
 from fwbench.frameworks.profiler import CLASSES, Event, Operator, Prefixes, class_of, together
 
 _FRAMEWORKS = ("torch", "tensorflow", "mxnet")

@@ -22,7 +22,7 @@ _CONTAINER = {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}
 #: toggles after each.
 _PROBE = """
 import json, torch
-from fwbench.frameworks.torch import precision
+from fwbench.frameworks.torch import gpus
 from fwbench.frameworks.torch.framework import Torch
 
 def places():
@@ -33,9 +33,9 @@ def places():
 
 framework = Torch()
 found = {"started": places(), "toggles": framework.toggles()}
-precision.set_tf32(allowed=True)
+gpus.set_tf32(allowed=True)
 found["on"] = places()
-precision.set_tf32(allowed=False)
+gpus.set_tf32(allowed=False)
 found["off"] = places()
 if hasattr(torch.backends, "fp32_precision"):
     torch.backends.fp32_precision = "tf32"

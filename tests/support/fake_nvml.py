@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.frameworks.device_clock import DeviceClock
+from fwbench.frameworks.gpus import DeviceClock
 from fwbench.testing import FakeFramework, HandClock
 
 

@@ -15,7 +15,7 @@ from fwbench.cases.inputs import Inputs
 from fwbench.cases.work import OperationWork
 from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework
-from fwbench.frameworks.copies import PINNED
+from fwbench.frameworks.gpus import PINNED
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import DEVICE

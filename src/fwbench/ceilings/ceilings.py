@@ -18,7 +18,7 @@ from typing import Any, Self
 
 from fwbench import project
 from fwbench.errors import StorageError
-from fwbench.frameworks.device_clock import DEVICE_CLOCKS
+from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.jsontext import loads
 from fwbench.processes import session
 from fwbench.records import files

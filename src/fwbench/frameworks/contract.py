@@ -14,15 +14,15 @@ from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
-from fwbench.frameworks import cache, declarations, device_clock, table
-from fwbench.frameworks.copies import Copying
-from fwbench.frameworks.device_clock import DeviceClock
+from fwbench.frameworks import cache, gpus, table
+from fwbench.frameworks.gpus import Copies, DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Replicable
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import Table
 from fwbench.terms.manifest import Capabilities, Device, Gap, Manifest
+from fwbench.workloads import COPIES
 from fwbench.workloads.operation import Implementation
 
 #: A framework's own array; only its file knows more.
@@ -45,7 +45,7 @@ class Saved(NamedTuple):
     tensors: int
 
 
-class Framework(Replicable, Copying, ABC):
+class Framework(Replicable, ABC):
     """One framework's way to compute, wait and differentiate.
 
     Attributes:
@@ -158,7 +158,16 @@ class Framework(Replicable, Copying, ABC):
 
         By default CUPTI, where ``cupti-python`` is installed.
         """
-        return device_clock.cupti_clock(self.waiter(device))
+        return gpus.cupti_clock(self.waiter(device))
+
+    def copier(self, device: str, *, pinned: bool) -> Copies:
+        """The framework's own calls that copy arrays between the host and a GPU.
+
+        Args:
+            pinned: whether the memory of the host is page-locked; a framework that does not offer
+                that says so in its ``toggle_gaps``.
+        """
+        raise NotImplementedError("copies between host and GPU are not written")
 
     def release(self, device: str) -> None:
         """Give memory of a GPU back that is kept for later, after a case: others need it."""
@@ -300,7 +309,8 @@ class Framework(Replicable, Copying, ABC):
     @classmethod
     def written(cls) -> tuple[str, ...]:
         """The names of the operations of fwbench's that it has code for, creations apart."""
-        return (*cls.operations, *cls.written_copies())
+        copies = () if cls.copier is Framework.copier else COPIES
+        return (*cls.operations, *(copy.name for copy in copies))
 
     @classmethod
     def every_toggle_gap(cls) -> Iterator[tuple[str, str, str, str]]:
@@ -324,7 +334,7 @@ class Framework(Replicable, Copying, ABC):
             "dtypes": (*can.dtypes, *can.training_dtypes),
         }
         package = self.package or type(self).__module__.partition(".")[0]
-        for notice in declarations.notices(self.name, self.version, missing, self.gaps, offered):
+        for notice in table.notices(self.name, self.version, missing, self.gaps, offered):
             yield f"package {package}: {notice}"
 
 
@@ -340,3 +350,37 @@ def differentiated(result: Any, cotangent: Any) -> tuple[Any, Any]:
     pairs = [(y, g) for y, g in zip(result, cotangent, strict=True) if g is not None]
     results, cotangents = map(list, zip(*pairs, strict=True))
     return results, cotangents
+
+
+def responds(framework: Framework, device: str) -> bool:
+    """Tell whether a framework can still place a number on a device, and read it back.
+
+    An illegal access spoils a device for the process that made it, for good: CUDA returns its error
+    from every later call ("sticky" errors; CUDA Runtime API, cudaErrorIllegalAddress: "the process
+    must be terminated and relaunched").
+    """
+    try:
+        with framework.scope(device, "float32"):
+            wait = framework.waiter(device)
+            placed = framework.creator(device, "float32")([0.0])
+            if wait is not None:
+                wait()
+            framework.to_numpy(placed)
+    except Exception:  # noqa: BLE001 (a framework may raise anything)
+        return False
+    return True
+
+
+def leaves_well(framework: Framework, device: str, *, failed: bool) -> bool:
+    """Give back what a case has left on a device, and tell whether another case can run there.
+
+    Args:
+        failed: whether it has.
+    """
+    if failed and not responds(framework, device):
+        return False
+    try:
+        framework.release(device)
+    except Exception:  # noqa: BLE001 (the error of the case that was just over)
+        return False
+    return True

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FrameworkUnavailable
-from fwbench.frameworks import declarations
+from fwbench.frameworks import table
 from fwbench.frameworks.contract import Framework
 from fwbench.terms import toggles
 
@@ -76,7 +76,7 @@ def _start(point: metadata.EntryPoint, threads: int) -> Framework:
     try:
         framework = _made(point)
         framework.package = _package(point)
-        declarations.check(framework.name, framework.operations, framework.gaps)
+        table.check(framework.name, framework.operations, framework.gaps)
         for problem in filter(None, map(toggles.problem, framework.capabilities.own_toggles)):
             raise FrameworkBroken(problem, f"fix own_toggles of {_package(point)}")
         framework.set_threads(threads)

@@ -4,16 +4,24 @@ A framework's ``operations`` hold one for each family. A value is the dotted pat
 below the framework's namespace, a :class:`Call` (the same with keyword arguments), or, where a path
 will not do, an :data:`~fwbench.workloads.operation.Implementation`; each of them in a :class:`Laid`
 where the framework's arrays lie otherwise than the definition's.
+
+Tables and gaps are checked before anything is measured: what can only be a mistake makes the
+framework unusable (:func:`check`); what may have been right for another version of the framework or
+of fwbench is noted, and the framework is measured (:func:`notices`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import difflib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from operator import attrgetter
 from typing import Any
 
+from fwbench.errors import DeclarationError
 from fwbench.frameworks.layout import Layout
+from fwbench.terms.manifest import Gap
+from fwbench.workloads import LOOPS, OPERATIONS, WORKLOADS
 from fwbench.workloads.operation import Implementation
 
 
@@ -94,3 +102,98 @@ def missing_paths(table: Table, namespace: Any) -> dict[str, str]:
         for name, call in calls.items()
         if isinstance(call, Call) and not call.is_in(namespace)
     }
+
+
+#: The directions of the grid.
+_DIRECTIONS = ("forward", "backward", "train")
+
+#: The kinds of devices that gaps are about.
+_DEVICES = ("cpu", "gpu")
+
+
+def check(framework: str, table: Table, gaps: Iterable[object]) -> None:
+    """Refuse a declaration that can only be a mistake.
+
+    Operations of other packages are implemented where they are declared
+    (:meth:`fwbench.Operation.implement`), so every name in a table is one of fwbench's own.
+
+    Args:
+        gaps: what it declares that it does not offer.
+
+    Raises:
+        DeclarationError: a name in the table that no operation has, an entry that is neither a
+            path nor a function, or a gap that is not a :class:`~fwbench.terms.manifest.Gap`.
+    """
+    known = [operation.name for operation in OPERATIONS if operation.is_in_tables]
+    for name, entry in table.items():
+        if name not in known:
+            raise DeclarationError(
+                f"the operations of {framework} name {name!r}, which is not an operation of "
+                f"fwbench{_suggestion(name, known)}"
+            )
+        if not (isinstance(entry, str) or callable(entry)):
+            raise DeclarationError(
+                f"the operations of {framework} give {entry!r} for {name!r}, which is neither a "
+                "dotted path nor a function"
+            )
+    for gap in gaps:
+        if not isinstance(gap, Gap):
+            raise DeclarationError(
+                f"the gaps of {framework} hold {gap!r}, which is not a fwbench.Gap"
+            )
+
+
+def _suggestion(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def notices(
+    framework: str,
+    version: str,
+    missing: Mapping[str, str],
+    gaps: Iterable[Gap],
+    offered: Mapping[str, Collection[str]],
+) -> Iterator[str]:
+    """Notices for the author of a framework's package: paths and gaps that are out of date.
+
+    Args:
+        missing: the paths of its table that lead nowhere, by operation.
+        gaps: what it declares that it does not offer.
+        offered: its ``operations`` (those that it implements), ``executions`` and ``dtypes``.
+
+    Returns:
+        Sentences without the name of the package.
+    """
+    gaps = tuple(gaps)
+    declared = {gap.workload for gap in gaps if gap.whole}
+    surprising = {name: path for name, path in missing.items() if name not in declared}
+    if surprising:
+        paths, names = ", ".join(surprising.values()), ", ".join(surprising)
+        yield f"{framework} {version} has no {paths}; skipped: {names}"
+    for gap in gaps:
+        why = _stale(framework, gap, offered)
+        if why:
+            yield f"the gap {gap.reason!r} of {framework} is stale: {why}; remove or correct it"
+
+
+def _stale(framework: str, gap: Gap, offered: Mapping[str, Collection[str]]) -> str | None:
+    """Why a gap can never apply; None if it can.
+
+    Which devices there are is the machine's business, so of a device only its kind can be wrong.
+    """
+    workloads = [*WORKLOADS, *(loop.loader.name for loop in LOOPS)]
+    known = {
+        "workload": (gap.workload, workloads),
+        "execution": (gap.execution, offered["executions"]),
+        "direction": (gap.direction, _DIRECTIONS),
+        "dtype": (gap.dtype, offered["dtypes"]),
+        "kind of device": (gap.device, _DEVICES),
+    }
+    for kind, (name, names) in known.items():
+        if name is not None and name not in names:
+            whose = framework if kind in ("execution", "dtype") else "fwbench"
+            return f"{whose} has no {kind} {name!r}{_suggestion(name, names)}"
+    if gap.whole and gap.workload in offered["operations"]:
+        return f"its operations implement {gap.workload!r}"
+    return None

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fwbench.frameworks.device_clock import DeviceClock
+from fwbench.frameworks.gpus import DeviceClock
 from fwbench.measure.clock import Clock
 
 #: So much work tells the time of a call, ...

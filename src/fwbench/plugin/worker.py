@@ -47,8 +47,7 @@ from _pytest._io import TerminalWriter
 from _pytest.config import Config
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
-from fwbench.frameworks.contract import Framework
-from fwbench.frameworks.health import leaves_well
+from fwbench.frameworks.contract import Framework, leaves_well
 from fwbench.frameworks.registry import load
 from fwbench.machine import forget_reference_variables
 from fwbench.measure.warmup import wait_until_idle

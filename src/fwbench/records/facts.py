@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from fwbench.frameworks.device_clock import DEVICE_CLOCKS
+from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.frameworks.profiler import CLASSES
 from fwbench.measure.condition import CONDITIONS
 from fwbench.measure.device_time import SLOPE

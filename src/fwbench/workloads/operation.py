@@ -71,7 +71,7 @@ class Operation(Workload):
         source: ``source(array)``, the host data from which an operation creates an array. Such an
             operation is the framework's own creator, so no framework implements it.
         copies_to: ``device`` or ``host`` of an operation that copies an array from the other one
-            (:meth:`fwbench.frameworks.copies.Copying.copier`); empty of others.
+            (:meth:`fwbench.frameworks.contract.Framework.copier`); empty of others.
         terms: ``terms(size)``, how many terms an element of the result adds up; rounding errors
             grow with its square root.
         factors: ``factors(*operands)``, two arrays whose ``numpy.matmul`` is the result, of an

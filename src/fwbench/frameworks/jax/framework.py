@@ -23,14 +23,13 @@ try:
 except ImportError:  # JAX 0.7
     from jax.experimental import enable_x64
 
-from fwbench.frameworks import device_clock
+from fwbench.frameworks import gpus
 from fwbench.frameworks.contract import BoundCall, Framework
-from fwbench.frameworks.copies import Copies
-from fwbench.frameworks.device_clock import DeviceClock
+from fwbench.frameworks.gpus import Copies, DeviceClock
+from fwbench.frameworks.jax.device import JaxCopies, MosaicListener, planned
 from fwbench.frameworks.jax.gaps import GAPS
 from fwbench.frameworks.jax.kernels import Keyed
 from fwbench.frameworks.jax.operations import OPERATIONS
-from fwbench.frameworks.jax.planning import planned
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
@@ -166,18 +165,12 @@ class Jax(Framework):
 
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """``jax.device_put``."""
-        # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.jax.gpus import JaxCopies
-
         host = None if pinned else _device("cpu")
         return JaxCopies(device, _device(device), host, self._keep)
 
     def device_clock(self, device: str) -> DeviceClock | None:
         """CUPTI, which JAX has a way to."""
-        # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.jax.gpus import MosaicListener
-
-        return device_clock.cupti_clock(self._wait, MosaicListener)
+        return gpus.cupti_clock(self._wait, MosaicListener)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """The peak of XLA's allocator on a GPU; one below an earlier one is not known.

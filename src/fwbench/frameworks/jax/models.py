@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.jax import planning
+from fwbench.frameworks.jax.device import planned
 from fwbench.frameworks.jax.training import Keep, update_of
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.models import ModelLearner, arrays_of
@@ -116,7 +116,7 @@ class JaxModelLearner(ModelLearner):
             return results
 
         arguments = (self._parameters, *examples)
-        return planning.planned(partial(call, *arguments), answers, *arguments)
+        return planned(partial(call, *arguments), answers, *arguments)
 
     def step(self, examples: Any, labels: Any) -> Any:
         """The loss of one step, in one compiled function; the state before it is given up."""

@@ -17,7 +17,7 @@ import numpy as np
 from jax import tree
 from numpy.typing import NDArray
 
-from fwbench.frameworks.jax import planning
+from fwbench.frameworks.jax.device import planned, planned_bytes
 from fwbench.frameworks.jax.layers import Network
 from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Placed
 from fwbench.workloads.models.layer import Arrays
@@ -189,7 +189,7 @@ class JaxLearner(Learner):
 
         self._state = self._initial(drops=False)
         arguments = (self._state.parameters, self._state.layers, *batch)
-        return planning.planned(partial(call, *arguments), executed, *arguments)
+        return planned(partial(call, *arguments), executed, *arguments)
 
     def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
         """The arrays unchanged: JAX has the layouts of the definitions."""
@@ -227,8 +227,8 @@ class JaxLearner(Learner):
         examples, labels = self.place(batch)
         state = self._state
         if training:
-            return planning.planned_bytes(self._step, state, examples, labels)
-        return planning.planned_bytes(self._answer, state.parameters, state.layers, examples)
+            return planned_bytes(self._step, state, examples, labels)
+        return planned_bytes(self._answer, state.parameters, state.layers, examples)
 
 
 def cross_entropy(logits: Any, labels: Any) -> Any:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
+from numpy.typing import NDArray
 
 from fwbench.errors import ExportError, IsolationError
 from fwbench.frameworks.learner import Job, Placed, Predictor
@@ -41,17 +47,12 @@ class OnnxRuntimePredictor(Predictor):
         super().__init__(job)
         self._source = SOURCES[job.execution]
         exported = _exported(Export.of(job, self._source.framework))
-        model = self._in_int8(exported.model) if job.dtype == INT8 else exported.model
+        int8 = job.dtype == INT8
+        model = quantized(exported.model, self.calibration_batches()) if int8 else exported.model
         self.exported_from = self._source.framework
         self._model_bytes = len(model)
         self._parameters = exported.parameters
         self._session = session(model)
-
-    def _in_int8(self, model: bytes) -> bytes:
-        # Here: its imports take a moment that other networks need not wait for.
-        from fwbench.frameworks.onnxruntime.quantizing import quantized
-
-        return quantized(model, self.calibration_batches())
 
     def model_bytes(self) -> int:
         """The model that it was exported to."""
@@ -100,3 +101,49 @@ def _exported(export: Export) -> Exported:
     if isinstance(answer, Refused):
         raise ExportError(f"{export.source} cannot export {export.name}: {answer.reason}")
     return answer
+
+
+class _Batches:
+    """Batches under the name of the model's input, as a ``CalibrationDataReader`` has them."""
+
+    def __init__(self, name: str, batches: Iterator[NDArray[Any]]) -> None:
+        self._left = ({name: batch} for batch in batches)
+
+    def get_next(self) -> Any:
+        """The next batch; None after the last."""
+        return next(self._left, None)
+
+
+def quantized(model: bytes, batches: Iterator[NDArray[Any]]) -> bytes:
+    """A model whose activations and weights are int8: nodes quantize and dequantize.
+
+    Args:
+        model: in float32.
+        batches: of examples to calibrate it with, as it takes them.
+    """
+    # Here: it takes a moment that other networks need not wait for.
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
+    (given,) = onnx.load_from_string(model).graph.input
+    with tempfile.TemporaryDirectory() as folder, _quiet():
+        before, after = Path(folder) / "float.onnx", Path(folder) / "int8.onnx"
+        before.write_bytes(model)
+        quantize_static(
+            before,
+            after,
+            _Batches(given.name, batches),
+            quant_format=QuantFormat.QDQ,
+            activation_type=QuantType.QInt8,
+            weight_type=QuantType.QInt8,
+        )
+        return after.read_bytes()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the advice to preprocess the model, which every session does in any case."""
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -21,7 +21,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Framework, differentiated
-from fwbench.frameworks.copies import Copies
+from fwbench.frameworks.gpus import Copies
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
@@ -220,9 +220,6 @@ class TensorFlow(Framework):
 
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """``tf.identity`` on the other device."""
-        # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.tensorflow.gpus import TensorFlowCopies
-
         return TensorFlowCopies(device)
 
     def forward(
@@ -320,3 +317,34 @@ class TensorFlow(Framework):
 def _dense(gradient: Any) -> Any:
     """TensorFlow has the rows of a gradient and their indices where an operation picked rows."""
     return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
+
+
+_HOST = "CPU:0"
+
+
+def _identity_on(device: str) -> Callable[[Any], Any]:
+    """TensorFlow copies an operation's inputs to the device that the operation is placed on."""
+
+    def identity(array: Any) -> Any:
+        with tf.device(device):
+            return tf.identity(array)
+
+    return identity
+
+
+class TensorFlowCopies(Copies):
+    """``tf.identity`` on the device that is copied to."""
+
+    def __init__(self, device: str) -> None:
+        self.to_device = _identity_on(device.upper())
+        self.to_host = _identity_on(_HOST)
+
+    def on_host(self, values: NDArray[Any], dtype: str) -> Any:
+        """``tf.constant`` on the CPU; the device of the case is the scope's."""
+        with tf.device(_HOST):
+            return tf.constant(values, dtype=dtype)
+
+    def place(self, array: Any) -> str:
+        """By the device whose memory the tensor has."""
+        kind, number = array.backing_device.rsplit(":", 2)[-2:]
+        return "cpu" if kind == "CPU" else f"{kind.lower()}:{number}"

@@ -18,13 +18,12 @@ from fwbench.frameworks.contract import (
     differentiated,
     differentiates_all,
 )
-from fwbench.frameworks.copies import Copies
-from fwbench.frameworks.device_clock import DeviceClock
+from fwbench.frameworks.gpus import Copies, DeviceClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.torch import precision
+from fwbench.frameworks.torch import gpus
 from fwbench.frameworks.torch.gaps import GAPS
 from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
@@ -66,10 +65,7 @@ def _launched(run: BoundCall, execution: str) -> BoundCall:
     """A call as its execution launches it."""
     if execution != _CUDA_GRAPH:
         return run
-    # Here, for the sake of sessions on the CPU.
-    from fwbench.frameworks.torch.gpus import captured
-
-    return captured(run)
+    return gpus.captured(run)
 
 
 #: What NumPy does not have.
@@ -152,7 +148,7 @@ class Torch(Framework):
         if asked:
             torch.backends.mkldnn.set_flags(asked == "on")
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
-        precision.set_tf32(allowed=is_on("tf32"))
+        gpus.set_tf32(allowed=is_on("tf32"))
 
     def set_threads(self, threads: int) -> None:
         """Within an operation; between operations there is one at a time."""
@@ -165,8 +161,7 @@ class Torch(Framework):
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
         """The CPU and every CUDA device."""
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        gpus = (_gpu(i) for i in range(count))
-        return (*super().devices(cpu_model), *gpus)
+        return (*super().devices(cpu_model), *map(_gpu, range(count)))
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
         """``torch.tensor``, which copies (``torch.from_numpy`` would not)."""
@@ -204,17 +199,11 @@ class Torch(Framework):
 
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """``Tensor.to``."""
-        # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.torch.gpus import TorchCopies
-
-        return TorchCopies(device, pinned=pinned)
+        return gpus.TorchCopies(device, pinned=pinned)
 
     def device_clock(self, device: str) -> DeviceClock:
         """CUDA events."""
-        # Here, for the sake of sessions on the CPU.
-        from fwbench.frameworks.torch.gpus import CudaEvents
-
-        return CudaEvents()
+        return gpus.CudaEvents()
 
     def release(self, device: str) -> None:
         """Free what the case has left, and what the allocator keeps."""
@@ -316,7 +305,7 @@ class Torch(Framework):
     def toggles(self) -> dict[str, Any]:
         """Deterministic algorithms, precisions and the library that computes on the CPU."""
         return {
-            **precision.switches(),
+            **gpus.switches(),
             "mkldnn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
             "deterministic": torch.are_deterministic_algorithms_enabled(),
         }

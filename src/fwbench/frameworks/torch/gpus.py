@@ -1,4 +1,4 @@
-"""PyTorch on GPUs: copies from and to the host, the device's own clock, CUDA graphs.
+"""PyTorch on GPUs: copies from and to the host, the device's own clock, CUDA graphs, precision.
 
 CUDA graphs are captured as PyTorch's page "CUDA semantics" ("CUDA Graphs") has it: what is captured
 was called before on another stream, so that libraries have their workspaces; replays compute with
@@ -8,7 +8,8 @@ changed by copying others into them, and a result is that of the latest replay.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from operator import methodcaller
 from typing import Any
 
@@ -16,8 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall
-from fwbench.frameworks.copies import PINNED, Copies
-from fwbench.frameworks.device_clock import DeviceClock
+from fwbench.frameworks.gpus import PINNED, Copies, DeviceClock
 
 
 class TorchCopies(Copies):
@@ -108,3 +108,67 @@ class CudaEvents(DeviceClock):
             end.record()
         events[-1][1].synchronize()
         return [start.elapsed_time(end) / 1e3 for start, end in events]
+
+
+# The precision of float32 has two interfaces, which must agree. ``allow_tf32`` is the older one;
+# ``fp32_precision`` came with PyTorch 2.9. To read one of them is an error where the other was set
+# to something else ("CUDA semantics", section on TensorFloat-32), and PyTorch's own compiler reads
+# the older one. So both are set, the older one first, as it sets both.
+
+#: What else changes the precision or the algorithm of an operation on a GPU.
+_SWITCHES: Mapping[str, Callable[[], Any]] = {
+    "float32_matmul_precision": torch.get_float32_matmul_precision,
+    "cudnn_benchmark": lambda: torch.backends.cudnn.benchmark,
+    "cudnn_deterministic": lambda: torch.backends.cudnn.deterministic,
+    "fp16_reduced_precision_reduction": lambda: (
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction
+    ),
+    "bf16_reduced_precision_reduction": lambda: (
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+    ),
+}
+
+
+def set_tf32(*, allowed: bool) -> None:
+    """Compute float32 on GPUs in TF32, or in float32, regardless of the environment.
+
+    Args:
+        allowed: whether in TF32.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the older names will go
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        torch.backends.cudnn.allow_tf32 = allowed
+    for place in _places().values():
+        place.fp32_precision = "tf32" if allowed else "ieee"
+
+
+def switches() -> dict[str, Any]:
+    """The precision of float32 on GPUs, and what else changes precision or algorithm there.
+
+    A setting that PyTorch refuses to tell, because its two interfaces were used against each other,
+    is ``mixed``.
+    """
+    precisions = {f"{name}_precision": place.fp32_precision for name, place in _places().items()}
+    return {**precisions, **{name: _setting(get) for name, get in _SWITCHES.items()}}
+
+
+def _places() -> dict[str, Any]:
+    """Settings with a precision each: products, convolutions, recurrent layers; none before 2.9.
+
+    cuDNN computes the latter two in TF32 unless it is told not to.
+    """
+    cudnn = torch.backends.cudnn
+    places = {
+        "cuda_matmul": torch.backends.cuda.matmul,
+        "cudnn_conv": getattr(cudnn, "conv", None),
+        "cudnn_rnn": getattr(cudnn, "rnn", None),
+    }
+    return {name: place for name, place in places.items() if hasattr(place, "fp32_precision")}
+
+
+def _setting(get: Callable[[], Any]) -> Any:
+    try:
+        return get()
+    except RuntimeError:
+        return "mixed"

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fwbench.frameworks.device_clock import DEVICE_CLOCKS
+from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import count

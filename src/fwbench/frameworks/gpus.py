@@ -1,4 +1,4 @@
-"""The device's own clock: the time of a call on the device, without launching and waiting."""
+"""GPUs: copies between them and the host, and their own clock, without launching and waiting."""
 
 from __future__ import annotations
 
@@ -7,6 +7,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+#: Where an array lies that is in memory of the host which the GPU can copy by itself.
+PINNED = "cpu, pinned"
+
+
+class Copies(ABC):
+    """A framework's own calls that copy arrays between the host and one GPU.
+
+    Attributes:
+        to_device: the call that copies an array of the host's to the GPU; nothing but the
+            framework's own, because it is timed.
+        to_host: the call that copies one of the GPU's to the host.
+    """
+
+    to_device: Callable[[Any], Any]
+    to_host: Callable[[Any], Any]
+
+    @abstractmethod
+    def on_host(self, values: NDArray[Any], dtype: str) -> Any:
+        """An array of the framework's in the memory of the host that copies begin in."""
+
+    @abstractmethod
+    def place(self, array: Any) -> str:
+        """Where an array lies: ``cpu``, :data:`PINNED`, or ``gpu:N``."""
+
 
 EVENTS, CUPTI = "events", "cupti"
 

@@ -1,9 +1,10 @@
-"""JAX on GPUs: copies between the host and a GPU, and CUPTI's records of what ran there."""
+"""JAX's devices: copies to and from GPUs, CUPTI's records of what ran there, planned memory."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,8 +12,9 @@ import jax.numpy as jnp
 from jax.sharding import SingleDeviceSharding
 from numpy.typing import NDArray
 
-from fwbench.frameworks.copies import PINNED, Copies
-from fwbench.frameworks.device_clock import Listener
+from fwbench.frameworks.contract import BoundCall
+from fwbench.frameworks.gpus import PINNED, Copies, Listener
+from fwbench.frameworks.probes import with_plan
 
 #: JAX's name for memory that a GPU copies from and to by itself.
 _PINNED = "pinned_host"
@@ -81,3 +83,26 @@ class MosaicListener(Listener):
         """Records are pairs: the name of a kernel, and milliseconds."""
         records = self._extension._cupti_get_timings(True)  # noqa: SLF001 (and detaches)
         return [milliseconds / 1e3 for _, milliseconds in records]
+
+
+def planned(run: BoundCall, function: Any, *arguments: Any) -> BoundCall:
+    """Bound work with what XLA has planned for it, if it is compiled as a whole.
+
+    Args:
+        arguments: of each call.
+    """
+    if not hasattr(function, "lower"):
+        return run
+    return with_plan(run, partial(planned_bytes, function, *arguments))
+
+
+def planned_bytes(function: Any, *arguments: Any) -> int:
+    """Bytes that XLA has planned: temporary buffers and results, but for those in arguments' place.
+
+    Args:
+        function: what ``jax.jit`` has returned; it is compiled once more.
+        arguments: of a call, which is not made.
+    """
+    plan = function.lower(*arguments).compile().memory_analysis()
+    own_bytes = plan.output_size_in_bytes - plan.alias_size_in_bytes
+    return int(plan.temp_size_in_bytes + own_bytes)
