@@ -60,6 +60,7 @@ docs: venv ## build the documentation as a site, in site/; no page and no link m
 pages: venv ## write the pages of docs/ that come from the code
 	$(BIN)/python -m fwbench_extras.pages options > docs/options.md
 	$(BIN)/python -m fwbench_extras.pages commands > docs/commands.md
+	$(BIN)/python -m fwbench_extras.pages frameworks > docs/frameworks.md
 	$(BIN)/python -m fwbench_extras.pages record > docs/record.md
 	$(BIN)/python -m fwbench_extras.pages cheats > docs/cheats.md
 	$(BIN)/fwbench list --markdown > docs/operations.md

@@ -188,14 +188,14 @@ def test_only_the_plugin_knows_pytest() -> None:
     assert knowing == {*_TEST_MODULES}
 
 
-def test_pytest_benchmarks_inside_is_known_to_two_modules() -> None:
+def test_pytest_benchmarks_inside_is_known_to_one_module() -> None:
     """The type of the fixture apart, and hooks, which are public."""
     private = re.compile(
         r"_benchmarksession|\b_precisions|\b_make_runner|\._mode\b|compute_timer_precision"
         r"|\bhas_error|\.stats\.stats\b|compared_mapping|pytest_benchmark\.(stats|timers|session)"
     )
     knowing = {name for name, file in _modules().items() if private.search(file.read_text("utf-8"))}
-    assert knowing == {"fwbench.plugin.host", "fwbench.plugin.rounds"}
+    assert knowing == {"fwbench.plugin.host"}
 
 
 def test_processes_are_started_in_one_room() -> None:

@@ -32,7 +32,7 @@ from fwbench.gate import resume, self_test
 from fwbench.gate.ab import Launcher, PairedComparison, PairPlan
 from fwbench.gate.sides import Installed
 from fwbench.gate.verdicts import Rules, Verdict
-from fwbench.plugin.progress.live import Live
+from fwbench.plugin.lines import Live
 from fwbench.processes import session
 from fwbench.workers.environments import Environments
 

@@ -103,7 +103,7 @@ class _Starts:
                 for item in session.items
                 if CELL in item.stash and item.stash[CELL].framework == framework
             }
-            spec = WorkerSpec(framework, interpreter=known.interpreter_of(framework))
+            spec = WorkerSpec(framework, interpreter=known.inventory.interpreter_of(framework))
             handed = worker_session(session.config, list(files), manifest, spec.interpreter)
             measurements[framework] = partial(_ready_s, spec, threads, handed)
             measurements[f"import {framework}"] = partial(_import_s, framework)

@@ -9,6 +9,8 @@ from itertools import chain
 from typing import get_args, get_origin
 
 from fwbench.cli import build_parser
+from fwbench.cli.doctor import capabilities
+from fwbench.frameworks.declared import manifests
 from fwbench.options.options import SELECTORS, SETTINGS, Option
 from fwbench.records import facts, files, session_facts, units
 from fwbench.records.table import Fact, Table, type_words
@@ -166,6 +168,43 @@ def _fields(command: argparse.ArgumentParser, action: argparse.Action) -> dict[s
 def _plain(text: str) -> str:
     """One line, with the marks of Markdown escaped."""
     return " ".join(text.split()).replace("|", r"\|").replace("*", r"\*").replace("<", r"\<")
+
+
+# Frameworks
+
+_FRAMEWORKS = """# Frameworks
+
+<!-- Written by `python -m fwbench_extras.pages frameworks > docs/frameworks.md` from the
+`Capabilities` that each adapter declares; do not edit. -->
+
+Each column is one framework, as its adapter in fwbench declares it; `fwbench doctor` shows the same
+for what is installed here, with devices, threads and builds. A dash: fwbench has no such cases of
+it. What an operation lacks is in [the table of operations](operations.md).
+
+"""
+
+_CAPABILITIES = """
+- *executions*: of operations; *directions*: of operations.
+- *training*: executions in which models are trained; the dtypes of training and of networks.
+- *networks*: executions in which networks answer; *int8*: those of quantized networks.
+- *own models*: the dtypes in which [users' models](own-model.md) run.
+- *recompute*: executions that recompute results instead of keeping them for the gradient.
+- *toggles*: switches of the whole process that it reads: `--fw-toggle`.
+- *replicas*: executions; strategies; exchanges between [replicas](replicas.md).
+- *gpu memory*: whether it knows the peak of its memory on a GPU.
+- *gpu clock*: the GPU's clock that times its calls; CUPTI where `cupti-python` is installed.
+"""
+
+
+def frameworks() -> str:
+    """The text of docs/frameworks.md, from the capabilities that adapters declare."""
+    columns = {name: capabilities(manifest) for name, manifest in manifests().items()}
+    rows = [["", *columns], ["---"] * (len(columns) + 1)]
+    rows += [
+        [f"*{name}*", *(column[name] or "-" for column in columns.values())]
+        for name in next(iter(columns.values()))
+    ]
+    return "".join([_FRAMEWORKS, *(f"| {' | '.join(row)} |\n" for row in rows), _CAPABILITIES])
 
 
 # Records
@@ -345,6 +384,7 @@ def _cheat_row(cheat: Cheat) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "cheats": cheats,
     "commands": commands,
+    "frameworks": frameworks,
     "options": options,
     "record": record,
 }

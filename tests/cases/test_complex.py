@@ -10,7 +10,7 @@ import pytest
 
 from fwbench.cases import precision, timing, verify
 from fwbench.cases.inputs import Inputs, in_dtype, widest
-from fwbench.ceilings.ceilings import Ceiling
+from fwbench.ceilings import Ceiling
 from fwbench.errors import ImpossibleRate, WrongResult
 from fwbench.measure.limits import Limits
 from fwbench.records.facts import CaseFacts

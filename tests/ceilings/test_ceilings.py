@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fwbench.ceilings import ceilings
-from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench import ceilings
+from fwbench.ceilings import Ceiling, Ceilings
 from fwbench.errors import StorageError
 from fwbench.processes import session
 from fwbench.processes.session import Watching

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from fwbench import cli, machine
-from fwbench.ceilings import ceilings
-from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench import ceilings, cli, machine
+from fwbench.ceilings import Ceiling, Ceilings
 from fwbench.cli import doctor
 from fwbench.errors import SuiteError
 from fwbench.frameworks import registry

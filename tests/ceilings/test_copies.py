@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fwbench.ceilings import ceilings
-from fwbench.ceilings.ceilings import Ceiling
+from fwbench import ceilings
+from fwbench.ceilings import Ceiling
 from support.peaks import CEILING, attainable_of, product_entry, product_facts
 
 

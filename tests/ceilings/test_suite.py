@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from fwbench import cli, machine
-from fwbench.ceilings import ceilings, suite
-from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench import ceilings, cli, machine, suite
+from fwbench.ceilings import Ceiling, Ceilings
 from fwbench.processes import session
 from fwbench.records.facts import CaseFacts
 from support.peaks import BY, QUICKLY

@@ -128,6 +128,9 @@ def test_doctor_describes_frameworks(capsys: pytest.CaptureFixture[str]) -> None
         "  dtypes      float32, float64, float16, bfloat16",
         "  directions  forward, backward",
         "  training    eager, graph, fit; float32, float64",
+        "  toggles     onednn",
+        "  gpu memory  peak",
+        "  gpu clock   cupti",
         "  threads     2",
         "  compiler    cc 1.0",
     ]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from fwbench.frameworks.declared import manifests
 from fwbench_extras import pages
 from support.documents import read
 
@@ -33,18 +30,3 @@ def test_the_page_has_every_option_that_fwbench_adds_to_pytest(
     flags = [flag for option in group.options for flag in option.names()]
     assert "--fw-size" in flags
     assert [flag for flag in flags if f"| `{flag}" not in page] == []
-
-
-def test_the_page_on_selecting_has_every_execution() -> None:
-    """The one table of them that is written by hand."""
-    page = read("docs/selecting.md").partition("## Executions")[2].partition("## ")[0]
-    rows = re.findall(r"^\| ([\w ]+) \|(.*`\w+`.*)\|$", page, re.MULTILINE)
-    shown = {
-        name.lower().replace("pytorch", "torch").replace(" ", ""): {*re.findall(r"`(\w+)`", text)}
-        for name, text in rows
-    }
-    declared = {
-        name: {*manifest.executions, *manifest.training_executions}
-        for name, manifest in manifests().items()
-    }
-    assert shown == declared

@@ -17,7 +17,13 @@ from support import documents, samples
 from support.documents import PAGES, blocks
 
 #: Written from the code as a whole, with all that they show.
-_GENERATED = ("docs/commands.md", "docs/cheats.md", "docs/operations.md", "docs/record.md")
+_GENERATED = (
+    "docs/commands.md",
+    "docs/frameworks.md",
+    "docs/cheats.md",
+    "docs/operations.md",
+    "docs/record.md",
+)
 
 _ALL = [sample for page in PAGES for sample in samples.samples(page)]
 

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.declared import Stub, manifests, stubbed
+from fwbench.frameworks.gpus import DEVICE_CLOCKS
+from fwbench.frameworks.registry import registered
 from fwbench.terms.manifest import Gap
 from fwbench.workloads import from_list, gaps, gemm
 from support.fakes import operation
@@ -25,6 +28,17 @@ def test_every_framework_declares_itself() -> None:
     )
     assert not found["numpy"].differentiable
     assert all("gemm" in one.operations for one in found.values())
+
+
+def test_memory_and_clock_of_gpus_are_declared_as_they_are_implemented() -> None:
+    """Nothing else reads the one or the other of an adapter's class."""
+    points = [point for name, point in registered().items() if name in manifests()]
+    with stubbed({point.name for point in points}):
+        for adapter in (point.load() for point in points):
+            can = adapter.capabilities
+            assert can.gpu_memory == (adapter.watch_memory is not Framework.watch_memory)
+            assert can.gpu_clock in ("", *DEVICE_CLOCKS)
+            assert can.gpu_clock or adapter.device_clock is Framework.device_clock
 
 
 _MODULE = """

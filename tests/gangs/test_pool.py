@@ -12,8 +12,7 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.gangs.launch import Local
 from fwbench.gangs.pool import GangPool, check_places, engine
-from fwbench.options import values
-from fwbench.options.options import Selection
+from fwbench.options.options import SETTINGS, Selection
 from fwbench.workloads import lenet_step
 from fwbench.workloads.grid import GridRequest, cells
 from support.gangs import ScriptedGang, composition, installed
@@ -49,7 +48,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("packages")
 def test_engines_of_other_packages_start_gangs() -> None:
     """By the name of their entry point."""
-    assert values.engine("pinned") == "pinned"
+    assert SETTINGS["engine"].parse("pinned") == "pinned"
     gangs = GangPool("pinned")
     try:
         assert [role.name for role in gangs(composition())._roles] == [
@@ -87,7 +86,7 @@ def test_places_are_counted_for_the_largest_gang(tmp_path: Path) -> None:
 def test_local_is_always_there() -> None:
     """With any packages; other names are unknown, and the message has the known ones."""
     assert isinstance(engine("local"), Local)
-    for refused in (engine, values.engine):
+    for refused in (engine, SETTINGS["engine"].parse):
         with pytest.raises(UsageError, match="unknown engine 'horovod'; known: local"):
             refused("horovod")
 

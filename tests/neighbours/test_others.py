@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from fwbench.plugin import other_plugins
+from fwbench.plugin import host
 from support.neighbours import Beside
 from support.projects import Project
 
@@ -116,7 +116,7 @@ def test_coverage_of_this_process_alone(
     if variable is not None:
         monkeypatch.setenv(variable, "settings")
     config = Mock(**{"pluginmanager.hasplugin": active.__eq__})
-    lines = other_plugins.notices(config)
+    lines = host.notices(config)
     assert len(lines) == notices
     assert all("add patch = subprocess" in line for line in lines)
 

@@ -11,8 +11,11 @@ import pytest
 
 from fwbench.errors import UsageError
 from fwbench.options import values
+from fwbench.options.options import SETTINGS
 
 # Parsers
+
+isolation = SETTINGS["isolation"].parse
 
 
 def timeout(text: str) -> float:
@@ -65,8 +68,8 @@ def warmup_epochs(text: str) -> int:
         (timeout, "1e3", 1000.0),
         (warm_up, "0", 0.0),
         (warm_up, "2", 2.0),
-        (values.isolation, "process", "process"),
-        (values.isolation, "none", "none"),
+        (isolation, "process", "process"),
+        (isolation, "none", "none"),
     ],
 )
 def test_good_values_are_read(parse: Callable[[str], Any], text: str, expected: Any) -> None:
@@ -117,8 +120,8 @@ def test_good_values_are_read(parse: Callable[[str], Any], text: str, expected: 
         (warm_up, "-0.1", "warm-up '-0.1' is not a number of seconds from 0"),
         (warm_up, "nan", "from 0"),
         (warm_up, "1e999", "from 0"),
-        (values.isolation, "proces", "unknown isolation 'proces'; .* Did you mean 'process'?"),
-        (values.isolation, "", "known: process, none"),
+        (isolation, "proces", "unknown isolation 'proces'; .* Did you mean 'process'?"),
+        (isolation, "", "known: process, none"),
     ],
 )
 def test_bad_values_are_refused(parse: Callable[[str], Any], text: str, message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fwbench.gate.budget import Budget, History, Precise, Result
 from fwbench.plugin.options import from_config
-from fwbench.plugin.race import PreciseHooks
+from fwbench.plugin.race import BudgetHooks
 
 
 class Cache(dict[str, Any]):
@@ -27,7 +27,7 @@ class Sessions:
         self._pytester = pytester
         self._cache = Cache()
 
-    def hooks(self, *arguments: str, ini: str = "") -> PreciseHooks:
+    def hooks(self, *arguments: str, ini: str = "") -> BudgetHooks:
         """The hooks of a new session with this command line and these ini settings."""
         self._pytester.makeini(f"[pytest]\n{ini}")
         configured = self._pytester.parseconfig(*arguments)
@@ -35,7 +35,7 @@ class Sessions:
         session = SimpleNamespace(options=from_config(configured))
         runner: Any = SimpleNamespace(history=History(), session=session)
         store: Any = SimpleNamespace()
-        return PreciseHooks(config, runner, store, Precise(Budget(60.0), 0.03))
+        return BudgetHooks(config, runner, store, Precise(Budget(60.0), 0.03))
 
     def measure(self, *arguments: str, launch_s: float | None = 10.0) -> None:
         """A session of two cases, of a second and of two, in one launch; None: interrupted."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from fwbench import Operation
 from fwbench.errors import UsageError
-from fwbench.plugin.session import Session
+from fwbench.plugin.session import Session, without_adapter, workloads_of
 from fwbench.terms.presets import Schedule
-from fwbench.workloads import grid, lenet
+from fwbench.workloads import gemm, grid, lenet
 from fwbench.workloads.data import generated
+from support.projects import Project
 
 
 def asked(pytester: pytest.Pytester, *arguments: str) -> grid.GridRequest:
@@ -73,3 +77,105 @@ def test_a_toggle_that_no_framework_has_is_refused(pytester: pytest.Pytester, in
     arguments = () if ini else ("--fw-toggle=wrokers=2",)
     with pytest.raises(UsageError, match=r"unknown toggle 'wrokers'; .* Did you mean 'workers'\?"):
         asked(pytester, *arguments)
+
+
+_KNOWN = ("jax", "numpy", "torch")
+
+
+def _implemented(*names: str, by: Any = lambda _: abs) -> Operation:
+    """An operation that frameworks of these names are written for."""
+    return Operation(
+        name="double",
+        inputs=lambda size, rng: (rng.standard_normal(size),),
+        reference=lambda x: 2.0 * x,
+        sizes=(8, 4),
+        implementations=dict.fromkeys(names, by),
+    )
+
+
+# Markers
+
+
+def test_a_marker_names_operations_loops_and_their_parts() -> None:
+    """In any mixture; the parts of a loop are workloads of their own."""
+    named = (gemm, lenet, lenet.step, lenet.loader)
+    assert workloads_of(pytest.mark.fwbench(*named).mark, _KNOWN) == named
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ((gemm, lenet, gemm), "names a workload twice: gemm, lenet, gemm"),
+        ((lenet.step, lenet.step), "names a workload twice: lenet_step, lenet_step"),
+        ((gemm, "lenet"), "was given 'lenet'; give it the operations or models to measure"),
+        ((), "was given nothing; give it the operations or models to measure"),
+    ],
+    ids=["an operation twice", "a step twice", "a name", "nothing"],
+)
+def test_a_marker_that_names_something_else_is_refused(
+    named: tuple[Any, ...], message: str
+) -> None:
+    """Or something twice, whose cases could not be told apart."""
+    with pytest.raises(UsageError, match=f"^@pytest.mark.fwbench {message}"):
+        workloads_of(pytest.mark.fwbench(*named).mark, _KNOWN)
+
+
+# Implementations
+
+
+def test_an_implementation_without_adapter_is_one_gap() -> None:
+    """Not one in every size; those that something can run have their own cells, or none."""
+    cells = [*without_adapter([_implemented("numpy", "tinygrad"), lenet], _KNOWN)]
+    assert [cell.id for cell in cells] == ["double-tinygrad-cpu-eager-forward-float32-4"]
+    assert cells[0].gap is not None
+    assert cells[0].gap.startswith("tinygrad: no installed package has an adapter for it")
+
+
+@pytest.mark.parametrize(
+    ("by", "where"),
+    [(lambda _: abs, r"double in .*test_session\.py:\d+"), (partial(abs), "double")],
+    ids=["function", "other callable"],
+)
+def test_a_misspelled_framework_is_refused_by_its_place(by: Any, where: str) -> None:
+    """File and line of the implementation, where it has them."""
+    mark = pytest.mark.fwbench(_implemented("numpy", "numpyy", by=by)).mark
+    message = rf"^unknown framework \(implemented by {where}\) 'numpyy'; known: jax, numpy, torch"
+    with pytest.raises(UsageError, match=message):
+        workloads_of(mark, _KNOWN)
+
+
+_USERS = """
+import pytest
+from declared import double, twice
+
+@double.implement("tinygrad")
+def _(ort):
+    return abs
+
+@pytest.mark.fwbench(double)
+def test_double(case):
+    case.measure()
+
+@pytest.mark.fwbench(twice)
+def test_twice(case):
+    case.measure()
+"""
+
+
+def test_a_session_lists_what_nothing_can_run(project: Project) -> None:
+    """As a skip, once; not where other frameworks are asked for. A misspelled name ends the
+    session with the line of the test that has it."""
+    project.write("test_it.py", _USERS)
+    everyone = project.run("--collect-only", "-q", fw=None)
+    listed = [line for line in everyone.outlines if "tinygrad" in line]
+    assert listed == ["test_it.py::test_double[double-tinygrad-cpu-eager-forward-float32-4]"]
+    result = project.run("-k", "tinygrad", fw=None)
+    result.assert_outcomes(skipped=1, deselected=result.parseoutcomes()["deselected"])
+    result.stdout.fnmatch_lines(["skipped 1 case: tinygrad: no installed package has an *"])
+    assert "tinygrad" not in str(project.run("--collect-only", "-q").stdout)
+    project.write("test_it.py", _USERS.replace("tinygrad", "numpyy"))
+    refused = project.run()
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    refused.stderr.fnmatch_lines(
+        ["ERROR: test_it.py:9: unknown framework (*test_it.py:5) 'numpyy'*"]
+    )

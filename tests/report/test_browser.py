@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fwbench.ceilings import ceilings
-from fwbench.ceilings.ceilings import Ceiling
+from fwbench import ceilings
+from fwbench.ceilings import Ceiling
 from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import Rules
 from fwbench.report import archive, history

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench.ceilings import Ceiling, Ceilings
 from fwbench.records.facts import CaseFacts
 
 #: As short as can be measured; no test asks how long anything takes.

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fwbench.ceilings import ceilings
-from fwbench.ceilings.ceilings import Ceiling
+from fwbench import ceilings
+from fwbench.ceilings import Ceiling
 from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.report import sections

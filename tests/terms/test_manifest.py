@@ -48,6 +48,7 @@ def test_a_manifest_is_what_the_framework_says() -> None:
         whole_loops=("fit",),
         training_dtypes=("float32", "float64"),
         process_toggles=("onednn",),
+        gpu_memory=True,
         toggle_gaps=(
             *(
                 (execution, "recompute", "on", f"{_KEEPS} in {execution} {_WITHOUT}")

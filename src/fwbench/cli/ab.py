@@ -27,7 +27,7 @@ from fwbench.gate.ab import Earlier, Launcher, PairedComparison, PairPlan, refus
 from fwbench.gate.sides import Side, Tree, is_dirty, remove_abandoned, sides
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.options import values
-from fwbench.plugin.progress.live import Live
+from fwbench.plugin.lines import Live
 from fwbench.project import project_root
 from fwbench.records.privacy import without_secrets
 from fwbench.records.units import count

@@ -5,20 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from fwbench import machine
-from fwbench.ceilings import ceilings
-from fwbench.ceilings.ceilings import Ceiling, Ceilings
+from fwbench import ceilings, machine
+from fwbench.ceilings import Ceiling, Ceilings
 from fwbench.cli.common import checked
 from fwbench.errors import FwbenchError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
 from fwbench.options import values
-from fwbench.plugin.progress.live import Live
+from fwbench.plugin.lines import Live
 from fwbench.project import project_root
 from fwbench.records.units import four_digits, mebibytes
 from fwbench.terms.manifest import Manifest
@@ -116,57 +115,83 @@ def _version(name: str) -> str | None:
 
 
 def _report(facts: dict[str, Any]) -> str:
-    machine, gpus = facts["machine"], facts["gpus"]
     lines = [
+        *_machine(facts),
+        "packages",
+        *(f"  {name:<16} {version or 'missing'}" for name, version in facts["packages"].items()),
+        f"data sets (looked for in {data.VARIABLE} and in the frameworks' own folders)",
+        *(f"  {name:<9} {at['source']}: {at['origin']}" for name, at in facts["data"].items()),
+        "networks between replicas on this machine (--fw-network)",
+        "  loopback        possible",
+        *(f"  {name:<15} {why or 'possible'}" for name, why in facts["networks"].items()),
+        *_ceilings(facts["ceilings"]),
+    ]
+    if facts["environments"]:
+        lines.append("other environments (fwbench env show NAME says more)")
+    for name, environment in facts["environments"].items():
+        versions = ", ".join(map(" ".join, environment["frameworks"].items()))
+        made = "" if environment["made_here"] else f"; {NOT_MADE_HERE}, so it is not run"
+        lines.append(f"  {name:<16} python {environment['python']}: {versions}{made}")
+    for described in facts["frameworks"].values():
+        lines += _framework(Manifest.from_json(described), facts["gpus"])
+    for name, absent in facts["absent"].items():
+        lines += [f"{name}: cannot be used here", f"  found       {absent['reason']}"]
+        if absent["remedy"]:
+            lines.append(f"  do          {absent['remedy']}")
+    return "\n".join(lines)
+
+
+def _machine(facts: dict[str, Any]) -> list[str]:
+    machine = facts["machine"]
+    return [
         "machine",
         f"  cpu       {machine['cpu']}",
         f"  cpus      {machine['cpus']}; physical cores: {machine['physical_cores'] or 'unknown'}",
         f"  usable    {machine['usable_cpus']} cpus by this process",
         f"  threads   {facts['threads']} for every framework",
         f"  memory    {machine['memory_bytes'] / 2**30:.1f} GiB",
-        *_gpus(gpus),
+        *_gpus(facts["gpus"]),
         f"  system    {machine['os']}",
         f"  python    {machine['python']} ({sys.executable})",
-        "packages",
-        *(f"  {name:<16} {version or 'missing'}" for name, version in facts["packages"].items()),
-        f"data sets (looked for in {data.VARIABLE} and in the frameworks' own folders)",
-        *(f"  {name:<9} {at['source']}: {at['origin']}" for name, at in facts["data"].items()),
     ]
-    lines += [
-        "networks between replicas on this machine (--fw-network)",
-        "  loopback        possible",
-        *(f"  {name:<15} {why or 'possible'}" for name, why in facts["networks"].items()),
+
+
+def _framework(manifest: Manifest, gpus: Mapping[str, Any]) -> list[str]:
+    threads = "not known" if manifest.threads is None else str(manifest.threads)
+    return [
+        f"{manifest.name} {manifest.version}",
+        *(f"  device      {device.name}: {device.model}" for device in manifest.devices),
+        *_unseen_gpus(manifest, gpus),
+        *(f"  {name:<11} {text}" for name, text in capabilities(manifest).items() if text),
+        f"  threads     {threads}",
+        *(f"  {key:<11} {value}" for key, value in manifest.build.items()),
+        *(f"  notice      {notice}" for notice in manifest.notices),
     ]
-    lines += _ceilings(facts["ceilings"])
-    if facts["environments"]:
-        lines.append("other environments (fwbench env show NAME says more)")
-    for name, kept in facts["environments"].items():
-        has = ", ".join(
-            f"{framework} {version}" for framework, version in kept["frameworks"].items()
-        )
-        made = "" if kept["made_here"] else f"; {NOT_MADE_HERE}, so it is not run"
-        lines.append(f"  {name:<16} python {kept['python']}: {has}{made}")
-    for name, described in facts["frameworks"].items():
-        manifest = Manifest.from_json(described)
-        threads = "not known" if manifest.threads is None else str(manifest.threads)
-        on_request = dict.fromkeys(manifest.on_request, " (on request)")
-        lines += [
-            f"{name} {manifest.version}",
-            *(f"  device      {device.name}: {device.model}" for device in manifest.devices),
-            *_unseen_gpus(manifest, gpus),
-            f"  executions  {', '.join(e + on_request.get(e, '') for e in manifest.executions)}",
-            f"  dtypes      {', '.join(manifest.dtypes)}",
-            f"  directions  forward{', backward' if manifest.differentiable else ''}",
-            *_training(manifest),
-            f"  threads     {threads}",
-            *(f"  {key:<11} {value}" for key, value in manifest.build.items()),
-            *(f"  notice      {notice}" for notice in manifest.notices),
-        ]
-    for name, absent in facts["absent"].items():
-        lines += [f"{name}: cannot be used here", f"  found       {absent['reason']}"]
-        if absent["remedy"]:
-            lines.append(f"  do          {absent['remedy']}")
-    return "\n".join(lines)
+
+
+def capabilities(manifest: Manifest) -> dict[str, str]:
+    """The capabilities of a framework as texts, by name; empty for one that it does not have."""
+    on_request = dict.fromkeys(manifest.on_request, " (on request)")
+    offered = [name for name, reason in manifest.strategies.items() if not reason]
+    own = (toggle.name for toggle in manifest.own_toggles)
+    rows: dict[str, Sequence[Sequence[str]]] = {
+        "executions": [[name + on_request.get(name, "") for name in manifest.executions]],
+        "dtypes": [manifest.dtypes],
+        "directions": [["forward", *["backward"] * manifest.differentiable]],
+        "training": [manifest.training_executions, manifest.training_dtypes],
+        "networks": [manifest.network_executions],
+        "int8": [manifest.int8_executions],
+        "own models": [manifest.users_models],
+        "recompute": [manifest.recomputing_executions],
+        "toggles": [[*manifest.process_toggles, *own]],
+        "replicas": [manifest.gang_executions, offered, manifest.collectives],
+        "gpu memory": [["peak"] * manifest.gpu_memory],
+        "gpu clock": [[manifest.gpu_clock]],
+    }
+    return {
+        name: "; ".join(", ".join(part) for part in parts) if any(parts[0]) else ""
+        for name, parts in rows.items()
+    }
 
 
 def _gpus(gpus: Mapping[str, Any]) -> list[str]:
@@ -233,10 +258,3 @@ def _ceilings(by_device: dict[str, Any]) -> list[str]:
             for size, rate in ceiling.cached_per_s.items()
         ]
     return lines
-
-
-def _training(manifest: Manifest) -> list[str]:
-    if not manifest.training_executions:
-        return []
-    executions = ", ".join(manifest.training_executions)
-    return [f"  training    {executions}; {', '.join(manifest.training_dtypes)}"]

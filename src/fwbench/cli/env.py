@@ -9,7 +9,7 @@ from typing import Any
 
 from fwbench.errors import unknown
 from fwbench.gate.sides import remove_abandoned
-from fwbench.plugin.progress.live import Live
+from fwbench.plugin.lines import Live
 from fwbench.project import project_root
 from fwbench.workers import install
 from fwbench.workers.environments import NOT_MADE_HERE, Environment, Environments

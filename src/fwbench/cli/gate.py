@@ -158,11 +158,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def check_writable(arguments: argparse.Namespace) -> None:
-    """Find out before anything is measured whether what comes of it can be written.
-
-    Raises:
-        StorageError: it cannot.
-    """
+    """Find out before anything is measured whether what comes of it can be written."""
     for path in (arguments.markdown, arguments.json):
         if path is not None:
             files.check_writable(path)
@@ -205,11 +201,7 @@ def _gate(arguments: argparse.Namespace) -> int:
 
 
 def _refuse_replacing(arguments: argparse.Namespace) -> None:
-    """Refuse to write where a run is, or among the runs of a folder.
-
-    Raises:
-        UsageError: a run would be replaced.
-    """
+    """Refuse to write where a run is, or among the runs of a folder."""
     runs = {path.resolve() for path in arguments.runs}
     for path in filter(None, (arguments.markdown, arguments.json)):
         place = path.resolve()

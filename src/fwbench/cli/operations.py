@@ -78,11 +78,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(names: Sequence[str], families: Sequence[str]) -> Families:
-    """The requested operations, by family.
-
-    Raises:
-        UsageError: an operation or a family is not there.
-    """
+    """The requested operations, by family."""
     for kind, requested, known in (
         ("operation", names, [operation.name for operation in OPERATIONS]),
         ("family", families, [*FAMILIES]),

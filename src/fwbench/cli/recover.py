@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from fwbench.ceilings import ceilings
+from fwbench import ceilings
 from fwbench.cli.common import warn
 from fwbench.errors import StorageError, UsageError
 from fwbench.jsontext import dumps

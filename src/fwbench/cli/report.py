@@ -107,12 +107,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Find out before any work whether it is clear what is wanted, and whether it can be written.
-
-    Raises:
-        UsageError: it is not clear.
-        StorageError: it cannot be written.
-    """
+    """Refuse before any work what is not clear, or cannot be written."""
     written = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
     _check_asked(arguments, nothing_written=not written)
     _check_outputs(arguments, [path.resolve() for path in written])
@@ -155,11 +150,7 @@ def _write(path: Path | None, make: Callable[[], str]) -> None:
 
 
 def _make(folder: Path) -> None:
-    """Find out before anything is drawn whether pictures can be kept there.
-
-    Raises:
-        StorageError: they cannot.
-    """
+    """Find out before anything is drawn whether pictures can be kept there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

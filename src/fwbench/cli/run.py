@@ -63,9 +63,6 @@ def pytest_arguments(given: Sequence[str]) -> list[str]:
     Args:
         given: the user's. Files and cases of the suite are named as records and reports name them,
             wherever the suite is installed.
-
-    Raises:
-        SuiteError: the suite is not there.
     """
     files = suite.files()
     if not files:

@@ -156,9 +156,10 @@ class Framework(Replicable, ABC):
     def device_clock(self, device: str) -> DeviceClock | None:
         """The device's own clock, for times without launching and waiting; None without access.
 
-        By default CUPTI, where ``cupti-python`` is installed.
+        CUPTI, where it is declared and ``cupti-python`` is installed.
         """
-        return gpus.cupti_clock(self.waiter(device))
+        declared = self.capabilities.gpu_clock == gpus.CUPTI
+        return gpus.cupti_clock(self.waiter(device)) if declared else None
 
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """The framework's own calls that copy arrays between the host and a GPU.
@@ -235,7 +236,7 @@ class Framework(Replicable, ABC):
         return self.learner(job)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
-        """Begin to watch the framework's memory on ``device``.
+        """Begin to watch the framework's memory on ``device`` (:attr:`Capabilities.gpu_memory`).
 
         Returns:
             ``peak_bytes()``: the most in use at once since then; None where it is not known.

@@ -43,7 +43,7 @@ from fwbench.gangs.rounds import timed_round, usage
 from fwbench.gangs.served import NullShare, ReadShare
 from fwbench.gangs.shares import AsynchronousShare, Share, Task, TrainedShare
 from fwbench.machine import usable_cpus
-from fwbench.processes import child
+from fwbench.processes import process
 from fwbench.processes.channel import Channel
 from fwbench.terms.names import framework_of
 from fwbench.terms.replicas import ASYNCHRONOUS
@@ -83,7 +83,7 @@ def share_of(task: Task, framework: Framework, member: Member) -> Share:
 def main() -> None:
     """Entry point; arguments of the process: connection's descriptor, framework, threads."""
     descriptor, framework, threads = sys.argv[1:]
-    child.initialize()
+    process.initialize()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         Role(framework_of(framework), int(threads)).serve(
             Channel(socket.socket(fileno=int(descriptor)))

@@ -50,41 +50,22 @@ class Selection:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a session.
+    """Options of a session; :data:`SETTINGS` explains those that are not here.
 
     Attributes:
         asked: what the command line selects; it wins over markers.
         configured: what the ini file selects; markers win over it.
-        threads: per framework.
-        isolation: ``process`` or ``none``.
         timeout_s: per case, its bind, verification and warm-up included; of a training loop, per
             epoch.
-        warmup_s: the longest warm-up of a case.
-        precision: the width of the median's interval at which the rounds of a case end, as a share
-            of the median; 0 for never. A marker may ask for another.
-        epochs: of a training loop; None for the preset's.
-        warmup_epochs: how many of them are not in the statistics; None for the preset's.
-        repetitions: of a training loop; None for the preset's.
-        steps: batches of an epoch at most; None for the preset's.
+        precision: as a share of the median; 0 for never. A marker may ask for another.
+        epochs: of a training loop; None for the preset's, as with the next three.
         toggles: the requested values, by toggle.
-        profile: whether cases are profiled after they were timed.
-        traces: where profiles write their traces; None for the project's own folder.
-        memory: whether their memory is measured, each in a process of its own.
-        data: a folder to look for data sets in first.
-        record_host: whether records have the machine's name and absolute paths.
-        tables: whether pytest-benchmark's tables have cases, too.
-        launches: fresh processes for every case; None for one, in which cases keep their order.
-        budget_s: how long launches may take together; None for as many as there are.
-        race: whether to find out who is fastest at the same work.
-        threshold: the smallest difference that matters to a race or a budget, as a share.
-        seed: of the order of launches and cases; None for a new one each time.
-        first_call: ``shared``, or ``fresh`` for a process of its own in the first launch.
+        traces: None for the project's own folder.
+        launches: None for one process, in which cases keep their order.
+        budget_s: None for as many launches as there are.
+        seed: None for a new one each time.
         gate: the smallest changes to fail for, as shares, by what is judged; None for no gate.
-        fail_on: the verdicts of the gate that fail the session.
-        allow_different: the facts that may differ from the baseline's.
-        engine: what starts the processes of a case that several do together.
-        places: the file that says where; None for this machine.
-        scaling: ``strong``: they share its size; ``weak``: each of them has it.
+        places: None for this machine.
         threads_asked: whether the number of threads was given.
     """
 
@@ -161,7 +142,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Option:
-    """One option: how it is spelled, read and explained; the ini setting follows from it."""
+    """An option: its flag, parser and explanation; the ini setting follows from it."""
 
     flag: str
     parse: Callable[[str], Any]
@@ -251,7 +232,7 @@ SETTINGS: Mapping[str, Option] = {
     ),
     "isolation": Option(
         "--fw-isolation",
-        values.isolation,
+        lambda text: values.one_of("isolation", text, values.ISOLATIONS),
         "KIND",
         "process: each framework in a worker process of its own; none: all in this process, for "
         "debugging (default: process; with --pdb and --trace: none)",
@@ -319,7 +300,7 @@ SETTINGS: Mapping[str, Option] = {
     **{name: _toggle_option(toggles.TOGGLES[name]) for name in GANG_TOGGLES},
     "scaling": Option(
         "--fw-scaling",
-        values.scaling,
+        lambda text: values.one_of("scaling", text, values.SCALINGS),
         "KIND",
         "strong: replicas share the batch of a case; weak: each of them has one of that size "
         "(default: strong)",
@@ -327,7 +308,7 @@ SETTINGS: Mapping[str, Option] = {
     ),
     "engine": Option(
         "--fw-engine",
-        values.engine,
+        lambda text: values.one_of("engine", text, values.engines()),
         "NAME",
         "what starts replicas: local, child processes on this machine; mpi, an mpiexec; ray, a Ray "
         "cluster; or an engine of an installed package (default: local)",
@@ -426,7 +407,7 @@ SETTINGS: Mapping[str, Option] = {
     ),
     "first_call": Option(
         "--fw-first-call",
-        values.first_call,
+        lambda text: values.one_of("kind of first call", text, values.FIRST_CALLS),
         "KIND",
         "fresh: in the first launch every case has a process of its own, where its first call is "
         "the first of all; that takes a start of the framework for each case (default: shared)",

@@ -1,4 +1,7 @@
-"""From text to values: what follows a flag, stands in an ini file, or comes with a marker."""
+"""From text to values: what follows a flag, stands in an ini file, or comes with a marker.
+
+Each function raises UsageError for a text that is something else.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +48,7 @@ _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 def names(text: str) -> tuple[str, ...]:
-    """``"a, b"`` as ``("a", "b")``.
-
-    Raises:
-        UsageError: no name, or an empty one.
-    """
+    """``"a, b"`` as ``("a", "b")``."""
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts):
         raise UsageError(f"{text!r} has an empty name; give names separated by commas")
@@ -57,11 +56,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def devices(text: str) -> tuple[str, ...]:
-    """Device names; ``gpu`` is the first one, ``gpu:0``.
-
-    Raises:
-        UsageError: a text that is not the name of a device.
-    """
+    """Device names; ``gpu`` is the first one, ``gpu:0``."""
     for name in names(text):
         if not re.fullmatch(r"cpu|gpu(:\d+)?", name):
             raise unknown("device", name, ("cpu", "gpu", "gpu:N"))
@@ -69,37 +64,25 @@ def devices(text: str) -> tuple[str, ...]:
 
 
 def directions(text: str) -> tuple[str, ...]:
-    """The directions that a text such as ``"forward, backward"`` lists.
-
-    Raises:
-        UsageError: an unknown one.
-    """
-    return tuple(_known("direction", name, DIRECTIONS) for name in names(text))
+    """The directions that a text such as ``"forward, backward"`` lists."""
+    return tuple(one_of("direction", name, DIRECTIONS) for name in names(text))
 
 
 def sizes(text: str) -> tuple[int | str, ...] | str:
-    """The name of a preset, or sizes: whole numbers, and texts that may be shapes.
-
-    Raises:
-        UsageError: the text is neither.
-    """
+    """The name of a preset, or sizes: whole numbers, and texts that may be shapes."""
     parts = names(text)
     if not any(part.lstrip("+-").isdigit() or is_shape(part) for part in parts):
         if len(parts) > 1:
             raise UsageError(f"size {text!r}: give one preset ({', '.join(PRESETS)}) or sizes")
         known = (*PRESETS, "positive whole numbers", "shapes such as 64x64x64 (fwbench list)")
-        return _known("size or preset", parts[0], known)
+        return one_of("size or preset", parts[0], known)
     return tuple(
         dict.fromkeys(part if is_shape(part) else positive(part, "size") for part in parts)
     )
 
 
 def positive(text: str, what: str) -> int:
-    """The positive whole number that a text writes out.
-
-    Raises:
-        UsageError: the text is something else.
-    """
+    """The positive whole number that a text writes out."""
     if not text.isdecimal() or len(text) > _DIGITS or int(text) < 1:
         raise UsageError(
             f"{what} {text!r} is not a positive whole number of up to {_DIGITS} digits"
@@ -108,22 +91,14 @@ def positive(text: str, what: str) -> int:
 
 
 def natural(text: str, what: str) -> int:
-    """The whole number from 0 that a text writes out.
-
-    Raises:
-        UsageError: the text is something else.
-    """
+    """The whole number from 0 that a text writes out."""
     if not text.isdecimal() or len(text) > _DIGITS:
         raise UsageError(f"{what} {text!r} is not a whole number from 0 of up to {_DIGITS} digits")
     return int(text)
 
 
 def folder(text: str) -> Path:
-    """The absolute path of a directory that exists.
-
-    Raises:
-        UsageError: there is no such directory.
-    """
+    """The absolute path of a directory that exists."""
     path = Path(text).expanduser()
     if not path.is_dir():
         raise UsageError(f"{text!r} is not a directory; name the one that holds the data sets")
@@ -131,11 +106,7 @@ def folder(text: str) -> Path:
 
 
 def file(text: str) -> Path:
-    """The absolute path of a file that exists.
-
-    Raises:
-        UsageError: there is no such file.
-    """
+    """The absolute path of a file that exists."""
     path = Path(text).expanduser()
     if not path.is_file():
         raise UsageError(f"{text!r} is not a file; name one that is there")
@@ -143,11 +114,7 @@ def file(text: str) -> Path:
 
 
 def output_folder(text: str) -> Path:
-    """The absolute path of a directory to write to, which need not exist.
-
-    Raises:
-        UsageError: there is something else.
-    """
+    """The absolute path of a directory to write to, which need not exist."""
     path = Path(text).expanduser().absolute()
     if path.exists() and not path.is_dir():
         raise UsageError(f"{text!r} is a file; name a directory to write to")
@@ -160,9 +127,6 @@ def seconds(text: str, what: str, *, zero: bool) -> float:
     Args:
         what: names what takes that long in the error message.
         zero: whether it may be zero.
-
-    Raises:
-        UsageError: the text is something else.
     """
     try:
         value = float(text)
@@ -180,9 +144,6 @@ def duration(text: str, what: str) -> float:
 
     Args:
         what: names what takes that long in the error message.
-
-    Raises:
-        UsageError: the text is something else; a bare number is, since it could mean minutes.
     """
     given = _DURATION.fullmatch(text.strip())
     hours, minutes, rest_s = map(float, given.groups(default="0")) if given else (0.0, 0.0, 0.0)
@@ -197,9 +158,6 @@ def share(text: str, what: str = "share") -> float:
 
     Args:
         what: names the fraction in the error message.
-
-    Raises:
-        UsageError: the text is something else.
     """
     value = _fraction(text)
     if not 0 < value < 1:  # NaN is not, either
@@ -208,11 +166,7 @@ def share(text: str, what: str = "share") -> float:
 
 
 def precision(text: str) -> float:
-    """The width of an interval as a share of its median: ``"2%"``, ``"0.02"``; 0 for ``"off"``.
-
-    Raises:
-        UsageError: the text is something else, 0 among it.
-    """
+    """The width of an interval as a share of its median: ``"2%"``, ``"0.02"``; 0 for ``"off"``."""
     if text.strip() == OFF:
         return 0.0
     value = _fraction(text)
@@ -225,11 +179,7 @@ def precision(text: str) -> float:
 
 
 def thresholds(text: str) -> Mapping[str, float]:
-    """``"5%,memory=100%"`` as ``{"time": 0.05, "memory": 1.0}``: what is not named is the time.
-
-    Raises:
-        UsageError: a part is not a share, or something is named twice.
-    """
+    """``"5%,memory=100%"`` as ``{"time": 0.05, "memory": 1.0}``: what is not named is the time."""
     shares: dict[str, float] = {}
     for part in names(text):
         name, equals, value = part.partition("=")
@@ -244,11 +194,7 @@ def thresholds(text: str) -> Mapping[str, float]:
 
 
 def growth(text: str, what: str) -> float:
-    """A share of what something was before, which may be more than all of it: ``"200%"``, ``"2"``.
-
-    Raises:
-        UsageError: the text is something else.
-    """
+    """A share of an earlier value, maybe more than all of it: ``"200%"``, ``"2"``."""
     value = _fraction(text)
     if not 0 < value < math.inf:
         raise UsageError(f"{what} {text!r} is not a positive share; give 50%, 0.5 or 200%")
@@ -264,43 +210,12 @@ def _fraction(text: str) -> float:
         return math.nan
 
 
-def isolation(text: str) -> str:
-    """The name of an isolation.
-
-    Raises:
-        UsageError: an unknown one.
-    """
-    return _known("isolation", text, ISOLATIONS)
-
-
 def switch(text: str) -> bool:
-    """The value of an ini setting that stands for a flag.
-
-    Raises:
-        UsageError: it is neither.
-    """
+    """The value of an ini setting that stands for a flag."""
     given = text.strip().lower()
     if given not in (*_ON, *_OFF):
         raise UsageError(f"{text!r} is neither true nor false")
     return given in _ON
-
-
-def first_call(text: str) -> str:
-    """Where first calls are measured.
-
-    Raises:
-        UsageError: an unknown word.
-    """
-    return _known("kind of first call", text, FIRST_CALLS)
-
-
-def engine(text: str) -> str:
-    """The name of an engine.
-
-    Raises:
-        UsageError: an unknown one.
-    """
-    return _known("engine", text, engines())
 
 
 def engines() -> list[str]:
@@ -308,16 +223,8 @@ def engines() -> list[str]:
     return list(dict.fromkeys([LOCAL, *sorted(metadata.entry_points(group=ENGINES).names)]))
 
 
-def scaling(text: str) -> str:
-    """The name of a scaling of sizes with the number of replicas.
-
-    Raises:
-        UsageError: an unknown word.
-    """
-    return _known("scaling", text, SCALINGS)
-
-
-def _known(kind: str, name: str, known: Sequence[str]) -> str:
+def one_of(kind: str, name: str, known: Sequence[str]) -> str:
+    """A name that must be one of those that are known."""
     if name not in known:
         raise unknown(kind, name, known)
     return name

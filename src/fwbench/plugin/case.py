@@ -15,13 +15,12 @@ from fwbench.errors import UsageError
 from fwbench.measure.clock import Clock
 from fwbench.plugin import families, host
 from fwbench.plugin.gangs import GangHooks, pool
-from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
-from fwbench.plugin.other_plugins import check_cases
-from fwbench.plugin.progress.hooks import Progress
+from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark, check_cases
+from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.plugin.store import Store, Unmeasured
 from fwbench.plugin.summary import Summary, Tables, are_requested
-from fwbench.processes import child
+from fwbench.processes import process
 from fwbench.workloads import grid
 from fwbench.workloads.operation import Operation
 
@@ -90,14 +89,14 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     session = begin(item.config)
     benchmark = FixtureBenchmark(fixture, cell.precision)
     benchmark.name_case(cell.params, cell.group)
-    framework = session.framework(cell.framework)
+    framework = session.inventory.load(cell.framework)
     if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack
         from fwbench.measure import empty_stack  # greenlet is needed for nothing else
 
         benchmark.wrap_rounds(empty_stack.rounds)
     manifest = session.manifests[cell.framework]
     if cell.toggle("workers") != "0":
-        child.share_temporary_folder()
+        process.share_temporary_folder()
     case = _class_of(cell)(
         cell,
         framework,
@@ -139,11 +138,7 @@ def _probe(item: pytest.Item, session: Session) -> Probe | None:
 
 
 def _refusing(check: Callable[..., None], *arguments: Any) -> None:
-    """Call what may refuse a session, in pytest's own way.
-
-    Raises:
-        UsageError: pytest's, for one of fwbench's.
-    """
+    """Call what may refuse a session, in pytest's own way."""
     try:
         check(*arguments)
     except UsageError as error:
@@ -169,12 +164,7 @@ class CaseHooks:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> Generator[None, None, None]:
-        """Say what is wrong with the options, now that pytest would understand it.
-
-        Raises:
-            UsageError: they name what is not there, or what cannot be done with the items that
-                are left after deselection, or another plugin keeps these from being measured.
-        """
+        """Say what is wrong with the options, now that pytest would understand it."""
         if self.session.problem is not None:
             raise pytest.UsageError(str(self.session.problem))
         for item in items:
@@ -209,7 +199,7 @@ class CaseHooks:
         cell = item.stash.get(CELL, None)
         if cell is None or cell.gap:
             return
-        framework = self.session.framework(cell.framework)
+        framework = self.session.inventory.load(cell.framework)
         configured = BenchmarkSession(item.config)
         closest = item.get_closest_marker("benchmark")
         given = dict(closest.kwargs) if closest else {}

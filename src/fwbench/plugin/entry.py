@@ -7,7 +7,7 @@ with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.plugin.case` brings in
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ import pytest
 
 from fwbench import suite
 from fwbench.errors import FwbenchError
-from fwbench.plugin import options, specs, tracebacks
+from fwbench.plugin import options, tracebacks
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the specifications of fwbench's own hooks."""
-    pluginmanager.add_hookspecs(specs)
+    pluginmanager.add_hookspecs(HookSpecs)
 
 
 @pytest.hookimpl(trylast=True)  # when pytest-benchmark's session is there
@@ -119,11 +119,7 @@ def _place(item: pytest.Item) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
-    """In xdist's controller, before anything runs: refuse to time cases side by side.
-
-    Raises:
-        UsageError: there are cases.
-    """
+    """In xdist's controller, before anything runs: refuse to time cases side by side."""
     if any(_UNDER_XDIST in nodeid for nodeid in ids):
         raise pytest.UsageError(
             "benchmarks cannot run under pytest-xdist: their processes would slow each other down. "
@@ -140,6 +136,41 @@ def case(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Case:
     from fwbench.plugin.case import make_case
 
     return make_case(request.node, benchmark)
+
+
+class HookSpecs:
+    """The hooks that fwbench adds to pytest's."""
+
+    @pytest.hookspec
+    def pytest_fwbench_launch(
+        self, launch: int, launches: int | None, cases: int, nodeids: Sequence[str]
+    ) -> None:
+        """A launch begins; only with ``--fw-launches``, ``--fw-budget`` or ``--fw-race``.
+
+        Args:
+            launch: counted from 0.
+            launches: how many there will be; None if that depends on what they bring.
+        """
+
+    @pytest.hookspec
+    def pytest_fwbench_launched(self, nodeid: str, entry: Mapping[str, Any] | None) -> None:
+        """A case has been measured in a launch; its report follows when all launches are over.
+
+        Args:
+            entry: pytest-benchmark's, of this launch alone; None if it failed or was skipped.
+        """
+
+    @pytest.hookspec
+    def pytest_fwbench_epoch(self, nodeid: str, epoch: Mapping[str, Any]) -> None:
+        """A training loop has finished an epoch.
+
+        Called in the user's process, wherever the case runs, while it runs.
+
+        Args:
+            epoch: the fields of :class:`fwbench.cases.epochs.Epoch`, and ``epochs`` and
+                ``repetitions`` of the schedule and ``rate`` and ``unit`` (examples or tokens a
+                second).
+        """
 
 
 class Grouping:

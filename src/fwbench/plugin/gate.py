@@ -44,11 +44,7 @@ class Gate:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse, before the first measurement, a comparison that could not be made.
-
-        Raises:
-            UsageError: there is no baseline, or there are too few launches.
-        """
+        """Refuse, before the first measurement, a comparison that could not be made."""
         if self.config.option.collectonly:
             return
         try:

@@ -1,16 +1,19 @@
 """Everything that is taken from inside pytest-benchmark, so that its next release affects no other.
 
 pytest-benchmark has no public way to its session, to the records of another process, or to the loop
-that makes a round, which is in :mod:`fwbench.plugin.rounds`. Nothing else of fwbench touches its
-objects.
+that makes a round. Nothing else of fwbench touches its objects. At the end, facts about other
+plugins, none of which need be installed.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
 import math
+import os
 import pstats
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,10 +24,10 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from pytest_benchmark.stats import Metadata
 from pytest_benchmark.timers import compute_timer_precision
 
+from fwbench.errors import UsageError
 from fwbench.measure.clock import Clock, Timer
 from fwbench.measure.gpu_watch import GpuWatch
 from fwbench.measure.stopping import Stopping
-from fwbench.plugin.rounds import Rounds, stop_when_precise
 from fwbench.records.launches import Entry
 
 #: Version of pytest-benchmark, for what is written in its format.
@@ -336,3 +339,140 @@ def _save(
         for unfinished in {*storage.query()} - before:
             unfinished.unlink(missing_ok=True)
         on_unsaved(str(storage), error)
+
+
+#: A round of one call.
+_ONCE = range(1)
+
+
+def stop_when_precise(
+    fixture: BenchmarkFixture, precision: float, watch: GpuWatch | None = None
+) -> Stopping | None:
+    """Let a rule end the rounds of a fixture, unless ``--benchmark-precision`` asks for another.
+
+    That one is of the mean, and of rounds that are normally distributed.
+
+    Args:
+        fixture: has not made any.
+        precision: the width of the median's interval that is narrow enough, as a share of the
+            median; 0 for no rule.
+        watch: sets rounds aside that do not count; None where all do.
+
+    Returns:
+        The rule; None where there is none, and where nothing is timed.
+    """
+    if not precision or fixture.disabled or fixture._precision is not None:  # noqa: SLF001
+        return None
+    stopping = Stopping(precision, fixture._max_time, fixture._min_rounds)  # noqa: SLF001
+
+    def make_rounds(runner: Callable[..., Any], calls: range, stats: Metadata, _: int) -> None:
+        stats.options |= {"precision": None, "confidence": None}  # those of the other rule
+        is_over = False
+        while not is_over:
+            duration_s = runner(calls)
+            for counted_s in (duration_s,) if watch is None else watch.sift(duration_s):
+                stats.update(counted_s)
+                is_over = stopping.add(counted_s) or is_over
+
+    fixture._precision = precision  # noqa: SLF001 (has it ask for rounds until they are enough)
+    fixture._run_until_precise = make_rounds  # noqa: SLF001
+    return stopping
+
+
+class Rounds:
+    """Makes rounds as the fixture does, and keeps what the last call of the latest returned.
+
+    Every result but the last is gone when the next call begins, as in the fixture's own loop, so
+    that a call finds the memory that its predecessor has left; the last of a round is gone when the
+    next round has begun. So every round has the cost of as many results.
+
+    Attributes:
+        calls: made so far, those included that are in no statistics.
+    """
+
+    def __init__(self, fixture: BenchmarkFixture) -> None:
+        self._fixture = fixture
+        self._last: list[Any] = []
+        self.calls = 0
+
+    def take_last(self) -> Any:
+        """Result of the last timed call, which is not stored any longer."""
+        return self._last.pop()
+
+    def make_runner(
+        self, function: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Callable[..., Any]:
+        """In place of the fixture's own, with its arguments; those of the call are bound to it.
+
+        Returns:
+            ``runner(loops_range)``, which returns seconds; with None, of one call, and its result.
+        """
+        call = partial(function, *args, **kwargs) if args or kwargs else function
+        timer, last = self._fixture._timer, self._last  # noqa: SLF001
+
+        def runner(loops_range: range | None) -> Any:
+            calls = loops_range or _ONCE
+            result = last.pop() if last else None
+            collects = gc.isenabled()
+            if self._fixture._disable_gc:  # noqa: SLF001
+                gc.disable()
+            try:
+                start = timer()
+                for _ in calls:
+                    result = None  # before the call, which then finds its memory free
+                    result = call()
+                end = timer()
+            finally:
+                if collects:
+                    gc.enable()
+            last.append(result)
+            self.calls += len(calls)
+            return end - start if loops_range else (end - start, result)
+
+        return runner
+
+
+# Other plugins
+
+#: The outcome that pytest-rerunfailures gives the report of a test that it is about to run again.
+RERUN: str = "rerun"
+
+#: What coverage sets where it measures the processes that a session starts, too.
+_COVERING = ("COVERAGE_PROCESS_CONFIG", "COVERAGE_PROCESS_START")
+
+
+def notices(config: pytest.Config) -> list[str]:
+    """Lines on what other plugins do not do for cases in processes of their own."""
+    # pytest-cov registers this with --cov alone.
+    if not config.pluginmanager.hasplugin("_cov") or any(map(os.environ.get, _COVERING)):
+        return []
+    missed = "pytest-cov does not see what runs in frameworks' processes"
+    return [f"  {missed}: add patch = subprocess under [run] to coverage's settings"]
+
+
+def check_benchmark(config: pytest.Config) -> None:
+    """See that pytest-benchmark is there.
+
+    Raises:
+        UsageError: it is switched off.
+    """
+    if not config.pluginmanager.hasplugin("benchmark"):
+        raise UsageError(
+            "cases need pytest-benchmark, and -p no:benchmark has switched it off: leave that out, "
+            "or ignore the files with tests marked fwbench"
+        )
+
+
+def check_cases(config: pytest.Config) -> None:
+    """See that cases get the fixture of pytest-benchmark.
+
+    Raises:
+        pytest.UsageError: another plugin has taken its place.
+    """
+    codspeed = config.pluginmanager.get_plugin("codspeed_plugin")
+    if getattr(codspeed, "is_codspeed_enabled", False):
+        raise pytest.UsageError(
+            "cases need pytest-benchmark, and pytest-codspeed takes its place: leave out "
+            "--codspeed (and unset CODSPEED_ENV), or deselect the tests marked fwbench "
+            '(-m "not fwbench")'
+        )

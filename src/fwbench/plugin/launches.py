@@ -11,8 +11,8 @@ import pytest
 
 from fwbench.gate.budget import Allocation, History, Result
 from fwbench.plugin.gangs import together
-from fwbench.plugin.other_plugins import RERUN
-from fwbench.plugin.progress.hooks import Progress
+from fwbench.plugin.host import RERUN
+from fwbench.plugin.progress import Progress
 from fwbench.plugin.runner import IsolatedRunner, cases_of
 from fwbench.plugin.session import Session
 from fwbench.records import launches

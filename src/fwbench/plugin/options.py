@@ -209,11 +209,7 @@ def from_marker(mark: pytest.Mark) -> Selection:
 
 
 def threshold_of(mark: pytest.Mark) -> float | None:
-    """The smallest change that a gate is to care for in the tests of a marker, as a share.
-
-    Raises:
-        UsageError: it is not a fraction.
-    """
+    """The smallest change that a gate is to care for in the tests of a marker, as a share."""
     given = mark.kwargs.get(_THRESHOLD)
     return None if given is None else values.share(str(given), _THRESHOLD)
 
@@ -223,9 +219,6 @@ def precision_of(config: pytest.Config, mark: pytest.Mark) -> float:
 
     Args:
         config: whose command line is over the marker, and whose ini file is under it.
-
-    Raises:
-        UsageError: the marker's is not a fraction.
     """
     given = mark.kwargs.get(_PRECISION)
     marked = None if given is None else values.precision(str(given))

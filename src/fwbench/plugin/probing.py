@@ -58,11 +58,7 @@ class Probes:
         self._run_alone = run_alone
 
     def prepare(self) -> None:
-        """Create the folder of traces, before anything is measured.
-
-        Raises:
-            UsageError: that is impossible.
-        """
+        """Create the folder of traces, before anything is measured."""
         if not self._options.profile:
             return
         try:

@@ -1,4 +1,4 @@
-"""Who chooses the launches of a session: a fixed number, ``--fw-budget``, or ``--fw-race``.
+"""Choice of the launches of a session: a fixed number, ``--fw-budget``, or ``--fw-race``.
 
 A budget goes where times are least certain; a race decides who is fastest at the same work. Both
 print what a launch takes and what the time was spent on.
@@ -6,10 +6,9 @@ print what a launch takes and what the time was spent on.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import pytest
 
@@ -17,7 +16,7 @@ from fwbench.gate.budget import Budget, Fixed, History, Precise, budget_facts
 from fwbench.gate.race import Race, RaceGroup, race_facts
 from fwbench.plugin import summary
 from fwbench.plugin.launches import MultiLaunchRunner
-from fwbench.plugin.progress.hooks import Progress
+from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.plugin.store import Store
 from fwbench.records import equality
@@ -38,43 +37,40 @@ _OVERHEAD = "overhead"
 #: The options that decide how long a case takes, in addition to pytest-benchmark's.
 _DECIDING = ("threads", "warmup_s", "precision", "epochs", "repetitions", "steps", "data")
 
-Chooser = TypeVar("Chooser", Precise, Race)
 
-
-class BudgetHooks(ABC, Generic[Chooser]):
-    """The hooks of a session whose launches have a budget.
+class BudgetHooks:
+    """The hooks of a session whose launches have a budget, and tell what came of it.
 
     Args:
-        chooser: chooses the cases of the launches, within the budget.
+        chooser: chooses the cases of the launches, within the budget: where times are least
+            certain, or until a race is decided.
     """
 
-    #: What the section of the terminal is called.
-    title = "fwbench budget"
-
     def __init__(
-        self, config: pytest.Config, runner: MultiLaunchRunner, store: Store, chooser: Chooser
+        self,
+        config: pytest.Config,
+        runner: MultiLaunchRunner,
+        store: Store,
+        chooser: Precise | Race,
     ) -> None:
         self.config = config
         self.runner = runner
         self.store = store
-        self.chooser: Chooser = chooser
+        self.chooser = chooser
         self.budget = chooser.budget
 
-    @abstractmethod
     def facts(self) -> SessionFacts:
-        """Facts of the launches so far."""
-
-    @abstractmethod
-    def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:
-        """Lines for a terminal."""
+        """Time that was spent, and uncertain cases, or the verdicts by now."""
+        chooser, history = self.chooser, self.runner.history
+        if isinstance(chooser, Precise):
+            return SessionFacts(budget=budget_facts(self.budget, history, chooser))
+        chooser.drop_losers(history)
+        budget = budget_facts(self.budget, history)
+        return SessionFacts(budget=budget, race=race_facts(chooser, history))
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse a budget that is shorter than a launch, if earlier sessions tell what one takes.
-
-        Raises:
-            UsageError: it is.
-        """
+        """Refuse a budget that is shorter than a launch was in earlier sessions."""
         launch_s = self._earlier_s([item.nodeid for item in items if is_measured(item)])
         if self.config.option.collectonly or launch_s is None or launch_s <= self.budget.total_s:
             return
@@ -110,10 +106,16 @@ class BudgetHooks(ABC, Generic[Chooser]):
             yield
         finally:
             if self.store.launched:
-                terminalreporter.section(self.title, sep="-", yellow=True)
-                width = summary.view(terminalreporter).width
-                for line in self.lines(self.store.launched, width):
-                    terminalreporter.line(line)
+                self._print(self.store.launched, terminalreporter)
+
+    def _print(self, facts: SessionFacts, reporter: pytest.TerminalReporter) -> None:
+        title = "fwbench budget" if facts.race is None else "fwbench race"
+        reporter.section(title, sep="-", yellow=True)
+        width, every = summary.view(reporter).width, self.config.option.verbose > 0
+        lines = [] if facts.race is None else races.lines(facts.race, width, every=every)
+        spent = races.budget_lines(facts.budget, width) if facts.budget else ()
+        for line in (*lines, *spent):
+            reporter.line(line)
 
     def _earlier_s(self, cases: Sequence[str]) -> float | None:
         """Earlier time of a launch of these cases; None if one of them is not known."""
@@ -147,19 +149,6 @@ class BudgetHooks(ABC, Generic[Chooser]):
         return " ".join(f"{name}={value}" for name, value in settings.items())
 
 
-class PreciseHooks(BudgetHooks[Precise]):
-    """Hooks of a session that spends its budget where times are least certain."""
-
-    def facts(self) -> SessionFacts:
-        """Time that was spent, and uncertain cases."""
-        budget = budget_facts(self.budget, self.runner.history, self.chooser)
-        return SessionFacts(budget=budget)
-
-    def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:
-        """The same, for people."""
-        return races.budget_lines(facts.budget, width) if facts.budget else ()
-
-
 _SHORT_S = 90
 
 
@@ -186,11 +175,7 @@ class Entrants:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Enter the cases of a session, and refuse a race of one.
-
-        Raises:
-            UsageError: no case has a rival.
-        """
+        """Enter the cases of a session, and refuse a race of one."""
         self._cells = {item.nodeid: item.stash[CELL] for item in items if is_measured(item)}
         rivals = Counter(cell.group for cell in self._cells.values())
         if rivals and max(rivals.values()) < 2:  # noqa: PLR2004 (one alone is no race)
@@ -205,11 +190,11 @@ class Entrants:
         """The groups of at least two contestants, by what their first launch recorded."""
         known = {*history.cases}
         facts = {case: history.facts(case) for case in self._cells if case in known}
-        recorded = {case: each for case, each in facts.items() if each is not None}
+        recorded = {case: fact for case, fact in facts.items() if fact is not None}
         unequal = equality.unequal(recorded, self.session.known_toggles)
         equal = [
-            Measurement(each, (history.time_s(case),), nodeid=case)
-            for case, each in recorded.items()
+            Measurement(fact, (history.time_s(case),), nodeid=case)
+            for case, fact in recorded.items()
             if case not in unequal and not history.lost(case)
         ]
         return [
@@ -229,27 +214,6 @@ def _name(cell: Cell) -> str:
     return " ".join([cell.framework, cell.execution, *toggles])
 
 
-class RaceHooks(BudgetHooks[Race]):
-    """The hooks that tell who won."""
-
-    title = "fwbench race"
-
-    def facts(self) -> SessionFacts:
-        """The verdicts by now, and how long they took."""
-        history = self.runner.history
-        self.chooser.drop_losers(history)
-        return SessionFacts(
-            budget=budget_facts(self.budget, history),
-            race=race_facts(self.chooser, history),
-        )
-
-    def lines(self, facts: SessionFacts, width: int) -> Sequence[str]:
-        """The same, for people."""
-        every = self.config.option.verbose > 0
-        spent = races.budget_lines(facts.budget, width) if facts.budget else []
-        return [*(races.lines(facts.race, width, every=every) if facts.race else []), *spent]
-
-
 def hooks(
     config: pytest.Config, session: Session, progress: Progress, plan: LaunchPlan, store: Store
 ) -> Iterator[object]:
@@ -260,10 +224,10 @@ def hooks(
         entrants = Entrants(options.threshold, session)
         race = Race(entrants.groups, budget, plan.launches)
         runner = MultiLaunchRunner(config, session, progress, plan, race)
-        yield from (entrants, runner, RaceHooks(config, runner, store, race))
+        yield from (entrants, runner, BudgetHooks(config, runner, store, race))
     elif options.budget_s is not None:
         precise = Precise(Budget(options.budget_s), options.threshold, plan.launches)
         runner = MultiLaunchRunner(config, session, progress, plan, precise)
-        yield from (runner, PreciseHooks(config, runner, store, precise))
+        yield from (runner, BudgetHooks(config, runner, store, precise))
     else:
         yield MultiLaunchRunner(config, session, progress, plan, Fixed(plan.launches))

@@ -15,10 +15,10 @@ import pytest
 from fwbench import suite
 from fwbench.cases.references import VARIABLE
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.plugin import handover, other_plugins
+from fwbench.plugin import handover, host
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import Probes
-from fwbench.plugin.progress.hooks import Progress
+from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes import scratch
 from fwbench.workers.pool import WorkerPool
@@ -40,11 +40,7 @@ class IsolatedRunner:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find out before the first measurement whether probes can write what they find.
-
-        Raises:
-            UsageError: they cannot.
-        """
+        """Find out before the first measurement whether probes can write what they find."""
         if self.config.option.collectonly or not any(map(is_measured, items)):
             return
         try:
@@ -54,7 +50,7 @@ class IsolatedRunner:
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Say what other plugins do not do for cases."""
-        return other_plugins.notices(self.config)
+        return host.notices(self.config)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -189,7 +185,7 @@ class IsolatedRunner:
     def _pool(self, session: pytest.Session) -> WorkerPool:
         if self.workers is None:
             self.workers = self._new_pool(partial(self._worker_session, session))
-            self.workers.adopt(self.session.take_workers())
+            self.workers.adopt(self.session.inventory.take_workers())
         return self.workers
 
     def _new_pool(self, session_of: Callable[[WorkerSpec], dict[str, Any]]) -> WorkerPool:
@@ -215,7 +211,7 @@ class IsolatedRunner:
         return WorkerSpec(
             cell.framework,
             tuple(cell.variables.items()),
-            self.session.interpreter_of(cell.framework),
+            self.session.inventory.interpreter_of(cell.framework),
             cell.gang,
         )
 
@@ -259,7 +255,7 @@ class IsolatedRunner:
         """End what is left, however the session ended."""
         if self.workers is not None:
             self.workers.kill()
-        for worker in self.session.take_workers().values():  # no case was run
+        for worker in self.session.inventory.take_workers().values():  # no case was run
             worker.stop()
 
 

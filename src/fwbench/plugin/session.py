@@ -5,25 +5,26 @@ The same object serves the parent, a worker, and a session without isolation.
 
 from __future__ import annotations
 
+import difflib
 import functools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import FunctionType
+from typing import Any
 
 import pytest
 
 from fwbench import machine, project
-from fwbench.ceilings.ceilings import Ceiling, Ceilings
-from fwbench.errors import FwbenchError, UsageError
-from fwbench.frameworks.contract import Framework
+from fwbench.ceilings import Ceiling, Ceilings
+from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
 from fwbench.options.options import DEST, REPRESENTATIVES, Selection
-from fwbench.plugin.host import BenchmarkSession
-from fwbench.plugin.implementations import without_adapter, workloads_of
+from fwbench.plugin.host import BenchmarkSession, check_benchmark
 from fwbench.plugin.options import (
     debugger_flag,
     from_config,
@@ -32,16 +33,18 @@ from fwbench.plugin.options import (
     precision_of,
     threshold_of,
 )
-from fwbench.plugin.other_plugins import check_benchmark
 from fwbench.records.launches import LaunchPlan
 from fwbench.records.session_facts import MachineFacts
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Absent, Device, Manifest
 from fwbench.terms.presets import Schedule
 from fwbench.workers.environments import Environments
-from fwbench.workers.inventory import Inventory, Unwatched, Watch
-from fwbench.workers.process import WorkerProcess, WorkerSpec
+from fwbench.workers.inventory import Inventory, Watch
 from fwbench.workloads import data, gaps, grid
+from fwbench.workloads.grid import Cell
+from fwbench.workloads.model import Model, ModelInference, ModelTraining
+from fwbench.workloads.operation import Operation
+from fwbench.workloads.workload import Workload
 
 #: In a worker: the manifest of its framework, as the parent knows it.
 OWN_MANIFEST = pytest.StashKey[Manifest]()
@@ -79,7 +82,7 @@ class Session:
             collects for a broken test file.
     """
 
-    def __init__(self, config: pytest.Config, watch: Watch = Unwatched()) -> None:  # noqa: B008
+    def __init__(self, config: pytest.Config, watch: Watch = Watch()) -> None:  # noqa: B008
         self._config = config
         self._watch = watch
         self.problem: UsageError | None = None
@@ -96,11 +99,7 @@ class Session:
             self.problem = error
 
     def _check_probing(self) -> None:
-        """Refuse to run cases once more that were not timed.
-
-        Raises:
-            UsageError: that is requested.
-        """
+        """Refuse to run cases once more that were not timed."""
         if self.options.probing and self.verify_only:
             raise UsageError(
                 f"{self.options.probing} is for cases that were timed, and --benchmark-disable "
@@ -118,7 +117,8 @@ class Session:
         return debugger_flag(self._config)
 
     @functools.cached_property
-    def _inventory(self) -> Inventory:
+    def inventory(self) -> Inventory:
+        """The frameworks, as far as they have been asked for."""
         config = self._config
         inventory = Inventory(
             Environments(config.rootpath),
@@ -136,32 +136,12 @@ class Session:
     @property
     def manifests(self) -> Mapping[str, Manifest]:
         """Available frameworks among the requested ones, by name."""
-        return self._inventory.manifests
+        return self.inventory.manifests
 
     @property
     def absent(self) -> Mapping[str, Absent]:
         """Unavailable frameworks among the requested ones, by name."""
-        return self._inventory.absent
-
-    def framework(self, name: str) -> Framework:
-        """The framework itself, loaded into this process.
-
-        Raises:
-            FrameworkUnavailable: it cannot be loaded.
-        """
-        return self._inventory.load(name)
-
-    def interpreter_of(self, name: str) -> str:
-        """The interpreter that has a framework.
-
-        Raises:
-            StorageError: the facts of its environment cannot be read.
-        """
-        return self._inventory.interpreter_of(name)
-
-    def take_workers(self) -> dict[WorkerSpec, WorkerProcess]:
-        """The workers that wait to measure; their taker ends them."""
-        return self._inventory.take_workers()
+        return self.inventory.absent
 
     def count_case(self) -> int:
         """Count a case that begins in this process; returns how many have, with it."""
@@ -221,12 +201,12 @@ class Session:
         if self.problem is not None:
             return ()
         try:
-            known = self._inventory.adapters
+            known = self.inventory.adapters
             with _naming(where):
                 workloads = workloads_of(mark, known)
                 selection = self.options.selection(from_marker(mark))
             if not self.in_worker:
-                self._inventory.ask(selection.frameworks)
+                self.inventory.ask(selection.frameworks)
                 grid.check_dtypes(selection, self.manifests)
                 self._check_requested()
             requested = replace(
@@ -257,12 +237,7 @@ class Session:
         return requested
 
     def _request(self) -> grid.GridRequest:
-        """Further settings from the options.
-
-        Raises:
-            UsageError: a toggle that no framework has, or of a whole process, and frameworks share
-                this one.
-        """
+        """Further settings from the options."""
         options = self.options
         requested = toggles.checked(options.toggles, self._own_toggles(), strict=not self.in_worker)
         toggles.check_gangs(requested)
@@ -308,8 +283,8 @@ class Session:
         requested = self.options.asked.over(self.options.configured)
         foreign = self.options.toggles.keys() - toggles.TOGGLES.keys()  # some framework's, maybe
         if requested != Selection() or not self.manifests or foreign:
-            self._inventory.ask(requested.frameworks)
-            apart = {name for name in self.absent if self._inventory.is_named(name)}
+            self.inventory.ask(requested.frameworks)
+            apart = {name for name in self.absent if self.inventory.is_named(name)}
             grid.check(requested, self.manifests, self.absent, apart)
             gaps.refuse_unbuilt(self.options.toggles, requested.frameworks or (), self.manifests)
 
@@ -321,3 +296,75 @@ def _naming(where: str) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"{where}: {error}" if where else str(error)) from None
+
+
+#: How similar a name must be to be taken for a misspelled one.
+_SIMILAR = 0.85
+
+
+def workloads_of(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
+    """The workloads that a marker names.
+
+    Args:
+        known: the frameworks that have an adapter, by name.
+
+    Raises:
+        UsageError: it names something else, nothing, or a workload twice; or a workload has an
+            implementation for a framework whose name is probably misspelled.
+    """
+    given = [
+        workload
+        for value in mark.args
+        for workload in (value.workloads if isinstance(value, Model) else (value,))
+    ]
+    wrong = [value for value in given if not isinstance(value, Workload)]
+    if wrong or not mark.args:
+        raise UsageError(
+            f"@pytest.mark.fwbench was given {', '.join(map(repr, wrong)) or 'nothing'}; give it "
+            "the operations or models to measure: @pytest.mark.fwbench(gemm, dot)"
+        )
+    for workload in given:
+        _refuse_near_misses(workload, known)
+    names = [workload.name for workload in given]
+    if len({*names}) < len(names):
+        raise UsageError(f"@pytest.mark.fwbench names a workload twice: {', '.join(names)}")
+    return tuple(given)
+
+
+def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> Iterator[Cell]:
+    """A cell with a gap for each implementation that nothing can run: once, not in every size.
+
+    Args:
+        known: the frameworks that have an adapter, by name.
+    """
+    for workload in workloads:
+        direction = (workload.directions or ("forward",))[0]
+        for name in _implemented(workload):
+            if name not in known:
+                dtype, size = workload.default_dtype, workload.smallest
+                yield Cell(
+                    *(workload, name, "cpu", "eager", direction, dtype, size),
+                    gap=f"{name}: no installed package has an adapter for it; install one, or "
+                    "write it (docs/extending.md)",
+                )
+
+
+def _implemented(workload: Workload) -> Mapping[str, Any]:
+    """Users' implementations, by framework."""
+    if isinstance(workload, Operation):
+        return workload.implementations
+    if isinstance(workload, ModelInference | ModelTraining):
+        return {name: version.given for name, version in workload.model.versions.items()}
+    return {}
+
+
+def _refuse_near_misses(workload: Workload, known: Sequence[str]) -> None:
+    """An implementation for a framework that is not installed is fine; a misspelled one is not."""
+    for name, implementation in _implemented(workload).items():
+        if name in known or not difflib.get_close_matches(name, known, n=1, cutoff=_SIMILAR):
+            continue
+        where = workload.name
+        if isinstance(implementation, FunctionType):
+            code = implementation.__code__
+            where = f"{workload.name} in {code.co_filename}:{code.co_firstlineno}"
+        raise unknown(f"framework (implemented by {where})", name, known)

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from fwbench.ceilings import ceilings
+from fwbench import ceilings
 from fwbench.errors import StorageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
-from fwbench.plugin.host import BenchmarkSession
-from fwbench.plugin.other_plugins import RERUN
+from fwbench.plugin.host import RERUN, BenchmarkSession
 from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
@@ -65,12 +64,7 @@ class Store:
     def pytest_collection_modifyitems(
         self, session: pytest.Session, items: list[pytest.Item]
     ) -> None:
-        """Find out before the first measurement whether its record can be kept, and compared.
-
-        Raises:
-            UsageError: a file of the session cannot be written, or what is to be compared was
-                measured on generated data and this on real, or the other way round.
-        """
+        """Find out before the first measurement whether its record can be kept, and compared."""
         self.tests = session  # to be asked in the end whether tests failed
         cases = any(CELL in item.stash for item in items)
         if not cases or self.config.option.collectonly or self.session.verify_only:
@@ -259,11 +253,7 @@ class Store:
 
 
 def _compared(name: str, entry: Entry) -> CaseFacts:
-    """The facts of a record in a run that ``--benchmark-compare`` names.
-
-    Raises:
-        UsageError: one of the facts is damaged.
-    """
+    """The facts of a record in a run that ``--benchmark-compare`` names."""
     try:
         return record_of(entry, "a benchmark").facts
     except DamagedFact as error:

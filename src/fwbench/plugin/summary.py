@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fwbench.plugin.other_plugins import RERUN
+from fwbench.plugin.host import RERUN
 from fwbench.plugin.session import CELL, Session
 from fwbench.records.entry import identity
 from fwbench.records.facts import CaseFacts

@@ -54,7 +54,7 @@ from fwbench.measure.warmup import wait_until_idle
 from fwbench.plugin import handover
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, OWN_MANIFEST
-from fwbench.processes import child
+from fwbench.processes import process
 from fwbench.processes.channel import Channel
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import framework_of
@@ -64,7 +64,7 @@ from fwbench.version import __version__
 def main() -> None:
     """Entry point; arguments of the process: connection's descriptor, framework, threads."""
     descriptor, framework, threads = sys.argv[1:]
-    child.initialize()
+    process.initialize()
     forget_reference_variables()  # NumPy has been imported with this module
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):

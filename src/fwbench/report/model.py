@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from fwbench.ceilings import ceilings
-from fwbench.ceilings.ceilings import Ceiling
+from fwbench import ceilings
+from fwbench.ceilings import Ceiling
 from fwbench.errors import UnreadableRun
 from fwbench.gate.verdicts import Comparison
 from fwbench.records.measurement import Measurement

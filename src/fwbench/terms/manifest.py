@@ -106,6 +106,9 @@ class Capabilities:
             coordinator gives them.
         coordinator: its name for the process that gangs have in addition to workers and parameter
             servers; empty if there is none.
+        gpu_memory: whether it knows the peak of its memory on a GPU.
+        gpu_clock: the GPU's clock that times its calls: ``events``; ``cupti``, where that is
+            installed; empty where it has no GPU.
     """
 
     executions: tuple[str, ...] = ("eager",)
@@ -126,6 +129,8 @@ class Capabilities:
     collectives: tuple[str, ...] = ("all_reduce",)
     coordinated: tuple[str, ...] = ()
     coordinator: str = ""
+    gpu_memory: bool = False
+    gpu_clock: str = "cupti"
 
     @property
     def every_execution(self) -> tuple[str, ...]:

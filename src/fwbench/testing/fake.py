@@ -113,6 +113,7 @@ class FakeFramework(Framework):
         whole_loops=("fit",),
         training_dtypes=("float32", "float64"),
         process_toggles=("onednn",),
+        gpu_memory=True,
     )
     gaps = (Gap("fake has no float16 product on GPUs", "gemm", dtype="float16", device="gpu"),)
     variables = ("FAKE_MODE",)

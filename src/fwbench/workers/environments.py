@@ -179,11 +179,7 @@ class Environments:
 
 
 def complete(environment: Environment) -> None:
-    """Mark an environment as complete, and as made here.
-
-    Raises:
-        StorageError: a mark cannot be written.
-    """
+    """Mark an environment as complete, and as made here."""
     note(environment.folder, environment.interpreter)
     facts = dataclasses.asdict(environment)
     del facts["name"], facts["folder"]

@@ -118,11 +118,7 @@ class _Installer:
 
 
 def _installer(folder: Path, python: str | None) -> _Installer:
-    """Command of the installer: uv where it is installed, or else venv and pip.
-
-    Raises:
-        UsageError: there is no such interpreter.
-    """
+    """Command of the installer: uv where it is installed, or else venv and pip."""
     target = interpreter_in(folder)
     uv = shutil.which("uv") or shutil.which("uv", path=sysconfig.get_path("scripts"))
     if uv is not None:
@@ -144,9 +140,6 @@ def _run(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -
     Args:
         say: called with each line that it prints.
         temporary: a folder for its temporary files: if it is killed, it removes none of them.
-
-    Raises:
-        InstallationError: it failed; the message ends with its last lines.
     """
     # Of another environment: an activated one must not be taken for the one that is made.
     variables = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from fwbench.errors import FrameworkUnavailable, WorkerDied, unknown
 from fwbench.frameworks import registry
@@ -27,8 +27,8 @@ _ONE_AT_A_TIME = (
 )
 
 
-class Watch(Protocol):
-    """A display that shows people what a session waits for."""
+class Watch:
+    """A display that shows people what a session waits for; this one shows nothing."""
 
     def tick(self, doing: str) -> None:
         """Called several times a second while something is waited for.
@@ -39,16 +39,6 @@ class Watch(Protocol):
 
     def clear(self) -> None:
         """Called when nothing is waited for any more, and others may write."""
-
-
-class Unwatched:
-    """The :class:`Watch` that shows nothing."""
-
-    def tick(self, doing: str) -> None:
-        """Do nothing."""
-
-    def clear(self) -> None:
-        """Do nothing."""
 
 
 class Inventory:
@@ -64,6 +54,7 @@ class Inventory:
     Attributes:
         manifests: of the frameworks that can be used, by name.
         absent: those that cannot, with the reason, by name.
+        interpreter_of: returns the interpreter that has a framework, or raises StorageError.
     """
 
     def __init__(
@@ -73,13 +64,13 @@ class Inventory:
         cache: Any,
         *,
         isolated: bool,
-        watch: Watch = Unwatched(),  # noqa: B008 (it does not change)
+        watch: Watch = Watch(),  # noqa: B008 (it does not change)
         keeps_workers: bool = False,
     ) -> None:
         self.manifests: dict[str, Manifest] = {}
         self.absent: dict[str, Absent] = {}
         self._environments = environments
-        self._interpreter_of = functools.cache(environments.interpreter_of)
+        self.interpreter_of = functools.cache(environments.interpreter_of)
         self._threads = threads
         self._cache = cache
         self._isolated = isolated
@@ -119,20 +110,8 @@ class Inventory:
                 self.absent[name] = answer
 
     def load(self, name: str) -> Framework:
-        """The framework itself, loaded into this process.
-
-        Raises:
-            FrameworkUnavailable: it cannot be loaded.
-        """
+        """The framework itself, loaded into this process, or FrameworkUnavailable."""
         return registry.load(framework_of(name), self._threads)
-
-    def interpreter_of(self, name: str) -> str:
-        """The interpreter that has a framework.
-
-        Raises:
-            StorageError: the facts of its environment cannot be read.
-        """
-        return self._interpreter_of(name)
 
     def take_workers(self) -> dict[WorkerSpec, WorkerProcess]:
         """The workers that wait for a session; the caller ends them.
@@ -170,14 +149,14 @@ class Inventory:
         if not self._isolated:
             return {name: self._describe_here(name) for name in names}
         cache = ManifestCache(
-            self._cache, self._threads, self._interpreter_of, self._environments.path_of
+            self._cache, self._threads, self.interpreter_of, self._environments.path_of
         )
         cached = {name: answer for name in names if (answer := cache.get(name))}
         uncached = [name for name in names if name not in cached]
         self._environment = dict(os.environ)
         try:
             described = describe(
-                uncached, self._threads, self._interpreter_of, self._watch.tick, self._kept
+                uncached, self._threads, self.interpreter_of, self._watch.tick, self._kept
             )
         finally:
             self._watch.clear()
@@ -193,8 +172,6 @@ class Inventory:
                 "in an environment of its own",
                 "it needs --fw-isolation=process (the default)",
             )
-        from fwbench.measure import nvml
-
         try:
             return nvml.named(self.load(name).manifest(cpu_model()))
         except FrameworkUnavailable as error:

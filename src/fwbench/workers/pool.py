@@ -197,11 +197,7 @@ class WorkerPool:
         return worker
 
     def _beginning(self, spec: WorkerSpec, worker: WorkerProcess) -> Iterator[list[Any]]:
-        """Have a worker begin its session; yields what it says meanwhile.
-
-        Raises:
-            FrameworkBroken: it died of that.
-        """
+        """Have a worker begin its session; yields what it says meanwhile."""
         try:
             worker.begin_session(self._session_of(spec))
             yield from worker.until_begun()

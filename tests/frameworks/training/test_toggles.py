@@ -116,7 +116,7 @@ def test_decay(project: Project) -> None:
 
 
 #: Lets a terminal have every line, however soon it follows the one before.
-_OFTEN = "from fwbench.plugin.progress import lines\nlines._TERMINAL_S = 0.0\n"
+_OFTEN = "from fwbench.plugin import lines\nlines._TERMINAL_S = 0.0\n"
 
 
 def test_live_line(project: Project) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fwbench.ceilings import ceilings
-from fwbench.ceilings.ceilings import Ceiling
+from fwbench import ceilings
+from fwbench.ceilings import Ceiling
 from fwbench.errors import UnreadableRun
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point

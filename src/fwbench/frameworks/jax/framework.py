@@ -86,6 +86,7 @@ class Jax(Framework):
         # Called operation by operation, shard_map is slow and not used to exchange arrays.
         gang_executions=("jit",),
         collectives=("all_reduce", "reduce_scatter", "all_gather"),
+        gpu_memory=True,
     )
     conjugates = False
     toggle_gaps: ClassVar = {

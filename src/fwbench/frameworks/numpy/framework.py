@@ -39,6 +39,7 @@ class NumPy(Framework):
         },
         gang_executions=("eager",),
         collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
+        gpu_clock="",
     )
     # NumPy's manual, "Global configuration options" and "CPU build options".
     variables = (

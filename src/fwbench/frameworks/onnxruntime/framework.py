@@ -42,6 +42,7 @@ class OnnxRuntime(Framework):
         differentiable=False,
         network_executions=(*SOURCES, FROM_MXNET),
         int8_executions=tuple(SOURCES),
+        gpu_clock="",
     )
     gaps = GAPS
     operations = OPERATIONS

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fwbench.errors import ExportError, IsolationError
 from fwbench.frameworks.learner import Job, Placed, Predictor
 from fwbench.frameworks.onnxruntime.exporting import SOURCES, Export, Exported, Refused, exported
-from fwbench.processes import child
+from fwbench.processes import process
 from fwbench.terms.names import INT8
 from fwbench.workloads.objective import Batch
 
@@ -79,7 +79,7 @@ class OnnxRuntimePredictor(Predictor):
 @cache
 def _exporter(framework: str) -> Executor:  # noqa: ARG001 (the key of the cache)
     """The process that exports from a framework, started with its first network."""
-    return child.executor()
+    return process.executor()
 
 
 def _exported(export: Export) -> Exported:

@@ -115,6 +115,7 @@ class TensorFlow(Framework):
         collectives=("all_reduce", "all_gather", "null_step", "sparse_read"),
         coordinated=("ps_async",),
         coordinator="coordinator",
+        gpu_memory=True,
     )
     reads_stack = True
     toggle_gaps: ClassVar = {

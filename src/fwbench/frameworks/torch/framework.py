@@ -126,6 +126,8 @@ class Torch(Framework):
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
         gang_executions=("eager",),
         collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
+        gpu_memory=True,
+        gpu_clock="events",
     )
     toggle_gaps: ClassVar = {
         ("compile", "recompute", "on"): "torch.compile decides by itself what the backward pass "

@@ -14,7 +14,7 @@ from the controller               meaning
 ================================  ==============================================================
 
 When the connection closes, as when the controller has died, the role is ended; when the launcher
-dies, the kernel ends the role (:mod:`fwbench.processes.child`).
+dies, the kernel ends the role (:mod:`fwbench.processes.process`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 from fwbench.errors import FwbenchError
 from fwbench.gangs.engines.rendezvous import ROLE, TICKET, WATCH, Ticket, connect
 from fwbench.gangs.launch import UNANSWERED, LocalRole
-from fwbench.processes import child
+from fwbench.processes import process
 from fwbench.processes.channel import Channel
 
 #: How long a launcher may take to answer, beyond what it is asked to wait.
@@ -46,7 +46,7 @@ def command(interpreter: str = sys.executable) -> list[str]:
 
 def main() -> None:
     """Entry point; the ticket is in the environment, or the first line of standard input."""
-    child.initialize()
+    process.initialize()
     try:
         ticket = Ticket.parse(os.environ.pop(TICKET, "") or sys.stdin.readline())
         _launch(connect(ticket, ROLE), Channel(connect(ticket, WATCH)))

@@ -22,7 +22,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from fwbench.errors import FwbenchError, GangFailed, UsageError
 from fwbench.gangs.engines.launcher import command
-from fwbench.processes import child
+from fwbench.processes import process
 
 #: How long the cluster may take to be reached, and to find room on its nodes.
 _REACH_S = 5.0
@@ -36,7 +36,7 @@ _HOW = (
 
 def main() -> None:
     """Entry point; argument of the process: how many nodes."""
-    child.initialize()
+    process.initialize()
     number, ticket = int(sys.argv[1]), sys.stdin.readline().strip()
     try:
         with _cluster():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from fwbench.ceilings.ceilings import path_of
+from fwbench.ceilings import path_of
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import amount, four_digits
 from fwbench.report.drawing import lines, palette

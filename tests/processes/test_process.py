@@ -10,20 +10,20 @@ from pathlib import Path
 
 import psutil
 
-from fwbench.processes import child
+from fwbench.processes import process
 
 _PARENT = """
 import os, time
-from fwbench.processes import child
+from fwbench.processes import process
 if __name__ == "__main__":
-    print(child.executor().submit(os.getpid).result(), flush=True)
+    print(process.executor().submit(os.getpid).result(), flush=True)
     time.sleep(60)
 """
 
 
 def test_one_process_answers_every_call() -> None:
     """So what it imports is imported once; it is not this process."""
-    with child.executor() as executor:
+    with process.executor() as executor:
         first = executor.submit(os.getpid).result()
         assert executor.submit(os.getpid).result() == first != os.getpid()
     assert not psutil.pid_exists(first)
@@ -34,15 +34,15 @@ def test_it_ends_with_a_parent_that_is_killed() -> None:
     command = [sys.executable, "-c", _PARENT]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        process = psutil.Process(int(parent.stdout.readline()))
+        child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
-    assert psutil.wait_procs([process], timeout=30.0)[1] == []
+    assert psutil.wait_procs([child], timeout=30.0)[1] == []
 
 
 _KILLED = """
 import os, signal
 from multiprocessing import get_context, util
-from fwbench.processes.child import share_temporary_folder
+from fwbench.processes.process import share_temporary_folder
 
 def show():
     print(util.get_temp_dir(), flush=True)

@@ -1,4 +1,4 @@
-"""Where progress is shown: in place on a terminal, as a line a minute in a log, or in a file.
+"""Lines of progress: in place on a terminal, one a minute in a log, or in a file.
 
 The bars of tqdm, rich and others take the line that the cursor is in. Here that line is pytest's,
 and often unfinished: so progress takes the line below, and the cursor returns to where it was. The
@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 from fwbench.records.units import duration
 
@@ -32,8 +33,8 @@ _LOG_S = 60.0
 Clock = Callable[[], float]
 
 
-class Line(Protocol):
-    """A place for one line of progress."""
+class Line:
+    """A place for one line of progress; this one shows nothing."""
 
     def show(self, status: Status) -> None:
         """Show what is being done, unless something was shown a moment ago."""
@@ -45,20 +46,7 @@ class Line(Protocol):
         """Show nothing: somebody else is about to write."""
 
 
-class NoLine:
-    """Shows nothing; others do what they have to do."""
-
-    def show(self, status: Status) -> None:
-        """Do nothing."""
-
-    def announce(self, text: str) -> None:
-        """Do nothing."""
-
-    def clear(self) -> None:
-        """Do nothing."""
-
-
-class TerminalLine(NoLine):
+class TerminalLine(Line):
     """A line that is drawn in place; the cursor returns to where it was.
 
     Args:
@@ -107,7 +95,7 @@ class TerminalLine(NoLine):
             return shutil.get_terminal_size().columns
 
 
-class LogLines(NoLine):
+class LogLines(Line):
     """A line a minute, and none for what takes less.
 
     Args:
@@ -131,7 +119,7 @@ class LogLines(NoLine):
         self._write(text)
 
 
-class StatusFile(NoLine):
+class StatusFile(Line):
     """A file that another process reads, to show it as its own.
 
     Args:
@@ -205,3 +193,70 @@ class Status:
     def _joined(self, name: str) -> str:
         known = ", ".join(filter(None, (name, self.tail)))
         return ": ".join(filter(None, (self.head, known)))
+
+
+#: How often the thread looks; it does nothing else meanwhile.
+_TICK_S = 1.0
+
+
+class Live:
+    """Live output of a command while it works.
+
+    Args:
+        stream: to write to; a terminal gets a line in place, and anything else a line a minute.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._line: Line = (
+            TerminalLine(stream, below=False)
+            if draws_in_place(stream, os.environ)
+            else LogLines(self._write)
+        )
+
+    def say(self, text: str) -> None:
+        """Write a line that stays."""
+        with self._lock:
+            self._line.clear()
+            self._write(text)
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """Show what is being done, and for how long, until the block is left."""
+        start_s = time.monotonic()
+        with self._showing(lambda: Status("", what, whole(time.monotonic() - start_s))):
+            yield
+
+    @contextmanager
+    def watching(self, path: Path) -> Iterator[None]:
+        """Show what another process says of itself until the block is left.
+
+        Args:
+            path: of its :class:`~fwbench.plugin.lines.StatusFile`.
+        """
+        with self._showing(lambda: read(path)):
+            yield
+
+    @contextmanager
+    def _showing(self, status: Callable[[], Status | None]) -> Iterator[None]:
+        left = threading.Event()
+        thread = threading.Thread(target=self._keep_showing, args=(status, left), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            left.set()
+            thread.join()
+            self._line.clear()
+
+    def _keep_showing(self, status: Callable[[], Status | None], left: threading.Event) -> None:
+        with suppress(OSError):  # the reader has gone; the command's own output says so
+            while not left.wait(_TICK_S):
+                known = status()
+                if known is not None:
+                    with self._lock:
+                        self._line.show(known)
+
+    def _write(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import io
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fwbench.plugin.progress import lines
-from fwbench.plugin.progress.lines import (
+from fwbench.plugin import lines
+from fwbench.plugin.lines import (
+    Line,
+    Live,
     LogLines,
-    NoLine,
     Status,
     StatusFile,
     TerminalLine,
     draws_in_place,
+    whole,
 )
 from support.terminals import Terminal
 
@@ -166,7 +169,7 @@ def test_a_log_gets_a_line_a_minute(hand: Hand) -> None:
 
 def test_nothing_is_nothing() -> None:
     """What shows nothing takes whatever it is told."""
-    line = NoLine()
+    line = Line()
     line.show(HALF)
     line.announce("launch")
     line.clear()
@@ -195,3 +198,129 @@ def test_a_file_tells_another_process(hand: Hand, tmp_path: Path) -> None:
 def test_a_file_that_has_gone_is_no_error(hand: Hand, tmp_path: Path) -> None:
     """Whoever reads it may end first."""
     StatusFile(tmp_path / "gone" / "status.json", hand).show(HALF)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-1, "0 s"),
+        (0.4, "0 s"),
+        (59.4, "59 s"),
+        (59.6, "1 min"),
+        (190, "3 min 10 s"),
+        (3_599.6, "1 h"),
+        (7_500, "2 h 5 min"),
+    ],
+)
+def test_times(seconds: float, text: str) -> None:
+    """Whole seconds, so that a line does not change between them; none before the start."""
+    assert whole(seconds) == text
+
+
+def test_what_is_not_known_leaves_no_mark() -> None:
+    """No separator stands for nothing."""
+    assert str(Status("", "starting torch")) == "starting torch"
+    assert str(Status("", "starting torch", "4 s")) == "starting torch, 4 s"
+    assert str(Status("case 1 of 2", "a", "4 s")) == "case 1 of 2: a, 4 s"
+
+
+def test_the_name_is_shortened_first() -> None:
+    """What comes before and after it stays as long as there is room."""
+    status = Status("case 1 of 2", "gemm-torch-cpu-eager", "4 s")
+    assert status.fit(100) == str(status)
+    assert status.fit(30) == "case 1 of 2: gemm-torc..., 4 s"
+    assert status.fit(20) == "case 1 of 2: gemm-.."
+    assert status.fit(0) == status.fit(-1) == ""
+
+
+@pytest.mark.parametrize("columns", range(50))
+def test_nothing_is_longer_than_allowed(columns: int) -> None:
+    """Whatever is long in it."""
+    for status in (Status("", "a" * 60), Status("b" * 60, "a"), Status("b", "a", "c" * 60)):
+        assert len(status.fit(columns)) <= columns
+
+
+_PATIENCE_S = 60.0
+
+
+class Seen(Terminal):
+    """A terminal that tells when something was written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed = threading.Event()
+
+    def write(self, text: str) -> None:
+        """Show a text, and tell."""
+        super().write(text)
+        self.changed.set()
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread looks often, on a terminal that can be drawn on."""
+    monkeypatch.setattr("fwbench.plugin.lines._TICK_S", 0.001)
+    monkeypatch.setenv("TERM", "xterm")
+
+
+def test_what_is_being_done_is_shown_until_it_is_done() -> None:
+    """In place; lines that stay stand above, and nothing is left of it."""
+    terminal: Any = Seen()
+    said = Live(terminal)
+    with said.doing("making torch@2.7"):
+        assert terminal.changed.wait(_PATIENCE_S)
+        assert terminal.shown[0].startswith("making torch@2.7, ")
+        said.say("  Resolved 12 packages")
+    assert terminal.shown == ["  Resolved 12 packages"]
+
+
+def test_what_another_process_says_is_shown(tmp_path: Path) -> None:
+    """As soon as it says something."""
+    terminal: Any = Seen()
+    path = tmp_path / "status.json"
+    with Live(terminal).watching(path):
+        StatusFile(path).show(Status("case 1 of 2", "gemm"))
+        assert terminal.changed.wait(_PATIENCE_S)
+        assert terminal.shown == ["case 1 of 2: gemm"]
+    assert terminal.shown == []
+
+
+def test_an_error_ends_the_line() -> None:
+    """What a command says of it stands alone, and no thread goes on."""
+    terminal: Any = Seen()
+    before = threading.active_count()
+
+    def interrupted() -> None:
+        with Live(terminal).doing("making torch@2.7"):
+            assert terminal.changed.wait(_PATIENCE_S)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert terminal.shown == []
+    assert threading.active_count() == before
+
+
+def test_a_log_has_what_was_said_and_nothing_of_what_takes_less_than_a_minute() -> None:
+    """No control sequence, either."""
+    log = io.StringIO()
+    said = Live(log)
+    with said.doing("making torch@2.7"):
+        said.say("line")
+    assert log.getvalue() == "line\n"
+
+
+def test_a_closed_pipe_ends_the_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command itself writes tells of it; no thread ends with a traceback."""
+    failed: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    terminal: Any = Seen()
+
+    def closed() -> None:
+        if threading.current_thread() is not threading.main_thread():
+            raise BrokenPipeError
+
+    monkeypatch.setattr(terminal, "flush", closed)
+    with Live(terminal).doing("making torch@2.7"):
+        assert terminal.changed.wait(_PATIENCE_S)
+    assert failed == []

@@ -17,20 +17,20 @@ from typing import Any
 import pytest
 
 from fwbench.plugin.host import BenchmarkSession
-from fwbench.plugin.options import from_config
-from fwbench.plugin.progress.lines import (
+from fwbench.plugin.lines import (
     Line,
     LogLines,
-    NoLine,
     Status,
     StatusFile,
     TerminalLine,
     draws_in_place,
     whole,
 )
+from fwbench.plugin.options import from_config
 from fwbench.plugin.session import CELL, is_measured
 from fwbench.processes.session import STATUS_VARIABLE
 from fwbench.records.units import count
+from fwbench.workers.inventory import Watch
 from fwbench.workloads.grid import Cell
 
 #: In pytest's cache: seconds by node id, of the latest run of each case.
@@ -40,7 +40,7 @@ _DURATIONS = "fwbench/durations"
 _INTERRUPTS = (KeyboardInterrupt, pytest.exit.Exception, GeneratorExit)
 
 
-class Progress:
+class Progress(Watch):
     """The hooks that show how far things are.
 
     Args:
@@ -236,12 +236,12 @@ class Display:
             return StatusFile(Path(file))
         reporter = self._reporter
         if reporter is None:
-            return NoLine()
+            return Line()
         stream = reporter._tw._file  # noqa: SLF001 (pytest offers no stream)
         # With -s workers write to the terminal themselves, whenever they like.
         if draws_in_place(stream, os.environ) and self._config.option.capture != "no":
             return TerminalLine(stream, below=True)
-        return LogLines(self._log) if self._config.get_verbosity() >= 0 else NoLine()
+        return LogLines(self._log) if self._config.get_verbosity() >= 0 else Line()
 
     def _log(self, text: str) -> None:
         self._reporter.ensure_newline()
