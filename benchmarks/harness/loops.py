@@ -41,9 +41,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases.case import Case
-from fwbench.cases.loops import LoopCase
 from fwbench.cases.references import InNumPy
-from fwbench.cases.training import StepCase
+from fwbench.cases.training import LoopCase, StepCase
 from fwbench.measure import empty_stack
 from fwbench.terms.presets import Shape
 from fwbench.workloads import MODELS, lenet

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.classification import ClassificationCase
+from fwbench.cases.networks import ClassificationCase
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.frameworks.learner import Job
 from fwbench.measure.limits import int8_features

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.measure import memory
+from fwbench.measure import resources
 from fwbench.testing import FakeFramework
 from support.fakes import case_of, cell, operation
 
@@ -48,7 +48,7 @@ class Counting(FakeFramework):
 @pytest.fixture(autouse=True)
 def _first_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """No case has found anything yet."""
-    monkeypatch.setattr(memory, "FOUND_FIRST", {})
+    monkeypatch.setattr(resources, "FOUND_FIRST", {})
 
 
 def _facts(framework: FakeFramework, device: str = "gpu:0") -> dict[str, Any]:
@@ -80,9 +80,9 @@ def test_what_a_case_never_gives_back_is_told_of_the_next_ones() -> None:
 def test_gpus_have_accounts_of_their_own() -> None:
     """What one of them holds says nothing of another."""
     known: dict[str, int] = {}
-    first = memory.DeviceMemory("gpu:0", lambda: 100, known)
-    other = memory.DeviceMemory("gpu:1", lambda: 700, known)
-    again = memory.DeviceMemory("gpu:0", lambda: 400, known)
+    first = resources.DeviceMemory("gpu:0", lambda: 100, known)
+    other = resources.DeviceMemory("gpu:1", lambda: 700, known)
+    again = resources.DeviceMemory("gpu:0", lambda: 400, known)
     assert [one.left_bytes for one in (first, other, again)] == [0, 0, 300]
 
 

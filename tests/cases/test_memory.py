@@ -16,7 +16,7 @@ from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import BoundCall, Saved
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.probes import planned_bytes, with_plan
-from fwbench.measure import memory as measure
+from fwbench.measure import resources as measure
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import CaseFacts, Memory
 from fwbench.testing import FakeFramework

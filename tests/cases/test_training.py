@@ -12,10 +12,10 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from fwbench.cases import loops
 from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED
 from fwbench.errors import Diverged, IsolationError, WrongResult
 from fwbench.frameworks.learner import Job
+from fwbench.measure import resources
 from fwbench.plugin import host
 from fwbench.records import entry as record
 from fwbench.terms.presets import Schedule
@@ -229,8 +229,8 @@ def test_peak_memory_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
             return lambda: {"gpu:0": 4096}[device]
 
     events: list[str] = []
-    monkeypatch.setattr(loops, "reset_peak_memory", lambda: events.append("reset") or True)
-    monkeypatch.setattr(loops, "peak_memory_bytes", lambda: events.append("read") or 1234)
+    monkeypatch.setattr(resources, "reset_peak_memory", lambda: events.append("reset") or True)
+    monkeypatch.setattr(resources, "peak_memory_bytes", lambda: events.append("read") or 1234)
     facts = measured(Watching(), device="gpu:0")
     assert facts["host_memory_before_bytes"] == facts["peak_host_memory_bytes"] == 1234
     assert facts["peak_device_memory_bytes"] == 4096
@@ -239,8 +239,8 @@ def test_peak_memory_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_peak_that_is_older_than_the_case_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the peak cannot be reset it would be another case's."""
-    monkeypatch.setattr(loops, "reset_peak_memory", lambda: False)
-    monkeypatch.setattr(loops, "peak_memory_bytes", lambda: 1234)
+    monkeypatch.setattr(resources, "reset_peak_memory", lambda: False)
+    monkeypatch.setattr(resources, "peak_memory_bytes", lambda: 1234)
     assert measured()["peak_host_memory_bytes"] is None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases import differences, verify
+from fwbench.cases import backward, verify
 from fwbench.errors import NotACopy, WrongGradient, WrongResult, WrongTraining
 from fwbench.terms.names import FLOAT8
 
@@ -231,7 +231,7 @@ def checked(gradients: Sequence[NDArray[Any]], variables: Sequence[int] = (0, 1)
     """The largest error of gradients of the product by these inputs."""
     verify.count(gradients, variables)
     by_position = dict(zip(variables, gradients, strict=True))
-    return verify.gradient(by_position, alone(product), [X, Y], [G], 1e-6)
+    return backward.gradient(by_position, alone(product), [X, Y], [G], 1e-6)
 
 
 def test_right_gradients_pass() -> None:
@@ -258,7 +258,7 @@ def test_one_wrong_element_of_a_gradient_is_found(place: int) -> None:
 @pytest.mark.parametrize("place", range(3))
 def test_an_error_that_one_direction_hides_is_found(place: int) -> None:
     """Two errors that cancel along the first direction do not along all three."""
-    first = next(differences.directions(0, X, lambda direction: direction))
+    first = next(backward.directions(0, X, lambda direction: direction))
     error = np.zeros_like(X)
     error[place], error[place + 1] = 1e-3 * first[place], -1e-3 * first[place + 1]
     with pytest.raises(WrongGradient, match="the gradient of input 0 is wrong"):
@@ -271,10 +271,10 @@ def test_one_wrong_element_among_many_is_found() -> None:
     x, cotangent = rng.standard_normal(10_000), rng.standard_normal(10_000)
     wrong = 2 * x * cotangent
     allowed = verify.tolerance("float32", 1)
-    assert verify.gradient({0: wrong}, alone(np.square), [x], [cotangent], allowed) < allowed
+    assert backward.gradient({0: wrong}, alone(np.square), [x], [cotangent], allowed) < allowed
     wrong[np.argmin(np.abs(wrong - np.median(np.abs(wrong))))] = 0.0
     with pytest.raises(WrongGradient):
-        verify.gradient({0: wrong}, alone(np.square), [x], [cotangent], allowed)
+        backward.gradient({0: wrong}, alone(np.square), [x], [cotangent], allowed)
 
 
 @pytest.mark.parametrize(
@@ -324,8 +324,8 @@ def test_the_message_says_slope_expectation_and_tolerance() -> None:
 def test_a_gradient_of_nothing_is_right() -> None:
     """Inputs without elements, and results without dependence, have gradients of zero."""
     empty = np.zeros(0)
-    assert verify.gradient({0: empty}, alone(np.square), [empty], [empty], 1e-6) == 0.0
-    constant = verify.gradient({0: np.zeros(4)}, alone(np.ones_like), [X], [G], 1e-6)
+    assert backward.gradient({0: empty}, alone(np.square), [empty], [empty], 1e-6) == 0.0
+    constant = backward.gradient({0: np.zeros(4)}, alone(np.ones_like), [X], [G], 1e-6)
     assert constant == 0.0
 
 
@@ -333,9 +333,9 @@ def test_a_gradient_of_several_results() -> None:
     """Each result begins its gradient with a cotangent of its own."""
     right = {0: G * Y + 2 * Y}
     reference = lambda x, y: [x * y, 2 * x]  # noqa: E731
-    assert verify.gradient(right, reference, [X, Y], [G, Y], 1e-6) < 1e-9
+    assert backward.gradient(right, reference, [X, Y], [G, Y], 1e-6) < 1e-9
     with pytest.raises(WrongGradient):
-        verify.gradient(right, reference, [X, Y], [G, G], 1e-6)
+        backward.gradient(right, reference, [X, Y], [G, G], 1e-6)
 
 
 def test_a_gradient_along_directions_of_one_kind() -> None:
@@ -344,16 +344,16 @@ def test_a_gradient_along_directions_of_one_kind() -> None:
     skew = np.array([[0.0, 1.0], [-1.0, 0.0]])
     wrong, cotangent = {0: 2 * x + skew}, [np.ones((2, 2))]
     symmetric = lambda direction: direction + direction.T  # noqa: E731
-    assert verify.gradient(wrong, alone(np.square), [x], cotangent, 1e-6, symmetric) < 1e-9
+    assert backward.gradient(wrong, alone(np.square), [x], cotangent, 1e-6, symmetric) < 1e-9
     with pytest.raises(WrongGradient):
-        verify.gradient(wrong, alone(np.square), [x], cotangent, 1e-6)
+        backward.gradient(wrong, alone(np.square), [x], cotangent, 1e-6)
 
 
 def test_integer_inputs_stay_where_they_are() -> None:
     """Only the input that is differentiated by is moved, so that indices stay indices."""
     picked = array(1, 1, 3)
     by_x = array(0.0, 2.0, 0.0, 1.0)
-    found = verify.gradient({0: by_x}, alone(np.take), [X, picked], [np.ones(3)], 1e-6)
+    found = backward.gradient({0: by_x}, alone(np.take), [X, picked], [np.ones(3)], 1e-6)
     assert found < 1e-9
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fwbench.measure import memory
-from fwbench.measure.memory import PeakMemory
+from fwbench.measure import resources
+from fwbench.measure.resources import PeakMemory
 
 _MEBIBYTE = 2**20
 
@@ -76,7 +76,7 @@ def test_what_was_largest_can_be_forgotten() -> None:
 
 def test_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is claimed."""
-    monkeypatch.setattr(memory, "reset_peak_memory", lambda: False)
+    monkeypatch.setattr(resources, "reset_peak_memory", lambda: False)
     measured = PeakMemory()
     measured.pause()
     measured.resume()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from fwbench.cases.case import Case
-from fwbench.cases.loops import LoopCase
+from fwbench.cases.training import LoopCase
 from fwbench.measure.clock import Clock
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.terms.presets import Schedule

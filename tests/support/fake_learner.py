@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases.case import Case
 from fwbench.cases.epochs import judge
-from fwbench.cases.loops import LoopCase
-from fwbench.cases.training import LoaderCase, StepCase
+from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.plugin import host
 from fwbench.terms.presets import Schedule

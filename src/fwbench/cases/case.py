@@ -9,26 +9,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from fwbench.cases import on_gpus, products, timing
+from fwbench.cases import products, timing
 from fwbench.cases.backward import Backward
-from fwbench.cases.copies import Copy, Creation
-from fwbench.cases.forward import Forward, InPlaceUpdate
+from fwbench.cases.forward import Copy, Creation, Forward, InPlaceUpdate
 from fwbench.cases.inputs import OPERAND_CACHE, check_room, drawn_operands
 from fwbench.cases.random import Random
 from fwbench.cases.work import OperationWork, Work
+from fwbench.errors import FwbenchError
 from fwbench.frameworks.contract import Framework
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
 from fwbench.measure.gpu_watch import GpuWatch
 from fwbench.measure.limits import Limits
-from fwbench.measure.memory import DeviceMemory, PeakMemory
 from fwbench.measure.nvml import Gpu
-from fwbench.measure.resources import OtherProcesses
+from fwbench.measure.resources import DeviceMemory, OtherProcesses, PeakMemory
 from fwbench.measure.stopping import Stopping
 from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_device, warm_up
 from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
+from fwbench.records.units import count, gibibytes
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.presets import Size
 from fwbench.workloads.grid import Cell
@@ -112,7 +112,7 @@ class Case:
             Diverged: a loss became infinite or NaN.
         """
         self.measured = True
-        with on_gpus.explained(self.cell, lambda: self.gpu):
+        with _explained(self.cell, lambda: self.gpu):
             return self._measure() if self._probe is None else self._probed(self._probe)
 
     @cached_property
@@ -158,11 +158,7 @@ class Case:
                 warmed_up |= self._energy(watch) | self._watched(watch)
             memory.pause()
             verified |= self._verify_again(work, last)
-        warmed_up |= CaseFacts(
-            first_call_in_process_s=first_call_s,
-            host_memory_before_bytes=memory.before_bytes,
-            peak_host_memory_bytes=memory.peak_bytes,
-        )
+        warmed_up |= CaseFacts(first_call_in_process_s=first_call_s) | host_memory(memory)
         self._record(warmed_up | verified | held)
         return last
 
@@ -286,6 +282,13 @@ class Case:
             benchmark.keep(dict(known))
 
 
+def host_memory(memory: PeakMemory) -> CaseFacts:
+    """The memory of the process before a case, and at most."""
+    return CaseFacts(
+        host_memory_before_bytes=memory.before_bytes, peak_host_memory_bytes=memory.peak_bytes
+    )
+
+
 def _held(memory: DeviceMemory | None) -> CaseFacts:
     """The memory of a GPU that its operands, its result and what computes it take."""
     if memory is None:
@@ -403,3 +406,43 @@ class Benchmark(Protocol):
 
     def discard(self) -> None:
         """Let what was timed have no record, as if a round had failed."""
+
+
+_ONE_AT_A_TIME = (
+    "it is in EXCLUSIVE_PROCESS mode and takes one process at a time: end the others, or "
+    "set the mode with nvidia-smi -c DEFAULT"
+)
+
+
+@contextmanager
+def _explained(cell: Cell, gpu: Callable[[], Gpu | None]) -> Iterator[None]:
+    """Add to an error of a framework's what NVML knows of the GPU at that moment.
+
+    The error stays as it is; what fwbench itself has found wrong needs no explanation.
+
+    Args:
+        gpu: gives its GPU; None where NVML does not know it.
+    """
+    try:
+        yield
+    except FwbenchError:
+        raise
+    except Exception as error:
+        known = None if cell.device == "cpu" else gpu()
+        if known is not None and (occupancy := _occupancy(known, entry.least_bytes(cell))):
+            error.add_note(f"{cell.device}: {occupancy}")
+        raise
+
+
+def _occupancy(gpu: Gpu, least_bytes: float | None) -> str:
+    memory, users = gpu.memory(), gpu.users()
+    parts = []
+    if memory is not None:
+        parts.append(f"{gibibytes(memory.free_bytes)} of {gibibytes(memory.total_bytes)} are free")
+        if least_bytes:
+            parts.append(f"operands and results of the case take {gibibytes(least_bytes)} at least")
+    if users:
+        parts.append(f"{count(users, 'other process', 'other processes')} on it")
+    if gpu.takes_one_process():
+        parts.append(_ONE_AT_A_TIME)
+    return "; ".join(parts)

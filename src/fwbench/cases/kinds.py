@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from fwbench.cases.case import Case
-from fwbench.cases.classification import ClassificationCase
-from fwbench.cases.loops import LoopCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
-from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
-from fwbench.cases.training import LoaderCase, StepCase
+from fwbench.cases.networks import ClassificationCase, ForwardBackwardCase, InferenceCase
+from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import Classification, ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep

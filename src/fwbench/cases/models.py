@@ -15,7 +15,7 @@ from fwbench.cases.references import InFloat64, Reference
 from fwbench.cases.training import StepCase, TrainingCase
 from fwbench.cases.work import RepeatedWork, Work
 from fwbench.errors import WrongResult
-from fwbench.frameworks.contract import Array, BoundCall, Framework
+from fwbench.frameworks.contract import Array, Framework
 from fwbench.frameworks.learner import Learner, Predictor
 from fwbench.frameworks.models import ModelLearner
 from fwbench.records.facts import CaseFacts
@@ -40,10 +40,10 @@ class _Answers(RepeatedWork):
         super().__init__(framework)
         self._learner = learner
         self._reference = InFloat64(framework, learner)
-        self._batch = _ModelBatch(framework, learner)
+        self._placed = _ModelBatch(framework, learner)
         self._changed = False
-        placed = [self._batch.place(x) for x in self._operands(changed=False)]
-        self.run: BoundCall = learner.inference(tuple(placed))
+        placed = [self._placed.place(x) for x in self._operands(changed=False)]
+        self.run = self._first = learner.inference(tuple(placed))
 
     @property
     def allowed(self) -> float:
@@ -75,12 +75,6 @@ class _Answers(RepeatedWork):
             max_relative_error=max(found, default=0.0),
             tolerance=self.allowed,
         )
-
-    def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
-        return self._batch.change(self.run, operands)
-
-    def _check_inputs(self) -> None:
-        self._batch.check()
 
 
 class _ModelCase(TrainingCase):

@@ -25,10 +25,9 @@ import numpy as np
 from fwbench.cases import verify
 from fwbench.cases.case import Case
 from fwbench.cases.inputs import read_result
-from fwbench.cases.loops import LoopCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import LOGIT_TOLERANCES, ForwardBackwardCase, InferenceCase
-from fwbench.cases.training import StepCase, TrainingCase
+from fwbench.cases.training import LoopCase, StepCase, TrainingCase
 from fwbench.errors import ProbeError
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Placed, Predictor
@@ -36,7 +35,7 @@ from fwbench.frameworks.models import ModelLearner, arrays_of
 from fwbench.frameworks.probes import Plan, planned_bytes
 from fwbench.frameworks.profiler import Operator, Profiler, together
 from fwbench.measure.clock import Clock
-from fwbench.measure.memory import PeakMemory
+from fwbench.measure.resources import PeakMemory
 from fwbench.records.facts import CaseFacts, Memory, Profile, ProfiledOperator
 from fwbench.workloads.objective import Batch
 

@@ -1,20 +1,15 @@
-"""Comparison of results with NumPy, and of gradients with central differences.
-
-Errors are relative, as :mod:`fwbench.cases.verify` has them.
-"""
+"""Comparison of results with their references: tolerances, relative errors, losses, counts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.cases import differences
 from fwbench.errors import (
     DeclarationError,
     NotACopy,
@@ -70,10 +65,6 @@ def tolerance(dtype: str, terms: int, factor: float = 1.0) -> float:
         raise DeclarationError(f"cannot verify {dtype}: known are {', '.join(TOLERANCES)}")
     epsilon = _ACCUMULATOR_EPSILON.get(dtype, _FLOAT32_EPSILON)
     return factor * (TOLERANCES[dtype] + 8 * epsilon * float(np.sqrt(terms)))
-
-
-#: ``keep(position, compute)``: slopes along an input, as computed now or before.
-Keep = Callable[[int, Callable[[], Sequence[float]]], Sequence[float]]
 
 
 class Deviation(NamedTuple):
@@ -167,59 +158,6 @@ def gradient_shape(position: int, actual: NDArray[Any], operand: NDArray[Any]) -
             f"the gradient of input {position} has the shape {actual.shape}, "
             f"the input {operand.shape}"
         )
-
-
-def gradient(
-    gradients: Mapping[int, NDArray[Any]],
-    reference: Callable[..., Sequence[NDArray[Any]]],
-    inputs: Sequence[NDArray[Any]],
-    cotangents: Sequence[NDArray[Any]],
-    allowed: float,
-    along: differences.Along = lambda direction: direction,
-    keep: Keep = lambda _, compute: compute(),
-) -> float:
-    """Compare gradients with directional central differences of the reference in float64.
-
-    One input is moved at a time, every element by the same step in a random direction, so that an
-    error names its input. The error is relative to the gradient's norm, which is what the
-    derivative in a random direction is of the order of. There are three directions: along a single
-    one, MXNet's gradient of SELU, which is wrong, can look right.
-
-    Args:
-        gradients: the framework's gradients, by the position of the input; of complex inputs what
-            grows fastest along it, as in :attr:`fwbench.Framework.conjugates`.
-        cotangents: what the gradients of the results were set to.
-        along: makes of a random direction the one along which the gradient is compared.
-        keep: of the slopes of the reference; by default they are computed.
-
-    Returns:
-        The largest relative error.
-
-    Raises:
-        WrongGradient: a shape is not its input's, or one is off by more than allowed.
-    """
-    largest = 0.0
-    for position, actual in gradients.items():
-        here = inputs[position]
-        gradient_shape(position, actual, here)
-        values = differences.wide(actual)
-        norm = float(np.linalg.norm(values))
-        every = keep(
-            position,
-            partial(differences.slopes, reference, inputs, position, cotangents, along),
-        )
-        directions = differences.directions(position, here, along)
-        for direction, expected in zip(directions, every, strict=True):
-            slope = differences.product(values, direction)
-            error = abs(slope - expected) / (max(abs(expected), norm) or 1.0)
-            if not error <= allowed + differences.ERROR:
-                raise WrongGradient(
-                    f"the gradient of input {position} is wrong: along a random direction it is "
-                    f"{slope:.9g}, the central difference of the NumPy reference {expected:.9g}; "
-                    f"relative error {error:.3g}, {allowed:.3g} is allowed"
-                )
-            largest = max(largest, error)
-    return largest
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any, cast
 from numpy.typing import NDArray
 
 from fwbench.cases import precision, verify
-from fwbench.cases.inputs import digest, drawn_operands, in_dtype, read_result
+from fwbench.cases.inputs import Inputs, digest, drawn_operands, in_dtype, read_result
 from fwbench.cases.verify import Deviation
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.records.facts import CaseFacts
@@ -87,6 +87,10 @@ class Work(ABC):
 class RepeatedWork(Work):
     """Work on operands that change after it was timed, to see that each call does it."""
 
+    #: The inputs, and the call that was bound to them first.
+    _placed: Inputs
+    _first: BoundCall
+
     def __init__(self, framework: Framework) -> None:
         self.framework = framework
         self._found = CaseFacts()
@@ -145,16 +149,13 @@ class RepeatedWork(Work):
         """Bytes that a call moves, where they differ from the workload's declaration."""
         return CaseFacts()
 
-    @abstractmethod
     def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
         """Give the inputs other values; returns the call to make."""
+        return self._placed.change(self._first, operands)
 
     def _check_inputs(self) -> None:
-        """The inputs are as they were placed.
-
-        Raises:
-            WrongResult: the work has changed them.
-        """
+        """The inputs are as they were placed."""
+        self._placed.check()
 
 
 class OperationWork(RepeatedWork):

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases.epochs import Course, Epochs, examined, steps_of, whole
-from fwbench.cases.loops import epoch_progress, loop_facts, one_epoch
-from fwbench.cases.training import read
+from fwbench.cases.training import epoch_progress, loop_facts, one_epoch, read
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member
