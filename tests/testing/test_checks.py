@@ -15,8 +15,8 @@ from fwbench.errors import FwbenchError
 from fwbench.frameworks.learner import Job
 from fwbench.terms.manifest import Absent, Device
 from fwbench.testing import FakeFramework, to_bfloat16
-from fwbench.testing.conformance import arrays, computing, declarations, timing
-from fwbench.testing.conformance.declarations import Adapter
+from fwbench.testing.conformance import arrays, work
+from fwbench.testing.conformance.arrays import Adapter
 from fwbench.workloads import OPERATIONS, dot, gemm, mlp, noop, sigmoid
 from support import fakes
 from support.fake_learner import Trainer, right_losses
@@ -263,13 +263,13 @@ _INTEGERS = partial(arrays.integers_survive, device="cpu", dtype="int64")
 _ADDRESSES = partial(arrays.addresses_tell_arrays_apart, device="cpu")
 _PLACED = partial(arrays.work_is_placed, device="gpu:0")
 _DTYPE = partial(arrays.results_have_the_dtype, cell=_CELL)
-_RIGHT = partial(computing.work_is_right, cell=_CELL)
-_ORDER = partial(computing.gradients_follow_variables, device="cpu", execution="eager")
-_EXECUTION = partial(computing.undeclared_execution_is_refused, device="cpu")
-_WAITING = partial(timing.waiting_waits, cell=_CELL)
-_THREADS = partial(timing.processor_time_fits_threads, cell=_CELL)
-_LOSSES = partial(computing.first_losses_are_right, cell=_TRAINING)
-_TRAINS = partial(computing.undeclared_training_is_refused, cell=_TRAINING)
+_RIGHT = partial(work.work_is_right, cell=_CELL)
+_ORDER = partial(work.gradients_follow_variables, device="cpu", execution="eager")
+_EXECUTION = partial(work.undeclared_execution_is_refused, device="cpu")
+_WAITING = partial(work.waiting_waits, cell=_CELL)
+_THREADS = partial(work.processor_time_fits_threads, cell=_CELL)
+_LOSSES = partial(work.first_losses_are_right, cell=_TRAINING)
+_TRAINS = partial(work.undeclared_training_is_refused, cell=_TRAINING)
 
 _BROKEN = {
     "view of its source": Broken(_CREATION, lambda: FakeFramework(copies=False), "copying const"),
@@ -290,7 +290,7 @@ _BROKEN = {
     "wrong": Broken(_RIGHT, Wrong, "the result is wrong"),
     "wrong later": Broken(_RIGHT, OnceRight, "the result is wrong"),
     "wrong gradient": Broken(
-        partial(computing.work_is_right, cell=replace(_CELL, direction="backward")),
+        partial(work.work_is_right, cell=replace(_CELL, direction="backward")),
         HalfGradient,
         "the gradient of input 0 is wrong",
     ),
@@ -298,22 +298,22 @@ _BROKEN = {
     "too many gradients": Broken(_ORDER, EveryGradient, "one for each, in that order"),
     "too small gradients": Broken(_ORDER, HalfGradient, "for the cotangent that is given"),
     "any execution": Broken(_EXECUTION, AnyExecution, "look the execution up in a table"),
-    "any device": Broken(declarations.undeclared_device_is_refused, AnyDevice, "does not list"),
+    "any device": Broken(arrays.undeclared_device_is_refused, AnyDevice, "does not list"),
     "waiter that does nothing": Broken(_WAITING, NeverWaits, "waiter does not wait for the work"),
     "no waiter": Broken(_WAITING, SaysItIsDone, "the call does not wait for the work"),
     "waiter of less": Broken(_WAITING, WaitsForLess, "waiter does not wait for the work"),
     "nothing that takes long": Broken(
-        partial(timing.waiting_waits, cell=replace(_CELL, workload=noop)), Instant, "too short"
+        partial(work.waiting_waits, cell=replace(_CELL, workload=noop)), Instant, "too short"
     ),
     "more threads": Broken(_THREADS, FakeFramework, "3.0 processors busy", threads=3.0),
-    "no CPU": Broken(declarations.devices_are_named, _devices("gpu:0"), "return cpu first"),
-    "other names": Broken(declarations.devices_are_named, _devices("cpu", "cuda"), "cpu, cuda"),
-    "a device twice": Broken(declarations.devices_are_named, _devices("cpu", "cpu"), "each once"),
+    "no CPU": Broken(arrays.devices_are_named, _devices("gpu:0"), "return cpu first"),
+    "other names": Broken(arrays.devices_are_named, _devices("cpu", "cuda"), "cpu, cuda"),
+    "a device twice": Broken(arrays.devices_are_named, _devices("cpu", "cpu"), "each once"),
     "bytes in manifest": Broken(
-        declarations.manifest_survives_json, BytesInBuild, "cannot be sent as JSON"
+        arrays.manifest_survives_json, BytesInBuild, "cannot be sent as JSON"
     ),
     "tuple in manifest": Broken(
-        declarations.manifest_survives_json, TupleInBuild, "the manifest's build is"
+        arrays.manifest_survives_json, TupleInBuild, "the manifest's build is"
     ),
     "other losses": Broken(_LOSSES, lambda: Trainer(check_losses=_losses), "at step 1 the loss is"),
     "other model": Broken(_LOSSES, lambda: Trainer(too_many=1), "the model trains"),
@@ -350,28 +350,28 @@ def test_what_the_contract_allows_is_no_failure() -> None:
 def test_threads_of_new_processes() -> None:
     """A manifest must have the requested threads, or none; an absent framework is a failure."""
     right = fakes.manifest(threads=1)
-    declarations.threads_are_set({1: right, 2: replace(right, threads=None)})
+    arrays.threads_are_set({1: right, 2: replace(right, threads=None)})
     with pytest.raises(FwbenchError, match="set to 2 threads and reports 1"):
-        declarations.threads_are_set({1: right, 2: right})
+        arrays.threads_are_set({1: right, 2: right})
     with pytest.raises(FwbenchError, match="--fw-threads=2: computes with 1 threads; choose"):
-        declarations.threads_are_set({2: Absent("fake", "computes with 1 threads", "choose")})
+        arrays.threads_are_set({2: Absent("fake", "computes with 1 threads", "choose")})
 
 
 def test_long_work_grows() -> None:
     """Sizes grow first, then calls are repeated, until the work takes long enough to tell."""
     fake = FakeFramework(dispatch_s=2.0**-20, work_s=2.0**-9)
-    timing.waiting_waits(_adapter(fake), replace(_CELL, workload=noop, size=1))
+    work.waiting_waits(_adapter(fake), replace(_CELL, workload=noop, size=1))
     fake = FakeFramework(dispatch_s=2.0**-20, work_s=2.0**-9)
     fake.waiter = lambda device: lambda: None  # type: ignore[method-assign]
     with pytest.raises(FwbenchError, match="does not wait"):
-        timing.waiting_waits(_adapter(fake), replace(_CELL, workload=noop, size=1))
+        work.waiting_waits(_adapter(fake), replace(_CELL, workload=noop, size=1))
 
 
 def test_the_longest_operation() -> None:
     """The one with the most arithmetic; without any it is as good as any other."""
-    assert timing.longest([of for of in OPERATIONS if of.representative]) is gemm
-    assert timing.longest([noop, sigmoid, dot]) is sigmoid
-    assert timing.longest([noop]) is noop
+    assert work.longest([of for of in OPERATIONS if of.representative]) is gemm
+    assert work.longest([noop, sigmoid, dot]) is sigmoid
+    assert work.longest([noop]) is noop
 
 
 def test_scopes_are_left() -> None:

@@ -93,10 +93,10 @@ class Backward(Forward):
         inputs = self._checked(on_host)
         split = len(on_host) - len(self.variables)
         results, gradients = on_host[:split], on_host[split:]
-        found = self._compare_results(results, self._reference(inputs))
+        deviation = self._compare_results(results, self._reference(inputs))
         error = self._compare_gradients(gradients, results, inputs)
         self._check_digits(gradients)
-        return self._facts(found, error)
+        return self._facts(deviation, error)
 
     def _compare_gradients(self, gradients: Arrays, results: Arrays, inputs: Arrays) -> float:
         """The largest error of a gradient, whose reference has the signs of the results."""

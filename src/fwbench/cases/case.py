@@ -225,11 +225,11 @@ class Case:
         cold = "l2" in self.cell.workload.toggles and self.cell.toggle("l2") == "cold"
         flush = self.framework.flusher(device) if cold else None
         clock = Clock(self._clock.read, self._clock.wait)
-        found = device_time(work.run, clock, self.framework.device_clock(device), flush)
+        timed = device_time(work.run, clock, self.framework.device_clock(device), flush)
         self._clock.before = flush
         clock_hz = self.gpu.sm_clock_hz() if self.gpu else None
-        cycles = found.device_s * clock_hz if found.device_s and clock_hz else None
-        return CaseFacts(**asdict(found), device_cycles=cycles)
+        cycles = timed.device_s * clock_hz if timed.device_s and clock_hz else None
+        return CaseFacts(**asdict(timed), device_cycles=cycles)
 
     def _verify_again(self, work: Work, last: Any) -> CaseFacts:
         """Verify what was timed, with a clock of its own: that of the rounds keeps them."""
@@ -338,23 +338,13 @@ def _work(operation: Operation, cell: Cell) -> Callable[[Cell, Framework], Opera
     return InPlaceUpdate if operation.updates else Forward
 
 
-class TimeRounds(Protocol):
-    """Times a given number of rounds."""
-
-    def __call__(self, target: Callable[[], Any], *, setup: Callable[[], Any], rounds: int) -> Any:
-        """Call ``setup`` untimed and ``target`` timed, so many times.
-
-        Args:
-            setup: called before each round.
-        """
-
-
 class Benchmark(Protocol):
     """Times the work of one case.
 
     Attributes:
         fixture: pytest-benchmark's, which users know as ``case.benchmark``.
-        time_rounds: calls work in a given number of rounds.
+        time_rounds: ``time_rounds(target, setup=..., rounds=...)`` times so many calls of the
+            target, each after an untimed call of the setup.
         stopping: what has ended the rounds; None where their number was fixed.
         watch: sets rounds aside at which a GPU was throttled; None where there is none to watch.
     """
@@ -363,7 +353,7 @@ class Benchmark(Protocol):
     stopping: Stopping | None
     watch: GpuWatch | None
     # An attribute and not a method: the fixture's own.
-    time_rounds: TimeRounds
+    time_rounds: Callable[..., Any]
 
     def time(self, run: Callable[[], Any]) -> Any:
         """Call work in as many rounds as its timing takes.

@@ -230,7 +230,7 @@ class Epochs:
         last = epoch + 1 == self._schedule.epochs
         tested = None
         if last or epoch + 1 in _MILESTONES:
-            tested = accuracy if self._data.validation_is_test else self._tested()
+            tested = accuracy if self._data.validation_is_test else self._examined("test")[1]
         self.epochs.append(
             Epoch(
                 repetition=repetition + 1,
@@ -258,9 +258,6 @@ class Epochs:
                 f"epoch {epoch + 1}: training has diverged, and what follows would time work on "
                 f"NaNs; {_REMEDY}"
             )
-
-    def _tested(self) -> float:
-        return self._examined("test")[1]
 
     def _examined(self, part: str) -> tuple[float, float]:
         """Mean cross-entropy and accuracy."""

@@ -77,11 +77,11 @@ class Forward(OperationWork):
             for actual, reference in zip(results, expected, strict=True):
                 verify.same_shape(actual, reference)
             results, expected = [*compared(*results)], compared(*expected)
-        found = [
+        deviations = [
             verify.compare(actual, reference, self.allowed)
             for actual, reference in zip(results, expected, strict=True)
         ]
-        return Deviation(max(of.largest for of in found), max(of.rms for of in found))
+        return Deviation(max(of.largest for of in deviations), max(of.rms for of in deviations))
 
     def _checked(self, on_host: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The inputs as they were placed, where there is room to compare these results."""
@@ -223,10 +223,10 @@ class Copy(OperationWork):
         self.run = self._first = partial(call, array)
 
     def _check_place(self, what: str, array: Array, expected: str) -> None:
-        found = self._copies.place(array)
-        if found != expected:
+        place = self._copies.place(array)
+        if place != expected:
             raise WrongResult(
-                f"{what} lies in the memory of {found} instead of {expected}, so that other memory "
+                f"{what} lies in the memory of {place} instead of {expected}, so that other memory "
                 "is copied than was asked for"
             )
 

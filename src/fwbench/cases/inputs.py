@@ -186,13 +186,10 @@ class Inputs:
             )
 
     def _placed(self, operand: NDArray[Any]) -> Array:
-        dtype = self._dtype_of(operand)
+        dtype = self._dtype if is_float(operand) else operand.dtype.name
         array = self._create(operand, dtype)
         verify.placed(self._framework.to_numpy(array), operand, dtype)
         return array
-
-    def _dtype_of(self, operand: NDArray[Any]) -> str:
-        return self._dtype if is_float(operand) else operand.dtype.name
 
     def _rebound(self, run: BoundCall, replaced: Mapping[int, Array]) -> BoundCall:
         """The same function with other arrays in place of those that it was bound to."""
@@ -311,10 +308,10 @@ def guarded_read(framework: Framework, *arrays: Array) -> Iterator[None]:
         raise
     except Exception as error:
         kinds = ", ".join(dict.fromkeys(type(array).__name__ for array in arrays))
-        said = str(error).strip().partition("\n")[0]
+        message = str(error).strip().partition("\n")[0]
         raise UnreadableResult(
             f"the result ({kinds}) cannot be read back: {framework.name} raised "
-            f"{type(error).__name__}: {said}"
+            f"{type(error).__name__}: {message}"
         ) from error
 
 

@@ -19,7 +19,7 @@ from fwbench.errors import WrongTraining
 from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import CaseFacts
-from fwbench.workloads.objective import Batch, Objective
+from fwbench.workloads.objective import Batch
 
 #: How many losses are compared where nothing is timed: an eager LSTM takes TensorFlow seconds a
 #: step.
@@ -51,6 +51,7 @@ def check(
             the weights as they were.
     """
     training = learner.job.training
+    optimizer = training.optimizer
     reference = reference or InNumPy(learner)
     verify.parameters(learner.parameters(), reference.parameters)
     expected = reference.losses  # before the first step: they may say that it makes no sense
@@ -71,7 +72,7 @@ def check(
         checked_updates=steps,
         max_loss_deviation=deviation,
         loss_tolerance=allowed,
-        optimizer={**_constants(training), **learner.notes()},
+        optimizer={"name": type(optimizer).__name__, **vars(optimizer), **learner.notes()},
     )
     learner.reset(exact=False)
     return facts | reference.facts(), seconds
@@ -107,8 +108,8 @@ def check_timed(
         for step, batch in enumerate(batches[:UPDATES_TIMED], 1):
             _update(learner, step, batch, train, answers=answers)
         learner.reset(exact=True)
-        own = learner.job.training.check_batches(learner.job.batch, LOSSES_TIMED)
-        _first_losses(learner, reference.losses, train(own), len(own))
+        first = learner.job.training.check_batches(learner.job.batch, LOSSES_TIMED)
+        _first_losses(learner, reference.losses, train(first), len(first))
         learner.reset(exact=False)
     except WrongTraining as error:
         raise WrongTraining(f"after the timing, {error}") from None
@@ -143,9 +144,9 @@ def _placement(learner: Learner) -> CaseFacts:
         return CaseFacts()
     stages = job.training.graph.divided(job.model_parallel)
     expected = {name: of.parameters for name, of in zip(job.devices, stages, strict=True)}
-    found = dict(learner.placement())
-    verify.placement(found, expected)
-    return CaseFacts(parameters_on_devices=found)
+    actual = dict(learner.placement())
+    verify.placement(actual, expected)
+    return CaseFacts(parameters_on_devices=actual)
 
 
 def _changed(learner: Learner, before: int, step: int) -> None:
@@ -166,8 +167,3 @@ def _first_losses(
         job.training, expected[:steps], job.verified_as, sparse=job.sparse
     )
     return verify.losses(actual, expected[:steps], allowed)
-
-
-def _constants(training: Objective) -> dict[str, Any]:
-    optimizer = training.optimizer
-    return {"name": type(optimizer).__name__, **vars(optimizer)}

@@ -66,13 +66,13 @@ class _Answers(RepeatedWork):
                 f"{self._reference.by}; return the same"
             )
         results, by = self._learner.restored(on_host), self._reference.by
-        found = [
+        errors = [
             verify.compare(actual, right, self.allowed, f"run of {by}").largest
             for actual, right in zip(results, expected, strict=True)
         ]
         return self._reference.facts() | CaseFacts(
             parameters=self._reference.parameters,
-            max_relative_error=max(found, default=0.0),
+            max_relative_error=max(errors, default=0.0),
             tolerance=self.allowed,
         )
 
@@ -92,7 +92,7 @@ class _ModelCase(TrainingCase):
         model, batch = cast("ModelObjective", self.training).model, self.cell.batch
         given = [*model.taken, *([] if model.targets is None else [model.targets])]
         what = f"{model.name} with a batch of {batch:,}"
-        inputs = float(sum(math.prod(each.shape_of(batch)) for each in given))
+        inputs = float(sum(math.prod(declared.shape_of(batch)) for declared in given))
         check_room(what, inputs)
         learner = self.framework.model_learner(self.job)
         parameters = float(sum(array.size for array in learner.initial.values()))

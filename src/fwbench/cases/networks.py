@@ -149,12 +149,17 @@ class Answers(_NetworkWork):
         few = reference.inference(
             training.graph, training.initial(), _wide(training, examples[different.rows])
         )
-        each = training.labels_per_example
-        expected = few.reshape(len(different.rows), each, -1)[different.places]
-        expected = expected.reshape(len(examples) * each, -1)
+        labels = training.labels_per_example
+        expected = few.reshape(len(different.rows), labels, -1)[different.places]
+        expected = expected.reshape(len(examples) * labels, -1)
         check_count(on_host, [expected])
         deviation = verify.compare(on_host[0], expected, self.allowed)
         return self._facts(deviation.largest) | self._precision(deviation.rms) | self._exported()
+
+    def answers(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """The logits of other examples, by the call that was timed."""
+        (logits,) = self._read(self._change([examples])())
+        return logits
 
     def _precision(self, rms: float) -> CaseFacts:
         """The bits of mantissa that it was computed in, by the root mean square of the errors."""
@@ -208,9 +213,9 @@ class Gradients(_NetworkWork):
         examples, labels = self._current
         # The mean over examples that are repeated alike is that over different ones.
         rows = _different(examples).rows
-        own = labels.reshape(len(examples), -1)[rows].ravel()
+        labels = labels.reshape(len(examples), -1)[rows].ravel()
         few = _wide(training, examples[rows])
-        loss, of_nodes = reference.gradients(training.graph, training.initial(), few, own)
+        loss, of_nodes = reference.gradients(training.graph, training.initial(), few, labels)
         mean, *gradients = on_host
         (allowed,) = verify.loss_tolerances(training, [loss], self.learner.job.dtype)
         verify.compare(mean, np.asarray(loss), allowed / loss)
@@ -220,7 +225,8 @@ class Gradients(_NetworkWork):
         def otherwise() -> Sequence[NDArray[Any]]:
             nearly = _NEARLY_EQUAL[self.learner.job.dtype]
             graph = with_tie_breaks_flipped(training.graph, nearly)
-            return self.learner.trained(reference.gradients(graph, training.initial(), few, own)[1])
+            _, flipped = reference.gradients(graph, training.initial(), few, labels)
+            return self.learner.trained(flipped)
 
         error, tolerance = compare_gradients(gradients, expected, self.allowed, otherwise)
         return self._facts(error) | CaseFacts(tolerance=tolerance)
@@ -334,17 +340,8 @@ _SHARE_OF_FLOAT32 = 0.5
 _BATCH = 250
 
 
-class Classified(Answers):
-    """The logits of a batch by a trained network."""
-
-    def answers(self, examples: NDArray[Any]) -> NDArray[Any]:
-        """The logits of other examples, by the call that was timed."""
-        (logits,) = self._read(self._change([examples])())
-        return logits
-
-
-class ClassifiedInInt8(Classified):
-    """The same in whole numbers of 8 bits."""
+class AnswersInInt8(Answers):
+    """The logits of a batch, computed in whole numbers of 8 bits."""
 
     @property
     def allowed(self) -> float:
@@ -377,7 +374,7 @@ class ClassificationCase(InferenceCase):
 
     def bind(self) -> Work:
         """A batch on the device, and a network with its trained weights."""
-        kind = ClassifiedInInt8 if self.cell.dtype == INT8 else Classified
+        kind = AnswersInInt8 if self.cell.dtype == INT8 else Answers
         return kind(self.predictor(), self.framework)
 
     def _verify_again(self, work: Work, last: Any) -> CaseFacts:
@@ -386,10 +383,10 @@ class ClassificationCase(InferenceCase):
         if not self._benchmark.enabled:
             return verified
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
-            classified = cast("Classified", work)
+            classified = cast("Answers", work)
             return verified | self._tested(classified) | self._size(classified)
 
-    def _tested(self, work: Classified) -> CaseFacts:
+    def _tested(self, work: Answers) -> CaseFacts:
         """Number of pictures that are classified rightly, and as by the reference.
 
         Raises:
@@ -419,7 +416,7 @@ class ClassificationCase(InferenceCase):
             )
         return facts | CaseFacts(int8_features=int8_features())
 
-    def _size(self, work: Classified) -> CaseFacts:
+    def _size(self, work: Answers) -> CaseFacts:
         """Size of the network's file, where there is one.
 
         Raises:

@@ -91,5 +91,5 @@ def is_reduced(facts: CaseFacts) -> bool:
     Args:
         facts: of its record.
     """
-    found = facts.precision_bits
-    return found is not None and found < (of_dtype(facts.dtype) or 0)
+    computed = facts.precision_bits
+    return computed is not None and computed < (of_dtype(facts.dtype) or 0)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import re
 import statistics
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -101,7 +102,7 @@ def _measured(case: Case, clock: Clock, bind: Callable[[], _Bound]) -> Memory:
     saved = framework.saved_for_backward(bound.run) if bound.differentiates else None
     strategies = bound.strategies()
     bound.check(result)
-    found = Memory(
+    measured = Memory(
         before_bytes=host.before_bytes,
         bound_bytes=bound_bytes,
         peak_bytes=host.peak_bytes,
@@ -110,7 +111,7 @@ def _measured(case: Case, clock: Clock, bind: Callable[[], _Bound]) -> Memory:
         saved_bytes=None if saved is None else saved.size_bytes,
         saved_tensors=None if saved is None else saved.tensors,
     )
-    return found | Memory(planned_by_strategy=strategies) if strategies else found
+    return measured | Memory(planned_by_strategy=strategies) if strategies else measured
 
 
 def _called(case: Case) -> _Bound:
@@ -221,12 +222,12 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
         calls_s.extend(clock.time(run)[0] for _ in range(_PROFILED_CALLS))
 
     operators = together(profiler.profile(work, trace))
-    if not any(each.time_s for each in operators):
+    if not any(operator.time_s for operator in operators):
         raise ProbeError(f"the profiler of {case.framework.name} has seen no operator")
-    found = _shares(operators) | Profile(
+    shares = _shares(operators) | Profile(
         calls=_PROFILED_CALLS, call_s=statistics.median(calls_s), trace=trace.name
     )
-    return CaseFacts(profile=found)
+    return CaseFacts(profile=shares)
 
 
 def _profiler(case: Case) -> Profiler:
@@ -242,20 +243,20 @@ def _profiler(case: Case) -> Profiler:
 
 def _shares(operators: Sequence[Operator]) -> Profile:
     """Shares of the time by class, and the operators that take most of it."""
-    total_s = sum(each.time_s for each in operators)
-    shares: dict[str, float] = {}
-    for each in operators:
-        shares[each.operator_class] = shares.get(each.operator_class, 0.0) + each.time_s / total_s
+    total_s = sum(operator.time_s for operator in operators)
+    shares: defaultdict[str, float] = defaultdict(float)
+    for operator in operators:
+        shares[operator.operator_class] += operator.time_s / total_s
     return Profile(
         operators_s=total_s / _PROFILED_CALLS,
         shares={name: min(1.0, share) for name, share in shares.items()},
         operators=[
             ProfiledOperator(
-                name=each.name,
-                operator_class=each.operator_class,
-                time_s=each.time_s / _PROFILED_CALLS,
-                calls=each.calls / _PROFILED_CALLS,
+                name=operator.name,
+                operator_class=operator.operator_class,
+                time_s=operator.time_s / _PROFILED_CALLS,
+                calls=operator.calls / _PROFILED_CALLS,
             )
-            for each in operators[:_SHOWN]
+            for operator in operators[:_SHOWN]
         ],
     )

@@ -91,7 +91,7 @@ class Product(Forward):
 
     def _product_facts(self, products: Sequence[tuple[Deviation, float]]) -> CaseFacts:
         """Facts of the product closest to its tolerance; the precision is the result's."""
-        deviation, limit = max(products, key=lambda found: found[0].largest / found[1])
+        deviation, limit = max(products, key=lambda product: product[0].largest / product[1])
         (result, _), *_gradients = products
         return CaseFacts(
             max_relative_error=deviation.largest,
@@ -114,7 +114,7 @@ class ProductGradient(Product, Backward):
         split = len(on_host) - len(self.variables)
         results, gradients = on_host[:split], on_host[split:]
         operands = inputs[: len(self.inputs)]
-        found = [self._compare_product(results, operands)]
+        compared = [self._compare_product(results, operands)]
         left, right = self._factors(operands)
         (cotangent,) = self.layout.restore_results([widest(inputs[-1])])
         for position, (gradient, operand) in enumerate(zip(gradients, operands, strict=True)):
@@ -124,11 +124,11 @@ class ProductGradient(Product, Backward):
             zip(self._factors(gradients), ways, strict=True)
         ):
             what = f"the gradient of input {position}"
-            found.append(
+            compared.append(
                 self._compare_sums(f"gradient {position}", gradient, *way, WrongGradient, what)
             )
         self._check_digits(gradients)
-        return self._product_facts(found)
+        return self._product_facts(compared)
 
 
 def _shape_of(left: NDArray[Any], right: NDArray[Any]) -> tuple[int, ...]:

@@ -125,12 +125,12 @@ def check_moments(drawn: NDArray[Any], moments: Moments, grain: float) -> None:
     of_squares = sqrt(max(0.0, moments.kurtosis - 1.0))  # their standard deviation
     of_mean = _allowed(of_squares, x.size)  # no skewness is larger (Pearson, 1916)
     of_products = _allowed(_SKEWNESS * moments.kurtosis, x.size)
-    found = {
+    errors = {
         "mean": (float(np.mean(x)), of_mean + coarse),
         "variance": (float(np.var(x)) - 1.0, max(_OF_VARIANCE, of_squares * of_products)),
         "correlation of neighbours": (float(np.mean(x[1:] * x[:-1])), of_products + coarse),
     }
-    for name, (off, allowed) in found.items():
+    for name, (off, allowed) in errors.items():
         if not abs(off) <= allowed:
             raise WrongResult(
                 f"the {name} of the random numbers, with those of the distribution taken for 0 and "

@@ -7,6 +7,7 @@ run of it in float64, called as simply as can be, with the same weights and batc
 from __future__ import annotations
 
 import json
+import math
 import os
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -15,7 +16,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,9 @@ class InFloat64(Reference):
     it is in memory while a case is timed. Where versions share weights, it is the run of the first
     framework that was measured.
 
+    Attributes:
+        by: the framework that has run, with its version; empty before.
+
     Raises:
         DeclarationError: other frameworks' versions have other parameters.
     """
@@ -89,7 +93,7 @@ class InFloat64(Reference):
     def __init__(self, framework: Framework, learner: ModelLearner) -> None:
         self._framework = framework
         self._learner = learner
-        self._by = ""
+        self.by = ""
         self._answers: tuple[list[NDArray[Any]], list[NDArray[Any]]] | None = None
         check_parameters(learner)
         self._flops: float | None = None
@@ -115,7 +119,7 @@ class InFloat64(Reference):
         losses = [float(loss) for loss in run[0]]
         if not np.isfinite(losses[0]):
             raise Diverged(
-                f"the first loss of {self._learner.model.name} in {self._by} is {losses[0]}, "
+                f"the first loss of {self._learner.model.name} in {self.by} is {losses[0]}, "
                 "before any update; correct the model, the loss or the range of its inputs and "
                 "targets"
             )
@@ -123,7 +127,9 @@ class InFloat64(Reference):
 
     def _own_losses(self) -> list[NDArray[Any]]:
         learner = self._learner
-        batches = learner.objective.check_batches(learner.job.batch, self._steps)
+        batches = learner.objective.check_batches(
+            learner.job.batch, learner.objective.checked_steps
+        )
         with self._scope():
             wide = self._wide()
             wide.reset(exact=True)
@@ -159,9 +165,9 @@ class InFloat64(Reference):
             self._flops = wide.flops(wide.place(batch), training=False)
         return results
 
-    def _run(self, what: str, own: Callable[[], list[NDArray[Any]]]) -> list[NDArray[Any]]:
+    def _run(self, what: str, compute: Callable[[], list[NDArray[Any]]]) -> list[NDArray[Any]]:
         by = f"{self._framework.name} {self._framework.version} in float64"
-        self._by, arrays = shared_run(self._learner, what, by, own)
+        self.by, arrays = shared_run(self._learner, what, by, compute)
         return arrays
 
     def _check_shape(self, results: Sequence[NDArray[Any]]) -> None:
@@ -169,21 +175,12 @@ class InFloat64(Reference):
         if model.output is None:
             return
         expected = tuple(batch if length == BATCH else length for length in model.output)
-        found = results[0].shape if results else None
-        if found != expected:
+        actual = results[0].shape if results else None
+        if actual != expected:
             raise WrongResult(
-                f"the first result of {model.name} in {self._by} has the shape {found}, and the "
+                f"the first result of {model.name} in {self.by} has the shape {actual}, and the "
                 f"model declares {expected}; correct the model or `output`"
             )
-
-    @property
-    def by(self) -> str:
-        """Whose run it is, once it was asked for something."""
-        return self._by
-
-    @property
-    def _steps(self) -> int:
-        return self._learner.objective.checked_steps
 
     def _scope(self) -> AbstractContextManager[Any]:
         return self._framework.scope(self._learner.job.device, "float64")
@@ -196,7 +193,7 @@ class InFloat64(Reference):
 
     def facts(self) -> CaseFacts:
         """Name of the reference, and the operations that the framework counts."""
-        facts = CaseFacts(verified_against=self._by)
+        facts = CaseFacts(verified_against=self.by)
         return facts if self._flops is None else facts | CaseFacts(flops=self._flops)
 
 
@@ -204,18 +201,6 @@ class InFloat64(Reference):
 VARIABLE = "FWBENCH_VERSIONS"
 
 Shapes = Mapping[str, Sequence[int]]
-
-
-class Float64Run(NamedTuple):
-    """Results of a run in float64.
-
-    Attributes:
-        by: the framework, with its version.
-        arrays: results, or losses.
-    """
-
-    by: str
-    arrays: list[NDArray[Any]]
 
 
 def check_parameters(learner: ModelLearner) -> None:
@@ -228,30 +213,30 @@ def check_parameters(learner: ModelLearner) -> None:
     if folder is None:
         return
     state = learner.state()
-    own = {name: list(state[name].shape) for name in learner.trained_names()}
+    shapes = {name: list(state[name].shape) for name in learner.trained_names()}
     file = folder / f"{learner.model.name}.json"
     known: dict[str, Shapes] = json.loads(file.read_text("utf-8")) if file.exists() else {}
     for framework, others in known.items():
-        _check_equal(learner, own, framework, others)
-    file.write_text(json.dumps({**known, learner.framework: own}), "utf-8")
+        _check_equal(learner, shapes, framework, others)
+    file.write_text(json.dumps({**known, learner.framework: shapes}), "utf-8")
 
 
-def _check_equal(learner: ModelLearner, own: Shapes, framework: str, others: Shapes) -> None:
-    counts = [sum(int(np.prod(shape)) for shape in shapes.values()) for shapes in (own, others)]
+def _check_equal(learner: ModelLearner, shapes: Shapes, framework: str, others: Shapes) -> None:
+    counts = [sum(map(math.prod, version.values())) for version in (shapes, others)]
     if counts[0] == counts[1]:
         return
-    only = f"{_only(learner.framework, own, others)}, {_only(framework, others, own)}"
+    only = f"{_only(learner.framework, shapes, others)}, {_only(framework, others, shapes)}"
     raise DeclarationError(
         f"{learner.model.name} has {counts[0]:,} parameters in {learner.framework} and "
         f"{counts[1]:,} in {framework}: {only}; make them the same model, or declare two models"
     )
 
 
-def _only(framework: str, own: Shapes, others: Shapes) -> str:
+def _only(framework: str, shapes: Shapes, others: Shapes) -> str:
     """The parameters whose shapes another version lacks, whatever the order of their axes."""
     left = Counter(tuple(sorted(shape)) for shape in others.values())
     extra = []
-    for name, shape in own.items():
+    for name, shape in shapes.items():
         axes = tuple(sorted(shape))
         if left[axes]:
             left[axes] -= 1
@@ -262,25 +247,28 @@ def _only(framework: str, own: Shapes, others: Shapes) -> str:
 
 def shared_run(
     learner: ModelLearner, what: str, by: str, run: Callable[[], list[NDArray[Any]]]
-) -> Float64Run:
+) -> tuple[str, list[NDArray[Any]]]:
     """Reference of a version: another framework's run where weights are shared, or its own.
 
     Args:
         what: tells the run from others of the model.
         run: the version's own run in float64.
+
+    Returns:
+        The framework of the run with its version, and the results or losses.
     """
     folder = _folder()
     if folder is None or learner.model.shared is None:
-        return Float64Run(by, run())
+        return by, run()
     file = folder / f"{learner.model.name}-{learner.job.batch}-{what}.npz"
     if file.exists():
         with np.load(file) as kept:
             places = range(len(kept.files) - 1)
-            return Float64Run(str(kept["by"]), [kept[f"array{place}"] for place in places])
-    own = Float64Run(by, run())
-    arrays = {f"array{place}": array for place, array in enumerate(own.arrays)}
-    np.savez(file, by=np.array(by), **arrays)
-    return own
+            return str(kept["by"]), [kept[f"array{place}"] for place in places]
+    arrays = run()
+    named = {f"array{place}": array for place, array in enumerate(arrays)}
+    np.savez(file, by=np.array(by), **named)
+    return by, arrays
 
 
 def _folder() -> Path | None:

@@ -156,9 +156,9 @@ def verify_again(work: Work, last: Any, clock: Clock, rounds_s: Sequence[float])
     """
     calls = _Calls(clock, statistics.median(rounds_s or [math.inf]))
     for _ in range(_TRIES):
-        found = work.verify_again(last, calls)
+        facts = work.verify_again(last, calls)
         if not calls.are_slow:
-            return found
+            return facts
     fastest, others = map(shown, (min(calls.changed_s), calls.others_s))
     raise SkippedWork(
         f"calls on changed inputs took {fastest} at least, and most others {others} at most, so "

@@ -79,18 +79,6 @@ class Deviation(NamedTuple):
     rms: float
 
 
-def result(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> float:
-    """Compare a result with the reference; the arguments are those of :func:`compare`.
-
-    Returns:
-        The largest relative error.
-
-    Raises:
-        WrongResult: the shapes differ, or an element is off by more than allowed.
-    """
-    return compare(actual, reference, allowed).largest
-
-
 def compare(
     actual: NDArray[Any], reference: NDArray[Any], allowed: float, by: str = "NumPy reference"
 ) -> Deviation:
@@ -182,7 +170,7 @@ def placed(actual: NDArray[Any], expected: NDArray[Any], dtype: str) -> None:
     if np.array_equal(actual, expected):  # nearly always, and far sooner known than the errors
         return
     if np.issubdtype(expected.dtype, np.floating):
-        result(actual, expected, TOLERANCES[dtype])
+        compare(actual, expected, TOLERANCES[dtype])
     else:
         raise WrongResult("an input changed on its way to the device; fix the framework's creator")
 
@@ -200,20 +188,20 @@ def copied(before: NDArray[Any], after: NDArray[Any]) -> None:
         )
 
 
-def placement(found: Mapping[str, int], expected: Mapping[str, int]) -> None:
+def placement(actual: Mapping[str, int], expected: Mapping[str, int]) -> None:
     """Check that the layers of a network are on the devices that they are divided among.
 
     Args:
-        found: how many trained numbers are on each, by the framework's account.
+        actual: how many trained numbers are on each, by the framework's account.
         expected: how many must be.
 
     Raises:
         WrongTraining: there are others.
     """
-    if found != expected:
+    if actual != expected:
         there, wanted = (
             ", ".join(f"{number} on {name}" for name, number in sorted(on.items()))
-            for on in (found, expected)
+            for on in (actual, expected)
         )
         raise WrongTraining(
             f"the layers are not divided as asked for: of the parameters {there or 'none'} are on "

@@ -197,11 +197,11 @@ class OperationWork(RepeatedWork):
         drawn = drawn_operands(self.operation, self.cell.size, changed=changed)
         return [in_dtype(x, self.dtype) for x in drawn]
 
-    def _facts(self, found: Deviation, gradient_error: float = 0.0) -> CaseFacts:
+    def _facts(self, deviation: Deviation, gradient_error: float = 0.0) -> CaseFacts:
         return CaseFacts(
-            max_relative_error=max(found.largest, gradient_error),
+            max_relative_error=max(deviation.largest, gradient_error),
             tolerance=self.allowed,
-            precision_bits=precision.bits(self.dtype, found.rms, gradient_error, self.terms),
+            precision_bits=precision.bits(self.dtype, deviation.rms, gradient_error, self.terms),
         )
 
     def _is_view(self, arrays: Sequence[Array], of: set[int]) -> bool | None:
@@ -209,18 +209,18 @@ class OperationWork(RepeatedWork):
         return None if None in addresses else not of.isdisjoint(addresses)
 
 
-def _worse(found: CaseFacts, more: CaseFacts) -> CaseFacts:
+def _worse(facts: CaseFacts, more: CaseFacts) -> CaseFacts:
     """The worse of two findings about a piece of work.
 
     Args:
-        found: errors, precision, and whether memory is shared.
+        facts: errors, precision, and whether memory is shared.
         more: the same, or the last of these alone.
     """
-    views = (found.result_is_view, more.result_is_view)
-    worse = found | CaseFacts(result_is_view=None if None in views else any(views))
+    views = (facts.result_is_view, more.result_is_view)
+    worse = facts | CaseFacts(result_is_view=None if None in views else any(views))
     if more.max_relative_error is not None:
-        errors = found.max_relative_error or 0.0, more.max_relative_error
-        bits = [b for b in (found.precision_bits, more.precision_bits) if b is not None]
+        errors = facts.max_relative_error or 0.0, more.max_relative_error
+        bits = [b for b in (facts.precision_bits, more.precision_bits) if b is not None]
         worse |= CaseFacts(max_relative_error=max(errors))
         worse |= CaseFacts(precision_bits=min(bits)) if bits else CaseFacts()
     return worse

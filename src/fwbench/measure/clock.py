@@ -156,6 +156,17 @@ class Clock:
         }
 
 
+def repeated(run: Callable[[], Any], times: int) -> Callable[[], Any]:
+    """Calls ``run`` as often, and returns its last result."""
+
+    def call() -> Any:
+        for _ in range(times - 1):
+            run()
+        return run()
+
+    return call
+
+
 def preempted_rounds(rounds: int, longest_s: float, use: CpuUse) -> int:
     """In how many of some rounds the process was preempted: more than any that takes so long is.
 

@@ -12,18 +12,17 @@ import math
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from fwbench.frameworks.gpus import DeviceClock
-from fwbench.measure.clock import Clock
+from fwbench.measure.clock import Clock, repeated
 
 #: So much work tells the time of a call, ...
 _WORK_S = 5e-3
 #: ... in this many calls at most: a queue of CUDA's has about a thousand places, and a call may be
 #: several kernels. The device's clock is asked for so many calls at least.
 _CALLS_AT_MOST = 64
-_TOLD_AT_LEAST = 5
+_TIMED_AT_LEAST = 5
 
 #: The slope is the median of this many, or of one where that takes longer than this.
 _SLOPES = 5
@@ -66,8 +65,8 @@ def device_time(
     slope_s = None if flush else _slope_s(run, clock, calls, call_s)
     times_s = []
     if device_clock is not None:
-        told = max(calls, _TOLD_AT_LEAST)
-        times_s = device_clock.times_s(run, told, enqueue_s, flush or _nothing)
+        timed = max(calls, _TIMED_AT_LEAST)
+        times_s = device_clock.times_s(run, timed, enqueue_s, flush or _nothing)
     if device_clock is None or not times_s:
         return DeviceTime(slope_s, SLOPE, slope_s)
     return DeviceTime(statistics.median(times_s), device_clock.name, slope_s)
@@ -92,13 +91,8 @@ def _slope_s(run: Callable[[], Any], clock: Clock, calls: int, call_s: float) ->
     """Time of each further call: the difference of twice as many calls and as many, for each."""
     slopes_s = []
     for _ in range(_SLOPES if calls * call_s < _LONG_S else 1):
-        once_s, _result = clock.time(partial(_repeat, run, calls))
-        twice_s, _result = clock.time(partial(_repeat, run, 2 * calls))
+        once_s, _result = clock.time(repeated(run, calls))
+        twice_s, _result = clock.time(repeated(run, 2 * calls))
         slopes_s.append((twice_s - once_s) / calls)
     slope_s = statistics.median(slopes_s)
     return slope_s if slope_s > 0 else None
-
-
-def _repeat(run: Callable[[], Any], times: int) -> None:
-    for _ in range(times):
-        run()

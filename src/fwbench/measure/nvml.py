@@ -217,7 +217,7 @@ class Gpu:
 
     def _pids(self) -> set[int] | None:
         running = _answer(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
-        return None if running is None else {int(one.pid) for one in running}
+        return None if running is None else {int(process.pid) for process in running}
 
 
 def is_throttled(state: GpuState, default_hz: float | None) -> bool:

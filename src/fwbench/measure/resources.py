@@ -175,10 +175,10 @@ def _sockets() -> Iterator[socket.socket]:
 
 
 def _sent_by(end: socket.socket) -> int | None:
-    told = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _OFFSET_BYTES + _BYTES_SENT.size)
-    if len(told) < _OFFSET_BYTES + _BYTES_SENT.size:
+    info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _OFFSET_BYTES + _BYTES_SENT.size)
+    if len(info) < _OFFSET_BYTES + _BYTES_SENT.size:
         return None
-    return int(_BYTES_SENT.unpack_from(told, _OFFSET_BYTES)[0])
+    return int(_BYTES_SENT.unpack_from(info, _OFFSET_BYTES)[0])
 
 
 class PeakMemory:

@@ -12,10 +12,9 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from fwbench.measure.clock import Clock
+from fwbench.measure.clock import Clock, repeated
 from fwbench.measure.nvml import Gpu, GpuState, is_throttled
 
 _BLOCK_S = 1e-3
@@ -69,7 +68,7 @@ def warm_up(
     ):
         if total_s >= limit_s and len(per_call_s) >= _BLOCKS_AT_LEAST:
             return WarmUp(calls, total_s, _settled(per_call_s[-2 * _BLOCKS :]))
-        block_s, _ = clock.time(partial(_repeat, run, size))
+        block_s, _ = clock.time(repeated(run, size))
         calls += size
         total_s += block_s
         if block_s < _BLOCK_S and total_s < limit_s and size < _CALLS_AT_MOST:
@@ -103,7 +102,7 @@ def warm_device(run: Callable[[], Any], clock: Clock, gpu: Gpu | None) -> WarmUp
     default_hz = gpu.default_sm_clock_hz if gpu else None
     size, calls, total_s = 1, 0, 0.0
     while total_s < _BUSY_AT_MOST_S:
-        stretch_s, _ = clock.time(partial(_repeat, run, size))
+        stretch_s, _ = clock.time(repeated(run, size))
         calls += size
         total_s += stretch_s
         if stretch_s < _STRETCH_S and size < _CALLS_AT_MOST:
@@ -122,11 +121,6 @@ def warm_device(run: Callable[[], Any], clock: Clock, gpu: Gpu | None) -> WarmUp
 def _have_settled(clocks_hz: Sequence[float]) -> bool:
     lowest, highest = min(clocks_hz), max(clocks_hz)
     return len(clocks_hz) == _READINGS and highest - lowest <= _SETTLED_WITHIN * highest
-
-
-def _repeat(run: Callable[[], Any], times: int) -> None:
-    for _ in range(times):
-        run()
 
 
 def _settled(times_s: Sequence[float]) -> bool:

@@ -16,8 +16,8 @@ from fwbench.frameworks import registry
 from fwbench.machine import cpu_model, thread_variables
 from fwbench.options.options import Selection
 from fwbench.plugin.options import from_config
-from fwbench.testing.conformance import timing
-from fwbench.testing.conformance.declarations import Adapter
+from fwbench.testing.conformance import work
+from fwbench.testing.conformance.arrays import Adapter
 from fwbench.workloads import OPERATIONS, grid, mlp, sigmoid
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload
@@ -87,7 +87,7 @@ class Subject:
         """An operation that can take long, in every execution."""
         computed = self._computed()
         if computed:
-            yield from self._cells([timing.longest(computed)], directions=("forward",))
+            yield from self._cells([work.longest(computed)], directions=("forward",))
 
     def trainings(self) -> Iterator[grid.Cell]:
         """A training loop in every execution, and in every dtype with the first execution."""

@@ -5,27 +5,27 @@ from __future__ import annotations
 import pytest
 
 from fwbench.machine import usable_cpus
-from fwbench.testing.conformance import arrays, computing, declarations, timing
-from fwbench.testing.conformance.declarations import Adapter
+from fwbench.testing.conformance import arrays, work
+from fwbench.testing.conformance.arrays import Adapter
 from fwbench.workers.inventory import describe
 from fwbench.workloads.grid import Cell
 
 
 def test_manifest_survives_json(adapter: Adapter) -> None:
     """The adapter's declarations reach the process that runs pytest."""
-    declarations.manifest_survives_json(adapter)
+    arrays.manifest_survives_json(adapter)
 
 
 def test_devices_are_named(adapter: Adapter) -> None:
     """The CPU comes first, and devices are named ``cpu`` and ``gpu:N``."""
-    declarations.devices_are_named(adapter)
+    arrays.devices_are_named(adapter)
 
 
 def test_undeclared_device_is_refused(adapter: Adapter) -> None:
     """Work for a GPU that is not there raises."""
     if len(adapter.manifest.devices) == 1:
         pytest.skip("the CPU is the only device, and fwbench uses no other")
-    declarations.undeclared_device_is_refused(adapter)
+    arrays.undeclared_device_is_refused(adapter)
 
 
 def test_work_is_placed(adapter: Adapter, device: str) -> None:
@@ -61,26 +61,26 @@ def test_results_have_the_dtype(adapter: Adapter, typed_cell: Cell) -> None:
 
 def test_work_is_right(adapter: Adapter, operation_cell: Cell) -> None:
     """Results are the NumPy reference's, gradients its slopes: alike in every execution."""
-    computing.work_is_right(adapter, operation_cell)
+    work.work_is_right(adapter, operation_cell)
 
 
 def test_gradients_follow_variables(adapter: Adapter, device: str, execution: str) -> None:
     """There is one gradient for each variable, in their order, and none for integers."""
     if not adapter.manifest.differentiable:
         pytest.skip(f"{adapter.manifest.name} offers no gradients")
-    computing.gradients_follow_variables(adapter, device, execution)
+    work.gradients_follow_variables(adapter, device, execution)
 
 
 def test_undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:
     """An execution that is not declared raises instead of running as another one."""
     if len(adapter.manifest.executions) == 1:
         pytest.skip("there is one execution, and fwbench uses no other")
-    computing.undeclared_execution_is_refused(adapter, device)
+    work.undeclared_execution_is_refused(adapter, device)
 
 
 def test_waiting_waits(adapter: Adapter, long_cell: Cell) -> None:
     """When the waiter has returned, or a call that is not waited for, the work is done."""
-    timing.waiting_waits(adapter, long_cell)
+    work.waiting_waits(adapter, long_cell)
 
 
 def test_processor_time_fits_threads(adapter: Adapter, long_cell: Cell) -> None:
@@ -89,20 +89,20 @@ def test_processor_time_fits_threads(adapter: Adapter, long_cell: Cell) -> None:
         pytest.skip("the threads are those of the CPU")
     if (adapter.manifest.threads or 1) >= usable_cpus():
         pytest.skip("no more processors here than threads: give fewer --fw-threads")
-    timing.processor_time_fits_threads(adapter, long_cell)
+    work.processor_time_fits_threads(adapter, long_cell)
 
 
 def test_threads_are_set(adapter: Adapter) -> None:
     """New processes of the framework compute with the requested number of threads."""
     name = adapter.manifest.name
-    declarations.threads_are_set({n: describe([name], n)[name] for n in (1, 2)})
+    arrays.threads_are_set({n: describe([name], n)[name] for n in (1, 2)})
 
 
 def test_undeclared_training_is_refused(adapter: Adapter, training_cell: Cell) -> None:
     """Training in an execution that is not declared raises instead of training as another one."""
-    computing.undeclared_training_is_refused(adapter, training_cell)
+    work.undeclared_training_is_refused(adapter, training_cell)
 
 
 def test_first_losses_are_right(adapter: Adapter, training_cell: Cell) -> None:
     """Training has the parameters and the first losses of the float64 reference."""
-    computing.first_losses_are_right(adapter, training_cell)
+    work.first_losses_are_right(adapter, training_cell)
