@@ -11,24 +11,17 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases.backward import Backward
-from fwbench.cases.case import Case, bind
+from fwbench.cases.case import bind
 from fwbench.errors import FwbenchError, NotACopy, WrongGradient, WrongResult
 from fwbench.measure.warmup import HANDED_OVER_S
 from fwbench.plugin import host
 from fwbench.records import entry as record
 from fwbench.testing import FakeFramework
 from fwbench.workloads import from_list, from_numpy
-from support.fakes import case_of, cell, operation
+from support.fakes import case_of, cell, operation, recorded
 
 DISPATCH_S = 2.0**-10
 WORK_S = 2.0**-4
-
-
-def measured(case: Case) -> dict[str, Any]:
-    """What the record of a case says after it has been measured."""
-    case.measure()
-    facts: dict[str, Any] = case.benchmark.extra_info["fwbench"]
-    return facts
 
 
 def two_vectors(size: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
@@ -44,7 +37,7 @@ def test_completion_and_dispatch_of_an_asynchronous_framework() -> None:
     case = case_of(
         cell(operation()), FakeFramework(dispatch_s=DISPATCH_S, work_s=WORK_S), max_time=1.0
     )
-    facts = measured(case)
+    facts = recorded(case)
     # As many rounds of 65 / 1024 s as fill a second.
     assert case.benchmark.stats.stats.data == [DISPATCH_S + WORK_S] * 16
     assert case.benchmark.stats.iterations == 1
@@ -55,7 +48,7 @@ def test_completion_and_dispatch_of_an_asynchronous_framework() -> None:
 def test_completion_and_dispatch_are_one_for_a_synchronous_framework() -> None:
     """Where calls return when their work is done, both times are the time of the call."""
     framework = FakeFramework(dispatch_s=DISPATCH_S, work_s=WORK_S, asynchronous=False)
-    facts = measured(case_of(cell(operation()), framework))
+    facts = recorded(case_of(cell(operation()), framework))
     assert facts["completion_s"] == facts["dispatch_s"] == DISPATCH_S + WORK_S
 
 
@@ -66,7 +59,7 @@ def test_rounds_of_several_calls() -> None:
     round_s = dispatch_s + 2 * work_s
     framework = FakeFramework(dispatch_s=dispatch_s, work_s=work_s)
     case = case_of(cell(operation()), framework, min_time=round_s, max_time=0.01)
-    facts = measured(case)
+    facts = recorded(case)
     assert case.benchmark.stats.iterations == 2
     assert facts["completion_s"] == round_s / 2
     assert facts["dispatch_s"] == dispatch_s
@@ -74,7 +67,7 @@ def test_rounds_of_several_calls() -> None:
 
 def test_first_call_is_kept_apart() -> None:
     """What the first call costs beside, such as compiling, is in the record and in no round."""
-    facts = measured(case_of(cell(operation()), FakeFramework(first_s=8.0)))
+    facts = recorded(case_of(cell(operation()), FakeFramework(first_s=8.0)))
     assert facts["first_call_in_process_s"] == 8.0 + DISPATCH_S + WORK_S
     assert facts["completion_s"] == DISPATCH_S + WORK_S
 
@@ -82,14 +75,14 @@ def test_first_call_is_kept_apart() -> None:
 def test_placing_inputs_is_not_timed() -> None:
     """Work that binding has enqueued is waited for before the first call is timed."""
     framework = FakeFramework()
-    facts = measured(case_of(cell(operation()), framework))
+    facts = recorded(case_of(cell(operation()), framework))
     assert framework.created_from  # which cost as much as a call
     assert facts["first_call_in_process_s"] == DISPATCH_S + WORK_S
 
 
 def test_warm_up_is_kept_apart() -> None:
     """The record says how many calls warmed the case up, how long they took, and how it ended."""
-    facts = measured(case_of(cell(operation()), FakeFramework()))
+    facts = recorded(case_of(cell(operation()), FakeFramework()))
     assert facts["warmup_calls"] == 10
     assert facts["warmup_s"] == 10 * (DISPATCH_S + WORK_S)
     assert facts["steady"] is True
@@ -101,7 +94,7 @@ def test_calls_that_are_handed_over_are_warmed_up_for_longer(
 ) -> None:
     """The kernel moves the thread that computes later than times seem to have settled."""
     framework = FakeFramework(dispatch_s=0.0, work_s=2.0**-12, asynchronous=asynchronous)
-    facts = measured(case_of(cell(operation()), framework))
+    facts = recorded(case_of(cell(operation()), framework))
     assert (facts["warmup_s"] >= HANDED_OVER_S) is is_long
 
 
@@ -110,13 +103,13 @@ def test_verification_has_left_no_thread_spinning(monkeypatch: pytest.MonkeyPatc
     framework, calls = FakeFramework(), list[int]()
     idle = "fwbench.cases.case.wait_until_idle"
     monkeypatch.setattr(idle, lambda: calls.append(len(framework.called)))
-    measured(case_of(cell(operation()), framework))
+    recorded(case_of(cell(operation()), framework))
     assert calls == [1]
 
 
 def test_without_a_warm_up_the_record_says_so() -> None:
     """Without a warm-up no call is made for one, and steadiness is not claimed."""
-    facts = measured(case_of(cell(operation()), FakeFramework(), warmup_s=0.0))
+    facts = recorded(case_of(cell(operation()), FakeFramework(), warmup_s=0.0))
     assert (facts["warmup_calls"], facts["warmup_s"], facts["steady"]) == (0, 0.0, None)
 
 
@@ -124,7 +117,7 @@ def test_all_calls_are_accounted_for() -> None:
     """First call, warm-up, whether it waits, calibration, rounds, and what is verified then."""
     framework = FakeFramework()
     case = case_of(cell(operation()), framework)
-    facts = measured(case)
+    facts = recorded(case)
     rounds = len(case.benchmark.stats.stats.data)
     waits, calibration, pytest_benchmarks_own, changed, restored = 3, 1, 1, 1, 1
     before = 1 + facts["warmup_calls"] + waits
@@ -174,7 +167,7 @@ def test_the_record_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("FAKE_MODE", "fast")
     monkeypatch.setenv("FAKE_MODE_KEY", "begins like a variable of the framework")
     of = operation(cost=lambda n: from_list.cost_of("forward", n))
-    facts = measured(case_of(cell(of, device="gpu:0", dtype="float16"), FakeFramework()))
+    facts = recorded(case_of(cell(of, device="gpu:0", dtype="float16"), FakeFramework()))
     expected = {
         "schema": record.SCHEMA,
         "workload": "double",
@@ -196,7 +189,7 @@ def test_the_record_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_an_unknown_cost_is_none() -> None:
     """An operation that declares no cost has none in its record, rather than zero."""
-    facts = measured(case_of(cell(operation()), FakeFramework()))
+    facts = recorded(case_of(cell(operation()), FakeFramework()))
     assert (facts["flops"], facts["bytes"]) == (None, None)
 
 
@@ -239,7 +232,7 @@ def test_the_reference_gets_the_numbers_that_the_framework_got(dtype: str) -> No
         seen.append(x)
         return x
 
-    facts = measured(
+    facts = recorded(
         case_of(cell(operation(np.copy, reference=reference), dtype=dtype), FakeFramework())
     )
     assert {str(x.dtype) for x in seen} == {"float64"}
@@ -270,7 +263,7 @@ def test_integers_stay_integers() -> None:
         reference=np.take,
     )
     framework = FakeFramework()
-    facts = measured(case_of(cell(of), framework))
+    facts = recorded(case_of(cell(of), framework))
     assert framework.created_from[:2] == [("float32", "float32"), ("int64", "int64")]
     assert facts["max_relative_error"] == 0.0
 
@@ -281,7 +274,7 @@ def test_the_tolerance_is_the_operations() -> None:
     with pytest.raises(WrongResult):
         case_of(cell(slightly_wrong), FakeFramework()).measure()
     lenient = operation(lambda x: 2.0 * x * (1 + 1e-5), tolerance=10.0)
-    facts = measured(case_of(cell(lenient), FakeFramework()))
+    facts = recorded(case_of(cell(lenient), FakeFramework()))
     assert 0 < facts["max_relative_error"] <= facts["tolerance"] < 1e-4
 
 
@@ -295,7 +288,7 @@ def test_the_operations_own_implementation_comes_first() -> None:
 def test_the_frameworks_implementation_serves_where_the_operation_has_none() -> None:
     """An operation without an implementation of its own is the framework's of that name."""
     of = operation(name="noop", reference=np.asarray, implementations={})
-    assert measured(case_of(cell(of), FakeFramework()))["max_relative_error"] == 0.0
+    assert recorded(case_of(cell(of), FakeFramework()))["max_relative_error"] == 0.0
 
 
 # Creation
@@ -379,7 +372,7 @@ def right_gradient(g: Any, x: Any, y: Any) -> list[Any]:
 @pytest.mark.parametrize("dtype", FakeFramework.capabilities.dtypes)
 def test_a_right_gradient_is_measured(dtype: str) -> None:
     """The gradient by every input is verified and timed like any work."""
-    facts = measured(product(right_gradient, dtype=dtype))
+    facts = recorded(product(right_gradient, dtype=dtype))
     assert facts["direction"] == "backward"
     assert facts["completion_s"] == DISPATCH_S + WORK_S
     assert facts["max_relative_error"] <= facts["tolerance"]
@@ -481,3 +474,53 @@ def test_an_error_of_the_framework_is_passed_on() -> None:
     with pytest.raises(MemoryError, match="out of memory") as caught:
         case_of(cell(operation()), Failing()).measure()
     assert not isinstance(caught.value, FwbenchError)
+
+
+# Views
+
+
+@pytest.mark.parametrize(
+    ("value", "addressable", "view"),
+    [
+        (lambda x: x, True, True),
+        (lambda x: x.reshape(2, 2), True, True),
+        (np.copy, True, False),
+        (lambda x: x, False, None),
+    ],
+    ids=["the input itself", "a view of it", "a copy", "cannot be told"],
+)
+def test_a_view_is_told_from_a_copy(
+    value: Callable[..., Any], addressable: bool, view: bool | None
+) -> None:
+    """The record says whether the result is a view of an input, where that can be told."""
+    of = operation(value, reference=value)
+    facts = recorded(case_of(cell(of), FakeFramework(addressable=addressable)))
+    assert facts["result_is_view"] is view
+
+
+@pytest.mark.parametrize(
+    ("value", "gradient", "addressable", "view"),
+    [
+        (lambda x: 2.0 * x, lambda g, x: [2.0 * g], True, False),
+        (lambda x: x, lambda g, x: [g.copy()], True, True),
+        (lambda x: x.copy(), lambda g, x: [g], True, True),
+        (lambda x: x.copy(), lambda g, x: [g[::-1][::-1]], True, True),
+        (lambda x: x.copy(), lambda g, x: [g.copy()], False, None),
+    ],
+    ids=["copies", "result", "gradient", "view of the cotangent", "cannot be told"],
+)
+def test_a_view_is_told_from_a_copy_in_backward(
+    value: Callable[..., Any], gradient: Callable[..., Any], addressable: bool, view: bool | None
+) -> None:
+    """The result and every gradient are compared with the inputs and the cotangent."""
+    of = operation(value, gradient, reference=value)
+    framework = FakeFramework(addressable=addressable)
+    facts = recorded(case_of(cell(of, direction="backward"), framework))
+    assert facts["result_is_view"] is view
+
+
+def test_a_view_from_the_second_call_on_is_a_view() -> None:
+    """What was timed counts: one call that copies makes no copies of the others."""
+    copies = iter([True])
+    of = operation(lambda x: x.copy() if next(copies, False) else x, reference=np.copy)
+    assert recorded(case_of(cell(of), FakeFramework()))["result_is_view"] is True

@@ -15,7 +15,7 @@ from fwbench.frameworks.gpus import PINNED, Copies
 from fwbench.testing import FakeFramework
 from fwbench.workloads import COPIES, copy_to_device, copy_to_host
 from fwbench.workloads.operation import Operation
-from support.fakes import case_of, cell, manifest
+from support.fakes import case_of, cell, manifest, recorded
 from support.grids import gap_of
 
 
@@ -94,8 +94,7 @@ def test_a_copy_is_timed_and_recorded(of: Operation, pinned: str, dtype: str) ->
     """Every element crosses the bus once; the memory of the host is what was asked for."""
     framework = Copying()
     case = _case(of, framework, dtype=dtype, toggles=(("pinned", pinned),))
-    case.measure()
-    found = case.benchmark.extra_info["fwbench"]
+    found = recorded(case)
     assert found["completion_s"] == framework.dispatch_s + framework.work_s
     assert found["bytes"] == 4 * np.dtype(dtype).itemsize
     assert (found["max_relative_error"], found["tolerance"]) == (0.0, 0.0)

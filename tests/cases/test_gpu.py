@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.measure import gpu_watch, nvml
+from fwbench.errors import WrongResult
+from fwbench.measure import gpu_watch, nvml, resources
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.warmup import warm_device
+from fwbench.testing import FakeFramework
+from fwbench.workloads import Cost
 from support.fake_nvml import Card, OnSimulatedGpu, SimulatedGpu
-from support.fakes import case_of, cell, operation
+from support.fakes import case_of, cell, operation, recorded
 
 LAUNCH_S = 2.0**-18
 WAIT_S = 2.0**-17
@@ -34,9 +38,7 @@ def on(framework: OnSimulatedGpu, **changes: Any) -> Case:
 def facts(framework: OnSimulatedGpu, **changes: Any) -> dict[str, Any]:
     """What is recorded of it."""
     case = on(framework, **changes)
-    case.measure()
-    found: dict[str, Any] = case.benchmark.extra_info["fwbench"]
-    return found
+    return recorded(case)
 
 
 def simulated(cycles: float = SHORT, **more: Any) -> OnSimulatedGpu:
@@ -96,8 +98,7 @@ def test_hot_is_the_default_and_recorded() -> None:
 def test_on_a_cpu_there_is_nothing_of_all_that() -> None:
     """No clock but the host's, and no cache that could be emptied."""
     case = case_of(cell(operation()), simulated())
-    case.measure()
-    found = case.benchmark.extra_info["fwbench"]
+    found = recorded(case)
     assert {"device_s", "device_clock", "throughput_s", "gpu"} & {
         name for name, value in found.items() if value is not None
     } == set()
@@ -196,8 +197,7 @@ def test_rounds_of_a_throttled_clock_are_made_again(monkeypatch: pytest.MonkeyPa
     case = case_of(
         cell(operation(), device="gpu:0"), framework, precision=0.01, max_time=1.0, min_rounds=5
     )
-    case.measure()
-    found = case.benchmark.extra_info["fwbench"]
+    found = recorded(case)
     ordinary = {LAUNCH_S + cycles / HZ + WAIT_S for cycles in (LONG, 2 * LONG)}
     assert {*case.benchmark.stats.stats.data} == ordinary
     assert found["dispatch_s"] == LAUNCH_S
@@ -212,8 +212,7 @@ def test_a_gpu_that_stays_throttled_is_measured_as_it_is(monkeypatch: pytest.Mon
     paused: list[float] = []
     monkeypatch.setattr(gpu_watch.time, "sleep", paused.append)
     case = case_of(cell(operation(), device="gpu:0"), framework, precision=0.5, min_rounds=5)
-    case.measure()
-    found = case.benchmark.extra_info["fwbench"]
+    found = recorded(case)
     assert found["completion_s"] == LAUNCH_S + 2 * LONG_S
     assert (found["sm_clock_hz"], found["throttled"]) == (HZ / 2, ["heat"])
     assert sum(paused) == pytest.approx(0.5)
@@ -225,8 +224,7 @@ def test_a_clock_that_someone_has_set_is_no_throttling(monkeypatch: pytest.Monke
     framework = OnSimulatedGpu(gpu=SimulatedGpu(lambda _: HZ / 2), launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, framework.gpu, reasons=0x02)
     case = case_of(cell(operation(), device="gpu:0"), framework, precision=0.5, min_rounds=5)
-    case.measure()
-    found = case.benchmark.extra_info["fwbench"]
+    found = recorded(case)
     assert (found["discarded_rounds"], found["throttled"]) == (0, [])
 
 
@@ -284,3 +282,181 @@ def test_others_on_the_gpu_are_recorded(
     assert found["others_on_gpu"] == 1
     if found["others_cpus"] is None or found["others_cpus"] <= 0.25:  # as this machine is just now
         assert found["condition"] == condition
+
+
+# Memory
+
+
+_MIB = 2**20
+
+
+@dataclass
+class Counting(FakeFramework):
+    """An account of memory, as allocators of GPUs keep one.
+
+    Attributes:
+        held_bytes: in use now.
+        most_bytes: since it was asked to watch.
+        call_bytes: what a call takes while it works.
+        leaked_bytes: what it never gives back.
+    """
+
+    held_bytes: int = 0
+    most_bytes: int = 0
+    call_bytes: int = 0
+    leaked_bytes: int = 0
+
+    def watch_memory(self, device: str) -> Callable[[], int | None]:
+        """The most since now."""
+        if device == "cpu":
+            return super().watch_memory(device)
+        self.most_bytes = self.held_bytes
+        return lambda: self.most_bytes
+
+    def _cost(self) -> None:
+        super()._cost()
+        self.most_bytes = max(self.most_bytes, self.held_bytes + self.call_bytes)
+        self.held_bytes += self.leaked_bytes
+        self.leaked_bytes = 0
+
+
+@pytest.fixture(autouse=True)
+def _first_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No case has found anything yet."""
+    monkeypatch.setattr(resources, "FOUND_FIRST", {})
+
+
+def _facts(framework: FakeFramework, device: str = "gpu:0") -> dict[str, Any]:
+    case = case_of(cell(operation(), device=device), framework)
+    return recorded(case)
+
+
+def test_the_peak_is_recorded_with_what_was_held_before() -> None:
+    """What a call takes is the difference; what was before is not its own."""
+    found = _facts(Counting(held_bytes=10 * _MIB, call_bytes=3 * _MIB))
+    assert found["device_memory_before_bytes"] == 10 * _MIB
+    assert found["peak_device_memory_bytes"] == 13 * _MIB
+    assert found["device_memory_left_bytes"] == 0
+
+
+def test_what_a_case_never_gives_back_is_told_of_the_next_ones() -> None:
+    """For the first case of a process nothing was left: whatever it finds is its framework's."""
+    framework = Counting(held_bytes=10 * _MIB, leaked_bytes=5 * _MIB)
+    left = [_facts(framework)["device_memory_left_bytes"] for _ in range(2)]
+    framework.leaked_bytes = 2 * _MIB
+    left += [_facts(framework)["device_memory_left_bytes"] for _ in range(2)]
+    assert left == [0, 5 * _MIB, 5 * _MIB, 7 * _MIB]
+    framework.held_bytes = 0
+    assert _facts(framework)["device_memory_left_bytes"] == 0
+
+
+def test_gpus_have_accounts_of_their_own() -> None:
+    """What one of them holds says nothing of another."""
+    known: dict[str, int] = {}
+    first = resources.DeviceMemory("gpu:0", lambda: 100, known)
+    other = resources.DeviceMemory("gpu:1", lambda: 700, known)
+    again = resources.DeviceMemory("gpu:0", lambda: 400, known)
+    assert [one.left_bytes for one in (first, other, again)] == [0, 0, 300]
+
+
+def test_what_a_framework_does_not_tell_is_unknown() -> None:
+    """It is no leak, and no failure."""
+    found = _facts(FakeFramework(copies=True))
+    assert found["device_memory_before_bytes"] is None
+    assert found["device_memory_left_bytes"] is None
+
+
+def test_a_cpu_has_no_such_memory() -> None:
+    """Its own is that of the process."""
+    assert (
+        not {"device_memory_before_bytes", "peak_device_memory_bytes"}
+        & _facts(Counting(), "cpu").keys()
+    )
+
+
+# Failures
+
+
+_GIBIBYTE = 2**30
+
+_OUT_OF_MEMORY = "CUDA out of memory. Tried to allocate 9.00 GiB"
+_BUSY = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
+
+
+class Failing(OnSimulatedGpu):
+    """A framework that fails as it is told when it places an input."""
+
+    error: Exception
+
+    def creator(self, device: str, dtype: str) -> Any:
+        def place(_: Any) -> NoReturn:
+            raise self.error
+
+        return place
+
+
+def failed(error: Exception, device: str = "gpu:0", **changes: Any) -> Exception:
+    """What a case fails with."""
+    framework = Failing()
+    framework.error = error
+    with pytest.raises(type(error)) as caught:
+        case_of(cell(operation(**changes), device=device), framework).measure()
+    return caught.value
+
+
+def notes(error: Exception) -> list[str]:
+    """What was added to an error."""
+    return list(getattr(error, "__notes__", ()))
+
+
+@pytest.fixture
+def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
+    """The only GPU that NVML knows."""
+    fake = OnSimulatedGpu().gpu.nvml(free_bytes=_GIBIBYTE, total_bytes=140 * _GIBIBYTE)
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    nvml.gpu.cache_clear()
+    yield fake.cards[0]
+    nvml.gpu.cache_clear()
+
+
+def test_lack_of_memory_says_what_is_free(card: Card) -> None:
+    """Beside what the framework asked for, and what the case needs; who else is there counts."""
+    card.pids = [1, 2]
+    error = failed(RuntimeError(_OUT_OF_MEMORY))
+    assert str(error) == _OUT_OF_MEMORY
+    (note,) = notes(error)
+    assert note.startswith("gpu:0: 1.00 GiB of 140.00 GiB are free; ")
+    assert "2 other processes on it" in note
+
+
+@pytest.mark.usefixtures("card")
+def test_what_the_case_takes_is_said_where_it_is_declared() -> None:
+    """By the cost of its operation."""
+    (note,) = notes(failed(MemoryError(), cost=lambda _: Cost(flops=1.0, elements=2.0**24)))
+    assert "operands and results of the case take 0.06 GiB at least" in note
+
+
+def test_a_gpu_that_another_process_has_for_itself_is_named(card: Card) -> None:
+    """With what to do about it."""
+    card.compute_mode, card.pids = 3, [1]
+    (note,) = notes(failed(RuntimeError(_BUSY)))
+    assert note.endswith(
+        "1 other process on it; it is in EXCLUSIVE_PROCESS mode and takes one process at a time: "
+        "end the others, or set the mode with nvidia-smi -c DEFAULT"
+    )
+
+
+@pytest.mark.usefixtures("card")
+def test_nothing_is_added_on_a_cpu_or_to_what_fwbench_found_wrong() -> None:
+    """Neither has to do with the GPU."""
+    assert notes(failed(RuntimeError(_OUT_OF_MEMORY), "cpu")) == []
+    assert notes(failed(WrongResult("the result is wrong"))) == []
+
+
+def test_a_gpu_that_nvml_does_not_know_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is the framework's own."""
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    nvml.gpu.cache_clear()
+    error = failed(RuntimeError(_OUT_OF_MEMORY))
+    nvml.gpu.cache_clear()
+    assert (str(error), notes(error)) == (_OUT_OF_MEMORY, [])

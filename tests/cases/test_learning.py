@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fwbench.cases import verify
 from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED
-from fwbench.errors import WrongTraining
-from fwbench.frameworks.learner import Placed
+from fwbench.cases.verify import LOSS_TOLERANCES
+from fwbench.errors import Diverged, WrongTraining
+from fwbench.frameworks.learner import Job, Placed
 from fwbench.plugin import host
-from fwbench.workloads import cifar_cnn, mlp
-from fwbench.workloads.training import CHECKED_STEPS
-from support.fake_learner import FakeLearner, Trainer, case, loops_and_steps, measured
+from fwbench.terms.presets import Schedule
+from fwbench.workloads import cifar_cnn, lenet, mlp, sentiment_lstm
+from fwbench.workloads.models import gradients, layers, reference, trajectories
+from fwbench.workloads.training import CHECKED_STEPS, check_rows, order
+from support.fake_learner import (
+    FakeLearner,
+    Trainer,
+    assert_untouched,
+    case,
+    loops_and_steps,
+    measured,
+    right_losses,
+)
 
 pytestmark = pytest.mark.usefixtures("load")
 
@@ -193,3 +207,228 @@ def test_checks_after_the_timing_are_in_no_time() -> None:
     assert facts["total_s"] == [sum(epoch["seconds"] for epoch in facts["epochs"])]
     (learner,) = framework.learners
     assert len(learner.of("epoch")) == 3 + UPDATES_TIMED + 1
+
+
+# The check before the timing
+
+
+#: What verifies alone trains on, see test_session.py.
+VERIFYING = Schedule(epochs=1, warmup_epochs=0, steps=2)
+
+
+def off_by(error: float, step: int) -> Callable[[Job], Sequence[float]]:
+    """Losses that are everyone's but for one."""
+
+    def losses(job: Job) -> list[float]:
+        found = [*right_losses(job)]
+        found[step - 1] += error
+        return found
+
+    return losses
+
+
+# The check
+
+
+WRONG = [
+    ({"too_many": 1}, "trains 109387 parameters, and its description has 109386"),
+    ({"check_losses": off_by(1e-3, 1)}, "at step 1 the loss is"),
+    ({"check_losses": off_by(-1e-4, 4)}, "at step 4 the loss is"),
+    ({"check_losses": off_by(math.nan, 2)}, "at step 2 the loss is nan"),
+    ({"check_losses": off_by(math.inf, 10)}, "at step 10 the loss is inf"),
+]
+
+
+@loops_and_steps
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    WRONG,
+    ids=["parameters", "first loss", "a later loss", "NaN", "infinite"],
+)
+def test_what_is_not_everyones_training_is_never_timed(
+    of: Any, wrong: dict[str, Any], message: str
+) -> None:
+    """Another model or other losses fail the case before its first epoch or its warm-up."""
+    framework = Trainer(**wrong)
+    one = case(framework, of)
+    with pytest.raises(WrongTraining, match=message):
+        one.measure()
+    (learner,) = framework.learners
+    assert learner.of("epoch") == []
+    assert learner.steps <= CHECKED_STEPS
+    assert_untouched(one)
+
+
+@loops_and_steps
+def test_what_the_check_found_is_in_the_record(of: Any) -> None:
+    """How far the losses were off, what was allowed, how many there were, and the optimiser."""
+    noted = {"epsilon": "inside"}
+    facts = measured(Trainer(check_losses=off_by(2.0**-17, 3), noted=noted), of)
+    expected = {
+        "parameters": 109_386,
+        "checked_steps": CHECKED_STEPS,
+        "max_loss_deviation": pytest.approx(2.0**-17, rel=1e-9),
+        "loss_tolerance": verify.LOSS_TOLERANCES["float32"],
+        "optimizer": {
+            "name": "Adam",
+            "learning_rate": 1e-3,
+            "beta_1": 0.9,
+            "beta_2": 0.999,
+            "epsilon": "inside",
+        },
+    }
+    assert {name: facts[name] for name in expected} == expected
+
+
+def test_the_same_losses_deviate_by_nothing() -> None:
+    """The check has no error of its own."""
+    assert measured()["max_loss_deviation"] == 0.0
+
+
+def test_the_optimizers_constants_are_in_the_record() -> None:
+    """What a framework does not say differently is what the workload says."""
+    assert measured()["optimizer"] == {"name": "Adam", **vars(mlp.optimizer)}
+
+
+def test_each_dtype_has_its_tolerance() -> None:
+    """What float32 may be off by is wrong in float64."""
+    one = case(Trainer(check_losses=off_by(1e-6, 1)), dtype="float64")
+    with pytest.raises(WrongTraining, match=r"1e-08 is allowed"):
+        one.measure()
+
+
+@pytest.mark.parametrize("update", ["lazy", "dense"])
+def test_lazy_updates_have_losses_of_their_own(update: str) -> None:
+    """What a framework says of its updates decides what it is compared with."""
+    lazy = Trainer(
+        noted={"update": update},
+        check_losses=lambda job: trajectories.expected_losses(job.training, job.batch, lazy=True),
+    )
+    one = case(lazy, sentiment_lstm.step)
+    if update == "lazy":
+        one.measure()
+    else:
+        with pytest.raises(WrongTraining):
+            one.measure()
+
+
+def test_the_check_trains_as_described_and_then_the_framework_as_it_does() -> None:
+    """Exactly placed constants and no dropout for the checks, and neither for what is timed."""
+    framework = Trainer()
+    case(framework).measure()
+    (learner,) = framework.learners
+    begun = [event for event in learner.events if event[0] in ("reset", "epoch")]
+    assert begun[:4] == [("reset", True), ("reset", False), ("reset", False), ("epoch",)]
+    timed = begun[4:-3]
+    assert {*timed} == {("epoch",)}
+    assert begun[-3:] == [("reset", True), ("epoch",), ("reset", False)]
+
+
+# With --benchmark-disable
+
+
+def test_where_nothing_is_timed_a_few_steps_are_checked_and_an_epoch_is_trained() -> None:
+    """Three steps of the check, two of training, one evaluation, and no record."""
+    framework = Trainer()
+    heard: list[Any] = []
+    one = case(framework, schedule=VERIFYING, disabled=True, tell=heard.append)
+    one.measure()
+    assert len(framework.called) == 3 + 2
+    (learner,) = framework.learners
+    assert len(learner.of("epoch")) == 1
+    assert learner.of("order") == [order(16, 0, 0)[:16].tolist()]
+    assert one.benchmark.stats is None
+    assert one.benchmark.extra_info == {}
+    assert [(epoch["epochs"], epoch["rate"]) for epoch in heard] == [(1, 0.0)]
+
+
+def test_where_nothing_is_timed_a_step_is_checked_as_much() -> None:
+    """Three steps of the check, beside the call that is verified and pytest-benchmark's."""
+    framework = Trainer()
+    one = case(framework, mlp.step, disabled=True)
+    one.measure()
+    assert len(framework.called) == 1 + 3 + 1
+    assert one.benchmark.extra_info == {}
+
+
+@loops_and_steps
+def test_where_nothing_is_timed_what_is_wrong_fails_all_the_same(of: Any) -> None:
+    """In the first three steps; later ones are looked at when it is timed."""
+    late = Trainer(check_losses=off_by(1e-2, 4))
+    case(late, of, schedule=VERIFYING, disabled=True).measure()
+    with pytest.raises(WrongTraining, match="at step 3"):
+        case(Trainer(check_losses=off_by(1e-2, 3)), of, schedule=VERIFYING, disabled=True).measure()
+
+
+def test_where_nothing_is_timed_divergence_fails_all_the_same() -> None:
+    """In the one epoch that is trained."""
+    one = case(Trainer(loss_of=lambda _: math.nan), schedule=VERIFYING, disabled=True)
+    with pytest.raises(Diverged):
+        one.measure()
+
+
+# TF32
+
+
+#: Bits of mantissa behind the first.
+TF32, FLOAT32 = 10, 23
+
+CONVOLUTIONS = (layers.Conv,)
+PRODUCTS = (layers.Conv, layers.Dense)
+
+
+def rounded(values: NDArray[Any], bits: int) -> NDArray[Any]:
+    """Numbers with so many bits of mantissa behind the first."""
+    mantissa, exponent = np.frexp(values)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits + 1)), exponent - bits - 1))
+
+
+def narrow(forward: Callable[..., Any], bits: int, layer: Any, parameters: Any, x: Any) -> Any:
+    """A layer whose products, forward and backward, have factors of so many bits."""
+    kernel, *bias = parameters
+    result, back = forward(layer, [rounded(kernel, bits), *bias], rounded(x, bits))
+
+    def backward(gradient: NDArray[Any]) -> Any:
+        of_inputs, (of_kernel, *_) = back(rounded(gradient, bits))
+        _, (_, *of_bias) = back(gradient)  # a sum, and no product
+        return of_inputs, [of_kernel, *of_bias]
+
+    return result, backward
+
+
+def as_computed(job: Job) -> Sequence[float]:
+    """The first losses, computed anew: stored are those in float64."""
+    return reference.losses(job.training, check_rows(job.batch), job.training.checked_steps)
+
+
+@pytest.fixture
+def products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let layers of some kinds compute with so many bits."""
+    kinds, bits = request.param
+    for kind in kinds:
+        of_kind = gradients._FORWARD[kind]
+        monkeypatch.setitem(gradients._FORWARD, kind, partial(narrow, of_kind, bits))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [lenet.step, pytest.param(cifar_cnn.step, marks=pytest.mark.nightly)],
+    ids=lambda of: str(of.name),
+)
+@pytest.mark.parametrize(
+    ("products", "is_right"),
+    [((PRODUCTS, FLOAT32), True), ((PRODUCTS, TF32), False), ((CONVOLUTIONS, TF32), False)],
+    ids=["float32", "TF32", "convolutions in TF32"],
+    indirect=["products"],
+)
+@pytest.mark.parametrize("disabled", [True, False], ids=["untimed", "timed"])
+@pytest.mark.usefixtures("load", "products")
+def test_a_training_in_tf32_is_refused(of: Any, is_right: bool, disabled: bool) -> None:
+    """By its first three losses, as where nothing is timed, and by those of a timed case."""
+    framework = Trainer(check_losses=as_computed)
+    one = case(framework, of, disabled=disabled)
+    if is_right:
+        one.measure()
+    else:
+        with pytest.raises(WrongTraining, match=f"{LOSS_TOLERANCES['float32']:g} is allowed"):
+            one.measure()

@@ -23,7 +23,7 @@ from fwbench.workloads.models.layers import BatchNorm, Conv, Dense, Embedding, F
 from fwbench.workloads.models.passes import ForwardBackward, Inference, Pass
 from fwbench.workloads.training import Training
 from support.fake_learner import FakeLearner, Trainer
-from support.fakes import case_of, cell, fails
+from support.fakes import case_of, cell, fails, recorded
 
 PICTURES = replace(
     lenet,
@@ -116,13 +116,6 @@ def case(
     return case_of(one, framework or Network(), kind=KINDS[of])
 
 
-def measured(one: Any) -> dict[str, Any]:
-    """What the record says."""
-    one.measure()
-    facts: dict[str, Any] = one.benchmark.extra_info["fwbench"]
-    return facts
-
-
 each_kind = pytest.mark.parametrize("of", KINDS, ids=lambda of: str(of.suffix))
 
 
@@ -131,7 +124,7 @@ each_kind = pytest.mark.parametrize("of", KINDS, ids=lambda of: str(of.suffix))
 @pytest.mark.parametrize("size", [1, 8, 24])
 def test_what_the_reference_says_is_right(of: type[Pass], training: Training, size: int) -> None:
     """In batches that repeat their examples, and with an answer for each token."""
-    facts = measured(case(of, training=training, size=size))
+    facts = recorded(case(of, training=training, size=size))
     assert facts["parameters"] == training.parameters
     assert 0 < facts["max_relative_error"] < 1e-6
     allowed = {Inference: 2e-5, ForwardBackward: 2e-4 if training is PICTURES else 1e-4}
@@ -153,20 +146,20 @@ def _rounded(bits: int) -> Callable[..., Any]:
 )
 def test_a_record_has_the_precision_of_answers(dtype: str, bits: int) -> None:
     """At most that of the dtype, which is what was asked for."""
-    facts = measured(case(Inference, Network(infers=_rounded(bits)), dtype=dtype))
+    facts = recorded(case(Inference, Network(infers=_rounded(bits)), dtype=dtype))
     assert facts["precision_bits"] == min(bits, {"float32": 23, "float16": 10}.get(dtype, 7))
 
 
 def test_a_record_has_throughput_cost_and_what_was_compiled() -> None:
     """Examples and tokens that went through in a second, by the median call."""
     framework = Network(first_s=0.0, asynchronous=False, work_s=0.5, dispatch_s=0.0)
-    facts = measured(case(Inference, framework))
+    facts = recorded(case(Inference, framework))
     assert (facts["workload"], facts["direction"]) == ("small_inference", "forward")
     assert facts["images_per_s"] == 8 / 0.5
     assert facts["compile_s"] == 0.0
     assert facts["flops"] == 2 * 8 * PICTURES.graph.multiply_adds
     framework = Network(asynchronous=False, work_s=0.25, dispatch_s=0.0)
-    facts = measured(case(ForwardBackward, framework, TEXTS))
+    facts = recorded(case(ForwardBackward, framework, TEXTS))
     assert (facts["workload"], facts["direction"]) == ("words_forward_backward", "backward")
     assert facts["tokens_per_s"] == 8 * 5 / 0.25
     assert "images_per_s" not in facts

@@ -20,7 +20,7 @@ from fwbench.testing import Differentiable, FakeFramework
 from fwbench.testing.fake import to_bfloat16
 from fwbench.workloads import gemm
 from fwbench.workloads.operation import Operation
-from support.fakes import case_of, cell
+from support.fakes import case_of, cell, recorded
 
 Array = NDArray[Any]
 
@@ -76,8 +76,7 @@ def test_right_products_pass(dtype: str, direction: str) -> None:
 
     exact = dtype == "float64"
     case = _case(*(() if exact else (value, gradient)), dtype=dtype, direction=direction)
-    case.measure()
-    facts = case.benchmark.extra_info["fwbench"]
+    facts = recorded(case)
     assert facts["verified_against"] == "NumPy, by Freivalds' method"
     assert facts["max_relative_error"] < 0.5 * facts["tolerance"]
     bits = {"float64": 52, "float32": 23, "bfloat16": 7, "float16": 10}

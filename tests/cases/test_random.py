@@ -15,7 +15,7 @@ from fwbench.errors import DeclarationError, WrongResult
 from fwbench.testing import FakeFramework
 from fwbench.workloads.distribution import Moments, discrete
 from fwbench.workloads.operation import Operation
-from support.fakes import case_of, cell
+from support.fakes import case_of, cell, recorded
 
 SIZE = 4_000
 
@@ -41,9 +41,7 @@ def drawing(draw: Callable[..., Any], moments: Moments = UNIFORM, **changes: Any
 def measured(of: Operation, dtype: str = "float32") -> dict[str, Any]:
     """What the record of a case says."""
     case = case_of(cell(of, size=SIZE, dtype=dtype), FakeFramework())
-    case.measure()
-    facts: dict[str, Any] = case.benchmark.extra_info["fwbench"]
-    return facts
+    return recorded(case)
 
 
 def uniform(generator: np.random.Generator, like: NDArray[Any]) -> NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -12,14 +13,18 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+from fwbench.cases.epochs import steps_of
 from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED
-from fwbench.errors import Diverged, IsolationError, WrongResult
+from fwbench.errors import DataError, Diverged, IsolationError, WrongResult, WrongTraining
 from fwbench.frameworks.learner import Job
 from fwbench.measure import resources
 from fwbench.plugin import host
 from fwbench.records import entry as record
 from fwbench.terms.presets import Schedule
-from fwbench.workloads import mlp, sentiment_lstm
+from fwbench.workloads import mlp, sentiment_lstm, word_lm
+from fwbench.workloads.data import DataSet, Split
+from fwbench.workloads.models.graph import sequential
+from fwbench.workloads.models.layers import LSTM, Dense, Embedding, Tokens
 from fwbench.workloads.training import CHECKED_STEPS, order
 from support.fake_learner import (
     FOUND,
@@ -32,6 +37,7 @@ from support.fake_learner import (
     measured,
     told,
 )
+from support.fakes import fails, recorded
 
 pytestmark = pytest.mark.usefixtures("load")
 
@@ -50,8 +56,7 @@ def test_rounds_are_epochs() -> None:
     """Whole ones, until their results exist; dispatch is until the last step has returned."""
     framework = Trainer(first_s=8.0, step_s=lambda step: 1.0 if step < 2 else STEP_S)
     one = case(framework, schedule=Schedule(4, repetitions=2))
-    one.measure()
-    facts = one.benchmark.extra_info["fwbench"]
+    facts = recorded(one)
     assert one.benchmark.stats.stats.data == [EPOCH_S] * 6
     assert one.benchmark.stats.iterations == 1
     assert (facts["completion_s"], facts["dispatch_s"]) == (EPOCH_S, 2 * DISPATCH_S)
@@ -150,8 +155,7 @@ def test_data_is_read_where_it_was_found(load: Mock) -> None:
 def test_a_schedule_with_fewer_steps() -> None:
     """Rounds and rates are of the steps that were made."""
     one = case(schedule=Schedule(2, steps=1))
-    one.measure()
-    facts = one.benchmark.extra_info["fwbench"]
+    facts = recorded(one)
     assert one.benchmark.stats.stats.data == [DISPATCH_S + STEP_S]
     assert facts["steps_per_epoch"] == 1
     assert facts["images_per_s"] == 8 / (DISPATCH_S + STEP_S)
@@ -207,8 +211,7 @@ def test_a_profile_is_of_an_epoch_that_is_not_in_the_record() -> None:
     """With --benchmark-cprofile."""
     framework = Trainer()
     one = case(framework, cprofile=True)
-    one.measure()
-    facts = one.benchmark.extra_info["fwbench"]
+    facts = recorded(one)
     (learner,) = framework.learners
     after = learner.events.index(("reset", True), 1)
     begun = [event for event in learner.events[:after] if event == ("epoch",)]
@@ -271,8 +274,7 @@ def test_a_step_is_measured_like_an_operation() -> None:
     """Until its update is done, after a warm-up, on a batch that lies on the device."""
     framework = Trainer(first_s=8.0)
     one = case(framework, mlp.step)
-    one.measure()
-    facts = one.benchmark.extra_info["fwbench"]
+    facts = recorded(one)
     assert {*one.benchmark.stats.stats.data} == {DISPATCH_S + STEP_S}
     assert (facts["completion_s"], facts["dispatch_s"]) == (DISPATCH_S + STEP_S, DISPATCH_S)
     assert facts["first_call_in_process_s"] == 8.0 + DISPATCH_S + STEP_S
@@ -327,8 +329,7 @@ def test_a_loader_is_measured_by_whole_passes() -> None:
     """Over the batches of an epoch, without a step; the record has their number and the data."""
     framework = Trainer(load_s=LOAD_S)
     one = case(framework, mlp.loader)
-    one.measure()
-    facts = one.benchmark.extra_info["fwbench"]
+    facts = recorded(one)
     assert {*one.benchmark.stats.stats.data} == {2 * LOAD_S}
     assert (facts["workload"], facts["steps_per_epoch"]) == ("mlp_loader", 2)
     assert facts["data"]["train"] == 16
@@ -397,3 +398,86 @@ def test_a_loader_without_shared_memory(
     monkeypatch.setattr(FakeLoader, "__iter__", refused)
     with pytest.raises(raised, match=message):
         case(of=of, toggles=(("workers", workers),)).measure()
+
+
+# Texts
+
+
+LENGTH = 5
+WORDS = replace(
+    word_lm,
+    name="words",
+    network=sequential(Embedding(3, 2), LSTM(2, sequences=True), Tokens(), Dense(3, relu=False)),
+    shape=(LENGTH,),
+    classes=3,
+)
+
+
+def text(examples: int) -> Split:
+    """Tokens, and a label for each."""
+    tokens = np.random.default_rng(examples).integers(0, 3, (2, examples, LENGTH), dtype=np.int32)
+    return Split(*tokens)
+
+
+TRAIN, TEST = text(16), text(11)
+
+
+@pytest.fixture
+def text(load: Mock) -> None:
+    """A text in memory."""
+    load.return_value = DataSet("text", "real", "text.txt", TRAIN, TEST, TEST, True, "0123456789ab")
+
+
+def answers(examples: Any) -> Any:
+    """A row for each token: each is twice as likely followed by a 0 as by any other."""
+    return np.tile(np.log([2.0, 1.0, 1.0]), (examples.size, 1))
+
+
+def framework(**changes: Any) -> Trainer:
+    """As the real ones, it has the labels of a batch one after the other."""
+    given: dict[str, Any] = {
+        "answers": answers,
+        "loads": lambda batch: (batch[0], batch[1].ravel()),
+        "asynchronous": False,
+        "dispatch_s": 0.0,
+        "step_s": lambda _: 0.5,
+        "load_s": 0.125,
+    }
+    return Trainer(**given | changes)
+
+
+@pytest.mark.usefixtures("text")
+def test_each_token_is_answered_for() -> None:
+    """Loss and accuracy are means over all tokens, those of the last, shorter batch included."""
+    facts = measured(framework(), of=WORDS)
+    zeros = np.mean(TEST.y == 0)
+    last = facts["epochs"][-1]
+    assert last["validation_accuracy"] == pytest.approx(zeros)
+    assert last["validation_loss"] == pytest.approx(math.log(4.0) - zeros * math.log(2.0))
+    counts = ("train", "test")
+    assert [facts["data"][part] for part in counts] == [16, 11]
+    assert (facts["validated_examples"], facts["tested_examples"]) == (11, 11)
+    assert facts["tokens_per_s"] == 8 * LENGTH / (0.5 + 0.125)
+    assert facts["checked_steps_timed"] > 0
+
+
+@pytest.mark.usefixtures("text")
+def test_a_loader_gives_the_labels_of_each_example_in_order() -> None:
+    """Those of an example one after the other, as the loss takes them; others are refused."""
+    assert measured(framework(), of=WORDS.loader)["steps_per_epoch"] == 2
+    by_place = framework(loads=lambda batch: (batch[0], batch[1].T.ravel()))
+    fails(case(by_place, of=WORDS.loader), WrongResult, "the loader's last batch does not hold")
+
+
+@pytest.mark.usefixtures("text")
+def test_answers_to_other_labels_fail_after_the_timing() -> None:
+    """A step that reads the labels place by place has another loss than the answers."""
+    by_place = framework(loads=lambda batch: (batch[0], np.roll(batch[1].ravel(), 1) * 0))
+    fails(case(by_place, of=WORDS), WrongTraining, "after the timing, a step does not train on its")
+
+
+def test_a_batch_that_the_data_turns_out_not_to_have_is_refused() -> None:
+    """Only reading a text tells how long it is."""
+    said = r"a batch of 17 is larger than the 16 training examples of mnist \(mnist\.npz\); give"
+    with pytest.raises(DataError, match=said):
+        steps_of(Schedule(1), data_set(16), 17)

@@ -18,7 +18,7 @@ from fwbench.options.options import Selection
 from fwbench.terms.manifest import Device
 from fwbench.testing import FakeFramework
 from fwbench.workloads import adam, gemm, grid, lenet_step, solve
-from support.fakes import case_of, cell, operation
+from support.fakes import case_of, cell, operation, recorded
 
 ON_GPU = ("reduce_overhead", "max_autotune", "cuda_graph")
 
@@ -141,8 +141,7 @@ def test_replays_are_verified_on_inputs_that_are_copied_in(
 ) -> None:
     """The same replay that was timed, on other numbers and on the first again."""
     case = graphed(graphs, cuda, copies_inputs=False)
-    case.measure()
-    facts = case.benchmark.extra_info["fwbench"]
+    facts = recorded(case)
     assert facts["max_relative_error"] <= facts["tolerance"]
     assert cuda.done.count("capture") == 1
     assert cuda.done.count("replay") > 10

@@ -10,7 +10,7 @@ from fwbench.frameworks.variables import CUDA, PLACEMENT
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.testing import FakeFramework
-from support.fakes import case_of, cell, operation
+from support.fakes import case_of, cell, operation, recorded
 from support.launched_runs import measured, sent
 
 
@@ -94,8 +94,7 @@ def test_where_a_case_was_placed_is_no_toggle(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     case = case_of(cell(operation(), device="gpu:0"), Placed())
-    case.measure()
-    facts = case.benchmark.extra_info["fwbench"]
+    facts = recorded(case)
     assert facts["placement"] == {"CUDA_VISIBLE_DEVICES": "3"}
     assert "CUDA_VISIBLE_DEVICES" not in facts["toggles"]
 

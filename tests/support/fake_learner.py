@@ -24,7 +24,7 @@ from fwbench.workloads import mlp
 from fwbench.workloads.data import DataSet, Found, Split
 from fwbench.workloads.models import trajectories
 from fwbench.workloads.training import Batch, Loading, Step
-from support.fakes import case_of, cell
+from support.fakes import case_of, cell, recorded
 
 
 def right_losses(job: Job) -> Sequence[float]:
@@ -266,9 +266,7 @@ def case(
 def measured(*arguments: Any, **more: Any) -> dict[str, Any]:
     """What the record of a case says after it has been measured."""
     one = case(*arguments, **more)
-    one.measure()
-    facts: dict[str, Any] = one.benchmark.extra_info["fwbench"]
-    return facts
+    return recorded(one)
 
 
 def assert_untouched(one: Case) -> None:

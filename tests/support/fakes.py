@@ -143,6 +143,17 @@ def case_of(
     return kind(cell, framework, facts, clock, timing, warmup_s, tell=tell, probe=probe)
 
 
+def recorded(case: Case) -> dict[str, Any]:
+    """Measure a case.
+
+    Returns:
+        Its record.
+    """
+    case.measure()
+    facts: dict[str, Any] = case.benchmark.extra_info["fwbench"]
+    return facts
+
+
 def square(direction: str, framework: FakeFramework, **changes: Any) -> Case:
     """A case of ``x * x``, whose gradient depends on its input and on the cotangent."""
     of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square, **changes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.backward import Backward
+from fwbench.cases import verify
+from fwbench.cases.backward import Backward, directions, gradient
 from fwbench.cases.case import bind
 from fwbench.cases.precision import is_float32
 from fwbench.errors import DeclarationError, WrongGradient
@@ -189,3 +191,156 @@ def test_complex_digits_are_those_of_both_parts(part: complex) -> None:
     coarse = (np.linspace(0.1, 0.9, 9) * (1.0 + 1j)).astype(np.complex64).astype(np.complex128)
     assert is_float32(coarse)
     assert not is_float32(coarse + part * 1e-12)
+
+
+# Central differences
+
+X = np.array([0.5, -1.5, 2.0, 3.0])
+Y = np.array([1.0, 2.0, -0.5, 0.25])
+G = np.array([0.3, -0.7, 1.1, 0.9])
+
+
+def product(x: Any, y: Any) -> Any:
+    """The operation whose gradients are checked here."""
+    return x * y
+
+
+def alone(reference: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """A reference that returns its only result in a list."""
+    return lambda *inputs: [reference(*inputs)]
+
+
+def checked(gradients: Sequence[NDArray[Any]], variables: Sequence[int] = (0, 1)) -> float:
+    """The largest error of gradients of the product by these inputs."""
+    verify.count(gradients, variables)
+    by_position = dict(zip(variables, gradients, strict=True))
+    return gradient(by_position, alone(product), [X, Y], [G], 1e-6)
+
+
+def test_right_gradients_pass() -> None:
+    """The derivative of a product agrees with the central difference to rounding."""
+    assert checked([G * Y, G * X]) < 1e-9
+
+
+def test_only_the_gradients_asked_for_are_compared() -> None:
+    """Gradients are matched to the positions of their inputs."""
+    assert checked([G * X], [1]) < 1e-9
+    with pytest.raises(WrongGradient, match="input 1"):
+        checked([G * Y], [1])
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_one_wrong_element_of_a_gradient_is_found(place: int) -> None:
+    """An error in any one element shows along the random direction: all of it counts."""
+    wrong = G * X
+    wrong[place] += 1e-4
+    with pytest.raises(WrongGradient, match="the gradient of input 1 is wrong"):
+        checked([G * Y, wrong])
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_an_error_that_one_direction_hides_is_found(place: int) -> None:
+    """Two errors that cancel along the first direction do not along all three."""
+    first = next(directions(0, X, lambda direction: direction))
+    error = np.zeros_like(X)
+    error[place], error[place + 1] = 1e-3 * first[place], -1e-3 * first[place + 1]
+    with pytest.raises(WrongGradient, match="the gradient of input 0 is wrong"):
+        checked([G * Y + error], [0])
+
+
+def test_one_wrong_element_among_many_is_found() -> None:
+    """One element that is missing from a gradient of ten thousand is found in float32."""
+    rng = np.random.default_rng(3)
+    x, cotangent = rng.standard_normal(10_000), rng.standard_normal(10_000)
+    wrong = 2 * x * cotangent
+    allowed = verify.tolerance("float32", 1)
+    assert gradient({0: wrong}, alone(np.square), [x], [cotangent], allowed) < allowed
+    wrong[np.argmin(np.abs(wrong - np.median(np.abs(wrong))))] = 0.0
+    with pytest.raises(WrongGradient):
+        gradient({0: wrong}, alone(np.square), [x], [cotangent], allowed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda right: np.full_like(right, np.nan),
+        lambda right: np.array([*right[:3], np.nan]),
+        lambda right: np.array([*right[:3], np.inf]),
+        np.zeros_like,
+        lambda right: -right,
+        lambda right: 2 * right,
+        lambda right: right[::-1],
+        lambda right: right + 1e-3,
+    ],
+    ids=["nan", "one nan", "infinite", "zero", "sign", "factor", "order", "offset"],
+)
+def test_every_kind_of_wrong_gradient_is_found(
+    change: Callable[[NDArray[Any]], NDArray[Any]],
+) -> None:
+    """A gradient that is wrong in any of the usual ways fails."""
+    with pytest.raises(WrongGradient):
+        checked([G * Y, change(G * X)])
+
+
+@pytest.mark.parametrize("shape", [(4, 1), (1, 4), (1,), (), (5,)])
+def test_a_gradient_of_another_shape_is_wrong(shape: tuple[int, ...]) -> None:
+    """A gradient is shaped like its input, and the message says both shapes."""
+    both = f"the gradient of input 0 has the shape {shape}, the input (4,)"
+    with pytest.raises(WrongGradient, match=re.escape(both)):
+        checked([np.ones(shape), G * X])
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_another_number_of_gradients_is_wrong(count: int) -> None:
+    """One gradient for each input is what there must be; the message says how many came."""
+    with pytest.raises(WrongGradient, match=f"{count} gradient"):
+        checked([G * Y, G * X, G * X][:count])
+
+
+def test_the_message_says_slope_expectation_and_tolerance() -> None:
+    """A wrong gradient is described by what it says, what it should say, and what is allowed."""
+    expected = r"along a random direction it is \S+, the central difference .* \S+; relative error"
+    with pytest.raises(WrongGradient, match=f"{expected} .*, 1e-06 is allowed"):
+        checked([2 * G * Y, G * X])
+
+
+def test_a_gradient_of_nothing_is_right() -> None:
+    """Inputs without elements, and results without dependence, have gradients of zero."""
+    empty = np.zeros(0)
+    assert gradient({0: empty}, alone(np.square), [empty], [empty], 1e-6) == 0.0
+    constant = gradient({0: np.zeros(4)}, alone(np.ones_like), [X], [G], 1e-6)
+    assert constant == 0.0
+
+
+def test_a_gradient_of_several_results() -> None:
+    """Each result begins its gradient with a cotangent of its own."""
+    right = {0: G * Y + 2 * Y}
+    reference = lambda x, y: [x * y, 2 * x]  # noqa: E731
+    assert gradient(right, reference, [X, Y], [G, Y], 1e-6) < 1e-9
+    with pytest.raises(WrongGradient):
+        gradient(right, reference, [X, Y], [G, G], 1e-6)
+
+
+def test_a_gradient_along_directions_of_one_kind() -> None:
+    """What is wrong in all other directions is not looked at."""
+    x = np.array([[2.0, 0.5], [0.5, 3.0]])
+    skew = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    wrong, cotangent = {0: 2 * x + skew}, [np.ones((2, 2))]
+    symmetric = lambda direction: direction + direction.T  # noqa: E731
+    assert gradient(wrong, alone(np.square), [x], cotangent, 1e-6, symmetric) < 1e-9
+    with pytest.raises(WrongGradient):
+        gradient(wrong, alone(np.square), [x], cotangent, 1e-6)
+
+
+def test_integer_inputs_stay_where_they_are() -> None:
+    """Only the input that is differentiated by is moved, so that indices stay indices."""
+    picked = np.array([1, 1, 3])
+    by_x = np.array([0.0, 2.0, 0.0, 1.0])
+    found = gradient({0: by_x}, alone(np.take), [X, picked], [np.ones(3)], 1e-6)
+    assert found < 1e-9
+
+
+def test_directions_do_not_change() -> None:
+    """The same gradient gets the same verdict every time."""
+    slightly_wrong = G * X * (1 + 1e-8)
+    assert checked([G * Y, slightly_wrong]) == checked([G * Y, slightly_wrong]) > 0
