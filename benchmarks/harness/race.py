@@ -39,7 +39,7 @@ from fwbench.gate.self_test import Pool
 from fwbench.records.facts import Launch
 from fwbench.records.measurement import Measurement
 from fwbench.records.stored import from_json
-from fwbench.report.ranking.contests import contests
+from fwbench.report.ranking import contests
 
 #: What is launched, briefly: many launches tell more than long ones.
 _SUITE = ("benchmarks", "--ignore=benchmarks/harness", "--ignore=benchmarks/test_training.py")

@@ -18,7 +18,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.frameworks.numpy.framework import NumPy
 from fwbench.measure.limits import Limits
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking.condition import full_bits, reduced_bits
+from fwbench.report.condition import full_bits, reduced_bits
 from fwbench.testing import FakeFramework
 from fwbench.workloads import OPERATIONS, mlp
 from fwbench.workloads.operation import Operation

@@ -29,7 +29,7 @@ from fwbench.errors import (
 from fwbench.options.options import Selection
 from fwbench.records.entry import identity
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking import contests
+from fwbench.report import ranking
 from fwbench.testing import FakeFramework
 from fwbench.workloads import from_list, from_numpy, grid
 from fwbench.workloads.operation import Operation
@@ -549,7 +549,7 @@ def test_only_zeros_are_a_part_of_the_id() -> None:
 def test_zeros_are_ranked_among_themselves() -> None:
     """They are other work; a record of an earlier version was of ordinary numbers."""
     zeros, normal, earlier = (
-        contests.work(identity(cell(operation())) | CaseFacts(toggles=toggles))
+        ranking.work(identity(cell(operation())) | CaseFacts(toggles=toggles))
         for toggles in ({"inputs": "zeros"}, {"inputs": "normal"}, {})
     )
     assert normal == earlier != zeros

@@ -11,10 +11,8 @@ import pytest
 
 from fwbench import cli
 from fwbench.records.session_facts import NOT_REACHED
-from fwbench.report import escaping, sections, summary
+from fwbench.report import escaping, sections, summary, writers
 from fwbench.report.model import read
-from fwbench.report.writers import csv as csv_writer
-from fwbench.report.writers import markdown
 from support.launched_runs import plain, write
 from support.reports import (
     UNREADABLE,
@@ -150,7 +148,7 @@ def test_a_run_without_a_case_is_a_report(tmp_path: Path) -> None:
     result = shown(run)
     assert "0 cases of 1 run" in result.text
     assert "skipped" in result.text
-    assert csv_writer.render([run]).count("\n") == 1
+    assert writers.comma_separated([run]).count("\n") == 1
 
 
 # Runs that fwbench did not write
@@ -173,7 +171,7 @@ def test_plain_pytest_benchmark_is_shown(tmp_path: Path) -> None:
 
 def test_markdown_says_what_fwbench_did_not_write(tmp_path: Path) -> None:
     """Who reads only the tables must know it, too."""
-    written = markdown.render([read(foreign_run(tmp_path / "plain.json"))])
+    written = writers.markdown([read(foreign_run(tmp_path / "plain.json"))])
     assert "### other benchmarks" in written
     assert "| test_a | 750 ms |" in written
     assert "fwbench did not write these" in written

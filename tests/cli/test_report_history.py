@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fwbench import cli
-from fwbench.report import archive
+from fwbench.report import history
 from support.histories import change, day, kept, levels, nightly, statistics_of
 from support.reports import case, markdown_cells, parsed, rounds_of
 
@@ -170,7 +170,7 @@ def test_unwritable_outputs_are_said_before_a_history_is_read(
 ) -> None:
     """A folder, or a file in none; thousands of files would be read for nothing."""
     (folder / "taken").mkdir()
-    monkeypatch.setattr(archive, "collect", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(history, "collect", lambda *_: pytest.fail("it was read"))
     arguments = ["report", "--history", ".benchmarks"]
     assert cli.main([*arguments, option, output_path]) == _FAILED
     captured = capsys.readouterr()

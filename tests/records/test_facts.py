@@ -21,8 +21,8 @@ from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import from_json, load
 from fwbench.records.table import Table
 from fwbench.records.upstream import Statistics
+from fwbench.report import writers
 from fwbench.report.section import KEYS
-from fwbench.report.writers import csv
 from support.launched_runs import entry, output, write
 from support.reports import case, training
 
@@ -86,7 +86,7 @@ def test_a_typo_is_an_error_in_mypy(tmp_path: Path) -> None:
 
 def test_facts_that_are_named_by_text_are_declared() -> None:
     """Columns and keys of reports, and what is merged from launches."""
-    named = {*MEDIANS, *KEYS, *csv.FACTS}
+    named = {*MEDIANS, *KEYS, *writers.FACTS}
     assert named <= CaseFacts.declared().keys()
     assert {*MEDIANS} <= Measured.declared().keys() <= Launch.declared().keys()
 

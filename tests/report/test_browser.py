@@ -15,9 +15,8 @@ from fwbench import ceilings
 from fwbench.ceilings import Ceiling
 from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import Rules
-from fwbench.report import archive, history
+from fwbench.report import history, writers
 from fwbench.report.model import read
-from fwbench.report.writers import html
 from fwbench_extras.studies import report_2020
 from support.browser import exercised
 from support.launched_runs import output, plain, sample, times, write
@@ -149,7 +148,7 @@ def report(tmp_path: Path) -> str:
         training(),
         plain(),
     )
-    return html.render([read(path)])
+    return writers.html([read(path)])
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +180,9 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> str:
         absent={"jax": "not installed"},
     )
     runs = [read(path)]
-    lines, _ = archive.collect(_history(folder / "history", 12, 2.0))
+    lines, _ = history.collect(_history(folder / "history", 12, 2.0))
     before = [*report_2020.sections(runs), *history.sections(lines)]
-    return html.render(runs, ["bad.json is empty"], before)
+    return writers.html(runs, ["bad.json is empty"], before)
 
 
 def _history(folder: Path, runs: int, shift: float) -> Path:
@@ -293,7 +292,7 @@ def test_points_show_their_values(chromium: str, tmp_path: Path, report: str) ->
 def test_names_do_nothing(chromium: str, tmp_path: Path, name: str) -> None:
     """A browser reads scripts in pictures as another parser does: names are text to it, too."""
     exercise = _LOOK.replace("NAME", json.dumps(name).replace("</", "<\\/"))
-    made = html.render(*named(tmp_path, name))
+    made = writers.html(*named(tmp_path, name))
     found = exercised(chromium, tmp_path, made, exercise)
     assert found["complaints"] == []
     assert found["requests"] == []
@@ -306,7 +305,7 @@ def test_a_page_without_a_chart_works(chromium: str, tmp_path: Path) -> None:
     """Plain benchmarks alone, and a run without any."""
     for number, entries in enumerate(((plain(),), ())):
         run = read(write(tmp_path / f"{number}.json", *entries))
-        found = exercised(chromium, tmp_path, html.render([run]), "found.title = document.title;")
+        found = exercised(chromium, tmp_path, writers.html([run]), "found.title = document.title;")
         assert found["complaints"] == []
         assert found["title"] == "fwbench report"
 
@@ -329,8 +328,8 @@ def test_a_full_page_asks_for_nothing(chromium: str, tmp_path: Path, full: str) 
 def test_what_has_notes_alone_is_shown(chromium: str, tmp_path: Path) -> None:
     """That no shift was found is an answer, and stays until something is chosen."""
     run = read(write(tmp_path / "run.json", case()))
-    lines, _ = archive.collect(_history(tmp_path / "history", 12, 1.0))
-    made = html.render([run], before=history.sections(lines))
+    lines, _ = history.collect(_history(tmp_path / "history", 12, 1.0))
+    made = writers.html([run], before=history.sections(lines))
     assert "None was found." in made
     found = exercised(chromium, tmp_path, made, "found.sections = look().sections;")
     assert found["complaints"] == []
@@ -339,8 +338,8 @@ def test_what_has_notes_alone_is_shown(chromium: str, tmp_path: Path) -> None:
 
 def test_a_history_alone_works(chromium: str, tmp_path: Path) -> None:
     """Without a run, all that a page can do is there."""
-    lines, _ = archive.collect(_history(tmp_path / "history", 12, 2.0))
-    found = exercised(chromium, tmp_path, html.render([], before=history.sections(lines)), _USE)
+    lines, _ = history.collect(_history(tmp_path / "history", 12, 2.0))
+    found = exercised(chromium, tmp_path, writers.html([], before=history.sections(lines)), _USE)
     assert (found["complaints"], found["requests"]) == ([], [])
     assert len(found["sections"]) == 3
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from fwbench.report import writers
 from fwbench.report.model import read
-from fwbench.report.writers import html
 from support.browser import exercised
 from support.launched_runs import write
 from support.reports import case, runs_of, training
@@ -97,7 +97,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         *(case("dot", "torch", _ms(3)), case("dot", "mxnet", _ms(1))),
         *(training("torch"), training("mxnet", device="gpu:0")),
     ]
-    return html.render([read(write(tmp_path_factory.mktemp("page") / "run.json", *entries))])
+    return writers.html([read(write(tmp_path_factory.mktemp("page") / "run.json", *entries))])
 
 
 def _ms(median: float) -> tuple[float, ...]:
@@ -156,7 +156,7 @@ def test_a_run_is_a_baseline(chromium: str, tmp_path: Path) -> None:
         before=[case("gemm", "numpy", _ms(4)), case("gemm", "torch", _ms(2))],
         after=[case("gemm", "numpy", _ms(8)), case("gemm", "torch", _ms(1))],
     )
-    found = _used(chromium, tmp_path, html.render(runs), _REBASE.replace("BASE", '"run:0"'))
+    found = _used(chromium, tmp_path, writers.html(runs), _REBASE.replace("BASE", '"run:0"'))
     assert found["options"][-2:] == ["before.json", "after.json"]
     written, rebased = (
         [text for text, _ in found[which]["ratios"]["gemm"]] for which in ("written", "rebased")

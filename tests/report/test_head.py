@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.report import head
+from fwbench.report import summary
 from fwbench.report.drawing import palette
 from fwbench.report.model import Run, frameworks
 from support.launched_runs import plain
 from support.reports import case, runs_of, shown, stored
 
 
-def _heads(runs: list[Run]) -> list[head.Head]:
-    return head.heads(runs, palette.colours(frameworks(runs)))
+def _heads(runs: list[Run]) -> list[summary.Head]:
+    return summary.heads(runs, palette.colours(frameworks(runs)))
 
 
 def _run(folder: Path, **session: object) -> Run:
@@ -98,11 +98,11 @@ def test_an_interrupted_run_says_so_above_its_answer(tmp_path: Path) -> None:
 def test_a_report_has_a_title(tmp_path: Path) -> None:
     """Its frameworks, those with most cases first, and its machine, if there is one."""
     runs = [_run(tmp_path, machine={"cpu": "Fake CPU"})]
-    assert head.title(runs) == "torch and numpy on Fake CPU"
+    assert summary.title(runs) == "torch and numpy on Fake CPU"
     other = stored(tmp_path, "other.json", case("gemm", "jax"), machine={"cpu": "Other CPU"})
-    assert head.title([*runs, other]) == "torch, numpy and jax"
-    assert head.title([]) == "fwbench report"
-    assert head.title([stored(tmp_path, "plain.json", plain())]) == "fwbench report"
+    assert summary.title([*runs, other]) == "torch, numpy and jax"
+    assert summary.title([]) == "fwbench report"
+    assert summary.title([stored(tmp_path, "plain.json", plain())]) == "fwbench report"
 
 
 def test_several_runs_have_their_names(tmp_path: Path) -> None:

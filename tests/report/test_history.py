@@ -14,9 +14,8 @@ import pytest
 from fwbench import cli
 from fwbench.errors import UsageError
 from fwbench.gate.verdicts import Comparison
-from fwbench.report import archive, history
-from fwbench.report.archive import HistoryLine, collect
-from fwbench.report.history import shifts
+from fwbench.report import history
+from fwbench.report.history import HistoryLine, collect, shifts
 from support.histories import change, day, kept, levels, line, only, statistics_of, texts, when
 from support.launched_runs import plain
 from support.projects import Project
@@ -114,7 +113,7 @@ def test_as_many_processes_as_there_are_read_the_same(
         (tmp_path / f"{number:02}.json").write_text("{", encoding="utf-8")
     read = []
     for processes in (1, 2, 3):
-        monkeypatch.setattr(archive, "usable_cpus", lambda number=processes: number)
+        monkeypatch.setattr(history, "usable_cpus", lambda number=processes: number)
         read.append(collect(tmp_path))
     assert read[0] == read[1] == read[2]
     lines, problems = read[0]

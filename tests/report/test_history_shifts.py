@@ -11,8 +11,7 @@ import pytest
 from fwbench import cli
 from fwbench.errors import UsageError
 from fwbench.report import history
-from fwbench.report.archive import collect
-from fwbench.report.history import Shift, shifts
+from fwbench.report.history import Shift, collect, shifts
 from support.histories import day, dots, levels, line, nightly, only, texts, when
 from support.reports import column, parsed
 

@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 
-from fwbench.report import history, sections
-from fwbench.report.archive import collect
+from fwbench.report import history, sections, writers
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.history import collect
 from fwbench.report.section import Section
-from fwbench.report.writers import csv as csv_writer
-from fwbench.report.writers import html, markdown
 from support.histories import day, dots, kept, levels, line, statistics_of, texts
 from support.launched_runs import plain
 from support.reports import (
@@ -242,8 +240,8 @@ def named(folder: Path, name: str) -> list[Section]:
 def test_names_are_no_markup_in_a_history(tmp_path: Path, name: str) -> None:
     """A page has the same elements and attributes, whatever things in it are called."""
     # As long as the other: what is shortened is so in both.
-    harmless = parsed(html.render([], before=named(tmp_path / "harmless", "x" * len(name))))
-    hostile = parsed(html.render([], before=named(tmp_path / "hostile", name)))
+    harmless = parsed(writers.html([], before=named(tmp_path / "harmless", "x" * len(name))))
+    hostile = parsed(writers.html([], before=named(tmp_path / "hostile", name)))
     assert Counter(node.tag for node in hostile) == Counter(node.tag for node in harmless)
     for node in hostile:
         assert not [one for one in node.attributes if one.startswith("on")]
@@ -267,7 +265,7 @@ def test_names_are_no_markup_in_a_picture(name: str) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_the_markdown_of_a_history(tmp_path: Path, name: str) -> None:
     """Headings and tables hold no tag."""
-    written = markdown.render([], before=named(tmp_path, name))
+    written = writers.markdown([], before=named(tmp_path, name))
     assert "<" not in written
     assert len([one for one in written.splitlines() if one.startswith("| ---")]) == 3
 
@@ -342,7 +340,7 @@ def test_statistics_in_csv(tmp_path: Path) -> None:
     )
     found = [
         (row["median_s"], row["low_s"], row["high_s"], row["values"], row["of"])
-        for row in csv.DictReader(io.StringIO(csv_writer.render([run])))
+        for row in csv.DictReader(io.StringIO(writers.comma_separated([run])))
     ]
     assert found == [
         ("2.0", "1.0", "4.0", "137", "rounds"),

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from fwbench.report import summary
+from fwbench.report import summary, writers
 from fwbench.report.model import Run, read
-from fwbench.report.writers import markdown
 from support.reports import case, column, foreign_run, part, runs_of, shown, stored, training
 
 
@@ -153,7 +152,7 @@ def test_what_must_be_known_first_is_noted(
     (note,) = summary.notes([run])
     assert said in note
     assert [one.text for one in shown(run).of_class("note")] == [note]
-    assert note in markdown.render([run])
+    assert note in writers.markdown([run])
     assert summary.notes([stored(tmp_path, "run.json", case(), training())]) == []
 
 

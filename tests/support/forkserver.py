@@ -38,7 +38,7 @@ from typing import Any, TextIO
 #: What sessions of fwbench import, and its workers before their framework.
 _PRELOADED = (
     *("fwbench.cli", "fwbench.plugin.case", "fwbench.plugin.worker"),
-    *("fwbench.frameworks.numpy.framework", "fwbench.report.writers.html", "psutil", "pynvml"),
+    *("fwbench.frameworks.numpy.framework", "fwbench.report.writers", "psutil", "pynvml"),
 )
 
 #: How environment variables begin that are read once: by the interpreter, coverage in it, the C

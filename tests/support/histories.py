@@ -17,8 +17,8 @@ from fwbench.records.session_facts import (
     StoredRace,
     StoredUnsettled,
 )
-from fwbench.report.archive import HistoryLine, Moment
 from fwbench.report.drawing.chart import Chart
+from fwbench.report.history import HistoryLine, Moment
 from fwbench.report.section import Section
 from support.launched_runs import output
 from support.reports import Node, case, parsed

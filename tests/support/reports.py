@@ -12,11 +12,10 @@ from typing import Any
 
 # Sections import it on first use; a session of pytester would remove it again at its end.
 import fwbench.report.charts  # noqa: F401
-from fwbench.report import sections, summary
+from fwbench.report import sections, summary, writers
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Run, read
 from fwbench.report.section import Section, TableCell
-from fwbench.report.writers import html
 from support.launched_runs import QUIET, entry, output, plain, write
 
 USAGE_ERROR = 2
@@ -213,7 +212,7 @@ def parsed(markup: str) -> Node:
 
 def shown(*runs: Run, problems: Sequence[str] = ()) -> Node:
     """The page of runs."""
-    return parsed(html.render(runs, problems))
+    return parsed(writers.html(runs, problems))
 
 
 def part(runs: Sequence[Run], title: str) -> Section:

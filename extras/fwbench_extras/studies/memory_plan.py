@@ -57,11 +57,7 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     """
     names = [run.name for run in runs]
     records = (record for run in runs for record in run.records if _plans(record.facts))
-    planned = [
-        _section(name, record)
-        for named in by_work(records, names)
-        for name, record in named.items()
-    ]
+    planned = [_section(*line) for lines in by_work(records, names) for line in lines]
     if not planned:
         raise UsageError(
             f"--{OPTION} shows networks of MXNet whose memory was planned, and these runs have "

@@ -13,12 +13,11 @@ from fwbench.cli.common import warn
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun, UsageError
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
-from fwbench.report import archive, history, sections
+from fwbench.report import history, sections, writers
 from fwbench.report.discovery import extensions
 from fwbench.report.drawing.chart import png, png_converter
 from fwbench.report.model import Run, read
 from fwbench.report.section import Section
-from fwbench.report.writers import csv, html, markdown
 
 _INCOMPLETE = 1
 
@@ -92,15 +91,15 @@ def _report(arguments: argparse.Namespace) -> int:
         section for study in dict.fromkeys(arguments.studies) for section in study.sections(runs)
     ]
     if arguments.history:
-        lines, unread = archive.collect(arguments.history, arguments.only)
+        lines, unread = history.collect(arguments.history, arguments.only)
         before += history.sections(lines)
         problems += unread
     notice = unknown_notice(runs)
     incomplete = [f"{run.name}: {run.incompleteness}" for run in runs if run.incompleteness]
     warn(*problems, *incomplete, *([notice] if notice else []))
-    _write(arguments.output, partial(html.render, runs, problems, before))
-    _write(arguments.markdown, partial(markdown.render, runs, problems, before))
-    _write(arguments.csv, partial(csv.render, runs))
+    _write(arguments.output, partial(writers.html, runs, problems, before))
+    _write(arguments.markdown, partial(writers.markdown, runs, problems, before))
+    _write(arguments.csv, partial(writers.comma_separated, runs))
     if arguments.png:
         _draw(arguments.png, [*before, *sections.details(runs)])
     return _INCOMPLETE if problems or incomplete else 0

@@ -195,7 +195,7 @@ def _facts(row: dict[str, Any]) -> CaseFacts:
 
 
 def _mark(row: dict[str, Any]) -> None:
-    from fwbench.report.ranking.condition import marked
+    from fwbench.report.condition import marked
 
     facts = _facts(row)
     if facts and row["path"] is None:  # not of a run to compare with, whose facts are elsewhere
@@ -205,7 +205,7 @@ def _mark(row: dict[str, Any]) -> None:
 
 def _split(name: str | None, rows: Sequence[dict[str, Any]]) -> list[Group]:
     """The group itself, or its parts where cases of the same work are not to be compared."""
-    from fwbench.report.ranking.contests import split
+    from fwbench.report.ranking import split
 
     if not all(map(_facts, rows)):
         return [(name, [*rows])]

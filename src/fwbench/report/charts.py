@@ -7,7 +7,7 @@ is nothing to draw. An entry point names it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,12 +16,12 @@ from fwbench.gate.statistics import interval
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import mebibytes, time, times
+from fwbench.report.condition import early, marked
 from fwbench.report.discovery import extensions
-from fwbench.report.drawing import bars, lines, palette, points
+from fwbench.report.drawing import bars, lines, palette
 from fwbench.report.drawing.bars import Bar
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
-from fwbench.report.ranking.condition import early, marked
 from fwbench.report.section import percent
 from fwbench.report.training import accuracy, deviation_text, epochs_s, losses
 
@@ -48,11 +48,8 @@ class Group:
     @cached_property
     def looks(self) -> dict[str, Look]:
         """The look of each line, by its name."""
-        contestants = {
-            name: (record.facts.framework, record.facts.execution) for name, record in self.records
-        }
-        colours = self.colours or palette.colours(name for name, _ in contestants.values())
-        return palette.looks(contestants, colours)
+        frameworks = (record.facts.framework for _, record in self.records)
+        return palette.looks_of(self.records, self.colours or palette.colours(frameworks))
 
     @property
     def has_one_size(self) -> bool:
@@ -187,8 +184,11 @@ def operation_dispatch(group: Group) -> Chart | None:
     return lines.draw(title, series, "size", looks=looks)
 
 
-def operation_speedup(group: Group) -> Chart | None:
-    """A line of ratios for each execution, a bar of a single size; None where all are eager."""
+def speedup(group: Group) -> Chart | None:
+    """A line of ratios for each execution, a bar of a single size; None where all are eager.
+
+    The longest bar is the first.
+    """
     series: dict[str, list[Point]] = {}
     for (name, _), gain in zip(group.records, group.gains, strict=True):
         if gain is not None:
@@ -216,20 +216,6 @@ def training_times(group: Group) -> Chart:
     return bars.draw(f"{group.title}: time of training", series, time, group.looks)
 
 
-def training_speedup(group: Group) -> Chart | None:
-    """A bar for each framework and execution, the largest gain first; None where all are eager."""
-    gains = {
-        name: gain
-        for (name, _), gain in zip(group.records, group.gains, strict=True)
-        if gain is not None
-    }
-    if not gains:
-        return None
-    ordered = sorted(gains.items(), key=lambda named: -named[1].y)
-    title = f"{group.title}: how many times as fast as eager"
-    return bars.draw_ranked(title, {name: Bar(gain) for name, gain in ordered}, times, group.looks)
-
-
 def training_losses(group: Group) -> Chart:
     """A curve for each training; the title says how far they lie apart."""
     series = {name: losses(record) for name, record in group.records}
@@ -249,15 +235,18 @@ def training_accuracy(group: Group) -> Chart | None:
 
 def training_accuracy_against_time(group: Group) -> Chart | None:
     """A point for each training that was tested; None where none was."""
-    places = {
-        name: (sum(epochs_s(record)), value)
-        for name, record in group.records
-        if (value := accuracy(record)) is not None
-    }
-    if not places:
+    tested = [(name, record) for name, record in group.records if accuracy(record) is not None]
+    if not tested:
         return None
-    title = f"{group.title}: time against accuracy"
-    return points.draw_scatter(title, places, "all epochs", "accuracy", group.looks)
+    return accuracy_against_time(f"{group.title}: time against accuracy", tested, group.looks)
+
+
+def accuracy_against_time(
+    title: str, tested: Iterable[tuple[str, Measurement]], looks: Mapping[str, Look]
+) -> Chart:
+    """A point for each of some trainings that were tested."""
+    places = {name: (sum(epochs_s(record)), accuracy(record) or 0.0) for name, record in tested}
+    return lines.draw_scatter(title, places, "all epochs", "accuracy", looks)
 
 
 _PEAKS: Mapping[str, Callable[[CaseFacts], int | None]] = {
@@ -288,9 +277,9 @@ def training_memory(group: Group) -> Chart | None:
 _CHARTS = (
     Drawing("operations", 10, operation_times),
     Drawing("operations", 20, operation_dispatch),
-    Drawing("operations", 30, operation_speedup),
+    Drawing("operations", 30, speedup),
     Drawing("training", 10, training_times),
-    Drawing("training", 20, training_speedup),
+    Drawing("training", 20, speedup),
     Drawing("training", 30, training_losses),
     Drawing("training", 40, training_accuracy),
     Drawing("training", 50, training_accuracy_against_time),

@@ -7,6 +7,7 @@ shown of them must be what they say, and nothing else.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 #: Characters that move a cursor, change colours, or change the direction of what follows, and
 #: halves of characters, which cannot be written at all.
@@ -36,6 +37,11 @@ def markdown(text: str) -> str:
     line = _MARKUP.sub(r"\\\g<0>", line)
     line = line.replace("&", "&amp;").replace("<", "&lt;")
     return _AUTOMATIC.sub(rf"\g<0>{_JOINER}", line)
+
+
+def markdown_row(cells: Iterable[str]) -> str:
+    """Texts as a row of a table on GitHub."""
+    return "| " + " | ".join(map(markdown, cells)) + " |"
 
 
 def spreadsheet(text: str) -> str:

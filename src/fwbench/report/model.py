@@ -18,7 +18,7 @@ from fwbench.records.stored import StoredRun, damaged, from_json, parse, unknown
 from fwbench.records.table import DamagedFact
 from fwbench.records.units import count
 from fwbench.records.upstream import CommitInfo, MachineInfo
-from fwbench.report.ranking.contests import Contest, contests
+from fwbench.report.ranking import Contest, contests
 
 
 @dataclass(frozen=True)

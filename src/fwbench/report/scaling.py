@@ -10,10 +10,13 @@ from typing import Any
 
 from fwbench.records.facts import CaseFacts, GangFacts
 from fwbench.records.measurement import Measurement
-from fwbench.report.ranking.condition import is_contended
-from fwbench.report.ranking.contests import work
+from fwbench.report.condition import is_contended
+from fwbench.report.ranking import work
 from fwbench.terms.replicas import ALLREDUCE, LOOPBACK
 from fwbench.terms.toggles import is_of_gang
+
+#: In place of an efficiency.
+OVERSUBSCRIBED = "more threads than CPUs"
 
 #: Works that differ in their softmax alone, and which it is.
 _SOFTMAXES = {"word_lm_step": "full", "word_lm_sampled_step": "sampled"}
@@ -81,6 +84,21 @@ class Shared:
     def servers(self) -> int:
         """Number of parameter servers."""
         return 0 if self.gang is None else self.gang.servers
+
+    @property
+    def oversubscribed(self) -> bool:
+        """True if its replicas had more threads than there are CPUs."""
+        return self.gang is not None and self.gang.oversubscribed
+
+    @property
+    def sent_bytes(self) -> float | None:
+        """Bytes that all replicas sent in a step."""
+        return None if self.gang is None else self.gang.bytes_per_step
+
+    @property
+    def skew(self) -> float | None:
+        """Excess of the slowest replica's median step over the fastest's, as a share."""
+        return None if self.gang is None else self.gang.skew
 
     def _named(self, servers: str) -> str:
         gang = self.gang

@@ -5,13 +5,16 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
+from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, repeats
-from fwbench.records.units import JOULES, time, times
-from fwbench.report.drawing.chart import Chart
-from fwbench.report.drawing.palette import Look
-from fwbench.report.ranking.contests import ratios_to_fastest, work
+from fwbench.records.units import JOULES, four_digits, time, times
+from fwbench.report.ranking import ratios_to_fastest, work
+
+if TYPE_CHECKING:  # a terminal's tables have the same columns, and no charts
+    from fwbench.report.drawing.chart import Chart
+    from fwbench.report.drawing.palette import Look
 
 T = TypeVar("T")
 
@@ -161,7 +164,7 @@ class Section:
         keys: Callable[[T], Mapping[str, str]] = lambda _: {},
         **parts: Any,
     ) -> Self:
-        """A section with a row for each item, without the optional columns that are empty.
+        """A section with a row for each item, without the optional columns that no row has.
 
         Args:
             keys: returns the facts that the row of an item can be filtered by.
@@ -171,7 +174,7 @@ class Section:
         shown = [
             number
             for number, column in enumerate(columns)
-            if not column.optional or any(cells[number].text for _, cells in rows)
+            if not (column.optional and rows) or any(cells[number].text for _, cells in rows)
         ]
         return cls(
             title,
@@ -220,6 +223,23 @@ class Section:
         return attributes(self.column_keys.get(number, {}))
 
 
+class NamedRecord(NamedTuple):
+    """A record with the name of its line in tables and charts."""
+
+    name: str
+    record: Measurement
+
+    @property
+    def facts(self) -> CaseFacts:
+        """The facts of the record."""
+        return self.record.facts
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The facts that its row can be filtered by."""
+        return row_keys(self.record)
+
+
 def line_name(record: Measurement, runs: Sequence[str]) -> str:
     """The name of a record in tables and charts; with its run, where there are several.
 
@@ -233,7 +253,7 @@ def line_names(
     records: Sequence[Measurement],
     runs: Sequence[str],
     where: Callable[[Measurement], str] = lambda record: record.facts.size_text,
-) -> list[tuple[str, Measurement]]:
+) -> list[NamedRecord]:
     """Records with the names of their lines; repeats at the same place are numbered from 2.
 
     Args:
@@ -243,18 +263,15 @@ def line_names(
     """
     numbers = repeats((record.run, record.contestant, where(record)) for record in records)
     return [
-        (line_name(replace(record, repeat=number) if number > 1 else record, runs), record)
+        NamedRecord(
+            line_name(replace(record, repeat=number) if number > 1 else record, runs), record
+        )
         for record, number in zip(records, numbers, strict=True)
     ]
 
 
-def contestants(named: Iterable[tuple[str, Measurement]]) -> dict[str, tuple[str, str]]:
-    """Framework and execution of lines, by the names of the lines."""
-    return {name: (record.facts.framework, record.facts.execution) for name, record in named}
-
-
-def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[dict[str, Measurement]]:
-    """Records of each work, by the names of their lines.
+def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[list[NamedRecord]]:
+    """Records of each work, with the names of their lines.
 
     Args:
         runs: the names of the runs, in their order.
@@ -262,7 +279,7 @@ def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[dict[st
     works: dict[tuple[Any, ...], list[Measurement]] = {}
     for record in records:
         works.setdefault(record.facts.work, []).append(record)
-    return [dict(line_names(group, runs)) for group in works.values()]
+    return [line_names(group, runs) for group in works.values()]
 
 
 def run_suffix(run: int, runs: Sequence[str]) -> str:
@@ -330,6 +347,11 @@ def seconds(value: float | None) -> TableCell:
 def share(value: float | None) -> TableCell:
     """A cell with a whole percentage; empty where there is none."""
     return quantity(value, "{:.0%}".format)
+
+
+def megabytes(size_bytes: float | None) -> TableCell:
+    """A cell with a size in millions of bytes; empty where there is none."""
+    return quantity(size_bytes, lambda size: four_digits(size / 1e6))
 
 
 def joules(energy_j: float | None) -> TableCell:

@@ -1,29 +1,156 @@
-"""Summary of a report: machine, speed, largest differences, missing cases and their reasons."""
+"""Summary of a report: machine, answer, speed, largest differences, missing cases and reasons."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from fwbench.records.measurement import Measurement
+from fwbench.records.session_facts import MachineFacts, NotMeasured, SessionFacts
 from fwbench.records.units import count
-from fwbench.report.model import Run, have_same_machine, labels
-from fwbench.report.ranking import condition, means
-from fwbench.report.ranking.condition import marked
-from fwbench.report.ranking.contests import Contest
-from fwbench.report.ranking.means import Ranking
-from fwbench.report.section import Row, Section, TableCell, seconds
+from fwbench.report import condition, ranking
+from fwbench.report.condition import marked
+from fwbench.report.model import Run, frameworks, have_same_machine, labels
+from fwbench.report.ranking import Answer, Difference, Mean, Ranking, Unranked, answers
+from fwbench.report.section import Column, Section, TableCell, quantity, run_suffix, seconds
+
+#: How dates begin in ISO 8601, to the minute.
+_MINUTE = 16
 
 #: How many of the largest differences are named.
 _SHOWN = 10
+
+
+# Head
+
+
+@dataclass(frozen=True)
+class FastestShare:
+    """A part of the contests of an answer.
+
+    Attributes:
+        name: of the framework that is fastest in them.
+        contests: how many they are.
+        colour: of the framework; empty for those that are too close to call.
+    """
+
+    name: str
+    contests: int
+    colour: str
+
+
+@dataclass(frozen=True)
+class HeadVerdict:
+    """An answer in words, and its parts for a bar.
+
+    Attributes:
+        title: what it is about.
+        text: the answer.
+        shares: of the frameworks, the one with most contests first.
+    """
+
+    title: str
+    text: str
+    shares: Sequence[FastestShare]
+
+
+@dataclass(frozen=True)
+class Head:
+    """Head of one run.
+
+    Attributes:
+        title: of the run; empty where it is the only one.
+        facts: date, machine, versions and the like, by their names.
+        verdicts: an answer for each kind of workload and each device.
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    verdicts: Sequence[HeadVerdict]
+
+
+def title(runs: Sequence[Run]) -> str:
+    """Title of the report: its frameworks and its machine."""
+    names = frameworks(runs)
+    if not names:
+        return "fwbench report"
+    *others, last = names
+    listed = f"{', '.join(others)} and {last}" if others else last
+    machines = list(dict.fromkeys(run.cpu for run in runs if run.cpu))
+    return listed + (f" on {machines[0]}" if len(machines) == 1 else "")
+
+
+def heads(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Head]:
+    """Head of each run that has cases.
+
+    Args:
+        runs: in the order in which they are shown.
+    """
+    return [
+        Head(
+            name if len(runs) > 1 else "",
+            {what: text for what, text in _facts(run) if text},
+            [_verdict(answer, run, colours) for answer in answers(run.contests)],
+        )
+        for run, name in zip(runs, labels(runs), strict=True)
+        if run.records
+    ]
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    """Names and texts; a text is empty where nothing is known."""
+    machine = run.session.machine or MachineFacts()
+    # pytest-benchmark stores times in UTC.
+    yield "measured", f"{run.when[:_MINUTE].replace('T', ' ')} UTC" if run.when else ""
+    yield "machine", ", ".join(_machine(run, machine))
+    yield "threads", str(run.session.threads or "")
+    versions = (run.session.frameworks or {}).items()
+    yield "versions", ", ".join(f"{name} {framework.version}" for name, framework in versions)
+    number = launches(run.session)
+    yield "launches", f"{number}, shuffled" if number else ""
+    yield "cases", run.incompleteness or f"{len(run.records):,}"
+
+
+def launches(session: SessionFacts) -> str:
+    """Launches of each case: ``5``, or with a budget ``1 to 14 a case``."""
+    if session.launches is None:
+        return ""
+    least = session.launches.launches
+    most = session.budget.launches if session.budget else least
+    return f"{least} to {most} a case" if least < most else str(most)
+
+
+def _machine(run: Run, machine: MachineFacts) -> Iterator[str]:
+    if run.cpu:
+        yield run.cpu
+    if machine.usable_cpus:
+        yield f"{count(machine.usable_cpus, 'CPU')} used"
+    devices = {record.facts.device: record.facts.device_name for record in run.records
+               if record.facts}  # fmt: skip
+    yield from (name for device, name in sorted(devices.items()) if device != "cpu" and name)
+    if machine.os:
+        yield machine.os
+
+
+def _verdict(answer: Answer, run: Run, colours: Mapping[str, str]) -> HeadVerdict:
+    devices = {record.facts.device for record in run.records if record.facts}
+    where = f" on {answer.device}" if len(devices) > 1 else ""
+    shares = [FastestShare(name, number, colours[name]) for name, number in answer.fastest.items()]
+    if answer.too_close:
+        shares.append(FastestShare("too close to call", answer.too_close, ""))
+    return HeadVerdict(f"Fastest ({answer.kind}{where})", answer.text, shares)
+
+
+# Notes
 
 
 def notes(runs: Sequence[Run]) -> list[str]:
     """Notes for readers, before everything else."""
     texts = []
     for run, name in zip(runs, labels(runs), strict=True):
-        said = [*filter(None, [run.incompleteness]), *_conditions(run)]
-        texts += [_sentence(note, f"{name}: " if len(runs) > 1 else "") for note in said]
+        before = f"{name}: " if len(runs) > 1 else ""
+        doubts = [*filter(None, [run.incompleteness]), *_conditions(run)]
+        texts += [_sentence(doubt, before) for doubt in doubts]
     if not have_same_machine(runs):
         texts.append("The runs are from different machines: they are shown side by side, and no "
                      "ratio is formed between them.")  # fmt: skip
@@ -42,19 +169,20 @@ def _conditions(run: Run) -> list[str]:
     machine = run.session.machine
     facts = [record.facts for record in run.records if record.facts]
     doubts = condition.notes(facts, None if machine is None else machine.cpus)
-    return [*means.notes(facts), *doubts]
+    return [*ranking.notes(facts), *doubts]
 
 
-def _unknown(run: Run) -> list[str]:
+def _unknown(run: Run) -> Iterator[str]:
     """The facts that this version does not know, as they are stored."""
     tables = [run.session, *(record.facts for record in run.records)]
-    notes = []
     for key in run.unknown:
         values = list(dict.fromkeys(str(table[key]) for table in tables if key in table))
         more = ", ..." if len(values) > _SHOWN else ""
-        said = f": {', '.join(values[:_SHOWN])}{more}" if values else ""
-        notes.append(f"{run.name} has {key}, which this version of fwbench does not know{said}")
-    return notes
+        stored = f": {', '.join(values[:_SHOWN])}{more}" if values else ""
+        yield f"{run.name} has {key}, which this version of fwbench does not know{stored}"
+
+
+# Tables
 
 
 def sections(runs: Sequence[Run]) -> list[Section]:
@@ -62,118 +190,97 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     return [*rankings(runs), *differences(runs), *gaps(runs)]
 
 
+def _filled(runs: Sequence[Run], make: Callable[[Run, str], Iterable[Section]]) -> list[Section]:
+    """The sections of each run that have rows."""
+    names = labels(runs)
+    suffixed = ((run, run_suffix(number, names)) for number, run in enumerate(runs))
+    return [section for run, suffix in suffixed for section in make(run, suffix) if section.rows]
+
+
 def rankings(runs: Sequence[Run]) -> list[Section]:
     """Who is how fast: a table of means for each kind of workload and each device."""
-    return _filled(
-        section
-        for run, suffix in zip(runs, _suffixes(runs), strict=True)
-        for ranked in [means.rankings(run.contests)]
-        for section in (
-            *(_means(ranking, suffix) for ranking in ranked if ranking.means),
-            _unranked(f"Not ranked{suffix}", ranked),
-        )
-    )
+    return _filled(runs, _rankings)
 
 
 def differences(runs: Sequence[Run]) -> list[Section]:
     """Largest differences between contestants."""
-    return _filled(
-        _differences(f"Largest differences{suffix}", run.contests)
-        for run, suffix in zip(runs, _suffixes(runs), strict=True)
-    )
+    return _filled(runs, _differences)
 
 
 def gaps(runs: Sequence[Run]) -> list[Section]:
     """Cases that were not measured, and those that were not reached."""
-    return _filled(
-        section
-        for run, suffix in zip(runs, _suffixes(runs), strict=True)
-        for section in (
-            _missing(f"Not measured{suffix}", run),
-            _lost(f"Not reached{suffix}", run),
-        )
-    )
+    return _filled(runs, _gaps)
 
 
-def _suffixes(runs: Sequence[Run]) -> list[str]:
-    return [f" ({name})" if len(runs) > 1 else "" for name in labels(runs)]
+def _rankings(run: Run, suffix: str) -> Iterator[Section]:
+    ranked = ranking.rankings(run.contests)
+    for kind in ranked:
+        if kind.means:
+            heading = f"Geometric mean of time against the fastest: {kind.title}{suffix}"
+            rows: list[Mean | Unranked] = [*kind.means, *kind.unranked]
+            yield Section.of(heading, _mean_columns(kind), rows)
+    empty = [kind for kind in ranked if not kind.means]
+    yield Section.of(f"Not ranked{suffix}", _WHY_EMPTY, empty)
 
 
-def _filled(sections: Iterable[Section]) -> list[Section]:
-    return [section for section in sections if section.rows]
+def _differences(run: Run, suffix: str) -> Iterator[Section]:
+    largest = ranking.differences(run.contests)[:_SHOWN]
+    yield Section.of(f"Largest differences{suffix}", _DIFFERENCES, largest)
 
 
-def _means(ranking: Ranking, suffix: str) -> Section:
-    columns = (
-        "framework and execution",
-        f"all sizes ({count(ranking.cases, 'case')})",
-        f"largest size ({count(ranking.largest, 'case')})",
-    )
-    ranked = [
-        [TableCell(mean.name), _ratio(mean.all_sizes), _ratio(mean.largest)]
-        for mean in ranking.means
-    ]
-    unranked = [
-        [TableCell(each.name), TableCell(each.text), TableCell("")] for each in ranking.unranked
-    ]
-    title = f"Geometric mean of time against the fastest: {ranking.title}{suffix}"
-    return Section(title, columns, [Row(cells) for cells in (*ranked, *unranked)])
-
-
-def _unranked(title: str, rankings: Sequence[Ranking]) -> Section:
-    rows = [
-        Row([TableCell(ranking.title), TableCell(ranking.why_empty)])
-        for ranking in rankings
-        if not ranking.means
-    ]
-    return Section(title, ("what", "why"), rows)
-
-
-def _ratio(ratio: float | None) -> TableCell:
-    return TableCell("" if ratio is None else f"{ratio:.2f}x", ratio)
-
-
-def _differences(title: str, held: Sequence[Contest]) -> Section:
-    pairs = []
-    for contest in held:
-        if len(contest.ranked) > 1:
-            fast, *_, slow = sorted(contest.ranked, key=lambda case: case.median_s)
-            pairs.append((slow.median_s / fast.median_s, contest.title, fast, slow))
-    pairs.sort(key=lambda pair: -pair[0])
-    return Section(
-        title,
-        ("what", "fastest", "its time", "slowest", "the slowest's time", "ratio"),
-        [_difference(*pair) for pair in pairs[:_SHOWN]],
-    )
-
-
-def _difference(ratio: float, title: str, fast: Measurement, slow: Measurement) -> Row:
-    return Row(
-        [
-            TableCell(title),
-            TableCell(marked(fast.contestant, fast.facts)),
-            seconds(fast.median_s),
-            TableCell(marked(slow.contestant, slow.facts)),
-            seconds(slow.median_s),
-            TableCell(f"{ratio:.1f}x", ratio),
-        ]
-    )
-
-
-def _lost(title: str, run: Run) -> Section:
-    rows = [Row([TableCell(case.nodeid), TableCell(case.framework)]) for case in run.lost]
-    return Section(title, ("case", "framework"), rows)
-
-
-def _missing(title: str, run: Run) -> Section:
+def _gaps(run: Run, suffix: str) -> Iterator[Section]:
     reasons = Counter(missing.why for missing in run.session.missing or ())
     for name, why in (run.session.absent or {}).items():
         reasons[f"{name}: {why}"] += 0
-    return Section(
-        title,
-        ("why", "cases"),
-        [
-            Row([TableCell(reason), TableCell(count(number, "case") if number else "all", number)])
-            for reason, number in reasons.most_common()
-        ],
-    )
+    yield Section.of(f"Not measured{suffix}", _MISSING, reasons.most_common())
+    yield Section.of(f"Not reached{suffix}", _LOST, run.lost)
+
+
+# Their columns
+
+
+_WHY_EMPTY: tuple[Column[Ranking], ...] = (
+    Column("what", lambda kind: TableCell(kind.title)),
+    Column("why", lambda kind: TableCell(kind.why_empty)),
+)
+
+
+def _mean_columns(kind: Ranking) -> list[Column[Mean | Unranked]]:
+    return [
+        Column("framework and execution", lambda row: TableCell(row.name)),
+        Column(
+            f"all sizes ({count(kind.cases, 'case')})",
+            lambda row: TableCell(row.text) if isinstance(row, Unranked) else _ratio(row.all_sizes),
+        ),
+        Column(
+            f"largest size ({count(kind.largest, 'case')})",
+            lambda row: _ratio(None if isinstance(row, Unranked) else row.largest),
+            optional=False,
+        ),
+    ]
+
+
+def _ratio(ratio: float | None) -> TableCell:
+    return quantity(ratio, "{:.2f}x".format)
+
+
+_DIFFERENCES: tuple[Column[Difference], ...] = (
+    Column("what", lambda row: TableCell(row.title)),
+    Column("fastest", lambda row: TableCell(marked(row.fastest.contestant, row.fastest.facts))),
+    Column("its time", lambda row: seconds(row.fastest.median_s)),
+    Column("slowest", lambda row: TableCell(marked(row.slowest.contestant, row.slowest.facts))),
+    Column("the slowest's time", lambda row: seconds(row.slowest.median_s)),
+    Column("ratio", lambda row: quantity(row.ratio, "{:.1f}x".format)),
+)
+
+
+_MISSING: tuple[Column[tuple[str, int]], ...] = (
+    Column("why", lambda row: TableCell(row[0])),
+    Column("cases", lambda row: TableCell(count(row[1], "case") if row[1] else "all", row[1])),
+)
+
+
+_LOST: tuple[Column[NotMeasured], ...] = (
+    Column("case", lambda case: TableCell(case.nodeid)),
+    Column("framework", lambda case: TableCell(case.framework), optional=False),
+)

@@ -1,45 +1,47 @@
-"""A comparison for people: as a table on the terminal, and as Markdown for a pull request."""
+"""Verdicts in words: comparisons as a table or as Markdown, races and budgets as lines."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
 from fwbench.records.measurement import MEMORY
-from fwbench.records.units import count, time
+from fwbench.records.session_facts import StoredBudget, StoredContestant, StoredGroup, StoredRace
+from fwbench.records.units import count, duration, time, times
 from fwbench.report import escaping
+from fwbench.report.section import Column, TableCell
+from fwbench.report.terminal.text import plain, wrapped
 
 _MEBIBYTE = 2**20
 
 #: Unchanged cases that are shown one by one.
 _SHOWN_UNCHANGED = 20
 
+#: Groups that a terminal shows; of more, those without a fastest contestant, and not all of them.
+_SHOWN_GROUPS = 12
+
+#: Cases that are named, at most.
+_NAMED = 5
+
+#: From the one that a reader must know of first.
+_VERDICTS = ("undecided", "tie", "fastest")
+
+#: From this difference on, a factor is easier to read than per cent.
+_FACTOR = 1.0
+
 # Columns
 
 
-@dataclass(frozen=True)
-class ComparedColumn:
-    """A column of a comparison.
-
-    Attributes:
-        name: head; ``bounds`` stands for the confidence of the bounds.
-        judged: returns the text of a judgement that has a ratio.
-        value: returns the number that sorts it; None for none.
-        always: returns the text of a judgement without a ratio.
-    """
-
-    name: str
-    judged: Callable[[Judgement], str]
-    value: Callable[[Judgement], float | None] = lambda _: None
-    always: Callable[[Judgement], str] = lambda _: ""
-
-    def text(self, judgement: Judgement) -> str:
-        """The text of a judgement."""
-        return (self.always if judgement.ratio is None else self.judged)(judgement)
+def _judged(
+    text: Callable[[Judgement], str], value: Callable[[Judgement], float | None] = lambda _: None
+) -> Callable[[Judgement], TableCell]:
+    """A cell with a text only where the judgement has a ratio."""
+    return lambda j: TableCell("" if j.ratio is None else text(j), value(j))
 
 
 def _figure(judgement: Judgement, values: Sequence[float]) -> str:
@@ -64,38 +66,50 @@ def _visible(judgement: Judgement) -> str:
     return "nothing" if judgement.visible is None else f"+{judgement.visible:.1%}"
 
 
-def _why(judgement: Judgement) -> str:
+def _why(judgement: Judgement) -> TableCell:
     """The reason, and on a GPU the change in cycles of its clock."""
-    ratio = judgement.cycles_ratio
+    ratio = None if judgement.ratio is None else judgement.cycles_ratio
     in_cycles = "" if ratio is None else f"in cycles {_change(ratio)}"
-    return "; ".join(filter(None, [judgement.reason, in_cycles]))
+    return TableCell("; ".join(filter(None, [judgement.reason, in_cycles])))
 
 
-COLUMNS = (
-    ComparedColumn("verdict", lambda j: j.verdict, always=lambda j: j.verdict),
-    ComparedColumn("case", lambda j: j.name, always=lambda j: j.name),
-    ComparedColumn("metric", lambda j: j.metric),
-    ComparedColumn("base", lambda j: _figure(j, j.base), lambda j: _median(j.base)),
-    ComparedColumn("contender", lambda j: _figure(j, j.contender), lambda j: _median(j.contender)),
-    ComparedColumn("ratio", lambda j: _change(j.ratio), lambda j: j.ratio),
-    ComparedColumn("bounds", _bounds),
-    ComparedColumn("detectable change", _visible, lambda j: j.visible),
-    ComparedColumn("", _why, always=lambda j: j.reason),
+_BOUNDS = "bounds"
+
+_COLUMNS: tuple[Column[Judgement], ...] = (
+    Column("verdict", lambda j: TableCell(j.verdict)),
+    Column("case", lambda j: TableCell(j.name)),
+    Column("metric", _judged(lambda j: j.metric)),
+    Column("base", _judged(lambda j: _figure(j, j.base), lambda j: _median(j.base))),
+    Column("contender", _judged(lambda j: _figure(j, j.contender), lambda j: _median(j.contender))),
+    Column("ratio", _judged(lambda j: _change(j.ratio), lambda j: j.ratio)),
+    Column(_BOUNDS, _judged(_bounds)),
+    Column("detectable change", _judged(_visible, lambda j: j.visible)),
+    Column("", _why),
 )
 
 #: Columns before the first one of numbers.
 _TEXTS = 3
 
 
-def header(comparison: Comparison) -> list[str]:
-    """The heads of the columns of a comparison."""
+def columns(comparison: Comparison, why: str = "") -> list[Column[Judgement]]:
+    """The columns of a comparison, all of them shown; the bounds with their confidence.
+
+    Args:
+        why: head of the last one.
+    """
     bounds = f"{comparison.rules['confidence']:.0%} bounds".replace("%", " %")
-    return [bounds if column.name == "bounds" else column.name for column in COLUMNS]
+    names = {_BOUNDS: bounds, "": why}
+    return [
+        replace(column, name=names.get(column.name, column.name), optional=False)
+        for column in _COLUMNS
+    ]
 
 
-def row(judgement: Judgement) -> list[str]:
-    """The texts of one case."""
-    return [column.text(judgement) for column in COLUMNS]
+def _texts(comparison: Comparison, judgements: Iterable[Judgement]) -> list[list[str]]:
+    """The head of a table and its rows."""
+    shown = columns(comparison)
+    rows = [[column.cell(judgement).text for column in shown] for judgement in judgements]
+    return [[column.name for column in shown], *rows]
 
 
 # The comparison
@@ -107,9 +121,11 @@ def table(comparison: Comparison) -> list[str]:
     Where nothing could be judged, the first line says so.
     """
     shown, left_out = _shown(comparison)
-    cells = [header(comparison), *(row(judgement) for judgement in shown)]
     # Names may hold line breaks.
-    rows = [[" ".join(escaping.terminal(cell).split()) for cell in row] for row in cells]
+    rows = [
+        [" ".join(escaping.terminal(cell).split()) for cell in row]
+        for row in _texts(comparison, shown)
+    ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
@@ -128,22 +144,17 @@ def table(comparison: Comparison) -> list[str]:
 def markdown(comparison: Comparison) -> str:
     """The comparison as Markdown, for a comment on a pull request."""
     shown, left_out = _shown(comparison)
-    columns = header(comparison)
+    head, *rows = _texts(comparison, shown)
     lines = [
         f"### fwbench: {escaping.markdown(_headline(comparison))}",
         "",
         *(f"**{escaping.markdown(line)}**\n" for line in _alarm(comparison)),
-        *(_row_of(cells) for cells in (columns, ["---"] * len(columns))),
-        *(_row_of(row(judgement)) for judgement in shown),
+        *(escaping.markdown_row(cells) for cells in (head, ["---"] * len(head), *rows)),
         "",
         *([f"... and {count(left_out, 'unchanged case')} more", ""] if left_out else []),
         *(f"- {escaping.markdown(line)}" for line in _summary(comparison)),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _row_of(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(map(escaping.markdown, cells)) + " |"
 
 
 def _alarm(comparison: Comparison) -> list[str]:
@@ -209,3 +220,150 @@ def _summary(comparison: Comparison) -> list[str]:
         for name, mean in comparison.means.items()
     ]
     return [*means, _headline(comparison), *comparison.notes]
+
+
+# Races and budgets
+
+
+def race_lines(race: StoredRace, width: int, *, every: bool = False) -> list[str]:
+    """A race for a terminal: who is fastest how often, then the groups.
+
+    Args:
+        every: whether to show all groups, however many there are.
+    """
+    ordered = sorted(race.groups, key=lambda group: _VERDICTS.index(group.verdict))
+    if not every and len(ordered) > _SHOWN_GROUPS:
+        ordered = [group for group in ordered if group.verdict != "fastest"][:_SHOWN_GROUPS]
+    texts = [headline(race), *_winners(race)]
+    texts += [f"{group.title}: {verdict(group)}" for group in ordered]
+    if len(ordered) < len(race.groups):
+        texts.append(f"{count(len(race.groups) - len(ordered), 'more group')}: -v shows all")
+    return _wrapped(texts, width)
+
+
+def _wrapped(texts: Iterable[str], width: int) -> list[str]:
+    return [plain(line) for text in texts for line in wrapped(text, width)]
+
+
+def headline(race: StoredRace) -> str:
+    """Number of groups by verdict: ``4 groups: 2 fastest, 1 tie, 1 undecided``."""
+    if not race.groups:
+        return (
+            "no contestant has a rival: those with the same work did it in different ways (a view "
+            "or a copy, in fewer bits), or failed"
+        )
+    counts = Counter(group.verdict for group in race.groups)
+    parts = ", ".join(f"{counts[name]} {name}" for name in reversed(_VERDICTS) if counts[name])
+    return (
+        f"{count(len(race.groups), 'group')}: {parts} "
+        f"(a verdict is wrong with a probability of {race.level:.0%} at most)"
+    )
+
+
+def verdict(group: StoredGroup) -> str:
+    """The verdict on a group, with the figures of its first contestants."""
+    leader, *others = group.contestants
+    if group.verdict == "fastest":
+        return f"fastest: {_timed(leader)}; {'; '.join(map(_behind, others[:2]))}"
+    if group.verdict == "tie":
+        tied = [contestant for contestant in group.contestants if contestant.standing == "tied"]
+        names = " and ".join(contestant.name for contestant in tied)
+        return f"tie within {group.threshold:.0%}: {names}, {_time(leader)}"
+    rivals = [_behind(other) for other in others if other.standing == "open"]
+    return f"undecided: {'; '.join([_timed(leader), *rivals])}: {why_undecided(group)}"
+
+
+def why_undecided(group: StoredGroup) -> str:
+    """Cost of a decision, or the obstacle to it."""
+    racing = [rival for rival in group.contestants if rival.standing == "open"]
+    if len(racing) < 2:  # noqa: PLR2004 (a race has two contestants or more)
+        lost = [
+            f"{contestant.name} {contestant.why}"
+            for contestant in group.contestants
+            if contestant.why
+        ]
+        return f"no rival is left: {', '.join(lost)}"
+    contended = max(contestant.contended for contestant in racing)
+    launches = max(contestant.launches for contestant in racing)
+    disturbed = (
+        f"; other processes disturbed {contended} of {count(launches, 'launch', 'launches')}"
+        if contended
+        else ""
+    )
+    if group.more_than is not None:
+        more = count(group.more_than, "more launch", "more launches")
+        return f"more than {more}, or a quieter machine, would decide it{disturbed}"
+    if group.more_launches is None or group.more_s is None:
+        return f"too few launches to say how many it takes{disturbed}"
+    more = count(group.more_launches, "more launch", "more launches")
+    return f"about {more} ({duration(group.more_s)}) would decide it{disturbed}"
+
+
+def budget_lines(budget: StoredBudget, width: int) -> list[str]:
+    """A budget for a terminal: what it was spent on, and what is still uncertain."""
+    return _wrapped([spent(budget), *_too_short(budget), *unsettled(budget)], width)
+
+
+def spent(budget: StoredBudget) -> str:
+    """Use of a budget: ``14 launches in 4 min 50 s of 5 min``."""
+    launches = count(budget.launches, "launch", "launches")
+    return f"{launches} in {duration(budget.took_s)} of {duration(budget.budget_s)}"
+
+
+def _too_short(budget: StoredBudget) -> list[str]:
+    if budget.launch_s is None or budget.took_s < budget.budget_s or budget.launches > 1:
+        return []
+    too_short = (
+        f"a budget of {duration(budget.budget_s)} is too short to measure anything twice: one "
+        f"launch of {count(budget.cases, 'case')} takes {duration(budget.launch_s)}; give more "
+        "(--fw-budget), or select fewer cases (-k)"
+    )
+    return [too_short]
+
+
+def unsettled(budget: StoredBudget) -> list[str]:
+    """Number of times that are not known well enough, and the least certain; often empty."""
+    if budget.resolution is None or budget.unsettled is None:
+        return []
+    cases = count(budget.cases, "case")
+    if not budget.unsettled:
+        return [f"the time of each of {cases} is known to {budget.resolution:.0%}"]
+    named = [f"{case.name} ({_share(case.uncertainty)})" for case in budget.unsettled[:_NAMED]]
+    rest = len(budget.unsettled) - len(named)
+    more = [f"{rest} more"] if rest else []
+    return [
+        f"the time of {len(budget.unsettled)} of {cases} is not known to {budget.resolution:.0%}: "
+        + ", ".join([*named, *more])
+    ]
+
+
+def _share(share: float | None) -> str:
+    return "a single launch" if share is None else f"{share:.0%}"
+
+
+def _winners(race: StoredRace) -> Iterator[str]:
+    """Number of wins of each contestant."""
+    firsts = Counter(g.contestants[0].name for g in race.groups if g.verdict == "fastest")
+    if firsts:
+        yield "fastest: " + ", ".join(f"{name} in {n}" for name, n in firsts.most_common())
+
+
+def _timed(contestant: StoredContestant) -> str:
+    return f"{contestant.name} {_time(contestant)}"
+
+
+def _time(contestant: StoredContestant) -> str:
+    return "" if contestant.time_s is None else time(contestant.time_s)
+
+
+def _behind(contestant: StoredContestant) -> str:
+    """A contestant and how much longer it takes than the leader: ``numpy eager +12 %``."""
+    return f"{contestant.name} {behind(contestant) or _time(contestant)}".rstrip()
+
+
+def behind(contestant: StoredContestant) -> str:
+    """Extra time of a contestant over the leader; the reason where that is not known."""
+    share = contestant.behind
+    if share is None:
+        return "" if contestant.why is None else f"({contestant.why})"
+    return times(1 + share) if share >= _FACTOR else f"{100 * share:+.1f} %"

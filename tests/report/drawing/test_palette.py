@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fwbench.report import writers
 from fwbench.report.drawing import palette
-from fwbench.report.writers import html
 
 #: What people see who lack a kind of cone: matrices for linear RGB, of severity 1.0 (Machado,
 #: Oliveira and Fernandes, IEEE Transactions on Visualization and Computer Graphics 15, 2009).
@@ -71,7 +71,7 @@ def test_frameworks_are_told_apart(seen: Sequence[Sequence[float]]) -> None:
 @pytest.mark.parametrize("colour", [*palette.COLOURS.values(), *palette.SPARE])
 def test_lines_are_seen(colour: str) -> None:
     """Three to one against the page, light and dark (WCAG 2.2, 1.4.11)."""
-    css = (Path(html.__file__).parents[1] / "templates" / "report.css").read_text(encoding="utf-8")
+    css = (Path(writers.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
     papers = re.findall(r"--paper: (#\w{6})", css)
     assert len(papers) == 2
     for paper in papers:

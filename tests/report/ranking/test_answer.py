@@ -6,8 +6,7 @@ import pytest
 
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
-from fwbench.report.ranking.contests import contests
-from fwbench.report.ranking.means import Answer, answers, winner
+from fwbench.report.ranking import Answer, answers, contests, winner
 
 
 def timed(framework: str, time_s: float, execution: str = "eager", size: int = 8) -> Measurement:

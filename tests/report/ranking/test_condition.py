@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fwbench.records.facts import CaseFacts
-from fwbench.report.ranking import condition
+from fwbench.report import condition
 
 
 def facts(**values: Any) -> CaseFacts:

@@ -9,7 +9,7 @@ import pytest
 
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
-from fwbench.report.ranking.contests import Contest, contests, kind, split
+from fwbench.report.ranking import Contest, contests, kind, split
 from support.gangs import gang
 
 _CASE = {

@@ -9,8 +9,7 @@ import pytest
 
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
-from fwbench.report.ranking.contests import contests
-from fwbench.report.ranking.means import Ranking, rankings
+from fwbench.report.ranking import Ranking, contests, rankings
 
 
 def timed(

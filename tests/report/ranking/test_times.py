@@ -8,9 +8,7 @@ from typing import Any
 import pytest
 
 from fwbench.records.facts import CaseFacts
-from fwbench.report import sections
-from fwbench.report.ranking import means
-from fwbench.report.writers import markdown
+from fwbench.report import ranking, sections, writers
 from support.reports import case, stored
 from support.terminals import IN_FULL, entry, shown
 
@@ -45,7 +43,7 @@ def test_a_gpu_s_time_is_named_with_the_part_that_it_needed(
     cases: list[CaseFacts], said: list[str]
 ) -> None:
     """Where the part is small, the ranking is one of launches."""
-    assert means.notes(cases) == said
+    assert ranking.notes(cases) == said
 
 
 def test_a_terminal_names_the_time_in_tables_means_and_answer() -> None:
@@ -74,7 +72,7 @@ def test_reports_and_markdown_name_the_time(tmp_path: Path) -> None:
         ),
     )  # fmt: skip
     runs = [run]
-    text = markdown.render(runs)
+    text = writers.markdown(runs)
     assert f"- C{_RANKED[1:]}" in text
     assert "against the fastest: operations, forward (completion time)" in text
     (overview,) = [one for one in sections.details(runs) if one.title.startswith("overview")]
@@ -89,6 +87,6 @@ def test_a_cpu_has_one_time(tmp_path: Path) -> None:
         tmp_path, "run.json", *(case("gemm", name, (1.0,) * 5) for name in ("torch", "jax"))
     )
     runs = [run]
-    assert "completion time" not in markdown.render(runs)
+    assert "completion time" not in writers.markdown(runs)
     titles = [column for one in sections.details(runs) for column in one.columns]
     assert "on the device" not in titles

@@ -12,9 +12,9 @@ import pytest
 
 from fwbench import cli
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
+from fwbench.report import writers
 from fwbench.report.model import read
 from fwbench.report.section import Section
-from fwbench.report.writers import markdown
 from support.launched_runs import entry, times, write
 from support.reports import case, chart_of, parsed, part, shown, stored, training
 from support.section_parts import (
@@ -85,8 +85,8 @@ def test_verdicts_are_shown(
     (section,) = shown(found).all("section", id="part-head-json-against-base-json")
     assert "the driver differs" in section.text
     assert len(section.of_class("chart")) == 2
-    assert "the driver differs" in markdown.render([found])
-    assert "| regressed | slow |" in markdown.render([found])
+    assert "the driver differs" in writers.markdown([found])
+    assert "| regressed | slow |" in writers.markdown([found])
 
 
 def test_verdicts_are_counted_in_a_chart(tmp_path: Path) -> None:

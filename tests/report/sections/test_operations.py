@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from fwbench.report import sections
-from fwbench.report.ranking.contests import contests
+from fwbench.report import sections, writers
+from fwbench.report.ranking import contests
 from fwbench.report.sections import operations
-from fwbench.report.writers import csv as csv_writer
 from support.reports import case, chart_of, column, parsed, part, rounds_of, runs_of, stored
 from support.section_parts import legends, outside
 
@@ -161,7 +160,7 @@ def test_shapes_are_shown_and_their_numbers_order_them(tmp_path: Path) -> None:
     assert [(one.text, one.value) for one in sizes] == [("10x1", 20), ("10x1", 20), ("9x9", 9000)]
     assert "10x1, 5 launches" in parsed(chart_of(found, "time against size").svg).text
     assert "10x1, 5 launches" in parsed(chart_of(found, "times as fast as eager").svg).text
-    rows = csv.DictReader(io.StringIO(csv_writer.render([made])))
+    rows = csv.DictReader(io.StringIO(writers.comma_separated([made])))
     assert [(row["size"], row["shape"]) for row in rows][:2] == [("9000", "9x9"), ("20", "10x1")]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from fwbench.report import writers
 from fwbench.report.model import read
 from fwbench.report.section import Section, TableCell
 from fwbench.report.sections import overview
-from fwbench.report.writers import markdown
 from support.launched_runs import write
 from support.reports import case, part, runs_of, shown, stored
 
@@ -143,7 +143,7 @@ def test_gaps_are_told_below_the_table(tmp_path: Path, gaps: int, opened: bool) 
     assert [node.tag for node in order] == ["table", "details"]
     assert len(order[1].all("li")) == gaps
     assert ("open" in order[1].attributes) is opened
-    written = markdown.render([run]).partition(f"### {_TITLE}")[2]
+    written = writers.markdown([run]).partition(f"### {_TITLE}")[2]
     assert written.index("| gemm |") < written.index("- Gap: reason 0")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from fwbench.records.session_facts import SessionFacts
+from fwbench.report import writers
 from fwbench.report.model import Run
 from fwbench.report.sections import verdicts
-from fwbench.report.writers import html, markdown
 from support.histories import RACE, budget
 
 
@@ -43,7 +43,7 @@ def test_runs_without_a_race_have_no_section() -> None:
 def test_a_race_is_in_page_and_markdown() -> None:
     """Verdicts are to be found in both."""
     run = _run(race=RACE)
-    for text in (html.render([run]), markdown.render([run])):
+    for text in (writers.html([run]), writers.markdown([run])):
         assert "Race" in text
         assert "gemm cpu forward float32 256" in text
         assert "would decide it" in text

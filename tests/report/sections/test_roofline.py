@@ -12,10 +12,10 @@ import pytest
 from fwbench import ceilings
 from fwbench.ceilings import Ceiling
 from fwbench.errors import UnreadableRun
+from fwbench.report import writers
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run, read
-from fwbench.report.writers import markdown
 from support.launched_runs import write
 from support.reports import case, column, parsed, part, shown, stored
 from support.section_parts import (
@@ -49,7 +49,7 @@ def test_work_is_shown_under_its_ceilings(tmp_path: Path) -> None:
     assert "10 GB/s" in note
     (section,) = shown(made).all("section", id="part-roofline-Fake-CPU-float32")
     assert note in section.text
-    assert note in markdown.render([made])
+    assert note in writers.markdown([made])
 
 
 def test_copies_between_host_and_gpu_are_under_another_roof(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.frameworks.profiler import CLASSES
-from fwbench.report import sections
+from fwbench.report import sections, writers
 from fwbench.report.drawing import palette
-from fwbench.report.writers import markdown
 from support.reports import case, chart_of, column, part, stored
 from support.section_parts import legends, rows
 
@@ -56,7 +55,7 @@ def test_shares_are_drawn_and_listed(tmp_path: Path) -> None:
     chart = chart_of(found, "where the time goes")
     assert legends(chart) == ["matmul", "loss", "other"]
     assert "torch eager: matmul 75%, other 25%; mxnet eager: loss 100%" in chart.text
-    assert found.notes[0] in markdown.render([made])
+    assert found.notes[0] in writers.markdown([made])
 
 
 def test_a_case_that_was_profiled_twice_has_two_lines(tmp_path: Path) -> None:

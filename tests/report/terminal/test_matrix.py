@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fwbench.records.stored import just_measured
-from fwbench.report.ranking.contests import works
+from fwbench.report.ranking import works
 from fwbench.report.terminal.layout import drawn
 from fwbench.report.terminal.matrix import (
     DETAILS,

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.report import sections
-from fwbench.report.drawing import bars, lines, points
+from fwbench.report import sections, writers
+from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import read
 from fwbench.report.section import Row, Section, TableCell
-from fwbench.report.writers import html, markdown
 from support.browser import everything
 from support.launched_runs import QUIET, output, plain, write
 from support.reports import HOSTILE, Node, case, named, parsed, shown, stored, training
@@ -27,8 +26,8 @@ from support.reports import HOSTILE, Node, case, named, parsed, shown, stored, t
 def test_names_are_no_markup(tmp_path: Path, name: str) -> None:
     """A page has the same elements and attributes, whatever things in it are called."""
     # As long as the other: pygal adds a title where it shortens a label.
-    harmless = parsed(html.render(*named(tmp_path, "x" * len(name))))
-    hostile = parsed(html.render(*named(tmp_path, name)))
+    harmless = parsed(writers.html(*named(tmp_path, "x" * len(name))))
+    hostile = parsed(writers.html(*named(tmp_path, name)))
     assert Counter(node.tag for node in hostile) == Counter(node.tag for node in harmless)
     for node in hostile:
         assert not [one for one in node.attributes if one.startswith("on")]
@@ -43,7 +42,7 @@ def test_names_are_no_markup_in_charts(name: str) -> None:
         lines.draw(name, {name: [point]}, name),
         lines.draw_curves(name, {name: [1.0, 2.0]}, name),
         bars.draw(name, {name: {name: 1.0}}, str),
-        points.draw_scatter(name, {name: (1.0, 0.5)}, name, name),
+        lines.draw_scatter(name, {name: (1.0, 0.5)}, name, name),
     ]
     for chart in drawn:
         picture = parsed(chart.svg)
@@ -57,7 +56,7 @@ def test_names_are_no_markup_in_charts(name: str) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_markdown(tmp_path: Path, name: str) -> None:
     """Headings, notes, problems and tables hold no tag."""
-    written = markdown.render(*named(tmp_path, name))
+    written = writers.markdown(*named(tmp_path, name))
     assert "<" not in written
     assert "x" in written
 
@@ -247,7 +246,7 @@ def test_rows_carry_what_they_are_chosen_by(full: Node) -> None:
 
 def test_colours_can_be_read() -> None:
     """Text against what is behind it: 4.5 to 1 at least (WCAG 2.1, 1.4.3), light and dark."""
-    css = (Path(html.__file__).parents[1] / "templates" / "report.css").read_text(encoding="utf-8")
+    css = (Path(writers.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
     schemes = [dict(re.findall(r"--(\w+): (#\w{6})", line)) for line in css.splitlines()]
     light, dark = [one for one in schemes if one]
     for scheme in (light, dark):
@@ -275,7 +274,7 @@ def test_a_thousand_cases_are_below_three_megabytes(tmp_path: Path) -> None:
         for size in (2**power for power in range(20))
         for framework in ("numpy", "torch", "tensorflow", "mxnet", "jax")
     ]
-    made = html.render([stored(tmp_path, "run.json", *entries)])
+    made = writers.html([stored(tmp_path, "run.json", *entries)])
     found = parsed(made)
     rows = [row for row in found.all("tr") if "data-framework" in row.attributes]
     assert len(rows) == 1000

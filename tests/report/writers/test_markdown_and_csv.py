@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.report import sections, summary
-from fwbench.report.writers import csv as csv_writer
-from fwbench.report.writers import markdown
+from fwbench.report import sections, summary, writers
 from support.browser import everything
 from support.launched_runs import plain
 from support.reports import case, markdown_cells, runs_of, stored, training
@@ -21,7 +19,7 @@ def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
     """Times are seconds, as numbers, without rounding; what is not known is empty."""
     tricky = {**plain('a, "quoted"\nname', 0.1), "group": None}
     run = stored(tmp_path, "run.json", case(values_s=(1 / 3, 2 / 3, 1.0)), training(), tricky)
-    first, second, third = csv.DictReader(io.StringIO(csv_writer.render([run])))
+    first, second, third = csv.DictReader(io.StringIO(writers.comma_separated([run])))
     assert first["case"] == "gemm-numpy-eager-cpu-forward-float32-100"
     assert (first["workload"], first["framework"], first["size"]) == ("gemm", "numpy", "100")
     assert (float(first["median_s"]), float(first["low_s"])) == (2 / 3, 1 / 3)
@@ -39,7 +37,7 @@ def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
 def test_csv_of_several_runs_says_which(tmp_path: Path) -> None:
     """By the name of the file."""
     runs = runs_of(tmp_path, first=[case()], second=[case(), case("dot")])
-    found = [row["run"] for row in csv.DictReader(io.StringIO(csv_writer.render(runs)))]
+    found = [row["run"] for row in csv.DictReader(io.StringIO(writers.comma_separated(runs)))]
     assert found == ["first.json", "second.json", "second.json"]
 
 
@@ -52,7 +50,7 @@ def test_markdown_tables_are_whole(tmp_path: Path) -> None:
     ]
     missing = [{"nodeid": "x", "framework": "x", "why": name} for name in names]
     run = stored(tmp_path, "run.json", *entries, missing=missing)
-    blocks = markdown.render([run]).split("\n### ")
+    blocks = writers.markdown([run]).split("\n### ")
     tables = [block for block in blocks if "\n| " in block]
     assert len(tables) == 6
     for block in tables:
@@ -60,13 +58,13 @@ def test_markdown_tables_are_whole(tmp_path: Path) -> None:
         assert all(line.endswith(" |") for line in lines)
         assert len({markdown_cells(line) for line in lines}) == 1
         assert re.fullmatch(r"\| ---( \| ---:)+ \|", lines[1])
-    assert r"a\|b" in markdown.render([run])
+    assert r"a\|b" in writers.markdown([run])
 
 
 def test_markdown_holds_every_part(tmp_path: Path) -> None:
     """The tables of the page, in the order of the page, and what could not be read."""
     runs = everything(tmp_path)
-    written = markdown.render(runs, ["bad.json is empty"])
+    written = writers.markdown(runs, ["bad.json is empty"])
     titles = [one.title for one in (*summary.sections(runs), *sections.details(runs))]
     assert re.findall(r"^### (.+)$", written, re.MULTILINE) == titles
     assert "bad.json is empty" in written

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from fwbench.records.measurement import Measurement
+
 #: Three to one at least against white and against the page's dark background (WCAG 2.2, 1.4.11),
 #: and at least 20 apart in CIELAB for people with any one kind of cone missing (simulated after
 #: Machado, Oliveira and Fernandes, IEEE TVCG 15, 2009).
@@ -123,6 +125,14 @@ def looks(
         dressed[name] = Look(colours[framework], dash, opacity, filled=not dash, keys=keys)
         seen[contestant] += 1
     return dressed
+
+
+def looks_of(
+    lines: Iterable[tuple[str, Measurement]], colours: Mapping[str, str]
+) -> dict[str, Look]:
+    """Looks of records, by the names of their lines."""
+    contestants = {name: (record.facts.framework, record.facts.execution) for name, record in lines}
+    return looks(contestants, colours)
 
 
 def neutral(names: Iterable[str]) -> dict[str, Look]:

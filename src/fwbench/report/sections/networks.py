@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import kibibytes, mebibytes, time
-from fwbench.report.drawing import lines, palette, points
+from fwbench.report.condition import marked
+from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.drawing.lines import Stop
 from fwbench.report.drawing.palette import Look
-from fwbench.report.drawing.points import Stop
 from fwbench.report.model import Run, frameworks, operations
-from fwbench.report.ranking.condition import marked
-from fwbench.report.ranking.contests import fastest
+from fwbench.report.ranking import fastest
 from fwbench.report.section import (
     Column,
+    NamedRecord,
     Section,
     TableCell,
     by_work,
-    contestants,
     grouped,
     legends,
     line_name,
@@ -47,7 +47,7 @@ _HUNDRED = 100.0
 _ByBatch = Mapping[str, Mapping[int, Measurement]]
 
 #: The name of a line, and its records by batch.
-_Line = tuple[str, Mapping[int, Measurement]]
+_LineByBatch = tuple[str, Mapping[int, Measurement]]
 
 #: Key of records that are shown or compared together.
 _Key = tuple[object, ...]
@@ -59,13 +59,6 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 
 # Speed and memory
-
-
-class _NamedNetwork(NamedTuple):
-    """A record with the name of its line."""
-
-    name: str
-    record: Measurement
 
 
 def _rate(record: Measurement) -> float | None:
@@ -85,25 +78,25 @@ def _memory_bytes(record: Measurement) -> int | None:
     return record.facts.memory_above_bytes
 
 
-_COLUMNS: tuple[Column[_NamedNetwork], ...] = (
-    Column("network", lambda row: TableCell(row.record.facts.workload)),
-    Column("size", lambda row: TableCell(row.record.facts.size_text, row.record.facts.size)),
-    Column("case", lambda row: TableCell(marked(row.name, row.record.facts))),
-    Column("a call", lambda row: seconds(row.record.median_s)),
+_COLUMNS: tuple[Column[NamedRecord], ...] = (
+    Column("network", lambda line: TableCell(line.facts.workload)),
+    Column("size", lambda line: TableCell(line.facts.size_text, line.facts.size)),
+    Column("case", lambda line: TableCell(marked(line.name, line.facts))),
+    Column("a call", lambda line: seconds(line.record.median_s)),
     Column(
         "a second",
-        lambda row: quantity(_rate(row.record), _shown),
+        lambda line: quantity(_rate(line.record), _shown),
         "A second: images, or tokens.",
     ),
     Column(
         "memory",
-        lambda row: quantity(_memory_bytes(row.record), mebibytes),
+        lambda line: quantity(_memory_bytes(line.record), mebibytes),
         "Memory is the peak above what the process held before: of a process of its own with "
         "--fw-memory, and otherwise of the one that verified the case, too.",
     ),
     Column(
         "of attainable",
-        lambda row: share(row.record.facts.attainable_share),
+        lambda line: share(line.facts.attainable_share),
         "Of attainable: the least time that the network's arithmetic takes here, over that of a "
         "call.",
     ),
@@ -117,8 +110,8 @@ def _speeds(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         Section.of(
             f"networks: {title}",
             _COLUMNS,
-            [_NamedNetwork(*item) for works in by_work(group, names) for item in works.items()],
-            lambda row: row_keys(row.record),
+            [line for lines in by_work(group, names) for line in lines],
+            lambda line: line.keys,
             notes=[legends(_COLUMNS)],
         )
         for title, group in grouped(records, "direction", "device", "dtype").items()
@@ -156,8 +149,9 @@ def _by_batch(
     by_name: dict[str, dict[int, Measurement]] = {}
     for name, record in line_names(records, runs):
         by_name.setdefault(name, {})[_batch(record)[0]] = record
-    lines_of = [(name, record) for name, of in by_name.items() for record in of.values()]
-    looks = palette.looks(contestants(lines_of), colours)
+    looks = palette.looks_of(
+        ((name, record) for name, of in by_name.items() for record in of.values()), colours
+    )
     return [
         Section.of(
             title,
@@ -170,55 +164,39 @@ def _by_batch(
     ]
 
 
-def _batch_columns(batches: Sequence[int]) -> list[Column[_Line]]:
+def _batch_columns(batches: Sequence[int]) -> list[Column[_LineByBatch]]:
     """The latency and the throughput of each batch."""
-    columns: list[Column[_Line]] = [Column("case", lambda line: TableCell(line[0]))]
+    columns: list[Column[_LineByBatch]] = [Column("case", lambda line: TableCell(line[0]))]
     for batch in batches:
-        columns += [
-            Column(f"batch {batch}", functools.partial(_latency, batch), optional=False),
-            Column(f"batch {batch}, a second", functools.partial(_throughput, batch),
-                   optional=False),
-        ]  # fmt: skip
+        latency, throughput = partial(_latency, batch), partial(_throughput, batch)
+        columns.append(Column(f"batch {batch}", latency, optional=False))
+        columns.append(Column(f"batch {batch}, a second", throughput, optional=False))
     return columns
 
 
-def _latency(batch: int, line: _Line) -> TableCell:
+def _latency(batch: int, line: _LineByBatch) -> TableCell:
     record = line[1].get(batch)
     return seconds(None if record is None else record.median_s)
 
 
-def _throughput(batch: int, line: _Line) -> TableCell:
+def _throughput(batch: int, line: _LineByBatch) -> TableCell:
     record = line[1].get(batch)
     return quantity(None if record is None else _rate(record), _shown)
 
 
 def _batch_charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> Iterator[Chart]:
-    how: dict[str, Any] = {"looks": looks}
-    yield lines.draw(f"{title}: latency", _latencies(by_name), "batch size", **how)
-    rates = f"{title}: examples a second"
-    yield lines.draw(rates, _throughputs(by_name), "batch size", None, _shown, **how)
-
-
-def _latencies(by_name: _ByBatch) -> dict[str, list[Point]]:
-    return {
-        name: [
-            Point(batch, record.median_s, *record.quartiles_s, record.values_text)
-            for batch, record in by_batch.items()
-        ]
-        for name, by_batch in by_name.items()
-    }
-
-
-def _throughputs(by_name: _ByBatch) -> dict[str, list[Point]]:
-    """Examples a second: a slow quartile of times is a low one of rates."""
-    return {
-        name: [
-            Point(batch, batch / record.median_s, batch / high, batch / low, record.values_text)
-            for batch, record in by_batch.items()
-            for low, high in [record.quartiles_s]
-        ]
-        for name, by_batch in by_name.items()
-    }
+    """Latency, and throughput: a slow quartile of times is a low one of rates."""
+    times: dict[str, list[Point]] = {}
+    rates: dict[str, list[Point]] = {}
+    for name, by_batch in by_name.items():
+        for batch, record in by_batch.items():
+            median, low, high, text = record.median_s, *record.quartiles_s, record.values_text
+            times.setdefault(name, []).append(Point(batch, median, low, high, text))
+            rate = Point(batch, batch / median, batch / high, batch / low, text)
+            rates.setdefault(name, []).append(rate)
+    yield lines.draw(f"{title}: latency", times, "batch size", looks=looks)
+    title = f"{title}: examples a second"
+    yield lines.draw(title, rates, "batch size", None, _shown, looks=looks)
 
 
 # Accuracy, time and bytes of trained networks
@@ -347,15 +325,14 @@ def _accuracy_charts(
     by_line: dict[str, list[Measurement]] = {}
     for record in records:
         by_line.setdefault(line_name(record, names), []).append(record)
-    first = [(name, some[0]) for name, some in by_line.items()]
-    looks = palette.looks(contestants(first), colours)
+    looks = palette.looks_of(((name, some[0]) for name, some in by_line.items()), colours)
     for axis, (quantity_of, show) in _QUANTITIES.items():
         tracks = {
             name: stops for name, some in by_line.items() if (stops := _stops(some, quantity_of))
         }
         if tracks:
             against = f"{title}: accuracy against {axis}"
-            yield points.draw_tracks(against, tracks, (axis, "accuracy"), show, looks)
+            yield lines.draw_tracks(against, tracks, (axis, "accuracy"), show, looks)
 
 
 def _stops(records: Sequence[Measurement], quantity_of: _Quantity) -> list[Stop]:

@@ -11,11 +11,11 @@ from fwbench.records.measurement import Measurement
 from fwbench.records.units import amount, time
 from fwbench.report import charts
 from fwbench.report.charts import Group
+from fwbench.report.condition import condition_of, marks
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run, frameworks, operations
-from fwbench.report.ranking.condition import condition_of, marks
-from fwbench.report.ranking.contests import split
+from fwbench.report.ranking import split
 from fwbench.report.scaling import unshared
 from fwbench.report.section import (
     AGAINST_FASTEST,

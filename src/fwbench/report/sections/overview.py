@@ -11,12 +11,13 @@ from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, requested_toggles
 from fwbench.records.session_facts import SKIPPED, NotMeasured
 from fwbench.records.units import time
+from fwbench.report import ranking
+from fwbench.report.condition import is_contended, marks
 from fwbench.report.model import Run, operations
-from fwbench.report.ranking import means
-from fwbench.report.ranking.condition import is_contended, marks
-from fwbench.report.ranking.contests import split
+from fwbench.report.ranking import split
 from fwbench.report.section import (
     Column,
+    NamedRecord,
     Section,
     TableCell,
     against_fastest,
@@ -33,7 +34,7 @@ _NOTE = (
     "at. The darker a cell, the slower; a cell leads to the operation."
 )
 
-_COMPLETION = f"On a GPU these are {means.COMPLETION}s: launch, kernel and wait."
+_COMPLETION = f"On a GPU these are {ranking.COMPLETION}s: launch, kernel and wait."
 
 _CONTENDED = "A time without a ratio is contended: other processes used the processors meanwhile."
 
@@ -92,7 +93,7 @@ class _HeatMap:
         return len({record.contestant for record in self.records}) > 1
 
     @cached_property
-    def works(self) -> dict[str, list[tuple[str, Measurement]]]:
+    def works(self) -> dict[str, list[NamedRecord]]:
         """The records of each operation with the names of their columns."""
         return {
             f"{workload}{label}": line_names(part, self.names)
@@ -116,7 +117,7 @@ class _HeatMap:
         """The table."""
         works = sorted(self.works.items(), key=lambda work: work[1][0][1].facts.family or "")
         contended = any(is_contended(record.facts) for record in self.records)
-        several = means.has_several(self.records[0].facts.device)
+        several = ranking.has_several(self.records[0].facts.device)
         return Section.of(
             f"overview {self.title}",
             [*_LEADING, *(_contestant(name, keys) for name, keys in self.columns.items())],
@@ -126,7 +127,7 @@ class _HeatMap:
             gaps=_reasons(self.gaps),
         )
 
-    def _row(self, prefix: str, name: str, named: Sequence[tuple[str, Measurement]]) -> _Work:
+    def _row(self, prefix: str, name: str, named: Sequence[NamedRecord]) -> _Work:
         measured = _at_one_size(named)
         facts = measured[0][1].facts
         target = " ".join((facts.workload, facts.device, facts.direction, facts.dtype))
@@ -182,12 +183,11 @@ def _keys(framework: str, execution: str) -> Keys:
     return {"framework": framework, "execution": execution}
 
 
-def _at_one_size(named: Sequence[tuple[str, Measurement]]) -> list[tuple[str, Measurement]]:
+def _at_one_size(named: Sequence[NamedRecord]) -> list[NamedRecord]:
     """The records of the size that most contestants were measured at, the largest of these."""
-    by_size: dict[tuple[int, str], list[tuple[str, Measurement]]] = {}
-    for name, record in named:
-        size = (record.facts.size, record.facts.shape or "")
-        by_size.setdefault(size, []).append((name, record))
+    by_size: dict[tuple[int, str], list[NamedRecord]] = {}
+    for line in named:
+        by_size.setdefault((line.facts.size, line.facts.shape or ""), []).append(line)
     return by_size[max(by_size, key=lambda size: (len(by_size[size]), size))]
 
 

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from fwbench.frameworks.profiler import CLASSES
 from fwbench.records.facts import CaseFacts, Memory, Profile, ProfiledOperator
-from fwbench.records.measurement import Measurement
 from fwbench.records.units import mebibytes
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Run
 from fwbench.report.section import (
     Column,
+    NamedRecord,
     Section,
     TableCell,
     by_work,
     quantity,
-    row_keys,
     seconds,
     share,
 )
@@ -39,86 +37,70 @@ _MEMORY_NOTE = (
 )
 
 
-class _ProbedCase(NamedTuple):
-    """A record with the name of its line."""
-
-    name: str
-    record: Measurement
-
-    @property
-    def profile(self) -> Profile:
-        """The profile of a case that has one."""
-        profile = self.record.facts.profile
-        assert profile is not None  # noqa: S101 (only those that were profiled are shown)
-        return profile
-
-    @property
-    def keys(self) -> dict[str, str]:
-        """The facts that its rows can be filtered by."""
-        return row_keys(self.record)
-
-
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """Two sections for each work that was profiled, and one for each whose memory was measured."""
     records = [record for run in runs for record in run.records]
     profiled = (record for record in records if record.facts.profile is not None)
     measured = (record for record in records if record.facts.memory is not None)
     return [
-        *(s for named in by_work(profiled, names) for s in _profiles(_cases(named))),
-        *(_memory(_cases(named)) for named in by_work(measured, names)),
+        *(section for lines in by_work(profiled, names) for section in _profiles(lines)),
+        *(_memory(lines) for lines in by_work(measured, names)),
     ]
 
 
-def _cases(named: Mapping[str, Measurement]) -> list[_ProbedCase]:
-    return [_ProbedCase(*item) for item in named.items()]
-
-
-def _title(cases: Sequence[_ProbedCase]) -> str:
-    facts = cases[0].record.facts
+def _title(cases: Sequence[NamedRecord]) -> str:
+    facts = cases[0].facts
     return f"{facts.workload} {facts.direction} {facts.device} {facts.dtype} {facts.size_text}"
 
 
 # Time
 
 
-_CASE: Column[_ProbedCase] = Column("case", lambda case: TableCell(case.name))
+_CASE: Column[NamedRecord] = Column("case", lambda case: TableCell(case.name))
 
 
-def _class_column(name: str) -> Column[_ProbedCase]:
-    return Column(name, lambda case: share((case.profile.shares or {}).get(name)))
+def _profile(case: NamedRecord) -> Profile:
+    """The profile of a case that has one."""
+    profile = case.facts.profile
+    assert profile is not None  # noqa: S101 (only those that were profiled are shown)
+    return profile
 
 
-_MEASURES: tuple[Column[_ProbedCase], ...] = (
-    Column("operators", lambda case: seconds(case.profile.operators_s)),
-    Column("call", lambda case: seconds(case.record.facts.call_s)),
-    Column("call profiled", lambda case: seconds(case.profile.call_s)),
-    Column("overhead", lambda case: quantity(case.record.facts.profile_overhead, "{:+.0%}".format)),
-    Column("nothing profiled", lambda case: TableCell(case.profile.gap or "")),
+def _class_column(name: str) -> Column[NamedRecord]:
+    return Column(name, lambda case: share((_profile(case).shares or {}).get(name)))
+
+
+_MEASURES: tuple[Column[NamedRecord], ...] = (
+    Column("operators", lambda case: seconds(_profile(case).operators_s)),
+    Column("call", lambda case: seconds(case.facts.call_s)),
+    Column("call profiled", lambda case: seconds(_profile(case).call_s)),
+    Column("overhead", lambda case: quantity(case.facts.profile_overhead, "{:+.0%}".format)),
+    Column("nothing profiled", lambda case: TableCell(_profile(case).gap or "")),
 )
 
 
-_Operation = tuple[_ProbedCase, ProfiledOperator]
+_Operation = tuple[NamedRecord, ProfiledOperator]
 
 
 def _operator_share(row: _Operation) -> TableCell:
     case, operator = row
-    whole_s = case.profile.operators_s
+    whole_s = _profile(case).operators_s
     return share(operator.time_s / whole_s if whole_s else None)
 
 
 _OPERATORS: tuple[Column[_Operation], ...] = (
-    Column("case", lambda row: TableCell(row[0].name), optional=False),
-    Column("operator", lambda row: TableCell(row[1].name), optional=False),
-    Column("class", lambda row: TableCell(row[1].operator_class), optional=False),
-    Column("a call", lambda row: seconds(row[1].time_s), optional=False),
+    Column("case", lambda row: TableCell(row[0].name)),
+    Column("operator", lambda row: TableCell(row[1].name)),
+    Column("class", lambda row: TableCell(row[1].operator_class)),
+    Column("a call", lambda row: seconds(row[1].time_s)),
     Column("of operators", _operator_share, optional=False),
     Column("calls", lambda row: quantity(row[1].calls, "{:g}".format), optional=False),
 )
 
 
-def _profiles(cases: Sequence[_ProbedCase]) -> Iterator[Section]:
+def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
     """Classes of operators, and operators."""
-    shares = {case.name: case.profile.shares for case in cases if case.profile.shares}
+    shares = {case.name: parts for case in cases if (parts := _profile(case).shares)}
     heading = f"where the time goes: {_title(cases)}"
     classes = [name for name in CLASSES if any(name in parts for parts in shares.values())]
     yield Section.of(
@@ -129,7 +111,7 @@ def _profiles(cases: Sequence[_ProbedCase]) -> Iterator[Section]:
         charts=[bars.draw_stacked(heading, shares, CLASSES, "{:.0%}".format)] if shares else [],
         notes=[_PROFILE_NOTE],
     )
-    operators = [(case, operator) for case in cases for operator in case.profile.operators or ()]
+    operators = [(case, operator) for case in cases for operator in _profile(case).operators or ()]
     if operators:
         yield Section.of(
             f"operators: {_title(cases)}", _OPERATORS, operators, lambda row: row[0].keys
@@ -159,21 +141,21 @@ def _whole(facts: CaseFacts) -> Memory | None:
 
 def _bytes_column(
     name: str, probe: Callable[[CaseFacts], Memory | None], part: Callable[[Memory], int | None]
-) -> Column[_ProbedCase]:
-    def cell(case: _ProbedCase) -> TableCell:
-        memory = probe(case.record.facts)
+) -> Column[NamedRecord]:
+    def cell(case: NamedRecord) -> TableCell:
+        memory = probe(case.facts)
         return quantity(part(memory) if memory else None, mebibytes)
 
     return Column(name, cell)
 
 
-def _gaps(case: _ProbedCase) -> TableCell:
-    probes = (_forward(case.record.facts), _whole(case.record.facts))
+def _gaps(case: NamedRecord) -> TableCell:
+    probes = (_forward(case.facts), _whole(case.facts))
     gaps = dict.fromkeys(memory.gap for memory in probes if memory and memory.gap)
     return TableCell("; ".join(filter(None, gaps)))
 
 
-_MEMORY_COLUMNS: tuple[Column[_ProbedCase], ...] = (
+_MEMORY_COLUMNS: tuple[Column[NamedRecord], ...] = (
     _CASE,
     *(_bytes_column(f"forward: {name}", _forward, part) for name, part in _OF_CALLS.items()),
     *(_bytes_column(name, _whole, part) for name, part in _OF_CALLS.items()),
@@ -182,7 +164,7 @@ _MEMORY_COLUMNS: tuple[Column[_ProbedCase], ...] = (
 )
 
 
-def _memory(cases: Sequence[_ProbedCase]) -> Section:
+def _memory(cases: Sequence[NamedRecord]) -> Section:
     title = f"memory: {_title(cases)}"
     return Section.of(
         title,
@@ -194,10 +176,10 @@ def _memory(cases: Sequence[_ProbedCase]) -> Section:
     )
 
 
-def _memory_charts(title: str, cases: Sequence[_ProbedCase]) -> Iterator[Chart]:
+def _memory_charts(title: str, cases: Sequence[NamedRecord]) -> Iterator[Chart]:
     series = {
         "forward": _peaks(cases, _forward),
-        cases[0].record.facts.direction: _peaks(cases, _whole),
+        cases[0].facts.direction: _peaks(cases, _whole),
     }
     known = {name: peaks for name, peaks in series.items() if peaks}
     if known:
@@ -205,11 +187,11 @@ def _memory_charts(title: str, cases: Sequence[_ProbedCase]) -> Iterator[Chart]:
 
 
 def _peaks(
-    cases: Sequence[_ProbedCase], probe: Callable[[CaseFacts], Memory | None]
+    cases: Sequence[NamedRecord], probe: Callable[[CaseFacts], Memory | None]
 ) -> dict[str, float]:
     """Peaks in MiB, so that the marks below the bars are round."""
     return {
         case.name: memory.above_bytes / 2**20
         for case in cases
-        if (memory := probe(case.record.facts)) and memory.above_bytes is not None
+        if (memory := probe(case.facts)) and memory.above_bytes is not None
     }

@@ -5,23 +5,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.units import four_digits
 from fwbench.report import scaling
 from fwbench.report.alpha_beta import Exchange, Modelled, modelled
+from fwbench.report.condition import marked
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run, frameworks
-from fwbench.report.ranking.condition import marked
-from fwbench.report.scaling import Scaling, Shared
+from fwbench.report.scaling import OVERSUBSCRIBED, Scaling, Shared
 from fwbench.report.section import (
     Column,
     Section,
     TableCell,
-    contestants,
+    megabytes,
     quantity,
     row_keys,
     run_suffix,
@@ -31,8 +31,6 @@ from fwbench.report.section import (
 from fwbench.terms.replicas import LOOPBACK
 
 ORDER = 48
-
-_OVERSUBSCRIBED = "more threads than CPUs"
 
 _NOTE_SHARED = (
     "Efficiency is the gain over one replica, by their number. Replicas that have more threads "
@@ -58,13 +56,15 @@ _NOTE_MODEL = (
 
 _MODEL = "model, not measured"
 
+_IDEAL = "ideal of {}"
+
 #: Of ideal lines, and of what was not measured.
 _IDEAL_DASH, _MODEL_DASH = "5 3", "2 3"
 
 #: By the place of a number of replicas among all of them.
 _DASHES = ("", "9 4", "2 3", "9 3 2 3")
 
-_MILLION, _BILLION = 1e6, 1e9
+_BILLION = 1e9
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -126,24 +126,15 @@ def _rows(works: Iterable[Scaling]) -> list[_SharedCase]:
     ]
 
 
-def _sent(row: _SharedCase) -> float | None:
-    """Bytes that all replicas sent in a step."""
-    return None if row.case.gang is None else row.case.gang.bytes_per_step
-
-
 def _of_least(row: _SharedCase) -> TableCell:
-    sent, least = _sent(row), row.case.gang and row.case.gang.least_bytes_per_step
+    sent, least = row.case.sent_bytes, row.case.gang and row.case.gang.least_bytes_per_step
     return TableCell("" if sent is None or not least else f"{sent / least:.3f}")
 
 
-def _replicas(row: _SharedCase) -> TableCell:
-    return TableCell(str(row.case.replicas), row.case.replicas)
-
-
 _WIRE: tuple[Column[_SharedCase], ...] = (
-    Column("MB sent", lambda row: quantity(_sent(row), lambda x: four_digits(x / _MILLION))),
+    Column("MB sent", lambda row: megabytes(row.case.sent_bytes)),
     Column("of least", _of_least),
-    Column("skew", lambda row: share(None if row.case.gang is None else row.case.gang.skew)),
+    Column("skew", lambda row: share(row.case.skew)),
     Column("joined by", lambda row: TableCell(row.case.gang.network if row.case.gang else "")),
 )
 
@@ -152,8 +143,8 @@ _WIRE: tuple[Column[_SharedCase], ...] = (
 
 
 def _efficiency(row: _SharedCase) -> TableCell:
-    if row.case.gang is not None and row.case.gang.oversubscribed:
-        return TableCell(_OVERSUBSCRIBED)
+    if row.case.oversubscribed:
+        return TableCell(OVERSUBSCRIBED)
     return share(row.work.efficiency(row.case))
 
 
@@ -162,9 +153,9 @@ def _communication(row: _SharedCase) -> TableCell:
 
 
 _SHARED: tuple[Column[_SharedCase], ...] = (
-    Column("case", lambda row: TableCell(marked(row.name, row.case.facts)), optional=False),
-    Column("replicas", _replicas, optional=False),
-    Column("a step", lambda row: seconds(row.case.time_s), optional=False),
+    Column("case", lambda row: TableCell(marked(row.name, row.case.facts))),
+    Column("replicas", lambda row: quantity(row.case.replicas, str)),
+    Column("a step", lambda row: seconds(row.case.time_s)),
     Column("a second", lambda row: quantity(row.case.rate, four_digits), optional=False),
     Column("efficiency", _efficiency, optional=False),
     Column("communication", _communication, optional=False),
@@ -191,19 +182,12 @@ def _shared_charts(title: str, work: Scaling, colours: Mapping[str, str]) -> Ite
         return
     rates = {name: [_rate_point(c) for c in line.values()] for name, line in work.lines.items()}
     times = {name: [_point(c) for c in line.values()] for name, line in work.lines.items()}
-    how: dict[str, Any] = {"looks": _looks(work, colours)}
+    looks, unit = _looks(work, colours), work.cases[0].unit
     limits = _ideals(work, rates, gains=True)
-    yield lines.draw(
-        f"{title}: {work.cases[0].unit} a second",
-        rates,
-        "replicas",
-        None,
-        four_digits,
-        limits=limits,
-        **how,
-    )
+    yield lines.draw(f"{title}: {unit} a second", rates, "replicas", None, four_digits,
+                     limits=limits, looks=looks)  # fmt: skip
     limits = _ideals(work, times, gains=False)
-    yield lines.draw(f"{title}: time of a step", times, "replicas", limits=limits, **how)
+    yield lines.draw(f"{title}: time of a step", times, "replicas", limits=limits, looks=looks)
 
 
 def _by_servers(title: str, work: Scaling, colours: Mapping[str, str]) -> Iterator[Chart]:
@@ -213,7 +197,7 @@ def _by_servers(title: str, work: Scaling, colours: Mapping[str, str]) -> Iterat
     of servers there is nothing to compare.
     """
     served = [case for case in work.cases if case.gang is not None and case.gang.servers]
-    points = [replace(_rate_point(case), x=case.servers) for case in served]
+    points = [_rate_point(case, case.servers) for case in served]
     names = [case.whatever_servers for case in served]
     series, looks = _by_number(served, names, points, colours)
     if max((len({point.x for point in line}) for line in series.values()), default=0) > 1:
@@ -247,14 +231,11 @@ def _point(case: Shared) -> Point:
     return Point(case.replicas, case.time_s, *case.spread_s, case.record.values_text)
 
 
-def _rate_point(case: Shared) -> Point:
-    rate = case.rate or 0.0
+def _rate_point(case: Shared, x: float | None = None, rate: float | None = None) -> Point:
+    """The rate of a case by its replicas, or another rate over another place."""
+    rate = rate or case.rate or 0.0
     high, low = (rate * case.time_s / end_s for end_s in case.spread_s)
-    return Point(case.replicas, rate, low, high, case.record.values_text)
-
-
-def _ideal(name: str) -> str:
-    return f"ideal of {name}"
+    return Point(case.replicas if x is None else x, rate, low, high, case.record.values_text)
 
 
 def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool) -> lines.Limits:
@@ -265,16 +246,18 @@ def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool
         times = last.x / first.x
         factor = times if gains else 1.0 if work.weak else 1 / times
         if times > 1:
-            ideals[_ideal(name)] = [(first.x, first.y), (last.x, first.y * factor)]
+            ideals[_IDEAL.format(name)] = [(first.x, first.y), (last.x, first.y * factor)]
     return ideals
 
 
 def _looks(work: Scaling, colours: Mapping[str, str]) -> dict[str, Look]:
     """Looks of contestants, and of their ideals."""
-    lines_of = ((row.name, row.case.record) for row in _rows([work]))
-    looks = palette.looks(contestants(lines_of), colours)
+    records = ((row.name, row.case.record) for row in _rows([work]))
+    looks = palette.looks_of(records, colours)
     return looks | {
-        _ideal(name): Look(look.colour, _IDEAL_DASH, look.opacity, has_dots=False, keys=look.keys)
+        _IDEAL.format(name): Look(
+            look.colour, _IDEAL_DASH, look.opacity, has_dots=False, keys=look.keys
+        )
         for name, look in looks.items()
         if len(work.lines[name]) > 1
     }
@@ -297,19 +280,11 @@ def _bus(row: _SharedCase) -> TableCell:
     return quantity(bus, lambda rate: four_digits(rate / _BILLION))
 
 
-def _exchange_name(row: _SharedCase) -> TableCell:
-    return TableCell(marked(row.case.name, row.case.facts))
-
-
 _EXCHANGED: tuple[Column[_SharedCase], ...] = (
-    Column("case", _exchange_name, optional=False),
-    Column(
-        "size",
-        lambda row: TableCell(row.case.facts.size_text, row.case.facts.size),
-        optional=False,
-    ),
-    Column("replicas", _replicas, optional=False),
-    Column("a step", lambda row: seconds(row.case.time_s), optional=False),
+    Column("case", lambda row: TableCell(marked(row.case.name, row.case.facts))),
+    Column("size", lambda row: TableCell(row.case.facts.size_text, row.case.facts.size)),
+    Column("replicas", lambda row: quantity(row.case.replicas, str)),
+    Column("a step", lambda row: seconds(row.case.time_s)),
     Column("bus GB/s", _bus),
     *_WIRE,
 )
@@ -386,19 +361,13 @@ def _modelled_point(point: Modelled) -> Point:
 
 def _by_size(title: str, cases: Sequence[Shared], colours: Mapping[str, str]) -> Iterator[Chart]:
     """Bus bandwidth against size, if there are several."""
-    moved = [case for case in cases if case.gang is not None and case.gang.bus_bytes_per_s]
-    points = [_bandwidth(case) for case in moved]
+    rates = [(case, case.gang and case.gang.bus_bytes_per_s) for case in cases]
+    moved = [case for case, rate in rates if rate]
+    points = [_rate_point(case, case.facts.size, rate) for case, rate in rates if rate]
     series, looks = _by_number(moved, [case.name for case in moved], points, colours)
     if max(map(len, series.values()), default=0) > 1:
         show = _gigabytes
         yield lines.draw(f"{title}: bus bandwidth", series, "elements", None, show, looks=looks)
-
-
-def _bandwidth(case: Shared) -> Point:
-    assert case.gang is not None  # noqa: S101 (the caller's duty)
-    bus = case.gang.bus_bytes_per_s or 0.0
-    high, low = (bus * case.time_s / end_s for end_s in case.spread_s)
-    return Point(case.facts.size, bus, low, high, case.record.values_text)
 
 
 def _gigabytes(rate: float) -> str:

@@ -7,20 +7,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fwbench.ceilings import path_of
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import amount, four_digits
+from fwbench.report.condition import marked
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run, frameworks
-from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
     Column,
+    NamedRecord,
     Section,
     TableCell,
     billions,
-    contestants,
     line_name,
     quantity,
-    row_keys,
     share,
 )
 from fwbench.terms.names import product_precision, real_dtype
@@ -100,8 +99,8 @@ def _section(
         Section.of(
             title,
             _COLUMNS,
-            [(name, record) for (name, _, _), record in best.items()],
-            lambda row: row_keys(row[1]),
+            [NamedRecord(name, record) for (name, _, _), record in best.items()],
+            lambda line: line.keys,
             charts=drawn,
             notes=notes,
         )
@@ -156,7 +155,7 @@ def _moved(title: str, best: Best, bytes_per_s: float, colours: Colours) -> Char
 
 
 def _looks(best: Best, colours: Colours) -> dict[str, Look]:
-    return palette.looks(contestants((name, r) for (name, _, _), r in best.items()), colours)
+    return palette.looks_of(((name, record) for (name, _, _), record in best.items()), colours)
 
 
 def _flops(record: Measurement) -> float:
@@ -188,20 +187,16 @@ def _series(
     return series
 
 
-def _intensity_cell(row: tuple[str, Measurement]) -> TableCell:
-    return quantity(_intensity(row[1]) if row[1].facts.bytes else None, "{:.3g}".format)
+def _intensity_cell(line: NamedRecord) -> TableCell:
+    return quantity(_intensity(line.record) if line.facts.bytes else None, "{:.3g}".format)
 
 
-def _operation(row: tuple[str, Measurement]) -> TableCell:
-    return TableCell(f"{row[1].facts.workload} {row[1].facts.direction}")
-
-
-_COLUMNS: tuple[Column[tuple[str, Measurement]], ...] = (
-    Column("case", lambda row: TableCell(marked(row[0], row[1].facts))),
-    Column("operation", _operation),
-    Column("size", lambda row: TableCell(row[1].facts.size_text, row[1].facts.size)),
+_COLUMNS: tuple[Column[NamedRecord], ...] = (
+    Column("case", lambda line: TableCell(marked(line.name, line.facts))),
+    Column("operation", lambda line: TableCell(f"{line.facts.workload} {line.facts.direction}")),
+    Column("size", lambda line: TableCell(line.facts.size_text, line.facts.size)),
     Column("FLOP a byte", _intensity_cell),
-    Column("GFLOP/s", lambda row: billions(row[1].facts.flops, row[1].median_s)),
-    Column("GB/s", lambda row: billions(row[1].facts.bytes, row[1].median_s)),
-    Column("of attainable", lambda row: share(row[1].facts.attainable_share)),
+    Column("GFLOP/s", lambda line: billions(line.facts.flops, line.record.median_s)),
+    Column("GB/s", lambda line: billions(line.facts.bytes, line.record.median_s)),
+    Column("of attainable", lambda line: share(line.facts.attainable_share)),
 )

@@ -11,15 +11,15 @@ from fwbench.records.measurement import Measurement
 from fwbench.records.units import mebibytes, time
 from fwbench.report import charts
 from fwbench.report.charts import Group
-from fwbench.report.drawing import lines, palette, points
+from fwbench.report.condition import marked
+from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import Run, frameworks, trainings
-from fwbench.report.ranking.condition import marked
 from fwbench.report.section import (
     Column,
+    NamedRecord,
     Section,
     TableCell,
-    contestants,
     grouped,
     joules,
     line_names,
@@ -37,9 +37,6 @@ _OFF = "eager"
 
 #: Colours of frameworks, by their names.
 Colours = Mapping[str, str]
-
-#: A record with the name of its line.
-_Named = tuple[str, Measurement]
 
 #: The name of a line, and its records by batch.
 _ByBatch = tuple[str, dict[int, Measurement]]
@@ -78,67 +75,67 @@ def _data_suffix(record: Measurement) -> str:
 def _section(
     title: str, records: Sequence[Measurement], runs: Sequence[str], colours: Colours
 ) -> Section:
-    named = dict(line_names(records, runs))
-    unequal = equality.unequal({name: record.facts for name, record in named.items()})
+    named = line_names(records, runs)
+    unequal = equality.unequal({line.name: line.facts for line in named})
     rows = [
-        (f"{name} (unequal: {_why(unequal[name])})" if name in unequal else name, record)
-        for name, record in named.items()
+        NamedRecord(f"{name} (unequal: {_why(unequal[name])})" if name in unequal else name, record)
+        for name, record in named
     ]
-    group = Group(f"training {title}", [*named.items()], runs, colours)
+    group = Group(f"training {title}", named, runs, colours)
     drawn = charts.draw_all("training", group)
-    return Section.of(group.title, _COLUMNS, rows, lambda row: row_keys(row[1]), charts=drawn)
+    return Section.of(group.title, _COLUMNS, rows, lambda row: row.keys, charts=drawn)
 
 
 def _why(unequal: Unequal) -> str:
     return f"{unequal.nats:.2g} nats from {unequal.to}, {unequal.allowed:.2g} allowed"
 
 
-def _first_epoch(row: _Named) -> TableCell:
-    first_s = epochs_s(row[1])[0]
-    excess = row[1].facts.first_epoch_excess or 0
+def _first_epoch(row: NamedRecord) -> TableCell:
+    first_s = epochs_s(row.record)[0]
+    excess = row.facts.first_epoch_excess or 0
     return TableCell(f"{time(first_s)} ({excess:+.0%})", first_s)
 
 
-def _busy(row: _Named) -> TableCell:
-    facts = row[1].facts
+def _busy(row: NamedRecord) -> TableCell:
+    facts = row.facts
     return quantity(facts.cpu_utilization or None, lambda busy: f"{busy:.0%} of {facts.threads}")
 
 
-def _held_before(row: _Named) -> TableCell:
+def _held_before(row: NamedRecord) -> TableCell:
     """Memory of the process before the model was built, and its part that is the data set."""
-    held, data = row[1].facts.host_memory_before_bytes, row[1].facts.data_memory_bytes
+    held, data = row.facts.host_memory_before_bytes, row.facts.data_memory_bytes
     if held is None or data is None:
         return quantity(held, mebibytes)
     return TableCell(f"{mebibytes(held)}, data set {mebibytes(data)}", held)
 
 
-def _tested(row: _Named) -> TableCell:
+def _tested(row: NamedRecord) -> TableCell:
     """The test accuracy, and the number of its examples where that is recorded."""
-    reached, examples = accuracy(row[1]), row[1].facts.tested_examples
+    reached, examples = accuracy(row.record), row.facts.tested_examples
     if reached is None or examples is None:
         return quantity(reached, percent)
     return TableCell(f"{percent(reached)} of {examples:,}", reached)
 
 
-def _rate(row: _Named) -> TableCell:
-    facts = row[1].facts
+def _rate(row: NamedRecord) -> TableCell:
+    facts = row.facts
     return quantity(facts.images_per_s or facts.tokens_per_s or None, "{:,.0f}".format)
 
 
-_COLUMNS: tuple[Column[_Named], ...] = (
-    Column("case", lambda row: TableCell(marked(row[0], row[1].facts))),
-    Column("an epoch", lambda row: seconds(row[1].median_s)),
+_COLUMNS: tuple[Column[NamedRecord], ...] = (
+    Column("case", lambda row: TableCell(marked(row.name, row.facts))),
+    Column("an epoch", lambda row: seconds(row.record.median_s)),
     Column("first epoch", _first_epoch),
-    Column("all epochs", lambda row: seconds(sum(epochs_s(row[1])))),
+    Column("all epochs", lambda row: seconds(sum(epochs_s(row.record)))),
     Column("a second", _rate),
     Column("accuracy", _tested),
-    Column("last loss", lambda row: quantity(losses(row[1])[-1], "{:.4f}".format)),
-    Column("compiling", lambda row: seconds(row[1].facts.compile_s)),
+    Column("last loss", lambda row: quantity(losses(row.record)[-1], "{:.4f}".format)),
+    Column("compiling", lambda row: seconds(row.facts.compile_s)),
     Column("CPUs busy", _busy),
-    Column("peak memory", lambda row: quantity(row[1].facts.memory_above_bytes, mebibytes)),
+    Column("peak memory", lambda row: quantity(row.facts.memory_above_bytes, mebibytes)),
     Column("held before", _held_before),
-    Column("energy", lambda row: joules(row[1].facts.energy_j)),
-    Column("measured", lambda row: values_cell(row[1])),
+    Column("energy", lambda row: joules(row.facts.energy_j)),
+    Column("measured", lambda row: values_cell(row.record)),
 )
 
 
@@ -163,7 +160,7 @@ def _by_batch(
     }
     title = f"training {workload}: time of an epoch by batch size and loader workers"
     first = {name: next(iter(by.values())) for name, by in by_name.items()}
-    looks = palette.looks(contestants(first.items()), colours)
+    looks = palette.looks_of(first.items(), colours)
     columns: list[Column[_ByBatch]] = [
         Column("case", lambda line: TableCell(line[0])),
         *map(_batch_column, batches),
@@ -192,27 +189,24 @@ def _on_every_device(
     """Time against accuracy with optimisation on and off, on every device, if there are several."""
     if len({record.facts.device for record in records}) == 1:
         return []
-    tested = {
-        f"{name}, {_place(record)}, optimisation {_optimisation(record)}": record
+    tested = [
+        NamedRecord(f"{name}, {_place(record)}, optimisation {_optimisation(record)}", record)
         for name, record in line_names(records, runs, _place)
         if accuracy(record) is not None
-    }
+    ]
     if not tested:
         return []
     title = f"training {workload}: time against accuracy on every device"
-    places = {
-        name: (sum(epochs_s(record)), accuracy(record) or 0.0) for name, record in tested.items()
-    }
-    columns: list[Column[_Named]] = [
-        Column("case", lambda row: TableCell(row[0])),
-        Column("all epochs", lambda row: seconds(places[row[0]][0])),
-        Column("accuracy", lambda row: quantity(accuracy(row[1]), percent)),
-    ]
-    looks = palette.looks(contestants(tested.items()), colours)
-    drawn = points.draw_scatter(title, places, "all epochs", "accuracy", looks)
-    return [
-        Section.of(title, columns, tested.items(), lambda row: row_keys(row[1]), charts=[drawn])
-    ]
+    looks = palette.looks_of(tested, colours)
+    drawn = charts.accuracy_against_time(title, tested, looks)
+    return [Section.of(title, _TESTED, tested, lambda row: row.keys, charts=[drawn])]
+
+
+_TESTED: tuple[Column[NamedRecord], ...] = (
+    Column("case", lambda row: TableCell(row.name)),
+    Column("all epochs", lambda row: seconds(sum(epochs_s(row.record)))),
+    Column("accuracy", lambda row: quantity(accuracy(row.record), percent)),
+)
 
 
 def _optimisation(record: Measurement) -> str:

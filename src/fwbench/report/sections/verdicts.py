@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement
 from fwbench.records.session_facts import StoredBudget, StoredContestant, StoredGroup, StoredRace
-from fwbench.report import races, verdicts
+from fwbench.report import verdicts
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run
-from fwbench.report.section import Column, Section, TableCell, seconds
+from fwbench.report.section import Column, Section, TableCell, quantity, run_suffix, seconds
 
 ORDER = 5
 
@@ -23,9 +23,7 @@ _DRAWN = 40
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """A section for each run that was a race, then for each that was compared with another."""
-    named = [
-        (run, f" ({name})" if len(runs) > 1 else "") for run, name in zip(runs, names, strict=True)
-    ]
+    named = [(run, run_suffix(number, names)) for number, run in enumerate(runs)]
     return [
         *(
             _race(race, run.session.budget, suffix)
@@ -48,20 +46,16 @@ class _Entrant(NamedTuple):
 
 
 _RACE_COLUMNS: tuple[Column[_Entrant], ...] = (
-    Column("work", lambda row: TableCell(row.group.title), optional=False),
-    Column("standing", lambda row: TableCell(row.contestant.standing), optional=False),
-    Column("contestant", lambda row: TableCell(row.contestant.name), optional=False),
+    Column("work", lambda row: TableCell(row.group.title)),
+    Column("standing", lambda row: TableCell(row.contestant.standing)),
+    Column("contestant", lambda row: TableCell(row.contestant.name)),
     Column("time", lambda row: seconds(row.contestant.time_s), optional=False),
     Column(
         "behind",
-        lambda row: TableCell(races.behind(row.contestant), row.contestant.behind),
+        lambda row: TableCell(verdicts.behind(row.contestant), row.contestant.behind),
         optional=False,
     ),
-    Column(
-        "launches",
-        lambda row: TableCell(str(row.contestant.launches), row.contestant.launches),
-        optional=False,
-    ),
+    Column("launches", lambda row: quantity(row.contestant.launches, str)),
     Column("", lambda row: TableCell(row.why), optional=False),
 )
 
@@ -72,12 +66,12 @@ def _race(race: StoredRace, budget: StoredBudget | None, suffix: str) -> Section
         _RACE_COLUMNS,
         [entrant for group in race.groups for entrant in _entrants(group)],
         lambda row: {"framework": row.contestant.name.partition(" ")[0]},
-        notes=[races.headline(race), *([races.spent(budget)] if budget else [])],
+        notes=[verdicts.headline(race), *([verdicts.spent(budget)] if budget else [])],
     )
 
 
 def _entrants(group: StoredGroup) -> list[_Entrant]:
-    undecided = races.why_undecided(group) if group.verdict == "undecided" else ""
+    undecided = verdicts.why_undecided(group) if group.verdict == "undecided" else ""
     leader, *others = group.contestants
     return [
         _Entrant(group, leader, undecided or leader.why or ""),
@@ -95,19 +89,12 @@ def _comparison(comparison: Comparison, suffix: str) -> Section:
     drawn = [_counts(title, comparison), _changes(title, times[:_DRAWN])]
     return Section.of(
         title,
-        [
-            Column(name or "why", _cell_of(column), optional=False)
-            for name, column in zip(verdicts.header(comparison), verdicts.COLUMNS, strict=True)
-        ],
+        verdicts.columns(comparison, "why"),
         ranked,
         lambda judgement: {"framework": judgement.framework} if judgement.framework else {},
         charts=[chart for chart in drawn if chart is not None],
         notes=comparison.notes,
     )
-
-
-def _cell_of(column: verdicts.ComparedColumn) -> Callable[[Judgement], TableCell]:
-    return lambda judgement: TableCell(column.text(judgement), column.value(judgement))
 
 
 def _counts(title: str, comparison: Comparison) -> Chart | None:

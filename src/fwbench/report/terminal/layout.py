@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fwbench.report import escaping
-from fwbench.report.terminal.matrix import Column, Matrix, MatrixCell, MatrixRow
+from fwbench.report.terminal.matrix import ColumnKey, Matrix, MatrixCell, MatrixRow
 from fwbench.report.terminal.text import Line, Span, wrapped
 
 #: Columns between two numbers, the first that does not need blocks, or else the last.
@@ -31,7 +31,7 @@ class _Column:
         width: columns in all, the gap before it left out.
     """
 
-    names: Column
+    names: ColumnKey
     signs: int
     width: int
 
@@ -45,7 +45,7 @@ class _Column:
         return text.rjust(width - self.signs).ljust(width)
 
     @classmethod
-    def of_matrix(cls, matrix: Matrix, names: Column) -> _Column:
+    def of_matrix(cls, matrix: Matrix, names: ColumnKey) -> _Column:
         """Width of the widest cell or heading."""
         cells = [row.cells.get(names, _NOTHING) for row in matrix.rows]
         signs = max(len(cell.signs) for cell in cells)
@@ -139,7 +139,7 @@ class _Group:
         own = "".join(column.aligned(name, self.gap + column.width) for column, name in texts)
         return own.rjust(self.width)
 
-    def spans(self, cells: Mapping[Column, MatrixCell]) -> Iterator[Span]:
+    def spans(self, cells: Mapping[ColumnKey, MatrixCell]) -> Iterator[Span]:
         """The numbers of a row."""
         own = sum(self.gap + column.width for column in self.columns)
         yield Span(" " * (self.width - own))

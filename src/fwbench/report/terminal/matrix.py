@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,19 +12,18 @@ from fwbench.measure.condition import DRIFTING
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import time
-from fwbench.report.ranking.condition import (
+from fwbench.report.condition import (
     condition_of,
     is_after_leak,
     is_contended,
     is_exchange,
     reduced_bits,
 )
-from fwbench.report.ranking.contests import Contest, kind
-from fwbench.report.ranking.means import TOO_CLOSE, named
+from fwbench.report.ranking import TOO_CLOSE, Contest, GroupMean, group_means, kind, named
 from fwbench.terms.toggles import TOGGLES
 
 #: Framework, execution, and each requested toggle that leaves the work as it is.
-Column = tuple[str, ...]
+ColumnKey = tuple[str, ...]
 
 
 #: From this ratio to the fastest on a number is red.
@@ -65,7 +63,7 @@ def failed(facts: CaseFacts) -> Measurement:
     return Measurement(facts, (math.inf,), facts.toggles or {})
 
 
-def column(case: Measurement) -> Column:
+def column(case: Measurement) -> ColumnKey:
     """The column that a case is in."""
     toggles = [
         f"{name}={value}"
@@ -84,7 +82,7 @@ def variant(case: Measurement) -> str:
     return "".join(f" {name}={value}" for name, value in toggles if _changes_work(name))
 
 
-def in_order(columns: Iterable[Column]) -> list[Column]:
+def in_order(columns: Iterable[ColumnKey]) -> list[ColumnKey]:
     """Columns by framework, ``eager`` before what compiles."""
     return sorted({*columns}, key=lambda names: (names[0], names[1] != "eager", names[1:]))
 
@@ -142,7 +140,7 @@ class MatrixRow:
 
     name: str
     size: str
-    cells: Mapping[Column, MatrixCell]
+    cells: Mapping[ColumnKey, MatrixCell]
 
 
 @dataclass(frozen=True)
@@ -160,13 +158,13 @@ class Matrix:
     rows: Sequence[MatrixRow]
 
     @property
-    def columns(self) -> list[Column]:
+    def columns(self) -> list[ColumnKey]:
         """The columns with a cell in any row, in their order."""
         return in_order(names for row in self.rows for names in row.cells)
 
 
 #: The columns of failed cases, by their work.
-Failures = Mapping[tuple[Any, ...], Sequence[Column]]
+Failures = Mapping[tuple[Any, ...], Sequence[ColumnKey]]
 
 #: Makes the rows of a table from contests and failures.
 Rows = Callable[[Iterable[Contest], Failures], list[MatrixRow]]
@@ -193,7 +191,7 @@ def matrices(
     Args:
         failed: cases that failed; shown where others computed the same.
     """
-    failures: dict[tuple[Any, ...], list[Column]] = defaultdict(list)
+    failures: dict[tuple[Any, ...], list[ColumnKey]] = defaultdict(list)
     for case in failed:
         failures[_key(case)].append(column(case))
     groups: dict[tuple[str, str, str], list[Contest]] = defaultdict(list)
@@ -226,8 +224,8 @@ def _key(case: Measurement) -> tuple[Any, ...]:
 
 
 def _with_failures(
-    cells: Mapping[Column, MatrixCell], works: Iterable[Contest], failures: Failures
-) -> Mapping[Column, MatrixCell]:
+    cells: Mapping[ColumnKey, MatrixCell], works: Iterable[Contest], failures: Failures
+) -> Mapping[ColumnKey, MatrixCell]:
     """The cells of a row, and one for each case that failed where there is no other."""
     keys = {_key(work.entrants[0]) for work in works}
     failed = (names for key in keys for names in failures.get(key, ()))
@@ -258,15 +256,14 @@ def _of_works(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
     ]
 
 
-def _cells(work: Contest) -> dict[Column, MatrixCell]:
+def _cells(work: Contest) -> dict[ColumnKey, MatrixCell]:
     """The fastest's time and the others' ratio to it; times where no case is ranked."""
-    ranked = work.ranked
-    fastest_s = min((case.median_s for case in ranked), default=math.inf)
+    ranked = work.ranked if len(work.ranked) > 1 else []
     return {
         column(case): MatrixCell(
-            _text(case, fastest_s),
+            _text(case, work.fastest_s),
             signs([case.facts]),
-            _style(case.median_s, fastest_s) if case in ranked and len(ranked) > 1 else "",
+            _style(case.median_s / work.fastest_s) if case in ranked else "",
         )
         for case in work.entrants
     }
@@ -278,10 +275,10 @@ def _text(case: Measurement, fastest_s: float) -> str:
     return ratio_text(case.median_s / fastest_s)
 
 
-def _style(value: float, least: float) -> str:
-    if value < TOO_CLOSE * least:
+def _style(ratio: float) -> str:
+    if ratio < TOO_CLOSE:
         return "green"
-    return "red" if value >= _FAR_BEHIND * least else ""
+    return "red" if ratio >= _FAR_BEHIND else ""
 
 
 def ratio_text(number: float) -> str:
@@ -323,44 +320,22 @@ def _grouped(
     return groups
 
 
-def _means(works: Sequence[Contest]) -> dict[Column, MatrixCell]:
-    """Geometric means of the ratio to the fastest, over contests of at least two ranked cases.
+def _means(works: Sequence[Contest]) -> dict[ColumnKey, MatrixCell]:
+    """Mean ratios to the fastest; mean times of columns that are ranked nowhere."""
+    return {names: _mean_cell(mean) for names, mean in group_means(works, column).items()}
 
-    Columns that are ranked in none of them have the mean of their times. A single sign keeps
-    columns narrow.
+
+def _mean_cell(mean: GroupMean) -> MatrixCell:
+    """A mean over some of the contests has a sign of its own, and no colour.
+
+    A single sign keeps columns narrow.
     """
-    contests = [work for work in works if len(work.ranked) > 1]
-    ratios: dict[Column, list[float]] = defaultdict(list)
-    for contest in contests:
-        for case, ratio in contest.ratios():
-            ratios[column(case)].append(ratio)
-    complete = (values for values in ratios.values() if len(values) >= len(contests))
-    least = min(map(statistics.geometric_mean, complete), default=1.0)
-    return {
-        names: _mean(ratios[names], cases, least, len(contests))
-        for names, cases in _by_column(works).items()
-    }
-
-
-def _mean(
-    ratios: Sequence[float], cases: Sequence[Measurement], least: float, most: int
-) -> MatrixCell:
-    """A mean; one over some of the contests has a sign of its own, and no colour."""
-    doubt = signs(case.facts for case in cases)[:1]
-    if not ratios:
-        return MatrixCell(time(statistics.geometric_mean(case.median_s for case in cases)), doubt)
-    mean = statistics.geometric_mean(ratios)
-    if len(ratios) < most:
-        return MatrixCell(ratio_text(mean), PARTIAL)
-    return MatrixCell(ratio_text(mean), doubt, _style(mean, least))
-
-
-def _by_column(works: Iterable[Contest]) -> dict[Column, list[Measurement]]:
-    cases: dict[Column, list[Measurement]] = defaultdict(list)
-    for work in works:
-        for case in work.entrants:
-            cases[column(case)].append(case)
-    return cases
+    doubt = signs(case.facts for case in mean.cases)[:1]
+    if mean.ratio is None:
+        return MatrixCell(time(mean.time_s), doubt)
+    if mean.is_partial:
+        return MatrixCell(ratio_text(mean.ratio), PARTIAL)
+    return MatrixCell(ratio_text(mean.ratio), doubt, _style(mean.behind))
 
 
 #: Every size of every operation.

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import JOULES, count, mebibytes, time
-from fwbench.report.ranking import means
-from fwbench.report.ranking.condition import early, is_contended
-from fwbench.report.ranking.contests import Contest, contests, fastest, works
-from fwbench.report.ranking.means import Answer, Ranking, answers
+from fwbench.report import ranking
+from fwbench.report.condition import early, is_contended
+from fwbench.report.ranking import Answer, Contest, Ranking, answers, contests, fastest, works
 
 Cases = Sequence[Measurement]
 
@@ -57,7 +56,7 @@ def answer(cases: Cases) -> list[str]:
         return [_why_none(cases)]
     texts = [f"{answer.text}{_left_out(answer, compared)}" for answer in by_kind]
     if len(by_kind) == 1:
-        return [f"{means.named(_FASTEST, by_kind[0].device)}: {texts[0]}"]
+        return [f"{ranking.named(_FASTEST, by_kind[0].device)}: {texts[0]}"]
     devices = {answer.device for answer in by_kind}
     kinds = [_kind(answer, devices) for answer in by_kind]
     return [f"{_FASTEST}:", *(f"  {kind}: {text}" for kind, text in zip(kinds, texts, strict=True))]
@@ -76,7 +75,7 @@ def _left_out(answer: Answer, compared: Iterable[Contest]) -> str:
 
 def _kind(answer: Answer, devices: set[str]) -> str:
     kind = f"{answer.kind}, {answer.device}" if len(devices) > 1 else answer.kind
-    return means.named(kind, answer.device)
+    return ranking.named(kind, answer.device)
 
 
 def _why_none(cases: Cases) -> str:
@@ -94,7 +93,7 @@ def _why_none(cases: Cases) -> str:
 
 def geometric_means(cases: Cases) -> list[str]:
     """Geometric means of time against the fastest, over the cases that all share."""
-    rankings = means.rankings(contests(cases))
+    rankings = ranking.rankings(contests(cases))
     return [line for ranking in rankings for line in _ranking(ranking)]
 
 

@@ -11,8 +11,8 @@ from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
 from fwbench.records.stored import just_measured
-from fwbench.report.ranking import condition, means
-from fwbench.report.ranking.contests import Contest, works
+from fwbench.report import condition, ranking
+from fwbench.report.ranking import Contest, works
 from fwbench.report.terminal import notes, training
 from fwbench.report.terminal.layout import drawn
 from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Matrix, failed, legend, matrices
@@ -94,7 +94,7 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
         [
             [
                 *wrapped(notes.headline(outcome.cases), view.width),
-                *_wrapped(means.notes(outcome.facts), view),
+                *_wrapped(ranking.notes(outcome.facts), view),
                 *doubts,
             ],
             *_tables(outcome, view),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from fwbench.records import equality
@@ -10,8 +10,9 @@ from fwbench.records.facts import CaseFacts, Data
 from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import BreakEven
 from fwbench.records.units import count, four_digits, mebibytes, time
-from fwbench.report.ranking.condition import marks
-from fwbench.report.scaling import Scaling, Shared, is_scaling, scalings
+from fwbench.report.condition import marks
+from fwbench.report.scaling import OVERSUBSCRIBED, Scaling, Shared, is_scaling, scalings
+from fwbench.report.section import Column, TableCell, megabytes, quantity, seconds, share
 from fwbench.report.terminal.text import Line, aligned, wrapped
 from fwbench.report.training import Known, break_even, groups, loop_name, loss_curves
 
@@ -19,16 +20,11 @@ T = TypeVar("T")
 
 Cases = Sequence[Measurement]
 
-#: A column: heading, and the text of a row.
-_Column = tuple[str, Callable[[T], str]]
 
-_OVERSUBSCRIBED = "more threads than CPUs"
-
-
-def _table(columns: Sequence[_Column[T]], rows: Sequence[T], width: int) -> list[Line]:
+def _table(columns: Sequence[Column[T]], items: Iterable[T], width: int) -> list[Line]:
     """A table whose first column, and the last one with the marks, begin at the left."""
-    texts = [[heading for heading, _ in columns], *([cell(r) for _, cell in columns] for r in rows)]
-    return aligned(texts, (0, len(columns) - 1), width)
+    texts = [[column.cell(item).text for column in columns] for item in items]
+    return aligned([[column.name for column in columns], *texts], (0, len(columns) - 1), width)
 
 
 # Training loops
@@ -36,20 +32,23 @@ def _table(columns: Sequence[_Column[T]], rows: Sequence[T], width: int) -> list
 
 def loops(cases: Cases, width: int, known: Known) -> list[list[Line]]:
     """A table for each group of loops that did the same work."""
-    columns: list[_Column[Measurement]] = [
-        ("", lambda loop: loop_name(loop, known)),
-        ("epoch", lambda loop: time(loop.facts.epoch_s or 0.0)),
-        ("first", lambda loop: f"{100 * (loop.facts.first_epoch_excess or 0):+.0f} %"),
-        ("per second", _rate),
-        ("accuracy", _accuracy),
-        ("CPUs", _cpus),
-        ("memory", _memory),
-        ("", lambda loop: marks(loop.facts)),
-    ]
+    name = Column[Measurement]("", lambda loop: TableCell(loop_name(loop, known)))
+    columns = (name, *_LOOP_COLUMNS)
     return [
         [*wrapped(_heading(title, group[0].facts), width, "bold"), *_table(columns, group, width)]
         for title, group in groups(cases, known)
     ]
+
+
+_LOOP_COLUMNS: tuple[Column[Measurement], ...] = (
+    Column("epoch", lambda loop: seconds(loop.facts.epoch_s or 0.0)),
+    Column("first", lambda loop: TableCell(_percents(loop.facts.first_epoch_excess or 0))),
+    Column("per second", lambda loop: TableCell(_rate(loop))),
+    Column("accuracy", lambda loop: TableCell(_accuracy(loop))),
+    Column("CPUs", lambda loop: TableCell(_cpus(loop))),
+    Column("memory", lambda loop: quantity(loop.facts.memory_above_bytes, mebibytes)),
+    Column("", lambda loop: TableCell(marks(loop.facts))),
+)
 
 
 def _heading(title: str, first: CaseFacts) -> str:
@@ -60,6 +59,10 @@ def _heading(title: str, first: CaseFacts) -> str:
         f"{len(equality.curve(first))} epochs of {count(first.steps_per_epoch or 0, 'step')}, "
         f"the first {first.warmup_epochs} outside the statistics{tested}"
     )
+
+
+def _percents(share: float) -> str:
+    return f"{100 * share:+.0f} %"
 
 
 def _rate(loop: Measurement) -> str:
@@ -76,11 +79,6 @@ def _accuracy(loop: Measurement) -> str:
 
 def _cpus(loop: Measurement) -> str:
     return f"{(loop.facts.cpu_utilization or 0) * (loop.facts.threads or 1):.1f}"
-
-
-def _memory(loop: Measurement) -> str:
-    above = loop.facts.memory_above_bytes
-    return "" if above is None else mebibytes(above)
 
 
 def notes(cases: Cases, known: Known) -> list[str]:
@@ -128,29 +126,20 @@ def replicas(cases: Cases, width: int) -> list[list[Line]]:
 
 
 def _scaling(work: Scaling, width: int) -> list[Line]:
-    names = {id(case): name for name, line in work.lines.items() for case in line.values()}
-    columns: list[_Column[Shared]] = [
-        ("", lambda case: names[id(case)]),
-        ("replicas", lambda case: str(case.replicas)),
-        ("a step", lambda case: time(case.time_s)),
-        ("a second", lambda case: "" if case.rate is None else four_digits(case.rate)),
-        ("efficiency", lambda case: _percent(work.efficiency(case))),
-        ("MB sent", _sent),
-        ("skew", lambda case: _percent(None if case.gang is None else case.gang.skew)),
-        ("", _doubts),
-    ]
-    return _table(columns, [case for line in work.lines.values() for case in line.values()], width)
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}"
-
-
-def _sent(case: Shared) -> str:
-    sent = None if case.gang is None else case.gang.bytes_per_step
-    return "" if sent is None else four_digits(sent / 1e6)
+    cases = [(name, case) for name, line in work.lines.items() for case in line.values()]
+    names = {id(case): name for name, case in cases}
+    columns: tuple[Column[Shared], ...] = (
+        Column("", lambda case: TableCell(names[id(case)])),
+        Column("replicas", lambda case: quantity(case.replicas, str)),
+        Column("a step", lambda case: seconds(case.time_s)),
+        Column("a second", lambda case: quantity(case.rate, four_digits)),
+        Column("efficiency", lambda case: share(work.efficiency(case))),
+        Column("MB sent", lambda case: megabytes(case.sent_bytes)),
+        Column("skew", lambda case: share(case.skew)),
+        Column("", lambda case: TableCell(_doubts(case))),
+    )
+    return _table(columns, [case for _, case in cases], width)
 
 
 def _doubts(case: Shared) -> str:
-    oversubscribed = case.gang is not None and case.gang.oversubscribed
-    return ", ".join(filter(None, [_OVERSUBSCRIBED * oversubscribed, marks(case.facts)]))
+    return ", ".join(filter(None, [OVERSUBSCRIBED * case.oversubscribed, marks(case.facts)]))

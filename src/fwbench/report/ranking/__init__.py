@@ -1,1 +1,0 @@
-"""Who may be ranked against whom, and what must be said about the numbers."""

@@ -1,0 +1,237 @@
+"""The report as a file: one HTML page, Markdown for reviews, and CSV for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jinja2
+
+from fwbench.records.measurement import Measurement
+from fwbench.records.session_facts import MachineFacts, NotMeasured, SessionFacts
+from fwbench.records.units import count
+from fwbench.report import escaping, sections, summary
+from fwbench.report.condition import condition_of
+from fwbench.report.drawing import palette
+from fwbench.report.drawing.chart import SCRIPT, style_sheet
+from fwbench.report.model import Run, frameworks, have_same_machine, labels
+from fwbench.report.section import AGAINST_FASTEST, KEYS, Section
+from fwbench.version import __version__
+
+_UNKNOWN = "not recorded"
+
+
+# HTML
+
+
+def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()) -> str:
+    """The page of one or several runs; nothing in it asks for anything from anywhere else.
+
+    Args:
+        runs: in the order in which they are shown.
+        problems: files that could not be read, each with the reason.
+        before: sections that are shown before those of the runs.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fwbench.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    details = sections.linkable([*before, *sections.details(runs)])
+    drawn = [chart for section in details for chart in section.charts]
+    names = labels(runs)
+    source = environment.loader
+    assert source is not None  # noqa: S101 (it was just given)
+    return environment.get_template("report.html.j2").render(
+        title=summary.title(runs),
+        lead=_lead(runs),
+        heads=summary.heads(runs, palette.colours(frameworks(runs))),
+        problems=problems,
+        notes=summary.notes(runs),
+        rankings=summary.rankings(runs),
+        remarks=[*summary.differences(runs), *summary.gaps(runs)],
+        filters=_filters(details),
+        baselines=_baselines(details, runs),
+        details=details,
+        places={section.title: section.id for section in details},
+        provenance={name: _provenance(run) for run, name in zip(runs, names, strict=True)},
+        relative=AGAINST_FASTEST,
+        css=source.get_source(environment, "report.css")[0],
+        chart_css=style_sheet() if drawn else "",
+        script=source.get_source(environment, "report.js")[0],
+        charts={"config": {chart.uuid: chart.tooltips for chart in drawn}},
+        tooltips=SCRIPT if drawn else "",
+    )
+
+
+def _filters(details: Sequence[Section]) -> dict[str, list[str]]:
+    """The facts that rows or columns can be filtered by, each with its values, if several."""
+    keys = [row.keys for section in details for row in section.rows]
+    keys += [keys for section in details for keys in section.column_keys.values()]
+    values = {name: sorted({facts[name] for facts in keys if name in facts}) for name in KEYS}
+    return {name: several for name, several in values.items() if len(several) > 1}
+
+
+def _baselines(details: Sequence[Section], runs: Sequence[Run]) -> dict[str, str]:
+    """Possible bases of ratios: contestants, and runs of one machine, if several."""
+    timings = [
+        cell.timing
+        for section in details
+        for row in section.rows
+        for cell in row.cells
+        if cell.timing is not None
+    ]
+    contestants = sorted({timing.contestant for timing in timings})
+    timed = sorted({timing.run for timing in timings}) if have_same_machine(runs) else []
+    names = labels(runs)
+    return {
+        **{f"case:{name}": name for name in contestants if len(contestants) > 1},
+        **{f"run:{number}": names[number] for number in timed if len(timed) > 1},
+    }
+
+
+def _lead(runs: Sequence[Run]) -> str:
+    size = ""
+    if any(run.records or run.comparison is None for run in runs):
+        cases = sum(len(run.records) for run in runs)
+        size = f"{count(cases, 'case')} of {count(len(runs), 'run')}. "
+    return (
+        f"{size}Written by fwbench {__version__}. Times are completion times of one call unless "
+        "they say otherwise."
+    )
+
+
+def _provenance(run: Run) -> Mapping[str, Any]:
+    """The source of a run's numbers: machine, versions, threads, toggles, data, revision."""
+    if run.comparison is not None and not run.records and not run.session:
+        return run.comparison.rules
+    session = run.session
+    machine = session.machine or MachineFacts()
+    facts: dict[str, Any] = {
+        "measured": run.when or _UNKNOWN,
+        "command": " ".join(session.arguments or []) or _UNKNOWN,
+        "revision": _revision(run.commit),
+        "cpu": run.cpu or _UNKNOWN,
+        "usable cpus": machine.usable_cpus or _UNKNOWN,
+        "system": machine.os or run.machine.get("system", _UNKNOWN),
+        "python": machine.python or run.machine.get("python_version", _UNKNOWN),
+        "threads": session.threads or _UNKNOWN,
+        "launches": _launches(session),
+        "written by": f"fwbench {session.version}" if session.version else "pytest-benchmark",
+    }
+    facts |= {
+        name: f"{framework.version}; {_joined(framework.build or {})}"
+        for name, framework in (session.frameworks or {}).items()
+    }
+    facts |= {f"{name}, absent": why for name, why in (session.absent or {}).items()}
+    for record in run.records:
+        data = record.facts.data
+        if data is not None:
+            facts[f"data set {data.name}"] = f"{data.source}: {data.origin}"
+        for name, value in (record.facts.toggles or {}).items():
+            facts.setdefault(f"{record.facts.framework} {name}", value)
+    return facts
+
+
+def _revision(commit: Mapping[str, Any]) -> str:
+    if not commit.get("id") or commit["id"] == "unversioned":
+        return _UNKNOWN
+    dirty = ", with uncommitted changes" if commit.get("dirty") else ""
+    return f"{commit['id']} ({commit.get('branch')}){dirty}"
+
+
+def _launches(session: SessionFacts) -> str:
+    plan = session.launches
+    return "one" if plan is None else f"{summary.launches(session)}, seed {plan.seed}"
+
+
+def _joined(facts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in facts.items())
+
+
+# Markdown
+
+
+def markdown(
+    runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()
+) -> str:
+    """Summary and tables without charts, for pull requests and README files.
+
+    Args:
+        runs: in the order in which they are shown.
+        problems: files that could not be read, each with the reason.
+        before: sections that are shown before those of the runs.
+    """
+    lines = [f"- {escaping.markdown(note)}" for note in (*problems, *summary.notes(runs))]
+    for section in (*summary.sections(runs), *before, *sections.details(runs)):
+        notes = [escaping.markdown(note) for note in section.notes]
+        gaps = [f"- Gap: {escaping.markdown(gap)}" for gap in section.gaps]
+        lines += ["", f"### {escaping.markdown(section.title)}", "", *notes, "", *_table(section)]
+        lines += ["", *gaps] if gaps else []
+    return "\n".join(lines).strip() + "\n"
+
+
+def _table(section: Section) -> list[str]:
+    rows = [[cell.text for cell in row.cells] for row in section.rows]
+    under = ["---", *("---:" for _ in section.columns[1:])]
+    return [escaping.markdown_row(cells) for cells in (section.columns, under, *rows)]
+
+
+# CSV
+
+_CASE = ("workload", "framework", "device", "execution", "direction", "dtype", "size", "shape")
+
+_TIMES = ("dispatch_s", "first_call_s", "first_call_in_process_s")
+
+#: The columns of CSV that are facts, as they are recorded.
+FACTS = (*_CASE, *_TIMES)
+
+
+def _fact(name: str) -> Callable[[Measurement], object]:
+    return lambda record: record.facts.get(name, "")
+
+
+#: The columns of CSV after the run's name, by their names.
+_COLUMNS: Mapping[str, Callable[[Measurement], object]] = {
+    "case": lambda record: record.name,
+    **{name: _fact(name) for name in _CASE},
+    "median_s": lambda record: record.median_s,
+    "low_s": lambda record: record.quartiles_s[0],
+    "high_s": lambda record: record.quartiles_s[1],
+    **{name: _fact(name) for name in _TIMES},
+    "values": lambda record: record.number,
+    "of": lambda record: record.values_text.partition(" ")[2],
+    "condition": lambda record: condition_of(record.facts),
+    "outcome": lambda _: "measured",
+}
+
+
+def comma_separated(runs: Sequence[Run]) -> str:
+    """A line for each case, as CSV (RFC 4180); times in seconds for one call.
+
+    Cases that an interrupted session did not reach have a line without times.
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, ("run", *_COLUMNS))
+    writer.writeheader()
+    for run in runs:
+        for line in (*map(_line, run.records), *map(_lost, run.lost)):
+            cells = {"run": run.name, **line}
+            writer.writerow({name: _cell(value) for name, value in cells.items()})
+    return text.getvalue()
+
+
+def _line(record: Measurement) -> dict[str, object]:
+    return {name: value(record) for name, value in _COLUMNS.items()}
+
+
+def _lost(case: NotMeasured) -> dict[str, object]:
+    return {"case": case.nodeid, "framework": case.framework, "outcome": case.why}
+
+
+def _cell(value: object) -> object:
+    return escaping.spreadsheet(value) if isinstance(value, str) else value

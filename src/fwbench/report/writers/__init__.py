@@ -1,1 +1,0 @@
-"""A report as a file: HTML, Markdown, CSV."""
