@@ -40,21 +40,30 @@ os.environ.pop("FWBENCH_ENVS", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Serial tests come last: the others do not wait for each of them."""
+    """Serial tests of a file come last, one after the other: see :class:`support.turns.Turns`."""
     items.sort(key=_is_serial)
 
 
-def _is_serial(item: pytest.Item) -> bool:
-    return item.get_closest_marker("serial") is not None
+def _is_serial(item: pytest.Item | None) -> bool:
+    return item is not None and item.get_closest_marker("serial") is not None
+
+
+_TURNS = pytest.StashKey[Turns]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Processes that share the tests take turns."""
+    if hasattr(config, "workerinput"):
+        config.stash[_TURNS] = Turns(Path(config.getoption("basetemp")).parent)
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     """Where several processes share the tests, no other runs while a serial one does."""
-    if hasattr(item.config, "workerinput"):
-        with Turns(Path(item.config.getoption("basetemp")).parent).take(alone=_is_serial(item)):
-            return (yield)
-    return (yield)
+    if (turns := item.config.stash.get(_TURNS, None)) is None:
+        return (yield)
+    with turns.take(alone=_is_serial(item), again=_is_serial(nextitem)):
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

@@ -61,6 +61,18 @@ def test_a_serial_test_runs_alone(tmp_path: Path) -> None:
     later.leave()
 
 
+def test_a_process_stays_alone_for_its_next_serial_test(tmp_path: Path) -> None:
+    """Nobody comes between two of them, and somebody does after the last."""
+    turns = Turns(tmp_path)
+    with turns.take(alone=True, again=True):
+        other = Visitor(tmp_path, alone=False)
+    assert _waits(other)
+    with turns.take(alone=True):
+        assert _waits(other)
+    assert _came_in(other)
+    other.leave()
+
+
 def test_serial_tests_take_turns(tmp_path: Path) -> None:
     """One after the other."""
     first = Visitor(tmp_path, alone=True)

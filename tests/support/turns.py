@@ -20,13 +20,24 @@ class Turns:
 
     def __init__(self, folder: Path) -> None:
         self._entrance = folder / "entrance.lock"
-        self._room = folder / "room.lock"
+        self._room = (folder / "room.lock").open("w")
+        self._stays = False
 
     @contextmanager
-    def take(self, *, alone: bool) -> Iterator[None]:
-        """Run together with others, or alone."""
-        with self._room.open("w") as room:
+    def take(self, *, alone: bool, again: bool = False) -> Iterator[None]:
+        """Run together with others, or alone.
+
+        Args:
+            again: whether this process is alone in its next turn, too. It stays, then: each wait
+                to be alone is as long as the test that another process is at.
+        """
+        if not self._stays:
             with self._entrance.open("w") as entrance:
                 fcntl.flock(entrance, fcntl.LOCK_EX)
-                fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+                fcntl.flock(self._room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        try:
             yield
+        finally:
+            self._stays = alone and again
+            if not self._stays:
+                fcntl.flock(self._room, fcntl.LOCK_UN)
