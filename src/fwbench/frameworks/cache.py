@@ -143,7 +143,6 @@ def _digest(stored: Mapping[str, Any]) -> str:
 
 
 def _key(name: str) -> str:
-    # Not fwbench/NAME: older versions look there, and fail at a manifest in any other form.
     return f"fwbench/manifests/{name}"
 
 

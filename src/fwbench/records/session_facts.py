@@ -72,7 +72,7 @@ class StoredPlan(Table):
     """Number of launches of every case."""
 
     launches: int = fact(
-        "fresh processes for each case; with a race or a budget, at least so many", COUNT, POSITIVE
+        "fresh processes for each case; the fewest with a race or a budget", COUNT, POSITIVE
     )
     seed: int = fact("seed of the order of cases", COUNT, NOT_NEGATIVE)
 
