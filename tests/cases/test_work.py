@@ -32,6 +32,7 @@ from fwbench.records.facts import CaseFacts
 from fwbench.report import ranking
 from fwbench.testing import FakeFramework
 from fwbench.workloads import from_list, from_numpy, grid
+from fwbench.workloads.gaps import value_gap
 from fwbench.workloads.operation import Operation
 from support.fakes import Immutable, case_of, cell, fails, operation, recorded, square
 from support.grids import RICH
@@ -529,8 +530,8 @@ def test_steps_on_zeros_are_not_counted() -> None:
 def test_not_every_operation_takes_zeros(name: str, gap: str | None) -> None:
     """The reference tells; the inputs that it draws are always taken."""
     of = getattr(workloads, name)
-    assert of.toggle_gap("inputs", "zeros") == gap
-    assert of.toggle_gap("inputs", "normal") is None
+    assert value_gap(of, "inputs", "zeros") == gap
+    assert value_gap(of, "inputs", "normal") is None
 
 
 def test_only_zeros_are_a_part_of_the_id() -> None:

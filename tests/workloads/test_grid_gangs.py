@@ -25,6 +25,7 @@ from fwbench.workloads import (
     sentiment_lstm_step,
     sparse_read,
 )
+from fwbench.workloads.gaps import value_gap
 from fwbench.workloads.grid import Cell
 from support.grids import NO_SERVERS, POOR, SHARED, gap_of
 
@@ -218,7 +219,7 @@ def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
     assert gaps_of == [
         None,
         "null_step has numbers in multiples of 16, and the size is 50",
-        null_step.toggle_gaps["strategy", "allreduce"],
+        value_gap(null_step, "strategy", "allreduce"),
         NO_SERVERS,
     ]
 

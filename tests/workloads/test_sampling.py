@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fwbench.workloads import SAMPLED, word_lm_sampled_step, word_lm_step
+from fwbench.workloads.gaps import value_gap
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.gradients import forward
 from fwbench.workloads.models.sampling import LOWEST, SampledWords
@@ -112,9 +113,9 @@ def test_the_published_setting_computes_a_seventy_eighth_of_the_last_layer() -> 
 def test_what_is_neither_computed_once_more_nor_divided_is_a_gap() -> None:
     """The last layer takes the text itself, so there is one segment, which is kept whole."""
     for step in SAMPLED:
-        assert "keeps all results" in str(step.toggle_gap("recompute", "on"))
-        assert step.toggle_gap("recompute", "off") is None
-        assert "cannot be divided among devices" in str(step.toggle_gap("model_parallel", "2"))
-        assert step.toggle_gap("model_parallel", "1") is None
-    assert word_lm_step.toggle_gap("recompute", "on") is None
-    assert word_lm_step.toggle_gap("model_parallel", "2") is None
+        assert "keeps all results" in str(value_gap(step, "recompute", "on"))
+        assert value_gap(step, "recompute", "off") is None
+        assert "cannot be divided among devices" in str(value_gap(step, "model_parallel", "2"))
+        assert value_gap(step, "model_parallel", "1") is None
+    assert value_gap(word_lm_step, "recompute", "on") is None
+    assert value_gap(word_lm_step, "model_parallel", "2") is None

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.presets import Sizes
-from fwbench.terms.replicas import ALLREDUCE
 from fwbench.workloads.workload import Workload
 
 #: The messages of DeepBench's all-reduce (baidu-research/DeepBench,
@@ -21,7 +20,30 @@ _DEEPBENCH = (100_000, 3_097_600, 4_194_304, 6_553_600, 16_777_217, 38_360_000, 
 
 
 @dataclass(frozen=True, eq=False)
-class Collective(Workload):
+class _BetweenReplicas(Workload):
+    """Work that several replicas do together."""
+
+    name: str
+    sizes: Sizes
+
+    representative = False
+    on_request: ClassVar[bool] = True
+    directions: ClassVar = ("forward",)
+    shared: ClassVar[bool] = True
+    needs_replicas: ClassVar[bool] = True
+
+    @property
+    def by_preset(self) -> Sizes:
+        """Sizes by preset."""
+        return self.sizes
+
+    def executions(self, manifest: Manifest) -> tuple[str, ...]:
+        """Executions of replicas; none of a framework without replicas in fwbench."""
+        return manifest.gang_executions
+
+
+@dataclass(frozen=True, eq=False)
+class Collective(_BetweenReplicas):
     """An exchange between all replicas; its size is the elements of the whole array.
 
     Of an all-gather that is the result, of a reduce-scatter the source, as in nccl-tests.
@@ -34,32 +56,12 @@ class Collective(Workload):
         dtypes: those in which its sums are exact whatever the order.
     """
 
-    name: str
-    sizes: Sizes
     sent: Callable[[int], float]
     bus: Callable[[int], float]
     in_parts: bool = False
     dtypes: tuple[str, ...] = ("float32", "float64")
-    family: str = "collectives"
-    representative: bool = False
 
-    on_request: ClassVar[bool] = True
-    directions: ClassVar = ("forward",)
-    shared: ClassVar[bool] = True
-    needs_replicas: ClassVar[bool] = True
-    toggle_gaps: ClassVar = {
-        ("strategy", "ps_async"): "an exchange is between workers that wait for each other, and "
-        "those of ps_async do not"
-    }
-
-    @property
-    def by_preset(self) -> Sizes:
-        """The numbers of elements."""
-        return self.sizes
-
-    def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """Executions of replicas; none of a framework without replicas in fwbench."""
-        return manifest.gang_executions
+    family = "collectives"
 
 
 #: Sizes that 2, 3, 4, 6, 8, 12 and 16 replicas divide evenly.
@@ -125,37 +127,17 @@ COLUMNS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class ServedStep(Workload):
+class ServedStep(_BetweenReplicas):
     """A step between workers and parameter servers.
 
     Args:
         divisor: what its size must be a multiple of.
     """
 
-    name: str
-    sizes: Sizes
     divisor: int
     unit: str
-    family: str = "serving"
-    representative: bool = False
 
-    on_request: ClassVar[bool] = True
-    directions: ClassVar = ("forward",)
-    shared: ClassVar[bool] = True
-    needs_replicas: ClassVar[bool] = True
-    toggle_gaps: ClassVar = {
-        ("strategy", ALLREDUCE): "null steps and sparse reads are between workers and parameter "
-        "servers: add --fw-strategy ps_sync --fw-servers 1"
-    }
-
-    @property
-    def by_preset(self) -> Sizes:
-        """The sizes."""
-        return self.sizes
-
-    def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """Executions of replicas; none of a framework without replicas in fwbench."""
-        return manifest.gang_executions
+    family = "serving"
 
 
 class NullStep(ServedStep):

@@ -16,9 +16,10 @@ from fwbench.errors import DeclarationError, UsageError
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Gap, Manifest
 from fwbench.terms.names import DEFAULT_DTYPE, FLOAT8, INT8, is_complex
-from fwbench.terms.replicas import ASYNCHRONOUS, NO_STRAGGLER, WITH_SERVERS, straggler_of
+from fwbench.terms.replicas import ALLREDUCE, ASYNCHRONOUS, NO_STRAGGLER, WITH_SERVERS, straggler_of
 from fwbench.workloads.cell import Cell
 from fwbench.workloads.collectives import Collective, ServedStep
+from fwbench.workloads.distribution import INPUTS, ZEROS
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import (
     CLASSIFICATIONS,
@@ -137,6 +138,63 @@ def _unlearnable(w: ModelTraining, c: Cell, m: Manifest) -> bool:
     return w.model.targets is None and w.model.versions[m.framework].loss is None
 
 
+def _undivided(what: str) -> Callable[[ModelStep], str | None]:
+    """Reason of a network whose results are neither recomputed nor divided in parts."""
+
+    def reason(step: ModelStep) -> str | None:
+        if len(step.at(step.smallest).graph.segments) > 1:
+            return None
+        return f"{step.model} {what}: its last layer takes the network's input"
+
+    return reason
+
+
+def _divided_elsewhere(work: Workload) -> str | None:
+    if isinstance(work, ModelStep | Collective | ServedStep):
+        return None
+    return (
+        "only steps of the family models are divided among devices (--fw-toggle model_parallel=1)"
+    )
+
+
+#: Values of toggles with which work cannot be measured: its class, the toggle, the value and the
+#: reason; the first that holds.
+VALUES: tuple[tuple[type[Workload], str, str, str | Callable[[Any], str | None]], ...] = (
+    (Operation, INPUTS, ZEROS, lambda operation: operation.zeros_gap),
+    (ModelStep, "recompute", "on", _undivided("keeps all results")),
+    (ModelStep, "model_parallel", "2", _undivided("cannot be divided among devices")),
+    (Workload, "model_parallel", "2", _divided_elsewhere),
+    (
+        ForwardBackward,
+        *("tf32", "on"),
+        "gradients of networks are not verified in TF32: each ReLU may decide differently",
+    ),
+    (
+        Collective,
+        *("strategy", "ps_async"),
+        "an exchange is between workers that wait for each other, and those of ps_async do not",
+    ),
+    (
+        ServedStep,
+        *("strategy", ALLREDUCE),
+        (
+            "null steps and sparse reads are between workers and parameter servers: add "
+            "--fw-strategy ps_sync --fw-servers 1"
+        ),
+    ),
+)
+
+
+def value_gap(work: Workload, toggle: str, value: str) -> str | None:
+    """Why work cannot be measured with a value of a toggle; None if it can."""
+    reasons = (
+        reason(work) if callable(reason) else reason
+        for about, *known, reason in VALUES
+        if isinstance(work, about) and known == [toggle, value]
+    )
+    return next(filter(None, reasons), None)
+
+
 def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
     """The first toggle, by name, whose value does not go with the cell."""
     for name, _ in c.toggles:
@@ -147,7 +205,7 @@ def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
         reason = (
             m.value_gap(name, value)
             or (toggle.gap(value, c.device, c.dtype) if toggle else None)
-            or w.toggle_gap(name, value)
+            or value_gap(w, name, value)
             or m.toggle_gap(c.execution, name, value)
         )
         if reason:

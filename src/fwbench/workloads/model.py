@@ -252,47 +252,49 @@ def _is_shape(given: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelInference(Workload):
-    """The answers of a user's model to a batch that lies on the device."""
+class _OfModel(Workload):
+    """Work of a user's model.
+
+    Attributes:
+        suffix: of its name, behind the model's.
+    """
 
     model: Model
-    directions: ClassVar = ("forward",)
+
+    suffix: ClassVar[str]
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """The model's name with a suffix: ``convnet_inference``."""
-        return f"{self.model.name}_inference"
+        return f"{self.model.name}_{self.suffix}"
+
+    def at(self, size: Size) -> Objective:
+        """The model, whatever the batch size."""
+        return ModelObjective(self.model)
+
+
+class ModelInference(_OfModel):
+    """The answers of a user's model to a batch that lies on the device."""
+
+    suffix = "inference"
+    directions: ClassVar = ("forward",)
 
     @property
     def by_preset(self) -> Sizes:
         """The batch sizes."""
         return _sizes(self.model.batches)
 
-    def at(self, size: Size) -> Objective:
-        """The model, whatever the batch size."""
-        return ModelObjective(self.model)
-
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
         """Executions of networks; a framework without any has a gap in ``eager``."""
         return manifest.network_executions or ("eager",)
 
 
-@dataclass(frozen=True, eq=False)
-class ModelTraining(Trains):
+class ModelTraining(_OfModel, Trains):
     """A training step of a user's model on a batch that lies on the device."""
 
-    model: Model
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The model's name with a suffix: ``convnet_step``."""
-        return f"{self.model.name}_step"
+    suffix = "step"
 
     @property
     def by_preset(self) -> Sizes:
         """The batch sizes."""
         return _sizes(self.model.training_batches)
-
-    def at(self, size: Size) -> Objective:
-        """The model, whatever the batch size."""
-        return ModelObjective(self.model)

@@ -17,7 +17,7 @@ from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import DEFAULT_DTYPE, DTYPES
 from fwbench.terms.presets import Form, Shape, Size, Sizes
 from fwbench.terms.toggles import TOGGLES
-from fwbench.workloads.distribution import INPUTS, ZEROS, Moments, has_numbers, is_defined
+from fwbench.workloads.distribution import INPUTS, Moments, has_numbers, is_defined
 from fwbench.workloads.workload import Cost, Workload
 
 #: ``implementation(namespace, *parameters)`` returns the function that computes the operation on
@@ -269,13 +269,8 @@ class Operation(Workload):
         """
         return frozenset({"l2", INPUTS, *self.switched_by})
 
-    def toggle_gap(self, name: str, value: str) -> str | None:
-        """Zeros, of which not every operation is defined."""
-        own = self._zeros_gap if (name, value) == (INPUTS, ZEROS) else None
-        return own or super().toggle_gap(name, value)
-
     @cached_property
-    def _zeros_gap(self) -> str | None:
+    def zeros_gap(self) -> str | None:
         """Why it cannot be timed on zeros; its reference is tried at the smallest size."""
         if self.moments is not None:
             return f"{self.name} is random, and its parameters cannot be zeros (inputs=normal)"

@@ -176,17 +176,21 @@ class Training(Objective, TrainsInLoop):
 
 
 @dataclass(frozen=True, eq=False)
-class Step(TrainsInLoop):
-    """One step of a training loop, without its input pipeline."""
+class _PartOfLoop(TrainsInLoop):
+    """A part of a training loop.
+
+    Attributes:
+        suffix: of its name, behind the loop's.
+    """
 
     training: Training
 
-    shared: ClassVar = True
+    suffix: ClassVar[str]
 
     @property
     def name(self) -> str:  # type: ignore[override]
         """The loop's name with a suffix: ``lenet_step``."""
-        return f"{self.training.name}_step"
+        return f"{self.training.name}_{self.suffix}"
 
     @property
     def representative(self) -> bool:  # type: ignore[override]
@@ -195,8 +199,15 @@ class Step(TrainsInLoop):
 
     @property
     def loop(self) -> Training:
-        """The training loop that this is a step of."""
+        """The training loop that this is a part of."""
         return self.training
+
+
+class Step(_PartOfLoop):
+    """One step of a training loop, without its input pipeline."""
+
+    suffix = "step"
+    shared: ClassVar = True
 
     @property
     def toggles(self) -> frozenset[str]:
@@ -204,26 +215,10 @@ class Step(TrainsInLoop):
         return self.training.toggles & {"sparse"}
 
 
-@dataclass(frozen=True, eq=False)
-class Loading(TrainsInLoop):
+class Loading(_PartOfLoop):
     """The input pipeline of a training loop, without its steps."""
 
-    training: Training
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """The loop's name with a suffix: ``lenet_loader``."""
-        return f"{self.training.name}_loader"
-
-    @property
-    def representative(self) -> bool:  # type: ignore[override]
-        """True if the loop is."""
-        return self.training.representative
-
-    @property
-    def loop(self) -> Training:
-        """The training loop that this loads batches for."""
-        return self.training
+    suffix = "loader"
 
     @property
     def data(self) -> str:

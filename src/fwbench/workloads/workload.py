@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -42,7 +42,6 @@ class Workload(ABC):
         representative: whether a session has it that asks for nothing in particular.
         on_request: whether only a session has it that asks for its family or names tests.
         directions: the directions that make sense; None for those that are asked for.
-        toggle_gaps: what it cannot be measured with, by (toggle, value), with the reason.
         shared: whether replicas can share it.
         needs_replicas: whether there is nothing to do for one of them alone.
     """
@@ -52,10 +51,6 @@ class Workload(ABC):
     representative: bool = True
     on_request: ClassVar[bool] = False
     directions: ClassVar[tuple[str, ...] | None] = None
-    toggle_gaps: ClassVar[Mapping[tuple[str, str], str]] = {
-        ("model_parallel", "2"): "only steps of the family models are divided among devices "
-        "(--fw-toggle model_parallel=1)"
-    }
     shared: ClassVar[bool] = False
     needs_replicas: ClassVar[bool] = False
 
@@ -111,10 +106,6 @@ class Workload(ABC):
     def missing(self, preset: str | None) -> str | None:
         """Why a preset leaves this workload out; None if it does not."""
         return None
-
-    def toggle_gap(self, name: str, value: str) -> str | None:
-        """Why it cannot be measured with a value of a toggle; None if it can."""
-        return self.toggle_gaps.get((name, value))
 
     def grown(self, size: Size, replicas: int) -> Size:
         """The size at which each of several replicas does what one does at ``size``."""

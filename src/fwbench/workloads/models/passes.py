@@ -17,7 +17,7 @@ from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.steps import MODELS, cost_of_gradients
 from fwbench.workloads.objective import Objective
 from fwbench.workloads.training import Training, Trains, WithNetwork
-from fwbench.workloads.workload import Cost, Workload
+from fwbench.workloads.workload import Cost
 
 #: Of the suite's loops those whose networks are measured so, too.
 _LOOPS = ("mlp", "lenet")
@@ -125,13 +125,6 @@ class ForwardBackward(Pass):
 
     suffix = "forward_backward"
     directions: ClassVar = ("backward",)
-    toggle_gaps: ClassVar = {
-        **Workload.toggle_gaps,
-        (
-            "tf32",
-            "on",
-        ): "gradients of networks are not verified in TF32: each ReLU may decide differently",
-    }
 
     @property
     def toggles(self) -> frozenset[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar
 
 from fwbench.terms.presets import Form, Shape, Size, Sizes
@@ -86,7 +86,6 @@ class ModelStep(Trains):
     representative: bool = False
     on_request: ClassVar[bool] = True
     shared: ClassVar[bool] = True
-    toggle_gaps: ClassVar = {}
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -120,14 +119,6 @@ class ModelStep(Trains):
     def toggles(self) -> frozenset[str]:
         """``recompute``."""
         return frozenset({"recompute"})
-
-    def toggle_gap(self, name: str, value: str) -> str | None:
-        """Gap of a training's toggle; a single segment is neither recomputed nor divided."""
-        asked = name == "recompute" and value == "on", name == "model_parallel" and value != "1"
-        if any(asked) and len(self.at(self.smallest).graph.segments) == 1:
-            what = "keeps all results" if asked[0] else "cannot be divided among devices"
-            return f"{self.model} {what}: its last layer takes the network's input"
-        return super().toggle_gap(name, value)
 
     def grown(self, size: Size, replicas: int) -> Size:
         """The batch that gives each replica the examples of one."""
@@ -202,7 +193,7 @@ def _of_pictures(
 def _of_texts(
     network: Callable[[Shape], Network],
     check: _Check,
-    *quick: str,
+    sizes: Sequence[str],
     paper: str,
     classes: int | None = None,
 ) -> ModelStep:
@@ -218,8 +209,15 @@ def _of_texts(
             loss_growth=check.growth,
         )
 
-    return ModelStep(network.__name__, objective, TEXTS.sizes(quick, paper=(paper,)))
+    return ModelStep(network.__name__, objective, TEXTS.sizes(sizes, paper=(paper,)))
 
+
+_of_words = partial(
+    _of_texts,
+    check=_WORDS,
+    sizes=("b4t16l1u64v500", "b4t20l2u200v2000"),
+    paper="b128t20l1u512v40000",
+)
 
 #: A training step of each network, and the published setting as ``paper``.
 MODELS = (
@@ -234,34 +232,17 @@ MODELS = (
     _of_texts(
         language.transformer_encoder,
         _TEXTS,
-        "b2t16l2u128v500",
-        "b2t128l4u256v1000",
+        ("b2t16l2u128v500", "b2t128l4u256v1000"),
         paper="b256t128l12u768v30522",
     ),
     _of_texts(
         language.gpt_small,
         _TEXTS,
-        "b2t16l2u128v500",
-        "b1t64l4u256v1000",
+        ("b2t16l2u128v500", "b1t64l4u256v1000"),
         paper="b8t1024l12u768v50257",
     ),
-    _of_texts(
-        language.word_lm,
-        _WORDS,
-        "b4t16l1u64v500",
-        "b4t20l2u200v2000",
-        paper="b128t20l1u512v40000",
-    ),
+    _of_words(language.word_lm),
 )
 
 #: Of networks that are trained by fewer answers than they have in use: a word is right or not.
-SAMPLED = (
-    _of_texts(
-        language.word_lm_sampled,
-        _WORDS,
-        "b4t16l1u64v500",
-        "b4t20l2u200v2000",
-        paper="b128t20l1u512v40000",
-        classes=1,
-    ),
-)
+SAMPLED = (_of_words(language.word_lm_sampled, classes=1),)

@@ -24,8 +24,7 @@ def _projections(size: Shape, rng: np.random.Generator) -> tuple[NDArray[Any], .
 
     Means around 0 of many values are small beside the errors of bfloat16 in their weights.
     """
-    shape = (size["b"], size["h"], size["t"], size["d"])
-    q, k, v = (rng.standard_normal(shape) for _ in range(3))
+    q, k, v = (rng.standard_normal(tuple(size.values())) for _ in range(3))
     return q, k, 1 + v
 
 

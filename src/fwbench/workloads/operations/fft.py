@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from fwbench.terms.presets import Form, Shape, Sizes
 from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operations.vectors import normal, numbers
 from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
@@ -30,12 +31,9 @@ _IMAGES = Form("{n}x{h}x{w}").sizes(
 )
 
 
-def _real(size: Shape, rng: np.random.Generator) -> Arrays:
-    return (rng.standard_normal(tuple(size.values())),)
-
-
 def _complex(size: Shape, rng: np.random.Generator) -> Arrays:
-    return (_real(size, rng)[0] + 1j * _real(size, rng)[0],)
+    real, imaginary = normal(numbers, numbers)(size, rng)
+    return (real + 1j * imaginary,)
 
 
 def _points(size: Shape) -> int:
@@ -91,7 +89,7 @@ FFT = family(
     _transform("fft", np.fft.fft, _LINES),
     _transform(
         *("rfft", np.fft.rfft, _LINES),
-        inputs=_real,
+        inputs=normal(numbers),
         cost=_real_cost,
         dtypes=("float32", "float64"),
     ),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fwbench.terms.presets import Form, Shape
 from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operations.vectors import normal, numbers
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
@@ -21,10 +22,6 @@ _IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
 
 #: The side of a patch.
 _SIDE = 3
-
-
-def _images(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
-    return (rng.standard_normal(tuple(size.values())),)
 
 
 def _doubled(size: Shape) -> tuple[int, int]:
@@ -101,7 +98,7 @@ def _image(
 
     return Operation(
         name=name,
-        inputs=_images,
+        inputs=normal(numbers),
         reference=reference,
         sizes=_IMAGES,
         cost=cost,

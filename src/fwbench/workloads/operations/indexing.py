@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,27 +100,6 @@ def _lengths(size: Shape, rng: np.random.Generator) -> Arrays:
     return rng.standard_normal((n, d)), rng.integers(1, d + 1, n)
 
 
-def _taken(x: Array, i: Array) -> Array:
-    """The rows of indices, or of a mask."""
-    return x[i]
-
-
-def _embedded(w: Array, i: Array, *_: int) -> Array:
-    return w[i]
-
-
-def _along_rows(x: Array, i: Array) -> Array:
-    return np.take_along_axis(x, i, axis=1)
-
-
-def _picked(x: Array, i: Array) -> Array:
-    return x[np.arange(len(i)), i]
-
-
-def _at(x: Array, i: Array) -> Array:
-    return x[i[:, 0], i[:, 1]]
-
-
 def _added(x: Array, i: Array, n: int, d: int) -> Array:
     sums = np.zeros((n, d))
     np.add.at(sums, i, x)
@@ -130,14 +110,6 @@ def _overwritten(x: Array, i: Array, rows: Array) -> Array:
     result = x.copy()
     result[i] = rows
     return result
-
-
-def _ones(i: Array, d: int) -> Array:
-    return np.eye(d)[i]
-
-
-def _cut(x: Array, lengths: Array, d: int) -> Array:
-    return x * (np.arange(d) < lengths[:, None])
 
 
 def _count(terms: str, size: Shape) -> float:
@@ -215,23 +187,42 @@ INDEXING = family(
     "indexing",
     ("embedding",),
     # Rows, some of them several times.
-    _indexing("gather_rows", _rows, _ROWS, _taken, _Counts("k+kd", "kd", "nd", sums="kd")),
+    _indexing(
+        "gather_rows", _rows, _ROWS, lambda x, i: x[i], _Counts("k+kd", "kd", "nd", sums="kd")
+    ),
     # Rows of a table for a batch of sequences.
     _indexing(
-        "embedding", _words, _WORDS, _embedded, _Counts("bt+btd", "btd", "nd", sums="btd"), _table
+        "embedding",
+        _words,
+        _WORDS,
+        lambda w, i, *_: w[i],
+        _Counts("bt+btd", "btd", "nd", sums="btd"),
+        _table,
     ),
     # k elements of every row.
     _indexing(
         "gather_elements",
         _of_each_row,
         _ELEMENTS,
-        _along_rows,
+        partial(np.take_along_axis, axis=1),
         _Counts("2nk", "nk", "nd", sums="nk"),
     ),
     # One element of every row.
-    _indexing("pick", _one_of_each_row, _MATRIX, _picked, _Counts("2n", "n", "nd")),
+    _indexing(
+        "pick",
+        _one_of_each_row,
+        _MATRIX,
+        lambda x, i: x[np.arange(len(i)), i],
+        _Counts("2n", "n", "nd"),
+    ),
     # k elements by row and column.
-    _indexing("gather_nd", _coordinates, _ROWS, _at, _Counts("3k", "k", "nd", sums="k")),
+    _indexing(
+        "gather_nd",
+        _coordinates,
+        _ROWS,
+        lambda x, i: x[i[:, 0], i[:, 1]],
+        _Counts("3k", "k", "nd", sums="k"),
+    ),
     # k rows added to n rows of zeros.
     _indexing(
         "scatter_add", _more_rows, _ROWS, _added, _Counts("k+kd", "nd", "kd", flops="kd"), _table
@@ -245,11 +236,18 @@ INDEXING = family(
         _Counts("nd+k+kd", "nd", "nd+kd"),
     ),
     # The dtype of the result is whatever a framework makes of it: int64 (PyTorch), or float32.
-    _indexing("one_hot", _indices, _MATRIX, _ones, _Counts("n", "nd"), _columns),
+    _indexing(
+        "one_hot", _indices, _MATRIX, lambda i, d: np.eye(d)[i], _Counts("n", "nd"), _columns
+    ),
     # The k rows for which a mask is true.
-    _indexing("boolean_mask", _masked, _FEWER_ROWS, _taken, _Counts("n+kd", "kd", "nd")),
+    _indexing("boolean_mask", _masked, _FEWER_ROWS, lambda x, i: x[i], _Counts("n+kd", "kd", "nd")),
     # Sequences, with zeros behind their ends.
     _indexing(
-        "sequence_mask", _lengths, _MATRIX, _cut, _Counts("n+nd", "nd", "nd", "nd", "nd"), _columns
+        "sequence_mask",
+        _lengths,
+        _MATRIX,
+        lambda x, lengths, d: x * (np.arange(d) < lengths[:, None]),
+        _Counts("n+nd", "nd", "nd", "nd", "nd"),
+        _columns,
     ),
 )

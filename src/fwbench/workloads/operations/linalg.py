@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fwbench.terms.presets import Sizes
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.products import PRODUCTS
+from fwbench.workloads.operations.vectors import normal, square
 from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
@@ -66,14 +67,6 @@ def _separate_eigenvalues(size: int, rng: np.random.Generator) -> Arrays:
     return ((vectors * (np.arange(size) - size / 2 + 0.3)) @ vectors.T,)
 
 
-def _tall(size: int, rng: np.random.Generator) -> Arrays:
-    return (rng.standard_normal((2 * size, size)),)
-
-
-def _wide(size: int, rng: np.random.Generator) -> Arrays:
-    return (rng.standard_normal((size, 2 * size)),)
-
-
 def _solve_lower(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     return np.linalg.solve(np.tril(x), y)
 
@@ -86,26 +79,6 @@ def _lq(x: NDArray[Any]) -> Arrays:
 def _symmetric(direction: NDArray[Any]) -> NDArray[Any]:
     lower = np.tril(direction)
     return np.asarray(lower + np.tril(direction, -1).T)
-
-
-# The signs of vectors are free. So what they make up is compared, and that they are orthonormal.
-# The gradient is that of the vectors with the signs which the framework chose.
-
-
-def _of_svd(u: NDArray[Any], s: NDArray[Any], vh: NDArray[Any]) -> Arrays:
-    return u * s @ vh, s, u.T @ u, vh @ vh.T
-
-
-def _of_eigh(values: NDArray[Any], vectors: NDArray[Any]) -> Arrays:
-    return vectors * values @ vectors.T, values, vectors.T @ vectors
-
-
-def _of_qr(q: NDArray[Any], r: NDArray[Any]) -> Arrays:
-    return q @ r, np.abs(r), q.T @ q
-
-
-def _of_lq(lower: NDArray[Any], q: NDArray[Any]) -> Arrays:
-    return lower @ q, np.abs(lower), q @ q.T
 
 
 def _signed(columns: int, rows: int | None = None) -> Callable[..., Arrays]:
@@ -140,31 +113,14 @@ def _solve_cost(cubes: float, squares: float, passes: int, n: int) -> Cost:
     )
 
 
-def _algebra(
-    name: str,
-    inputs: Callable[[int, np.random.Generator], Arrays],
-    reference: Callable[..., Any],
-    *,
-    cost: Callable[[int], Cost],
-    backward_cost: Callable[[int], Cost],
-    **more: Any,
-) -> Operation:
-    """An operation on ``size`` x ``size`` matrices whose work grows with their cube."""
-    options: dict[str, Any] = {"sizes": _SYSTEMS, "terms": lambda n: n} | more
-    return Operation(
-        name=name,
-        inputs=inputs,
-        reference=reference,
-        cost=cost,
-        backward_cost=backward_cost,
-        **options,
-    )
-
-
+#: An operation on ``size`` x ``size`` matrices whose work grows with their cube.
+_algebra = partial(Operation, sizes=_SYSTEMS, terms=lambda n: n)
 # Every element goes through ``size`` reflections or rotations, each a sum of as many terms.
 _decomposition = partial(_algebra, sizes=_DECOMPOSITIONS, terms=lambda n: n * n)
 _singular_values = partial(_decomposition, sizes=_SINGULAR_VALUES)
 
+# The signs of vectors are free. So what they make up is compared, and that they are orthonormal.
+# The gradient is that of the vectors with the signs which the framework chose.
 DECOMPOSITIONS = (
     # The gradient: a product of triangular matrices, and two triangular systems.
     _algebra(
@@ -225,7 +181,7 @@ DECOMPOSITIONS = (
         np.linalg.svd,
         cost=partial(_cubic, 21, 3, vectors=1),
         backward_cost=partial(_cubic, 21 + 8, 8, vectors=3),
-        compared=_of_svd,
+        compared=lambda u, s, vh: (u * s @ vh, s, u.T @ u, vh @ vh.T),
         aligned=_signed(0, 2),
         # As above; the gradient has the vectors besides. Seen: 2.1 (XLA, float32, 48 x 48).
         tolerance=3.0,
@@ -234,21 +190,21 @@ DECOMPOSITIONS = (
     # with the orthonormal factor, one of triangular matrices, and a triangular system.
     _decomposition(
         "qr",
-        _tall,
+        normal(lambda n: (2 * n, n)),
         np.linalg.qr,
         cost=partial(_cubic, 20 / 3, 5),
         backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
-        compared=_of_qr,
+        compared=lambda q, r: (q @ r, np.abs(r), q.T @ q),
         aligned=_signed(0, 1),
     ),
     # Of one that is twice as wide as high.
     _decomposition(
         "lq",
-        _wide,
+        normal(lambda n: (n, 2 * n)),
         _lq,
         cost=partial(_cubic, 20 / 3, 5),
         backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
-        compared=_of_lq,
+        compared=lambda lower, q: (lower @ q, np.abs(lower), q @ q.T),
         aligned=_signed(0, 1),
     ),
     # The gradient: three products.
@@ -258,7 +214,7 @@ DECOMPOSITIONS = (
         np.linalg.eigh,
         cost=partial(_cubic, 9, 2, vectors=1),
         backward_cost=partial(_cubic, 9 + 6, 5, vectors=3),
-        compared=_of_eigh,
+        compared=lambda s, v: (v * s @ v.T, s, v.T @ v),
         aligned=_signed(1),
         along=_symmetric,
     ),
@@ -276,14 +232,6 @@ def _vectors(size: int, rng: np.random.Generator) -> Arrays:
     """
     x = rng.standard_normal(size)
     return x, rng.standard_normal(size) + 4.0 * x / np.sqrt(size)
-
-
-def _matrix(size: int, rng: np.random.Generator) -> Arrays:
-    return (rng.standard_normal((size, size)),)
-
-
-def _matrices(size: int, rng: np.random.Generator) -> Arrays:
-    return rng.standard_normal((size, size)), rng.standard_normal((size, size))
 
 
 def _l2_normalize_rows(x: NDArray[Any]) -> NDArray[Any]:
@@ -313,7 +261,7 @@ LINALG = family(
     # The product of two ``size`` x ``size`` matrices.
     Operation(
         name="gemm",
-        inputs=_matrices,
+        inputs=normal(square, square),
         reference=np.matmul,
         sizes=Sizes(quick=(64, 256, 1_024), paper=tuple(range(50, 551, 50)), full=_MATRIX_FULL),
         cost=lambda n: Cost(flops=2.0 * n**3, elements=3.0 * n**2),
@@ -325,7 +273,7 @@ LINALG = family(
     # A ``size`` x ``size`` matrix as a vector of ``size ** 2`` elements. It may be a view.
     Operation(
         name="flatten",
-        inputs=_matrix,
+        inputs=normal(square),
         reference=np.ravel,
         sizes=Sizes(quick=(64, 256, 1_024), paper=tuple(range(50, 551, 50)), full=_MATRIX_FULL),
         # What a copy moves; a view moves nothing, which is why the record says which it was.
@@ -335,7 +283,7 @@ LINALG = family(
     # Every row of a ``size`` x ``size`` matrix divided by its Euclidean norm.
     Operation(
         name="l2_normalize",
-        inputs=_matrix,
+        inputs=normal(square),
         reference=_l2_normalize_rows,
         sizes=Sizes(quick=(50, 250, 1_024), paper=(50, 150, 250, 350, 450), full=_MATRIX_FULL),
         cost=lambda n: Cost(flops=3.0 * n**2 + 2.0 * n, elements=2.0 * n**2),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fwbench.terms.presets import Form, Shape
 from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operations.vectors import normal, numbers
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
@@ -21,24 +22,20 @@ _ROWS = Form("{n}x{c}").sizes(
 )
 
 
-def _logits(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
-    return (rng.standard_normal((size["n"], size["c"])),)
-
-
 def _labelled(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
     """With the class of each row."""
-    return *_logits(size, rng), rng.integers(0, size["c"], size["n"])
+    return *normal(numbers)(size, rng), rng.integers(0, size["c"], size["n"])
 
 
 def _decided(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
     """With the answer, 0 or 1, to each of them."""
-    (x,) = _logits(size, rng)
+    (x,) = normal(numbers)(size, rng)
     return x, rng.integers(0, 2, x.shape).astype(float)
 
 
 def _targeted(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
     """With targets at a distance that is neither 0 nor 1, where a Huber loss has its bends."""
-    (x,) = _logits(size, rng)
+    (x,) = normal(numbers)(size, rng)
     distance = rng.choice((0.55, 1.6), x.shape) + rng.uniform(-0.4, 0.4, x.shape)
     return x, x + np.copysign(distance, rng.standard_normal(x.shape))
 
@@ -66,27 +63,17 @@ def _elements(size: Shape) -> int:
     return size["n"] * size["c"]
 
 
-def _softmax_cost(size: Shape) -> Cost:
-    """A maximum, a difference, an exponential, a sum and a quotient (or difference) for each."""
-    return Cost(5.0 * _elements(size), 2.0 * _elements(size))
-
-
-def _softmax_backward_cost(size: Shape) -> Cost:
-    """The gradient reads y and g and writes dx, by a product, a sum, a difference, a product."""
-    return Cost(9.0 * _elements(size), 5.0 * _elements(size))
-
-
-def _softmax(name: str, reference: Callable[[Array], Array]) -> Operation:
-    """A distribution over the classes for each row."""
-    return Operation(
-        name=name,
-        inputs=_logits,
-        reference=reference,
-        sizes=_ROWS,
-        cost=_softmax_cost,
-        backward_cost=_softmax_backward_cost,
-        terms=lambda size: size["c"],
-    )
+#: A distribution over the classes for each row.
+_softmax = partial(
+    Operation,
+    inputs=normal(numbers),
+    sizes=_ROWS,
+    # A maximum, a difference, an exponential, a sum and a quotient (or difference) for each.
+    cost=lambda size: Cost(5.0 * _elements(size), 2.0 * _elements(size)),
+    # The gradient reads y and g and writes dx, by a product, a sum, a difference, a product.
+    backward_cost=lambda size: Cost(9.0 * _elements(size), 5.0 * _elements(size)),
+    terms=lambda size: size["c"],
+)
 
 
 def _targets(labels: bool, size: Shape) -> int:
@@ -184,8 +171,8 @@ LOSSES = family(
     "losses",
     # The last step of attention and of classifiers; and the loss that most networks minimise.
     ("softmax", "cross_entropy"),
-    _softmax("softmax", lambda x: np.exp(_log_softmax(x))),
-    _softmax("log_softmax", _log_softmax),
+    _softmax("softmax", reference=lambda x: np.exp(_log_softmax(x))),
+    _softmax("log_softmax", reference=_log_softmax),
     _loss("cross_entropy", _cross_entropies, _labelled, flops=5),
     # As MXNet's own operator has it, over the batch.
     _loss("cross_entropy_sum", _cross_entropies, _labelled, flops=5, total=np.sum),

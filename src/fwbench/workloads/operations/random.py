@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from fwbench.terms.presets import Sizes
 from fwbench.workloads.distribution import Moments, discrete
 from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operations.vectors import off_zero
 from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
@@ -67,15 +68,8 @@ def _random(
     )
 
 
-def _of_each(
-    name: str,
-    moments: Callable[..., Moments],
-    inputs: Callable[[int, np.random.Generator], Arrays],
-    *,
-    flops: int,
-) -> Operation:
-    """A random number for each element of the operand."""
-    return _random(name, moments, inputs, flops=flops, operand=lambda n: n, parameters=lambda _: ())
+#: A random number for each element of the operand.
+_of_each = partial(_random, operand=lambda n: n, parameters=lambda _: ())
 
 
 def _poisson(_size: int, rates: NDArray[Any]) -> Moments:
@@ -97,11 +91,6 @@ def _dropout(_size: int, _x: NDArray[Any]) -> Moments:
     """Factors by which every element was multiplied."""
     kept = 1.0 - DROPPED
     return discrete((0.0, 1.0 / kept), (DROPPED, kept), drawn=lambda y, x: y / x)
-
-
-def _away_from_zero(size: int, rng: np.random.Generator) -> Arrays:
-    x = rng.standard_normal(size)
-    return (x + np.copysign(0.1, x),)
 
 
 RANDOM = family(
@@ -142,5 +131,5 @@ RANDOM = family(
         operand=lambda _: 4,
     ),
     # 0 in place of an element with the probability 0.5, and the others divided by 0.5.
-    _of_each("dropout", _dropout, _away_from_zero, flops=2),
+    _of_each("dropout", _dropout, lambda n, rng: (off_zero(n, rng),), flops=2),
 )

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fwbench.terms.presets import Form, Shape, Sizes
 from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operations.vectors import normal, numbers, square
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
@@ -36,57 +37,20 @@ _DEEP_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
 )
 
 #: One row more above and below, two columns more on the left and on the right.
-_PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
+_pad = partial(np.pad, pad_width=((0, 0), (1, 1), (2, 2), (0, 0)))
 
 
-def _matrix(size: int, rng: np.random.Generator) -> Arrays:
-    return (rng.standard_normal((size, size)),)
+_matrix = normal(square)
 
 
-def _matrices(size: int, rng: np.random.Generator) -> Arrays:
-    return rng.standard_normal((size, size)), rng.standard_normal((size, size))
-
-
-def _four_side_by_side(size: int, rng: np.random.Generator) -> Arrays:
-    return (rng.standard_normal((size, 4 * size)),)
-
-
-def _row(size: int, rng: np.random.Generator) -> Arrays:
-    return (rng.standard_normal((1, size)),)
-
-
-def _images(size: Shape, rng: np.random.Generator) -> Arrays:
-    return (rng.standard_normal(tuple(size.values())),)
-
-
-def _deep_images(size: Shape, rng: np.random.Generator) -> Arrays:
-    n, h, w, c = size.values()
-    return (rng.standard_normal((n, h, w, 4 * c)),)
+def _four_times_as_deep(size: Shape) -> tuple[int, ...]:
+    *image, channels = size.values()
+    return *image, 4 * channels
 
 
 def _middle(size: int) -> tuple[int, int]:
     """Beginning and end of the middle half of the rows."""
     return size // 4, size // 4 + (size + 1) // 2
-
-
-def _padded(x: Array) -> Array:
-    return np.pad(x, _PADDING)
-
-
-def _reflected(x: Array) -> Array:
-    return np.pad(x, _PADDING, mode="reflect")
-
-
-def _rows(x: Array, n: int) -> Array:
-    return np.broadcast_to(x, (n, n))
-
-
-def _side(size: int) -> tuple[int]:
-    return (size,)
-
-
-def _split(x: Array) -> Arrays:
-    return tuple(np.split(x, 4, axis=1))
 
 
 def _depth_to_space(x: Array) -> Array:
@@ -168,13 +132,19 @@ SHAPE = family(
     ("transpose",),
     _move("transpose", np.transpose, _same),
     # Channels last to channels first.
-    _move("permute_nhwc_nchw", lambda x: x.transpose(0, 3, 1, 2), _same_images, _images, _IMAGES),
+    _move(
+        "permute_nhwc_nchw",
+        lambda x: x.transpose(0, 3, 1, 2),
+        _same_images,
+        normal(numbers),
+        _IMAGES,
+    ),
     # Two matrices, side by side.
     _move(
         "concat",
         lambda x, y: np.concatenate([x, y], axis=1),
         lambda n: (2 * n**2, 2 * n**2),
-        _matrices,
+        normal(square, square),
         _SEVERAL,
     ),
     # The rows of two matrices, in turn.
@@ -182,13 +152,26 @@ SHAPE = family(
         "stack",
         lambda x, y: np.stack([x, y], axis=1),
         lambda n: (2 * n**2, 2 * n**2),
-        _matrices,
+        normal(square, square),
         _SEVERAL,
     ),
     # Four matrices that were side by side.
-    _move("split", _split, lambda n: (4 * n**2, 4 * n**2), _four_side_by_side, _SEVERAL),
-    _move("pad_constant", _padded, _around, _images, _IMAGES),
-    _move("pad_reflect", _reflected, _around, _images, _IMAGES, several=True),
+    _move(
+        "split",
+        lambda x: tuple(np.split(x, 4, axis=1)),
+        lambda n: (4 * n**2, 4 * n**2),
+        normal(lambda n: (n, 4 * n)),
+        _SEVERAL,
+    ),
+    _move("pad_constant", _pad, _around, normal(numbers), _IMAGES),
+    _move(
+        "pad_reflect",
+        partial(_pad, mode="reflect"),
+        _around,
+        normal(numbers),
+        _IMAGES,
+        several=True,
+    ),
     # Twice from top to bottom, three times from left to right.
     _move(
         "tile",
@@ -225,9 +208,16 @@ SHAPE = family(
     # Every column three places to the right, the last ones to the front.
     _move("roll", partial(np.roll, shift=3, axis=1), _same),
     # A row, ``size`` times. Its gradient sums columns.
-    _move("broadcast_to", _rows, lambda n: (n, n**2), _row, several=True, parameters=_side),
+    _move(
+        "broadcast_to",
+        lambda x, n: np.broadcast_to(x, (n, n)),
+        lambda n: (n, n**2),
+        normal(lambda n: (1, n)),
+        several=True,
+        parameters=lambda n: (n,),
+    ),
     # Blocks of two by two pixels of channels; ``c`` is what is left of four times as many.
-    _move("depth_to_space", _depth_to_space, _deep, _deep_images, _DEEP_IMAGES),
+    _move("depth_to_space", _depth_to_space, _deep, normal(_four_times_as_deep), _DEEP_IMAGES),
     # The lower triangle, with zeros above it.
     _move("tril", np.tril, _same),
     # The diagonal of a matrix.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -119,25 +120,8 @@ def _bisected(size: Shape) -> Cost:
     return Cost(flops=float(k * np.ceil(np.log2(n + 1))), elements=float(n + 2 * k))
 
 
-def _searching(
-    name: str,
-    inputs: Callable[[Any, np.random.Generator], Arrays],
-    reference: Callable[..., Any],
-    sizes: Sizes,
-    cost: Callable[[Any], Cost],
-    compared: Callable[..., Arrays] | None = None,
-) -> Operation:
-    """An operation with vectors, and places or whole numbers as its result: without a gradient."""
-    return Operation(
-        name=name,
-        inputs=inputs,
-        reference=reference,
-        sizes=sizes,
-        cost=cost,
-        differentiable=False,
-        compared=compared,
-    )
-
+#: An operation with vectors, and places or whole numbers as its result: without a gradient.
+_searching = partial(Operation, differentiable=False)
 
 # The others are parts of sorting, or use it.
 SORTING = family(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Sizes
+from fwbench.terms.presets import Shape, Sizes
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Cost
 
@@ -28,6 +28,21 @@ _FULL = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000)
 
 #: The distance that operands keep from kinks.
 _DISTANCE = 0.1
+
+
+def normal(*shapes: Callable[[Any], tuple[int, ...]]) -> Callable[..., tuple[NDArray[Any], ...]]:
+    """Operands of standard normal numbers, of the shapes that follow from a size."""
+    return lambda size, rng: tuple(rng.standard_normal(shape(size)) for shape in shapes)
+
+
+def square(size: int) -> tuple[int, int]:
+    """Shape of a matrix with as many rows as columns."""
+    return size, size
+
+
+def numbers(size: Shape) -> tuple[int, ...]:
+    """Shape of an array with the lengths that a size has."""
+    return tuple(size.values())
 
 
 def off_zero(size: int, rng: np.random.Generator) -> NDArray[Any]:
