@@ -63,7 +63,6 @@ class Earlier:
 
     Attributes:
         cases: of each of them, the keys of the cases that it was to measure; None for all.
-        took_s: how long they took together.
     """
 
     cases: Sequence[Collection[str] | None] = ()
@@ -284,8 +283,6 @@ class _Sides:
         tested: the facts that may differ.
 
     Attributes:
-        base: its launches.
-        contender: its launches.
         differences: what differs, and may.
         cases: those that both sides have, as far as they do equal work.
 

@@ -44,7 +44,6 @@ class Budget:
     """The time that launches may take together, from the first of them on.
 
     Attributes:
-        total_s: all of it.
         clock: tells the time, in seconds.
     """
 
@@ -81,7 +80,6 @@ class Precise:
     """All cases at first, then those whose time is least certain, until each is known well enough.
 
     Attributes:
-        budget: of all launches.
         resolution: a time is known if it is within this share of it.
         at_least: launches of every case, even beyond the budget.
     """
@@ -160,8 +158,6 @@ class History:
     """The launches of a session, as far as they have come.
 
     Attributes:
-        launches: how many have ended.
-        took_s: how long these took together.
         overhead_s: what the latest of them took beyond its cases, such as imports.
     """
 

@@ -135,12 +135,7 @@ def falls_behind(differences: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Dropped:
-    """The reason why a contestant is not launched any more.
-
-    Attributes:
-        leader: the contestant that is faster.
-        pairs: launches of both that showed it.
-    """
+    """The reason why a contestant is not launched any more."""
 
     leader: str
     pairs: int
@@ -151,7 +146,6 @@ class RaceGroup:
     """Contestants that do the same work.
 
     Attributes:
-        title: the work, in words.
         contestants: their names to show, by case.
         threshold: the smallest difference that matters, as a share.
         dropped: the clear losers.
@@ -255,7 +249,6 @@ class Race:
 
     Attributes:
         grouping: of the cases; called once, after the first launches.
-        budget: of all launches.
         at_least: launches of every case, even beyond the budget.
         groups: empty until then.
     """

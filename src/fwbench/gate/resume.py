@@ -41,9 +41,7 @@ class SavedLaunch:
     """A finished launch.
 
     Attributes:
-        run: what it measured.
         cases: the keys of the cases that it was to measure; None for all.
-        took_s: how long it took.
     """
 
     run: SampleSet
@@ -55,10 +53,7 @@ class ComparisonJob:
     """A comparison that is being measured.
 
     Attributes:
-        folder: of its saved launches.
-        seed: of the order of launches and cases.
         earlier: the launches that an interrupted job has left to this one.
-        launches: number of saved ones.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:

@@ -39,7 +39,6 @@ class SampleSet:
     """The samples of one or several sessions of the same suite: one side of a comparison.
 
     Attributes:
-        name: of the file, to show.
         samples: by key.
         unmeasured: why other cases were not measured, by key.
         failures: why this run can be no baseline; empty if it can.
@@ -233,7 +232,6 @@ class Metric:
     """One figure of a launch that has a verdict of its own.
 
     Attributes:
-        name: in tables, and of the figures of launches.
         weight: its part of the level.
         threshold: the smallest change that is worth a verdict, as a share; None for the
             comparison's own, which is that of times.

@@ -44,9 +44,7 @@ class ErrorRates:
     """Verdicts of many comparisons of one kind, counted.
 
     Attributes:
-        what: was compared.
         percent: by how much one case was slowed; 0 if none was.
-        comparisons: how many.
         false_alarms: in how many of them an unchanged case was called regressed or improved.
         found: slowed cases that were called regressed.
         overlooked: slowed cases that were called unchanged.

@@ -99,7 +99,6 @@ class Sequential:
         threshold: the smallest median difference that counts as a change.
         needed: logarithm of the evidence that a change takes.
         needed_to_exclude: logarithm of the evidence that excludes one direction of a change.
-        margin: conceded to chance.
     """
 
     threshold: float
@@ -216,12 +215,7 @@ _OUTLIER = 4.0
 
 @dataclass(frozen=True)
 class MetricTest(Sequential):
-    """The test of one metric of one case.
-
-    Attributes:
-        metric: the metric.
-        rules: when a difference is a change.
-    """
+    """The test of one metric of one case."""
 
     metric: Metric
     rules: Rules

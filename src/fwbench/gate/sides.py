@@ -30,7 +30,6 @@ class Side(ABC):
     """One side of a comparison: arguments, variables and folder of its launches.
 
     Attributes:
-        name: as it was given.
         tested: the facts that are compared, and may therefore differ.
     """
 

@@ -77,7 +77,6 @@ class Rules:
         resolution: a case is unchanged only if a change of this size, as a share, would have shown
             (or one half a resolution beyond the threshold, where that is larger).
         thresholds: the same of the other metrics, by name.
-        seed: of what is simulated.
     """
 
     margin: float
@@ -126,10 +125,7 @@ class Judgement:
     """The verdict on one metric of one case, with its figures.
 
     Attributes:
-        key: of the case.
-        name: to show.
         framework: of the case; empty if it is not fwbench's.
-        verdict: the verdict.
         reason: why, where that does not follow from the figures.
         metric: what was compared; empty if nothing was.
         ratio: the contender's figure over the base's.
@@ -139,7 +135,6 @@ class Judgement:
         visible: the smallest slow-down, as a share, that would have shown; None if none would.
         threshold: as a share.
         base: the base's figure of each launch: seconds, or bytes.
-        contender: the contender's.
         cycles_ratio: as the ratio, in cycles of a GPU's clock; None where that is not known.
     """
 
@@ -165,8 +160,6 @@ class Comparison:
     """The verdicts on a contender.
 
     Attributes:
-        base: the name of the base.
-        contender: the name of the contender.
         judgements: of every metric of every case of either side.
         rules: the numbers that it was decided by, by name.
         notes: what else a reader must know.

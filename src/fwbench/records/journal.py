@@ -146,9 +146,7 @@ class _Reader:
     """Reads a journal line by line.
 
     Attributes:
-        is_journal: whether the first line says so.
         head: what is around the records; empty if that line is damaged.
-        entries: the records.
         lost: what is wrong with the lines that are damaged.
     """
 

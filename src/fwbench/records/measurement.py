@@ -49,13 +49,10 @@ class Measurement:
         values_s: seconds of a call: a value for each launch, or else for each round.
         requested: values of the toggles that were requested, by name.
         nodeid: node id of its test: the same in every run.
-        test: name of its test.
         param: id of the case; empty for a test without parameters.
-        group: pytest-benchmark's group.
         stats: pytest-benchmark's statistics, seconds.
         run: number of its run in a report, from 0.
         repeat: which measurement of the same case in its session it is, from 1.
-        machine: the machine that it was measured on.
         figures: :attr:`launches` that are not those of its facts: of several sessions, or changed.
     """
 
@@ -105,11 +102,7 @@ class Measurement:
         return self.contestant_with(lambda _: True)
 
     def contestant_with(self, shows: Callable[[str], bool]) -> str:
-        """Framework, execution and some of the requested toggles.
-
-        Args:
-            shows: whether the toggle of a name is shown.
-        """
+        """Framework, execution and some of the requested toggles."""
         toggles = (f"{name}={value}" for name, value in self.requested.items() if shows(name))
         number = [f"#{self.repeat}"] * (self.repeat > 1)
         return " ".join([self.facts.framework, self.facts.execution, *toggles, *number])
@@ -233,11 +226,7 @@ def _figures(launch: Launch, statistic: str | None) -> dict[str, float]:
 
 
 def requested_toggles(params: Mapping[str, Any]) -> dict[str, str]:
-    """The toggles among the parameters of a case.
-
-    Args:
-        params: as pytest-benchmark's entry of the case has them.
-    """
+    """The toggles among the parameters of a case."""
     return {name: str(value) for name, value in params.items() if name not in _PARTS}
 
 

@@ -77,9 +77,6 @@ class Places:
 
         Of a path elsewhere only the last part is left: ``.../measured.json``. Numbers are not
         looked at.
-
-        Args:
-            value: anything that becomes JSON; it is not changed.
         """
         if isinstance(value, str):
             return self._shortened(value)

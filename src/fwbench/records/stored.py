@@ -27,12 +27,8 @@ class StoredRun:
     """A run as it is stored: its records, and what is known of its session.
 
     Attributes:
-        name: of its file.
-        records: its benchmarks.
         session: what fwbench recorded of the session; empty if it did not write the run.
         when: it was measured, as ISO 8601; empty if that is not recorded.
-        machine_info: pytest-benchmark's facts of the machine.
-        commit_info: pytest-benchmark's facts of the revision.
     """
 
     name: str
@@ -217,7 +213,6 @@ def record_of(entry: Any, place: str, machine: MachineFacts = _UNKNOWN_MACHINE) 
 
     Args:
         place: what messages call it if it does not say which case it is of.
-        machine: the machine that it was measured on.
 
     Raises:
         DamagedFact: a value is not what it must be; the message names case and key.

@@ -154,14 +154,10 @@ class Fact:
     """The declaration of one key.
 
     Attributes:
-        meaning: what it says, for the documentation.
-        unit: what it is counted in.
         check: what it must be beyond its type.
         null: where it is null; empty if it never is.
         needs: other keys that must be there wherever it is.
         filled: whether it is a list of at least one value.
-        name: the key.
-        table: the class that declares it.
     """
 
     meaning: str

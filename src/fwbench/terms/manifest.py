@@ -149,15 +149,11 @@ class Manifest(Capabilities):
 
     Attributes:
         name: as ``--fw`` takes it; ``torch@nightly`` in an environment of its own.
-        version: of the framework.
         devices: every device, the CPU first where it is one of them.
-        operations: the names of the operations that it implements.
         missing: operations of its table that this version of it does not offer, with the reason.
-        gaps: what it does not offer.
         toggle_gaps: (execution, toggle, value, reason) of what it cannot do.
         gang_gaps: (strategy, toggle, value, reason) of what its replicas cannot do.
         threads: the threads that it computes with; None where it is not known.
-        build: how it was built.
         sources: the packages of its class, folders or single files, whose change may change what
             it has.
         notices: sentences about its declaration that its author should read.
@@ -273,8 +269,6 @@ class Absent:
 
     Attributes:
         name: as ``--fw`` takes it.
-        reason: what was found.
-        remedy: what to do about it.
         missing: whether a package is not installed, which stays so until one is.
     """
 
@@ -289,7 +283,6 @@ class Absent:
 
         Args:
             name: as ``--fw`` takes it.
-            error: which says why it cannot be used.
         """
         return cls(name, error.reason, error.remedy, isinstance(error, FrameworkMissing))
 

@@ -183,7 +183,6 @@ class ValueFormat(NamedTuple):
     Attributes:
         read: the value that a text stands for; raises a UsageError for any other text.
         examples: for messages.
-        metavar: for the help of an option.
     """
 
     read: Callable[[str], str]

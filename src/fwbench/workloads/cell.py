@@ -16,17 +16,11 @@ class Cell:
     """One cell of the grid; its id names its pytest node.
 
     Attributes:
-        workload: what is computed.
-        framework: by which framework.
         device: where.
-        execution: how.
         direction: forward, or backward; train.
-        dtype: in which precision.
         size: how large; of training loops the batch size.
         gap: why it cannot be measured; None if it can.
         toggles: those that were asked for and make a difference here, with their values.
-        schedule: how long to train.
-        data: the data set as it was found.
         problem: why the session must not run if it has this cell; None if it may.
         unsized: whether the workload lacks the requested size or preset, which then is its size.
         timed: whether it will be timed, and not verified alone.

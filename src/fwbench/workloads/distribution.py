@@ -45,11 +45,7 @@ class Moments:
     """Properties of independent random numbers of one distribution.
 
     Attributes:
-        mean: of the distribution.
-        variance: of the distribution.
         kurtosis: the fourth central moment over the square of the variance; 3 for normal numbers.
-        lowest: no number is smaller.
-        highest: no number is larger.
         values: all that a number can be, in ascending order; None where they are continuous.
         distinct: whether no number occurs twice, as in a permutation.
         drawn: ``drawn(result, *operands)``, the numbers that were drawn, where a result is made of
@@ -70,7 +66,6 @@ def discrete(values: Sequence[float], probabilities: Sequence[float], **others: 
     """The moments of numbers that are each one of a few.
 
     Args:
-        probabilities: of each.
         others: further attributes of :class:`Moments`.
     """
     x, p = np.asarray(values, float), np.asarray(probabilities, float)

@@ -483,9 +483,6 @@ def refuse_unbuilt(
 ) -> None:
     """Refuse replicas of frameworks for which fwbench has none: there is no gap to report.
 
-    Args:
-        manifests: of those that can be used, by name.
-
     Raises:
         UsageError: they are requested.
     """

@@ -40,7 +40,6 @@ def check(
 
     Args:
         manifests: the frameworks that can be used, those asked for among them.
-        absent: those that cannot.
         apart: those of named environments. If one of them cannot be used, its cells say so and the
             others run: what is compared are often environments, and one may have aged.
 
@@ -87,12 +86,8 @@ class GridRequest:
     """Settings of a marker's cells in addition to the selection.
 
     Attributes:
-        toggles: the values asked for, by toggle.
         schedule: what is asked for over a preset's schedule.
-        find: finds a data set, by name.
         verify_only: nothing will be timed, so the smallest size will do, in both directions.
-        threshold: of the marker.
-        precision: of the marker, or of the session.
         weak: whether a batch grows with the number of replicas, and each of them keeps its share.
     """
 
@@ -121,7 +116,6 @@ def cells(
 
     Args:
         selection: what is asked for; executions that a framework does not know are passed over.
-        absent: those that cannot.
     """
     for workload in workloads:
         yield from _unsized(workload, selection, manifests)

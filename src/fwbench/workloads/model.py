@@ -253,11 +253,7 @@ def _is_shape(given: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _OfModel(Workload):
-    """Work of a user's model.
-
-    Attributes:
-        suffix: of its name, behind the model's.
-    """
+    """Work of a user's model."""
 
     model: Model
 

@@ -56,7 +56,6 @@ class RMSprop:
     """RMSprop (Tieleman and Hinton 2012), with epsilon inside the square root.
 
     Attributes:
-        learning_rate: of a step.
         rho: decay of the mean square.
         epsilon: added to the mean square before its root is taken.
     """
@@ -71,7 +70,6 @@ class SGD:
     """Gradient descent with momentum: ``v = momentum * v + gradient``, ``w -= learning_rate * v``.
 
     Attributes:
-        learning_rate: of a step.
         momentum: share of the velocity that stays.
     """
 

@@ -177,11 +177,7 @@ class Training(Objective, TrainsInLoop):
 
 @dataclass(frozen=True, eq=False)
 class _PartOfLoop(TrainsInLoop):
-    """A part of a training loop.
-
-    Attributes:
-        suffix: of its name, behind the loop's.
-    """
+    """A part of a training loop."""
 
     training: Training
 

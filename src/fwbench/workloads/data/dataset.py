@@ -41,10 +41,8 @@ class DataSet:
         name: ``mnist``, ``cifar10``, ``imdb`` or ``text``.
         source: ``real`` or ``synthetic``.
         origin: the names of the files or of the folder it was read from, or ``generated``.
-        train: to learn from.
         validation: to watch the learning with; the same object as ``test`` where
             ``validation_is_test``.
-        test: to test with.
         validation_is_test: True if the data has no validation part.
         digest: 16 hexadecimal digits that tell any two data sets apart.
     """

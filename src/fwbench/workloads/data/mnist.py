@@ -43,7 +43,6 @@ class Part:
         name: of the IDX file, without the suffix of the format.
         key: of the array in ``mnist.npz``.
         shape: of its array of uint8.
-        md5: of the IDX file, uncompressed.
     """
 
     name: str

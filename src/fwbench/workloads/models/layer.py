@@ -77,7 +77,6 @@ class Node:
     """A layer of a network with what it takes.
 
     Attributes:
-        layer: what is computed.
         inputs: the places of the results that it takes; 0 is the network's input, and the node
             at index ``i`` of the graph has the place ``i + 1``.
         shapes: of these, without the batch.

@@ -47,14 +47,10 @@ class Conv(Layer):
     """Convolution (cross-correlation), then ReLU where asked for.
 
     Attributes:
-        filters: how many.
         kernel: height and width, or one number for both.
         same: zeros around, so that the output is as large as the input; for a stride of 1.
-        relu: whether a ReLU follows.
         stride: in both directions.
         padding: zeros above and below, and left and right; or one number for both.
-        bias: whether there is one.
-        initializer: of the kernel.
     """
 
     filters: int
@@ -338,7 +334,6 @@ class Attention(Layer):
     Takes queries, keys and values side by side, (length, 3 units), each head's units together.
 
     Attributes:
-        heads: how many.
         causal: whether a place sees those before it alone.
     """
 

@@ -42,10 +42,6 @@ class SampledWords(Layer):
     the right one does not count (Jean et al. 2015, "On Using Very Large Target Vocabulary for
     Neural Machine Translation", section 3; as ``tf.nn.sampled_softmax_loss`` has it). The same
     words are drawn for every batch, in every framework: so that all do the same work.
-
-    Attributes:
-        vocabulary: how many words there are.
-        samples: how many are drawn.
     """
 
     vocabulary: int

@@ -205,12 +205,7 @@ def _transposed(x: Array, w: Array, window: Window) -> Array:
 
 @dataclass(frozen=True)
 class _Geometry:
-    """The shapes of a convolution, by its size.
-
-    Attributes:
-        window: how the kernel moves, by the size.
-        transposed: whether it is a transposed convolution.
-    """
+    """The shapes of a convolution, by its size."""
 
     window: Callable[[Shape], Window]
     transposed: bool = False
