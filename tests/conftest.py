@@ -1,11 +1,9 @@
 """What the tests share."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -112,11 +110,11 @@ def fork_server() -> Iterator[ForkServer]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
-def run_program(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Runs Python as ``subprocess.run`` does, forked where it can be."""
-    run: Callable[..., Any] = subprocess.run
-    return request.getfixturevalue("fork_server").run if _CAN_FORK else run
+@pytest.fixture
+def forked(fork_server: ForkServer) -> Iterator[None]:
+    """Have what the test itself starts forked."""
+    with fork_server.forking():
+        yield
 
 
 @pytest.fixture
@@ -124,10 +122,11 @@ def project(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
     shared: Path,
-    run_program: Callable[..., Any],
+    request: pytest.FixtureRequest,
 ) -> Iterator[Project]:
     """A project without tests yet, whose sessions are forked."""
-    made = Project(pytester, monkeypatch, shared, run_program)
+    server = request.getfixturevalue("fork_server") if _CAN_FORK else None
+    made = Project(pytester, monkeypatch, shared, server)
     yield made
     made.keep_manifests()
 
@@ -135,7 +134,7 @@ def project(
 @pytest.fixture
 def started(project: Project) -> None:
     """Have the sessions of the project, and their workers, started as a user's are."""
-    project.run_program = subprocess.run
+    project.server = None
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 Most of the processor time of a small pytest session goes into imports, and again in each of its
 workers. A fork server imports once. What it forks is a child of the process that has asked for it,
 as if ``subprocess`` had started it: ``Popen`` waits for it, signals it and reads from it. In a
-forked program ``subprocess`` has a fork server, too, so that workers and launches are forked.
+forked program ``subprocess`` has a fork server, too, so that workers and launches are forked, and
+the guards of launches. A fork hears the signals that end a program, and ignores ``preexec_fn``.
 
 Forked is what gives the same process as a start: another interpreter, other variables that an
 interpreter reads when it starts, or a folder that hides a module which is imported already, and the
-program is started. A test of how processes start has them all started: see
-:attr:`support.projects.Project.forks`.
+program is started. A test of how processes start has them all started: the fixture ``started``.
 """
 
 from __future__ import annotations
@@ -86,6 +86,12 @@ class Program:
         return "-P" in self.arguments[1:2]
 
     @property
+    def _is_guard(self) -> bool:
+        """Whether it is :mod:`fwbench.processes.guard`, which needs the standard library alone."""
+        *options, script = self.arguments[1:4]
+        return options == ["-I", "-S"] and script.endswith("/fwbench/processes/guard.py")
+
+    @property
     def _own(self) -> Sequence[str]:
         """The arguments behind those of the interpreter: ``-m`` or ``-c``, and what it runs."""
         return self.arguments[1 + self._is_safe :]
@@ -93,6 +99,8 @@ class Program:
     @property
     def _path(self) -> list[str]:
         """The folders of modules that come before the interpreter's own."""
+        if self._is_guard:
+            return []
         current = {"-m": self.folder, "-c": ""}[self._own[0]]
         given = filter(None, self.variables.get("PYTHONPATH", "").split(os.pathsep))
         return [current] * (not self._is_safe) + [str(Path(self.folder, one)) for one in given]
@@ -101,7 +109,7 @@ class Program:
         """Whether a fork of this process becomes what a start would give."""
         return (
             self.arguments[0] == sys.executable
-            and self._own[:1] in (["-m"], ["-c"])
+            and (self._own[:1] in (["-m"], ["-c"]) or self._is_guard)
             and _read_once(self.variables) == _read_once(os.environ)
             and not any(_hides(entry or self.folder) for entry in self._path)
         )
@@ -122,6 +130,8 @@ class Program:
         os.environ.clear()
         os.environ.update(self.variables)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         sys.path[:0] = self._path
         importlib.invalidate_caches()
         subprocess._fork_exec = server.fork_exec  # type: ignore[attr-defined]
@@ -134,8 +144,12 @@ class Program:
         end.status = None
 
     def _run(self) -> None:
-        kind, program, *rest = self._own
         sys.orig_argv[:] = self.arguments
+        if self._is_guard:
+            sys.argv[:] = self.arguments[3:]
+            runpy.run_path(sys.argv[0], run_name="__main__")
+            return
+        kind, program, *rest = self._own
         sys.argv[:] = [kind, *rest]
         main = sys.modules["__main__"] = types.ModuleType("__main__")
         if kind == "-m":
@@ -246,9 +260,15 @@ class ForkServer:
         Args:
             options: those of ``subprocess.run``.
         """
+        with self.forking():
+            return subprocess.run(arguments, **options)  # noqa: PLW1510 (as the caller says)
+
+    @contextmanager
+    def forking(self) -> Iterator[None]:
+        """Have ``subprocess`` fork programs, wherever it is used, until the block is left."""
         subprocess._fork_exec = self.fork_exec  # type: ignore[attr-defined]
         try:
-            return subprocess.run(arguments, **options)  # noqa: PLW1510 (as the caller says)
+            yield
         finally:
             subprocess._fork_exec = _start_program  # type: ignore[attr-defined]
 

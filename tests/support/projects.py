@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from support.forkserver import ForkServer
 from support.neighbours import blocking
 
 #: Frameworks of fwbench's own: what they say of themselves does not depend on a project.
@@ -95,12 +96,12 @@ class Project:
 
     Args:
         shared: a folder for what is the same in all projects.
-        run_program: runs Python as ``subprocess.run`` does.
+        server: forks its programs; None to start them, as a user's are.
 
     Attributes:
         path: the folder.
         packages: what lies here can be imported, also by a worker.
-        run_program: as above; ``subprocess.run`` itself for sessions that start as a user's do.
+        server: as above.
     """
 
     def __init__(
@@ -108,9 +109,9 @@ class Project:
         pytester: pytest.Pytester,
         monkeypatch: pytest.MonkeyPatch,
         shared: Path,
-        run_program: Callable[..., "subprocess.CompletedProcess[str]"],
+        server: ForkServer | None,
     ) -> None:
-        self.run_program = run_program
+        self.server = server
         self.path = pytester.path
         self.packages = self.path / "packages"
         self.packages.mkdir()
@@ -193,15 +194,20 @@ class Project:
 
     def python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run Python in the folder, to the program's end."""
-        return self.run_program(
-            [sys.executable, *arguments],
-            cwd=self.path,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        with self.forking():
+            return subprocess.run(
+                [sys.executable, *arguments],
+                cwd=self.path,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=300,
+            )
+
+    def forking(self) -> AbstractContextManager[None]:
+        """Have ``subprocess`` fork programs within a block, unless they are to be started."""
+        return nullcontext() if self.server is None else self.server.forking()
 
     def measure(
         self, *arguments: str, fw: str | None = "numpy"

@@ -91,6 +91,7 @@ class Suite:
     """
 
     def __init__(self, project: Project, temporary: Path) -> None:
+        self.project = project
         self.path = project.path.resolve()
         self.temporary = temporary
         project.write(".gitignore", "__pycache__/\n/packages/\n")
@@ -112,15 +113,16 @@ class Suite:
 
     def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
         """Start ``fwbench ab``."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "fwbench", "ab", *arguments],
-            cwd=self.path,
-            env={**os.environ, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=listen,  # noqa: PLW1509
-        )
+        with self.project.forking():
+            return subprocess.Popen(
+                [sys.executable, "-m", "fwbench", "ab", *arguments],
+                cwd=self.path,
+                env={**os.environ, **variables},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                preexec_fn=listen,  # noqa: PLW1509
+            )
 
     def ab(self, *arguments: str) -> tuple[int, str, str]:
         """Run ``fwbench ab``; gives exit status, what it printed, what it said beside."""
