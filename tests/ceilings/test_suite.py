@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from fwbench import ceilings, cli, machine, suite
-from fwbench.ceilings import Ceiling, Ceilings
+from fwbench import ceilings, cli, machine
+from fwbench.ceilings import Ceiling, Ceilings, suite
 from fwbench.processes import session
 from fwbench.records.facts import CaseFacts
 from support.peaks import BY, QUICKLY

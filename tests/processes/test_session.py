@@ -15,6 +15,8 @@ from fwbench.errors import SuiteError
 from fwbench.processes import session
 from support.peaks import QUICKLY
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 _TWO = "".join(f"def test_{n}(benchmark):\n    benchmark(int)\n" for n in ("first", "second"))
 _TIMED = "def test_timed(benchmark):\n    benchmark(int)\n"
 _FAILING = "def test_failing():\n    assert 'so' == 'not so'\n"

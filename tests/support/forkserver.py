@@ -37,7 +37,8 @@ from typing import Any, TextIO
 
 #: What sessions of fwbench import, and its workers before their framework.
 _PRELOADED = (
-    *("fwbench.cli", "fwbench.plugin.case", "fwbench.plugin.worker"),
+    *("fwbench.cli", "fwbench.plugin.case", "fwbench.plugin.worker", "fwbench.plugin.runner"),
+    *("fwbench.plugin.race", "fwbench.plugin.gate", "fwbench.report.terminal.screen"),
     *("fwbench.frameworks.numpy.framework", "fwbench.report.writers", "psutil", "pynvml"),
 )
 

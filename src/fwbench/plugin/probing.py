@@ -128,23 +128,22 @@ GAPS: Mapping[str, Callable[[str], CaseFacts]] = {
 
 def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | None:
     """The probe for which this process was started; None if it measures times."""
-    from fwbench.cases.probes import forward_memory, memory, profile
-
     requested = probes.requested()
+    if requested not in GAPS:
+        return None
+    from fwbench.cases.probes import forward_memory, memory, profile  # those that time do without
+
     finds: Mapping[str, Callable[[Case, Clock], CaseFacts]] = {
         probes.PROFILE: partial(profile, folder=traces),
         probes.MEMORY: memory,
         probes.FORWARD_MEMORY: forward_memory,
     }
-    find = finds.get(requested)
-    if find is None:
-        return None
 
     def probe(case: Case, clock: Clock) -> None:
         try:
-            found = find(case, clock)
+            facts = finds[requested](case, clock)
         except ProbeError as error:
-            found = GAPS[requested](str(error))
-        send(FOUND, dict(found))
+            facts = GAPS[requested](str(error))
+        send(FOUND, dict(facts))
 
     return probe

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from fwbench import suite
-from fwbench.cases.references import VARIABLE
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.plugin import handover, host
 from fwbench.plugin.host import BenchmarkSession
@@ -270,6 +269,8 @@ def compared(cells: Iterable[Cell]) -> Iterator[None]:
     if not any(map(_has_several_versions, cells)):
         yield
         return
+    from fwbench.cases.references import VARIABLE
+
     with scratch.folder() as folder:
         os.environ[VARIABLE] = str(folder)  # which workers inherit
         try:
