@@ -156,10 +156,10 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with a part of every kind, with notes, and with a file that could not be read."""
     folder = tmp_path_factory.mktemp("full")
     work: dict[str, Any] = {"flops": 2e9, "bytes": 1e8, "attainable_share": 0.5}
-    judged = [sample(name, times(), name=name) for name in ("slow", "same", "lost")]
+    judged = [sample(name, times()) for name in ("slow", "same", "lost")]
     comparison = compare(
         launched_run(*judged, name="base.json"),
-        launched_run(sample("slow", times(2.0), name="slow"), judged[1], name="head.json"),
+        launched_run(sample("slow", times(2.0)), judged[1], name="head.json"),
         Rules(margin=0.01),
         ["the driver differs"],
     )

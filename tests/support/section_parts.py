@@ -114,16 +114,16 @@ def compared(*, notes: Sequence[str] = (), **changes: Any) -> Comparison:
     """One of each verdict."""
     quiet = times(1.0, 8)
     base = run(
-        *(sample(name, quiet, name=name) for name in ("slow", "fast", "same", "busy")),
-        sample("lost", quiet, name="lost"),
+        *(sample(name, quiet) for name in ("slow", "fast", "same", "busy")),
+        sample("lost", quiet),
         name="base.json",
     )
     contender = run(
-        sample("slow", times(2.0, 8), name="slow"),
-        sample("fast", times(0.5, 8), name="fast"),
-        sample("same", quiet, name="same"),
-        sample("busy", quiet, name="busy", contended=True),
-        sample("added", quiet, name="added", framework="torch"),
+        sample("slow", times(2.0, 8)),
+        sample("fast", times(0.5, 8)),
+        sample("same", quiet),
+        sample("busy", quiet, contended=True),
+        sample("added", quiet, framework="torch"),
         name="head.json",
     )
     return compare(base, contender, Rules(margin=0.01, **changes), notes)
