@@ -1,9 +1,10 @@
-"""Work that remains when a call is over for the clock is noticed when its result is read."""
+"""Timed calls: unfinished work, skipped work and impossible rates are noticed."""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -17,28 +18,22 @@ from fwbench.errors import (
     UnfinishedWork,
 )
 from fwbench.measure.limits import Limits
-from fwbench.plugin import host
 from fwbench.records.facts import CaseFacts
 from fwbench.testing import FakeFramework
 from fwbench.workloads import from_numpy
 from fwbench.workloads.workload import Cost
-from support.fakes import case_of, cell, fails, operation, square
+from support.fakes import (
+    NEVER_WAITS,
+    SAYS_IT_IS_DONE,
+    case_of,
+    cell,
+    fails,
+    operation,
+    recorded,
+    square,
+)
 
 both_directions = pytest.mark.parametrize("direction", ["forward", "backward"])
-
-
-class NeverWaits(FakeFramework):
-    """Has a waiter that returns at once."""
-
-    def waiter(self, device: str) -> Callable[[], Any]:
-        return lambda: None
-
-
-class SaysItIsDone(FakeFramework):
-    """Is asynchronous, and says that there is nothing to wait for."""
-
-    def waiter(self, device: str) -> None:
-        return None
 
 
 class Lazy(FakeFramework):
@@ -58,8 +53,22 @@ class Lazy(FakeFramework):
         return np.asarray(result).view()
 
 
+def reading(delays_s: Iterable[float], framework: type[FakeFramework] = FakeFramework) -> Any:
+    """A framework whose readings take longer, one after the other; and then no longer."""
+    left_s = iter(delays_s)
+
+    class Slow(framework):  # type: ignore[misc,valid-type]
+        def read_element(self, array: Any) -> Any:
+            self.clock.spend(next(left_s, 0.0))
+            return self.to_numpy(array)
+
+    return Slow()
+
+
 @both_directions
-@pytest.mark.parametrize("framework", [NeverWaits, SaysItIsDone, Lazy])
+@pytest.mark.parametrize(
+    "framework", [NEVER_WAITS, SAYS_IT_IS_DONE, Lazy], ids=["never waits", "no waiter", "lazy"]
+)
 def test_work_that_remains_when_the_clock_stops(
     framework: type[FakeFramework], direction: str
 ) -> None:
@@ -71,96 +80,69 @@ def test_work_that_remains_when_the_clock_stops(
 
 
 def test_a_creation_that_is_not_waited_for() -> None:
-    """The same of arrays from host data."""
-    fails(case_of(cell(from_numpy), NeverWaits()), UnfinishedWork, "does not wait")
+    """Arrays from host data are read like results."""
+    fails(case_of(cell(from_numpy), NEVER_WAITS()), UnfinishedWork, "does not wait")
 
 
-def test_a_slow_reading_is_not_work() -> None:
-    """What reading alone takes is no sign of work that remains."""
-
-    class Slow(FakeFramework):
-        def read_element(self, array: Any) -> Any:
-            self.clock.spend(8.0)
-            return self.to_numpy(array)
-
-    case = square("forward", Slow())
-    case.measure()
-    assert case.benchmark.stats is not None
+@pytest.mark.parametrize(
+    "delays_s",
+    [itertools.repeat(8.0), [1.0, 0.0, 0.0, 0.0] * 3],
+    ids=["reading is slow", "disturbed a few times"],
+)
+def test_a_slow_reading_is_not_work(delays_s: Iterable[float]) -> None:
+    """Neither where reading always takes long, nor where the process is preempted meanwhile."""
+    recorded(square("forward", reading(delays_s)))
 
 
-@pytest.mark.parametrize("disturbed", ["call", "reading of what is there"])
-def test_a_disturbance_hides_no_work(disturbed: str) -> None:
-    """One long call, or one long reading of an array that was there, excuses nothing."""
+def test_one_long_reading_of_what_is_there_hides_no_work() -> None:
+    """The shortest of several counts."""
 
-    class Disturbed(NeverWaits):
-        placed_reading = iter([8.0])
+    class Disturbed(NEVER_WAITS):  # type: ignore[misc,valid-type]
+        delays_s = iter([8.0])
 
         def read_element(self, array: Any) -> Any:
-            is_there = self.clock.idle_s <= self.clock.now_s
-            if is_there and disturbed != "call":
-                self.clock.spend(next(self.placed_reading, 0.0))
+            if self.clock.idle_s <= self.clock.now_s:
+                self.clock.spend(next(self.delays_s, 0.0))
             return self.to_numpy(array)
 
-    slow = iter([0.0] * 11 + [0.09])  # in the first call after the warm-up, if it is disturbed
-    framework = Disturbed()
+    fails(square("forward", Disturbed()), UnfinishedWork, "does not wait")
+
+
+def test_one_long_call_hides_no_work() -> None:
+    """It is the first after the warm-up that is disturbed."""
+    delays_s, framework = iter([0.0] * 11 + [0.09]), NEVER_WAITS()
 
     def value(x: Any) -> Any:
-        framework.clock.spend(next(slow, 0.0) if disturbed == "call" else 0.0)
+        framework.clock.spend(next(delays_s, 0.0))
         return 2.0 * x
 
     fails(case_of(cell(operation(value)), framework), UnfinishedWork, "does not wait")
 
 
-def test_a_disturbance_is_not_work() -> None:
-    """Preempted while it reads, once or twice or thrice, the case is measured all the same."""
-
-    class Disturbed(FakeFramework):
-        disturbances = iter([1.0, 0.0, 0.0, 0.0] * 3)
-
-        def read_element(self, array: Any) -> Any:
-            self.clock.spend(next(self.disturbances, 0.0))
-            return self.to_numpy(array)
-
-    case = square("forward", Disturbed())
-    case.measure()
-    assert case.benchmark.stats is not None
-
-
 # Waiting for nothing
-
-
-_WORK_S = 2.0**-4
 
 
 class _WorksWhileWaiting(FakeFramework):
     """Does nothing in calls, and a call's work when it is waited for a second time after one."""
 
-    def forward(self, *arguments: Any) -> Any:
-        run = super().forward(*arguments)
+    waits = 0
 
-        def call() -> Any:
-            self.waits = 0
-            return run()
-
-        return call
+    def _cost(self) -> None:
+        super()._cost()
+        self.waits = 0
 
     def waiter(self, device: str) -> Callable[[], Any]:
         def wait() -> None:
-            self.waits = getattr(self, "waits", 0) + 1
-            if self.waits == 2:
-                self.clock.spend(_WORK_S)
+            self.waits += 1
+            self.clock.spend(2.0**-4 if self.waits == 2 else 0.0)
 
         return wait
 
 
 def test_work_that_moved_to_where_the_clock_waits() -> None:
     """The case fails before anything is timed; the message names both times."""
-    case = case_of(cell(operation()), _WorksWhileWaiting(work_s=0.0))
     said = "^work is done while fwbench waits .* took at least 62.5 ms, and a call 977 us"
-    with pytest.raises(UnfinishedWork, match=said):
-        case.measure()
-    assert case.benchmark.extra_info == {}
-    assert host.record(case.benchmark) is None
+    fails(case_of(cell(operation()), _WorksWhileWaiting(work_s=0.0)), UnfinishedWork, said)
 
 
 def test_a_waiter_may_take_a_while() -> None:
@@ -168,15 +150,9 @@ def test_a_waiter_may_take_a_while() -> None:
 
     class Slow(FakeFramework):
         def waiter(self, device: str) -> Callable[[], Any]:
-            def wait() -> None:
-                self.clock.wait()
-                self.clock.spend(2.0**-13)
+            return lambda: (self.clock.wait(), self.clock.spend(2.0**-13))
 
-            return wait
-
-    case = case_of(cell(operation()), Slow(work_s=2.0**-10))
-    case.measure()
-    assert host.record(case.benchmark) is not None
+    recorded(case_of(cell(operation()), Slow(work_s=2.0**-10)))
 
 
 # Changed inputs
@@ -207,69 +183,54 @@ class _Slower(FakeFramework):
         return call
 
 
-def _case(framework: FakeFramework, direction: str, **settings: Any) -> Any:
-    return case_of(cell(operation(), direction=direction), framework, **settings)
+#: Work of half a millisecond.
+_SHORT = {"work_s": 2.0**-12, "dispatch_s": 2.0**-12}
 
 
 @both_directions
 def test_right_results_that_are_kept(direction: str) -> None:
     """The case fails, and the message names both times; nothing is recorded."""
-    case = _case(_Slower(work_s=2.0**-12, dispatch_s=2.0**-12), direction)
     said = "^calls on changed inputs took 63 ms at least, and most others 488 us at most, so"
-    with pytest.raises(SkippedWork, match=said):
-        case.measure()
-    assert case.benchmark.extra_info == {}
-    assert host.record(case.benchmark) is None
+    case = case_of(cell(operation(), direction=direction), _Slower(**_SHORT))
+    fails(case, SkippedWork, said)
 
 
 def test_every_single_call_takes_long_on_a_busy_machine() -> None:
-    """Those on inputs that have not changed do so, too: nothing is kept."""
+    """Calls on inputs that have not changed do so, too: nothing is kept."""
 
     class Busy(FakeFramework):
-        def forward(self, *arguments: Any) -> Any:
-            run = super().forward(*arguments)
-
-            def call() -> Any:
-                if self.single:
-                    self.clock.spend(2.0**-4)
-                return run()
-
-            return call
-
         single = False
+
+        def _cost(self) -> None:
+            super()._cost()
+            self.clock.spend(2.0**-4 if self.single else 0.0)
 
         def write(self, array: Any, source: Any) -> bool:
             self.single = True
             return super().write(array, source)
 
-    case = _case(Busy(work_s=2.0**-12, dispatch_s=2.0**-12), "forward")
-    case.measure()
-    assert host.record(case.benchmark) is not None
+    recorded(case_of(cell(operation()), Busy(**_SHORT)))
 
 
 @both_directions
 @pytest.mark.parametrize("slow", [1, 3, 4])
 def test_some_calls_take_long_on_a_busy_machine(direction: str, slow: int) -> None:
     """One of ten that does not shows that the work takes no longer."""
-    framework = _Slower(work_s=2.0**-12, dispatch_s=2.0**-12)
+    framework = _Slower(**_SHORT)
     framework.slow = slow
-    case = _case(framework, direction)
-    case.measure()
-    assert host.record(case.benchmark) is not None
+    recorded(case_of(cell(operation(), direction=direction), framework))
 
 
 def test_work_of_less_than_a_millisecond_may_take_longer() -> None:
     """Memory is cold and threads sleep when inputs have just changed."""
     framework = _Slower(work_s=2.0**-14, dispatch_s=2.0**-14)
     framework.more_s = 2.0**-10
-    case = _case(framework, "forward")
-    case.measure()
-    assert host.record(case.benchmark) is not None
+    recorded(case_of(cell(operation()), framework))
 
 
 def test_nothing_is_compared_where_nothing_was_timed() -> None:
     """With --benchmark-disable results are verified, and times are not."""
-    case = _case(_Slower(), "forward", disabled=True)
+    case = case_of(cell(operation()), _Slower(), disabled=True)
     case.measure()
     assert case.benchmark.stats is None
 
@@ -347,21 +308,13 @@ def test_where_nothing_is_known_nothing_is_claimed(changes: dict[str, Any], limi
     assert dict(timing.check_rates(_facts(**changes), limits)) == {}
 
 
-def test_a_case_that_is_too_fast_has_no_record() -> None:
-    """Its rounds are not kept, and the session goes on."""
+@pytest.mark.parametrize("limit_flops_per_s", [1.9e9, 2.1e9], ids=["too fast", "possible"])
+def test_a_case_that_is_too_fast_has_no_record(limit_flops_per_s: float) -> None:
+    """Its rounds are not kept; the record of another one has the limit."""
     of = operation(cost=lambda _: Cost(flops=2e9 * _S, elements=0.0))
     case = case_of(cell(of), FakeFramework())
-    case._limits = replace(_LIMITS, flops_per_s={"float32": 1.9e9})
-    with pytest.raises(ImpossibleRate):
-        case.measure()
-    assert case.benchmark.extra_info == {}
-    assert host.record(case.benchmark) is None
-
-
-def test_a_case_that_is_fast_enough_has_one() -> None:
-    """With the limit that it was held against."""
-    of = operation(cost=lambda _: Cost(flops=2e9 * _S, elements=0.0))
-    case = case_of(cell(of), FakeFramework())
-    case._limits = replace(_LIMITS, flops_per_s={"float32": 2.1e9})
-    case.measure()
-    assert case.benchmark.extra_info["fwbench"]["limit_flops_per_s"] == 2.1e9
+    case._limits = replace(_LIMITS, flops_per_s={"float32": limit_flops_per_s})
+    if limit_flops_per_s < 2e9:
+        fails(case, ImpossibleRate, "are possible here")
+    else:
+        assert recorded(case)["limit_flops_per_s"] == limit_flops_per_s

@@ -43,6 +43,16 @@ class Immutable(FakeFramework):
         return partial(call, *inputs)
 
 
+def variant(**members: Any) -> type[FakeFramework]:
+    """A class of fake framework with other members, such as methods that break a promise."""
+    return type("Variant", (FakeFramework,), members)
+
+
+#: A waiter that returns at once, and none though calls are asynchronous.
+NEVER_WAITS = variant(waiter=lambda self, device: lambda: None)
+SAYS_IT_IS_DONE = variant(waiter=lambda self, device: None)
+
+
 def manifest(**changes: Any) -> Manifest:
     """The fake framework's manifest, with some of it changed."""
     return replace(FakeFramework().manifest("Fake CPU"), **changes)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from fwbench.testing.conformance.arrays import Adapter
 from fwbench.workloads import OPERATIONS, dot, gemm, mlp, noop, sigmoid
 from support import fakes
 from support.fake_learner import Trainer, right_losses
+from support.fakes import NEVER_WAITS, SAYS_IT_IS_DONE, variant
 
 
 def _adapter(framework: FakeFramework, threads: float = 1.0) -> Adapter:
@@ -34,190 +36,76 @@ _BFLOAT16 = replace(_CELL, dtype="bfloat16")
 _TRAINING = fakes.cell(mlp, direction="train", size=8)
 
 
-class Alias(FakeFramework):
-    """Creates views."""
-
-    copies = False
-
-
 def _creates(change: Callable[[Any], Any]) -> type[FakeFramework]:
-    """One whose created arrays are changed."""
+    """A framework whose created arrays are changed."""
 
-    class Changed(FakeFramework):
-        def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-            create = super().creator(device, dtype)
-            return lambda source: change(create(source))
+    def creator(self: Any, device: str, dtype: str) -> Callable[[Any], Any]:
+        create = FakeFramework.creator(self, device, dtype)
+        return lambda source: change(create(source))
 
-    return Changed
-
-
-class Wide(FakeFramework):
-    """Computes in float64 in every dtype."""
-
-    def forward(self, implementation: Any, inputs: Sequence[Any], execution: str) -> Any:
-        run = super().forward(implementation, inputs, execution)
-        return lambda: run().astype(np.float64)
+    return variant(creator=creator)
 
 
-class NotNarrow(FakeFramework):
-    """Declares bfloat16, and computes in float32."""
+def _runs(change: Callable[[Any], Any], method: str = "forward") -> type[FakeFramework]:
+    """A framework whose bound calls return something else."""
 
-    def _rounded(self, result: Any) -> Any:
-        return result
+    def bound(self: Any, *arguments: Any) -> Any:
+        run = getattr(FakeFramework, method)(self, *arguments)
+        return lambda: change(run())
 
-    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-        return super().creator(device, "float32" if dtype == "bfloat16" else dtype)
+    return variant(**{method: bound})
 
 
-class HalfNarrow(FakeFramework):
-    """Creates arrays in bfloat16 and computes in float32."""
+def _by_variables(choose: Callable[[Sequence[int]], Sequence[int]]) -> type[FakeFramework]:
+    """A framework that differentiates by other inputs, or in another order."""
 
-    def _rounded(self, result: Any) -> Any:
-        return result
+    def backward(
+        self: Any, implementation: Any, inputs: Any, variables: Any, *arguments: Any
+    ) -> Any:
+        chosen = choose(variables)
+        return FakeFramework.backward(self, implementation, inputs, chosen, *arguments)
+
+    return variant(backward=backward)
+
+
+def _placed(device: str, dtype: str = "") -> Callable[..., Any]:
+    """A creator for another device, or for bfloat16 in another dtype."""
+
+    def creator(self: Any, asked: str, of: str) -> Callable[[Any], Any]:
+        other = dtype if dtype and of == "bfloat16" else of
+        return FakeFramework.creator(self, device or asked, other)
+
+    return creator
+
+
+class OnceRight(FakeFramework):
+    """Is right the first time that something runs."""
+
+    def forward(self, *arguments: Any) -> Any:
+        run, calls = super().forward(*arguments), itertools.count()
+        return lambda: run() + next(calls)
 
 
 class Forgetful(FakeFramework):
-    """Has an address for every question."""
+    """Has another address for every question."""
 
     def address(self, array: Any) -> int:
         self.thread_count += 1
         return self.thread_count
 
 
-class SameAddress(FakeFramework):
-    """Has one address for everything."""
-
-    def address(self, array: Any) -> int:
-        return 1
-
-
-class Misplaced(FakeFramework):
-    """Places everything on the CPU, and watches the GPU's memory."""
-
-    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-        return super().creator("cpu", dtype)
-
-    def watch_memory(self, device: str) -> Callable[[], int]:
-        return lambda: 0
-
-
-class Wrong(FakeFramework):
-    """Has a product of its own."""
-
-    operations: ClassVar = {
-        **FakeFramework.operations,
-        "gemm": lambda np: lambda x, y: x @ y + 1.0,
-    }
-
-
-class OnceRight(FakeFramework):
-    """Is right the first time that something runs."""
-
-    def forward(self, implementation: Any, inputs: Sequence[Any], execution: str) -> Any:
-        run, calls = super().forward(implementation, inputs, execution), iter(range(9))
-        return lambda: run() + next(calls)
-
-
-class HalfGradient(FakeFramework):
-    """Has gradients that are too small."""
-
-    def backward(self, *arguments: Any) -> Any:
-        run = super().backward(*arguments)
-
-        def halved() -> Any:
-            result, gradients = run()
-            return result, [gradient / 2 for gradient in gradients]
-
-        return halved
-
-
-class Sorted(FakeFramework):
-    """Returns gradients in the order of the inputs."""
-
-    def backward(
-        self, implementation: Any, inputs: Any, variables: Any, cotangent: Any, execution: str
-    ) -> Any:
-        return super().backward(implementation, inputs, sorted(variables), cotangent, execution)
-
-
-class EveryGradient(FakeFramework):
-    """Returns a gradient for each floating-point input, requested or not."""
-
-    def backward(
-        self, implementation: Any, inputs: Any, variables: Any, cotangent: Any, execution: str
-    ) -> Any:
-        return super().backward(implementation, inputs, (0, 2), cotangent, execution)
-
-
-class AnyExecution(FakeFramework):
-    """Runs what it does not know eagerly."""
-
-    def _check_execution(self, execution: str) -> None:
-        pass
-
-
-class AnyDevice(FakeFramework):
-    """Places work for a device that is not there somewhere else."""
-
-    def _check_device(self, device: str) -> None:
-        pass
-
-
-class NeverWaits(FakeFramework):
-    """Has a waiter that returns at once."""
-
-    def waiter(self, device: str) -> Callable[[], Any]:
-        return lambda: None
-
-
-class SaysItIsDone(FakeFramework):
-    """Is asynchronous, and has no waiter."""
-
-    def waiter(self, device: str) -> None:
-        return None
-
-
 class WaitsForLess(FakeFramework):
     """Waits for a quarter of the work."""
 
     def waiter(self, device: str) -> Callable[[], Any]:
-        return partial(self._wait, self.clock)
-
-    @staticmethod
-    def _wait(clock: Any) -> None:
-        clock.spend(max(0.0, clock.idle_s - clock()) / 4)
-
-
-@dataclass
-class Instant(FakeFramework):
-    """Takes no time that could be measured."""
-
-    dispatch_s: float = 2.0**-40
-    work_s: float = 2.0**-40
+        return lambda: self.clock.spend(max(0.0, self.clock.idle_s - self.clock()) / 4)
 
 
 def _devices(*names: str) -> type[FakeFramework]:
-    """One that has these devices."""
-
-    class Named(FakeFramework):
-        def devices(self, cpu_model: str) -> tuple[Device, ...]:
-            return tuple(Device(name, "Fake 9000") for name in names)
-
-    return Named
-
-
-class BytesInBuild(FakeFramework):
-    """Declares what JSON cannot hold."""
-
-    def build(self) -> dict[str, Any]:
-        return {"libraries": b"blas"}
-
-
-class TupleInBuild(FakeFramework):
-    """Declares what JSON changes."""
-
-    def build(self) -> dict[str, Any]:
-        return {"libraries": ("blas",)}
+    """A framework that has these devices."""
+    return variant(
+        devices=lambda self, cpu_model: tuple(Device(name, "Fake 9000") for name in names)
+    )
 
 
 def _losses(job: Any) -> Sequence[float]:
@@ -252,7 +140,7 @@ class Broken(NamedTuple):
 
     check: Callable[[Adapter], None]
     framework: Callable[[], FakeFramework]
-    said: str
+    message: str
     threads: float = 1.0
 
 
@@ -270,50 +158,84 @@ _WAITING = partial(work.waiting_waits, cell=_CELL)
 _THREADS = partial(work.processor_time_fits_threads, cell=_CELL)
 _LOSSES = partial(work.first_losses_are_right, cell=_TRAINING)
 _TRAINS = partial(work.undeclared_training_is_refused, cell=_TRAINING)
+_JSON = arrays.manifest_survives_json
+
+#: Computes in float32, though in bfloat16 it is told to.
+_HALF_NARROW: dict[str, Any] = {"_rounded": lambda self, result: result}
+_HALF_GRADIENT = _runs(lambda run: (run[0], [by / 2 for by in run[1]]), "backward")
+_PRODUCT_PLUS_1 = {**FakeFramework.operations, "gemm": lambda np: lambda x, y: x @ y + 1.0}
 
 _BROKEN = {
     "view of its source": Broken(_CREATION, lambda: FakeFramework(copies=False), "copying const"),
     "other shape": Broken(_VALUES, _creates(np.ravel), "must keep the shape"),
     "other dtype": Broken(_VALUES, _creates(np.float32), "read back as float32, not float64"),
     "other values": Broken(_VALUES, _creates(np.negative), "values must be rounded to float64"),
-    "bfloat16 that is float32": Broken(_NARROW, NotNarrow, "bfloat16 cannot represent"),
+    "bfloat16 that is float32": Broken(
+        _NARROW,
+        variant(**_HALF_NARROW, creator=_placed("", "float32")),
+        "bfloat16 cannot represent",
+    ),
     "bfloat16 that is 0": Broken(_NARROW, _creates(np.zeros_like), "rounded to bfloat16"),
     "integers that are floats": Broken(_INTEGERS, _creates(np.float64), "must stay integers"),
     "integers that are others": Broken(_INTEGERS, _creates(np.abs), "the same values"),
     "two addresses": Broken(_ADDRESSES, Forgetful, "the address of an array's first element"),
-    "one address": Broken(_ADDRESSES, SameAddress, "the address of an array's first element"),
-    "on the CPU": Broken(_PLACED, Misplaced, "must place work on the device"),
-    "computed wider": Broken(_DTYPE, Wide, "result of gemm (eager) in float32 was read back as"),
-    "computed in float32": Broken(
-        partial(arrays.results_have_the_dtype, cell=_BFLOAT16), HalfNarrow, "wider dtype"
+    "one address": Broken(
+        _ADDRESSES,
+        variant(address=lambda self, array: 1),
+        "the address of an array's first element",
     ),
-    "wrong": Broken(_RIGHT, Wrong, "the result is wrong"),
+    "on the CPU": Broken(
+        _PLACED,
+        variant(creator=_placed("cpu"), watch_memory=lambda self, device: lambda: 0),
+        "must place work on the device",
+    ),
+    "computed wider": Broken(
+        _DTYPE, _runs(np.float64), "result of gemm (eager) in float32 was read back as"
+    ),
+    "computed in float32": Broken(
+        partial(arrays.results_have_the_dtype, cell=_BFLOAT16),
+        variant(**_HALF_NARROW),
+        "wider dtype",
+    ),
+    "wrong": Broken(_RIGHT, variant(operations=_PRODUCT_PLUS_1), "the result is wrong"),
     "wrong later": Broken(_RIGHT, OnceRight, "the result is wrong"),
     "wrong gradient": Broken(
         partial(work.work_is_right, cell=replace(_CELL, direction="backward")),
-        HalfGradient,
+        _HALF_GRADIENT,
         "the gradient of input 0 is wrong",
     ),
-    "other order": Broken(_ORDER, Sorted, "by the inputs (2, 0) of x * x * w"),
-    "too many gradients": Broken(_ORDER, EveryGradient, "one for each, in that order"),
-    "too small gradients": Broken(_ORDER, HalfGradient, "for the cotangent that is given"),
-    "any execution": Broken(_EXECUTION, AnyExecution, "look the execution up in a table"),
-    "any device": Broken(arrays.undeclared_device_is_refused, AnyDevice, "does not list"),
-    "waiter that does nothing": Broken(_WAITING, NeverWaits, "waiter does not wait for the work"),
-    "no waiter": Broken(_WAITING, SaysItIsDone, "the call does not wait for the work"),
+    "other order": Broken(_ORDER, _by_variables(sorted), "by the inputs (2, 0) of x * x * w"),
+    "too many gradients": Broken(
+        _ORDER, _by_variables(lambda _: (0, 2)), "one for each, in that order"
+    ),
+    "too small gradients": Broken(_ORDER, _HALF_GRADIENT, "for the cotangent that is given"),
+    "any execution": Broken(
+        _EXECUTION,
+        variant(_check_execution=lambda self, execution: None),
+        "look the execution up in a table",
+    ),
+    "any device": Broken(
+        arrays.undeclared_device_is_refused,
+        variant(_check_device=lambda self, device: None),
+        "does not list",
+    ),
+    "waiter that does nothing": Broken(_WAITING, NEVER_WAITS, "waiter does not wait for the work"),
+    "no waiter": Broken(_WAITING, SAYS_IT_IS_DONE, "the call does not wait for the work"),
     "waiter of less": Broken(_WAITING, WaitsForLess, "waiter does not wait for the work"),
     "nothing that takes long": Broken(
-        partial(work.waiting_waits, cell=replace(_CELL, workload=noop)), Instant, "too short"
+        partial(work.waiting_waits, cell=replace(_CELL, workload=noop)),
+        lambda: FakeFramework(dispatch_s=2.0**-40, work_s=2.0**-40),
+        "too short",
     ),
     "more threads": Broken(_THREADS, FakeFramework, "3.0 processors busy", threads=3.0),
     "no CPU": Broken(arrays.devices_are_named, _devices("gpu:0"), "return cpu first"),
     "other names": Broken(arrays.devices_are_named, _devices("cpu", "cuda"), "cpu, cuda"),
     "a device twice": Broken(arrays.devices_are_named, _devices("cpu", "cpu"), "each once"),
     "bytes in manifest": Broken(
-        arrays.manifest_survives_json, BytesInBuild, "cannot be sent as JSON"
+        _JSON, variant(build=lambda self: {"libraries": b"blas"}), "cannot be sent as JSON"
     ),
     "tuple in manifest": Broken(
-        arrays.manifest_survives_json, TupleInBuild, "the manifest's build is"
+        _JSON, variant(build=lambda self: {"libraries": ("blas",)}), "the manifest's build is"
     ),
     "other losses": Broken(_LOSSES, lambda: Trainer(check_losses=_losses), "at step 1 the loss is"),
     "other model": Broken(_LOSSES, lambda: Trainer(too_many=1), "the model trains"),
@@ -327,7 +249,7 @@ def test_a_broken_promise_is_noticed(broken: Broken) -> None:
     """The check that is for it fails, and the message says what to do."""
     with pytest.raises(FwbenchError) as caught:
         broken.check(_adapter(broken.framework(), broken.threads))
-    assert broken.said in str(caught.value)
+    assert broken.message in str(caught.value)
 
 
 @pytest.mark.parametrize("check", dict.fromkeys(broken.check for broken in _BROKEN.values()))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
@@ -131,11 +132,16 @@ def check_refused(work: Callable[[], Any], otherwise: str) -> None:
     raise ConformanceError(otherwise)
 
 
+def requested_threads(config: pytest.Config) -> int:
+    """Number of threads that frameworks are given: 1 unless ``--fw-threads`` says otherwise."""
+    return int(config.getoption("fw_threads") or 1)
+
+
 def threads_are_set(answers: Mapping[int, Manifest | Absent]) -> None:
     """Check that the framework computes with the threads that a session requests.
 
     Args:
-        answers: of a new process of the framework, by the requested number of threads.
+        answers: of processes of the framework, by the number of threads requested of them.
 
     Raises:
         ConformanceError: it computes with another number, or does not start.
@@ -145,7 +151,7 @@ def threads_are_set(answers: Mapping[int, Manifest | Absent]) -> None:
             raise ConformanceError(f"in a new process with --fw-threads={threads}: {answer}")
         if answer.threads not in (threads, None):
             raise ConformanceError(
-                f"a new process of the framework was set to {threads} threads and reports "
+                f"a process of the framework was set to {threads} threads and reports "
                 f"{answer.threads}; set_threads must set them, and threads() must "
                 "return what is set, or None if it cannot be known"
             )

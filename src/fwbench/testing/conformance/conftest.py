@@ -17,7 +17,7 @@ from fwbench.machine import cpu_model, thread_variables
 from fwbench.options.options import Selection
 from fwbench.plugin.options import from_config
 from fwbench.testing.conformance import work
-from fwbench.testing.conformance.arrays import Adapter
+from fwbench.testing.conformance.arrays import Adapter, requested_threads
 from fwbench.workloads import OPERATIONS, grid, mlp, sigmoid
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Workload
@@ -41,7 +41,7 @@ class Subject:
         self._selection = options.asked.over(options.configured)
         name = _name(self._selection)
         # One thread shows what more would hide: that a framework uses all there are.
-        self.adapter = _load(name, config.getoption("fw_threads") or 1)
+        self.adapter = _load(name, requested_threads(config))
         grid.check(self._selection, {name: self.manifest}, {})
 
     @property

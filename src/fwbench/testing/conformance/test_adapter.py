@@ -6,7 +6,7 @@ import pytest
 
 from fwbench.machine import usable_cpus
 from fwbench.testing.conformance import arrays, work
-from fwbench.testing.conformance.arrays import Adapter
+from fwbench.testing.conformance.arrays import Adapter, requested_threads
 from fwbench.workers.inventory import describe
 from fwbench.workloads.grid import Cell
 
@@ -92,10 +92,11 @@ def test_processor_time_fits_threads(adapter: Adapter, long_cell: Cell) -> None:
     work.processor_time_fits_threads(adapter, long_cell)
 
 
-def test_threads_are_set(adapter: Adapter) -> None:
-    """New processes of the framework compute with the requested number of threads."""
-    name = adapter.manifest.name
-    arrays.threads_are_set({n: describe([name], n)[name] for n in (1, 2)})
+def test_threads_are_set(adapter: Adapter, pytestconfig: pytest.Config) -> None:
+    """This process and a new one compute with the number of threads that is requested of each."""
+    name, own = adapter.manifest.name, requested_threads(pytestconfig)
+    other = 2 if own == 1 else 1
+    arrays.threads_are_set({own: adapter.manifest, other: describe([name], other)[name]})
 
 
 def test_undeclared_training_is_refused(adapter: Adapter, training_cell: Cell) -> None:
