@@ -1,10 +1,13 @@
-"""The report in a real Chromium: sorting, filters and charts work, and nothing complains."""
+"""The report in a real Chromium: sorting, filters, charts, baselines and links work.
+
+Nothing complains, and nothing is requested from anywhere.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,10 +21,10 @@ from fwbench.gate.verdicts import Rules
 from fwbench.report import history, writers
 from fwbench.report.model import read
 from fwbench_extras.studies import report_2020
-from support.browser import exercised
+from support.browser import BROWSERS, Browser, executable
 from support.launched_runs import output, plain, sample, times, write
 from support.launched_runs import run as launched_run
-from support.reports import case, named, training
+from support.reports import case, named, runs_of, training
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="headless Chromium is driven on Linux alone"
@@ -32,35 +35,35 @@ _SORT = """
       header(name).querySelector("button").click();
       return { cells: cells(name), aria: header(name).getAttribute("aria-sort") };
     };
-    found.median = [sorted("median"), sorted("median")];
-    found.size = sorted("size");
-    found.case = [sorted("case"), sorted("case")];
-    found.against = [sorted("against eager"), sorted("against eager")];
-    found.marked = all("thead th[aria-sort]", gemm).map((one) => one.textContent);
+    seen.median = [sorted("median"), sorted("median")];
+    seen.size = sorted("size");
+    seen.case = [sorted("case"), sorted("case")];
+    seen.against = [sorted("against eager"), sorted("against eager")];
+    seen.marked = all("thead th[aria-sort]", gemm).map((one) => one.textContent);
 """
 
 _FILTER = """
-    found.before = look();
+    seen.before = look();
     set(filter("framework"), "torch");
-    found.torch = look();
+    seen.torch = look();
     set(filter("execution"), "compile");
-    found.compiled = look();
+    seen.compiled = look();
     set(filter("execution"), "");
     set(filter("framework"), "");
     set(filter("device"), "gpu:0");
-    found.gpu = look();
+    seen.gpu = look();
     set(filter("device"), "");
-    found.after = look();
+    seen.after = look();
 """
 
 _SEARCH = """
     const search = document.querySelector("input[type=search]");
     set(search, "TORCH");
-    found.row = look();
+    seen.row = look();
     set(search, "gemm");
-    found.part = look();
+    seen.part = look();
     set(search, "none of them");
-    found.none = look();
+    seen.none = look();
     set(search, "");
     let submitted = false;
     document.addEventListener("submit", (event) => {
@@ -69,18 +72,18 @@ _SEARCH = """
     });
     // What a browser does when Enter is pressed in the only text field of a form.
     search.form?.requestSubmit();
-    found.left = submitted;
+    seen.left = submitted;
 """
 
 _POINT = """
     const tooltip = gemm.querySelector(".tooltip");
     const dot = all(".dots", gemm).find((one) => one.textContent.includes("2 ms"))
       .querySelector(".dot");
-    found.before = tooltip.textContent;
+    seen.before = tooltip.textContent;
     dot.dispatchEvent(new MouseEvent("mouseenter"));
-    found.tooltip = all("text", tooltip).map((one) => one.textContent);
-    found.shown = tooltip.style.display !== "none" && Number(tooltip.style.opacity) === 1;
-    found.charts = all(".pygal-chart").map((one) => one.getBoundingClientRect())
+    seen.tooltip = all("text", tooltip).map((one) => one.textContent);
+    seen.shown = tooltip.style.display !== "none" && Number(tooltip.style.opacity) === 1;
+    seen.charts = all(".pygal-chart").map((one) => one.getBoundingClientRect())
       .map((one) => one.width > 200 && one.height > 100);
     for (const one of all(".dot, .tooltip-trigger")) {
       one.dispatchEvent(new MouseEvent("mouseenter"));
@@ -92,23 +95,23 @@ _POINT = """
 """
 
 _LOOK = """
-    found.tags = all("img, i, b").length;
-    found.scripts = all("script").map((one) => one.textContent.trimStart().slice(0, 8));
+    seen.tags = all("img, i, b").length;
+    seen.scripts = all("script").map((one) => one.textContent.trimStart().slice(0, 8));
     const names = all("*").flatMap((one) => one.getAttributeNames());
-    found.handlers = names.filter((one) => one.startsWith("on")).length;
-    found.shown = document.body.textContent.includes(NAME);
+    seen.handlers = names.filter((one) => one.startsWith("on")).length;
+    seen.shown = document.body.textContent.includes(NAME);
 """
 
 
 #: Whatever can be sorted, chosen, pointed at or clicked.
 _USE = """
-    found.sections = look().sections;
-    found.charts = all(".pygal-chart").map((one) => one.getBoundingClientRect())
+    seen.sections = look().sections;
+    seen.charts = all(".pygal-chart").map((one) => one.getBoundingClientRect())
       .map((one) => one.width > 200 && one.height > 100);
     const legend = document.querySelector(".chart .legend");
     const drawn = all(".serie-0 .reactive", legend.closest("svg"));
     legend.dispatchEvent(new MouseEvent("click"));
-    found.hidden = drawn.length > 0 && drawn.every((one) => one.style.display === "none");
+    seen.hidden = drawn.length > 0 && drawn.every((one) => one.style.display === "none");
     for (const one of all("thead button")) one.click();
     for (const field of all("[data-filter]")) {
       for (const option of all("option", field)) set(field, option.value);
@@ -119,24 +122,99 @@ _USE = """
       one.dispatchEvent(new MouseEvent("mouseleave"));
       one.dispatchEvent(new MouseEvent("click"));
     }
-    found.status = look().status;
+    seen.status = look().status;
 """
 
-#: What axe holds against the page; of what it found right, the rules alone.
+#: Violations that axe finds; of the checks that passed, the rules alone.
 _AXE = """
-    const told = await axe.run(document, { resultTypes: ["violations"] });
-    found.background = getComputedStyle(document.body).backgroundColor;
-    found.right = told.passes.map((one) => one.id);
-    found.wrong = told.violations.filter((one) => ["serious", "critical"].includes(one.impact))
+    const result = await axe.run(document, { resultTypes: ["violations"] });
+    seen.background = getComputedStyle(document.body).backgroundColor;
+    seen.right = result.passes.map((one) => one.id);
+    seen.wrong = result.violations.filter((one) => ["serious", "critical"].includes(one.impact))
       .flatMap(({ id, nodes }) => nodes.map((one) => `${id}; ${one.html}; ${one.failureSummary}`));
 """
 
 
-@pytest.fixture
-def report(tmp_path: Path) -> str:
+_GEMM = "part-gemm-cpu-forward-float32"
+
+#: What charts, legend and heat map show, by framework or contestant.
+_CHOICES = """
+    const overview = document.getElementById("part-overview-cpu-forward-float32");
+    // Of what is not displayed in a picture, Chromium's checkVisibility says that it is visible.
+    const visible = (...where) => all(...where).filter((one) => one.getBoundingClientRect().width);
+    const names = (nodes, key) => [...new Set(nodes.map((one) => one.dataset[key]))].sort();
+    const drawn = () => ({
+      series: names(visible(".chart .series", gemm), "line"),
+      legend: names(visible(".legend button", gemm), "line"),
+      columns: visible("thead th", overview).map((one) => one.textContent),
+      hash: decodeURIComponent(location.hash),
+    });
+    const shown = (cell) => [cell.textContent, cell.className];
+    const ratios = () => Object.fromEntries(all("tbody tr", overview).map(({ cells }) =>
+      [cells[0].textContent, [...cells].slice(2).map(shown)]));
+    const relative = () => all("[data-relative]", gemm).map((one) => one.textContent);
+"""
+
+_DRAWN = """
+    const devices = all(".detail").find((one) => one.id.endsWith("on-every-device"));
+    const trained = () => names(visible(".chart .series", devices), "framework");
+    seen.all = { ...drawn(), trained: trained() };
+    set(filter("framework"), "torch");
+    seen.torch = { ...drawn(), trained: trained() };
+    set(filter("execution"), "compile");
+    seen.compiled = drawn();
+    set(filter("framework"), "");
+    set(filter("execution"), "");
+    set(document.querySelector("[data-search]"), "mxnet");
+    seen.searched = drawn();
+    set(document.querySelector("[data-search]"), "");
+    seen.again = { ...drawn(), trained: trained() };
+    const button = all(".legend button", gemm).find((one) => one.textContent === "torch eager");
+    button.click();
+    seen.switched = { ...drawn(), pressed: button.getAttribute("aria-pressed") };
+    button.click();
+    seen.back = { ...drawn(), trained: trained() };
+"""
+
+_REBASE = """
+    const baseline = document.querySelector("[data-baseline]");
+    seen.options = all("option", baseline).map((one) => one.textContent);
+    seen.written = { ratios: ratios(), head: relative() };
+    set(baseline, BASE);
+    seen.rebased = { ratios: ratios(), head: relative(), hash: drawn().hash };
+    seen.sorted = cells(`against ${baseline.selectedOptions[0].textContent}`);
+    set(baseline, "");
+    seen.restored = { ratios: ratios(), head: relative() };
+"""
+
+_LINK = """
+    seen.opened = { ...drawn(), baseline: document.querySelector("[data-baseline]").value };
+    seen.top = Math.abs(gemm.getBoundingClientRect().top) < innerHeight;
+    gemm.querySelector(".permalink").click();
+    await new Promise((done) => setTimeout(done, 50));
+    seen.clicked = drawn();
+    location.hash = "#part-gemm-cpu-forward-float32?framework=none&text=%3Cimg%20src%3Dx%3E&odd=1";
+    await new Promise((done) => setTimeout(done, 50));
+    seen.odd = { ...look(), images: all("img").length, framework: filter("framework").value };
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """The browser; without one these tests fail, since nothing else says that the page works."""
+    seen = executable()
+    if seen is None:
+        pytest.fail(f"there is no browser ({', '.join(BROWSERS)}); on Debian: apt install chromium")
+    started = Browser(seen, tmp_path_factory.mktemp("browser"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with operations on two devices, a training and a plain benchmark."""
     path = write(
-        tmp_path / "run.json",
+        tmp_path_factory.mktemp("report") / "run.json",
         case("gemm", "numpy", _ms(10.0), size=100),
         case("gemm", "numpy", _ms(20_000.0), size=1000),
         case("gemm", "torch", _ms(2.0), size=100),
@@ -206,27 +284,47 @@ def _ms(median: float) -> Sequence[float]:
     return [median * share * 1e-3 for share in (0.9, 1.0, 1.1)]
 
 
-def test_tables_are_sorted(chromium: str, tmp_path: Path, report: str) -> None:
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two operations in three frameworks at two sizes, and a training on two devices."""
+    early = {"dispatch_s": 1e-4, "completion_s": 4e-3}
+    entries = [
+        *(case("gemm", "numpy", _ms(8.0), size=size) for size in (10, 100)),
+        *(case("gemm", "torch", _ms(2.0), size=size) for size in (10, 100)),
+        *(case("gemm", "torch", _ms(1.0), "compile", size=size) for size in (10, 100)),
+        *(case("gemm", "mxnet", _ms(4.0), size=size, **early) for size in (10, 100)),
+        *(case("dot", "torch", _ms(3.0)), case("dot", "mxnet", _ms(1.0))),
+        *(training("torch"), training("mxnet", device="gpu:0")),
+    ]
+    return writers.html([read(write(tmp_path_factory.mktemp("page") / "run.json", *entries))])
+
+
+def _used(browser: Browser, page: str, exercise: str, **settings: Any) -> dict[str, Any]:
+    """What a page showed, without a complaint and without a request."""
+    seen = browser.use(page, exercise, **settings)
+    assert (seen["complaints"], seen["requests"]) == ([], [])
+    return seen
+
+
+def test_tables_are_sorted(browser: Browser, report: str) -> None:
     """By value and not by text; a second click turns the order; one column is marked."""
-    found = exercised(chromium, tmp_path, report, _SORT)
-    assert found["complaints"] == []
+    seen = _used(browser, report, _SORT)
     ascending = ["1 ms", "2 ms", "10 ms", "20 ms", "3 s", "20 s"]
-    assert found["median"] == [
+    assert seen["median"] == [
         {"cells": ascending, "aria": "ascending"},
         {"cells": ascending[::-1], "aria": "descending"},
     ]
-    assert found["size"] == {"cells": ["100"] * 3 + ["1,000"] * 3, "aria": "ascending"}
+    assert seen["size"] == {"cells": ["100"] * 3 + ["1,000"] * 3, "aria": "ascending"}
     names = ["numpy eager"] * 2 + ["torch compile"] * 2 + ["torch eager"] * 2
-    assert [one["cells"] for one in found["case"]] == [names, names[::-1]]
-    up, down = ([cell.partition("x")[0] for cell in one["cells"]] for one in found["against"])
+    assert [one["cells"] for one in seen["case"]] == [names, names[::-1]]
+    up, down = ([cell.partition("x")[0] for cell in one["cells"]] for one in seen["against"])
     assert (up, down) == (["", "", "", "", "0.01", "2.00"], ["2.00", "0.01", "", "", "", ""])
-    assert found["marked"] == ["against eager"]
+    assert seen["marked"] == ["against eager"]
 
 
-def test_rows_and_parts_are_chosen(chromium: str, tmp_path: Path, report: str) -> None:
+def test_rows_and_parts_are_chosen(browser: Browser, report: str) -> None:
     """What does not fit is hidden, also in the index; the status counts; all come back."""
-    found = exercised(chromium, tmp_path, report, _FILTER)
-    assert found["complaints"] == []
+    seen = _used(browser, report, _FILTER)
     overview, gemm, gpu, dot = (
         "part-overview-cpu-forward-float32",
         "part-gemm-cpu-forward-float32",
@@ -234,132 +332,179 @@ def test_rows_and_parts_are_chosen(chromium: str, tmp_path: Path, report: str) -
         "part-dot-cpu-forward-float32",
     )
     lenet, others = "part-training-lenet-cpu-float32-200", "part-other-benchmarks"
-    assert found["before"]["sections"] == [overview, gemm, gpu, dot, lenet, others]
-    assert found["before"]["status"] == "12 of 12 rows"
-    assert found["torch"]["sections"] == [overview, gemm, gpu, lenet]
-    assert found["torch"]["status"] == "8 of 12 rows"
-    assert len(found["torch"]["rows"]) == 8
-    assert all("torch" in row for row in found["torch"]["rows"] if overview not in row)
-    assert found["torch"]["index"] == [
+    assert seen["before"]["sections"] == [overview, gemm, gpu, dot, lenet, others]
+    assert seen["before"]["status"] == "12 of 12 rows"
+    assert seen["torch"]["sections"] == [overview, gemm, gpu, lenet]
+    assert seen["torch"]["status"] == "8 of 12 rows"
+    assert len(seen["torch"]["rows"]) == 8
+    assert all("torch" in row for row in seen["torch"]["rows"] if overview not in row)
+    assert seen["torch"]["index"] == [
         "overview cpu forward float32",
         "gemm cpu forward float32",
         "dot gpu:0 forward float32",
         "training lenet cpu float32 200",
     ]
-    assert found["compiled"]["rows"][2:] == [f"{gemm}: torch compile"] * 2
-    assert found["compiled"]["status"] == "4 of 12 rows"
-    assert found["gpu"]["rows"] == [f"{gpu}: torch eager"]
-    assert found["after"] == found["before"]
+    assert seen["compiled"]["rows"][2:] == [f"{gemm}: torch compile"] * 2
+    assert seen["compiled"]["status"] == "4 of 12 rows"
+    assert seen["gpu"]["rows"] == [f"{gpu}: torch eager"]
+    assert seen["after"] == seen["before"]
 
 
-def test_cases_are_searched(chromium: str, tmp_path: Path, report: str) -> None:
-    """By a part of their name, in any case of letters; the operation is a part of it, too."""
-    found = exercised(chromium, tmp_path, report, _SEARCH)
-    assert found["complaints"] == []
-    assert len(found["row"]["rows"]) == 6
-    assert (found["none"]["sections"], found["none"]["status"]) == ([], "0 of 12 rows")
-    assert found["part"]["sections"] == [
+def test_cases_are_searched(browser: Browser, report: str) -> None:
+    """By a part of their name, in any case of letters; Enter does not leave the page."""
+    seen = _used(browser, report, _SEARCH)
+    assert len(seen["row"]["rows"]) == 6
+    assert (seen["none"]["sections"], seen["none"]["status"]) == ([], "0 of 12 rows")
+    assert seen["part"]["sections"] == [
         "part-overview-cpu-forward-float32",
         "part-gemm-cpu-forward-float32",
     ]
-    assert found["part"]["status"] == "7 of 12 rows"
+    assert seen["part"]["status"] == "7 of 12 rows"
+    # A form that is sent loads the page again: filters and order would be lost.
+    assert seen["left"] is False
 
 
-def test_enter_in_the_search_does_not_leave_the_page(
-    chromium: str, tmp_path: Path, report: str
-) -> None:
-    """A form that is sent loads the page anew: filters and order would be lost."""
-    assert exercised(chromium, tmp_path, report, _SEARCH)["left"] is False
-
-
-def test_points_show_their_values(chromium: str, tmp_path: Path, report: str) -> None:
+def test_points_show_their_values(browser: Browser, report: str) -> None:
     """The tooltip under a pointer says time, spread and launches; all charts can be touched."""
-    found = exercised(chromium, tmp_path, report, _POINT)
-    assert found["complaints"] == []
-    assert found["requests"] == []
-    assert found["before"].strip() == ""
-    assert found["shown"]
-    told = " ".join(found["tooltip"])
+    seen = _used(browser, report, _POINT)
+    assert seen["before"].strip() == ""
+    assert seen["shown"]
+    told = " ".join(seen["tooltip"])
     for expected in ("torch eager", "100", "2 ms", "3 launches, 1.8 ms to 2.2 ms"):
         assert expected in told
-    assert len(found["charts"]) >= 5
-    assert all(found["charts"])
+    assert len(seen["charts"]) >= 5
+    assert all(seen["charts"])
 
 
 @pytest.mark.parametrize(
     "name", ["</script><img src=x onerror=alert(1)>", "</style></svg><i onload='alert(1)'>x</i>"]
 )
-def test_names_do_nothing(chromium: str, tmp_path: Path, name: str) -> None:
+def test_names_do_nothing(browser: Browser, tmp_path: Path, name: str) -> None:
     """A browser reads scripts in pictures as another parser does: names are text to it, too."""
     exercise = _LOOK.replace("NAME", json.dumps(name).replace("</", "<\\/"))
     made = writers.html(*named(tmp_path, name))
-    found = exercised(chromium, tmp_path, made, exercise)
-    assert found["complaints"] == []
-    assert found["requests"] == []
-    assert (found["tags"], found["handlers"]) == (0, 0)
-    assert found["shown"]
-    assert not [one for one in found["scripts"] if one.startswith("alert")]
+    seen = _used(browser, made, exercise)
+    assert (seen["tags"], seen["handlers"]) == (0, 0)
+    assert seen["shown"]
+    assert not [one for one in seen["scripts"] if one.startswith("alert")]
 
 
-def test_a_page_without_a_chart_works(chromium: str, tmp_path: Path) -> None:
+def test_a_page_without_a_chart_works(browser: Browser, tmp_path: Path) -> None:
     """Plain benchmarks alone, and a run without any."""
     for number, entries in enumerate(((plain(),), ())):
         run = read(write(tmp_path / f"{number}.json", *entries))
-        found = exercised(chromium, tmp_path, writers.html([run]), "found.title = document.title;")
-        assert found["complaints"] == []
-        assert found["title"] == "fwbench report"
+        seen = _used(browser, writers.html([run]), "seen.title = document.title;")
+        assert seen["title"] == "fwbench report"
 
 
-def test_a_full_page_asks_for_nothing(chromium: str, tmp_path: Path, full: str) -> None:
+def test_a_full_page_asks_for_nothing(browser: Browser, full: str) -> None:
     """Every part is there, and may be used, without a complaint and without a request."""
-    found = exercised(chromium, tmp_path, full, _USE)
-    assert found["complaints"] == []
-    assert found["requests"] == []
-    titles = " ".join(found["sections"])
+    seen = _used(browser, full, _USE)
+    titles = " ".join(seen["sections"])
     for part in ("against", "2020", "history", "Lasting", "gemm", "roofline", "training", "other"):
         assert part in titles
-    assert len(found["charts"]) >= 20
-    assert all(found["charts"])
-    assert found["hidden"], "an entry of a legend hides what it stands for"
-    shown, every = found["status"].removesuffix(" rows").split(" of ")
+    assert len(seen["charts"]) >= 20
+    assert all(seen["charts"])
+    assert seen["hidden"], "an entry of a legend hides what it stands for"
+    shown, every = seen["status"].removesuffix(" rows").split(" of ")
     assert shown == every
 
 
-def test_what_has_notes_alone_is_shown(chromium: str, tmp_path: Path) -> None:
+def test_what_has_notes_alone_is_shown(browser: Browser, tmp_path: Path) -> None:
     """That no shift was found is an answer, and stays until something is chosen."""
     run = read(write(tmp_path / "run.json", case()))
     lines, _ = history.collect(_history(tmp_path / "history", 12, 1.0))
     made = writers.html([run], before=history.sections(lines))
     assert "None was found." in made
-    found = exercised(chromium, tmp_path, made, "found.sections = look().sections;")
-    assert found["complaints"] == []
-    assert "part-Lasting-shifts" in found["sections"]
+    seen = _used(browser, made, "seen.sections = look().sections;")
+    assert "part-Lasting-shifts" in seen["sections"]
 
 
-def test_a_history_alone_works(chromium: str, tmp_path: Path) -> None:
+def test_a_history_alone_works(browser: Browser, tmp_path: Path) -> None:
     """Without a run, all that a page can do is there."""
     lines, _ = history.collect(_history(tmp_path / "history", 12, 2.0))
-    found = exercised(chromium, tmp_path, writers.html([], before=history.sections(lines)), _USE)
-    assert (found["complaints"], found["requests"]) == ([], [])
-    assert len(found["sections"]) == 3
+    seen = _used(browser, writers.html([], before=history.sections(lines)), _USE)
+    assert len(seen["sections"]) == 3
 
 
 @pytest.mark.parametrize(
     ("scheme", "background"),
-    [("1", "rgb(255, 255, 255)"), ("0", "rgb(20, 23, 26)")],
-    ids=["light", "dark"],
+    [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")],
 )
-def test_everyone_can_read_it(
-    chromium: str, tmp_path: Path, full: str, scheme: str, background: str
-) -> None:
+def test_everyone_can_read_it(browser: Browser, full: str, scheme: str, background: str) -> None:
     """axe finds nothing serious and nothing critical, in light and in dark."""
     axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    found = exercised(
-        *(chromium, tmp_path, full, _AXE),
-        f"--blink-settings=preferredColorScheme={scheme}",
-        library=axe,
+    seen = _used(browser, full, _AXE, library=axe, scheme=scheme)
+    assert seen["background"] == background
+    assert seen["wrong"] == []
+    assert {"color-contrast", "label", "select-name", "role-img-alt"} <= {*seen["right"]}
+
+
+# Choices of a reader
+
+
+def test_filters_reach_charts(browser: Browser, page: str) -> None:
+    """Lines, legends and columns go with the rows; an entry of a legend hides its lines."""
+    seen = _used(browser, page, _CHOICES + _DRAWN)
+    every = ["mxnet eager", "numpy eager", "torch compile", "torch eager"]
+    assert seen["all"]["legend"] == seen["all"]["series"] == every
+    assert seen["torch"]["legend"] == ["torch compile", "torch eager"]
+    assert seen["torch"]["series"] == ["torch compile", "torch eager"]
+    assert seen["torch"]["columns"] == ["operation", "size", "torch eager", "torch compile"]
+    assert (seen["all"]["trained"], seen["torch"]["trained"]) == (["mxnet", "torch"], ["torch"])
+    assert seen["compiled"]["series"] == ["torch compile"]
+    assert seen["compiled"]["columns"] == ["operation", "size", "torch compile"]
+    assert seen["searched"]["series"] == ["mxnet eager"]
+    assert seen["again"] == seen["back"] == seen["all"]
+    assert seen["switched"]["pressed"] == "false"
+    assert {*seen["all"]["series"]} - {*seen["switched"]["series"]} == {"torch eager"}
+    assert seen["switched"]["legend"] == every
+
+
+def test_ratios_have_any_baseline(browser: Browser, page: str) -> None:
+    """A contestant as 1.0: what it did not measure has no ratio; without one all is as before."""
+    seen = _used(browser, page, _CHOICES + _REBASE.replace("BASE", '"case:torch eager"'))
+    assert seen["options"][0] == "the fastest"
+    assert {*seen["options"][1:]} == {"mxnet eager", "numpy eager", "torch compile", "torch eager"}
+    assert seen["written"]["ratios"] == {
+        "gemm": [["8x", "step4"], ["2x", "step3"], ["1x", "step0"], ["4x", "step4"]],
+        "dot": [["", ""], ["3x", "step3"], ["", ""], ["1x", "step0"]],
+    }
+    assert seen["rebased"]["ratios"] == {
+        "gemm": [["4x", "step4"], ["1x", "step0"], ["0.5x", "fast2"], ["2x", "step3"]],
+        "dot": [["", ""], ["1x", "step0"], ["", ""], ["0.333x", "fast2"]],
+    }
+    assert seen["written"]["head"] == ["against fastest"]
+    assert seen["rebased"]["head"] == ["against torch eager"]
+    assert seen["rebased"]["hash"] == "#?baseline=case:torch+eager"
+    assert seen["sorted"] == ["0.5x", "1x", "2x", "4x"] * 2
+    assert seen["restored"] == seen["written"]
+
+
+def test_a_run_is_a_baseline(browser: Browser, tmp_path: Path) -> None:
+    """Each case against itself in that run; the ratios that are written are within a run."""
+    runs = runs_of(
+        tmp_path,
+        before=[case("gemm", "numpy", _ms(4.0)), case("gemm", "torch", _ms(2.0))],
+        after=[case("gemm", "numpy", _ms(8.0)), case("gemm", "torch", _ms(1.0))],
     )
-    assert (found["complaints"], found["requests"]) == ([], [])
-    assert found["background"] == background
-    assert found["wrong"] == []
-    assert {"color-contrast", "label", "select-name", "role-img-alt"} <= {*found["right"]}
+    seen = _used(browser, writers.html(runs), _CHOICES + _REBASE.replace("BASE", '"run:0"'))
+    assert seen["options"][-2:] == ["before.json", "after.json"]
+    written, rebased = (
+        [text for text, _ in seen[which]["ratios"]["gemm"]] for which in ("written", "rebased")
+    )
+    assert written == ["2x", "1x", "8x", "1x"]
+    assert rebased == ["1x", "1x", "2x", "0.5x"]
+
+
+def test_links_keep_what_was_chosen(browser: Browser, page: str) -> None:
+    """A fragment opens a section with its choices; links keep these; nonsense is left alone."""
+    fragment = f"#{_GEMM}?framework=torch&baseline=case%3Anumpy+eager"
+    seen = _used(browser, page, _CHOICES + _LINK, fragment=fragment)
+    assert seen["opened"]["series"] == ["torch compile", "torch eager"]
+    assert seen["opened"]["baseline"] == "case:numpy eager"
+    assert seen["top"]
+    assert seen["clicked"]["hash"].startswith(f"#{_GEMM}?framework=torch")
+    assert seen["clicked"]["series"] == ["torch compile", "torch eager"]
+    assert (seen["odd"]["framework"], seen["odd"]["images"]) == ("", 0)
+    assert seen["odd"]["status"].startswith("0 of ")

@@ -1,32 +1,36 @@
-"""A page in headless Chromium: what it shows while it is used."""
+"""One headless Chromium for all pages of a session of tests: what a page shows while it is used."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
+import select
 import shutil
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fwbench.report.model import Run, read
-from support.launched_runs import plain, write
-from support.reports import case, parsed, training
-
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
+_TIMEOUT_S = 120
+
 #: Before anything of the page: what would be in the console as an error.
-_LISTENER = """<script>
+_LISTENER = """
 window.complaints = [];
 const complain = (e) => complaints.push(e.message || `not loaded: ${e.target.tagName}`);
 addEventListener("error", complain, true);
 addEventListener("unhandledrejection", (e) => complaints.push(String(e.reason)));
-console.error = (...told) => complaints.push(told.join(" "));
+console.error = (...words) => complaints.push(words.join(" "));
 for (const name of ["alert", "confirm", "prompt"]) window[name] = () => complaints.push(name);
-</script>"""
+"""
 
-#: Behind everything of the page: ``{exercise}`` fills ``found``, which the page shows then.
-_EXERCISE = """<script>
-const found = {{}};
+#: Once the page is loaded; an exercise notes in ``seen`` what it saw.
+_EXERCISE = """(async () => {{
+if (document.readyState !== "complete") await new Promise((done) => addEventListener("load", done));
+const seen = {{}};
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const gemm = document.getElementById("part-gemm-cpu-forward-float32");
 const header = (name) => all("thead th", gemm).find((one) => one.textContent === name);
@@ -44,81 +48,114 @@ const look = () => ({{
   index: all("nav li").filter((one) => one.checkVisibility()).map((one) => one.textContent.trim()),
   status: document.querySelector("[role=status]").textContent,
 }});
-addEventListener("load", async () => {{
-  try {{
-    {exercise}
-  }} catch (error) {{
-    complaints.push(`exercise: ${{error}}`);
-  }}
-  found.complaints = complaints;
-  found.requests = performance.getEntriesByType("resource").map((one) => one.name);
-  const shown = document.createElement("pre");
-  shown.id = "found";
-  shown.textContent = JSON.stringify(found);
-  document.body.append(shown);
-}});
-</script>"""
+{exercise}
+seen.complaints = complaints;
+seen.requests = performance.getEntriesByType("resource").map((one) => one.name);
+return seen;
+}})()"""
 
 
-def found() -> str | None:
+def executable() -> str | None:
     """The path of a browser; None where there is none."""
     return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
-def exercised(
-    chromium: str,
-    folder: Path,
-    made: str,
-    exercise: str,
-    *options: str,
-    library: str = "",
-    fragment: str = "",
-) -> dict[str, Any]:
-    """What a page showed while it was used.
+class Browser:
+    """A browser that is driven by the DevTools protocol, through pipes.
 
     Args:
-        folder: of the page, and of the browser's own files.
-        exercise: what is done, in JavaScript, which may ``await``; it notes in ``found`` what it
-            saw.
-        options: of the browser, beside the usual ones.
+        folder: of pages, and of the browser's own files.
     """
-    file = folder / "report.html"
-    written = made.replace("<head>", f"<head>{_LISTENER}", 1)
-    behind = f"<script>{library}</script>{_EXERCISE.format(exercise=exercise)}</body>"
-    written = written.replace("</body>", behind, 1)
-    file.write_text(written, encoding="utf-8")
-    ended = subprocess.run(
-        [
-            *(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
-            *("--disable-background-networking", "--no-first-run", "--window-size=1200,900"),
-            *(f"--user-data-dir={folder / 'profile'}", "--virtual-time-budget=5000"),
-            *(*options, "--dump-dom", f"{file.as_uri()}{fragment}"),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr
-    document = ended.stdout.partition('<pre id="found">')[2].partition("</pre>")[0]
-    assert document, f"the page did not come to its end: {ended.stderr}"
-    found: dict[str, Any] = json.loads(parsed(f"<pre>{document}</pre>").all("pre")[0].text)
-    return found
 
+    def __init__(self, chromium: str, folder: Path) -> None:
+        self._folder = folder
+        self._numbers = itertools.count(1)
+        self._unread = b""
+        commands, self._commands = os.pipe()
+        self._answers, answers = os.pipe()
+        self._process = subprocess.Popen(
+            [
+                # It reads commands from its descriptor 3, and writes answers to 4.
+                *("bash", "-c", f'exec "$@" 3<&{commands} 4>&{answers}', "bash", chromium),
+                *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
+                *("--disable-background-networking", "--no-first-run", "--window-size=1200,900"),
+                *(f"--user-data-dir={folder / 'profile'}", "--remote-debugging-pipe"),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(commands, answers),
+        )
+        os.close(commands)
+        os.close(answers)
 
-def everything(folder: Path) -> list[Run]:
-    """Runs with something of everything."""
-    first = [
-        *(case("gemm", "numpy", size=size) for size in (10, 100)),
-        case("gemm", "torch", (1.0, 2.0), dispatch_s=0.1, completion_s=1.5),
-        case("gemm", "torch", (1.0, 2.0), "compile"),
-        case("dot", device="gpu:0"),
-        training(),
-        training("mxnet", data={"name": "mnist", "source": "synthetic", "origin": "made"}),
-        plain(),
-    ]
-    missing = [{"nodeid": "x", "framework": "jax", "why": "deselected"}]
-    return [
-        read(write(folder / "first.json", *first, missing=missing, absent={"jax": "absent"}), 0),
-        read(write(folder / "second.json", case()), 1),
-    ]
+    def close(self) -> None:
+        """End it, with all of its processes."""
+        self._call("Browser.close")
+        self._process.wait(_TIMEOUT_S)
+        os.close(self._commands)
+        os.close(self._answers)
+
+    def use(
+        self,
+        page: str,
+        exercise: str,
+        *,
+        library: str = "",
+        fragment: str = "",
+        scheme: str = "light",
+    ) -> dict[str, Any]:
+        """What a page showed while it was used.
+
+        Args:
+            exercise: JavaScript, which may ``await``; it notes in ``seen`` what it saw.
+            library: a script that the exercise needs.
+            scheme: of colours: ``light`` or ``dark``.
+        """
+        file = self._folder / "report.html"
+        file.write_text(page, encoding="utf-8")
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        media = [{"name": "prefers-color-scheme", "value": scheme}]
+        self._call("Emulation.setEmulatedMedia", session, features=media)
+        self._call("Page.enable", session)
+        self._call("Page.addScriptToEvaluateOnNewDocument", session, source=_LISTENER)
+        self._call("Page.navigate", session, url=f"{file.as_uri()}{fragment}")
+        if library:
+            self._call("Runtime.evaluate", session, expression=library)
+        answer = self._call(
+            "Runtime.evaluate",
+            session,
+            expression=_EXERCISE.format(exercise=exercise),
+            awaitPromise=True,
+            returnByValue=True,
+        )
+        self._call("Target.closeTarget", targetId=target)
+        assert "exceptionDetails" not in answer, answer
+        seen: dict[str, Any] = answer["result"]["value"]
+        return seen
+
+    def _call(self, method: str, session: str = "", **params: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        command = {"id": number, "method": method, "params": params}
+        text = json.dumps({**command, "sessionId": session} if session else command)
+        os.write(self._commands, text.encode() + b"\0")
+        answer = self._wait(lambda message: message.get("id") == number)
+        assert "error" not in answer, answer
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def _wait(self, is_awaited: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The next message of a kind; others are left out."""
+        end_s = time.monotonic() + _TIMEOUT_S
+        while True:
+            text, ended, rest = self._unread.partition(b"\0")
+            if ended:
+                self._unread = rest
+                message: dict[str, Any] = json.loads(text)
+                if is_awaited(message):
+                    return message
+                continue
+            ready, _, _ = select.select([self._answers], [], [], end_s - time.monotonic())
+            received = os.read(self._answers, 2**20) if ready else b""
+            assert received, "the browser has ended, or does not answer"
+            self._unread += received

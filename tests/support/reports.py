@@ -117,6 +117,24 @@ def runs_of(folder: Path, **entries: Sequence[Mapping[str, Any]]) -> list[Run]:
     ]
 
 
+def everything(folder: Path) -> list[Run]:
+    """Runs with something of everything."""
+    first = [
+        *(case("gemm", "numpy", size=size) for size in (10, 100)),
+        case("gemm", "torch", (1.0, 2.0), dispatch_s=0.1, completion_s=1.5),
+        case("gemm", "torch", (1.0, 2.0), "compile"),
+        case("dot", device="gpu:0"),
+        training(),
+        training("mxnet", data={"name": "mnist", "source": "synthetic", "origin": "made"}),
+        plain(),
+    ]
+    missing = [{"nodeid": "x", "framework": "jax", "why": "deselected"}]
+    return [
+        read(write(folder / "first.json", *first, missing=missing, absent={"jax": "absent"}), 0),
+        read(write(folder / "second.json", case()), 1),
+    ]
+
+
 def foreign_run(path: Path, brand: str = "Fake CPU") -> Path:
     """A file that pytest-benchmark wrote without fwbench: no ``extra_info`` at all."""
     made = output([plain("test_a", 0.5), plain("test_b")])

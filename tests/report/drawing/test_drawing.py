@@ -9,8 +9,7 @@ import pytest
 from fwbench.report import sections
 from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
-from support.browser import everything
-from support.reports import Node, case, chart_of, parsed, part, shown, stored, training
+from support.reports import Node, case, chart_of, everything, parsed, part, shown, stored, training
 from support.section_parts import outside
 
 

@@ -15,9 +15,8 @@ from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import read
 from fwbench.report.section import Row, Section, TableCell
-from support.browser import everything
 from support.launched_runs import QUIET, output, plain, write
-from support.reports import HOSTILE, Node, case, named, parsed, shown, stored, training
+from support.reports import HOSTILE, Node, case, everything, named, parsed, shown, stored, training
 
 # Names that would be markup
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from fwbench.report import sections, summary, writers
-from support.browser import everything
 from support.launched_runs import plain
-from support.reports import case, markdown_cells, runs_of, stored, training
+from support.reports import case, everything, markdown_cells, runs_of, stored, training
 
 
 def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
