@@ -21,4 +21,4 @@ def test_every_defect_can_be_planted(defect: Defect) -> None:
     assert places == 1
     assert changed != source
     compile(changed, file, "exec")
-    assert selected(defect, _ROOT)
+    assert len(selected(defect, _ROOT)) == len(defect.tests), "a file of tests has moved"
