@@ -1,6 +1,6 @@
 """The order of the code: imports run down, functions are short, and only one folder knows pytest.
 
-Imports are read from the source, those within functions and for type checking included: whatever
+Imports are read from the source, those within functions and for type checking included: what
 one module needs of another is a dependency, whenever it is imported.
 """
 
@@ -211,7 +211,6 @@ def test_processes_are_started_in_one_room() -> None:
 
 
 def test_few_modules_lie_outside_rooms() -> None:
-    """So many that one sees at a glance what each is for."""
     assert len([*(_SOURCE / "fwbench").glob("*.py")]) <= _MODULES_AT_MOST
 
 
@@ -288,7 +287,7 @@ def _project() -> dict[str, Any]:
 
 
 def test_entry_points_are_there() -> None:
-    """Of the command, the plugin and every framework; none is imported, which takes seconds."""
+    """None is imported, which takes seconds."""
     project = _project()["project"]
     groups = [project["scripts"], *project["entry-points"].values()]
     for target in (target for group in groups for target in group.values()):
@@ -300,7 +299,6 @@ def test_entry_points_are_there() -> None:
 
 
 def test_modules_named_in_strings_are_there() -> None:
-    """What a worker runs, what a child session loads, and where the version is."""
     for main in (workers.WORKER_MAIN, launch.ROLE_MAIN):
         imported = re.match(r"from ([\w.]+) import (\w+); \2\(\)$", main)
         assert imported is not None
@@ -310,7 +308,6 @@ def test_modules_named_in_strings_are_there() -> None:
 
 
 def test_suites_named_in_strings_are_there() -> None:
-    """Those that are measured are the modules that are tests."""
     named = {
         name
         for file in _modules().values()

@@ -52,7 +52,7 @@ def test_a_serial_test_runs_alone(tmp_path: Path) -> None:
     serial = Visitor(tmp_path, alone=True)
     assert _waits(serial)
     later = Visitor(tmp_path, alone=False)
-    assert _waits(later), "whoever waits to be alone is not overtaken"
+    assert _waits(later), "a process that waits to be alone is not overtaken"
     first.leave()
     assert _came_in(serial)
     assert _waits(later)

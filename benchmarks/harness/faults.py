@@ -1,4 +1,4 @@
-"""Whatever is signalled whenever, a session leaves nothing behind and loses no finished case.
+"""Under any signal at any time a session leaves nothing behind and loses no finished case.
 
 Each fault is a session of its own, of NumPy's operations, in two of five a training with a loader's
 process (in PyTorch or MXNet, as installed), and a plain benchmark. A signal (SIGINT, SIGTERM,
@@ -43,7 +43,7 @@ _STOPPED_S = 1.0
 #: A phase that does not come is given up, and the signal sent.
 _PHASE_WITHIN_S = 60.0
 
-#: The signal comes so long after the phase has begun, at most.
+#: The longest time from the beginning of the phase to the signal.
 _DELAY_S = 0.4
 
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGKILL", "SIGSTOP")

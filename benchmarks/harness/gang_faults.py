@@ -1,4 +1,4 @@
-"""Whatever befalls a gang ends its case in time, is said by name, and leaves nothing behind.
+"""Every fault of a gang ends its case in time, is said by name, and leaves nothing behind.
 
 Each fault is a session of its own with two cases of two replicas. It befalls the first case, whose
 gang must be gone within the limit of what it was doing and two seconds (within seven at most if the

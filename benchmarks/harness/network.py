@@ -49,7 +49,7 @@ def _measured(folder: Path) -> tuple[Steps, list[dict[str, Any]]]:
 
 
 def _predicted_s(steps: Steps, replicas: int) -> float:
-    """A step of so many replicas, by what two of them took."""
+    """A step of N replicas, by what two of them took."""
     alpha_s = max(0.0, steps[2, _ONE] / 2)
     beta_s = max(0.0, steps[2, _MANY] - 2 * alpha_s) / (_MANY * _ITEM_BYTES)
     share = 2 * (replicas - 1) / replicas

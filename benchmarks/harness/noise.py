@@ -25,10 +25,10 @@ _QUIET = 0.0067
 #: By how much cases are slowed; the suite has some of these forms, as recorded.
 _SLOWED = (5, 10, 20)
 
-#: A job of so many launches sees the whole drift.
+#: Launches of a job that sees the whole drift.
 _DRIFTING = 30
 
-#: Gives the logarithms of the factors of so many launches.
+#: Gives the logarithms of the factors of N launches.
 Machine = Callable[[np.random.Generator, int], Floats]
 
 

@@ -105,7 +105,7 @@ _in_turns = pytest.mark.usefixtures("turn")
 
 @pytest.fixture(params=range(12))
 def turn(request: pytest.FixtureRequest) -> int:
-    """Each case is measured so many times in a session."""
+    """Measures each case several times in a session."""
     number: int = request.param
     return number
 

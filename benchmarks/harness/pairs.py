@@ -21,10 +21,10 @@ Pairs = dict[tuple[str, str, int], list[tuple[float, float]]]
 
 _OTHER = "other_s"
 
-#: Makes so many rounds of so many calls; returns seconds a call, of each round or of all.
+#: Makes a number of rounds of a number of calls; returns seconds a call, of each round or of all.
 Block = Callable[[int, int], list[float]]
 
-#: A block ends with so many rounds, or after so long.
+#: A block ends with this number of rounds, or after this time.
 _BLOCK_ROUNDS = 20
 _BLOCK_S = 2e-3
 

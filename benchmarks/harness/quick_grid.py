@@ -1,7 +1,7 @@
 """The quick grid on the CPU, training loops included, ends within 100 seconds on 2 cores.
 
 Runs `pytest benchmarks --fw-device=cpu` on no more than two of the CPUs that there are, with the
-frameworks that `make bench` installs, whatever else is there. It says how much of that was
+frameworks that `make bench` installs, even if others are there. It says how much of that was
 measuring: the rounds that became records, and beside them warm-up and first calls. The rest is
 imports, binding, verification, calibration and reports.
 """

@@ -1,9 +1,9 @@
 """Check the rule of `fwbench.measure.stopping`: the intervals of made-up rounds.
 
 Rounds of half a millisecond that are independent of each other: the interval at which they end must
-miss the true median in at most 1 % of the cases, whatever their scatter. Then rounds each of which
-depends on the one before, of which the rule promises nothing: how often it misses, and by how much
-the median is off.
+miss the true median in at most 1 % of the cases, with little scatter and with much. Then rounds
+each of which depends on the one before, of which the rule promises nothing: how often it misses,
+and by how much the median is off.
 """
 
 from __future__ import annotations
