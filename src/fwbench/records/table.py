@@ -200,7 +200,7 @@ class Fact:
 
     @cached_property
     def _hint(self) -> Any:
-        return get_type_hints(self.table)[self.name]
+        return _hints(self.table)[self.name]
 
     @cached_property
     def plain(self) -> _Plain | None:
@@ -350,6 +350,12 @@ def undeclared(table: type[Table], name: str) -> DeclarationError:
     close = difflib.get_close_matches(name, table.declared(), n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"declare it in {table.__module__}"
     return DeclarationError(f"{table.__name__} has no fact {name!r}; {hint}")
+
+
+@cache
+def _hints(table: type[Table]) -> dict[str, Any]:
+    """The types of a table's keys."""
+    return get_type_hints(table)
 
 
 def _without_none(hint: Any) -> Any:
