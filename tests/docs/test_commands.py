@@ -111,7 +111,6 @@ def declared() -> dict[str, Manifest]:
 def test_pytest_understands_it_and_it_selects_cases(
     command: Command, pytester: pytest.Pytester, declared: dict[str, Manifest]
 ) -> None:
-    """Its options are there, its files too, and of what it asks for there are cells."""
     folder = str(pytester.path)  # where a reader's own data are
     config = pytester.parseconfig(
         *(folder if word.startswith("~/") else word for word in command.arguments[1:])
@@ -144,7 +143,6 @@ def _cell_ids(
 
 
 def _real(name: str) -> Found:
-    """Data, as readers have it."""
     return Found(name, "real", "", (), None)
 
 
@@ -199,7 +197,6 @@ _NAMES = [["fwbench", *command.prog.split()[1:]] for command, _ in parsers(cli.b
 
 @pytest.mark.parametrize("command", _shown("fwbench"))
 def test_fwbench_understands_it(command: Command, pytester: pytest.Pytester) -> None:
-    """Its command and options are there; what is passed on to pytest is checked as pytest's."""
     words = [*command.arguments]
     if any(name[: len(words)] == words for name in _NAMES):
         return
@@ -241,7 +238,6 @@ def _known_extras() -> set[str]:
 
 @pytest.mark.parametrize("command", _shown("pip", "uv"))
 def test_what_is_installed_is_there(command: Command) -> None:
-    """Extras and constraints are those of this repository."""
     for name in re.findall(r"(?:fwbench|\.)\[([\w,]+)\]", command.text):
         assert _extras(name) <= _known_extras()
     for name in re.findall(r"-c (\S+)", command.text):
@@ -250,7 +246,6 @@ def test_what_is_installed_is_there(command: Command) -> None:
 
 @pytest.mark.parametrize("command", _shown("python"))
 def test_python_has_the_program_and_its_options(command: Command) -> None:
-    """A module or a script of this repository, which reads the options that are given."""
     first, *rest = command.arguments[1:]
     if first == "-m":
         assert importlib.util.find_spec(rest[0]) is not None, f"there is no module {rest[0]}"

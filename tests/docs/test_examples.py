@@ -26,7 +26,6 @@ needs_torch = pytest.mark.skipif(not _installed("torch"), reason="PyTorch is not
 
 
 def test_operations_of_ones_own_are_measured(project: Project) -> None:
-    """The page's blocks, pasted into a file outside the repository, measure and pass."""
     project.write("test_swish.py", _example("docs/own-operation.md"))
     result = project.run("--fw-size=64", fw=None)
     counts = result.parseoutcomes()
@@ -56,7 +55,7 @@ def test_models_of_ones_own_are_measured(project: Project) -> None:
 
 @needs_torch
 def test_a_model_of_another_package_is_collected_without_that_package(project: Project) -> None:
-    """Which is imported in the process of the framework alone, when its model is built."""
+    """It is imported in the process of the framework alone, when its model is built."""
     (bert,) = [
         block.text for block in blocks("docs/own-model.md") if "from transformers" in block.text
     ]
@@ -68,6 +67,5 @@ def test_a_model_of_another_package_is_collected_without_that_package(project: P
 
 @pytest.mark.parametrize("file", [0, 1])
 def test_a_model_of_ones_own_takes_15_lines(file: int) -> None:
-    """A net and a transformer: lines that are not blank."""
     files = [block.text for block in blocks("docs/own-model.md") if block.language == "python"]
     assert len([line for line in files[file].splitlines() if line.strip()]) <= 15

@@ -15,7 +15,6 @@ def test_pages_are_up_to_date(name: str) -> None:
 
 
 def test_the_page_of_commands_shows_what_a_command_needs() -> None:
-    """An option without which it is an error is not among the optional ones."""
     usages = read("docs/commands.md").splitlines()
     assert "fwbench recover --output FILE [journal]" in usages
     assert "fwbench env add [options] name REQUIREMENT [REQUIREMENT ...]" in usages
@@ -24,7 +23,6 @@ def test_the_page_of_commands_shows_what_a_command_needs() -> None:
 def test_the_page_has_every_option_that_fwbench_adds_to_pytest(
     pytestconfig: pytest.Config,
 ) -> None:
-    """Options of the table, and any that are added elsewhere."""
     group = pytestconfig._parser.getgroup("fwbench")
     page = read("docs/options.md")
     flags = [flag for option in group.options for flag in option.names()]

@@ -27,7 +27,6 @@ def _tests(path: str) -> set[str]:
 
 @pytest.mark.parametrize("page", _PAGES)
 def test_what_a_page_says_is_tested_is_tested(page: str) -> None:
-    """By a test of that name, in that file."""
     missing = [
         f"{path}::{name}" for path, name in _NAMED.findall(read(page)) if name not in _tests(path)
     ]
@@ -35,5 +34,4 @@ def test_what_a_page_says_is_tested_is_tested(page: str) -> None:
 
 
 def test_a_page_names_tests() -> None:
-    """The page on GPUs does: nothing on it was tested on the hardware itself."""
     assert "docs/gpu.md" in _PAGES

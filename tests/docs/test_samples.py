@@ -125,7 +125,6 @@ def test_the_words_of_a_measured_sample_are_still_printed(
 def test_samples_are_written_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A sample that cannot be printed is left as it is, and the others are written."""
     commands = ("echo one; exit 1", "true", "echo three; exit 3", "printf 'four\\nfour\\n'")
     page = "\n".join(f"<!-- sample: {it} -->\n```text\nold\n```\n" for it in commands)
     (tmp_path / "page.md").write_text(page, encoding="utf-8")

@@ -30,7 +30,6 @@ _BY_HAND = [
 
 @pytest.mark.parametrize("page", _BY_HAND)
 def test_a_page_begins_with_what_it_is_for(page: str) -> None:
-    """A title, then a paragraph, before any list, table, block or heading."""
     title, first = read(page).split("\n\n", 2)[:2]
     assert title.startswith("# ")
     assert first[0].isupper() or first.startswith(("fwbench", "`"))
@@ -77,7 +76,6 @@ def _loads(page: Path) -> list[str]:
 
 
 def test_no_page_asks_another_host_for_anything(site: Path) -> None:
-    """Fonts, scripts, pictures and the search are files of the site."""
     pages = [*site.rglob("*.html")]
     assert len(pages) > 20
     for page in pages:
@@ -98,7 +96,6 @@ def test_the_search_finds_an_option_without_a_server(site: Path) -> None:
 
 
 def test_the_api_comes_from_docstrings(site: Path) -> None:
-    """Every public name has its section, with its arguments."""
     import fwbench
 
     text = (site / "api.html").read_text(encoding="utf-8")

@@ -22,7 +22,6 @@ _FORMATS = {"--markdown": "report.md", "--csv": "report.csv", "-o": "report.html
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for what is read and written."""
     return tmp_path_factory.mktemp("reports")
 
 
@@ -48,7 +47,6 @@ def test_a_report_shows_or_leaves_out(folder: Path, content: bytes, formats: lis
 
 @given(content=lines_damaged(_JOURNAL))
 def test_a_damaged_line_costs_that_line(folder: Path, content: bytes) -> None:
-    """Whatever became of a line: what is recovered can be read, or nothing was left."""
     journal, output = folder / "bad.jsonl", folder / "recovered.json"
     journal.write_bytes(content)
     output.write_text("earlier", encoding="utf-8")

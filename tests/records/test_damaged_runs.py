@@ -20,7 +20,6 @@ _BASE, _CONTENDER = ((_STORED / f"{name}.json").read_bytes() for name in ("base"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with runs of today and files that commands may write."""
     folder = tmp_path_factory.mktemp("project")
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     for name in ("base", "contender"):

@@ -16,7 +16,6 @@ from support.launched_runs import measured, sent
 
 @pytest.mark.parametrize("cprofile", [False, True])
 def test_a_restored_record_is_what_was_measured(cprofile: bool) -> None:
-    """What pytest-benchmark makes of a restored record is what it would have made on the spot."""
     case = case_of(cell(operation()), FakeFramework(), cprofile=cprofile)
     case.measure()
     here = case.benchmark.stats
@@ -29,14 +28,12 @@ def test_a_restored_record_is_what_was_measured(cprofile: bool) -> None:
 
 
 def test_a_profile_is_restored() -> None:
-    """With --benchmark-cprofile the restored record has the functions that were called."""
     restored = host.restore(measured(cprofile=True))
     assert any("fakes.py" in entry["function_name"] for entry in restored.as_dict()["cprofile"])
     assert "cprofile" not in host.restore(measured()).as_dict()
 
 
 def test_a_record_has_what_surrounds_its_times() -> None:
-    """The record names the node and the cell, and has every round."""
     entry = measured()["entry"]
     assert entry["name"] == "test_fake[double-fake-cpu-eager-forward-float32-4]"
     assert entry["group"] == "double cpu forward float32 4"
@@ -47,14 +44,12 @@ def test_a_record_has_what_surrounds_its_times() -> None:
 
 
 def test_a_record_says_what_its_rounds_were_like() -> None:
-    """Of a case that was measured once, too: rounds that are all alike do not drift or spin."""
     facts = measured()["entry"]["extra_info"]["fwbench"]
     assert (facts["drift"], facts["spinning"]) == (0.0, False)
     assert facts["condition"] in ("clean", "contended")  # as the machine is while this test runs
 
 
 def test_what_was_not_measured_has_no_record() -> None:
-    """Neither a disabled nor a failed benchmark leaves a record."""
     disabled = case_of(cell(operation()), FakeFramework(), disabled=True)
     disabled.measure()
     assert host.record(disabled.benchmark) is None
@@ -65,7 +60,7 @@ def test_what_was_not_measured_has_no_record() -> None:
 
 
 def test_a_run_is_written_as_pytest_benchmark_does() -> None:
-    """Text is indented and plain ASCII; what JSON cannot say is named rather than fatal."""
+    """Values that JSON does not know are named rather than fatal."""
     assert dumps({"é": 1}, indent=4) == '{\n    "\\u00e9": 1\n}'
     assert "UNSERIALIZABLE" in dumps({"x": object()}, indent=4)
 
@@ -78,7 +73,6 @@ class Mute(FakeFramework):
 
 
 def test_a_switch_that_cannot_be_read_fails_no_case() -> None:
-    """The case is as right as it was: its record says why the switches are unknown."""
     case = case_of(cell(operation()), Mute())
     case.measure()
     toggles = case.benchmark.extra_info["fwbench"]["toggles"]

@@ -52,14 +52,12 @@ def unequal(*facts: dict[str, Any], **known: Any) -> dict[str, Unequal]:
 
 
 def test_honest_frameworks_are_equal() -> None:
-    """As far apart as they were seen."""
     honest = [training(), *(training(name, losses) for name, losses in OTHERS.items())]
     assert unequal(*honest) == {}
 
 
 @pytest.mark.parametrize("losses", [SKIPPING, HALVING], ids=["updates left out", "half a batch"])
 def test_a_framework_that_trains_otherwise_is_found(losses: Any) -> None:
-    """And not the others; it says from whom it differs most, where, and what is allowed."""
     honest = [training(name, losses[:2]) for name, losses in OTHERS.items()]
     (name,) = result = unequal(training("liar", losses), *honest)
     assert name == "liar"
@@ -78,7 +76,6 @@ def test_of_two_that_differ_both_are() -> None:
 
 
 def test_a_training_alone_is_equal() -> None:
-    """There is nothing to compare it with; nor is an operation."""
     operation = {**training("numpy"), "epochs": None}
     assert unequal(training(losses=SKIPPING), operation) == {}
 
@@ -87,12 +84,10 @@ def test_a_training_alone_is_equal() -> None:
     "other", [{"size": 100}, {"data": {"digest": "e"}}, {"steps_per_epoch": 100}, {"dtype": "x"}]
 )
 def test_other_work_is_not_compared(other: dict[str, Any]) -> None:
-    """Its losses may be whatever they are."""
     assert unequal(training(losses=TORCH[:2]), training("liar", SKIPPING, **other)) == {}
 
 
 def test_toggles_that_change_the_work_set_trainings_apart() -> None:
-    """Others do not."""
     known = {"mine": Toggle("mine", ("a", "b"), "a", "x", changes_work=True)}
     two = (
         training(losses=TORCH[:2], toggles={"mine": "a"}),
@@ -117,7 +112,6 @@ def test_later_epochs_may_lie_further_apart() -> None:
 
 
 def test_two_sides_of_a_comparison_differ_or_not() -> None:
-    """In words, for a gate; trainings that learned something else, and operations."""
     sides = [
         CaseFacts.unchecked(training(losses=losses)) for losses in (TORCH, TORCH[:2], SKIPPING)
     ]
@@ -139,7 +133,6 @@ def entries() -> list[dict[str, Any]]:
 
 
 def test_entries_are_annotated() -> None:
-    """The fact is in the record of the one that it is about."""
     noted = [*entries(), {"extra_info": {}}, {}]
     equality.annotate(noted)
     result = [entry.get("extra_info", {}).get("fwbench", {}).get("unequal") for entry in noted]
@@ -148,7 +141,6 @@ def test_entries_are_annotated() -> None:
 
 
 def test_what_is_unequal_is_in_no_ranking_of_the_terminal() -> None:
-    """It is said, with the reason, and its time is no one's measure."""
     lines = shown(*entries(), view=IN_FULL)
     at = next(i for i, line in enumerate(lines) if line.startswith("training loops: "))
     means = [line.split() for line in lines[at + 1 : at + len(OTHERS) + 2]]
@@ -174,7 +166,6 @@ def test_runs_that_do_not_say_so_are_marked_when_they_are_read() -> None:
 
 
 def test_loops_that_are_equal_are_not_mentioned() -> None:
-    """Nothing is said of them beyond how far they lie apart."""
     honest = entries()[1:]
     equality.annotate(honest)
     assert not [line for line in shown(*honest, view=IN_FULL) if "unequal" in line]

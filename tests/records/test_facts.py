@@ -40,13 +40,11 @@ def facts(**changes: Any) -> dict[str, Any]:
 
 
 def test_an_undeclared_key_cannot_be_produced() -> None:
-    """A typo raises, and the message names the near miss."""
     with pytest.raises(DeclarationError, match="no fact 'warmpu_s'; did you mean 'warmup_s'"):
         CaseFacts(warmpu_s=1.0)
 
 
 def test_an_undeclared_key_cannot_be_read() -> None:
-    """A typo raises where it gave None once; so does a text in a unit."""
     read = CaseFacts.checked(facts())
     assert read.warmup_s is None
     with pytest.raises(AttributeError, match="warmpu_s"):
@@ -71,7 +69,7 @@ def read(facts: CaseFacts, record: Measurement) -> None:
 
 
 def test_a_typo_is_an_error_in_mypy(tmp_path: Path) -> None:
-    """For who reads and for who produces: each line of the file but its head is wrong."""
+    """Each line of the file but its head is wrong."""
     pytest.importorskip("mypy")
     (tmp_path / "typo.py").write_text(_TYPO, encoding="utf-8")
     root = Path(__file__).parents[2]
@@ -85,7 +83,6 @@ def test_a_typo_is_an_error_in_mypy(tmp_path: Path) -> None:
 
 
 def test_facts_that_are_named_by_text_are_declared() -> None:
-    """Columns and keys of reports, and what is merged from launches."""
     named = {*MEDIANS, *KEYS, *writers.FACTS}
     assert named <= CaseFacts.declared().keys()
     assert {*MEDIANS} <= Measured.declared().keys() <= Launch.declared().keys()
@@ -93,7 +90,6 @@ def test_facts_that_are_named_by_text_are_declared() -> None:
 
 @pytest.mark.parametrize("table", [CaseFacts, Launch, Epoch, Data, Statistics, SessionFacts])
 def test_every_declaration_is_complete(table: type[Table]) -> None:
-    """A meaning in words, and other keys that it needs declared beside it."""
     for declared in table.declared().values():
         assert declared.meaning
         assert not declared.meaning.endswith(".")
@@ -101,7 +97,6 @@ def test_every_declaration_is_complete(table: type[Table]) -> None:
 
 
 def test_tables_within_tables_are_plain_in_json() -> None:
-    """What is produced is what is read back."""
     made = CaseFacts(
         epochs=[Epoch(repetition=1, seconds=2.0, train_loss=0.5)], data=Data(name="mnist")
     )
@@ -113,7 +108,6 @@ def test_tables_within_tables_are_plain_in_json() -> None:
 
 
 def test_a_fact_is_shown_in_its_unit() -> None:
-    """As reports show it; nothing where it is absent or null."""
     made = CaseFacts(dispatch_s=0.0123, peak_host_memory_bytes=2**30, threshold=None)
     assert made.text("dispatch_s") == "12.3 ms"
     assert made.text("peak_host_memory_bytes") == "1.00 GiB"
@@ -146,7 +140,6 @@ _DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("changes", "message"), _DAMAGED.values(), ids=_DAMAGED)
 def test_what_is_damaged_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    """File, case and key, what is there and what must be."""
     path = write(tmp_path / "run.json", entry("dot"), entry("gemm", **changes))
     with pytest.raises(UnreadableRun) as caught:
         load(path)
@@ -157,7 +150,6 @@ def test_what_is_damaged_is_named(tmp_path: Path, changes: dict[str, Any], messa
 def test_every_command_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Gate, report, baseline and history."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "old" / "bad.json", entry("gemm", load="high"))
     write(tmp_path / "old" / "good.json", case())
@@ -175,7 +167,6 @@ def test_every_command_names_it(
 
 
 def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
-    """Before launches of a case are merged."""
     journal = Journal(tmp_path, "now.jsonl")
     journal.append({"fwbench_journal": 1})
     journal.append(entry("gemm", load="high"))
@@ -188,7 +179,6 @@ def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_unknown_is_kept() -> None:
-    """Of a case, of what is within it, and of the session; a toggle that was asked for is known."""
     launches = [{"launch": 0, "value_s": 1.0, "spin": 1}]
     strange = entry(mass_kg=2.5, launches=launches, workers="2", toggles={"workers": "2"})
     run = from_json("run.json", output([strange], weather="fine"))
@@ -200,7 +190,6 @@ def test_what_is_unknown_is_kept() -> None:
 def test_what_is_unknown_is_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One notice for a command, whatever the number of files and cases; no error."""
     monkeypatch.chdir(tmp_path)
     for name in ("base.json", "contender.json"):
         made = [case("gemm", mass_kg=2.5), case("dot", mass_kg=7.5), training(mass_kg=1)]
@@ -222,7 +211,6 @@ def test_what_is_unknown_is_said_once(
 def test_nothing_is_said_of_what_is_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As a rule there is no notice."""
     path = str(write(tmp_path / "run.json", entry()))
     assert cli.main(["gate", path, path]) == 0
     assert capsys.readouterr().err == ""

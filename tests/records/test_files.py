@@ -16,7 +16,6 @@ from fwbench.records import files
 
 @pytest.mark.parametrize("earlier", [None, "earlier"])
 def test_a_file_is_written_as_a_whole(tmp_path: Path, earlier: str | None) -> None:
-    """The new text takes the place of an earlier one, and nothing else is left in the folder."""
     path = tmp_path / "run.json"
     if earlier is not None:
         path.write_text(earlier, encoding="utf-8")
@@ -36,7 +35,6 @@ def test_a_file_is_written_as_a_whole(tmp_path: Path, earlier: str | None) -> No
 def test_an_earlier_file_stays_when_writing_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, break_it: Callable[[Any, Any], None]
 ) -> None:
-    """A write that fails at any point leaves the earlier file as it was, and no other."""
     path = tmp_path / "run.json"
     path.write_text("earlier", encoding="utf-8")
     break_it(monkeypatch, Mock(side_effect=OSError(28, "No space left on device")))
@@ -47,7 +45,6 @@ def test_an_earlier_file_stays_when_writing_fails(
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
-    """Writing to a link writes to the file that it names, and the link stays one."""
     target, link = tmp_path / "elsewhere" / "run.json", tmp_path / "run.json"
     target.parent.mkdir()
     link.symlink_to(target)
@@ -85,7 +82,6 @@ def test_an_open_file_can_be_written_to_by_its_number() -> None:
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_trying_whether_a_file_can_be_written_leaves_nothing(tmp_path: Path, exists: bool) -> None:
-    """The trial changes nothing, whether or not the file is there."""
     path = tmp_path / "run.json"
     if exists:
         path.write_text("earlier", encoding="utf-8")
@@ -102,7 +98,6 @@ def test_trying_whether_a_file_can_be_written_leaves_nothing(tmp_path: Path, exi
     ],
 )
 def test_what_cannot_be_written_is_known_before(tmp_path: Path, place: str, reason: str) -> None:
-    """A missing folder, a file in its place and a folder itself are refused with the reason."""
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "folder").mkdir()
     for attempt in (files.check_writable, lambda path: files.write_atomically(path, "new")):

@@ -21,7 +21,6 @@ HEAD = {"fwbench_journal": 1, "machine_info": {"node": "here"}, "version": "5.3.
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where journals of a project lie."""
     return journal.journal_folder(tmp_path)
 
 
@@ -35,7 +34,6 @@ def written(folder: Path, *lines: Any, name: str = "now.jsonl") -> Path:
 
 
 def test_a_journal_is_recovered_as_a_run(folder: Path) -> None:
-    """The head and the entries come back as pytest-benchmark's JSON, in their order."""
     first = measured()["entry"]
     path = written(folder, HEAD, first, entry("second"))
     assert path.parent == folder
@@ -47,7 +45,6 @@ def test_a_journal_is_recovered_as_a_run(folder: Path) -> None:
 
 
 def test_a_journal_can_be_read_while_it_is_written(folder: Path) -> None:
-    """A record is in the file as soon as it is appended: a crash loses none."""
     begun = Journal(folder, "now.jsonl")
     begun.append(HEAD)
     for count in (1, 2, 3):
@@ -62,7 +59,6 @@ _LAST = json.dumps(entry("last")).encode() + b"\n"
 
 @pytest.mark.parametrize("kept", range(1, len(_LAST)))
 def test_a_last_line_that_was_cut_off_is_left_out(folder: Path, kept: int) -> None:
-    """Whatever a crash left of the last line, the records before it are recovered."""
     path = written(folder, HEAD, entry("first"), entry("last"))
     whole = path.read_bytes()
     assert whole.endswith(b"\n" + _LAST)
@@ -97,7 +93,6 @@ def test_a_character_that_was_cut_in_two_is_left_out(folder: Path) -> None:
     ],
 )
 def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
-    """Empty, foreign and damaged files are refused by name, and say which line is wrong."""
     path = tmp_path / "file.jsonl"
     path.write_bytes(content)
     with pytest.raises(StorageError, match=message) as caught:
@@ -106,7 +101,6 @@ def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes, message: 
 
 
 def test_a_missing_journal_is_refused(tmp_path: Path) -> None:
-    """What cannot be opened is said to be unreadable, with its name."""
     with pytest.raises(StorageError, match=r"cannot read .*nowhere\.jsonl"):
         journal.recover(tmp_path / "nowhere.jsonl", host.with_statistics)
 
@@ -133,7 +127,6 @@ def test_a_missing_journal_is_refused(tmp_path: Path) -> None:
     ids=["cut", "binary", "deep", "a list", "a fact", "no stats", "a list", "a time", "a name"],
 )
 def test_a_damaged_line_costs_that_line(folder: Path, damaged: bytes, expected_text: str) -> None:
-    """What comes before and after it is recovered, and it is named."""
     path = written(folder, HEAD, entry("first"), entry("last"))
     head, first, last, _ = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([head, first, damaged, last, b""]))
@@ -150,7 +143,6 @@ def test_a_damaged_line_costs_that_line(folder: Path, damaged: bytes, expected_t
     ids=["binary", "a fact", "cut"],
 )
 def test_a_damaged_head_costs_what_it_says(folder: Path, head: bytes) -> None:
-    """The machine and the settings are lost, and named; no record is."""
     path = written(folder, HEAD, entry("first"), entry("last"))
     _, *others = path.read_bytes().split(b"\n")
     path.write_bytes(b"\n".join([head, *others]))
@@ -192,7 +184,6 @@ _MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_malformed_launch_costs_that_launch(
     folder: Path, damaged: dict[str, Any], expected_text: str
 ) -> None:
-    """The others of its case are merged, and it is named by its line."""
     path = written(folder, HEAD, _launch(0), damaged, _launch(2))
     result = journal.recover(path, host.with_statistics)
     (case,) = result.run["benchmarks"]
@@ -210,7 +201,6 @@ def finished(folder: Path, name: str) -> Path:
 
 
 def test_the_newest_finished_journals_are_kept(folder: Path) -> None:
-    """Ten of them, the new one among them; other files are nobody's business."""
     names = [f"2030010{day}T000000-1.jsonl" for day in range(9)]
     names += [f"2030011{day}T000000-1.jsonl" for day in range(6)]
     for name in names:
@@ -225,7 +215,6 @@ def test_the_newest_finished_journals_are_kept(folder: Path) -> None:
 
 
 def test_an_unfinished_journal_stays(folder: Path) -> None:
-    """However many sessions end after one that crashed, or that is still alive."""
     crashed = written(folder, HEAD, entry("first"), name="20200101T000000-1.jsonl")
     alive = Journal(folder, "20200102T000000-1.jsonl")
     alive.append(HEAD)
@@ -238,7 +227,6 @@ def test_an_unfinished_journal_stays(folder: Path) -> None:
 
 
 def test_a_finished_journal_can_be_recovered(folder: Path) -> None:
-    """Its last line is no record, wherever it stands."""
     path = finished(folder, "now.jsonl")
     journal.finish(path)
     result = journal.recover(path, host.with_statistics)
@@ -246,7 +234,6 @@ def test_a_finished_journal_can_be_recovered(folder: Path) -> None:
 
 
 def test_an_empty_journal_is_removed(folder: Path) -> None:
-    """A session that measured nothing leaves no journal, and closing twice does no harm."""
     begun = Journal(folder, "now.jsonl")
     assert begun.path.exists()
     begun.close()
@@ -256,13 +243,11 @@ def test_an_empty_journal_is_removed(folder: Path) -> None:
 
 
 def test_journals_stay_out_of_version_control(folder: Path, tmp_path: Path) -> None:
-    """The folder ignores all of itself, so that no project has to say so."""
     written(folder, HEAD)
     assert (tmp_path / ".fwbench" / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
 def test_a_journal_of_another_session_is_not_touched(folder: Path) -> None:
-    """A name that is taken is refused: two sessions never write to one journal."""
     path = written(folder, HEAD)
     with pytest.raises(StorageError, match=r"cannot write a journal under .*: File exists"):
         Journal(folder, path.name)
@@ -270,14 +255,12 @@ def test_a_journal_of_another_session_is_not_touched(folder: Path) -> None:
 
 
 def test_a_journal_that_cannot_be_begun(tmp_path: Path) -> None:
-    """Where a file stands in the way of the folder, the message says where and why."""
     (tmp_path / ".fwbench").write_text("in the way", encoding="utf-8")
     with pytest.raises(StorageError, match=r"cannot write a journal under .*\.fwbench"):
         Journal(journal.journal_folder(tmp_path), "now.jsonl")
 
 
 def test_a_journal_on_a_full_disk(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line that cannot be written is an error; those before it stay, and closing is quiet."""
     begun = Journal(folder, "now.jsonl")
     begun.append(HEAD)
     begun.append(entry("first"))

@@ -17,27 +17,23 @@ _CASES = [f"case-{i}" for i in range(20)]
 
 
 def test_an_order_has_every_case_once() -> None:
-    """A launch measures each case, and none twice."""
     for launch in range(5):
         assert sorted(LaunchPlan(5, 1).order(launch, _CASES)) == sorted(_CASES)
 
 
 def test_an_order_is_repeatable() -> None:
-    """Seed and launch decide the order, whatever was asked for before."""
     first = [LaunchPlan(3, 7).order(launch, _CASES) for launch in range(3)]
     again = [LaunchPlan(3, 7).order(launch, _CASES) for launch in (2, 1, 0)]
     assert first == again[::-1]
 
 
 def test_orders_differ() -> None:
-    """Each launch has another order, and each seed has others."""
     orders = [LaunchPlan(5, seed).order(launch, _CASES) for seed in range(4) for launch in range(5)]
     assert len({*map(tuple, orders)}) == len(orders)
     assert _CASES not in orders
 
 
 def test_an_order_leaves_its_cases_alone() -> None:
-    """What is shuffled is a copy."""
     given = list(_CASES)
     LaunchPlan(1, 1).order(0, given)
     assert given == _CASES
@@ -78,7 +74,6 @@ def _entry(launch: int, rounds_s: list[float], **facts: Any) -> dict[str, Any]:
 
 
 def test_a_mark_says_which_launch() -> None:
-    """The entry itself is marked and given back."""
     entry: dict[str, Any] = {"extra_info": {"fwbench": {}}}
     assert launches.mark(entry, 2) is entry
     assert entry == {"extra_info": {"fwbench": {"launch": 2}}}
@@ -107,7 +102,6 @@ def test_one_value_stands_for_a_launch(statistic: str, values: list[float]) -> N
 
 
 def test_a_merged_entry_is_otherwise_the_first() -> None:
-    """What does not differ between launches stands where it stands in any entry."""
     entries = [_entry(0, [1.0]), _entry(1, [2.0], framework="of the second")]
     merged = launches.merge(entries)
     for name in ("name", "fullname", "group", "param", "params", "options"):
@@ -124,7 +118,6 @@ def test_a_merged_entry_is_otherwise_the_first() -> None:
     "name", ["dispatch_s", "completion_s", "first_call_in_process_s", "compile_s", "preempted"]
 )
 def test_medians_stand_for_all_launches(name: str) -> None:
-    """Of what each launch has its own of, the record has the median, and each launch its own."""
     values = [0.25, 0.0, 0.125]
     merged = _merged(*(_entry(i, [1.0], **{name: value}) for i, value in enumerate(values)))
     assert merged[name] == 0.125
@@ -142,7 +135,7 @@ def test_medians_stand_for_all_launches(name: str) -> None:
     ],
 )
 def test_precise_if_every_launch_was(result: list[str | None], stopped: str | None) -> None:
-    """The interval of all is the median of theirs: one whose time was over is enough to say so."""
+    """One launch whose time was over is enough."""
     rules = [{} if each is None else {"stopped": each} for each in result]
     merged = _merged(*(_entry(i, [1.0], **rule) for i, rule in enumerate(rules)))
     assert merged.get("stopped") == stopped
@@ -150,7 +143,6 @@ def test_precise_if_every_launch_was(result: list[str | None], stopped: str | No
 
 
 def test_what_no_launch_has_is_not_made_up() -> None:
-    """An operation has no compilation time."""
     merged = _merged(_entry(0, [1.0]), _entry(1, [1.0]))
     assert "compile_s" not in merged
     assert all("compile_s" not in one for one in merged["launches"])
@@ -167,13 +159,11 @@ def test_what_no_launch_has_is_not_made_up() -> None:
     ],
 )
 def test_steady_if_every_launch_was(result: list[bool | None], steady: bool | None) -> None:
-    """One launch that was not is enough; launches that were not warmed up say nothing."""
     merged = _merged(*(_entry(i, [1.0], steady=each) for i, each in enumerate(result)))
     assert merged["steady"] is steady
 
 
 def test_the_middle_launch_gives_the_condition() -> None:
-    """One contended launch of three does not move the median; each keeps its own condition."""
     result = ["clean", "contended", "clean"]
     entries = [_entry(i, [1.0], condition=c, spinning=c != "clean") for i, c in enumerate(result)]
     merged = _merged(*entries)
@@ -184,7 +174,6 @@ def test_the_middle_launch_gives_the_condition() -> None:
 
 
 def test_launches_of_older_versions_have_no_condition() -> None:
-    """Nothing is made up."""
     assert "condition" not in _merged(_entry(0, [1.0]), _entry(1, [1.0]))
 
 
@@ -209,7 +198,6 @@ def test_a_launch_that_does_not_know_is_left_out_of_a_median() -> None:
 def test_contended_if_preempted_and_not_alone(
     preempted: float, others_cpus: float | None, contended: bool
 ) -> None:
-    """A launch had to share its processors if it was preempted, and perhaps by others."""
     launch = _entry(1, [1.0], preempted=preempted, others_cpus=others_cpus)
     facts = Launch.unchecked(launch["extra_info"]["fwbench"])
     assert launches.is_contended(facts) is contended
@@ -223,7 +211,6 @@ def test_contended_if_preempted_and_not_alone(
 def test_rounds_tell_where_nothing_is_known_of_others(
     rounds_s: list[float], contended: bool
 ) -> None:
-    """Preemptions alone are seen without others, too."""
     launch = _entry(1, rounds_s, preempted=0.26, others_cpus=None)
     assert _merged(_entry(0, [1.0]), launch, _entry(2, [1.0]))["contended"] is contended
 
@@ -232,7 +219,6 @@ def test_rounds_tell_where_nothing_is_known_of_others(
 
 
 def test_launches_of_a_journal_are_merged() -> None:
-    """In the order in which cases came first; whatever else is there stays as it is."""
     plain = {"fullname": "test_it.py::test_plain", "extra_info": {}, "stats": {"data": [3.0]}}
     single = _entry(0, [5.0])
     single["fullname"] = "test_it.py::test_single"

@@ -18,13 +18,11 @@ _HERE = Places(Path("/srv/work/project"), Path("/home/me"))
     ["NVIDIA_API_KEY", "TORCH_HUB_TOKEN", "TF_TOKEN_app", "my_secret", "DB_PASSWORD", "X_AUTH"],
 )
 def test_names_of_secrets(name: str) -> None:
-    """A word in the name of a variable or an option tells, in any case."""
     assert privacy.is_secret(name)
 
 
 @pytest.mark.parametrize("name", ["OMP_WAIT_POLICY", "MXNET_ENGINE_TYPE", "XLA_FLAGS", "fw-size"])
 def test_other_names(name: str) -> None:
-    """What says nothing of a secret is none."""
     assert not privacy.is_secret(name)
 
 
@@ -42,7 +40,6 @@ def test_other_names(name: str) -> None:
     ],
 )
 def test_secrets_on_a_command_line(given: list[str], kept: list[str]) -> None:
-    """The value goes, the rest of the command stays as it was."""
     assert privacy.without_secrets(given) == kept
 
 
@@ -66,12 +63,10 @@ def test_secrets_on_a_command_line(given: list[str], kept: list[str]) -> None:
     ],
 )
 def test_paths(given: str, kept: str) -> None:
-    """Below the project they are relative, below home they begin with ~, others lose folders."""
     assert _HERE.without_paths(given) == kept
 
 
 def test_values_that_are_not_texts() -> None:
-    """Everything else stays, and what is given is not changed."""
     times = [1.0, 2.0]
     given: dict[str, Any] = {"a": ["/home/me/x", {"b": ("/home/me", 1, None, True)}], "t": times}
     assert _HERE.without_paths(given) == {"a": ["~/x", {"b": ["~", 1, None, True]}], "t": times}
@@ -79,7 +74,6 @@ def test_values_that_are_not_texts() -> None:
 
 
 def test_a_project_in_the_root_folder() -> None:
-    """Where the project or the home is / itself, nothing is relative to it."""
     places = Places(Path("/"), Path("/"))
     assert places.without_paths("/data/mnist/x") == ".../x"
 

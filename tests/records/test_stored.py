@@ -39,7 +39,6 @@ _BAD_JSON = {
 
 @pytest.mark.parametrize(("content", "message"), _BAD_JSON.values(), ids=_BAD_JSON)
 def test_bad_json_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
-    """By the file's name, whatever the parser thinks of it."""
     path = tmp_path / "run.json"
     path.write_bytes(content)
     with pytest.raises(UnreadableRun) as caught:
@@ -49,7 +48,6 @@ def test_bad_json_is_refused(tmp_path: Path, content: bytes, message: str) -> No
 
 
 def test_what_fwbench_writes_is_not_deep(tmp_path: Path) -> None:
-    """So much nesting is read, and much more than any record has."""
     path = tmp_path / "run.json"
     path.write_bytes(b"[" * 100 + b"]" * 100)
     parse(path)
@@ -91,7 +89,7 @@ _NUMBERS = {
 
 @pytest.mark.parametrize("declared", _NUMBERS.values(), ids=_NUMBERS)
 def test_every_number_is_one_that_can_be(declared: Fact) -> None:
-    """Whatever the fact: finite, and of a size that its unit has; no time is negative."""
+    """Finite, and of a size that its unit has; no time is negative."""
     within = (lambda bad: [1.0, bad]) if get_origin(declared.type) is list else lambda bad: bad
     if get_origin(declared.type) is dict:
         within = lambda bad: {"one": bad}  # noqa: E731
@@ -135,7 +133,6 @@ def test_no_verdict_from_nonsense(
     facts: dict[str, Any],
     message: str,
 ) -> None:
-    """Each command refuses the file, and says which fact it is."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "good.json", entry())
     write(tmp_path / "bad.json", entry(**facts))
@@ -164,7 +161,6 @@ def test_no_verdict_from_nonsense(
     ],
 )
 def test_what_is_around_the_records_is_checked(around: dict[str, Any], message: str) -> None:
-    """As far as it is read: reports show it."""
     with pytest.raises(UnreadableRun) as caught:
         from_json("run.json", {**output([entry()]), **around})
     assert message in str(caught.value)

@@ -38,7 +38,6 @@ def _exchanges(
 
 
 def test_a_fit_finds_latency_and_bandwidth() -> None:
-    """From what they would have made; neither is ever below 0."""
     model = fitted(all_reduce, 4_000_000, {w: _time_s(w) for w in (2, 3, 4)})
     assert model.alpha_s == pytest.approx(_ALPHA_S, rel=1e-3)
     assert 1 / model.beta_s == pytest.approx(_RATE, rel=1e-3)
@@ -57,7 +56,6 @@ def test_what_more_replicas_would_take() -> None:
 
 
 def test_nothing_beyond_a_thousand() -> None:
-    """Whatever was measured."""
     found = modelled("all_reduce", 4_000_000, _exchanges((2, 4, 500)))
     assert [each.replicas for each in found] == [1000]
 
@@ -75,7 +73,6 @@ def test_nothing_beyond_a_thousand() -> None:
     ids=["two numbers", "no fit", "no wire", "idle wire", "busy processors", "no ring"],
 )
 def test_where_the_model_says_nothing(workload: str, exchanges: dict[int, Exchange]) -> None:
-    """Each rule by itself."""
     assert modelled(workload, 4_000_000, exchanges) == []
 
 

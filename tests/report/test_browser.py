@@ -307,7 +307,6 @@ def _used(browser: Browser, page: str, exercise: str, **settings: Any) -> dict[s
 
 
 def test_tables_are_sorted(browser: Browser, report: str) -> None:
-    """By value and not by text; a second click turns the order; one column is marked."""
     seen = _used(browser, report, _SORT)
     ascending = ["1 ms", "2 ms", "10 ms", "20 ms", "3 s", "20 s"]
     assert seen["median"] == [
@@ -323,7 +322,6 @@ def test_tables_are_sorted(browser: Browser, report: str) -> None:
 
 
 def test_rows_and_parts_are_chosen(browser: Browser, report: str) -> None:
-    """What does not fit is hidden, also in the index; the status counts; all come back."""
     seen = _used(browser, report, _FILTER)
     overview, gemm, gpu, dot = (
         "part-overview-cpu-forward-float32",
@@ -351,7 +349,6 @@ def test_rows_and_parts_are_chosen(browser: Browser, report: str) -> None:
 
 
 def test_cases_are_searched(browser: Browser, report: str) -> None:
-    """By a part of their name, in any case of letters; Enter does not leave the page."""
     seen = _used(browser, report, _SEARCH)
     assert len(seen["row"]["rows"]) == 6
     assert (seen["none"]["sections"], seen["none"]["status"]) == ([], "0 of 12 rows")
@@ -365,7 +362,6 @@ def test_cases_are_searched(browser: Browser, report: str) -> None:
 
 
 def test_points_show_their_values(browser: Browser, report: str) -> None:
-    """The tooltip under a pointer says time, spread and launches; all charts can be touched."""
     seen = _used(browser, report, _POINT)
     assert seen["before"].strip() == ""
     assert seen["shown"]
@@ -390,7 +386,6 @@ def test_names_do_nothing(browser: Browser, tmp_path: Path, name: str) -> None:
 
 
 def test_a_page_without_a_chart_works(browser: Browser, tmp_path: Path) -> None:
-    """Plain benchmarks alone, and a run without any."""
     for number, entries in enumerate(((plain(),), ())):
         run = read(write(tmp_path / f"{number}.json", *entries))
         seen = _used(browser, writers.html([run]), "seen.title = document.title;")
@@ -398,7 +393,6 @@ def test_a_page_without_a_chart_works(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_a_full_page_asks_for_nothing(browser: Browser, full: str) -> None:
-    """Every part is there, and may be used, without a complaint and without a request."""
     seen = _used(browser, full, _USE)
     titles = " ".join(seen["sections"])
     for part in ("against", "2020", "history", "Lasting", "gemm", "roofline", "training", "other"):
@@ -411,7 +405,7 @@ def test_a_full_page_asks_for_nothing(browser: Browser, full: str) -> None:
 
 
 def test_what_has_notes_alone_is_shown(browser: Browser, tmp_path: Path) -> None:
-    """That no shift was found is an answer, and stays until something is chosen."""
+    """The answer that there was no shift stays until something is chosen."""
     run = read(write(tmp_path / "run.json", case()))
     lines, _ = history.collect(_history(tmp_path / "history", 12, 1.0))
     made = writers.html([run], before=history.sections(lines))
@@ -421,7 +415,6 @@ def test_what_has_notes_alone_is_shown(browser: Browser, tmp_path: Path) -> None
 
 
 def test_a_history_alone_works(browser: Browser, tmp_path: Path) -> None:
-    """Without a run, all that a page can do is there."""
     lines, _ = history.collect(_history(tmp_path / "history", 12, 2.0))
     seen = _used(browser, writers.html([], before=history.sections(lines)), _USE)
     assert len(seen["sections"]) == 3
@@ -432,7 +425,6 @@ def test_a_history_alone_works(browser: Browser, tmp_path: Path) -> None:
     [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")],
 )
 def test_everyone_can_read_it(browser: Browser, full: str, scheme: str, background: str) -> None:
-    """axe finds nothing serious and nothing critical, in light and in dark."""
     axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     seen = _used(browser, full, _AXE, library=axe, scheme=scheme)
     assert seen["background"] == background
@@ -444,7 +436,6 @@ def test_everyone_can_read_it(browser: Browser, full: str, scheme: str, backgrou
 
 
 def test_filters_reach_charts(browser: Browser, page: str) -> None:
-    """Lines, legends and columns go with the rows; an entry of a legend hides its lines."""
     seen = _used(browser, page, _CHOICES + _DRAWN)
     every = ["mxnet eager", "numpy eager", "torch compile", "torch eager"]
     assert seen["all"]["legend"] == seen["all"]["series"] == every
@@ -462,7 +453,6 @@ def test_filters_reach_charts(browser: Browser, page: str) -> None:
 
 
 def test_ratios_have_any_baseline(browser: Browser, page: str) -> None:
-    """A contestant as 1.0: what it did not measure has no ratio; without one all is as before."""
     seen = _used(browser, page, _CHOICES + _REBASE.replace("BASE", '"case:torch eager"'))
     assert seen["options"][0] == "the fastest"
     assert {*seen["options"][1:]} == {"mxnet eager", "numpy eager", "torch compile", "torch eager"}
@@ -482,7 +472,6 @@ def test_ratios_have_any_baseline(browser: Browser, page: str) -> None:
 
 
 def test_a_run_is_a_baseline(browser: Browser, tmp_path: Path) -> None:
-    """Each case against itself in that run; the ratios that are written are within a run."""
     runs = runs_of(
         tmp_path,
         before=[case("gemm", "numpy", _ms(4.0)), case("gemm", "torch", _ms(2.0))],
@@ -498,7 +487,6 @@ def test_a_run_is_a_baseline(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_links_keep_what_was_chosen(browser: Browser, page: str) -> None:
-    """A fragment opens a section with its choices; links keep these; nonsense is left alone."""
     fragment = f"#{_GEMM}?framework=torch&baseline=case%3Anumpy+eager"
     seen = _used(browser, page, _CHOICES + _LINK, fragment=fragment)
     assert seen["opened"]["series"] == ["torch compile", "torch eager"]

@@ -51,19 +51,16 @@ def test_markdown(text: str, shown: str) -> None:
     ],
 )
 def test_terminal(text: str, shown: str) -> None:
-    """Nothing moves the cursor or changes what else is on the screen."""
     assert escaping.terminal(text) == shown
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t"])
 def test_spreadsheet(sign: str) -> None:
-    """A formula becomes a text; everything else stays as it is."""
     assert escaping.spreadsheet(f"{sign}1+1") == f"'{sign}1+1"
     assert escaping.spreadsheet(f"a{sign}1") == f"a{sign}1"
 
 
 def test_every_text_can_be_written() -> None:
-    """Whatever character is in it."""
     every = "".join(map(chr, range(0x3000))) + "\ud800\udfff\U0001f600"
     for escape in (escaping.markdown, escaping.terminal, escaping.spreadsheet):
         assert not re.search(r"[\x00-\x08\x1b\x7f\ud800]", escape(every))

@@ -80,7 +80,6 @@ def measured(project: Project) -> Project:
 
 
 def test_chart_from_another_package(measured: Project) -> None:
-    """It stands among fwbench's own, where it belongs by its order."""
     measured.install("mine", "my_chart", _CHART, group="fwbench.charts")
     result = report(measured, "-o", "report.html")
     assert result.returncode == 0, result.stderr
@@ -90,7 +89,6 @@ def test_chart_from_another_package(measured: Project) -> None:
 
 
 def test_section_from_another_package(measured: Project) -> None:
-    """In every form of the report, after the sections that come before it."""
     measured.install("mine", "my_section", _SECTION, group="fwbench.sections")
     result = report(measured, "--markdown", "report.md", "-o", "report.html")
     assert result.returncode == 0, result.stderr
@@ -101,7 +99,6 @@ def test_section_from_another_package(measured: Project) -> None:
 
 
 def test_study_from_another_package(measured: Project) -> None:
-    """It has an option of its own, and is shown only where it is asked for."""
     measured.install("mine", "my_study", _STUDY, group="fwbench.studies")
     help_text = report(measured, "--help").stdout
     assert "--mine" in help_text
@@ -123,7 +120,6 @@ def test_study_from_another_package(measured: Project) -> None:
 def test_what_cannot_be_used_is_named(
     measured: Project, group: str, source: str, message: str
 ) -> None:
-    """One sentence with the package's name; other commands go on."""
     measured.install("mine", "my_module", source, package="my-package", group=group)
     result = report(measured, "--markdown", "report.md")
     assert result.returncode == _FAILED
@@ -144,6 +140,5 @@ def test_every_module_of_sections_is_found() -> None:
 
 
 def test_every_chart_has_its_place() -> None:
-    """No two of a section have the same."""
     places = {(drawing.section, drawing.order) for drawing in charts._CHARTS}
     assert len(places) == len(charts._CHARTS)

@@ -31,7 +31,6 @@ def _run(folder: Path, **session: object) -> Run:
 
 
 def test_the_answer_is_on_top(tmp_path: Path) -> None:
-    """In words, and as a bar in the colours of the frameworks."""
     ((verdict,),) = (one.verdicts for one in _heads([_run(tmp_path)]))
     assert verdict.title == "Fastest (operations, forward)"
     assert verdict.text == "torch for 2 of 3; 1 too close to call"
@@ -44,7 +43,6 @@ def test_the_answer_is_on_top(tmp_path: Path) -> None:
 
 
 def test_machine_and_versions_are_on_top(tmp_path: Path) -> None:
-    """What is not recorded is left out."""
     known = _run(
         tmp_path,
         threads=2,
@@ -89,14 +87,12 @@ def test_launches_of_a_budget_are_a_range(
 
 
 def test_an_interrupted_run_says_so_above_its_answer(tmp_path: Path) -> None:
-    """Where its number of cases stands."""
     made = _run(tmp_path, outcome={"failed": 0, "interrupted": True}, planned=9)
     (found,) = _heads([made])
     assert found.facts["cases"] == "interrupted: 6 of 9 cases measured"
 
 
 def test_a_report_has_a_title(tmp_path: Path) -> None:
-    """Its frameworks, those with most cases first, and its machine, if there is one."""
     runs = [_run(tmp_path, machine={"cpu": "Fake CPU"})]
     assert summary.title(runs) == "torch and numpy on Fake CPU"
     other = stored(tmp_path, "other.json", case("gemm", "jax"), machine={"cpu": "Other CPU"})
@@ -106,7 +102,6 @@ def test_a_report_has_a_title(tmp_path: Path) -> None:
 
 
 def test_several_runs_have_their_names(tmp_path: Path) -> None:
-    """An answer each: none is formed over runs."""
     runs = runs_of(
         tmp_path,
         first=[case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)],

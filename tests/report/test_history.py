@@ -33,7 +33,6 @@ def medians(of: HistoryLine) -> list[float]:
 
 
 def test_nested_folders_are_read(tmp_path: Path) -> None:
-    """Whatever folders pytest-benchmark made for machines, and runs beside these."""
     kept(tmp_path / "Linux-CPython-3.11-64bit" / "0001_a.json", case(values_s=(1.0,)), at=0)
     kept(tmp_path / "Linux-CPython-3.12-64bit" / "0001_b.json", case(values_s=(2.0,)), at=1)
     kept(tmp_path / "more" / "of" / "them" / "c.json", case(values_s=(3.0,)), at=2)
@@ -45,7 +44,6 @@ def test_nested_folders_are_read(tmp_path: Path) -> None:
 
 
 def test_the_order_is_that_of_time(tmp_path: Path) -> None:
-    """Not of names, nor of folders, nor of files."""
     for name, at in (("a/0003_x", 1), ("a/0001_x", 3), ("b/0002_x", 0), ("0004_x", 2)):
         kept(tmp_path / f"{name}.json", case(values_s=(1.0 + at,)), at=at)
     found = only(collect(tmp_path)[0])
@@ -54,7 +52,6 @@ def test_the_order_is_that_of_time(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_time_is_as_old_as_its_file(tmp_path: Path) -> None:
-    """Between an older and a newer run, as the time of the file says."""
     kept(tmp_path / "0.json", case(values_s=(1.0,)), at=0)
     kept(tmp_path / "1.json", case(values_s=(3.0,)), at=9)
     without = kept(tmp_path / "2.json", case(values_s=(2.0,)), at=None)
@@ -66,7 +63,6 @@ def test_a_run_without_a_time_is_as_old_as_its_file(tmp_path: Path) -> None:
 
 
 def test_what_a_moment_holds(tmp_path: Path) -> None:
-    """Median and quartiles, version, and the revision so short that it can be read."""
     values_s = [0.001 * number for number in (5, 3, 9, 1, 7, 2, 8, 4, 6)]
     made = case(values_s=values_s, framework_version="2.9")
     kept(tmp_path / "0.json", made, at=5, revision="0123456789abcdef")
@@ -76,7 +72,6 @@ def test_what_a_moment_holds(tmp_path: Path) -> None:
 
 
 def test_a_line_for_each_case(tmp_path: Path) -> None:
-    """A case that some runs lack has the others; its row can be chosen by what it is."""
     for number in range(3):
         entries = [case(), case("dot", "torch", execution="compile")][: 1 + number % 2]
         kept(tmp_path / f"{number}.json", *entries, at=number)
@@ -94,7 +89,6 @@ def test_a_line_for_each_case(tmp_path: Path) -> None:
 
 
 def test_the_same_case_of_another_test_is_another(tmp_path: Path) -> None:
-    """Two tests measure what has one name: neither's times are the other's."""
     other = case(values_s=(9.0,))
     other["fullname"] = "test_other.py::test_other[gemm]"
     for number in range(2):
@@ -105,7 +99,6 @@ def test_the_same_case_of_another_test_is_another(tmp_path: Path) -> None:
 def test_as_many_processes_as_there_are_read_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Cases, moments and what cannot be read, in the order of the files."""
     for number in range(23):
         entries = [case(values_s=(1.0 + number,)), case("dot")][: 1 + number % 2]
         kept(tmp_path / f"{number:02}.json", *entries, at=number)
@@ -132,7 +125,6 @@ def test_as_many_processes_as_there_are_read_the_same(
     ],
 )
 def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str) -> None:
-    """Another CPU, or other threads: other lines, in other parts, and no shift between them."""
     for number in range(20):
         there = number % 2
         made = case(values_s=(2.0 if there else 1.0,))
@@ -152,7 +144,6 @@ def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str
 
 
 def test_runs_without_fwbench_are_followed(tmp_path: Path) -> None:
-    """Plain pytest-benchmark: machine and tests as it names them, no version, no upgrade."""
     for number in range(3):
         path = foreign_run(tmp_path / f"{number}.json")
         made = json.loads(path.read_text(encoding="utf-8"))
@@ -166,7 +157,6 @@ def test_runs_without_fwbench_are_followed(tmp_path: Path) -> None:
 
 
 def test_machines_without_a_name_are_one(tmp_path: Path) -> None:
-    """What is not recorded is said, and is no reason to leave a run out."""
     path = foreign_run(tmp_path / "0.json")
     made = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps({**made, "machine_info": {}}), encoding="utf-8")
@@ -190,7 +180,6 @@ _ENTRIES: dict[str, tuple[dict[str, Any], tuple[float, float, float]]] = {
 def test_values_are_found_wherever_they_are(
     tmp_path: Path, made: dict[str, Any], expected: tuple[float, float, float]
 ) -> None:
-    """Launches before statistics, values before statistics, statistics where there is no more."""
     kept(tmp_path / "0001_x.json", made)
     (moment,) = only(collect(tmp_path)[0]).moments
     assert (moment.low_s, moment.median_s, moment.high_s) == expected
@@ -199,7 +188,6 @@ def test_values_are_found_wherever_they_are(
 def test_what_pytest_benchmark_saves_is_read(
     project: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From a session with ``--benchmark-save`` to a page, with nothing in between made up."""
     project.write("test_it.py", "def test_sum(benchmark):\n    benchmark(sum, range(10))\n")
     for name in ("first", "second"):
         project.run("--benchmark-save", name).assert_outcomes(passed=1)
@@ -218,7 +206,6 @@ def test_what_pytest_benchmark_saves_is_read(
 
 
 def test_only_some_cases(tmp_path: Path) -> None:
-    """Those with the text in their names, of fwbench's and of others'."""
     kept(tmp_path / "0.json", case(), case("dot"), case("gemm", "torch"), plain("test_gemm"))
     names = [one.name for one in collect(tmp_path, "gemm")[0]]
     assert names == [
@@ -232,7 +219,6 @@ def test_only_some_cases(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("folder", ["empty", "nowhere", "file.json", "of others"])
 def test_without_a_run_nothing_can_be_shown(tmp_path: Path, folder: str) -> None:
-    """An empty folder, none, a file, a folder of other files: what makes runs is named."""
     (tmp_path / "empty").mkdir()
     kept(tmp_path / "file.json", case())
     kept(tmp_path / "of others" / "readme.txt", case())
@@ -251,7 +237,6 @@ def test_without_a_run_nothing_can_be_shown(tmp_path: Path, folder: str) -> None
 def test_files_that_are_no_runs_are_named(
     tmp_path: Path, make: Callable[[Path], Any], said: str
 ) -> None:
-    """Unreadable, of something else, of a newer fwbench; the others are used."""
     for number in (0, 2):
         kept(tmp_path / f"{number}.json", case(values_s=(1.0 + number,)), at=number)
     make(tmp_path / "1.json")
@@ -262,7 +247,6 @@ def test_files_that_are_no_runs_are_named(
 
 
 def test_verdicts_are_no_runs_and_no_problem(tmp_path: Path) -> None:
-    """What ``fwbench gate --json`` wrote lies beside runs; it holds no times."""
     kept(tmp_path / "0.json", case())
     verdicts = json.dumps(Comparison("base", "contender", [], {"confidence": 0.99}).to_json())
     (tmp_path / "verdicts.json").write_text(verdicts, encoding="utf-8")
@@ -277,7 +261,6 @@ def test_verdicts_are_no_runs_and_no_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize("runs", [3, 4])
 @pytest.mark.parametrize("level", [1.1, 1.5])
 def test_what_lasted_less_than_five_runs_is_no_shift(runs: int, level: float) -> None:
-    """Whatever the running median makes of it."""
     assert shifts(levels((15, 1.0), (runs, level), (15, 1.0))) == []
 
 
@@ -294,14 +277,12 @@ def test_no_revision_is_none(tmp_path: Path) -> None:
 
 
 def test_threads_that_are_not_recorded(tmp_path: Path) -> None:
-    """Nobody measured with none."""
     foreign_run(tmp_path / "0.json")
     assert "0 threads" not in collect(tmp_path)[0][0].machine
 
 
 @pytest.mark.parametrize("a_day", [3, 100])
 def test_labels_of_runs_of_one_day(tmp_path: Path, a_day: int) -> None:
-    """Days that are told apart by their time, and few enough to be read."""
     for number in range(60):
         change(
             kept(tmp_path / f"{number}.json", case(), at=number),
@@ -315,25 +296,21 @@ def test_labels_of_runs_of_one_day(tmp_path: Path, a_day: int) -> None:
 
 
 def test_a_run_without_a_version_hides_no_upgrade() -> None:
-    """The version before it counts."""
     assert line([1.0] * 6, versions=((0, "1.0"), (2, ""), (3, "2.0"))).upgrades
 
 
 def test_null_is_no_time(tmp_path: Path) -> None:
-    """The file's own time counts then."""
     change(kept(tmp_path / "0.json", case()), datetime=None)
     assert only(collect(tmp_path)[0]).moments[0].when != "None"
 
 
 def test_times_of_other_zones(tmp_path: Path) -> None:
-    """The second was first."""
     for number, at in enumerate(("2026-01-01T23:00:00+00:00", "2026-01-02T00:30:00+02:00")):
         change(kept(tmp_path / f"{number}.json", case(values_s=(1.0 + number,))), datetime=at)
     assert medians(only(collect(tmp_path)[0])) == [2.0, 1.0]
 
 
 def test_one_value_has_no_interval(tmp_path: Path) -> None:
-    """One median each says nothing of their spread."""
     run = stored(
         tmp_path,
         "r.json",
@@ -345,7 +322,6 @@ def test_one_value_has_no_interval(tmp_path: Path) -> None:
 
 
 def test_other_gpus_are_apart(tmp_path: Path) -> None:
-    """Another GPU is no shift."""
     for number, gpu in enumerate(("H200", "T4")):
         kept(tmp_path / f"{number}.json", case(device="gpu:0", device_name=gpu), at=number)
     assert len(collect(tmp_path)[0]) == 2

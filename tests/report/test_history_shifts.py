@@ -29,7 +29,6 @@ _NEAR = 2
 @pytest.mark.parametrize("change", [0.1, -0.1, 0.5, -0.5])
 @pytest.mark.parametrize("at", [10, 20, 30])
 def test_a_shift_is_found(at: int, change: float, noise: float, seed: int) -> None:
-    """At its place, with its size and both levels, upward and downward."""
     times_s = levels((at, 1.0), (40 - at, 1.0 + change), noise=noise, seed=seed)
     (found,) = shifts(times_s)
     assert abs(found.at - at) <= _NEAR
@@ -39,14 +38,12 @@ def test_a_shift_is_found(at: int, change: float, noise: float, seed: int) -> No
 
 
 def test_the_change_of_a_shift() -> None:
-    """Change as a share of the level before."""
     assert Shift(1, 2.0, 3.0).change == 0.5
     assert Shift(1, 2.0, 1.0).change == -0.5
 
 
 @pytest.mark.parametrize("second", [0.8, 1.0, 1.5])
 def test_two_shifts_are_found(second: float) -> None:
-    """Down again, back to where it was, or further up: each is measured from the level before."""
     first, other = shifts(levels((20, 1.0), (20, 1.2), (20, second)))
     assert abs(first.at - 20) <= _NEAR
     assert abs(other.at - 40) <= _NEAR
@@ -57,7 +54,6 @@ def test_two_shifts_are_found(second: float) -> None:
 @pytest.mark.parametrize("factor", [0.3, 1.5, 3.0, 1000.0])
 @pytest.mark.parametrize("at", [0, 1, 2, 15, 27, 28, 29])
 def test_an_outlier_is_no_shift(at: int, factor: float) -> None:
-    """A single run, however far away, wherever it is."""
     times_s = levels((30, 1.0))
     times_s[at] *= factor
     assert shifts(times_s) == []
@@ -65,7 +61,6 @@ def test_an_outlier_is_no_shift(at: int, factor: float) -> None:
 
 @pytest.mark.parametrize("at", [0, 14, 28])
 def test_two_outliers_are_no_shift(at: int) -> None:
-    """One behind the other: two bad nights."""
     times_s = levels((30, 1.0))
     times_s[at] *= 2.0
     times_s[at + 1] *= 2.0
@@ -73,7 +68,6 @@ def test_two_outliers_are_no_shift(at: int) -> None:
 
 
 def test_outliers_do_not_hide_a_shift() -> None:
-    """One run in ten is three times as slow."""
     times_s = [
         3.0 * time_s if number % 10 == 3 else time_s
         for number, time_s in enumerate(levels((25, 1.0), (25, 1.1)))
@@ -85,7 +79,6 @@ def test_outliers_do_not_hide_a_shift() -> None:
 
 @pytest.mark.parametrize("seed", range(10))
 def test_small_changes_are_no_shifts(seed: int) -> None:
-    """2 % is none, however plain; 4 % is one."""
     noise = 0.002
     assert shifts(levels((20, 1.0), (20, 1.02), noise=noise, seed=seed)) == []
     assert shifts(levels((20, 1.0), (20, 0.98), noise=noise, seed=seed)) == []
@@ -95,19 +88,16 @@ def test_small_changes_are_no_shifts(seed: int) -> None:
 
 @pytest.mark.parametrize("runs", range(10))
 def test_too_few_runs_say_nothing(runs: int) -> None:
-    """Nine are too few, whatever they are."""
     assert shifts(levels((runs // 2, 1.0), (runs - runs // 2, 9.0))) == []
 
 
 def test_ten_runs_are_enough() -> None:
-    """Five of either level."""
     (found,) = shifts(levels((5, 1.0), (5, 1.5)))
     assert found.at == 5
     assert found.change == pytest.approx(0.5, abs=0.03)
 
 
 def test_constant_times_have_no_noise() -> None:
-    """Nothing is divided by zero; a level that changes is found at its very place."""
     assert shifts([1.0] * 40) == []
     assert shifts([1e-9] * 10) == []
     assert shifts([1.0] * 20 + [1.1] * 20) == [Shift(20, 1.0, 1.1)]
@@ -116,7 +106,6 @@ def test_constant_times_have_no_noise() -> None:
 
 @pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e4])
 def test_shifts_are_the_same_in_every_unit(unit: float) -> None:
-    """Nanoseconds or hours: ratios count."""
     times_s = levels((20, 1.0), (20, 1.2))
     (one,), (other,) = shifts(times_s), shifts([unit * time_s for time_s in times_s])
     assert one.at == other.at
@@ -125,13 +114,13 @@ def test_shifts_are_the_same_in_every_unit(unit: float) -> None:
 
 @pytest.mark.parametrize("noise", [0.002, 0.02, 0.1])
 def test_noise_is_no_shift(noise: float) -> None:
-    """A few per cent at most of 200 histories of 30 runs in which nothing happened."""
+    """In 200 histories of 30 runs without a shift, at most 4 % are flagged."""
     flagged = sum(bool(shifts(levels((30, 1.0), noise=noise, seed=seed))) for seed in range(200))
     assert flagged <= 8
 
 
 def test_noise_hides_few_shifts() -> None:
-    """A shift of 10 % is found in three quarters at least of 100 histories with noise of 5 %."""
+    """With noise of 5 %, a shift of 10 % is found in three quarters of 100 histories."""
     times_s = (levels((20, 1.0), (20, 1.1), noise=0.05, seed=seed) for seed in range(100))
     found = sum(any(abs(one.at - 20) <= _NEAR for one in shifts(times)) for times in times_s)
     assert found >= 75
@@ -150,7 +139,7 @@ def test_noise_that_changes_is_no_shift(grows: bool) -> None:
 
 
 def test_runs_that_alternate_are_no_shift() -> None:
-    """Two levels in turn, as of a machine with two kinds of cores."""
+    """A machine with two kinds of cores has two levels in turn."""
     assert shifts([1.0, 1.2] * 20) == []
 
 
@@ -162,7 +151,6 @@ def without_ruptures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_ruptures")
 def test_the_library_may_be_missing() -> None:
-    """The missing library, and its extra; it is not needed where runs are too few."""
     with pytest.raises(UsageError, match=r"ruptures.*fwbench\[history\]"):
         shifts(levels((10, 1.0)))
     assert shifts(levels((9, 1.0))) == []
@@ -172,7 +160,6 @@ def test_the_library_may_be_missing() -> None:
 def test_without_the_library_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A usage error; an earlier page stays."""
     monkeypatch.chdir(tmp_path)
     nightly(tmp_path / ".benchmarks", levels((10, 1.0)))
     Path("history.html").write_text("earlier", encoding="utf-8")
@@ -184,7 +171,6 @@ def test_without_the_library_nothing_is_written(
 
 
 def test_shifts_are_listed_first() -> None:
-    """The worst first: when, at which revision, what it was, what it is, and on what machine."""
     lines = [
         line(levels((20, 0.001))),
         line(levels((10, 1.0), (10, 0.5)), "faster"),
@@ -213,7 +199,6 @@ def test_shifts_are_listed_first() -> None:
 
 
 def test_no_shift_is_said() -> None:
-    """Also of how many cases nothing can be said."""
     few = [line(levels((9, 1.0)), name) for name in ("a", "b")]
     found, *_ = history.sections([*few, line(levels((10, 1.0)))])
     assert found.rows == []
@@ -231,7 +216,6 @@ def test_no_shift_is_said() -> None:
 
 
 def test_upgrades_are_where_versions_change() -> None:
-    """Each at the first run with the new version, also back to an earlier one."""
     versions = ((0, "1.0"), (2, "1.1"), (3, "2.0"), (6, "1.1"))
     assert line([1.0] * 8, versions=versions).upgrades == {
         2: "1.0 -> 1.1",
@@ -243,19 +227,16 @@ def test_upgrades_are_where_versions_change() -> None:
 
 
 def test_a_version_that_is_not_recorded_is_no_upgrade() -> None:
-    """Neither the first that is, nor the first that is not."""
     assert line([1.0] * 4, versions=((0, ""), (2, "1.0"))).upgrades == {}
     assert line([1.0] * 4, versions=((0, "1.0"), (2, ""))).upgrades == {}
 
 
 def test_upgrades_are_collected(tmp_path: Path) -> None:
-    """From what the records say of the framework, in the order of time."""
     found = only(collect(nightly(tmp_path, [1.0] * 4, upgraded=2))[0])
     assert found.upgrades == {2: "1.0 -> 2.0"}
 
 
 def test_upgrades_are_shown() -> None:
-    """In the row, in the words of the chart, and in what its dots say."""
     versions = ((0, "1.0"), (2, "1.1"), (3, "2.0"))
     _, found = history.sections([line([1.0] * 5, versions=versions)])
     assert texts(found)[0]["upgrades"] == "1.0 -> 1.1; 1.1 -> 2.0"
@@ -278,7 +259,6 @@ def test_an_upgrade_beside_a_shift_is_named(upgraded: int) -> None:
 
 @pytest.mark.parametrize("upgraded", [5, 17, 23])
 def test_another_upgrade_is_not_named(upgraded: int) -> None:
-    """One that was at another time has nothing to do with the shift, and is marked by itself."""
     times_s = levels((20, 1.0), (20, 1.2), noise=0.001)
     found, shown = history.sections([line(times_s, versions=((0, "1.0"), (upgraded, "2.0")))])
     assert [row["with it"] for row in texts(found)] == [""]
@@ -286,7 +266,6 @@ def test_another_upgrade_is_not_named(upgraded: int) -> None:
 
 
 def test_an_upgrade_at_a_shift_is_one_mark() -> None:
-    """Both are said of the same run."""
     times_s = levels((20, 1.0), (20, 1.2), noise=0.0)
     _, found = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
     (chart,) = found.charts

@@ -50,7 +50,6 @@ def heights_of(chart: Chart, series: int) -> list[float]:
 
 
 def test_a_row_tells_first_and_last() -> None:
-    """Number of runs, first and last time, since when, upgrades, shifts."""
     times_s = levels((10, 0.001), (10, 0.002), (10, 0.0015), noise=0.0)
     _, found = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
     assert found.title == "history of gemm, Fake CPU, 2 threads"
@@ -72,7 +71,6 @@ def test_a_row_tells_first_and_last() -> None:
 
 
 def test_cases_are_in_the_part_of_their_workload(tmp_path: Path) -> None:
-    """All sizes and frameworks of it, one part for each, and one for what is not fwbench's."""
     larger = {**case(size=200), "fullname": "test_it.py::test_it[200]"}
     entries = [case(), case("dot"), case("gemm", "torch"), larger, plain()]
     for number in range(2):
@@ -97,7 +95,6 @@ def drawn(runs: int, marks: Mapping[int, str] | None = None) -> Chart:
 
 @pytest.mark.parametrize("runs", [2, 10, 59, 60])
 def test_a_dot_for_each_run(runs: int) -> None:
-    """In the picture, one behind the other, with the words of the run."""
     found = dots(drawn(runs))
     assert len(found) == runs
     places = [float(dot.attributes["cx"]) for dot in found]
@@ -111,7 +108,6 @@ def test_a_dot_for_each_run(runs: int) -> None:
 
 @pytest.mark.parametrize("runs", [61, 300])
 def test_many_runs_have_no_dots(runs: int) -> None:
-    """But what happened has; the line is drawn all the same."""
     assert dots(drawn(runs)) == []
     chart = drawn(runs, {40: "what happened", 50: "and then"})
     assert len(dots(chart)) == 2
@@ -124,14 +120,12 @@ def test_many_runs_have_no_dots(runs: int) -> None:
 
 
 def test_marks_are_where_it_happened() -> None:
-    """On the dots of these runs."""
     found = dots(drawn(10, {3: "what happened", 7: "and then"}))
     places = [(dot.attributes["cx"], dot.attributes["cy"]) for dot in found]
     assert places[10:] == [places[3], places[7]]
 
 
 def test_the_median_is_between_its_quartiles() -> None:
-    """The lower below it, the upper above it, run by run."""
     chart = drawn(5)
     for median, lower, upper in zip(*(heights_of(chart, i) for i in range(3)), strict=True):
         assert lower - median == pytest.approx(median - upper)
@@ -139,7 +133,6 @@ def test_the_median_is_between_its_quartiles() -> None:
 
 
 def test_lines_of_a_history_have_colours() -> None:
-    """Each its own, also the marks."""
     for marks, number in (({}, 3), ({1: "x"}, 4)):
         legends = parsed(drawn(5, marks).svg).of_class("legend")
         found = [one.attributes["style"] for one in legends]
@@ -147,7 +140,6 @@ def test_lines_of_a_history_have_colours() -> None:
 
 
 def test_lines_of_a_history_have_names() -> None:
-    """The median and its quartiles; marks where there are any."""
     legends = ["median", "lower quartile", "upper quartile"]
     assert [one.text for one in parsed(drawn(5).svg).of_class("legend")] == legends
     marked = parsed(drawn(5, {1: "x"}).svg).of_class("legend")
@@ -155,7 +147,6 @@ def test_lines_of_a_history_have_names() -> None:
 
 
 def test_a_history_is_told_in_words() -> None:
-    """From when and what to when and what; and what happened, in the order of time."""
     assert drawn(3).text == (
         f"gemm: 1 s on {day(0)}, 3 s on {day(2)}; no upgrade, no lasting shift"
     )
@@ -167,7 +158,6 @@ def test_a_history_is_told_in_words() -> None:
 
 @pytest.mark.parametrize("runs", [2, 8, 9, 60, 365])
 def test_labels_have_room(runs: int) -> None:
-    """Of many days, eight or nine are written below the axis, the first among them."""
     (axis,) = [
         one
         for one in parsed(drawn(runs).svg).of_class("axis")
@@ -179,7 +169,6 @@ def test_labels_have_room(runs: int) -> None:
 
 
 def test_a_case_of_one_run_has_no_chart() -> None:
-    """A row it has; two runs are a chart."""
     _, found = history.sections([line([1.0], "once"), line([1.0, 2.0], "twice")])
     assert [*column(found, "case")] == ["once", "twice"]
     assert [chart.title for chart in found.charts] == ["twice"]
@@ -191,7 +180,6 @@ def _quickly(title: str, *_: Any) -> Chart:
 
 
 def test_only_so_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """300, those with shifts before others; how many more there are is said where they are."""
     monkeypatch.setattr("fwbench.report.drawing.lines.draw_over_time", _quickly)
     still = [line([1.0, 1.0], f"still {number}") for number in range(303)]
     other = [
@@ -208,7 +196,6 @@ def test_only_so_many_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_as_many_as_may_be_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 of 300, without a note; cases of one run are none of them."""
     monkeypatch.setattr("fwbench.report.drawing.lines.draw_over_time", _quickly)
     lines = [line([1.0, 1.0], f"case {number}") for number in range(300)]
     _, found = history.sections([*(line([1.0], f"once {number}") for number in range(5)), *lines])
@@ -238,7 +225,6 @@ def named(folder: Path, name: str) -> list[Section]:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_a_history(tmp_path: Path, name: str) -> None:
-    """A page has the same elements and attributes, whatever things in it are called."""
     # As long as the other: what is shortened is so in both.
     harmless = parsed(writers.html([], before=named(tmp_path / "harmless", "x" * len(name))))
     hostile = parsed(writers.html([], before=named(tmp_path / "hostile", name)))
@@ -252,7 +238,6 @@ def test_names_are_no_markup_in_a_history(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_a_picture(name: str) -> None:
-    """Title, days, points and marks are text."""
     points = [Point(i, 1.0, 0.5, 2.0, name) for i in range(3)]
     chart = lines.draw_over_time(name, [name] * 3, points, {1: name})
     picture = parsed(chart.svg)
@@ -264,7 +249,6 @@ def test_names_are_no_markup_in_a_picture(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_the_markdown_of_a_history(tmp_path: Path, name: str) -> None:
-    """Headings and tables hold no tag."""
     written = writers.markdown([], before=named(tmp_path, name))
     assert "<" not in written
     assert len([one for one in written.splitlines() if one.startswith("| ---")]) == 3
@@ -291,14 +275,12 @@ _KEPT: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
 def test_statistics_are_shown_where_values_were_not_kept(
     tmp_path: Path, made: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
-    """Median, quartiles and number of rounds are pytest-benchmark's; launches are counted."""
     (found,) = sections.details([stored(tmp_path, "run.json", made)])
     (row,) = texts(found)
     assert (row["median"], row["middle half"], row["measured"]) == expected
 
 
 def test_statistics_of_a_training(tmp_path: Path) -> None:
-    """Its values are epochs, also where they were not kept."""
     made = statistics_of(training(), rounds=4)
     found = part([stored(tmp_path, "run.json", made)], "training lenet")
     row = texts(found)[0]
@@ -306,7 +288,6 @@ def test_statistics_of_a_training(tmp_path: Path) -> None:
 
 
 def test_statistics_are_drawn(tmp_path: Path) -> None:
-    """The bar has the spread that the table has."""
     made = statistics_of(rounds_of(case()))
     chart = chart_of(part([stored(tmp_path, "run.json", made)], "gemm"), "time at size 100")
     (bar,) = parsed(chart.svg).of_class("bar")
@@ -316,7 +297,6 @@ def test_statistics_are_drawn(tmp_path: Path) -> None:
 
 
 def test_a_median_without_quartiles_has_no_spread(tmp_path: Path) -> None:
-    """Of what was written by hand: the median alone, and below it the fastest."""
     one, other = rounds_of(case()), rounds_of(case("dot"))
     one["stats"] = {"min": 1.0, "median": 2.0}
     other["stats"] = {"min": 1.0}
@@ -328,7 +308,6 @@ def test_a_median_without_quartiles_has_no_spread(tmp_path: Path) -> None:
 
 
 def test_statistics_in_csv(tmp_path: Path) -> None:
-    """Numbers as they were stored, with how many values they are of."""
     run = stored(
         tmp_path,
         "run.json",
@@ -360,7 +339,6 @@ def test_a_record_without_its_values(tmp_path: Path) -> None:
 
 
 def test_values_are_before_statistics(tmp_path: Path) -> None:
-    """Where both were stored, the quartiles are of the values."""
     made = rounds_of(case(values_s=[0.001 * i for i in (5, 3, 9, 1, 7, 2, 8, 4, 6)]))
     made["stats"] |= {"median": 9.0, "q1": 9.0, "q3": 9.0, "rounds": 99}
     (row,) = texts(part([stored(tmp_path, "run.json", made)], "gemm"))

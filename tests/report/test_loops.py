@@ -73,18 +73,15 @@ def measured(records: Sequence[dict[str, Any]]) -> list[Measurement]:
 
 
 def table(*records: dict[str, Any], width: int = 200) -> list[str]:
-    """The lines of the only group of loops."""
     (lines,) = shown.loops(measured(records), width, TOGGLES)
     return texts(lines)
 
 
 def notes(*records: dict[str, Any]) -> str:
-    """Notes below tables that are shown in full."""
     return "\n".join(shown.notes(measured(records), TOGGLES))
 
 
 def test_loops_have_a_table() -> None:
-    """Time, first epoch, rate, accuracy, processors, memory; and what they learned from."""
     other = loop("mxnet", "hybridize", images_per_s=None, tokens_per_s=5e4, condition="contended")
     assert table(loop(), other) == [
         (
@@ -99,20 +96,17 @@ def test_loops_have_a_table() -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 80])
 def test_a_narrow_table_of_loops_has_fewer_columns(width: int) -> None:
-    """The times stay as long as they fit."""
     lines = table(loop(), loop("mxnet", "hybridize"), width=width)
     assert max(map(len, lines)) <= width
     assert lines[-1].split()[:2] == ["mxnet", "hybridize"]
 
 
 def test_operations_are_no_loops() -> None:
-    """And records of tests that are none of fwbench's are passed over."""
     others = [{"extra_info": {}}, {"extra_info": {"fwbench": {}}}]
     assert shown.loops(measured(others), 80, TOGGLES) == []
 
 
 def test_the_largest_deviation_of_loss_curves_is_found() -> None:
-    """Over all pairs and epochs of the first repetition, with who and when."""
     records = [
         loop("torch"),
         loop("mxnet", losses=(2.0, 1.25)),
@@ -140,7 +134,6 @@ def test_the_largest_deviation_of_loss_curves_is_found() -> None:
     ],
 )
 def test_curves_of_other_work_are_not_compared(changes: dict[str, Any]) -> None:
-    """Other data, batches, dtype, length or learning rate."""
     assert (
         training.loss_curves(measured([loop(), loop("mxnet", losses=(9.0, 9.0), **changes)])) == []
     )
@@ -196,7 +189,6 @@ def test_a_toggle_that_is_not_known_here_is_a_part_of_the_name() -> None:
 
 
 def test_loops_of_other_values_of_an_unknown_toggle_do_not_break_even() -> None:
-    """Only what differs in its execution alone has gained from it."""
     records = [_with("flux", "low"), _with("flux", "high", execution="compile", step_s=0.1)]
     assert training.break_even(measured(records)) == []
     assert len(training.break_even(measured([*records, _with("flux", "high")]))) == 1
@@ -204,7 +196,6 @@ def test_loops_of_other_values_of_an_unknown_toggle_do_not_break_even() -> None:
 
 @pytest.mark.parametrize("changes_work", [True, False])
 def test_a_toggle_says_whether_it_changes_the_work(changes_work: bool) -> None:
-    """Then curves are not compared; otherwise names tell the loops apart."""
     flux = Toggle("flux", ("low", "high"), "", "m", process=True, changes_work=changes_work)
     records = [_with("flux", "low"), _with("flux", "high")]
     found = training.loss_curves(measured(records), known([flux]))
@@ -213,7 +204,6 @@ def test_a_toggle_says_whether_it_changes_the_work(changes_work: bool) -> None:
 
 
 def test_a_parameter_of_the_user_s_own_is_not_in_the_name() -> None:
-    """Only toggles are, which the record has among its toggles."""
     made = loop()
     made["params"]["mine"] = "x"
     assert table(made)[-1].startswith("torch eager    1 s")

@@ -12,7 +12,6 @@ WIDE = 400
 
 
 def test_a_race_begins_with_what_is_open() -> None:
-    """After how many groups have which verdict, and how often who is the fastest."""
     assert verdicts.race_lines(RACE, WIDE) == [
         (
             "3 groups: 1 fastest, 1 tie, 1 undecided "
@@ -34,14 +33,12 @@ def test_a_race_begins_with_what_is_open() -> None:
 
 @pytest.mark.parametrize("width", [20, 80, 100])
 def test_no_line_is_longer_than_the_terminal(width: int) -> None:
-    """Whatever its width; lines that go on are indented."""
     lines = verdicts.race_lines(RACE, width) + verdicts.budget_lines(budget(), width)
     assert max(map(len, lines)) <= width
     assert lines[1].startswith("  ") == (width <= 80)
 
 
 def test_many_groups_are_not_all_shown() -> None:
-    """Of forty those that are open or tie; with -v all of them."""
     many = StoredRace(level=0.01, groups=[WON] * 38 + [TIED, OPEN])
     lines = verdicts.race_lines(many, WIDE)
     assert lines[-1] == "38 more groups: -v shows all"
@@ -52,7 +49,6 @@ def test_many_groups_are_not_all_shown() -> None:
 
 
 def test_a_race_of_nobody_says_why() -> None:
-    """All results were of different kinds, or all rivals failed."""
     (line,) = verdicts.race_lines(StoredRace(level=0.01, groups=[]), WIDE)
     assert line.startswith("no contestant has a rival: those with the same work did it in diff")
 
@@ -94,7 +90,6 @@ def test_a_race_of_nobody_says_why() -> None:
     ],
 )
 def test_an_undecided_group_says_why(of: verdicts.StoredGroup, why: str) -> None:
-    """Without a forecast it says what stood in the way."""
     assert verdicts.why_undecided(of) == why
 
 
@@ -103,12 +98,10 @@ def test_an_undecided_group_says_why(of: verdicts.StoredGroup, why: str) -> None
     [(None, "(failed)"), (0.122, "+12.2 %"), (3.9, "4.9x"), (1999.0, "2,000x")],
 )
 def test_a_distance_is_a_share_or_a_factor(behind: float | None, said: str) -> None:
-    """Never with an exponent."""
     assert verdicts.behind(contestant("a", "slower", 1.0, behind=behind, why="failed")) == said
 
 
 def test_names_from_elsewhere_are_harmless() -> None:
-    """Control characters are shown as escapes."""
     bad = group("gemm\x1b[2J", "tie", contestant("a\x07", "tied", 1.0))
     text = "".join(verdicts.race_lines(StoredRace(level=0.01, groups=[bad]), WIDE))
     assert "\\x1b[2J" in text
@@ -120,7 +113,6 @@ def test_names_from_elsewhere_are_harmless() -> None:
 
 
 def test_a_budget_names_what_is_uncertain() -> None:
-    """The least certain cases, with how far they may be off."""
     open_ = [unsettled("a", None), *(unsettled(name, 0.07) for name in "bcdefg")]
     said = verdicts.budget_lines(budget(resolution=0.03, unsettled=open_), WIDE)
     assert said == [
@@ -133,13 +125,11 @@ def test_a_budget_names_what_is_uncertain() -> None:
 
 
 def test_a_budget_that_sufficed_says_so() -> None:
-    """Each time is known as well as was asked."""
     said = verdicts.budget_lines(budget(resolution=0.03, unsettled=[]), WIDE)
     assert said[1:] == ["the time of each of 8 cases is known to 3%"]
 
 
 def test_a_budget_shorter_than_a_launch_says_what_one_takes() -> None:
-    """And what to do."""
     said = verdicts.budget_lines(budget(budget_s=10.0, took_s=24.0, launches=1), WIDE)
     assert said[1:] == [
         (

@@ -37,7 +37,6 @@ def _only(*cases: Shared) -> Scaling:
 
 
 def test_names_lose_what_says_how_many_processes_there_are() -> None:
-    """And nothing else."""
     own, gangs = {"sparse": "on"}, {"replicas": "2", "strategy": "allreduce"}
     case = replace(shared(1, 1.0).record, requested={**own, **gangs})
     assert is_scaling(case)
@@ -46,7 +45,6 @@ def test_names_lose_what_says_how_many_processes_there_are() -> None:
 
 
 def test_a_single_replica_begins_every_line() -> None:
-    """Of the same contestant, whatever the strategy; numbers are in their order."""
     servers = {"of_gang": {"strategy": "ps_sync", "servers": 2}}
     found = _only(
         *(shared(4, 0.3), shared(1, 1.0), shared(2, 0.5), shared(2, 0.6, **servers)),
@@ -61,7 +59,6 @@ def test_a_single_replica_begins_every_line() -> None:
 
 
 def test_networks_and_stragglers_are_lines_of_their_own() -> None:
-    """Each begins with the same single replica."""
     wire = {"of_gang": {"network": "100mbit", "straggler": "1@20ms"}}
     found = _only(shared(1, 1.0), shared(2, 0.5), shared(2, 0.6, **wire))
     assert {name: [*line] for name, line in found.lines.items()} == {
@@ -90,7 +87,6 @@ def test_efficiency_is_the_gain_by_the_number_of_replicas() -> None:
 def test_no_efficiency_where_it_would_say_something_else(
     one: dict[str, Any], two: dict[str, Any]
 ) -> None:
-    """Neither with other workers, nor with workers that do not fit the machine."""
     case = shared(2, 0.5, **two)
     assert _only(shared(1, 1.0, **one), case).efficiency(case) is None
 
@@ -102,7 +98,7 @@ def test_without_a_single_replica_there_is_no_efficiency() -> None:
 
 
 def test_batches_that_grow_with_the_replicas_are_one_work() -> None:
-    """As --fw-scaling=weak has them: each replica has the same share; ideal is the same time."""
+    """Each replica has the same share (--fw-scaling=weak); the ideal is the same time."""
     one, two = shared(1, 1.0, size=24), shared(2, 1.25, size=48)
     found = _only(one, two)
     assert found.weak
@@ -112,7 +108,6 @@ def test_batches_that_grow_with_the_replicas_are_one_work() -> None:
 
 
 def test_works_without_replicas_are_not_shown() -> None:
-    """A single one alone scales nothing."""
     assert scalings([shared(1, 1.0)]) == []
 
 

@@ -30,7 +30,6 @@ def _contest(folder: Path) -> list[Run]:
 
 
 def test_geometric_means(tmp_path: Path) -> None:
-    """Of the ratios to the fastest: the fastest on average first; noop is no contestant."""
     found = part(_contest(tmp_path), "Geometric mean")
     means = column(found, "all sizes (2 cases)")
     assert {name: cell.value for name, cell in means.items()} == pytest.approx(
@@ -44,7 +43,6 @@ def test_geometric_means(tmp_path: Path) -> None:
 
 
 def test_largest_differences(tmp_path: Path) -> None:
-    """The largest first, with both sides and their times; noop is no contestant."""
     first, second = part(_contest(tmp_path), "Largest differences").rows
     assert [cell.text for cell in first.cells] == [
         *("dot cpu forward float32 100", "tensorflow eager", "1 s", "torch eager", "8 s", "8.0x")
@@ -55,7 +53,6 @@ def test_largest_differences(tmp_path: Path) -> None:
 
 
 def test_a_case_that_two_tests_measured_is_two_contestants(tmp_path: Path) -> None:
-    """A mean is of one of them, and is not changed by the other."""
     again = case("gemm", "torch", (8.0,) * 5)
     again["fullname"] = "test_other.py::test_other[gemm]"
     first = [case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)]
@@ -69,7 +66,6 @@ def test_a_case_that_two_tests_measured_is_two_contestants(tmp_path: Path) -> No
 
 
 def test_only_the_largest_differences_are_named(tmp_path: Path) -> None:
-    """Ten of eleven: the smallest is left out."""
     entries = [
         case("gemm", framework, (seconds,) * 5, size=size)
         for size in range(1, 12)
@@ -83,12 +79,10 @@ def test_only_the_largest_differences_are_named(tmp_path: Path) -> None:
 
 
 def test_a_case_without_a_rival_is_no_difference(tmp_path: Path) -> None:
-    """A framework that is alone differs from nothing, and has won nothing."""
     assert summary.sections([stored(tmp_path, "run.json", case(), case("dot"))]) == []
 
 
 def test_the_same_work_is_compared(tmp_path: Path) -> None:
-    """Whatever the tables of the session were grouped by."""
     entries = [case("gemm", "torch", (2.0,) * 5), case("gemm", "numpy"), case("dot", "numpy")]
     entries = [{**one, "group": one["params"]["framework"]} for one in entries]
     run = stored(tmp_path, "run.json", *entries)
@@ -97,7 +91,6 @@ def test_the_same_work_is_compared(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
-    """Cases counted by their reason, and frameworks that are not there with theirs."""
     reasons = ["deselected", "gpu: no GPU", "deselected"]
     run = stored(
         tmp_path,
@@ -111,7 +104,6 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
 
 
 def test_summaries_are_of_one_run_each(tmp_path: Path) -> None:
-    """No mean and no difference is formed over runs."""
     runs = runs_of(
         tmp_path,
         slow=[case("gemm", "torch", (100.0,) * 5), case("gemm", "mxnet", (200.0,) * 5)],
@@ -147,7 +139,6 @@ _NOTES: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_must_be_known_first_is_noted(
     tmp_path: Path, facts: dict[str, Any], said: str
 ) -> None:
-    """One such case is enough, the note is on the page and in Markdown; none is too few."""
     run = stored(tmp_path, "noted.json", case(), training(**facts))
     (note,) = summary.notes([run])
     assert said in note
@@ -157,7 +148,6 @@ def test_what_must_be_known_first_is_noted(
 
 
 def test_different_machines_are_noted(tmp_path: Path) -> None:
-    """Two of them are; a machine and itself are not."""
     here = stored(tmp_path, "here.json", case())
     there = stored(tmp_path, "there.json", case(), machine={"cpu": "Other CPU"})
     (note,) = summary.notes([here, there])
@@ -167,7 +157,6 @@ def test_different_machines_are_noted(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("brand", "noted"), [("Fake CPU", 0), ("Other CPU", 1)])
 def test_machines_of_plain_runs_are_compared(tmp_path: Path, brand: str, noted: int) -> None:
-    """By what pytest-benchmark says of them: with fwbench's runs, and with each other."""
     own = stored(tmp_path, "own.json", case())
     plain_here = read(foreign_run(tmp_path / "here.json"))
     other = read(foreign_run(tmp_path / "there.json", brand))

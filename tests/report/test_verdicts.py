@@ -20,7 +20,6 @@ def _cells(line: str) -> list[str]:
 
 
 def test_the_table_has_the_worst_first() -> None:
-    """By verdict, then by size; every figure that a reader needs stands there."""
     base = run(*(sample(key, times(1.0)) for key in "abcdef"), name="base")
     contender = run(
         sample("a", times(1.0)),
@@ -53,7 +52,6 @@ def test_the_table_has_the_worst_first() -> None:
 
 
 def test_a_table_says_why_and_what_could_not_be_shown() -> None:
-    """Reasons of inconclusive cases, and *nothing* where nothing could be shown."""
     bad = sample("bad", times(1.0), contended=1)
     wild = sample("wild", (1.0, 2.0, 4.0, 8.0, 16.0))
     lines = shown.table(compare(run(bad, wild), run(bad, wild), RULES))
@@ -66,7 +64,6 @@ def test_a_table_says_why_and_what_could_not_be_shown() -> None:
 
 
 def test_a_case_is_shown_by_what_is_worse_of_it() -> None:
-    """By one of its two times; by what else was judged only where that is not unchanged."""
     base = sample("a", times(1.0, 8), memory=[1e8] * 8, dispatch=times(1e-3, 8))
     contender = sample(
         "a", times(1.0, 8), median=times(2.0, 8), memory=[1e9] * 8, dispatch=times(1e-3, 8)
@@ -97,7 +94,6 @@ def test_means_are_geometric_and_by_framework() -> None:
 
 
 def test_most_unchanged_cases_are_left_out() -> None:
-    """Twenty are shown, the others counted; whatever is not unchanged is always shown."""
     same = [sample(f"same-{i}", times(1.0, 8)) for i in range(25)]
     slow = [sample(f"slow-{i}", times(2.0, 8)) for i in range(25)]
     base = run(*same, *(sample(one.key, times(1.0, 8)) for one in slow))
@@ -112,7 +108,6 @@ def test_most_unchanged_cases_are_left_out() -> None:
 
 
 def test_markdown_is_a_table() -> None:
-    """A headline, and rows that all have as many cells, whatever is in a name."""
     piped = "test_it[a|b]"
     base = run(sample(piped, times(1.0)), sample("lost"), name="git:main")
     contender = run(

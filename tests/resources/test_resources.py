@@ -99,7 +99,6 @@ def test_what_does_not_matter(project: Project) -> None:
 
 
 def test_two_sessions_at_once(project: Project) -> None:
-    """In one folder, each with its own file, journal and saved run."""
     project.write("test_it.py", CASES)
     sessions = [
         start(project.path, f"--benchmark-json={name}", f"--benchmark-save={name}")
@@ -129,7 +128,6 @@ def test_it(case):
 
 
 def test_too_little_memory(project: Project) -> None:
-    """The case that asks for more than there is fails, and says so; the session goes on."""
     project.write("test_it.py", _LARGE)
     limit = (8 * 2**30, 8 * 2**30)
     session = start(project.path, before=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
@@ -170,7 +168,6 @@ def _can_unshare() -> bool:
 @pytest.mark.skipif(not _can_unshare(), reason="only root may mount, and not in every container")
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 def test_no_shared_memory(project: Project) -> None:
-    """The case whose loader has processes fails and names /dev/shm; the others are measured."""
     project.write("test_it.py", _LOADING)
     arguments = ["--fw=torch", "--fw-toggle=workers=0,1", "--fw-steps=2", "-rf"]
     session = start(project.path, *arguments, prefix=_UNSHARED)
@@ -205,7 +202,6 @@ def _somebody_else_can_run() -> bool:
     reason="root may start any number of processes, and only root may run this interpreter",
 )
 def test_too_few_processes(project: Project) -> None:
-    """A session that may start no process says what it could not start, and what to look at."""
     project.write("test_it.py", CASES)
     project.path.chmod(0o777)
     # NumPy's own threads are processes, too, and without them it ends whoever imports it.
@@ -229,6 +225,5 @@ def no_more_files() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_more_files")
 def test_too_few_open_files() -> None:
-    """A worker that cannot be started for lack of descriptors says so."""
     with pytest.raises(FrameworkBroken, match=r"Too many open files.*; allow more open files \(ul"):
         WorkerProcess(WorkerSpec("numpy"), threads=1)

@@ -117,7 +117,6 @@ def nightly(folder: Path, times_s: Sequence[float], upgraded: int | None = None)
 
 
 def only(lines: Sequence[HistoryLine]) -> HistoryLine:
-    """The one that there is."""
     (found,) = lines
     return found
 
@@ -131,7 +130,6 @@ def texts(of: Section) -> list[dict[str, str]]:
 
 
 def dots(chart: Chart) -> list[Node]:
-    """The dots of a picture."""
     return parsed(chart.svg).all("circle")
 
 

@@ -229,12 +229,10 @@ def parsed(markup: str) -> Node:
 
 
 def shown(*runs: Run, problems: Sequence[str] = ()) -> Node:
-    """The page of runs."""
     return parsed(writers.html(runs, problems))
 
 
 def part(runs: Sequence[Run], title: str) -> Section:
-    """The part of that title."""
     (found,) = [
         one
         for one in (*summary.sections(runs), *sections.details(runs))

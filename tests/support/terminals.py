@@ -40,7 +40,6 @@ class Terminal:
         self._stream = pyte.Stream(self._screen)
 
     def write(self, text: str) -> None:
-        """Show a text."""
         self.written += text
         self._stream.feed(text)
 
@@ -48,11 +47,9 @@ class Terminal:
         """Do nothing: everything is shown at once."""
 
     def isatty(self) -> bool:
-        """It is one."""
         return True
 
     def fileno(self) -> int:
-        """Fail: it has no descriptor."""
         raise OSError
 
     @property

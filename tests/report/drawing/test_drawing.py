@@ -20,7 +20,6 @@ def full(tmp_path: Path) -> Node:
 
 
 def test_charts_are_told_in_words(full: Node, tmp_path: Path) -> None:
-    """Each picture has a text that names every contestant, and all that its legend has."""
     pictures = full.of_class("chart")
     of_parts = [chart for one in sections.details(everything(tmp_path)) for chart in one.charts]
     assert len(pictures) == len(of_parts) >= 6
@@ -43,7 +42,6 @@ def test_pictures_have_no_title_of_the_library(full: Node) -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_one_size_is_a_bar(tmp_path: Path, size: int) -> None:
-    """A line needs two; one size has a bar for each framework, the fastest on top."""
     entries = [case(size=size), case(framework="torch", values_s=(3.0, 4.0), size=size)]
     (chart,) = part([stored(tmp_path, "run.json", *entries)], "gemm").charts
     picture = parsed(chart.svg)
@@ -57,7 +55,6 @@ def test_one_size_is_a_bar(tmp_path: Path, size: int) -> None:
 
 @pytest.mark.parametrize("smallest", [1, 2, 10])
 def test_every_size_is_a_point(tmp_path: Path, smallest: int) -> None:
-    """In the order of sizes, whatever order they were measured in; from a single element on."""
     sizes = [smallest * factor for factor in (100, 1, 10)]
     entries = [case(size=size, values_s=(size * 1e-3,) * 5) for size in sizes]
     (chart,) = part([stored(tmp_path, "run.json", *entries)], "gemm").charts
@@ -70,7 +67,6 @@ def test_every_size_is_a_point(tmp_path: Path, smallest: int) -> None:
 
 
 def test_points_say_value_and_spread(tmp_path: Path) -> None:
-    """A tooltip shows time, number of launches, and the range of the middle half."""
     run = stored(tmp_path, "run.json", case(values_s=(0.001, 0.002, 0.003)))
     (bar,) = parsed(part([run], "gemm").charts[0].svg).of_class("bar")
     assert "2 ms" in bar.text
@@ -79,7 +75,6 @@ def test_points_say_value_and_spread(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [1, 3, 8, 9, 12])
 def test_every_point_has_its_spread(number: int) -> None:
-    """However many lines there are; each has a name and one of the colours."""
     points = {f"line {i}": [Point(10, 1.0 + i, 0.5 + i, 2.0 + i)] for i in range(number)}
     picture = parsed(lines.draw("title", points, "size").svg)
     assert len(picture.of_class("ci")) == len(picture.of_class("legend")) == number
@@ -91,13 +86,11 @@ def test_every_point_has_its_spread(number: int) -> None:
 
 
 def test_a_point_without_spread_has_none() -> None:
-    """A single value spreads over nothing."""
     picture = parsed(lines.draw("title", {"line": [Point(10, 1.0, 1.0, 1.0)]}, "size").svg)
     assert picture.of_class("ci") == []
 
 
 def test_a_name_too_long_for_its_chart_is_squeezed() -> None:
-    """It would be cut at the edge; others keep their letters."""
     names = ["of fifty-four letters and signs, which is what fits in", "b" * 70]
     picture = parsed(lines.draw("t", {name: [Point(10, 1.0, 1.0, 1.0)] for name in names}, "x").svg)
     widths = [
@@ -109,13 +102,11 @@ def test_a_name_too_long_for_its_chart_is_squeezed() -> None:
 
 
 def test_bars_are_told_one_by_one() -> None:
-    """Values in the words that the picture uses; a value that is not there is not told."""
     chart = bars.draw("t", {"first": {"a": 1.0, "b": 2.0}, "all": {"a": 3.0}}, "{} s".format)
     assert chart.text == "t: a, first: 1.0 s; a, all: 3.0 s; b, first: 2.0 s"
 
 
 def test_accuracy_is_drawn_over_time(tmp_path: Path) -> None:
-    """A point for each training, at all of its epochs and its median accuracy."""
     run = stored(tmp_path, "run.json", training(), training("mxnet", accuracies=(0.5,)))
     chart = chart_of(part([run], "training"), "time against accuracy")
     assert chart.text.endswith("torch eager 8.5 s, 85.00%; mxnet eager 8.5 s, 50.00%")
@@ -123,7 +114,6 @@ def test_accuracy_is_drawn_over_time(tmp_path: Path) -> None:
 
 
 def test_few_bars_are_no_blocks() -> None:
-    """One bar takes the room of a bar; many take as much as they need."""
     heights = [
         bars.draw("a", {"x": {str(n): float(n + 1) for n in range(number)}}, str).size[1]
         for number in (1, 2, 3, 30)

@@ -80,7 +80,6 @@ def test_lines_are_seen(colour: str) -> None:
 
 
 def test_a_framework_has_its_colour_among_whichever_others() -> None:
-    """Others than those of the table have spare colours, in the order of their names."""
     several = palette.colours(["numpy", "torch", "numpy@2.3", "mine"])
     assert several["torch"] == palette.colours(["torch"])["torch"]
     assert [several["mine"], several["numpy@2.3"]] == [*palette.SPARE[:2]]
@@ -88,7 +87,6 @@ def test_a_framework_has_its_colour_among_whichever_others() -> None:
 
 
 def test_what_is_no_framework_has_no_framework_s_colour() -> None:
-    """Bars of an epoch's time are not torch's, however many kinds of bars there are."""
     looks = palette.neutral(map(str, range(20)))
     assert {look.colour for look in looks.values()}.isdisjoint(palette.COLOURS.values())
 

@@ -48,7 +48,6 @@ def _pixels(picture: bytes) -> tuple[int, int, bytes]:
 
 
 def test_every_chart_is_a_picture(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One file for each, in a folder that is made, named by its part; each is said."""
     made = [*on_the_roof(), case("gemm", "torch", size=1000), training()]
     gate = as_run(compared().to_json())["fwbench"]["gate"]
     write(folder / "run.json", *made, ceilings=CEILINGS, gate=gate)
@@ -89,7 +88,6 @@ def test_pictures_have_all_colours(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_pictures_are_of_the_chosen_cases(folder: Path) -> None:
-    """-k leaves out the charts of others; beside other outputs, in a folder that is there."""
     (folder / "charts").mkdir()
     arguments = ["-k", "dot", "--png", "charts", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", *arguments]) == 0
@@ -100,7 +98,6 @@ def test_pictures_are_of_the_chosen_cases(folder: Path) -> None:
 
 
 def test_a_report_without_a_chart_has_no_picture(folder: Path) -> None:
-    """Plain benchmarks are listed, and that is all."""
     write(folder / "plain.json", plain())
     assert cli.main(["report", "plain.json", "--png", "charts"]) == 0
     assert [*(folder / "charts").iterdir()] == []
@@ -110,7 +107,6 @@ def test_a_report_without_a_chart_has_no_picture(folder: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_said_first(
     folder: Path, capsys: pytest.CaptureFixture[str], where: str
 ) -> None:
-    """Before a run is read; no other output is written."""
     (folder / "taken").write_text("a file", encoding="utf-8")
     assert cli.main(["report", "unread.json", "-o", "x.html", "--png", where]) == _FAILED
     captured = capsys.readouterr()
@@ -125,7 +121,6 @@ def test_a_folder_that_cannot_be_made_is_said_first(
 def test_a_folder_that_cannot_be_written_to_is_said_first(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One that is there, and in which nobody can make a file."""
     arguments = ["report", "unread.json", "-o", "x.html", "--png", "/proc/self"]
     assert cli.main(arguments) == _FAILED
     captured = capsys.readouterr()
@@ -137,7 +132,6 @@ def test_a_folder_that_cannot_be_written_to_is_said_first(
 def test_a_picture_that_cannot_be_written_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A folder is in its place."""
     (folder / "charts" / "gemm-cpu-forward-float32-1.png").mkdir(parents=True)
     assert cli.main(["report", "run.json", "--png", "charts"]) == _FAILED
     assert "cannot write charts/gemm-cpu-forward-float32-1.png" in capsys.readouterr().err
@@ -147,7 +141,6 @@ def test_a_picture_that_cannot_be_written_is_said(
 def test_without_the_converter_it_is_said_how_to_get_it(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, lacks: str
 ) -> None:
-    """The package is not there, or the library that it needs: a usage error, and no picture."""
     monkeypatch.delitem(sys.modules, "cairosvg", raising=False)
     if lacks == "CairoSVG":
         monkeypatch.setitem(sys.modules, "cairosvg", None)

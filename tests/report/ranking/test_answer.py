@@ -10,7 +10,6 @@ from fwbench.report.ranking import Answer, answers, contests, winner
 
 
 def timed(framework: str, time_s: float, execution: str = "eager", size: int = 8) -> Measurement:
-    """A forward sigmoid on the CPU."""
     facts = CaseFacts.checked(
         {
             "workload": "sigmoid",
@@ -26,13 +25,11 @@ def timed(framework: str, time_s: float, execution: str = "eager", size: int = 8
 
 
 def answer(*cases: Measurement) -> Answer:
-    """The only answer there is."""
     (only,) = answers(contests(cases))
     return only
 
 
 def test_wins_are_counted_by_framework() -> None:
-    """The one with most comes first, and the words say of how many."""
     found = answer(
         *(timed("numpy", 1.0, size=8), timed("torch", 2.0, size=8)),
         *(timed("numpy", 2.0, size=9), timed("torch", 1.0, size=9)),
@@ -51,7 +48,6 @@ def test_small_differences_are_too_close_to_call(rival_s: float, close: bool) ->
 
 
 def test_executions_of_one_framework_are_no_rivals() -> None:
-    """A framework is as fast as its fastest execution."""
     cases = [
         timed("tensorflow", 1.0, "graph"),
         timed("tensorflow", 1.01, "xla"),
@@ -65,5 +61,4 @@ def test_executions_of_one_framework_are_no_rivals() -> None:
 
 
 def test_a_framework_alone_wins_nothing() -> None:
-    """There is no answer for what one framework alone computes."""
     assert answers(contests([timed("torch", 1.0), timed("torch", 2.0, "compile")])) == []

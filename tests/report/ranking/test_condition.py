@@ -11,7 +11,6 @@ from fwbench.report import condition
 
 
 def facts(**values: Any) -> CaseFacts:
-    """Facts of a case."""
     case = {
         "workload": "gemm",
         "framework": "torch",
@@ -41,13 +40,11 @@ def facts(**values: Any) -> CaseFacts:
     ],
 )
 def test_marks(values: dict[str, Any], mark: str) -> None:
-    """A word for each doubt, and none for a clean case."""
     assert condition.marks(facts(**values)) == mark
     assert condition.marked("torch", facts(**values)) == ("torch" + (f" ({mark})" if mark else ""))
 
 
 def test_contention_is_one_line() -> None:
-    """With what others used, of how many CPUs, and during how many of the cases."""
     busy = [facts(condition="contended", others_cpus=cpus) for cpus in (1.7, 1.8, 1.9)]
     (line,) = condition.notes([*busy, facts(condition="clean")], 2)
     assert line.startswith("other processes used 1.8 of 2 CPUs during 3 of 4 cases (contended)")
@@ -55,7 +52,6 @@ def test_contention_is_one_line() -> None:
 
 
 def test_contention_is_said_where_little_is_known_of_others() -> None:
-    """Where the system does not tell what others did, or how many CPUs there are."""
     (line,) = condition.notes([facts(condition="contended")], None)
     assert "used some CPUs during 1 of 1 case" in line
 
@@ -73,7 +69,6 @@ def test_the_largest_drift_is_named() -> None:
 
 
 def test_spinning_names_the_remedy() -> None:
-    """And the frameworks whose threads spin, each once."""
     spinning = [facts(spinning=True), facts(spinning=True), facts(spinning=True, framework="mxnet")]
     (line,) = condition.notes([*spinning, facts(spinning=False)], 2)
     assert line.startswith("3 of 4 cases (torch, mxnet) spent")
@@ -89,7 +84,6 @@ def test_leaks_name_the_first_case_after_them() -> None:
 
 
 def test_without_a_doubt_nothing_is_said() -> None:
-    """Clean cases, and those of which nothing is known."""
     assert condition.notes([facts(condition="clean", spinning=False), facts()], 2) == []
 
 
@@ -108,5 +102,4 @@ def test_without_a_doubt_nothing_is_said() -> None:
 def test_precision_is_reduced_below_that_of_the_dtype(
     dtype: str, measured: int | None, reduced: int | None
 ) -> None:
-    """Nothing is said where the record does not tell, or of a dtype that is not known."""
     assert condition.reduced_bits(facts(dtype=dtype, precision_bits=measured)) == reduced

@@ -24,7 +24,6 @@ _CASE = {
 
 
 def timed(framework: str, time_s: float = 1.0, **facts: Any) -> Measurement:
-    """A case of a framework."""
     made = CaseFacts.checked({**_CASE, "framework": framework, **facts})
     return Measurement(made, (time_s,))
 
@@ -38,7 +37,6 @@ def titles(*cases: Measurement) -> dict[str, list[str]]:
 
 
 def test_views_and_copies_are_apart() -> None:
-    """Each kind is a contest of its own, and its title says which."""
     views = [timed(name, result_is_view=True) for name in ("torch", "numpy")]
     copies = [timed(name, result_is_view=False) for name in ("mxnet", "tensorflow")]
     assert titles(*views, *copies) == {
@@ -56,7 +54,6 @@ def test_a_lone_view_is_not_ranked() -> None:
 
 
 def test_what_may_be_a_view_is_neither() -> None:
-    """Where a framework does not tell, its case is not taken for a copy."""
     cases = [
         timed("torch", result_is_view=True),
         timed("a", result_is_view=None),
@@ -66,7 +63,7 @@ def test_what_may_be_a_view_is_neither() -> None:
 
 
 def test_what_is_computed_is_no_view() -> None:
-    """Of a convolution oneDNN does not say where it lies; it is ranked with the others."""
+    """oneDNN does not say where the result of a convolution lies."""
     unknown = timed("mxnet", result_is_view=None, flops=8.0)
     assert titles(unknown, timed("torch", result_is_view=False, flops=8.0)) == {
         "flatten cpu forward float32 8": ["mxnet", "torch"]
@@ -75,7 +72,6 @@ def test_what_is_computed_is_no_view() -> None:
 
 @pytest.mark.parametrize("view", [True, False, None])
 def test_without_a_difference_there_is_no_label(view: bool | None) -> None:
-    """Whatever all of them return."""
     cases = [timed(name, result_is_view=view) for name in ("a", "b")]
     assert [*titles(*cases)] == ["flatten cpu forward float32 8"]
 
@@ -138,13 +134,11 @@ def test_precisions_are_apart() -> None:
     ],
 )
 def test_other_work_is_another_contest(first: dict[str, Any], second: dict[str, Any]) -> None:
-    """Alone in it, a case wins nothing."""
     assert contests([timed("a", **first), timed("b", **second)]) == []
     assert len(contests([timed("a", **first), timed("b", **first)])) == 1
 
 
 def test_contended_cases_are_not_ranked() -> None:
-    """They stay entrants, so that it can be said that they are there."""
     (contest,) = contests([timed("a"), timed("b", condition="contended")])
     assert [entrant.contestant for entrant in contest.entrants] == ["a eager", "b eager"]
     assert [entrant.contestant for entrant in contest.ranked] == ["a eager"]
@@ -159,7 +153,6 @@ def test_unequal_trainings_are_not_ranked() -> None:
 
 
 def test_a_split_looks_at_the_same_work_only() -> None:
-    """A view in one size and copies in another do not mix anything."""
     cases = [timed("a", size=8, result_is_view=True), timed("a", size=16, result_is_view=False)]
     assert [*split(cases, lambda case: case.facts)] == [""]
 
@@ -182,6 +175,5 @@ def test_a_split_looks_at_the_same_work_only() -> None:
     ],
 )
 def test_kinds_of_workloads(facts: dict[str, Any], name: str) -> None:
-    """Operations are apart from networks and training, and whole loops from steps."""
     assert kind(timed("a", **facts).facts) == name
     assert Contest([timed("a", **facts)], "").kind == (name, "cpu")

@@ -15,7 +15,6 @@ from fwbench.report.ranking import Ranking, contests, rankings
 def timed(
     name: str, time_s: float, workload: str = "gemm", size: int = 8, **facts: Any
 ) -> Measurement:
-    """A case of a contestant."""
     made = CaseFacts(
         workload=workload,
         framework=name,
@@ -30,7 +29,6 @@ def timed(
 
 
 def ranking(*cases: Measurement) -> Ranking:
-    """The only ranking of these."""
     (found,) = rankings(contests(cases))
     return found
 
@@ -71,7 +69,6 @@ def test_the_largest_size_is_that_of_each_work() -> None:
 
 
 def test_a_single_case_wins_nothing() -> None:
-    """It is listed, and does not shrink the set of cases that the others share."""
     found = ranking(*field({"a": [1.0] * 4, "b": [2.0] * 4, "c": [0.1]}))
     assert [mean.name.split()[0] for mean in found.means] == ["a", "b"]
     assert found.cases == 4
@@ -82,7 +79,6 @@ def test_a_single_case_wins_nothing() -> None:
 
 
 def test_three_quarters_of_the_cases_are_enough() -> None:
-    """All are then compared over the cases that they share, and no others."""
     found = ranking(*field({"a": [1.0, 1.0, 1.0, 9.0], "b": [2.0, 2.0, 2.0, 1.0], "c": [4.0] * 3}))
     assert found.cases == 3
     assert [mean.all_sizes for mean in found.means] == pytest.approx([1.0, 2.0, 4.0])
@@ -90,13 +86,11 @@ def test_three_quarters_of_the_cases_are_enough() -> None:
 
 
 def test_two_are_compared_over_what_they_share() -> None:
-    """However little that is."""
     (found,) = rankings(contests(field({"a": [1.0] * 9, "b": [2.0]})))
     assert (found.cases, [mean.name.split()[0] for mean in found.means]) == (1, ["a", "b"])
 
 
 def test_contended_cases_take_no_part() -> None:
-    """A contestant that keeps too few is listed with how many were contended."""
     bad = [timed("b", 99.0, f"work{i}", condition="contended") for i in range(3)]
     cases = [*field({"a": [1.0] * 4, "c": [2.0] * 4}), *bad, timed("b", 3.0, "work3")]
     found = ranking(*cases)
@@ -105,7 +99,6 @@ def test_contended_cases_take_no_part() -> None:
 
 
 def test_nothing_is_ranked_where_all_is_contended() -> None:
-    """Everyone is listed, and there is a reason."""
     found = ranking(*(timed(name, 1.0, condition="contended") for name in "ab"))
     assert found.means == []
     assert (
@@ -128,7 +121,6 @@ def test_contestants_without_a_common_case_are_not_ranked() -> None:
 
 
 def test_views_and_copies_are_ranked_apart() -> None:
-    """Whoever lacks one of them lacks nothing of the other operations."""
     views = [timed(name, 1.0, "flatten", result_is_view=True) for name in "ab"]
     copies = [timed(name, 1.0, "flatten", result_is_view=False) for name in "cd"]
     others = [timed(name, 1.0) for name in "abcd"]
@@ -141,7 +133,6 @@ def test_views_and_copies_are_ranked_apart() -> None:
 
 
 def test_devices_are_ranked_apart() -> None:
-    """And named, if there are several."""
     cpu = [timed(name, 1.0) for name in "ab"]
     gpu = [timed(name, 1.0, device="gpu:0") for name in "ab"]
     assert [found.title for found in rankings(contests([*cpu, *gpu]))] == [

@@ -47,7 +47,6 @@ def test_a_gpu_s_time_is_named_with_the_part_that_it_needed(
 
 
 def test_a_terminal_names_the_time_in_tables_means_and_answer() -> None:
-    """And in a line before all numbers."""
     records = [
         entry(name, time_s, device_s=1e-6, device_clock="events", **_GPU)
         for name, time_s in (("torch", 4e-6), ("jax", 8e-6))
@@ -61,7 +60,6 @@ def test_a_terminal_names_the_time_in_tables_means_and_answer() -> None:
 
 
 def test_reports_and_markdown_name_the_time(tmp_path: Path) -> None:
-    """In what they say first, in the title of the means, and beside the overview."""
     run = stored(
         tmp_path,
         "run.json",
@@ -82,7 +80,6 @@ def test_reports_and_markdown_name_the_time(tmp_path: Path) -> None:
 
 
 def test_a_cpu_has_one_time(tmp_path: Path) -> None:
-    """Nothing is added to what is said of it."""
     run = stored(
         tmp_path, "run.json", *(case("gemm", name, (1.0,) * 5) for name in ("torch", "jax"))
     )

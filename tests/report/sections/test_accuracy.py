@@ -14,13 +14,11 @@ _TITLE = "accuracy, time and bytes: net cpu 100"
 
 
 def trained(framework: str, dtype: str, value_s: float, accuracy: float, **facts: Any) -> Any:
-    """A trained network."""
     known = {"accuracy": accuracy, "agreement": 0.99, "tested_examples": 2_000, "dtype": dtype}
     return case("net", framework, (value_s,) * 5, **known, **facts)
 
 
 def test_a_dtype_stands_beside_float32_of_the_same_framework(tmp_path: Path) -> None:
-    """What was lost, and how many times as fast it is; empty where there is no float32."""
     run = stored(
         tmp_path,
         "run.json",
@@ -47,7 +45,6 @@ def test_a_dtype_stands_beside_float32_of_the_same_framework(tmp_path: Path) -> 
 
 
 def test_dtypes_are_points_of_a_track(tmp_path: Path) -> None:
-    """Accuracy against time, and against bytes, where they are known."""
     run = stored(
         tmp_path,
         "run.json",
@@ -69,6 +66,5 @@ def test_dtypes_are_points_of_a_track(tmp_path: Path) -> None:
 
 
 def test_without_trained_networks_there_is_no_section(tmp_path: Path) -> None:
-    """Most runs have none."""
     run = stored(tmp_path, "run.json", case("net", "torch"))
     assert not [one for one in sections.details([run]) if one.title.startswith("accuracy")]

@@ -65,7 +65,6 @@ def of(folder: Path, *judgements: Judgement, **changes: Any) -> Section:
 def test_verdicts_are_shown(
     tmp_path: Path, around: Callable[[Mapping[str, Any]], dict[str, Any]]
 ) -> None:
-    """Of a run after its gate, and of what a comparison wrote: every case, the worst first."""
     made = compared(notes=["the driver differs"])
     found = read(keep(tmp_path / "run.json", around(made.to_json())))
     one = part([found], "head.json against base.json")
@@ -90,7 +89,6 @@ def test_verdicts_are_shown(
 
 
 def test_verdicts_are_counted_in_a_chart(tmp_path: Path) -> None:
-    """A bar for each verdict that there is."""
     found = of(
         tmp_path,
         *(judged("a", 2.0), judged("b", 3.0), judged("c", 1.0, Verdict.UNCHANGED)),
@@ -101,7 +99,7 @@ def test_verdicts_are_counted_in_a_chart(tmp_path: Path) -> None:
 
 
 def test_counts_are_marked_once(tmp_path: Path) -> None:
-    """An axis of whole cases has no mark between two of them that is called like one."""
+    """No two marks of an axis of whole cases have the same label."""
     picture = parsed(chart_of(of(tmp_path, judged("a", 2.0)), "verdicts").svg)
     axis = next(one for one in picture.of_class("axis") if "x" in one.attributes["class"].split())
     marks = [one.text for one in axis.all("text")]
@@ -110,7 +108,6 @@ def test_counts_are_marked_once(tmp_path: Path) -> None:
 
 
 def test_changes_are_drawn_with_their_intervals(tmp_path: Path) -> None:
-    """In per cent, in the colour of the verdict; cases without a ratio are not drawn."""
     found = of(
         tmp_path,
         judged("slow", 2.0),
@@ -160,13 +157,11 @@ def test_changes_lead_to_the_right_and_to_the_left(tmp_path: Path) -> None:
 
 
 def test_intervals_of_changes_are_inside_the_picture(tmp_path: Path) -> None:
-    """Also where one is far wider than any change."""
     found = of(tmp_path, judged("wide", 1.05, Verdict.INCONCLUSIVE, low=0.5, high=4.0))
     assert outside(chart_of(found, "change of the time")) == []
 
 
 def test_intervals_of_gains_are_inside_the_picture(tmp_path: Path) -> None:
-    """Also in columns, which begin at 0."""
     made = stored(tmp_path, "run.json", taking(training(), 4.0), training(execution="compile"))
     chart = chart_of(part([made], "training lenet"), "times as fast as eager")
     assert len(parsed(chart.svg).of_class("ci")) == 1
@@ -174,7 +169,7 @@ def test_intervals_of_gains_are_inside_the_picture(tmp_path: Path) -> None:
 
 
 def test_cases_that_are_called_alike_are_both_drawn(tmp_path: Path) -> None:
-    """Two tests may have the same case: neither stands for the other."""
+    """Two tests may have the same case."""
     found = of(
         tmp_path,
         judged("gemm", 2.0, key="test_a.py::test[gemm]"),
@@ -189,7 +184,6 @@ def test_cases_that_are_called_alike_are_both_drawn(tmp_path: Path) -> None:
 
 
 def test_the_worst_changes_are_drawn(tmp_path: Path) -> None:
-    """Forty of fifty; all are in the table, also those that a terminal leaves out."""
     cases = [judged(f"case{i:02}", 1 + i / 100, Verdict.UNCHANGED) for i in range(50)]
     found = of(tmp_path, *cases, judged("slow", 1.2))
     assert len(found.rows) == 51
@@ -202,7 +196,6 @@ def test_the_worst_changes_are_drawn(tmp_path: Path) -> None:
 
 
 def test_a_comparison_without_a_ratio_has_no_changes(tmp_path: Path) -> None:
-    """Cases were lost, and that is counted."""
     found = of(tmp_path, Judgement("lost", "lost", "", Verdict.MISSING, "not collected"))
     assert [chart.text for chart in found.charts] == [
         "head against base: verdicts: cases, missing: 1"
@@ -210,28 +203,24 @@ def test_a_comparison_without_a_ratio_has_no_changes(tmp_path: Path) -> None:
 
 
 def test_a_comparison_of_nothing_is_a_part(tmp_path: Path) -> None:
-    """Without a case, without a chart, with its notes."""
     found = of(tmp_path, notes=["nothing was measured"])
     assert (found.rows, list(found.charts), found.notes) == ([], [], ["nothing was measured"])
     assert "nothing was measured" in shown(read(tmp_path / "verdicts.json")).text
 
 
 def test_the_confidence_is_that_of_the_comparison(tmp_path: Path) -> None:
-    """The heading of the interval says it."""
     made = compared(confidence=0.95).to_json()
     found = part([read(keep(tmp_path / "verdicts.json", made))], "head.json")
     assert "95 % bounds" in found.columns
 
 
 def test_ratios_are_sorted_by_value(tmp_path: Path) -> None:
-    """And rows can be chosen by framework."""
     found = of(tmp_path, judged("a", 10.0), judged("b", 2.0))
     assert [row.cells[5].value for row in found.rows] == [10.0, 2.0]
     assert [row.keys for row in found.rows] == [{"framework": "numpy"}] * 2
 
 
 def test_verdicts_of_several_runs_are_apart(tmp_path: Path) -> None:
-    """Each says which run's they are; a run without a gate has none."""
     made = compared().to_json()
     keep(tmp_path / "one.json", as_run(made))
     keep(tmp_path / "two.json", as_file(made))
@@ -251,14 +240,12 @@ def test_verdicts_of_several_runs_are_apart(tmp_path: Path) -> None:
 def test_a_run_that_was_not_judged_has_no_verdicts(
     tmp_path: Path, gate: dict[str, Any] | None
 ) -> None:
-    """No gate, or one that could not tell."""
     assert titles([stored(tmp_path, "run.json", case(), gate=gate)]) == ["gemm cpu forward float32"]
 
 
 def test_what_fwbench_gate_wrote_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """From the command to the page."""
     monkeypatch.chdir(tmp_path)
     write(Path("base.json"), entry("gemm", times(1.0)), entry("dot", times(1.0)))
     write(Path("head.json"), entry("gemm", times(2.0)), entry("dot", times(1.0)))
@@ -272,14 +259,12 @@ def test_what_fwbench_gate_wrote_is_shown(
 
 
 def test_a_comparison_is_not_said_to_be_of_pytest_benchmark(tmp_path: Path) -> None:
-    """fwbench wrote it."""
     found = shown(read(keep(tmp_path / "verdicts.json", compared().to_json())))
     (section,) = found.all("section", **{"aria-labelledby": "provenance"})
     assert "pytest-benchmark" not in section.text
 
 
 def test_a_newer_comparison_is_shown(tmp_path: Path) -> None:
-    """As newer runs are: what is not known of it is not looked at."""
     made = compared().to_json()
     made["judgements"][0]["colour"] = "red"
     made["weather"] = "fine"
@@ -335,7 +320,6 @@ def test_a_damaged_comparison_is_named(
     damage: Callable[[dict[str, Any]], Any],
     around: Callable[[Mapping[str, Any]], dict[str, Any]],
 ) -> None:
-    """With the reason, also in the report; the others are rendered, and the status is 1."""
     made = json.loads(json.dumps(compared().to_json()))
     damage(made)
     keep(folder / "bad.json", around(made))
@@ -363,7 +347,6 @@ _DAMAGED_WORK: dict[str, dict[str, Any]] = {
 def test_damaged_work_is_named(
     folder: Path, capsys: pytest.CaptureFixture[str], facts: dict[str, Any]
 ) -> None:
-    """A record that was changed by hand makes its run unreadable, and no report unwritten."""
     made = work()
     made["extra_info"]["fwbench"].update(facts)
     write(folder / "bad.json", made, ceilings=CEILINGS)

@@ -13,13 +13,11 @@ _TITLE = "exported networks"
 
 
 def exported(source: str, value_s: float, **facts: Any) -> dict[str, Any]:
-    """A network in ONNX Runtime."""
     known = {"exported_from": source, "model_bytes": 5 * 2**10, "max_relative_error": 1e-6}
     return case("net", "onnxruntime", (value_s,) * 5, f"from_{source}", **known, **facts)
 
 
 def test_a_network_stands_beside_the_fastest_of_where_it_comes_from(tmp_path: Path) -> None:
-    """Of the same batch and dtype; other frameworks and batches do not count."""
     run = stored(
         tmp_path,
         "run.json",
@@ -55,6 +53,5 @@ def test_each_run_is_compared_with_itself(tmp_path: Path) -> None:
 
 
 def test_without_exported_networks_there_is_no_section(tmp_path: Path) -> None:
-    """Nor with records that fwbench did not write."""
     run = stored(tmp_path, "run.json", case("net", "torch"))
     assert _TITLE not in [section.title for section in sections.details([run])]

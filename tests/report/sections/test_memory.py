@@ -19,7 +19,6 @@ def memory(peak: int, **facts: Any) -> dict[str, Any]:
 
 
 def test_memory_is_drawn_and_listed(tmp_path: Path) -> None:
-    """What is known of any case has a column."""
     made = stored(
         tmp_path,
         "run.json",
@@ -52,7 +51,6 @@ def test_memory_is_drawn_and_listed(tmp_path: Path) -> None:
 
 
 def test_a_case_that_was_measured_twice_has_two_lines(tmp_path: Path) -> None:
-    """Two tests of a session may measure the same; neither is lost."""
     entries = [case("step", "torch", memory=memory(peak)) for peak in (80, 60)]
     made = stored(tmp_path, "run.json", *entries)
     found = part([made], "memory: step")
@@ -63,7 +61,6 @@ def test_a_case_that_was_measured_twice_has_two_lines(tmp_path: Path) -> None:
 
 
 def test_without_memory_there_is_no_section(tmp_path: Path) -> None:
-    """Gaps alone have a table without a picture; most runs have neither."""
     without = stored(tmp_path, "run.json", case())
     assert not [s for s in sections.details([without]) if s.title.startswith("memory")]
     gap = stored(tmp_path, "gap.json", case(memory={"gap": "it died"}))

@@ -29,7 +29,6 @@ def network(framework: str = "torch", batch: int = 1, call_s: float = 0.5, **fac
 
 
 def test_networks_are_listed_by_framework_and_execution(tmp_path: Path) -> None:
-    """With rate, memory and the share of what is attainable; operations are not."""
     alone = {"before_bytes": 0, "peak_bytes": 80 * _MEBIBYTE}
     shared = {"host_memory_before_bytes": 0, "peak_host_memory_bytes": 90 * _MEBIBYTE}
     made = stored(
@@ -57,7 +56,6 @@ def test_networks_are_listed_by_framework_and_execution(tmp_path: Path) -> None:
 
 
 def test_kinds_of_calls_devices_and_dtypes_are_apart(tmp_path: Path) -> None:
-    """A table for each."""
     entries = [network(), network(direction="train"), network(dtype="bfloat16")]
     titles = [one.title for one in sections.details([stored(tmp_path, "run.json", *entries)])]
     assert [title for title in titles if title.startswith("networks: ")] == [
@@ -71,7 +69,6 @@ _BY_BATCH = "resnet50_inference i64d8 cpu float32: answers by batch"
 
 
 def test_answers_are_shown_against_the_batch(tmp_path: Path) -> None:
-    """Latency and throughput: a line for each framework; what was not measured is empty."""
     entries = [network(batch=1), network(batch=8, call_s=2.0), network("mxnet", batch=8)]
     found = part([stored(tmp_path, "run.json", *entries)], _BY_BATCH)
     torch, mxnet = rows(found)
@@ -96,7 +93,6 @@ def test_batches_of_loops_networks_are_sizes(tmp_path: Path) -> None:
 
 
 def test_batches_are_compared_within_a_network(tmp_path: Path) -> None:
-    """Another width is another network; training steps answer nothing."""
     other = network(batch=8, shape="b8i64d1")
     steps = [network(batch=batch, direction="train") for batch in (1, 8)]
     made = stored(tmp_path, "run.json", network(), other, *steps)
@@ -104,7 +100,6 @@ def test_batches_are_compared_within_a_network(tmp_path: Path) -> None:
 
 
 def test_runs_have_lines_of_their_own(tmp_path: Path) -> None:
-    """With their names."""
     entries = [network(batch=batch) for batch in (1, 8)]
     found = part(runs_of(tmp_path, first=entries, second=entries), _BY_BATCH)
     assert [row["case"] for row in rows(found)] == [

@@ -21,7 +21,6 @@ _SPREAD = (1.0, 2.0, 2.0, 2.0, 4.0)
 
 
 def test_gains_are_drawn_over_sizes(tmp_path: Path) -> None:
-    """A line for each execution that has its eager beside it, above 1 where it is faster."""
     made = stored(
         tmp_path,
         "run.json",
@@ -43,7 +42,6 @@ def test_gains_are_drawn_over_sizes(tmp_path: Path) -> None:
 
 
 def test_gains_have_intervals(tmp_path: Path) -> None:
-    """At the point, in its tooltip, and in the table; values that do not spread have none."""
     made = stored(
         tmp_path,
         "run.json",
@@ -92,7 +90,6 @@ def test_rounds_have_gains_with_intervals(tmp_path: Path) -> None:
     ids=["framework", "size", "device", "direction", "dtype", "toggle", "operation"],
 )
 def test_no_gain_over_other_work(tmp_path: Path, other: dict[str, Any]) -> None:
-    """Eager in another framework, size, place or precision is nothing to be faster than."""
     made = stored(tmp_path, "run.json", case("gemm", "torch"), other)
     drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
     assert drawn
@@ -100,7 +97,6 @@ def test_no_gain_over_other_work(tmp_path: Path, other: dict[str, Any]) -> None:
 
 
 def test_gains_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
-    """Each over the eager execution with the same toggles."""
     entries = [
         case("gemm", "tensorflow", (seconds,) * 5, execution, toggles_asked={"onednn": onednn})
         for onednn, eager_s in (("off", 8.0), ("on", 2.0))
@@ -112,7 +108,6 @@ def test_gains_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
 
 
 def test_gains_of_operations_say_their_run(tmp_path: Path) -> None:
-    """Each run is compared with its own eager executions, and has its own line."""
     runs = runs_of(
         tmp_path,
         first=[case(values_s=(2.0,) * 5), case(values_s=(1.0,) * 5, execution="compile")],
@@ -128,7 +123,6 @@ def test_gains_of_operations_say_their_run(tmp_path: Path) -> None:
 def test_a_case_that_two_tests_measured_is_two_lines(
     tmp_path: Path, others: list[dict[str, Any]]
 ) -> None:
-    """Numbered in the table and in each chart; neither is lost."""
     again = case("gemm", "torch", (3.0,) * 5, "compile")
     again["fullname"] = "test_other.py::test_other[gemm]"
     first = [case("gemm", "torch", (6.0,) * 5), case("gemm", "torch", (2.0,) * 5, "compile")]
@@ -138,7 +132,6 @@ def test_a_case_that_two_tests_measured_is_two_lines(
 
 
 def test_a_first_call_in_a_fresh_process_stands_apart(tmp_path: Path) -> None:
-    """Beside that of whatever process, where it was asked for."""
     known = case(first_call_in_process_s=0.018, first_call_s=0.814)
     made = stored(tmp_path, "run.json", known, case(framework="torch"))
     found = column(part([made], "gemm"), "first call in process")
@@ -147,7 +140,6 @@ def test_a_first_call_in_a_fresh_process_stands_apart(tmp_path: Path) -> None:
 
 
 def test_shapes_are_shown_and_their_numbers_order_them(tmp_path: Path) -> None:
-    """The table has the shape and is sorted by elements; points lie at these and say the shape."""
     made = stored(
         tmp_path,
         "run.json",
@@ -176,7 +168,6 @@ def test_a_shape_is_part_of_what_is_ranked(tmp_path: Path) -> None:
 
 
 def test_rows_are_by_size_and_speed(tmp_path: Path) -> None:
-    """The fastest of each size first; ratios are to it, and a contended case has none."""
     made = stored(
         tmp_path,
         "run.json",
@@ -196,8 +187,6 @@ def test_rows_are_by_size_and_speed(tmp_path: Path) -> None:
 
 
 def test_ratios_are_within_the_same_work(tmp_path: Path) -> None:
-    """Not across a toggle that changes the work, nor across runs, whatever the baseline."""
-
     def embedding(framework: str, sparse: str, median_s: float) -> dict[str, Any]:
         sparse_s = {"toggles": {"sparse": sparse}, "toggles_asked": {"sparse": sparse}}
         return case("embedding", framework, (median_s,) * 5, **sparse_s)
@@ -227,7 +216,6 @@ def test_ratios_are_within_the_same_work(tmp_path: Path) -> None:
     ids=["spinning", "reduced"],
 )
 def test_clean_cases_keep_their_marks(tmp_path: Path, facts: dict[str, Any], mark: str) -> None:
-    """What does not disturb the rounds must be said of their times, too."""
     marked = case(condition="clean", **facts)
     found = part([stored(tmp_path, "run.json", marked, case(size=9, condition="clean"))], "gemm")
     assert [cell.text for row in found.rows for cell in row.cells if mark in cell.text] == [mark]
@@ -237,7 +225,6 @@ def test_clean_cases_keep_their_marks(tmp_path: Path, facts: dict[str, Any], mar
 def test_of_many_operations_those_that_differ_most_are_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others have their tables, and say that they are not drawn."""
     monkeypatch.setattr(operations, "_DRAWN", 2)
     entries = [
         case(workload, framework, (seconds,) * 5)
@@ -258,7 +245,6 @@ def test_of_many_operations_those_that_differ_most_are_drawn(
 
 
 def test_the_memory_of_a_gpu_has_a_column(tmp_path: Path) -> None:
-    """What a call takes beyond what was held before; nothing where that is not known."""
     memory = {"device_memory_before_bytes": 2**20, "peak_device_memory_bytes": 5 * 2**19}
     known = stored(tmp_path, "known.json", case(**memory))
     (cell,) = column(part([known], "gemm"), "GPU memory").values()

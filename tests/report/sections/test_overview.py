@@ -49,7 +49,6 @@ def cells(section: Section) -> dict[str, dict[str, TableCell]]:
 
 
 def test_ratios_at_the_largest_size(tmp_path: Path) -> None:
-    """Each operation is a row, each contestant a column; the fastest is 1."""
     run = stored(
         tmp_path,
         "run.json",
@@ -70,7 +69,6 @@ def test_ratios_at_the_largest_size(tmp_path: Path) -> None:
 
 
 def test_views_are_in_a_row_of_their_own(tmp_path: Path) -> None:
-    """They are not compared with copies."""
     run = stored(
         tmp_path,
         "run.json",
@@ -85,7 +83,6 @@ def test_views_are_in_a_row_of_their_own(tmp_path: Path) -> None:
 
 
 def test_contended_cases_are_not_ranked(tmp_path: Path) -> None:
-    """Their time is shown, without a ratio, and is nobody's measure."""
     run = stored(
         tmp_path,
         "run.json",
@@ -101,7 +98,6 @@ def test_contended_cases_are_not_ranked(tmp_path: Path) -> None:
 
 
 def test_a_gap_has_its_reason(tmp_path: Path) -> None:
-    """In the cell, and in words below the table; a contestant of gaps alone has a column."""
     reason = "mxnet has no float32 product today"
     run = stored(
         tmp_path,
@@ -148,8 +144,6 @@ def test_gaps_are_told_below_the_table(tmp_path: Path, gaps: int, opened: bool) 
 
 
 def test_gaps_have_the_columns_of_their_run_and_toggles(tmp_path: Path) -> None:
-    """Each run has its own gaps; a toggle that was asked for is a part of the column."""
-
     asked = [
         linalg("gemm", "torch", 0.001, execution=execution, toggles_asked={"onednn": onednn})
         for execution in ("eager", "compile")
@@ -178,7 +172,6 @@ def test_gaps_have_the_columns_of_their_run_and_toggles(tmp_path: Path) -> None:
 
 
 def test_one_contestant_has_no_table(tmp_path: Path) -> None:
-    """There is nothing to compare at a glance; operations of two need no family for that."""
     alone = stored(tmp_path, "alone.json", linalg("gemm", "numpy", 0.001))
     assert overview.sections([alone], ["alone.json"]) == []
     own = stored(tmp_path, "own.json", case(), case(framework="torch"))
@@ -187,7 +180,6 @@ def test_one_contestant_has_no_table(tmp_path: Path) -> None:
 
 
 def test_an_operation_leads_to_its_section(tmp_path: Path) -> None:
-    """The link is there on the page, and so is what it leads to."""
     run = stored(
         tmp_path, "run.json", linalg("gemm", "numpy", 0.001), linalg("gemm", "torch", 0.002)
     )

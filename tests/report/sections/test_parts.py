@@ -26,7 +26,6 @@ from support.reports import (
 
 
 def test_a_part_for_each_operation_and_device(tmp_path: Path) -> None:
-    """Workload, device, direction and dtype each tell parts apart; size and framework do not."""
     run = stored(
         tmp_path,
         "run.json",
@@ -45,10 +44,6 @@ def test_a_part_for_each_operation_and_device(tmp_path: Path) -> None:
 
 
 def test_a_row_holds_what_was_measured(tmp_path: Path) -> None:
-    """Median, spread, dispatch, first call, rates from the median, and how many launches.
-
-    What is known of no row has no column: here a gain over eager, what is attainable, and doubts.
-    """
     measured = case(
         values_s=(0.004, 0.001, 0.002, 0.003, 0.005),
         dispatch_s=0.0005,
@@ -79,14 +74,12 @@ def test_a_row_holds_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_spread_is_between_quartiles(tmp_path: Path) -> None:
-    """Half of nine values lie between the third and the seventh."""
     measured = case(values_s=[0.001 * i for i in (5, 3, 9, 1, 7, 2, 8, 4, 6)])
     (cell,) = column(part([stored(tmp_path, "run.json", measured)], "gemm"), "middle half").values()
     assert cell.text == "3 ms to 7 ms"
 
 
 def test_work_that_is_not_declared_has_no_rate(tmp_path: Path) -> None:
-    """None, not 0; where no row has one, there is no column."""
     none = case(flops=None, bytes=None)
     found = part([stored(tmp_path, "run.json", none, case("gemm", "torch", flops=1e6))], "gemm")
     assert column(found, "GFLOP/s")["numpy eager"] == TableCell("")
@@ -106,13 +99,11 @@ _COUNTS = {
 def test_values_are_counted_by_what_they_are(
     tmp_path: Path, made: dict[str, Any], said: str
 ) -> None:
-    """Launches, rounds, or epochs; one is one."""
     (found,) = sections.details([stored(tmp_path, "run.json", made)])
     assert [cell.text for cell in column(found, "measured").values()] == [said]
 
 
 def test_speed_up_over_eager(tmp_path: Path) -> None:
-    """Of the same framework in the same size, with an interval that holds it."""
     run = stored(
         tmp_path,
         "run.json",
@@ -136,7 +127,6 @@ def test_speed_up_over_eager(tmp_path: Path) -> None:
 
 
 def test_speed_up_is_never_over_another_run(tmp_path: Path) -> None:
-    """A run without eager has nothing to be faster than; one with it is compared with its own."""
     runs = runs_of(
         tmp_path,
         first=[case(values_s=(100.0,) * 5)],
@@ -152,7 +142,6 @@ def test_speed_up_is_never_over_another_run(tmp_path: Path) -> None:
 
 
 def test_speed_up_is_over_eager_with_the_same_toggles(tmp_path: Path) -> None:
-    """What a toggle gains is not said of an execution."""
     entries = [
         case("gemm", "tensorflow", (seconds,) * 5, execution, toggles_asked={"onednn": onednn})
         for onednn, eager_s in (("off", 8.0), ("on", 2.0))
@@ -166,7 +155,6 @@ def test_speed_up_is_over_eager_with_the_same_toggles(tmp_path: Path) -> None:
 
 
 def test_a_training_is_told_in_a_row(tmp_path: Path) -> None:
-    """Epochs of the first repetition, the accuracy at the end: the median of the repetitions."""
     run = stored(tmp_path, "run.json", training(accuracies=(0.9, 0.8)))
     found = part([run], "training lenet")
     names = [name for name in found.columns if name != "last loss"]
@@ -187,7 +175,6 @@ def test_a_training_is_told_in_a_row(tmp_path: Path) -> None:
 
 
 def test_loss_curves_are_of_the_first_repetition(tmp_path: Path) -> None:
-    """Three epochs are three points, and the curve ends where the first training ended."""
     run = stored(tmp_path, "run.json", training())
     chart = chart_of(part([run], "training lenet"), "training loss")
     assert len(parsed(chart.svg).all("circle")) == 3
@@ -195,13 +182,11 @@ def test_loss_curves_are_of_the_first_repetition(tmp_path: Path) -> None:
 
 
 def test_the_last_loss_is_where_the_curve_ends(tmp_path: Path) -> None:
-    """Chart and table are of the same training."""
     found = part([stored(tmp_path, "run.json", training())], "training lenet")
     assert column(found, "last loss")["torch eager"] == TableCell("0.5000", 0.5)
 
 
 def test_a_training_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
-    """Its times are shown, its accuracy is neither 0 nor drawn."""
     run = stored(tmp_path, "run.json", training(accuracies=()))
     found = part([run], "training lenet")
     assert "accuracy" not in found.columns
@@ -210,7 +195,6 @@ def test_a_training_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
 
 
 def test_every_training_has_a_row(tmp_path: Path) -> None:
-    """Also the second of the same case in one session, of another test."""
     first, second = training(), training()
     second["fullname"] = "test_other.py::test_other[lenet]"
     assert len(part([stored(tmp_path, "run.json", first, second)], "training lenet").rows) == 2
@@ -218,7 +202,6 @@ def test_every_training_has_a_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("made", [case(values_s=(1.0,) * 5), training()])
 def test_runs_of_the_same_file_name_are_apart(tmp_path: Path, made: dict[str, Any]) -> None:
-    """``base/run.json`` and ``head/run.json`` are two lines in charts, and two rows by name."""
     runs = [
         read(write(tmp_path / name / "run.json", made), number)
         for number, name in enumerate(("base", "head"))
@@ -231,7 +214,6 @@ def test_runs_of_the_same_file_name_are_apart(tmp_path: Path, made: dict[str, An
 
 
 def test_dispatch_is_drawn_where_it_differs(tmp_path: Path) -> None:
-    """A call that returned long before it was done has a chart of both; one that did not, none."""
     early = {"framework": "torch", "dispatch_s": 0.1, "completion_s": 1.0}
     at_once = case(size=9, **{**early, "dispatch_s": 0.0})
     run = stored(tmp_path, "run.json", case(), case(**early), at_once)
@@ -244,7 +226,6 @@ def test_dispatch_is_drawn_where_it_differs(tmp_path: Path) -> None:
 
 
 def test_dispatch_is_part_of_a_bar(tmp_path: Path) -> None:
-    """Of a single size, the time until the call returned is the lighter part of the bar."""
     early = case(framework="torch", values_s=(1.0,) * 5, dispatch_s=0.25, completion_s=1.0)
     run = stored(tmp_path, "run.json", case(values_s=(1.0,) * 5), early)
     (chart,) = part([run], "gemm").charts

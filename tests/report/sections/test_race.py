@@ -16,7 +16,6 @@ def _run(**facts: Any) -> Run:
 
 
 def test_a_section_has_every_contestant() -> None:
-    """By group, the leader first, with its standing; the reason where there is one."""
     (section,) = verdicts.sections([_run(race=RACE, budget=budget())], ["run.json"])
     assert section.title == "Race"
     assert section.notes[0].startswith("3 groups: 1 fastest, 1 tie, 1 undecided")
@@ -35,13 +34,11 @@ def test_a_section_has_every_contestant() -> None:
 
 
 def test_runs_without_a_race_have_no_section() -> None:
-    """And of several runs each race has the name of its own."""
     runs = [_run(), _run(race=RACE)]
     assert [s.title for s in verdicts.sections(runs, ["a", "b"])] == ["Race (b)"]
 
 
 def test_a_race_is_in_page_and_markdown() -> None:
-    """Verdicts are to be found in both."""
     run = _run(race=RACE)
     for text in (writers.html([run]), writers.markdown([run])):
         assert "Race" in text

@@ -60,7 +60,6 @@ def _run(folder: Path, *entries: Any) -> list[Run]:
 
 
 def test_steps_by_number_of_replicas(tmp_path: Path) -> None:
-    """Throughput, efficiency, and what the exchange took and sent."""
     shared = step(2, 0.625, alone_s=0.5, skew=0.25)
     found = part(_run(tmp_path, step(1, 1.0), shared), _STEP)
     one, two = rows(found)
@@ -83,7 +82,6 @@ def test_steps_by_number_of_replicas(tmp_path: Path) -> None:
 
 
 def test_ideals_begin_where_lines_do(tmp_path: Path) -> None:
-    """Twice the replicas, twice the throughput and half the time."""
     runs = _run(tmp_path, step(1, 1.0), step(2, 0.625), step(4, 0.5))
     found = part(runs, _STEP)
     rates, times = found.charts
@@ -101,13 +99,12 @@ def test_ideals_have_the_full_colour_and_no_dots(tmp_path: Path) -> None:
 
 
 def test_more_threads_than_processors_have_no_efficiency(tmp_path: Path) -> None:
-    """Its cell says why."""
     found = part(_run(tmp_path, step(1, 1.0), step(2, 0.6, oversubscribed=True)), _STEP)
     assert [row["efficiency"] for row in rows(found)] == ["", "more threads than CPUs"]
 
 
 def test_throughput_by_servers_and_workers(tmp_path: Path) -> None:
-    """As the TensorFlow paper's figure 9: a line for each number of workers."""
+    """The picture of figure 9 of the TensorFlow paper: a line for each number of workers."""
     entries = [
         step(workers, 1.0 / workers / servers**0.5, "mxnet", strategy="ps_sync", servers=servers)
         for workers in (2, 4)
@@ -141,7 +138,6 @@ def test_no_lines_by_number_of_replicas_look_alike(tmp_path: Path) -> None:
 
 
 def test_one_number_of_servers_is_no_line(tmp_path: Path) -> None:
-    """There is nothing to compare it with."""
     served = {"strategy": "ps_sync", "servers": 1}
     entries = [step(workers, 1.0 / workers, "mxnet", **served) for workers in (2, 4)]
     titles = [chart.title for chart in part(_run(tmp_path, *entries), _STEP).charts]
@@ -161,7 +157,7 @@ def _words(softmax: str, replicas: int, step_s: float, servers: int = 0) -> Any:
 
 
 def test_either_softmax_in_one_picture(tmp_path: Path) -> None:
-    """As in the TensorFlow paper's figure 9: by workers, and by servers."""
+    """The picture of figure 9 of the TensorFlow paper, by workers and by servers."""
     served = [(2, 1), (2, 2)]
     full = [_words("", 1, 1.0), *(_words("", w, 1.0 / s, s) for w, s in served)]
     sampled = [_words("sampled_", 1, 0.25), *(_words("sampled_", w, 0.5 / s, s) for w, s in served)]
@@ -179,7 +175,6 @@ def test_either_softmax_in_one_picture(tmp_path: Path) -> None:
 
 
 def test_exchanges_by_size_and_number_of_replicas(tmp_path: Path) -> None:
-    """All sizes in a table; a line for each size over replicas, and bandwidth over sizes."""
     entries = [exchange(w, n, 1e-3 * w) for n in (1000, 1_000_000) for w in (2, 4)]
     found = part(_run(tmp_path, *entries), _EXCHANGE)
     assert [(row["size"], row["replicas"], row["bus GB/s"]) for row in rows(found)] == [
@@ -207,7 +202,6 @@ def _ring_s(replicas: int) -> float:
 
 
 def test_modelled_points_are_titled_and_never_in_the_table(tmp_path: Path) -> None:
-    """On a wire that is the limit; hollow, dashed, and named after their size."""
     entries = [exchange(w, step_s=_ring_s(w), network="100mbit", rate=12.5e6) for w in (2, 3, 4)]
     found = part(_run(tmp_path, *entries), _EXCHANGE)
     (chart,) = found.charts
@@ -225,7 +219,6 @@ def test_modelled_points_are_titled_and_never_in_the_table(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("network", ["loopback", "10gbit"])
 def test_nothing_is_modelled_without_a_wire_that_is_the_limit(tmp_path: Path, network: str) -> None:
-    """Neither a line nor a note."""
     entries = [exchange(w, step_s=_ring_s(w), network=network) for w in (2, 3, 4)]
     found = part(_run(tmp_path, *entries), _EXCHANGE)
     assert chart_of(found, "time by size").legends == ["1,000,000"]
@@ -233,13 +226,11 @@ def test_nothing_is_modelled_without_a_wire_that_is_the_limit(tmp_path: Path, ne
 
 
 def test_sessions_without_replicas_have_no_such_section(tmp_path: Path) -> None:
-    """A case of a single process is none."""
     made = sections.details(_run(tmp_path, case()))
     assert not [one for one in made if one.title.startswith("replicas")]
 
 
 def test_what_replicas_share_is_in_no_section_of_operations(tmp_path: Path) -> None:
-    """Each case is told of once; a single replica that has no others stays an operation."""
     plain = case("softmax", "torch", [1.0] * 8, toggles_asked={"replicas": "1"})
     run = stored(tmp_path, "run.json", step(1, 1.0), step(2, 0.625), exchange(2), case(), plain)
     titles = [one.title for one in sections.details([run])]

@@ -35,7 +35,6 @@ _ROOFLINE = "roofline Fake CPU float32"
 
 
 def test_work_is_shown_under_its_ceilings(tmp_path: Path) -> None:
-    """Intensity, rates, and which share of what is attainable; the ceilings in words."""
     made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
     found = part([made], _ROOFLINE)
     common = {"case": "numpy eager", "FLOP a byte": "20", "size": "1,000"}
@@ -53,7 +52,6 @@ def test_work_is_shown_under_its_ceilings(tmp_path: Path) -> None:
 
 
 def test_copies_between_host_and_gpu_are_under_another_roof(tmp_path: Path) -> None:
-    """In the table, with a word on what their share is of; not in the charts."""
     between = work("copy_to_device", 0.002, 0, 1e6, attainable_s=0.001, attainable_share=0.5)
     with_copy = part(
         [stored(tmp_path, "run.json", *on_the_roof(), between, ceilings=CEILINGS)], _ROOFLINE
@@ -66,7 +64,6 @@ def test_copies_between_host_and_gpu_are_under_another_roof(tmp_path: Path) -> N
 
 
 def test_tf32_is_under_a_roof_of_its_own(tmp_path: Path) -> None:
-    """With the rate of products in TF32, beside that of float32."""
     rates = {**CEILING.flops_per_s, "tf32": 4e11}
     found = ceilings.to_json({"Fake CPU": Ceiling(rates, 1e10)})
     share = {"attainable_s": 0.01, "attainable_share": 0.25}
@@ -79,7 +76,6 @@ def test_tf32_is_under_a_roof_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_share_is_in_the_table_of_the_operation(tmp_path: Path) -> None:
-    """Also without ceilings in the run: it is the record's."""
     for session in ({}, {"ceilings": CEILINGS}):
         made = stored(tmp_path, "run.json", work(), **session)
         assert column(part([made], "gemm"), "of attainable")["numpy eager"].text == "50%"
@@ -92,7 +88,6 @@ def roofline(of_run: Run) -> tuple[Chart, Chart]:
 
 
 def test_work_that_does_not_compute_is_among_what_moves(tmp_path: Path) -> None:
-    """It has bytes a second, and no rate of operations that could be drawn."""
     made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
     (copied,) = [one for one in rows(part([made], _ROOFLINE)) if one["operation"] == "copy forward"]
     assert (copied["GFLOP/s"], copied["GB/s"], copied["of attainable"]) == ("", "6", "60%")
@@ -108,7 +103,6 @@ def test_work_that_does_not_compute_is_among_what_moves(tmp_path: Path) -> None:
 
 
 def test_points_under_the_roof_say_their_rates(tmp_path: Path) -> None:
-    """Which operation in which size, how many operations, and how many bytes, a second."""
     made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
     computed, moved = roofline(made)
     dot, gemm = (one.text for one in parsed(computed.svg).of_class("dots"))
@@ -152,7 +146,6 @@ def _ceiling(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> 
 
 
 def test_the_roof_is_the_smaller_ceiling(tmp_path: Path) -> None:
-    """As many operations as the bytes allow, up to the ridge; from there what can be computed."""
     made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
     computed, moved = roofline(made)
     assert _ceiling(computed, (0.25, 20.0), (2e9, 5e10)) == [
@@ -173,13 +166,11 @@ _SIDES = {
 
 @pytest.mark.parametrize("entries", _SIDES.values(), ids=_SIDES)
 def test_the_roof_is_inside_the_picture(tmp_path: Path, entries: list[dict[str, Any]]) -> None:
-    """Also where all work is on one side of the ridge."""
     for chart in roofline(stored(tmp_path, "run.json", *entries, ceilings=CEILINGS)):
         assert outside(chart) == []
 
 
 def test_the_ceilings_are_told_in_words(tmp_path: Path) -> None:
-    """Who does not see the pictures hears of every entry of their legends."""
     made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
     computed, moved = roofline(made)
     assert legends(computed) == ["numpy eager", "attainable"]
@@ -200,7 +191,6 @@ def test_both_ends_of_an_axis_are_marked(value: float) -> None:
 
 
 def test_work_is_shown_where_it_comes_nearest(tmp_path: Path) -> None:
-    """Of several sizes the one with the largest share; directions and frameworks are apart."""
     made = stored(
         tmp_path,
         "run.json",
@@ -231,7 +221,6 @@ def test_more_than_what_is_attainable_is_shown(tmp_path: Path) -> None:
 
 
 def test_work_that_moves_nothing_is_shown(tmp_path: Path) -> None:
-    """What it needs is computing alone: that has a share, and is no reason to end."""
     made = stored(tmp_path, "run.json", work(moved_bytes=0), ceilings=CEILINGS)
     assert [row["of attainable"] for row in rows(part([made], _ROOFLINE))] == ["50%"]
 
@@ -253,7 +242,6 @@ _WITHOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 def test_no_roofline_without_ceilings(
     tmp_path: Path, made: dict[str, Any], session: dict[str, Any]
 ) -> None:
-    """The rest is shown."""
     assert titles([stored(tmp_path, "run.json", made, **session)]) == ["gemm cpu forward float32"]
 
 
@@ -280,13 +268,11 @@ _DAMAGED: dict[str, tuple[Any, str]] = {
 
 @pytest.mark.parametrize(("damaged", "said"), _DAMAGED.values(), ids=_DAMAGED)
 def test_damaged_ceilings_are_named(tmp_path: Path, damaged: Any, said: str) -> None:
-    """Like any other value that was changed by hand."""
     with pytest.raises(UnreadableRun, match=re.escape(said)):
         stored(tmp_path, "run.json", work(), ceilings=damaged)
 
 
 def test_a_dtype_without_a_known_rate_has_no_roof(tmp_path: Path) -> None:
-    """Copies in it are in the table, and the note says what is not known."""
     made = stored(
         tmp_path, "run.json", work("copy", 0.002, 0, 1.2e7, dtype="float64"), ceilings=CEILINGS
     )
@@ -297,7 +283,6 @@ def test_a_dtype_without_a_known_rate_has_no_roof(tmp_path: Path) -> None:
 
 
 def test_each_device_has_its_roofline(tmp_path: Path) -> None:
-    """Under its own ceilings; of those without any there is none."""
     faster = Ceiling({"float32": 1e13}, 1e12)
     made = stored(
         tmp_path,
@@ -316,7 +301,6 @@ def test_each_device_has_its_roofline(tmp_path: Path) -> None:
 
 
 def test_each_run_has_its_roofline(tmp_path: Path) -> None:
-    """Under the ceilings that it was stored with, and not under another run's."""
     higher = ceilings.to_json({"Fake CPU": Ceiling({"float32": 2e11}, 2e10)})
     sessions: list[dict[str, Any]] = [{"ceilings": CEILINGS}, {}, {"ceilings": higher}]
     runs = [

@@ -29,7 +29,6 @@ def profile(operator: str = "aten::mm", **facts: Any) -> dict[str, Any]:
 
 
 def test_shares_are_drawn_and_listed(tmp_path: Path) -> None:
-    """A bar for each case, a part for each class; in the table what the profiler cost."""
     made = stored(
         tmp_path,
         "run.json",
@@ -59,7 +58,6 @@ def test_shares_are_drawn_and_listed(tmp_path: Path) -> None:
 
 
 def test_a_case_that_was_profiled_twice_has_two_lines(tmp_path: Path) -> None:
-    """Two tests of a session may measure the same; neither is lost."""
     entries = [
         case(framework="torch", profile=profile(shares={name: 1.0})) for name in ("loss", "other")
     ]
@@ -72,12 +70,10 @@ def test_a_case_that_was_profiled_twice_has_two_lines(tmp_path: Path) -> None:
 
 
 def test_every_class_has_a_colour_of_its_own() -> None:
-    """The same one in all charts, whichever classes a work has."""
     assert len({look.colour for look in palette.parts(CLASSES).values()}) == len(CLASSES)
 
 
 def test_operators_are_listed(tmp_path: Path) -> None:
-    """With class, own time in a call, share of all operators, and calls."""
     made = stored(tmp_path, "run.json", case(framework="torch", profile=profile()))
     found = part([made], f"operators: {_WORK}")
     assert rows(found) == [
@@ -94,7 +90,6 @@ def test_operators_are_listed(tmp_path: Path) -> None:
 
 
 def test_gaps_alone_have_a_table(tmp_path: Path) -> None:
-    """And neither picture nor operators."""
     made = stored(tmp_path, "run.json", case(profile={"gap": "numpy has no profiler"}))
     titles = [each.title for each in sections.details([made])]
     assert f"where the time goes: {_WORK}" in titles
@@ -103,6 +98,5 @@ def test_gaps_alone_have_a_table(tmp_path: Path) -> None:
 
 
 def test_without_profiles_there_is_no_section(tmp_path: Path) -> None:
-    """Most runs have none."""
     made = stored(tmp_path, "run.json", case())
     assert not [s for s in sections.details([made]) if "time goes" in s.title]

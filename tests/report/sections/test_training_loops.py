@@ -15,7 +15,6 @@ from support.section_parts import legends, rows, taking, titles
 
 
 def test_gains_of_trainings_are_drawn(tmp_path: Path) -> None:
-    """In the looks of their lines, the largest first; a framework without eager has no bar."""
     made = stored(
         tmp_path,
         "run.json",
@@ -33,7 +32,6 @@ def test_gains_of_trainings_are_drawn(tmp_path: Path) -> None:
 
 
 def test_a_training_alone_gains_nothing(tmp_path: Path) -> None:
-    """Eager executions alone, and other batches, dtypes or devices, have no such chart."""
     made = stored(
         tmp_path,
         "run.json",
@@ -47,7 +45,6 @@ def test_a_training_alone_gains_nothing(tmp_path: Path) -> None:
 
 
 def test_gains_of_trainings_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
-    """With four workers over eager with four workers."""
     entries = [
         taking(training(execution=execution, toggles_asked={"workers": workers}), factor)
         for workers, execution, factor in (
@@ -61,7 +58,6 @@ def test_gains_of_trainings_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
 
 
 def test_gains_of_trainings_say_their_run(tmp_path: Path) -> None:
-    """Two runs of the same training are two bars."""
     runs = runs_of(
         tmp_path,
         first=[taking(training(), 2.0), training(execution="compile")],
@@ -74,7 +70,6 @@ def test_gains_of_trainings_say_their_run(tmp_path: Path) -> None:
 
 
 def test_memory_is_drawn(tmp_path: Path) -> None:
-    """Of the process, and of the device where that is known."""
     made = stored(
         tmp_path,
         "run.json",
@@ -92,13 +87,11 @@ def test_memory_is_drawn(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_a_cpu_is_that_of_the_process(tmp_path: Path) -> None:
-    """What nobody has is no entry of the legend."""
     made = stored(tmp_path, "run.json", training())
     assert legends(chart_of(part([made], "training lenet"), "peak memory")) == ["of the process"]
 
 
 def test_memory_that_is_not_known_is_not_drawn(tmp_path: Path) -> None:
-    """Neither as 0 nor as an empty chart."""
     made = stored(tmp_path, "run.json", training(peak_host_memory_bytes=None))
     found = part([made], "training lenet")
     assert [chart.title for chart in found.charts if "memory" in chart.title] == []
@@ -106,7 +99,6 @@ def test_memory_that_is_not_known_is_not_drawn(tmp_path: Path) -> None:
 
 
 def test_memory_of_the_data_set_stands_apart(tmp_path: Path) -> None:
-    """With what the process held before the model was built, where that is recorded."""
     known = training(data_memory_bytes=188 * 2**20)
     found = part([stored(tmp_path, "run.json", known, training("mxnet"))], "training lenet")
     assert column(found, "peak memory")["torch eager"].text == "1,024 MiB"
@@ -116,14 +108,12 @@ def test_memory_of_the_data_set_stands_apart(tmp_path: Path) -> None:
 
 
 def test_the_accuracy_says_of_how_many_examples_it_is(tmp_path: Path) -> None:
-    """Where that is recorded."""
     made = stored(tmp_path, "run.json", training(tested_examples=2000), training("mxnet"))
     accuracies = column(part([made], "training lenet"), "accuracy")
     assert accuracies["torch eager"].text == f"{accuracies['mxnet eager'].text} of 2,000"
 
 
 def test_unequal_trainings_are_marked(tmp_path: Path) -> None:
-    """The one that differs from most; it says from which, by how much, and what is allowed."""
     curve = ((2.0, 1.0, 0.5), (2.0, 1.0, 0.5))
     runs = runs_of(
         tmp_path,
@@ -137,12 +127,10 @@ def test_unequal_trainings_are_marked(tmp_path: Path) -> None:
 
 
 def _losses(runs: Sequence[Run]) -> str:
-    """The title of the loss curves."""
     return chart_of(part(runs, "training lenet"), "training loss").title
 
 
 def test_the_largest_deviation_of_losses_is_in_the_title(tmp_path: Path) -> None:
-    """Over all pairs and epochs of the first repetition, with who and when."""
     made = stored(
         tmp_path,
         "run.json",
@@ -157,13 +145,12 @@ def test_the_largest_deviation_of_losses_is_in_the_title(tmp_path: Path) -> None
 
 
 def test_one_curve_deviates_from_nothing(tmp_path: Path) -> None:
-    """A curve alone has a title that says no more."""
     made = stored(tmp_path, "run.json", training())
     assert _losses([made]).endswith("training loss after each epoch")
 
 
 def test_curves_of_other_data_are_not_compared(tmp_path: Path) -> None:
-    """What was learned from made-up digits lies nowhere near what was learned from real ones."""
+    """Losses on synthetic digits lie nowhere near those on real ones."""
     other = {"name": "mnist", "source": "synthetic", "origin": "made", "digest": "other"}
     made = stored(
         tmp_path, "run.json", training(), training("mxnet", losses=((9.0,) * 3,) * 2, data=other)
@@ -177,7 +164,6 @@ _BY_BATCH = "training lenet: time of an epoch by batch size"
 
 
 def test_batch_sizes_are_compared(tmp_path: Path) -> None:
-    """A line and a row for each setting of the loader; what was not measured is empty."""
     made = stored(
         tmp_path,
         "run.json",
@@ -204,7 +190,6 @@ def test_batch_sizes_are_compared(tmp_path: Path) -> None:
 
 
 def test_a_training_that_was_measured_twice_has_two_rows(tmp_path: Path) -> None:
-    """In the comparison of batches, and in that of devices."""
     entries = [
         taking(training(size=size, device=device), factor)
         for size, device, factor in (
@@ -244,13 +229,11 @@ def test_a_training_that_was_measured_twice_has_two_rows(tmp_path: Path) -> None
 def test_one_batch_size_is_compared_with_nothing(
     tmp_path: Path, changes: dict[str, Any], compared: bool
 ) -> None:
-    """Another batch, or another setting, is."""
     made = stored(tmp_path, "run.json", training(), training("mxnet", **changes))
     assert [title.startswith(_BY_BATCH) for title in titles([made])].count(True) == compared
 
 
 def test_batches_of_different_devices_dtypes_and_runs_are_apart(tmp_path: Path) -> None:
-    """Each has a row of its own."""
     places = [("cpu", "float32", 1.0), ("gpu:0", "float32", 2.0), ("cpu", "bfloat16", 4.0)]
     entries = [
         taking(training(size=size, device=device, dtype=dtype), factor)
@@ -270,7 +253,6 @@ _EVERY_DEVICE = "training lenet: time against accuracy on every device"
 
 
 def test_time_against_accuracy_over_devices(tmp_path: Path) -> None:
-    """A point for each training that was tested: device, and whether it was optimised."""
     made = stored(
         tmp_path,
         "run.json",
@@ -305,7 +287,6 @@ def test_time_against_accuracy_over_devices(tmp_path: Path) -> None:
 def test_one_device_is_not_set_beside_another(
     tmp_path: Path, device: str, accuracies: tuple[float, ...]
 ) -> None:
-    """Nor are trainings that were not tested."""
     made = stored(
         tmp_path,
         "run.json",
@@ -317,7 +298,6 @@ def test_one_device_is_not_set_beside_another(
 
 @pytest.mark.parametrize("other", [{"size": 100}, {"dtype": "bfloat16"}], ids=["size", "dtype"])
 def test_every_training_is_set_beside_the_others(tmp_path: Path, other: dict[str, Any]) -> None:
-    """Those in two batch sizes, or in two dtypes, on two devices are four."""
     entries = [
         training(device=device, **facts) for device in ("cpu", "gpu:0") for facts in ({}, other)
     ]
@@ -327,7 +307,6 @@ def test_every_training_is_set_beside_the_others(tmp_path: Path, other: dict[str
 
 
 def test_models_are_not_mixed(tmp_path: Path) -> None:
-    """Each has its own comparison of batches, and of devices."""
     entries = [training(size=size, device=device) for size in (1, 2) for device in ("cpu", "gpu:0")]
     others = [training(size=size, device=device) for size in (1, 2) for device in ("cpu", "gpu:0")]
     for one in others:

@@ -37,7 +37,6 @@ def cells(matrix: Matrix) -> list[dict[str, str]]:
 
 
 def test_rows_are_in_numeric_order() -> None:
-    """Operations by family and name, sizes by their numbers, shapes by what they move."""
     sized = [entry("a", workload="gemm", family="linalg", size=size) for size in (1024, 64, 256)]
     shaped = [
         entry("a", workload="conv", family="convolution", size=size, shape=shape)
@@ -49,7 +48,6 @@ def test_rows_are_in_numeric_order() -> None:
 
 
 def test_columns_are_frameworks_and_executions() -> None:
-    """By name, eager first; toggles that were asked for are columns of their own."""
     records = [
         entry("torch"),
         entry("mxnet", execution="hybridize"),
@@ -69,7 +67,6 @@ def test_columns_are_frameworks_and_executions() -> None:
 
 
 def test_a_toggle_that_changes_the_work_is_in_the_row() -> None:
-    """Its values are different work, and stand in the same column."""
     records = [
         entry("torch", toggles={"decay": value}, params={"decay": value}) for value in ("on", "off")
     ]
@@ -79,7 +76,6 @@ def test_a_toggle_that_changes_the_work_is_in_the_row() -> None:
 
 
 def test_views_and_copies_are_not_ranked_together() -> None:
-    """Nor are fewer bits: each kind has a row and a fastest of its own."""
     views = [
         entry("a", 1.0, result_is_view=True),
         *(
@@ -95,7 +91,6 @@ def test_views_and_copies_are_not_ranked_together() -> None:
 
 
 def test_a_case_that_two_tests_measured_is_two_columns() -> None:
-    """Neither time is lost, and no mean is of both."""
     records = [entry("a", 1.0), entry("a", 3.0), entry("b", 2.0)]
     same = {"a eager": "1 s", "a eager #2": "3.00x", "b eager": "2.00x"}
     assert cells(table(*records)) == [same]
@@ -103,7 +98,6 @@ def test_a_case_that_two_tests_measured_is_two_columns() -> None:
 
 
 def test_contended_cases_are_marked_and_not_ranked() -> None:
-    """They have no part in who is fastest, and no colour; where all are, times are shown."""
     busy = {"condition": "contended"}
     found = table(entry("a", 1.0, **busy), entry("b", 2.0), entry("c", 40.0))
     (row,) = found.rows
@@ -126,7 +120,6 @@ def test_contended_cases_are_marked_and_not_ranked() -> None:
     ],
 )
 def test_colours(times_s: tuple[float, ...], green: list[str], red: list[str]) -> None:
-    """Green is whoever may be the fastest, red who takes ten times as long; one alone has none."""
     records = [entry(name, time_s) for name, time_s in zip("abc", times_s, strict=False)]
     lines = drawn(table(*records), 80)
     assert styled(lines, "green") == green
@@ -138,7 +131,6 @@ def test_colours(times_s: tuple[float, ...], green: list[str], red: list[str]) -
     [(1.0, "1.00x"), (9.994, "9.99x"), (9.996, "10.0x"), (99.96, "100x"), (12345.6, "12,346x")],
 )
 def test_ratios_have_three_digits(number: float, text: str) -> None:
-    """And never an exponent."""
     assert ratio_text(number) == text
 
 
@@ -146,7 +138,6 @@ def test_ratios_have_three_digits(number: float, text: str) -> None:
 
 
 def test_sizes_are_summed_up_by_geometric_means() -> None:
-    """Means are of the ratios to the fastest, each size counting the same."""
     records = [
         *(entry("a", 1.0, size=1), entry("b", 4.0, size=1)),
         *(entry("a", 90.0, size=2), entry("b", 10.0, size=2)),
@@ -157,7 +148,6 @@ def test_sizes_are_summed_up_by_geometric_means() -> None:
 
 
 def test_families_are_summed_up_over_operations() -> None:
-    """With how many these are; who has none is among the others."""
     records = [
         entry(name, seconds, workload=work, family=family)
         for work, family in (("gemm", "linalg"), ("dot", "linalg"), ("mine", None))
@@ -176,7 +166,6 @@ def test_who_lacks_some_of_it_is_marked() -> None:
 
 
 def test_a_mean_over_some_of_it_is_nobody_s_measure() -> None:
-    """It says so whatever else is in doubt, has no colour, and others are not judged by it."""
     records = [
         *(entry("a", 1.0, size=1), entry("a", 2.0, size=2)),
         *(entry("b", 2.0, size=1), entry("b", 1.0, size=2)),
@@ -191,7 +180,6 @@ def test_a_mean_over_some_of_it_is_nobody_s_measure() -> None:
 
 
 def test_contended_cases_are_in_no_mean() -> None:
-    """Who has nothing else has its time with a sign; who has no rival has its time."""
     busy = {"condition": "contended"}
     records = [
         *(entry("a", 1.0), entry("b", 2.0), entry("c", 0.1, **busy)),
@@ -206,7 +194,6 @@ def test_contended_cases_are_in_no_mean() -> None:
 
 
 def test_tables_are_of_one_kind() -> None:
-    """Directions apart; device and dtype are in the title where there are several."""
     records = [entry("a"), entry("a", direction="backward"), entry("a", dtype="float16")]
     found = matrices(works(map(just_measured, records)), EVERY_SIZE)
     assert [each.title for each in found] == [
@@ -232,7 +219,6 @@ def _wide(width: int) -> list[str]:
 
 
 def test_executions_stand_under_their_framework() -> None:
-    """Names to the left, sizes and numbers to the right."""
     lines = _wide(200)[-4:]
     assert lines == [
         "                                      mxnet        torch",
@@ -243,7 +229,6 @@ def test_executions_stand_under_their_framework() -> None:
 
 
 def test_columns_that_do_not_fit_are_wrapped_by_framework() -> None:
-    """With the names of the rows before each block."""
     lines = _wide(52)
     assert [line.split() for line in lines[-6:]] == [
         ["a_long_name_of_an_operation", "100", "1", "s", "2.00x"],
@@ -256,6 +241,5 @@ def test_columns_that_do_not_fit_are_wrapped_by_framework() -> None:
 
 
 def test_names_are_cut_before_a_table_is_given_up() -> None:
-    """Where not even one column fits beside the shortest label that is said."""
     assert any(line.startswith("a_long.. 100 ") for line in _wide(22))
     assert " ".join(" ".join(_wide(20)).split()).endswith("COLUMNS=80 makes it wider")

@@ -22,7 +22,6 @@ def means(*records: _Record) -> list[str]:
 
 
 def test_means_are_against_the_fastest_of_each_group() -> None:
-    """Every case counts by its ratio to the fastest of its group, whichever framework that is."""
     assert means(
         *(entry("a", 1.0, workload="small"), entry("b", 4.0, workload="small")),
         *(entry("a", 90.0, workload="large"), entry("b", 10.0, workload="large")),
@@ -39,13 +38,11 @@ def test_means_are_against_the_fastest_of_each_group() -> None:
 
 
 def test_executions_of_a_framework_are_counted_apart() -> None:
-    """Each execution is a contestant of its own, and names are aligned."""
     found = means(entry("a", 2.0), entry("a", 1.0, execution="graph"))
     assert found[1:] == ["  a graph      1.00x     1.00x", "  a eager      2.00x     2.00x"]
 
 
 def test_contestants_with_toggles_are_counted_apart() -> None:
-    """By the values that were asked for, and not by those that are the same for all."""
     slow, fast = (
         entry("a", seconds, toggles={"onednn": value, "blas": "mkl"}, params={"onednn": value})
         for seconds, value in ((2.0, "off"), (1.0, "on"))
@@ -55,7 +52,6 @@ def test_contestants_with_toggles_are_counted_apart() -> None:
 
 
 def test_who_lacks_cases_is_listed_below() -> None:
-    """With how many it has, and without shrinking the set that the others share."""
     records = [entry(name, workload=f"work {i}") for name in "ab" for i in range(4)]
     found = means(*records, entry("c", 0.1, workload="work 0"))
     assert "over 4 cases" in found[0]
@@ -74,7 +70,6 @@ def test_means_are_shown_in_full() -> None:
 
 
 def test_noop_is_no_contestant() -> None:
-    """It stands in no table, and has a line of its own, in full, with the least of its times."""
     noop = {"workload": "noop"}
     records = [
         *(entry("a"), entry("b"), entry("a", 3e-6, **noop), entry("a", 2e-6, **noop)),
@@ -86,7 +81,6 @@ def test_noop_is_no_contestant() -> None:
 
 
 def test_noop_alone_has_no_table() -> None:
-    """And nobody is the fastest at it."""
     lines = shown(entry("a", workload="noop"), entry("b", workload="noop"))
     assert lines[1:] == ["", "nothing to compare: a, b share no workload and size"]
 
@@ -108,7 +102,6 @@ def test_noop_alone_has_no_table() -> None:
     ],
 )
 def test_times_are_written_for_people(seconds: float, text: str) -> None:
-    """Times have three digits and a unit that fits, and never an exponent."""
     measured = just_measured(entry("a", seconds, workload="noop"))
     assert notes.overhead([measured])[0].endswith(f": a eager {text}")
 
@@ -117,7 +110,6 @@ def test_times_are_written_for_people(seconds: float, text: str) -> None:
 
 
 def test_the_largest_difference_of_dispatch_and_completion_is_told() -> None:
-    """A framework whose calls return early is named once, in full with its most misleading case."""
     records = [
         entry("lazy", 20e-3, dispatch_s=1e-3, workload="gemm"),
         entry("lazy", 18e-3, dispatch_s=90e-6, workload="dot"),
@@ -133,7 +125,6 @@ def test_the_largest_difference_of_dispatch_and_completion_is_told() -> None:
 
 @pytest.mark.parametrize(("dispatch_s", "told"), [(0.5, 0), (0.49, 1), (0.0, 1), (None, 0)])
 def test_half_the_time_is_no_news(dispatch_s: float | None, told: int) -> None:
-    """Only what returned in less than half the time is told, also in no time at all, if known."""
     measured = just_measured(entry("a", 1.0, dispatch_s=dispatch_s))
     assert len(notes.dispatch([measured], in_full=False)) == told
 
@@ -146,7 +137,6 @@ def test_half_the_time_is_no_news(dispatch_s: float | None, told: int) -> None:
     [(1, "0-a"), (3, "0-a, 1-a, 2-a"), (5, "0-a, 1-a, 2-a and 2 more")],
 )
 def test_unsteady_cases_are_counted(number: int, names: str) -> None:
-    """With what may help; in full the first three are named."""
     unsteady = [entry("a", steady=False, workload=str(i)) for i in range(number)]
     records = [entry("a", steady=None), entry("a"), *unsteady]
     for view, more in ((WIDE, []), (IN_FULL, [f"  {names}"])):
@@ -158,7 +148,6 @@ def test_unsteady_cases_are_counted(number: int, names: str) -> None:
 
 
 def test_what_was_not_warmed_up_is_not_called_unsteady() -> None:
-    """Neither steady cases nor those without a warm-up are counted."""
     lines = shown(entry("a", steady=None), entry("a", steady=True))
     assert not any("not steady" in line for line in lines)
 
@@ -171,7 +160,6 @@ def _energies(*records: _Record, in_full: bool = False) -> list[str]:
 
 
 def test_energy_is_told_by_work_and_contestant() -> None:
-    """The least first; who has not been told of is not named, nor a work without any."""
     assert _energies(
         entry("a", energy_j=8.125, device="gpu:0"),
         entry("b", energy_j=2.0, device="gpu:0"),
@@ -189,7 +177,6 @@ def test_energy_of_training_is_of_an_epoch() -> None:
 
 
 def test_works_that_took_most_energy_are_shown() -> None:
-    """Three of them, and how many more there are; with -v all."""
     records = [entry("a", workload=f"work{i}", energy_j=float(i)) for i in range(1, 6)]
     found = _energies(*records)
     assert [line.partition(" cpu")[0] for line in found[:3]] == [

@@ -12,7 +12,6 @@ _PROFILE = {
 
 
 def test_each_case_has_a_line_in_full() -> None:
-    """Largest shares first, small ones together; or why there are none."""
     lines = shown(
         entry("torch", profile=_PROFILE),
         entry("numpy", profile={"gap": "numpy has no profiler"}),
@@ -30,7 +29,6 @@ def test_each_case_has_a_line_in_full() -> None:
 
 
 def test_all_cases_have_one_line_otherwise() -> None:
-    """With how many have no result; without traces nobody is sent to look for any."""
     found = {"profile": {"gap": "numpy has no profiler"}}
     lines = shown(entry("numpy", **found))
     assert "1 case profiled, 1 without a result: -v shows where the time goes" in lines
@@ -41,7 +39,6 @@ def test_all_cases_have_one_line_otherwise() -> None:
 
 
 def test_memory_has_a_line_in_full() -> None:
-    """Forward and training apart, with what is planned and saved; or why there is none."""
     forward = {"before_bytes": 2**30, "peak_bytes": 2**30 + 40 * 2**20, "planned_bytes": 7 * 2**20}
     step = {"before_bytes": 2**30, "peak_bytes": 2**30 + 90 * 2**20, "saved_bytes": 60 * 2**20}
     records = (
@@ -60,7 +57,6 @@ def test_memory_has_a_line_in_full() -> None:
 
 
 def test_without_probes_nothing_is_said() -> None:
-    """Most sessions have none."""
     assert not [
         line
         for line in shown(entry("torch"), traces="/traces")

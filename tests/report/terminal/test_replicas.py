@@ -31,7 +31,6 @@ def _table(*records: dict[str, Any]) -> list[str]:
 
 
 def test_what_each_number_of_replicas_took_and_gained() -> None:
-    """And what they sent, and how far they were apart."""
     assert _table(_step(1, 1.0), _step(2, 0.625, skew=0.25)) == [
         "replicas: lenet_step cpu train float32 48",
         "             replicas  a step  a second  efficiency  MB sent  skew",
@@ -41,14 +40,12 @@ def test_what_each_number_of_replicas_took_and_gained() -> None:
 
 
 def test_more_threads_than_processors_are_named() -> None:
-    """In place of an efficiency."""
     row = _table(_step(1, 1.0), _step(2, 0.625, oversubscribed=True))[-1]
     assert row.endswith("more threads than CPUs")
     assert "80%" not in row
 
 
 def test_exchanges_say_in_their_row_how_many_replicas_there_are() -> None:
-    """And not in a column for each number."""
     exchanges = [
         entry(
             "numpy",
@@ -70,6 +67,5 @@ def test_exchanges_say_in_their_row_how_many_replicas_there_are() -> None:
 
 
 def test_sessions_without_replicas_have_no_table() -> None:
-    """Nor those that asked for one replica alone."""
     for records in ([entry("torch")], [_step(1, 1.0)]):
         assert not [line for line in shown(*records) if line.startswith("replicas")]

@@ -36,7 +36,6 @@ def grid(operations: int, sizes: int = 3, families: int = 4) -> list[dict[str, o
 
 
 def test_a_session_in_words_and_numbers() -> None:
-    """Machine and versions first, the fastest with its time, the others by ratio, then words."""
     assert shown(
         *(entry("torch", 2e-6, size=64), entry("numpy", 1e-6, size=64)),
         *(entry("torch", 1e-3, size=1024), entry("numpy", 12.34e-3, size=1024)),
@@ -53,12 +52,10 @@ def test_a_session_in_words_and_numbers() -> None:
 
 
 def test_nothing_measured_is_nothing_said() -> None:
-    """A session without cases ends as if fwbench were not there."""
     assert shown() == []
 
 
 def test_quiet_shows_doubts_and_the_answer() -> None:
-    """With ``-q`` no table, no note and no skip, but what makes numbers wrong."""
     records = [
         *(entry("torch", 1.0), entry("numpy", 2.0), entry("torch", 1.0, size=9)),
         entry("numpy", 2.0, size=9, condition="contended", others_cpus=1.5),
@@ -81,7 +78,6 @@ _SESSIONS = {
 def test_no_line_is_wider_than_the_terminal(
     width: int, records: list[dict[str, object]], verbosity: int
 ) -> None:
-    """Whatever there is to show; with and without a table that fits."""
     view = View(width=width, verbosity=verbosity)
     skips = ["a reason that is longer than most terminals are wide, " * 3, "another one"]
     lines = screen(Outcome(records, skips, cpus=2), view)
@@ -91,14 +87,12 @@ def test_no_line_is_wider_than_the_terminal(
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize("operations", [1, 20, 60])
 def test_the_answer_is_on_the_screen(width: int, operations: int) -> None:
-    """The last line is the answer, and by default everything fits on a screen."""
     lines = shown(*grid(operations), view=View(width=width))
     assert lines[-1].startswith("Fastest here: torch for ")
     assert len(lines) <= 60
 
 
 def test_many_rows_are_summed_up_by_size_then_by_family() -> None:
-    """The most detailed table that fits; in full if asked."""
     few, many, most = (shown(*grid(number)) for number in (5, 20, 60))
     assert sum(line.startswith("operation_4 ") for line in few) == 3
     assert sum(line.startswith("operation_4 ") for line in many) == 1
@@ -111,7 +105,6 @@ def test_many_rows_are_summed_up_by_size_then_by_family() -> None:
 
 
 def test_without_rivals_nothing_is_summed_up() -> None:
-    """A framework alone has times of every size, however many, and no answer."""
     records = [each for each in grid(40) if each["param"].endswith("-numpy")]  # type: ignore[attr-defined]
     lines = shown(*records)
     assert sum(line.startswith("operation_") for line in lines) == 120
@@ -119,7 +112,6 @@ def test_without_rivals_nothing_is_summed_up() -> None:
 
 
 def test_nothing_in_common() -> None:
-    """Frameworks that share no work are named, and contended cases are blamed where there are."""
     apart = [entry("torch", workload="gemm"), entry("numpy", workload="dot")]
     assert shown(*apart)[-1] == "nothing to compare: numpy, torch share no workload and size"
     busy = {"condition": "contended"}
@@ -129,7 +121,6 @@ def test_nothing_in_common() -> None:
 
 
 def test_an_answer_for_each_kind_and_device() -> None:
-    """Where there are several kinds of work or devices each has a line, and devices are named."""
     kinds = ({}, {"direction": "backward"}, {"device": "gpu:0", "device_name": "Fake 9000"})
     records = [
         entry(framework, seconds, **kind)
@@ -147,7 +138,6 @@ def test_an_answer_for_each_kind_and_device() -> None:
 
 
 def test_threads_that_differ_are_each_framework_s() -> None:
-    """A common number is written once; otherwise each has its own."""
     first, *_ = shown(
         entry("torch", threads=2), entry("numpy", threads=1), entry("jax", threads=None)
     )
@@ -155,7 +145,6 @@ def test_threads_that_differ_are_each_framework_s() -> None:
 
 
 def test_doubts_come_before_numbers() -> None:
-    """Contended cases are counted under the machine, in yellow; other doubts are signs."""
     records = [
         entry("torch", 1.0),
         entry("numpy", 9.0, condition="contended", others_cpus=1.8),
@@ -173,7 +162,6 @@ def test_doubts_come_before_numbers() -> None:
 
 
 def test_training_has_a_table_of_its_own() -> None:
-    """In full, however many operations there are."""
     train = {"direction": "train", "family": None, "checked_steps": 3}
     steps = [
         entry("torch", 1e-3, workload="mlp_step", size=128, **train),
@@ -188,7 +176,6 @@ def test_training_has_a_table_of_its_own() -> None:
 
 
 def test_failed_cases_stand_where_their_times_would() -> None:
-    """In red, where others computed the same, also where sizes are summed up."""
     case = just_measured(entry("numpy", size=8, toggles={})).facts
     records = [entry("torch", 1.0), entry("jax", 2.0), entry("torch", 1.0, size=9)]
     lines = screen(Outcome(records, failed=[case]), WIDE)
@@ -202,7 +189,6 @@ def test_failed_cases_stand_where_their_times_would() -> None:
 
 
 def test_skips_have_one_line() -> None:
-    """With the reason if all have the same, and otherwise where to find them."""
     none, few, many = [], ["noop has no gradient"], ["a", "b", "b"]
     assert shown(skips=none) == []
     assert shown(skips=few) == ["skipped 1 case: noop has no gradient"]
@@ -210,11 +196,9 @@ def test_skips_have_one_line() -> None:
 
 
 def test_skips_are_said_once() -> None:
-    """Not where pytest lists them itself; in full each reason has a line, most frequent first."""
     assert shown(skips=["a", "b"], view=View(skips_listed=True)) == []
     assert shown(skips=["a", "b", "b"], view=IN_FULL) == ["skipped 2 cases: b", "skipped 1 case: a"]
 
 
 def test_what_others_wrote_is_shown_as_it_is() -> None:
-    """A reason cannot clear the screen or break a line."""
     assert shown(skips=["\x1b[2Jgone\nnew line"]) == ["skipped 1 case: \\x1b[2Jgone new line"]

@@ -23,7 +23,6 @@ from support.reports import HOSTILE, Node, case, everything, named, parsed, show
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup(tmp_path: Path, name: str) -> None:
-    """A page has the same elements and attributes, whatever things in it are called."""
     # As long as the other: pygal adds a title where it shortens a label.
     harmless = parsed(writers.html(*named(tmp_path, "x" * len(name))))
     hostile = parsed(writers.html(*named(tmp_path, name)))
@@ -35,7 +34,6 @@ def test_names_are_no_markup(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_charts(name: str) -> None:
-    """A title of a line, in the picture, its script and its text alternative, is text."""
     point = Point(10, 1.0, 0.5, 2.0, name)
     drawn = [
         lines.draw(name, {name: [point]}, name),
@@ -54,7 +52,6 @@ def test_names_are_no_markup_in_charts(name: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_no_markup_in_markdown(tmp_path: Path, name: str) -> None:
-    """Headings, notes, problems and tables hold no tag."""
     written = writers.markdown(*named(tmp_path, name))
     assert "<" not in written
     assert "x" in written
@@ -67,7 +64,6 @@ _ADDRESSES = ("src", "href", "xlink:href", "srcset", "action", "formaction", "da
 
 
 def test_nothing_is_asked_for(tmp_path: Path) -> None:
-    """A page holds all that it could load; links lead to places in it."""
     run = stored(tmp_path, "run.json", case(), training(), plain())
     found = shown(run)
     assert found.of_class("pygal-chart"), "there are charts"
@@ -95,7 +91,6 @@ def full(tmp_path: Path) -> Node:
 
 
 def test_one_heading_is_the_first(full: Node) -> None:
-    """One h1; no level is skipped on the way down."""
     levels = [int(node.tag[1]) for node in full if re.fullmatch("h[1-6]", node.tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -105,7 +100,6 @@ def test_one_heading_is_the_first(full: Node) -> None:
 
 
 def test_tables_say_what_they_are(full: Node) -> None:
-    """Each has a caption, a scope at each heading cell, and as many cells in a row as columns."""
     tables = full.all("table")
     assert len(tables) >= 7
     for table in tables:
@@ -117,7 +111,6 @@ def test_tables_say_what_they_are(full: Node) -> None:
 
 
 def test_fields_have_labels(full: Node) -> None:
-    """Each can be found by its name."""
     fields = full.all("select", "input", "textarea")
     assert [one.tag for one in fields] == ["select"] * 5 + ["input"]
     for one in fields:
@@ -127,7 +120,6 @@ def test_fields_have_labels(full: Node) -> None:
 
 
 def test_buttons_and_links_have_names(full: Node) -> None:
-    """A screen reader says what each does."""
     found = full.all("button", "a")
     assert found
     nameless = [one for one in found if not one.text and "aria-label" not in one.attributes]
@@ -137,7 +129,6 @@ def test_buttons_and_links_have_names(full: Node) -> None:
 
 
 def test_the_page_says_its_language_and_title(full: Node) -> None:
-    """And that it fits a phone."""
     (html,) = full.all("html")
     assert html.attributes["lang"] == "en"
     (head,) = full.all("head")
@@ -147,12 +138,10 @@ def test_the_page_says_its_language_and_title(full: Node) -> None:
 
 
 def test_ids_are_unique(full: Node) -> None:
-    """Over the whole document, pictures included."""
     assert [name for name, number in Counter(full.ids).items() if number > 1] == []
 
 
 def test_ids_of_parts_are_unique(tmp_path: Path) -> None:
-    """Whatever the names of operations are made of."""
     names = ("conv relu", "conv-relu", "conv+relu", "conv_relu", "*", "+")
     found = sections.linkable(sections.details([stored(tmp_path, "run.json", *map(case, names))]))
     ids = [one.id for one in found]
@@ -161,7 +150,6 @@ def test_ids_of_parts_are_unique(tmp_path: Path) -> None:
 
 
 def test_what_is_referred_to_is_there(full: Node) -> None:
-    """Links lead somewhere, labels are headings, entries of the index belong to a part."""
     ids = {*full.ids}
     links = [node.attributes["href"].removeprefix("#") for node in full.all("a")]
     (nav,) = full.all("nav")
@@ -175,7 +163,6 @@ def test_what_is_referred_to_is_there(full: Node) -> None:
 
 
 def test_where_numbers_come_from(tmp_path: Path) -> None:
-    """Command, revision, machine, versions, threads, toggles, data, launches."""
     session = {
         "arguments": ["benchmarks", "--fw-launches=5"],
         "threads": 2,
@@ -213,7 +200,6 @@ def test_where_numbers_come_from(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("cpu", "baselines"), [("Fake CPU", 2), ("Other CPU", 0)])
 def test_runs_of_other_machines_are_no_baseline(tmp_path: Path, cpu: str, baselines: int) -> None:
-    """The page says that no ratio is formed between them, and so it offers none."""
     entries = [case(), case(framework="torch")]
     runs = [
         read(write(tmp_path / f"{number}.json", *entries, machine={"cpu": brand}), number)
@@ -225,7 +211,6 @@ def test_runs_of_other_machines_are_no_baseline(tmp_path: Path, cpu: str, baseli
 
 
 def test_rows_carry_what_they_are_chosen_by(full: Node) -> None:
-    """Each value of a row is an option of its filter."""
     options = {
         select.attributes["data-filter"]: {one.text for one in select.all("option")}
         for select in full.all("select")
@@ -244,7 +229,7 @@ def test_rows_carry_what_they_are_chosen_by(full: Node) -> None:
 
 
 def test_colours_can_be_read() -> None:
-    """Text against what is behind it: 4.5 to 1 at least (WCAG 2.1, 1.4.3), light and dark."""
+    """Contrast of text is 4.5 to 1 at least (WCAG 2.1, 1.4.3), light and dark."""
     css = (Path(writers.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
     schemes = [dict(re.findall(r"--(\w+): (#\w{6})", line)) for line in css.splitlines()]
     light, dark = [one for one in schemes if one]
@@ -266,7 +251,6 @@ def _luminance(colour: str) -> float:
 
 
 def test_a_thousand_cases_are_below_three_megabytes(tmp_path: Path) -> None:
-    """Ten operations in twenty sizes by five frameworks, each with a row."""
     entries = [
         case(f"workload{i}", framework, [seconds * 1e-4 * size for seconds in QUIET], size=size)
         for i in range(10)
@@ -296,7 +280,6 @@ def test_sentences_begin_at_the_left(tmp_path: Path) -> None:
 
 
 def test_sentences_among_figures_stay_at_the_right() -> None:
-    """The column is one of figures."""
     figures = [Row([TableCell("torch"), TableCell("1.38x", 1.38)])]
     sentence = Row([TableCell("mxnet"), TableCell("not ranked: 11 of 40 cases, and 33 contended")])
     assert Section("mixed", ["framework", "all"], [*figures, sentence]).prose == frozenset()

@@ -15,7 +15,6 @@ from support.reports import case, everything, markdown_cells, runs_of, stored, t
 
 
 def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
-    """Times are seconds, as numbers, without rounding; what is not known is empty."""
     tricky = {**plain('a, "quoted"\nname', 0.1), "group": None}
     run = stored(tmp_path, "run.json", case(values_s=(1 / 3, 2 / 3, 1.0)), training(), tricky)
     first, second, third = csv.DictReader(io.StringIO(writers.comma_separated([run])))
@@ -34,14 +33,12 @@ def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
 
 
 def test_csv_of_several_runs_says_which(tmp_path: Path) -> None:
-    """By the name of the file."""
     runs = runs_of(tmp_path, first=[case()], second=[case(), case("dot")])
     found = [row["run"] for row in csv.DictReader(io.StringIO(writers.comma_separated(runs)))]
     assert found == ["first.json", "second.json", "second.json"]
 
 
 def test_markdown_tables_are_whole(tmp_path: Path) -> None:
-    """A row has as many cells as the header, whatever names hold; each table has a heading."""
     names = ("a|b", "a\\|b", "a\\", "a\nb", "a | b ||")
     entries = [
         *(case(framework=name, execution=name, group=name) for name in names),
@@ -61,7 +58,6 @@ def test_markdown_tables_are_whole(tmp_path: Path) -> None:
 
 
 def test_markdown_holds_every_part(tmp_path: Path) -> None:
-    """The tables of the page, in the order of the page, and what could not be read."""
     runs = everything(tmp_path)
     written = writers.markdown(runs, ["bad.json is empty"])
     titles = [one.title for one in (*summary.sections(runs), *sections.details(runs))]
