@@ -24,8 +24,8 @@ from support.reports import (
     holding,
     parsed,
     part,
+    run_of,
     shown,
-    stored,
 )
 
 _FAILED = 3
@@ -142,9 +142,9 @@ def test_several_runs_are_in_one_report(folder: Path) -> None:
     assert names == ["numpy eager (run.json)", "numpy eager (other.json)"]
 
 
-def test_a_run_without_a_case_is_a_report(tmp_path: Path) -> None:
+def test_a_run_without_a_case_is_a_report() -> None:
     """Nothing was measured, and that is what it says."""
-    run = stored(tmp_path, "run.json", missing=[{"nodeid": "a", "framework": "", "why": "skipped"}])
+    run = run_of(missing=[{"nodeid": "a", "framework": "", "why": "skipped"}])
     result = shown(run)
     assert "0 cases of 1 run" in result.text
     assert "skipped" in result.text
@@ -177,9 +177,9 @@ def test_markdown_says_what_fwbench_did_not_write(tmp_path: Path) -> None:
     assert "fwbench did not write these" in written
 
 
-def test_plain_and_own_records_are_apart(tmp_path: Path) -> None:
+def test_plain_and_own_records_are_apart() -> None:
     """A session has both: neither is taken for the other."""
-    run = stored(tmp_path, "run.json", case(), plain("test_c"))
+    run = run_of(case(), plain("test_c"))
     titles = [one.title for one in sections.details([run])]
     assert titles == ["gemm cpu forward float32", "other benchmarks"]
     assert [*column(part([run], "other benchmarks"), "median")] == ["test_c"]

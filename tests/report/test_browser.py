@@ -375,10 +375,10 @@ def test_points_show_their_values(browser: Browser, report: str) -> None:
 @pytest.mark.parametrize(
     "name", ["</script><img src=x onerror=alert(1)>", "</style></svg><i onload='alert(1)'>x</i>"]
 )
-def test_names_do_nothing(browser: Browser, tmp_path: Path, name: str) -> None:
+def test_names_do_nothing(browser: Browser, name: str) -> None:
     """A browser reads scripts in pictures as another parser does: names are text to it, too."""
     exercise = _LOOK.replace("NAME", json.dumps(name).replace("</", "<\\/"))
-    made = writers.html(*named(tmp_path, name))
+    made = writers.html(*named(name))
     seen = _used(browser, made, exercise)
     assert (seen["tags"], seen["handlers"]) == (0, 0)
     assert seen["shown"]
@@ -471,9 +471,8 @@ def test_ratios_have_any_baseline(browser: Browser, page: str) -> None:
     assert seen["restored"] == seen["written"]
 
 
-def test_a_run_is_a_baseline(browser: Browser, tmp_path: Path) -> None:
+def test_a_run_is_a_baseline(browser: Browser) -> None:
     runs = runs_of(
-        tmp_path,
         before=[case("gemm", "numpy", _ms(4.0)), case("gemm", "torch", _ms(2.0))],
         after=[case("gemm", "numpy", _ms(8.0)), case("gemm", "torch", _ms(1.0))],
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,18 +10,16 @@ from fwbench.report import summary
 from fwbench.report.drawing import palette
 from fwbench.report.model import Run, frameworks
 from support.launched_runs import plain
-from support.reports import case, runs_of, shown, stored
+from support.reports import case, run_of, runs_of, shown
 
 
 def _heads(runs: list[Run]) -> list[summary.Head]:
     return summary.heads(runs, palette.colours(frameworks(runs)))
 
 
-def _run(folder: Path, **session: object) -> Run:
+def _run(**session: object) -> Run:
     """Torch is the faster at two of three, and one is too close to call."""
-    return stored(
-        folder,
-        "run.json",
+    return run_of(
         *(case("gemm", name, (t,) * 5) for name, t in (("torch", 1.0), ("numpy", 2.0))),
         *(case("dot", name, (t,) * 5) for name, t in (("torch", 1.0), ("numpy", 3.0))),
         *(case("sum", name, (t,) * 5) for name, t in (("torch", 1.0), ("numpy", 1.01))),
@@ -30,21 +27,20 @@ def _run(folder: Path, **session: object) -> Run:
     )
 
 
-def test_the_answer_is_on_top(tmp_path: Path) -> None:
-    ((verdict,),) = (one.verdicts for one in _heads([_run(tmp_path)]))
+def test_the_answer_is_on_top() -> None:
+    ((verdict,),) = (one.verdicts for one in _heads([_run()]))
     assert verdict.title == "Fastest (operations, forward)"
     assert verdict.text == "torch for 2 of 3; 1 too close to call"
     assert [(share.name, share.contests, share.colour) for share in verdict.shares] == [
         ("torch", 2, palette.COLOURS["torch"]),
         ("too close to call", 1, ""),
     ]
-    (header,) = shown(_run(tmp_path)).all("header")
+    (header,) = shown(_run()).all("header")
     assert "torch for 2 of 3; 1 too close to call" in header.text
 
 
-def test_machine_and_versions_are_on_top(tmp_path: Path) -> None:
+def test_machine_and_versions_are_on_top() -> None:
     known = _run(
-        tmp_path,
         threads=2,
         machine={"cpu": "Fake CPU", "usable_cpus": 3, "os": "Fake OS"},
         frameworks={"torch": {"version": "2.9", "build": {}}},
@@ -63,9 +59,9 @@ def test_machine_and_versions_are_on_top(tmp_path: Path) -> None:
     assert found.title == ""
 
 
-def test_the_date_has_its_time_zone(tmp_path: Path) -> None:
+def test_the_date_has_its_time_zone() -> None:
     """pytest-benchmark stores UTC; without a date nothing is said."""
-    made = _run(tmp_path)
+    made = _run()
     (dated,) = _heads([replace(made, when="2026-11-22T11:40:26.123456+00:00")])
     assert dated.facts["measured"] == "2026-11-22 11:40 UTC"
     (undated,) = _heads([replace(made, when="")])
@@ -75,35 +71,32 @@ def test_the_date_has_its_time_zone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("least", "ended", "said"), [(1, 14, "1 to 14 a case"), (5, 5, "5"), (5, 3, "3")]
 )
-def test_launches_of_a_budget_are_a_range(
-    tmp_path: Path, least: int, ended: int, said: str
-) -> None:
+def test_launches_of_a_budget_are_a_range(least: int, ended: int, said: str) -> None:
     """A race launches some cases more often than others; head and provenance say so."""
     spent = {"budget_s": 300.0, "took_s": 290.0, "launches": ended, "cases": 6}
-    made = _run(tmp_path, launches={"launches": least, "seed": 7}, budget=spent)
+    made = _run(launches={"launches": least, "seed": 7}, budget=spent)
     (found,) = _heads([made])
     assert found.facts["launches"] == f"{said}, shuffled"
     assert f"{said}, seed 7" in [node.text for node in shown(made).all("dd")]
 
 
-def test_an_interrupted_run_says_so_above_its_answer(tmp_path: Path) -> None:
-    made = _run(tmp_path, outcome={"failed": 0, "interrupted": True}, planned=9)
+def test_an_interrupted_run_says_so_above_its_answer() -> None:
+    made = _run(outcome={"failed": 0, "interrupted": True}, planned=9)
     (found,) = _heads([made])
     assert found.facts["cases"] == "interrupted: 6 of 9 cases measured"
 
 
-def test_a_report_has_a_title(tmp_path: Path) -> None:
-    runs = [_run(tmp_path, machine={"cpu": "Fake CPU"})]
+def test_a_report_has_a_title() -> None:
+    runs = [_run(machine={"cpu": "Fake CPU"})]
     assert summary.title(runs) == "torch and numpy on Fake CPU"
-    other = stored(tmp_path, "other.json", case("gemm", "jax"), machine={"cpu": "Other CPU"})
+    other = run_of(case("gemm", "jax"), name="other.json", machine={"cpu": "Other CPU"})
     assert summary.title([*runs, other]) == "torch, numpy and jax"
     assert summary.title([]) == "fwbench report"
-    assert summary.title([stored(tmp_path, "plain.json", plain())]) == "fwbench report"
+    assert summary.title([run_of(plain(), name="plain.json")]) == "fwbench report"
 
 
-def test_several_runs_have_their_names(tmp_path: Path) -> None:
+def test_several_runs_have_their_names() -> None:
     runs = runs_of(
-        tmp_path,
         first=[case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)],
         second=[case("gemm", "torch", (3.0,) * 5), case("gemm", "numpy", (2.0,) * 5)],
     )

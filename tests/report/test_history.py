@@ -19,7 +19,7 @@ from fwbench.report.history import HistoryLine, collect, shifts
 from support.histories import change, day, kept, levels, line, only, statistics_of, texts, when
 from support.launched_runs import plain
 from support.projects import Project
-from support.reports import UNREADABLE, case, foreign_run, parsed, part, rounds_of, stored, training
+from support.reports import UNREADABLE, case, foreign_run, parsed, part, rounds_of, run_of, training
 
 # What is read
 
@@ -310,12 +310,11 @@ def test_times_of_other_zones(tmp_path: Path) -> None:
     assert medians(only(collect(tmp_path)[0])) == [2.0, 1.0]
 
 
-def test_one_value_has_no_interval(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "r.json",
+def test_one_value_has_no_interval() -> None:
+    run = run_of(
         statistics_of(rounds_of(case())),
         statistics_of(rounds_of(case(execution="compile")), 1.0),
+        name="r.json",
     )
     rows = texts(part([run], "gemm"))
     assert "2.00 to 2.00" not in rows[1]["against eager"]

@@ -27,7 +27,7 @@ from support.reports import (
     parsed,
     part,
     rounds_of,
-    stored,
+    run_of,
     training,
 )
 
@@ -273,44 +273,42 @@ _KEPT: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
 
 @pytest.mark.parametrize(("made", "expected"), _KEPT.values(), ids=_KEPT)
 def test_statistics_are_shown_where_values_were_not_kept(
-    tmp_path: Path, made: dict[str, Any], expected: tuple[str, str, str]
+    made: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
-    (found,) = sections.details([stored(tmp_path, "run.json", made)])
+    (found,) = sections.details([run_of(made)])
     (row,) = texts(found)
     assert (row["median"], row["middle half"], row["measured"]) == expected
 
 
-def test_statistics_of_a_training(tmp_path: Path) -> None:
+def test_statistics_of_a_training() -> None:
     made = statistics_of(training(), rounds=4)
-    found = part([stored(tmp_path, "run.json", made)], "training lenet")
+    found = part([run_of(made)], "training lenet")
     row = texts(found)[0]
     assert (row["an epoch"], row["measured"]) == ("2 s", "4 epochs")
 
 
-def test_statistics_are_drawn(tmp_path: Path) -> None:
+def test_statistics_are_drawn() -> None:
     made = statistics_of(rounds_of(case()))
-    chart = chart_of(part([stored(tmp_path, "run.json", made)], "gemm"), "time at size 100")
+    chart = chart_of(part([run_of(made)], "gemm"), "time at size 100")
     (bar,) = parsed(chart.svg).of_class("bar")
     assert "2 s" in bar.text
     assert "137 rounds, 1 s to 4 s" in bar.text
     assert len(parsed(chart.svg).of_class("ci")) == 1
 
 
-def test_a_median_without_quartiles_has_no_spread(tmp_path: Path) -> None:
+def test_a_median_without_quartiles_has_no_spread() -> None:
     one, other = rounds_of(case()), rounds_of(case("dot"))
     one["stats"] = {"min": 1.0, "median": 2.0}
     other["stats"] = {"min": 1.0}
-    run = stored(tmp_path, "run.json", one, other)
+    run = run_of(one, other)
     rows = [texts(found)[0] for found in sections.details([run])]
     assert [row["median"] for row in rows] == ["2 s", "1 s"]
     assert [row["middle half"] for row in rows] == ["2 s to 2 s", "1 s to 1 s"]
     assert [row["measured"] for row in rows] == ["1 round"] * 2
 
 
-def test_statistics_in_csv(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
+def test_statistics_in_csv() -> None:
+    run = run_of(
         statistics_of(rounds_of(case())),
         statistics_of(rounds_of(case("dot")), rounds=1),
         statistics_of(case("conv", values_s=(3.0, 5.0, 6.0))),
@@ -330,17 +328,17 @@ def test_statistics_in_csv(tmp_path: Path) -> None:
     ]
 
 
-def test_a_record_without_its_values(tmp_path: Path) -> None:
+def test_a_record_without_its_values() -> None:
     """A history has thousands of records, and keeps of each what it is called alone."""
-    (record,) = stored(tmp_path, "run.json", case()).records
+    (record,) = run_of(case()).records
     bare = record.without_values()
     assert ([*bare.values_s], bare.stats) == ([], {})
     assert (bare.name, bare.nodeid, bare.facts) == (record.name, record.nodeid, record.facts)
 
 
-def test_values_are_before_statistics(tmp_path: Path) -> None:
+def test_values_are_before_statistics() -> None:
     made = rounds_of(case(values_s=[0.001 * i for i in (5, 3, 9, 1, 7, 2, 8, 4, 6)]))
     made["stats"] |= {"median": 9.0, "q1": 9.0, "q3": 9.0, "rounds": 99}
-    (row,) = texts(part([stored(tmp_path, "run.json", made)], "gemm"))
+    (row,) = texts(part([run_of(made)], "gemm"))
     assert (row["median"], row["middle half"]) == ("5 ms", "3 ms to 7 ms")
     assert row["measured"] == "9 rounds"

@@ -10,15 +10,23 @@ import pytest
 
 from fwbench.report import summary, writers
 from fwbench.report.model import Run, read
-from support.reports import case, column, foreign_run, part, runs_of, shown, stored, training
+from support.reports import (
+    case,
+    column,
+    foreign_run,
+    part,
+    part_of,
+    run_of,
+    runs_of,
+    shown,
+    training,
+)
 
 
-def _contest(folder: Path) -> list[Run]:
+def _contest() -> list[Run]:
     """Torch is 2 times as fast at gemm, TensorFlow 8 times as fast at dot."""
     return [
-        stored(
-            folder,
-            "run.json",
+        run_of(
             case("gemm", "torch", (1.0,) * 5),
             case("gemm", "tensorflow", (2.0,) * 5),
             case("dot", "torch", (8.0,) * 5),
@@ -29,8 +37,8 @@ def _contest(folder: Path) -> list[Run]:
     ]
 
 
-def test_geometric_means(tmp_path: Path) -> None:
-    found = part(_contest(tmp_path), "Geometric mean")
+def test_geometric_means() -> None:
+    found = part(_contest(), "Geometric mean")
     means = column(found, "all sizes (2 cases)")
     assert {name: cell.value for name, cell in means.items()} == pytest.approx(
         {"tensorflow eager": math.sqrt(2), "torch eager": math.sqrt(8)}
@@ -42,8 +50,8 @@ def test_geometric_means(tmp_path: Path) -> None:
     )
 
 
-def test_largest_differences(tmp_path: Path) -> None:
-    first, second = part(_contest(tmp_path), "Largest differences").rows
+def test_largest_differences() -> None:
+    first, second = part(_contest(), "Largest differences").rows
     assert [cell.text for cell in first.cells] == [
         *("dot cpu forward float32 100", "tensorflow eager", "1 s", "torch eager", "8 s", "8.0x")
     ]
@@ -52,11 +60,11 @@ def test_largest_differences(tmp_path: Path) -> None:
     ]
 
 
-def test_a_case_that_two_tests_measured_is_two_contestants(tmp_path: Path) -> None:
+def test_a_case_that_two_tests_measured_is_two_contestants() -> None:
     again = case("gemm", "torch", (8.0,) * 5)
     again["fullname"] = "test_other.py::test_other[gemm]"
     first = [case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)]
-    found = part([stored(tmp_path, "run.json", *first, again)], "Geometric mean")
+    found = part([run_of(*first, again)], "Geometric mean")
     means = column(found, "all sizes (1 case)")
     assert {name: cell.text for name, cell in means.items()} == {
         "torch eager": "1.00x",
@@ -65,36 +73,30 @@ def test_a_case_that_two_tests_measured_is_two_contestants(tmp_path: Path) -> No
     }
 
 
-def test_only_the_largest_differences_are_named(tmp_path: Path) -> None:
+def test_only_the_largest_differences_are_named() -> None:
     entries = [
         case("gemm", framework, (seconds,) * 5, size=size)
         for size in range(1, 12)
         for framework, seconds in (("torch", 1.0), ("numpy", 1.0 + size))
     ]
-    ratios = [
-        row.cells[-1].text
-        for row in part([stored(tmp_path, "run.json", *entries)], "Largest differences").rows
-    ]
+    ratios = [row.cells[-1].text for row in part([run_of(*entries)], "Largest differences").rows]
     assert ratios == [f"{1.0 + size:.1f}x" for size in range(11, 1, -1)]
 
 
-def test_a_case_without_a_rival_is_no_difference(tmp_path: Path) -> None:
-    assert summary.sections([stored(tmp_path, "run.json", case(), case("dot"))]) == []
+def test_a_case_without_a_rival_is_no_difference() -> None:
+    assert summary.sections([run_of(case(), case("dot"))]) == []
 
 
-def test_the_same_work_is_compared(tmp_path: Path) -> None:
+def test_the_same_work_is_compared() -> None:
     entries = [case("gemm", "torch", (2.0,) * 5), case("gemm", "numpy"), case("dot", "numpy")]
     entries = [{**one, "group": one["params"]["framework"]} for one in entries]
-    run = stored(tmp_path, "run.json", *entries)
-    means = column(part([run], "Geometric mean"), "all sizes (1 case)")
+    means = column(part_of("Geometric mean", *entries), "all sizes (1 case)")
     assert [*means] == ["numpy eager", "torch eager"]
 
 
-def test_what_is_missing_is_said(tmp_path: Path) -> None:
+def test_what_is_missing_is_said() -> None:
     reasons = ["deselected", "gpu: no GPU", "deselected"]
-    run = stored(
-        tmp_path,
-        "run.json",
+    run = run_of(
         case(),
         missing=[{"nodeid": "x", "framework": "torch", "why": why} for why in reasons],
         absent={"jax": "not installed"},
@@ -103,9 +105,8 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert found == {"deselected": "2 cases", "gpu: no GPU": "1 case", "jax: not installed": "all"}
 
 
-def test_summaries_are_of_one_run_each(tmp_path: Path) -> None:
+def test_summaries_are_of_one_run_each() -> None:
     runs = runs_of(
-        tmp_path,
         slow=[case("gemm", "torch", (100.0,) * 5), case("gemm", "mxnet", (200.0,) * 5)],
         fast=[case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)],
     )
@@ -136,28 +137,26 @@ _NOTES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize(("facts", "said"), _NOTES.values(), ids=_NOTES)
-def test_what_must_be_known_first_is_noted(
-    tmp_path: Path, facts: dict[str, Any], said: str
-) -> None:
-    run = stored(tmp_path, "noted.json", case(), training(**facts))
+def test_what_must_be_known_first_is_noted(facts: dict[str, Any], said: str) -> None:
+    run = run_of(case(), training(**facts), name="noted.json")
     (note,) = summary.notes([run])
     assert said in note
     assert [one.text for one in shown(run).of_class("note")] == [note]
     assert note in writers.markdown([run])
-    assert summary.notes([stored(tmp_path, "run.json", case(), training())]) == []
+    assert summary.notes([run_of(case(), training())]) == []
 
 
-def test_different_machines_are_noted(tmp_path: Path) -> None:
-    here = stored(tmp_path, "here.json", case())
-    there = stored(tmp_path, "there.json", case(), machine={"cpu": "Other CPU"})
+def test_different_machines_are_noted() -> None:
+    here = run_of(case(), name="here.json")
+    there = run_of(case(), name="there.json", machine={"cpu": "Other CPU"})
     (note,) = summary.notes([here, there])
     assert "different machines" in note
-    assert summary.notes([here, stored(tmp_path, "again.json", case())]) == []
+    assert summary.notes([here, run_of(case(), name="again.json")]) == []
 
 
 @pytest.mark.parametrize(("brand", "noted"), [("Fake CPU", 0), ("Other CPU", 1)])
 def test_machines_of_plain_runs_are_compared(tmp_path: Path, brand: str, noted: int) -> None:
-    own = stored(tmp_path, "own.json", case())
+    own = run_of(case(), name="own.json")
     plain_here = read(foreign_run(tmp_path / "here.json"))
     other = read(foreign_run(tmp_path / "there.json", brand))
     assert len(summary.notes([own, other])) == noted

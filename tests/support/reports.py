@@ -12,9 +12,9 @@ from typing import Any
 
 # Sections import it on first use; a session of pytester would remove it again at its end.
 import fwbench.report.charts  # noqa: F401
-from fwbench.report import sections, summary, writers
+from fwbench.report import model, sections, summary, writers
 from fwbench.report.drawing.chart import Chart
-from fwbench.report.model import Run, read
+from fwbench.report.model import Run
 from fwbench.report.section import Section, TableCell
 from support.launched_runs import QUIET, entry, output, plain, write
 
@@ -104,20 +104,27 @@ def training(
     return rounds_of(case("lenet", framework, values_s, execution, **what))
 
 
-def stored(folder: Path, name: str, *entries: Mapping[str, Any], **session: Any) -> Run:
-    """A run, written and read."""
-    return read(write(folder / name, *entries, **session))
+def interpreted(values: Any, name: str = "run.json", number: int = 0) -> Run:
+    """The run, or the comparison, that is read from JSON in a file of that name."""
+    return model.interpreted(json.loads(json.dumps(values)), Path(name), number)
 
 
-def runs_of(folder: Path, **entries: Sequence[Mapping[str, Any]]) -> list[Run]:
+def run_of(
+    *entries: Mapping[str, Any], name: str = "run.json", number: int = 0, **session: Any
+) -> Run:
+    """A run with these cases."""
+    return interpreted(output(entries, **session), name, number)
+
+
+def runs_of(**entries: Sequence[Mapping[str, Any]]) -> list[Run]:
     """Several runs by the names of their files."""
     return [
-        read(write(folder / f"{name}.json", *of_one), number)
-        for number, (name, of_one) in enumerate(entries.items())
+        run_of(*cases, name=f"{name}.json", number=number)
+        for number, (name, cases) in enumerate(entries.items())
     ]
 
 
-def everything(folder: Path) -> list[Run]:
+def everything() -> list[Run]:
     """Runs with something of everything."""
     first = [
         *(case("gemm", "numpy", size=size) for size in (10, 100)),
@@ -130,8 +137,8 @@ def everything(folder: Path) -> list[Run]:
     ]
     missing = [{"nodeid": "x", "framework": "jax", "why": "deselected"}]
     return [
-        read(write(folder / "first.json", *first, missing=missing, absent={"jax": "absent"}), 0),
-        read(write(folder / "second.json", case()), 1),
+        run_of(*first, name="first.json", missing=missing, absent={"jax": "absent"}),
+        run_of(case(), name="second.json", number=1),
     ]
 
 
@@ -233,12 +240,18 @@ def shown(*runs: Run, problems: Sequence[str] = ()) -> Node:
 
 
 def part(runs: Sequence[Run], title: str) -> Section:
+    """The only section whose title begins so."""
     (found,) = [
-        one
-        for one in (*summary.sections(runs), *sections.details(runs))
-        if one.title.startswith(title)
+        section
+        for section in (*summary.sections(runs), *sections.details(runs))
+        if section.title.startswith(title)
     ]
     return found
+
+
+def part_of(title: str, *entries: Mapping[str, Any], **session: Any) -> Section:
+    """The only section of a run with these cases whose title begins so."""
+    return part([run_of(*entries, **session)], title)
 
 
 def column(of: Section, name: str) -> dict[str, TableCell]:
@@ -327,7 +340,7 @@ HOSTILE = (
 )
 
 
-def named(folder: Path, name: str) -> tuple[list[Run], list[str]]:
+def named(name: str) -> tuple[list[Run], list[str]]:
     """Runs in which all that has a name is called so, and a problem."""
     file = name.replace("/", "|") + ".json"
     everywhere: dict[str, Any] = {
@@ -357,5 +370,5 @@ def named(folder: Path, name: str) -> tuple[list[Run], list[str]]:
         foreign,
     ]
     # The same file twice: its name is shown only beside another's.
-    runs = [read(write(folder / file, *entries, **session), number) for number in (0, 1)]
+    runs = [interpreted(output(entries, **session), file, number) for number in (0, 1)]
     return runs, [f"{name}.json is empty"]

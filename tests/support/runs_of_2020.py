@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from fwbench.report.model import Run
 from fwbench.report.section import Section
 from fwbench_extras.studies import report_2020
 from fwbench_extras.studies.report_2020 import published
-from support.reports import case, stored, training
+from support.reports import case, run_of, training
 
 HOLDS, FAILS, UNKNOWN = "holds", "does not hold", "cannot be determined from this run"
 WAY_FASTER = "MXNet apart from creation is way faster"
@@ -159,9 +158,9 @@ def statements(*runs: Run, device: str = "cpu") -> dict[str, dict[str, str]]:
     }
 
 
-def judged(folder: Path, statement: str, *entries: Mapping[str, Any]) -> dict[str, str]:
+def judged(statement: str, *entries: Mapping[str, Any]) -> dict[str, str]:
     """What became of a statement in a run of these cases."""
-    return statements(stored(folder, "run.json", *entries))[statement]
+    return statements(run_of(*entries))[statement]
 
 
 def lenets(run: Run, device: str = "cpu") -> dict[tuple[str, int], dict[str, str]]:

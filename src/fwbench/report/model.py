@@ -82,7 +82,11 @@ def read(path: Path, number: int = 0) -> Run:
     Raises:
         UnreadableRun: it cannot be read, is cut off, or holds a value that is damaged.
     """
-    values = parse(path)
+    return interpreted(parse(path), path, number)
+
+
+def interpreted(values: object, path: Path, number: int = 0) -> Run:
+    """The run, or the comparison, that the JSON in a file holds; see :func:`read`."""
     try:
         if isinstance(values, dict) and "judgements" in values:
             return Run(number, path.name, [], comparison=Comparison.from_json(values))

@@ -14,7 +14,7 @@ from fwbench.report.section import Section
 from fwbench_extras.studies import memory_plan
 from support.documents import ROOT, read
 from support.launched_runs import write
-from support.reports import case, stored
+from support.reports import case, run_of
 from support.section_parts import rows
 
 _USAGE_ERROR = 2
@@ -45,9 +45,9 @@ def _only(run: Run) -> Section:
     return found
 
 
-def test_strategies_are_listed_and_drawn(tmp_path: Path) -> None:
+def test_strategies_are_listed_and_drawn() -> None:
     """In the paper's order, with their origin and with what is saved; the paper's figures below."""
-    found = _only(stored(tmp_path, "run.json", _step(**_PLANNED), case()))
+    found = _only(run_of(_step(**_PLANNED), case()))
     assert found.title == "MXNet's memory plan: googlenet_step 16 float32, mxnet hybridize"
     first, _, co_share, last = rows(found)
     assert first == {
@@ -70,16 +70,16 @@ def test_strategies_are_listed_and_drawn(tmp_path: Path) -> None:
     assert "none, computed, forward: 642 MiB" in chart.text
 
 
-def test_inference_has_a_forward_pass_alone(tmp_path: Path) -> None:
+def test_inference_has_a_forward_pass_alone() -> None:
     """And a plan for it."""
     inference = case("lenet_inference", "mxnet", execution="hybridize", memory=_memory(4, 3, 2, 1))
-    found = _only(stored(tmp_path, "run.json", inference))
+    found = _only(run_of(inference))
     assert list(found.columns) == ["shared", "forward", "none over it", "origin"]
 
 
-def test_a_network_that_was_measured_twice_has_two_sections(tmp_path: Path) -> None:
+def test_a_network_that_was_measured_twice_has_two_sections() -> None:
     """Each with its name."""
-    run = stored(tmp_path, "run.json", _step(**_PLANNED), _step(**_PLANNED))
+    run = run_of(_step(**_PLANNED), _step(**_PLANNED))
     assert [found.title.rpartition(", ")[2] for found in memory_plan.sections([run])] == [
         "mxnet hybridize",
         "mxnet hybridize #2",

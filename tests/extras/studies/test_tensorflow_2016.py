@@ -10,7 +10,7 @@ import pytest
 from fwbench import cli
 from fwbench_extras.studies import tensorflow_2016
 from support.launched_runs import write
-from support.reports import case, runs_of, stored
+from support.reports import case, run_of, runs_of
 from support.section_parts import rows
 
 _USAGE_ERROR = 2
@@ -20,9 +20,9 @@ def _step(network: str, framework: str, step_s: float, **facts: Any) -> dict[str
     return case(f"{network}_step", framework, [step_s] * 8, direction="train", **facts)
 
 
-def test_figures_of_2016_are_listed_with_ratios(tmp_path: Path) -> None:
+def test_figures_of_2016_are_listed_with_ratios() -> None:
     """As published: Caffe takes four times as long as TensorFlow for AlexNet."""
-    run = stored(tmp_path, "run.json", _step("alexnet", "torch", 1.0))
+    run = run_of(_step("alexnet", "torch", 1.0))
     then, _ = tensorflow_2016.sections([run])
     caffe, neon, _, tensorflow = rows(then)
     assert caffe["library"] == "Caffe"
@@ -32,11 +32,9 @@ def test_figures_of_2016_are_listed_with_ratios(tmp_path: Path) -> None:
     assert "Titan X" in then.notes[0]
 
 
-def test_steps_of_today_have_a_column_for_each_network_and_size(tmp_path: Path) -> None:
+def test_steps_of_today_have_a_column_for_each_network_and_size() -> None:
     """In the paper's order; ratios are to the fastest execution of TensorFlow."""
-    run = stored(
-        tmp_path,
-        "run.json",
+    run = run_of(
         _step("googlenet", "torch", 3.0),
         _step("alexnet", "tensorflow", 4.0, execution="eager"),
         _step("alexnet", "tensorflow", 2.0, execution="graph"),
@@ -54,10 +52,10 @@ def test_steps_of_today_have_a_column_for_each_network_and_size(tmp_path: Path) 
     ]
 
 
-def test_devices_dtypes_and_runs_are_apart(tmp_path: Path) -> None:
+def test_devices_dtypes_and_runs_are_apart() -> None:
     """A table for each device and dtype, a row for each run."""
     of = [_step("vgg_a", "torch", 1.0), _step("vgg_a", "torch", 1.0, dtype="bfloat16")]
-    runs = runs_of(tmp_path, first=of, second=[_step("vgg_a", "torch", 2.0)])
+    runs = runs_of(first=of, second=[_step("vgg_a", "torch", 2.0)])
     _, float32, bfloat16 = tensorflow_2016.sections(runs)
     assert bfloat16.title.endswith("cpu bfloat16")
     assert [row["framework"] for row in rows(float32)] == [

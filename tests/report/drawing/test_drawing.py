@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from fwbench.report import sections
 from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
-from support.reports import Node, case, chart_of, everything, parsed, part, shown, stored, training
+from support.reports import Node, case, chart_of, everything, parsed, part, run_of, shown, training
 from support.section_parts import outside
 
 
 @pytest.fixture
-def full(tmp_path: Path) -> Node:
+def full() -> Node:
     """A page with something of everything."""
-    return shown(*everything(tmp_path), problems=["bad.json is empty"])
+    return shown(*everything(), problems=["bad.json is empty"])
 
 
-def test_charts_are_told_in_words(full: Node, tmp_path: Path) -> None:
+def test_charts_are_told_in_words(full: Node) -> None:
     pictures = full.of_class("chart")
-    of_parts = [chart for one in sections.details(everything(tmp_path)) for chart in one.charts]
+    of_parts = [chart for one in sections.details(everything()) for chart in one.charts]
     assert len(pictures) == len(of_parts) >= 6
     for picture in pictures:
         assert picture.attributes["role"] == "img"
@@ -41,9 +39,9 @@ def test_pictures_have_no_title_of_the_library(full: Node) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
-def test_one_size_is_a_bar(tmp_path: Path, size: int) -> None:
+def test_one_size_is_a_bar(size: int) -> None:
     entries = [case(size=size), case(framework="torch", values_s=(3.0, 4.0), size=size)]
-    (chart,) = part([stored(tmp_path, "run.json", *entries)], "gemm").charts
+    (chart,) = part([run_of(*entries)], "gemm").charts
     picture = parsed(chart.svg)
     named = [bar.attributes["data-framework"] for bar in picture.of_class("bar")]
     assert sorted(named) == ["numpy", "torch"]
@@ -54,10 +52,10 @@ def test_one_size_is_a_bar(tmp_path: Path, size: int) -> None:
 
 
 @pytest.mark.parametrize("smallest", [1, 2, 10])
-def test_every_size_is_a_point(tmp_path: Path, smallest: int) -> None:
+def test_every_size_is_a_point(smallest: int) -> None:
     sizes = [smallest * factor for factor in (100, 1, 10)]
     entries = [case(size=size, values_s=(size * 1e-3,) * 5) for size in sizes]
-    (chart,) = part([stored(tmp_path, "run.json", *entries)], "gemm").charts
+    (chart,) = part([run_of(*entries)], "gemm").charts
     places = [float(dot.attributes["cx"]) for dot in parsed(chart.svg).all("circle")]
     assert len(places) == 3
     assert places == sorted(places)
@@ -66,8 +64,8 @@ def test_every_size_is_a_point(tmp_path: Path, smallest: int) -> None:
     assert second - first == pytest.approx(third - second), "the axis is logarithmic"
 
 
-def test_points_say_value_and_spread(tmp_path: Path) -> None:
-    run = stored(tmp_path, "run.json", case(values_s=(0.001, 0.002, 0.003)))
+def test_points_say_value_and_spread() -> None:
+    run = run_of(case(values_s=(0.001, 0.002, 0.003)))
     (bar,) = parsed(part([run], "gemm").charts[0].svg).of_class("bar")
     assert "2 ms" in bar.text
     assert "3 launches, 1 ms to 3 ms" in bar.text
@@ -106,8 +104,8 @@ def test_bars_are_told_one_by_one() -> None:
     assert chart.text == "t: a, first: 1.0 s; a, all: 3.0 s; b, first: 2.0 s"
 
 
-def test_accuracy_is_drawn_over_time(tmp_path: Path) -> None:
-    run = stored(tmp_path, "run.json", training(), training("mxnet", accuracies=(0.5,)))
+def test_accuracy_is_drawn_over_time() -> None:
+    run = run_of(training(), training("mxnet", accuracies=(0.5,)))
     chart = chart_of(part([run], "training"), "time against accuracy")
     assert chart.text.endswith("torch eager 8.5 s, 85.00%; mxnet eager 8.5 s, 50.00%")
     assert len(parsed(chart.svg).all("circle")) == 2

@@ -16,7 +16,7 @@ from fwbench.report import sections
 from fwbench.report.drawing.chart import png
 from fwbench.report.model import read
 from support.launched_runs import plain, write
-from support.reports import case, stored, training
+from support.reports import case, run_of, training
 from support.section_parts import CEILINGS, as_run, compared, on_the_roof
 
 _USAGE_ERROR = 2
@@ -69,7 +69,7 @@ def test_every_chart_is_a_picture(folder: Path, capsys: pytest.CaptureFixture[st
         assert len(set(pixels)) > 50, "something is drawn in it"
 
 
-def test_pictures_have_all_colours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pictures_have_all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's style sheet says some of them, and the converter does not see it."""
     given: list[bytes] = []
 
@@ -78,7 +78,7 @@ def test_pictures_have_all_colours(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return b""
 
     monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2png=convert))
-    made = stored(tmp_path, "run.json", *on_the_roof(), training(), ceilings=CEILINGS)
+    made = run_of(*on_the_roof(), training(), ceilings=CEILINGS)
     for one in sections.details([made]):
         for chart in one.charts:
             png(chart)

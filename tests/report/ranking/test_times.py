@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fwbench.records.facts import CaseFacts
 from fwbench.report import ranking, sections, writers
-from support.reports import case, stored
+from support.reports import case, run_of
 from support.terminals import IN_FULL, entry, shown
 
 _GPU: dict[str, Any] = {"device": "gpu:0", "device_name": "Fake 9000"}
@@ -59,16 +58,12 @@ def test_a_terminal_names_the_time_in_tables_means_and_answer() -> None:
     assert lines[-1] == "Fastest here (completion time): torch for 1 of 1"
 
 
-def test_reports_and_markdown_name_the_time(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
-        *(
+def test_reports_and_markdown_name_the_time() -> None:
+    run = run_of(*(
             case("gemm", name, (time_s,) * 5, completion_s=time_s, device_s=1e-6, **_GPU,
                  device_clock="events")
             for name, time_s in (("torch", 4e-6), ("jax", 8e-6))
-        ),
-    )  # fmt: skip
+        ))  # fmt: skip
     runs = [run]
     text = writers.markdown(runs)
     assert f"- C{_RANKED[1:]}" in text
@@ -79,10 +74,8 @@ def test_reports_and_markdown_name_the_time(tmp_path: Path) -> None:
     assert "on the device" in gemm.columns
 
 
-def test_a_cpu_has_one_time(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path, "run.json", *(case("gemm", name, (1.0,) * 5) for name in ("torch", "jax"))
-    )
+def test_a_cpu_has_one_time() -> None:
+    run = run_of(*(case("gemm", name, (1.0,) * 5) for name in ("torch", "jax")))
     runs = [run]
     assert "completion time" not in writers.markdown(runs)
     titles = [column for one in sections.details(runs) for column in one.columns]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 from fwbench.report import sections
-from support.reports import case, part, stored
+from support.reports import case, part, run_of
 from support.section_parts import rows
 
 _TITLE = "accuracy, time and bytes: net cpu 100"
@@ -18,10 +17,8 @@ def trained(framework: str, dtype: str, value_s: float, accuracy: float, **facts
     return case("net", framework, (value_s,) * 5, **known, **facts)
 
 
-def test_a_dtype_stands_beside_float32_of_the_same_framework(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
+def test_a_dtype_stands_beside_float32_of_the_same_framework() -> None:
+    run = run_of(
         trained("torch", "float32", 1.0, 0.95, model_bytes=240 * 2**10),
         trained("torch", "int8", 2.0, 0.94, model_bytes=70 * 2**10, int8_features=""),
         trained("mxnet", "int8", 0.5, 0.93, int8_features="avx512_vnni"),
@@ -44,10 +41,8 @@ def test_a_dtype_stands_beside_float32_of_the_same_framework(tmp_path: Path) -> 
     assert alone["CPU has for int8"] == "avx512_vnni"
 
 
-def test_dtypes_are_points_of_a_track(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
+def test_dtypes_are_points_of_a_track() -> None:
+    run = run_of(
         trained("torch", "float32", 1.0, 0.95, model_bytes=240 * 2**10),
         trained("torch", "int8", 2.0, 0.94, model_bytes=70 * 2**10),
         trained("jax", "float32", 0.5, 0.95),
@@ -65,6 +60,6 @@ def test_dtypes_are_points_of_a_track(tmp_path: Path) -> None:
     assert [float(r) for r in re.findall(r'<circle[^>]* r="([^"]+)"', sizes.svg)] == [6, 3]
 
 
-def test_without_trained_networks_there_is_no_section(tmp_path: Path) -> None:
-    run = stored(tmp_path, "run.json", case("net", "torch"))
+def test_without_trained_networks_there_is_no_section() -> None:
+    run = run_of(case("net", "torch"))
     assert not [one for one in sections.details([run]) if one.title.startswith("accuracy")]

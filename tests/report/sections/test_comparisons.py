@@ -13,10 +13,9 @@ import pytest
 from fwbench import cli
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
 from fwbench.report import writers
-from fwbench.report.model import read
 from fwbench.report.section import Section
-from support.launched_runs import entry, times, write
-from support.reports import case, chart_of, parsed, part, shown, stored, training
+from support.launched_runs import entry, output, times, write
+from support.reports import case, chart_of, interpreted, parsed, part, run_of, shown, training
 from support.section_parts import (
     CEILINGS,
     as_run,
@@ -34,11 +33,6 @@ from support.section_parts import (
 _SOME_UNREADABLE = 1
 
 
-def as_file(comparison: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON as ``--json`` of ``fwbench ab`` and ``gate`` writes it."""
-    return dict(comparison)
-
-
 def judged(
     name: str, ratio: float, verdict: Verdict = Verdict.REGRESSED, **facts: Any
 ) -> Judgement:
@@ -54,19 +48,17 @@ def judged(
     return Judgement(what.pop("key", name), name, "numpy", verdict, **what)
 
 
-def of(folder: Path, *judgements: Judgement, **changes: Any) -> Section:
+def of(*judgements: Judgement, **changes: Any) -> Section:
     """The part of a comparison with these cases."""
     rules = {"confidence": 0.99}
     made = Comparison("base", "head", judgements, rules, **changes).to_json()
-    return part([read(keep(folder / "verdicts.json", made))], "head against base")
+    return part([interpreted(made)], "head against base")
 
 
-@pytest.mark.parametrize("around", [as_run, as_file])
-def test_verdicts_are_shown(
-    tmp_path: Path, around: Callable[[Mapping[str, Any]], dict[str, Any]]
-) -> None:
+@pytest.mark.parametrize("around", [as_run, dict])
+def test_verdicts_are_shown(around: Callable[[Mapping[str, Any]], dict[str, Any]]) -> None:
     made = compared(notes=["the driver differs"])
-    found = read(keep(tmp_path / "run.json", around(made.to_json())))
+    found = interpreted(around(made.to_json()))
     one = part([found], "head.json against base.json")
     assert [(row["verdict"], row["case"]) for row in rows(one)] == [
         ("regressed", "slow"),
@@ -88,9 +80,8 @@ def test_verdicts_are_shown(
     assert "| regressed | slow |" in writers.markdown([found])
 
 
-def test_verdicts_are_counted_in_a_chart(tmp_path: Path) -> None:
+def test_verdicts_are_counted_in_a_chart() -> None:
     found = of(
-        tmp_path,
         *(judged("a", 2.0), judged("b", 3.0), judged("c", 1.0, Verdict.UNCHANGED)),
     )
     chart = chart_of(found, "verdicts")
@@ -98,18 +89,17 @@ def test_verdicts_are_counted_in_a_chart(tmp_path: Path) -> None:
     assert len(parsed(chart.svg).of_class("bar")) == 2
 
 
-def test_counts_are_marked_once(tmp_path: Path) -> None:
+def test_counts_are_marked_once() -> None:
     """No two marks of an axis of whole cases have the same label."""
-    picture = parsed(chart_of(of(tmp_path, judged("a", 2.0)), "verdicts").svg)
+    picture = parsed(chart_of(of(judged("a", 2.0)), "verdicts").svg)
     axis = next(one for one in picture.of_class("axis") if "x" in one.attributes["class"].split())
     marks = [one.text for one in axis.all("text")]
     assert marks[-1] == "1"
     assert len({*marks}) == len(marks)
 
 
-def test_changes_are_drawn_with_their_intervals(tmp_path: Path) -> None:
+def test_changes_are_drawn_with_their_intervals() -> None:
     found = of(
-        tmp_path,
         judged("slow", 2.0),
         judged("fast", 0.5, Verdict.IMPROVED),
         judged("same", 1.0, Verdict.UNCHANGED, low=1.0, high=1.0),
@@ -132,10 +122,9 @@ def test_changes_are_drawn_with_their_intervals(tmp_path: Path) -> None:
     assert "lost" not in picture.text
 
 
-def test_changes_lead_to_the_right_and_to_the_left(tmp_path: Path) -> None:
+def test_changes_lead_to_the_right_and_to_the_left() -> None:
     """Slower is right of nothing, faster is left of it, by as much; so are the intervals."""
     found = of(
-        tmp_path,
         judged("slow", 1.5, low=1.25, high=1.75),
         judged("fast", 0.5, Verdict.IMPROVED, low=0.25, high=0.75),
     )
@@ -156,22 +145,21 @@ def test_changes_lead_to_the_right_and_to_the_left(tmp_path: Path) -> None:
     ]
 
 
-def test_intervals_of_changes_are_inside_the_picture(tmp_path: Path) -> None:
-    found = of(tmp_path, judged("wide", 1.05, Verdict.INCONCLUSIVE, low=0.5, high=4.0))
+def test_intervals_of_changes_are_inside_the_picture() -> None:
+    found = of(judged("wide", 1.05, Verdict.INCONCLUSIVE, low=0.5, high=4.0))
     assert outside(chart_of(found, "change of the time")) == []
 
 
-def test_intervals_of_gains_are_inside_the_picture(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", taking(training(), 4.0), training(execution="compile"))
+def test_intervals_of_gains_are_inside_the_picture() -> None:
+    made = run_of(taking(training(), 4.0), training(execution="compile"))
     chart = chart_of(part([made], "training lenet"), "times as fast as eager")
     assert len(parsed(chart.svg).of_class("ci")) == 1
     assert outside(chart) == []
 
 
-def test_cases_that_are_called_alike_are_both_drawn(tmp_path: Path) -> None:
+def test_cases_that_are_called_alike_are_both_drawn() -> None:
     """Two tests may have the same case."""
     found = of(
-        tmp_path,
         judged("gemm", 2.0, key="test_a.py::test[gemm]"),
         judged("gemm", 1.5, key="test_b.py::test[gemm]"),
         judged("gemm", 0.5, Verdict.IMPROVED, key="test_c.py::test[gemm]"),
@@ -183,9 +171,9 @@ def test_cases_that_are_called_alike_are_both_drawn(tmp_path: Path) -> None:
     assert len(parsed(chart.svg).of_class("ci")) == 3
 
 
-def test_the_worst_changes_are_drawn(tmp_path: Path) -> None:
+def test_the_worst_changes_are_drawn() -> None:
     cases = [judged(f"case{i:02}", 1 + i / 100, Verdict.UNCHANGED) for i in range(50)]
-    found = of(tmp_path, *cases, judged("slow", 1.2))
+    found = of(*cases, judged("slow", 1.2))
     assert len(found.rows) == 51
     assert rows(found)[0]["case"] == "slow"
     chart = chart_of(found, "change of the time")
@@ -195,38 +183,39 @@ def test_the_worst_changes_are_drawn(tmp_path: Path) -> None:
     assert "case10" not in chart.text
 
 
-def test_a_comparison_without_a_ratio_has_no_changes(tmp_path: Path) -> None:
-    found = of(tmp_path, Judgement("lost", "lost", "", Verdict.MISSING, "not collected"))
+def test_a_comparison_without_a_ratio_has_no_changes() -> None:
+    found = of(Judgement("lost", "lost", "", Verdict.MISSING, "not collected"))
     assert [chart.text for chart in found.charts] == [
         "head against base: verdicts: cases, missing: 1"
     ]
 
 
-def test_a_comparison_of_nothing_is_a_part(tmp_path: Path) -> None:
-    found = of(tmp_path, notes=["nothing was measured"])
+def test_a_comparison_of_nothing_is_a_part() -> None:
+    made = Comparison("base", "head", [], {"confidence": 0.99}, ["nothing was measured"]).to_json()
+    run = interpreted(made)
+    found = part([run], "head against base")
     assert (found.rows, list(found.charts), found.notes) == ([], [], ["nothing was measured"])
-    assert "nothing was measured" in shown(read(tmp_path / "verdicts.json")).text
+    assert "nothing was measured" in shown(run).text
 
 
-def test_the_confidence_is_that_of_the_comparison(tmp_path: Path) -> None:
+def test_the_confidence_is_that_of_the_comparison() -> None:
     made = compared(confidence=0.95).to_json()
-    found = part([read(keep(tmp_path / "verdicts.json", made))], "head.json")
+    found = part([interpreted(made)], "head.json")
     assert "95 % bounds" in found.columns
 
 
-def test_ratios_are_sorted_by_value(tmp_path: Path) -> None:
-    found = of(tmp_path, judged("a", 10.0), judged("b", 2.0))
+def test_ratios_are_sorted_by_value() -> None:
+    found = of(judged("a", 10.0), judged("b", 2.0))
     assert [row.cells[5].value for row in found.rows] == [10.0, 2.0]
     assert [row.keys for row in found.rows] == [{"framework": "numpy"}] * 2
 
 
-def test_verdicts_of_several_runs_are_apart(tmp_path: Path) -> None:
+def test_verdicts_of_several_runs_are_apart() -> None:
     made = compared().to_json()
-    keep(tmp_path / "one.json", as_run(made))
-    keep(tmp_path / "two.json", as_file(made))
-    write(tmp_path / "plain.json", case())
-    names = ("one.json", "plain.json", "two.json")
-    runs = [read(tmp_path / name, number) for number, name in enumerate(names)]
+    stored = {"one.json": as_run(made), "plain.json": output([case()]), "two.json": made}
+    runs = [
+        interpreted(values, name, number) for number, (name, values) in enumerate(stored.items())
+    ]
     found = [title for title in titles(runs) if "against" in title]
     assert found == [
         "head.json against base.json (one.json)",
@@ -237,10 +226,8 @@ def test_verdicts_of_several_runs_are_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "gate", [None, {}, {"base": "base.json", "problem": "too few launches", "verdicts": {}}]
 )
-def test_a_run_that_was_not_judged_has_no_verdicts(
-    tmp_path: Path, gate: dict[str, Any] | None
-) -> None:
-    assert titles([stored(tmp_path, "run.json", case(), gate=gate)]) == ["gemm cpu forward float32"]
+def test_a_run_that_was_not_judged_has_no_verdicts(gate: dict[str, Any] | None) -> None:
+    assert titles([run_of(case(), gate=gate)]) == ["gemm cpu forward float32"]
 
 
 def test_what_fwbench_gate_wrote_is_shown(
@@ -258,17 +245,17 @@ def test_what_fwbench_gate_wrote_is_shown(
     assert [one.text for one in section.all("th", scope="row")] == ["regressed", "unchanged"]
 
 
-def test_a_comparison_is_not_said_to_be_of_pytest_benchmark(tmp_path: Path) -> None:
-    found = shown(read(keep(tmp_path / "verdicts.json", compared().to_json())))
+def test_a_comparison_is_not_said_to_be_of_pytest_benchmark() -> None:
+    found = shown(interpreted(compared().to_json()))
     (section,) = found.all("section", **{"aria-labelledby": "provenance"})
     assert "pytest-benchmark" not in section.text
 
 
-def test_a_newer_comparison_is_shown(tmp_path: Path) -> None:
+def test_a_newer_comparison_is_shown() -> None:
     made = compared().to_json()
     made["judgements"][0]["colour"] = "red"
     made["weather"] = "fine"
-    found = read(keep(tmp_path / "verdicts.json", made)).comparison
+    found = interpreted(made).comparison
     assert found is not None
     assert found.counts == compared().counts
 
@@ -312,7 +299,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("around", [as_run, as_file])
+@pytest.mark.parametrize("around", [as_run, dict])
 @pytest.mark.parametrize("damage", _DAMAGE.values(), ids=_DAMAGE)
 def test_a_damaged_comparison_is_named(
     folder: Path,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from fwbench.report import sections
-from support.reports import case, part, stored
+from support.reports import case, part, run_of
 from support.section_parts import rows
 
 _TITLE = "exported networks"
@@ -17,10 +16,8 @@ def exported(source: str, value_s: float, **facts: Any) -> dict[str, Any]:
     return case("net", "onnxruntime", (value_s,) * 5, f"from_{source}", **known, **facts)
 
 
-def test_a_network_stands_beside_the_fastest_of_where_it_comes_from(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
+def test_a_network_stands_beside_the_fastest_of_where_it_comes_from() -> None:
+    run = run_of(
         exported("tensorflow", 1.0),
         exported("torch", 2.0),
         case("net", "tensorflow", (4.0,) * 5, "eager"),
@@ -44,14 +41,14 @@ def test_a_network_stands_beside_the_fastest_of_where_it_comes_from(tmp_path: Pa
     assert [torch[name] for name in ("there", "a call there", "times as fast")] == [""] * 3
 
 
-def test_each_run_is_compared_with_itself(tmp_path: Path) -> None:
+def test_each_run_is_compared_with_itself() -> None:
     """Another run may be from another machine."""
-    first = stored(tmp_path, "first.json", exported("torch", 1.0))
-    second = stored(tmp_path, "second.json", case("net", "torch"))
+    first = run_of(exported("torch", 1.0), name="first.json")
+    second = run_of(case("net", "torch"), name="second.json")
     (row,) = rows(part([first, second], _TITLE))
     assert row["there"] == ""
 
 
-def test_without_exported_networks_there_is_no_section(tmp_path: Path) -> None:
-    run = stored(tmp_path, "run.json", case("net", "torch"))
+def test_without_exported_networks_there_is_no_section() -> None:
+    run = run_of(case("net", "torch"))
     assert _TITLE not in [section.title for section in sections.details([run])]

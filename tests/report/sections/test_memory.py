@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from fwbench.report import sections
-from support.reports import case, chart_of, part, stored
+from support.reports import case, chart_of, part, part_of, run_of
 from support.section_parts import rows
 
 _MEBIBYTE = 2**20
@@ -18,10 +17,8 @@ def memory(peak: int, **facts: Any) -> dict[str, Any]:
     return {f"{name}_bytes": size * _MEBIBYTE for name, size in {**known, **facts}.items()}
 
 
-def test_memory_is_drawn_and_listed(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_memory_is_drawn_and_listed() -> None:
+    made = run_of(
         case(
             "step",
             "torch",
@@ -50,18 +47,16 @@ def test_memory_is_drawn_and_listed(tmp_path: Path) -> None:
     assert "torch eager, forward: 20 MiB; torch eager, train: 80 MiB" in chart.text
 
 
-def test_a_case_that_was_measured_twice_has_two_lines(tmp_path: Path) -> None:
+def test_a_case_that_was_measured_twice_has_two_lines() -> None:
     entries = [case("step", "torch", memory=memory(peak)) for peak in (80, 60)]
-    made = stored(tmp_path, "run.json", *entries)
-    found = part([made], "memory: step")
+    found = part_of("memory: step", *entries)
     assert [(row["case"], row["peak"]) for row in rows(found)] == [
         ("torch eager", "80 MiB"),
         ("torch eager #2", "60 MiB"),
     ]
 
 
-def test_without_memory_there_is_no_section(tmp_path: Path) -> None:
-    without = stored(tmp_path, "run.json", case())
+def test_without_memory_there_is_no_section() -> None:
+    without = run_of(case())
     assert not [s for s in sections.details([without]) if s.title.startswith("memory")]
-    gap = stored(tmp_path, "gap.json", case(memory={"gap": "it died"}))
-    assert not part([gap], "memory: gemm").charts
+    assert not part_of("memory: gemm", case(memory={"gap": "it died"}), name="gap.json").charts

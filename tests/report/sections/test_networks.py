@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from fwbench.report import sections
-from support.reports import case, chart_of, part, runs_of, stored
+from support.reports import case, chart_of, part, run_of, runs_of
 from support.section_parts import rows
 
 _MEBIBYTE = 2**20
@@ -28,12 +27,10 @@ def network(framework: str = "torch", batch: int = 1, call_s: float = 0.5, **fac
     )
 
 
-def test_networks_are_listed_by_framework_and_execution(tmp_path: Path) -> None:
+def test_networks_are_listed_by_framework_and_execution() -> None:
     alone = {"before_bytes": 0, "peak_bytes": 80 * _MEBIBYTE}
     shared = {"host_memory_before_bytes": 0, "peak_host_memory_bytes": 90 * _MEBIBYTE}
-    made = stored(
-        tmp_path,
-        "run.json",
+    made = run_of(
         network(memory=alone, attainable_share=0.25, flops=1.0, bytes=1.0, **shared),
         network("mxnet", call_s=0.25, **shared),
         network("mxnet", images_per_s=None, tokens_per_s=12_345.0),
@@ -55,9 +52,9 @@ def test_networks_are_listed_by_framework_and_execution(tmp_path: Path) -> None:
     ]
 
 
-def test_kinds_of_calls_devices_and_dtypes_are_apart(tmp_path: Path) -> None:
+def test_kinds_of_calls_devices_and_dtypes_are_apart() -> None:
     entries = [network(), network(direction="train"), network(dtype="bfloat16")]
-    titles = [one.title for one in sections.details([stored(tmp_path, "run.json", *entries)])]
+    titles = [one.title for one in sections.details([run_of(*entries)])]
     assert [title for title in titles if title.startswith("networks: ")] == [
         "networks: forward cpu float32",
         "networks: train cpu float32",
@@ -68,9 +65,9 @@ def test_kinds_of_calls_devices_and_dtypes_are_apart(tmp_path: Path) -> None:
 _BY_BATCH = "resnet50_inference i64d8 cpu float32: answers by batch"
 
 
-def test_answers_are_shown_against_the_batch(tmp_path: Path) -> None:
+def test_answers_are_shown_against_the_batch() -> None:
     entries = [network(batch=1), network(batch=8, call_s=2.0), network("mxnet", batch=8)]
-    found = part([stored(tmp_path, "run.json", *entries)], _BY_BATCH)
+    found = part([run_of(*entries)], _BY_BATCH)
     torch, mxnet = rows(found)
     assert torch == {
         "case": "torch eager",
@@ -85,23 +82,23 @@ def test_answers_are_shown_against_the_batch(tmp_path: Path) -> None:
     assert "torch eager 2 to 4" in chart_of(found, "examples a second").text
 
 
-def test_batches_of_loops_networks_are_sizes(tmp_path: Path) -> None:
+def test_batches_of_loops_networks_are_sizes() -> None:
     """Without a shape the size is the batch."""
     entries = [network(batch=1, shape=None, size=size) for size in (1, 64)]
-    found = part([stored(tmp_path, "run.json", *entries)], "resnet50_inference cpu float32: ")
+    found = part([run_of(*entries)], "resnet50_inference cpu float32: ")
     assert list(found.columns)[1::2] == ["batch 1", "batch 64"]
 
 
-def test_batches_are_compared_within_a_network(tmp_path: Path) -> None:
+def test_batches_are_compared_within_a_network() -> None:
     other = network(batch=8, shape="b8i64d1")
     steps = [network(batch=batch, direction="train") for batch in (1, 8)]
-    made = stored(tmp_path, "run.json", network(), other, *steps)
+    made = run_of(network(), other, *steps)
     assert not [one for one in sections.details([made]) if "by batch" in one.title]
 
 
-def test_runs_have_lines_of_their_own(tmp_path: Path) -> None:
+def test_runs_have_lines_of_their_own() -> None:
     entries = [network(batch=batch) for batch in (1, 8)]
-    found = part(runs_of(tmp_path, first=entries, second=entries), _BY_BATCH)
+    found = part(runs_of(first=entries, second=entries), _BY_BATCH)
     assert [row["case"] for row in rows(found)] == [
         "torch eager (first.json)",
         "torch eager (second.json)",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,17 +12,25 @@ import pytest
 from fwbench.report import sections, writers
 from fwbench.report.ranking import contests
 from fwbench.report.sections import operations
-from support.reports import case, chart_of, column, parsed, part, rounds_of, runs_of, stored
+from support.reports import (
+    case,
+    chart_of,
+    column,
+    parsed,
+    part,
+    part_of,
+    rounds_of,
+    run_of,
+    runs_of,
+)
 from support.section_parts import legends, outside
 
 #: The median of five of these is any of them: its interval is from the first to the last.
 _SPREAD = (1.0, 2.0, 2.0, 2.0, 4.0)
 
 
-def test_gains_are_drawn_over_sizes(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_gains_are_drawn_over_sizes() -> None:
+    made = run_of(
         case("gemm", "torch", (4.0,) * 5, size=100),
         case("gemm", "torch", (2.0,) * 5, "compile", size=100),
         case("gemm", "torch", (8.0,) * 5, size=1000),
@@ -41,10 +48,8 @@ def test_gains_are_drawn_over_sizes(tmp_path: Path) -> None:
     assert len(picture.all("circle")) == 3
 
 
-def test_gains_have_intervals(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_gains_have_intervals() -> None:
+    made = run_of(
         *(case("gemm", "torch", (4.0,) * 5), case("gemm", "torch", _SPREAD, "compile")),
         *(case("gemm", "jax", (4.0,) * 5), case("gemm", "jax", (2.0,) * 5, "jit")),
     )
@@ -60,13 +65,11 @@ def test_gains_have_intervals(tmp_path: Path) -> None:
     assert outside(chart) == []
 
 
-def test_rounds_have_gains_with_intervals(tmp_path: Path) -> None:
+def test_rounds_have_gains_with_intervals() -> None:
     """Also what was measured in one process, where many values are drawn in another way."""
     eager = [4.0 + i / 1000 for i in range(1000)]
     compiled = [2.0 + i / 1000 for i in range(1000)]
-    made = stored(
-        tmp_path,
-        "run.json",
+    made = run_of(
         rounds_of(case("gemm", "torch", eager)),
         rounds_of(case("gemm", "torch", compiled, "compile")),
     )
@@ -89,27 +92,25 @@ def test_rounds_have_gains_with_intervals(tmp_path: Path) -> None:
     ],
     ids=["framework", "size", "device", "direction", "dtype", "toggle", "operation"],
 )
-def test_no_gain_over_other_work(tmp_path: Path, other: dict[str, Any]) -> None:
-    made = stored(tmp_path, "run.json", case("gemm", "torch"), other)
+def test_no_gain_over_other_work(other: dict[str, Any]) -> None:
+    made = run_of(case("gemm", "torch"), other)
     drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
     assert drawn
     assert [title for title in drawn if "eager" in title] == []
 
 
-def test_gains_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
+def test_gains_are_drawn_toggle_by_toggle() -> None:
     entries = [
         case("gemm", "tensorflow", (seconds,) * 5, execution, toggles_asked={"onednn": onednn})
         for onednn, eager_s in (("off", 8.0), ("on", 2.0))
         for execution, seconds in (("eager", eager_s), ("graph", 1.0))
     ]
-    made = stored(tmp_path, "run.json", *entries)
-    chart = chart_of(part([made], "gemm"), "times as fast as eager")
+    chart = chart_of(part_of("gemm", *entries), "times as fast as eager")
     assert chart.text.endswith("tensorflow graph onednn=off 8x; tensorflow graph onednn=on 2x")
 
 
-def test_gains_of_operations_say_their_run(tmp_path: Path) -> None:
+def test_gains_of_operations_say_their_run() -> None:
     runs = runs_of(
-        tmp_path,
         first=[case(values_s=(2.0,) * 5), case(values_s=(1.0,) * 5, execution="compile")],
         second=[case(values_s=(9.0,) * 5), case(values_s=(3.0,) * 5, execution="compile")],
     )
@@ -120,29 +121,24 @@ def test_gains_of_operations_say_their_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "others", [[], [case("gemm", "torch", (9.0,) * 5, "compile", size=900)]], ids=["bars", "lines"]
 )
-def test_a_case_that_two_tests_measured_is_two_lines(
-    tmp_path: Path, others: list[dict[str, Any]]
-) -> None:
+def test_a_case_that_two_tests_measured_is_two_lines(others: list[dict[str, Any]]) -> None:
     again = case("gemm", "torch", (3.0,) * 5, "compile")
     again["fullname"] = "test_other.py::test_other[gemm]"
     first = [case("gemm", "torch", (6.0,) * 5), case("gemm", "torch", (2.0,) * 5, "compile")]
-    found = part([stored(tmp_path, "run.json", *first, again, *others)], "gemm")
+    found = part([run_of(*first, again, *others)], "gemm")
     assert [*column(found, "median")] == ["torch compile", "torch compile #2", "torch eager"]
     assert ["torch compile #2" in chart.text for chart in found.charts] == [True, True]
 
 
-def test_a_first_call_in_a_fresh_process_stands_apart(tmp_path: Path) -> None:
+def test_a_first_call_in_a_fresh_process_stands_apart() -> None:
     known = case(first_call_in_process_s=0.018, first_call_s=0.814)
-    made = stored(tmp_path, "run.json", known, case(framework="torch"))
-    found = column(part([made], "gemm"), "first call in process")
+    found = column(part_of("gemm", known, case(framework="torch")), "first call in process")
     assert found["numpy eager"].text == "18 ms, fresh 814 ms"
     assert "fresh" not in found["torch eager"].text
 
 
-def test_shapes_are_shown_and_their_numbers_order_them(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_shapes_are_shown_and_their_numbers_order_them() -> None:
+    made = run_of(
         case("conv", "torch", (4.0,) * 5, size=9000, shape="9x9"),
         case("conv", "torch", (1.0,) * 5, size=20, shape="10x1"),
         case("conv", "torch", (2.0,) * 5, "compile", size=20, shape="10x1"),
@@ -156,21 +152,17 @@ def test_shapes_are_shown_and_their_numbers_order_them(tmp_path: Path) -> None:
     assert [(row["size"], row["shape"]) for row in rows][:2] == [("9000", "9x9"), ("20", "10x1")]
 
 
-def test_a_shape_is_part_of_what_is_ranked(tmp_path: Path) -> None:
+def test_a_shape_is_part_of_what_is_ranked() -> None:
     """Two shapes that move as much are two works."""
-    made = stored(
-        tmp_path,
-        "run.json",
-        *(case("conv", name, size=90, shape=shape) for name in "ab" for shape in ("9x5", "5x9")),
+    made = run_of(
+        *(case("conv", name, size=90, shape=shape) for name in "ab" for shape in ("9x5", "5x9"))
     )
     titles = [contest.title for contest in contests(made.records)]
     assert titles == ["conv cpu forward float32 9x5", "conv cpu forward float32 5x9"]
 
 
-def test_rows_are_by_size_and_speed(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_rows_are_by_size_and_speed() -> None:
+    made = run_of(
         *(case("gemm", "numpy", (4.0,) * 5, size=9), case("gemm", "numpy", (4.0,) * 5, size=8)),
         *(case("gemm", "torch", (2.0,) * 5, size=9), case("gemm", "torch", (6.0,) * 5, size=8)),
         case("gemm", "mxnet", (1.0,) * 5, size=9, condition="contended"),
@@ -186,13 +178,12 @@ def test_rows_are_by_size_and_speed(tmp_path: Path) -> None:
     ]
 
 
-def test_ratios_are_within_the_same_work(tmp_path: Path) -> None:
+def test_ratios_are_within_the_same_work() -> None:
     def embedding(framework: str, sparse: str, median_s: float) -> dict[str, Any]:
         sparse_s = {"toggles": {"sparse": sparse}, "toggles_asked": {"sparse": sparse}}
         return case("embedding", framework, (median_s,) * 5, **sparse_s)
 
     runs = runs_of(
-        tmp_path,
         first=[embedding("torch", "on", 1.0), embedding("torch", "off", 8.0)],
         second=[embedding("torch", "off", 4.0), embedding("mxnet", "off", 2.0)],
     )
@@ -215,15 +206,15 @@ def test_ratios_are_within_the_same_work(tmp_path: Path) -> None:
     [({"spinning": True}, "spinning"), ({"precision_bits": 10}, "10 of 23 bits")],
     ids=["spinning", "reduced"],
 )
-def test_clean_cases_keep_their_marks(tmp_path: Path, facts: dict[str, Any], mark: str) -> None:
+def test_clean_cases_keep_their_marks(facts: dict[str, Any], mark: str) -> None:
     marked = case(condition="clean", **facts)
-    found = part([stored(tmp_path, "run.json", marked, case(size=9, condition="clean"))], "gemm")
+    found = part([run_of(marked, case(size=9, condition="clean"))], "gemm")
     assert [cell.text for row in found.rows for cell in row.cells if mark in cell.text] == [mark]
     assert "condition" in found.columns
 
 
 def test_of_many_operations_those_that_differ_most_are_drawn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(operations, "_DRAWN", 2)
     entries = [
@@ -232,7 +223,7 @@ def test_of_many_operations_those_that_differ_most_are_drawn(
         for framework, seconds in (("numpy", slow_s), ("torch", 1.0))
     ]
     found = {one.title[0]: one for one in operations.sections(
-        [stored(tmp_path, "run.json", *entries)], ["run.json"]
+        [run_of(*entries)], ["run.json"]
     )}  # fmt: skip
     assert {title: bool(one.charts) for title, one in found.items()} == {
         "a": False,
@@ -244,10 +235,8 @@ def test_of_many_operations_those_that_differ_most_are_drawn(
     assert found["b"].notes == []
 
 
-def test_the_memory_of_a_gpu_has_a_column(tmp_path: Path) -> None:
+def test_the_memory_of_a_gpu_has_a_column() -> None:
     memory = {"device_memory_before_bytes": 2**20, "peak_device_memory_bytes": 5 * 2**19}
-    known = stored(tmp_path, "known.json", case(**memory))
-    (cell,) = column(part([known], "gemm"), "GPU memory").values()
+    (cell,) = column(part_of("gemm", case(**memory), name="known.json"), "GPU memory").values()
     assert cell.text == "1.5 MiB"
-    unknown = stored(tmp_path, "unknown.json", case())
-    assert "GPU memory" not in part([unknown], "gemm").columns
+    assert "GPU memory" not in part_of("gemm", case(), name="unknown.json").columns

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fwbench.report import writers
-from fwbench.report.model import read
 from fwbench.report.section import Section, TableCell
 from fwbench.report.sections import overview
-from support.launched_runs import write
-from support.reports import case, part, runs_of, shown, stored
+from support.reports import case, part, run_of, runs_of, shown
 
 _TITLE = "overview cpu forward float32"
 
@@ -48,10 +45,8 @@ def cells(section: Section) -> dict[str, dict[str, TableCell]]:
     }
 
 
-def test_ratios_at_the_largest_size(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
+def test_ratios_at_the_largest_size() -> None:
+    run = run_of(
         *(linalg("gemm", "numpy", 0.002), linalg("gemm", "torch", 0.001)),
         *(linalg("gemm", "numpy", 0.008, size=900), linalg("gemm", "torch", 0.032, size=900)),
         *(linalg("dot", "numpy", 0.5), linalg("dot", "torch", 0.75)),
@@ -68,10 +63,8 @@ def test_ratios_at_the_largest_size(tmp_path: Path) -> None:
     assert gemm["numpy eager"].shade == "step0"
 
 
-def test_views_are_in_a_row_of_their_own(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
+def test_views_are_in_a_row_of_their_own() -> None:
+    run = run_of(
         linalg("flatten", "numpy", 0.001, result_is_view=True),
         linalg("flatten", "torch", 0.004, result_is_view=False),
     )
@@ -82,12 +75,9 @@ def test_views_are_in_a_row_of_their_own(tmp_path: Path) -> None:
     }
 
 
-def test_contended_cases_are_not_ranked(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
-        linalg("gemm", "numpy", 0.001, condition="contended"),
-        linalg("gemm", "torch", 0.004),
+def test_contended_cases_are_not_ranked() -> None:
+    run = run_of(
+        linalg("gemm", "numpy", 0.001, condition="contended"), linalg("gemm", "torch", 0.004)
     )
     found = part([run], _TITLE)
     assert any("without a ratio is contended" in note for note in found.notes)
@@ -97,11 +87,9 @@ def test_contended_cases_are_not_ranked(tmp_path: Path) -> None:
     assert gemm["torch eager"].text == "1x"
 
 
-def test_a_gap_has_its_reason(tmp_path: Path) -> None:
+def test_a_gap_has_its_reason() -> None:
     reason = "mxnet has no float32 product today"
-    run = stored(
-        tmp_path,
-        "run.json",
+    run = run_of(
         *(linalg("gemm", "numpy", 0.001), linalg("gemm", "torch-old", 0.004)),
         linalg("dot", "numpy", 0.001),
         missing=[
@@ -122,18 +110,13 @@ def test_a_gap_has_its_reason(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("gaps", "opened"), [(1, True), (30, False)])
-def test_gaps_are_told_below_the_table(tmp_path: Path, gaps: int, opened: bool) -> None:
+def test_gaps_are_told_below_the_table(gaps: int, opened: bool) -> None:
     """They are folded where they would take more room than what they are about."""
     missing = [
         skipped("gemm-mxnet-cpu-eager-forward-float32-100", "mxnet", f"skipped: reason {number}")
         for number in range(gaps)
     ]
-    run = stored(
-        tmp_path,
-        "run.json",
-        *(linalg("gemm", "numpy", 0.001), linalg("gemm", "torch", 0.004)),
-        missing=missing,
-    )
+    run = run_of(*(linalg("gemm", "numpy", 0.001), linalg("gemm", "torch", 0.004)), missing=missing)
     (section,) = shown(run).all("section", id="part-overview-cpu-forward-float32")
     order = [node for node in section if node.tag in {"table", "details"}]
     assert [node.tag for node in order] == ["table", "details"]
@@ -143,7 +126,7 @@ def test_gaps_are_told_below_the_table(tmp_path: Path, gaps: int, opened: bool) 
     assert written.index("| gemm |") < written.index("- Gap: reason 0")
 
 
-def test_gaps_have_the_columns_of_their_run_and_toggles(tmp_path: Path) -> None:
+def test_gaps_have_the_columns_of_their_run_and_toggles() -> None:
     asked = [
         linalg("gemm", "torch", 0.001, execution=execution, toggles_asked={"onednn": onednn})
         for execution in ("eager", "compile")
@@ -151,13 +134,11 @@ def test_gaps_have_the_columns_of_their_run_and_toggles(tmp_path: Path) -> None:
     ]
     case_id = "tanh-torch-cpu-{}-forward-float32-100-onednn:{}"
     runs = [
-        read(
-            write(
-                tmp_path / name,
-                *(*asked, linalg("tanh", "numpy", 0.002)),
-                missing=[skipped(case_id.format(*of), "torch", f"skipped: {why}")],
-            ),
-            number,
+        run_of(
+            *(*asked, linalg("tanh", "numpy", 0.002)),
+            name=name,
+            number=number,
+            missing=[skipped(case_id.format(*of), "torch", f"skipped: {why}")],
         )
         for number, (name, of, why) in enumerate(
             [("a.json", ("compile", "off"), "too old"), ("b.json", ("eager", "on"), "too new")]
@@ -171,18 +152,16 @@ def test_gaps_have_the_columns_of_their_run_and_toggles(tmp_path: Path) -> None:
     }
 
 
-def test_one_contestant_has_no_table(tmp_path: Path) -> None:
-    alone = stored(tmp_path, "alone.json", linalg("gemm", "numpy", 0.001))
+def test_one_contestant_has_no_table() -> None:
+    alone = run_of(linalg("gemm", "numpy", 0.001), name="alone.json")
     assert overview.sections([alone], ["alone.json"]) == []
-    own = stored(tmp_path, "own.json", case(), case(framework="torch"))
+    own = run_of(case(), case(framework="torch"), name="own.json")
     (found,) = overview.sections([own], ["own.json"])
     assert [*found.columns] == ["operation", "size", "numpy eager", "torch eager"]
 
 
-def test_an_operation_leads_to_its_section(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path, "run.json", linalg("gemm", "numpy", 0.001), linalg("gemm", "torch", 0.002)
-    )
+def test_an_operation_leads_to_its_section() -> None:
+    run = run_of(linalg("gemm", "numpy", 0.001), linalg("gemm", "torch", 0.002))
     page = shown(run)
     (link,) = [
         node for node in page.all("a") if node.text == "gemm" and node.attributes.get("href")
@@ -191,11 +170,9 @@ def test_an_operation_leads_to_its_section(tmp_path: Path) -> None:
     assert len(page.all("section", id=target)) == 1
 
 
-def test_the_size_that_most_were_measured_at_is_shown(tmp_path: Path) -> None:
+def test_the_size_that_most_were_measured_at_is_shown() -> None:
     """A larger one that one contestant alone reached compares nothing."""
-    run = stored(
-        tmp_path,
-        "run.json",
+    run = run_of(
         *(linalg("gemm", "numpy", 0.002, size=size) for size in (10, 900, 5000)),
         *(linalg("gemm", "torch", 0.001, size=size) for size in (10, 900)),
     )
@@ -203,10 +180,9 @@ def test_the_size_that_most_were_measured_at_is_shown(tmp_path: Path) -> None:
     assert (gemm["size"].text, gemm["numpy eager"].text) == ("900", "2x")
 
 
-def test_runs_are_compared_within_themselves(tmp_path: Path) -> None:
+def test_runs_are_compared_within_themselves() -> None:
     """A ratio to the fastest of another run would be one between machines."""
     runs = runs_of(
-        tmp_path,
         slow=[linalg("gemm", "numpy", 0.2), linalg("gemm", "torch", 0.1)],
         fast=[linalg("gemm", "numpy", 0.003), linalg("gemm", "torch", 0.001)],
     )

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fwbench.report import sections
-from fwbench.report.model import read
 from fwbench.report.section import TableCell
-from support.launched_runs import QUIET, write
+from support.launched_runs import QUIET
 from support.reports import (
     case,
     chart_of,
     column,
     parsed,
     part,
+    part_of,
     rounds_of,
+    run_of,
     runs_of,
     shown,
-    stored,
     training,
 )
 
 
-def test_a_part_for_each_operation_and_device(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
+def test_a_part_for_each_operation_and_device() -> None:
+    run = run_of(
         *(case(), case(size=200), case(framework="torch"), case(execution="compile")),
         *(case("dot"), case(device="gpu:0"), case(direction="both"), case(dtype="float64")),
     )
@@ -43,7 +40,7 @@ def test_a_part_for_each_operation_and_device(tmp_path: Path) -> None:
     }
 
 
-def test_a_row_holds_what_was_measured(tmp_path: Path) -> None:
+def test_a_row_holds_what_was_measured() -> None:
     measured = case(
         values_s=(0.004, 0.001, 0.002, 0.003, 0.005),
         dispatch_s=0.0005,
@@ -53,7 +50,7 @@ def test_a_row_holds_what_was_measured(tmp_path: Path) -> None:
         bytes=3e6,
         condition="clean",
     )
-    found = part([stored(tmp_path, "run.json", measured)], "gemm")
+    found = part([run_of(measured)], "gemm")
     (row,) = found.rows
     assert {name: cell.text for name, cell in zip(found.columns, row.cells, strict=True)} == {
         "case": "numpy eager",
@@ -73,15 +70,15 @@ def test_a_row_holds_what_was_measured(tmp_path: Path) -> None:
     assert values["size"] == 100
 
 
-def test_spread_is_between_quartiles(tmp_path: Path) -> None:
+def test_spread_is_between_quartiles() -> None:
     measured = case(values_s=[0.001 * i for i in (5, 3, 9, 1, 7, 2, 8, 4, 6)])
-    (cell,) = column(part([stored(tmp_path, "run.json", measured)], "gemm"), "middle half").values()
+    (cell,) = column(part([run_of(measured)], "gemm"), "middle half").values()
     assert cell.text == "3 ms to 7 ms"
 
 
-def test_work_that_is_not_declared_has_no_rate(tmp_path: Path) -> None:
+def test_work_that_is_not_declared_has_no_rate() -> None:
     none = case(flops=None, bytes=None)
-    found = part([stored(tmp_path, "run.json", none, case("gemm", "torch", flops=1e6))], "gemm")
+    found = part([run_of(none, case("gemm", "torch", flops=1e6))], "gemm")
     assert column(found, "GFLOP/s")["numpy eager"] == TableCell("")
     assert "GB/s" not in found.columns
 
@@ -96,17 +93,13 @@ _COUNTS = {
 
 
 @pytest.mark.parametrize(("made", "said"), _COUNTS.values(), ids=_COUNTS)
-def test_values_are_counted_by_what_they_are(
-    tmp_path: Path, made: dict[str, Any], said: str
-) -> None:
-    (found,) = sections.details([stored(tmp_path, "run.json", made)])
+def test_values_are_counted_by_what_they_are(made: dict[str, Any], said: str) -> None:
+    (found,) = sections.details([run_of(made)])
     assert [cell.text for cell in column(found, "measured").values()] == [said]
 
 
-def test_speed_up_over_eager(tmp_path: Path) -> None:
-    run = stored(
-        tmp_path,
-        "run.json",
+def test_speed_up_over_eager() -> None:
+    run = run_of(
         case("gemm", "torch", (4.0,) * 5),
         case("gemm", "torch", (2.0,) * 5, "compile"),
         case("gemm", "tensorflow", (1.0,) * 5),
@@ -126,9 +119,8 @@ def test_speed_up_over_eager(tmp_path: Path) -> None:
     ]
 
 
-def test_speed_up_is_never_over_another_run(tmp_path: Path) -> None:
+def test_speed_up_is_never_over_another_run() -> None:
     runs = runs_of(
-        tmp_path,
         first=[case(values_s=(100.0,) * 5)],
         second=[case(values_s=(1.0,) * 5, execution="compile")],
         third=[case(values_s=(3.0,) * 5), case(values_s=(1.0,) * 5, execution="compile")],
@@ -141,22 +133,21 @@ def test_speed_up_is_never_over_another_run(tmp_path: Path) -> None:
     assert found == {"numpy compile (third.json)": "3.00x"}
 
 
-def test_speed_up_is_over_eager_with_the_same_toggles(tmp_path: Path) -> None:
+def test_speed_up_is_over_eager_with_the_same_toggles() -> None:
     entries = [
         case("gemm", "tensorflow", (seconds,) * 5, execution, toggles_asked={"onednn": onednn})
         for onednn, eager_s in (("off", 8.0), ("on", 2.0))
         for execution, seconds in (("eager", eager_s), ("graph", 1.0))
     ]
-    found = column(part([stored(tmp_path, "run.json", *entries)], "gemm"), "against eager")
+    found = column(part([run_of(*entries)], "gemm"), "against eager")
     assert {name: cell.text.partition(" ")[0] for name, cell in found.items() if cell.text} == {
         "tensorflow graph onednn=off": "8.00x",
         "tensorflow graph onednn=on": "2.00x",
     }
 
 
-def test_a_training_is_told_in_a_row(tmp_path: Path) -> None:
-    run = stored(tmp_path, "run.json", training(accuracies=(0.9, 0.8)))
-    found = part([run], "training lenet")
+def test_a_training_is_told_in_a_row() -> None:
+    found = part_of("training lenet", training(accuracies=(0.9, 0.8)))
     names = [name for name in found.columns if name != "last loss"]
     cells = {name: column(found, name)["torch eager"].text for name in names}
     assert cells == {
@@ -174,38 +165,35 @@ def test_a_training_is_told_in_a_row(tmp_path: Path) -> None:
     }
 
 
-def test_loss_curves_are_of_the_first_repetition(tmp_path: Path) -> None:
-    run = stored(tmp_path, "run.json", training())
+def test_loss_curves_are_of_the_first_repetition() -> None:
+    run = run_of(training())
     chart = chart_of(part([run], "training lenet"), "training loss")
     assert len(parsed(chart.svg).all("circle")) == 3
     assert "torch eager ends at 0.5" in chart.text
 
 
-def test_the_last_loss_is_where_the_curve_ends(tmp_path: Path) -> None:
-    found = part([stored(tmp_path, "run.json", training())], "training lenet")
+def test_the_last_loss_is_where_the_curve_ends() -> None:
+    found = part([run_of(training())], "training lenet")
     assert column(found, "last loss")["torch eager"] == TableCell("0.5000", 0.5)
 
 
-def test_a_training_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
-    run = stored(tmp_path, "run.json", training(accuracies=()))
+def test_a_training_that_was_not_tested_has_no_accuracy() -> None:
+    run = run_of(training(accuracies=()))
     found = part([run], "training lenet")
     assert "accuracy" not in found.columns
     assert [chart.title for chart in found.charts if "accuracy" in chart.title] == []
     assert shown(run).all("section", id="part-training-lenet-cpu-float32-200")
 
 
-def test_every_training_has_a_row(tmp_path: Path) -> None:
+def test_every_training_has_a_row() -> None:
     first, second = training(), training()
     second["fullname"] = "test_other.py::test_other[lenet]"
-    assert len(part([stored(tmp_path, "run.json", first, second)], "training lenet").rows) == 2
+    assert len(part([run_of(first, second)], "training lenet").rows) == 2
 
 
 @pytest.mark.parametrize("made", [case(values_s=(1.0,) * 5), training()])
-def test_runs_of_the_same_file_name_are_apart(tmp_path: Path, made: dict[str, Any]) -> None:
-    runs = [
-        read(write(tmp_path / name / "run.json", made), number)
-        for number, name in enumerate(("base", "head"))
-    ]
+def test_runs_of_the_same_file_name_are_apart(made: dict[str, Any]) -> None:
+    runs = [run_of(made, number=number) for number in (0, 1)]
     (found,) = sections.details(runs)
     assert len({row.cells[0].text for row in found.rows}) == 2
     picture = parsed(found.charts[0].svg)
@@ -213,22 +201,20 @@ def test_runs_of_the_same_file_name_are_apart(tmp_path: Path, made: dict[str, An
     assert len(lines | {one.text for one in picture.of_class("legend")}) >= 2
 
 
-def test_dispatch_is_drawn_where_it_differs(tmp_path: Path) -> None:
+def test_dispatch_is_drawn_where_it_differs() -> None:
     early = {"framework": "torch", "dispatch_s": 0.1, "completion_s": 1.0}
     at_once = case(size=9, **{**early, "dispatch_s": 0.0})
-    run = stored(tmp_path, "run.json", case(), case(**early), at_once)
+    run = run_of(case(), case(**early), at_once)
     chart = chart_of(part([run], "gemm"), "returned (lighter), and done")
     assert "torch eager, returned 1 ns to 100 ms" in chart.text
     assert "torch eager, done 1 s" in chart.text
     assert "numpy" not in chart.text
-    other = stored(tmp_path, "other.json", case(), case(size=9))
-    assert len(part([other], "gemm").charts) == 1
+    assert len(part_of("gemm", case(), case(size=9), name="other.json").charts) == 1
 
 
-def test_dispatch_is_part_of_a_bar(tmp_path: Path) -> None:
+def test_dispatch_is_part_of_a_bar() -> None:
     early = case(framework="torch", values_s=(1.0,) * 5, dispatch_s=0.25, completion_s=1.0)
-    run = stored(tmp_path, "run.json", case(values_s=(1.0,) * 5), early)
-    (chart,) = part([run], "gemm").charts
+    (chart,) = part_of("gemm", case(values_s=(1.0,) * 5), early).charts
     assert "torch eager 1 s done, 250 ms call returned" in chart.text
     tones = []
     for series in parsed(chart.svg).of_class("series"):

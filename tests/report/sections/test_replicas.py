@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fwbench.report import sections
-from fwbench.report.model import Run
 from support.gangs import gang
-from support.reports import case, chart_of, parsed, part, stored
+from support.reports import case, chart_of, parsed, part_of, run_of
 from support.section_parts import chart_lines, rows
 
 _STEP = "replicas: lenet_step cpu train float32 48"
@@ -55,13 +53,9 @@ def exchange(
     return case("all_reduce", "numpy", [step_s] * 8, size=elements, toggles_asked=asked, gang=made)
 
 
-def _run(folder: Path, *entries: Any) -> list[Run]:
-    return [stored(folder, "run.json", *entries)]
-
-
-def test_steps_by_number_of_replicas(tmp_path: Path) -> None:
+def test_steps_by_number_of_replicas() -> None:
     shared = step(2, 0.625, alone_s=0.5, skew=0.25)
-    found = part(_run(tmp_path, step(1, 1.0), shared), _STEP)
+    found = part_of(_STEP, step(1, 1.0), shared)
     one, two = rows(found)
     assert two == {
         "case": "torch eager",
@@ -81,43 +75,42 @@ def test_steps_by_number_of_replicas(tmp_path: Path) -> None:
     assert any("Loopback is memory" in note for note in found.notes)
 
 
-def test_ideals_begin_where_lines_do(tmp_path: Path) -> None:
-    runs = _run(tmp_path, step(1, 1.0), step(2, 0.625), step(4, 0.5))
-    found = part(runs, _STEP)
+def test_ideals_begin_where_lines_do() -> None:
+    found = part_of(_STEP, step(1, 1.0), step(2, 0.625), step(4, 0.5))
     rates, times = found.charts
     assert rates.title.endswith("images a second")
     assert "ideal of torch eager 48 to 192" in rates.text
     assert "ideal of torch eager 250 ms to 1 s" in times.text
 
 
-def test_ideals_have_the_full_colour_and_no_dots(tmp_path: Path) -> None:
+def test_ideals_have_the_full_colour_and_no_dots() -> None:
     """Paler lines are not seen on a dark page; on these nothing was measured."""
-    found = part(_run(tmp_path, step(1, 1.0), step(2, 0.625)), _STEP)
+    found = part_of(_STEP, step(1, 1.0), step(2, 0.625))
     measured, ideal = found.legend["torch eager"], found.legend["ideal of torch eager"]
     assert (ideal.colour, ideal.opacity) == (measured.colour, measured.opacity)
     assert (measured.has_dots, ideal.has_dots) == (True, False)
 
 
-def test_more_threads_than_processors_have_no_efficiency(tmp_path: Path) -> None:
-    found = part(_run(tmp_path, step(1, 1.0), step(2, 0.6, oversubscribed=True)), _STEP)
+def test_more_threads_than_processors_have_no_efficiency() -> None:
+    found = part_of(_STEP, step(1, 1.0), step(2, 0.6, oversubscribed=True))
     assert [row["efficiency"] for row in rows(found)] == ["", "more threads than CPUs"]
 
 
-def test_throughput_by_servers_and_workers(tmp_path: Path) -> None:
+def test_throughput_by_servers_and_workers() -> None:
     """The picture of figure 9 of the TensorFlow paper: a line for each number of workers."""
     entries = [
         step(workers, 1.0 / workers / servers**0.5, "mxnet", strategy="ps_sync", servers=servers)
         for workers in (2, 4)
         for servers in (1, 4)
     ]
-    found = part(_run(tmp_path, *entries), _STEP)
+    found = part_of(_STEP, *entries)
     chart = chart_of(found, "by servers")
     assert chart.title == f"{_STEP}: images a second by servers"
     assert chart.legends == ["mxnet eager ps_sync, 2 replicas", "mxnet eager ps_sync, 4 replicas"]
     assert "mxnet eager ps_sync, 4 replicas 192 to 384" in chart.text
 
 
-def test_no_lines_by_number_of_replicas_look_alike(tmp_path: Path) -> None:
+def test_no_lines_by_number_of_replicas_look_alike() -> None:
     """Their dash says how many replicas; so executions of a framework have a colour each."""
     served = {"strategy": "ps_sync"}
     entries = [
@@ -126,7 +119,7 @@ def test_no_lines_by_number_of_replicas_look_alike(tmp_path: Path) -> None:
         for workers in (2, 4)
         for servers in (1, 2)
     ]
-    chart = chart_of(part(_run(tmp_path, *entries), _STEP), "by servers")
+    chart = chart_of(part_of(_STEP, *entries), "by servers")
     picture = parsed(chart.svg)
     looks = {
         (series.attributes["style"], line.attributes.get("style", ""))
@@ -137,10 +130,10 @@ def test_no_lines_by_number_of_replicas_look_alike(tmp_path: Path) -> None:
     assert len(looks) == len(chart.legends) == 4
 
 
-def test_one_number_of_servers_is_no_line(tmp_path: Path) -> None:
+def test_one_number_of_servers_is_no_line() -> None:
     served = {"strategy": "ps_sync", "servers": 1}
     entries = [step(workers, 1.0 / workers, "mxnet", **served) for workers in (2, 4)]
-    titles = [chart.title for chart in part(_run(tmp_path, *entries), _STEP).charts]
+    titles = [chart.title for chart in part_of(_STEP, *entries).charts]
     assert titles == [f"{_STEP}: images a second", f"{_STEP}: time of a step"]
 
 
@@ -156,13 +149,13 @@ def _words(softmax: str, replicas: int, step_s: float, servers: int = 0) -> Any:
     return case(name, "mxnet", [step_s] * 8, "eager", toggles_asked=asked, **facts)
 
 
-def test_either_softmax_in_one_picture(tmp_path: Path) -> None:
+def test_either_softmax_in_one_picture() -> None:
     """The picture of figure 9 of the TensorFlow paper, by workers and by servers."""
     served = [(2, 1), (2, 2)]
     full = [_words("", 1, 1.0), *(_words("", w, 1.0 / s, s) for w, s in served)]
     sampled = [_words("sampled_", 1, 0.25), *(_words("sampled_", w, 0.5 / s, s) for w, s in served)]
     title = "replicas: word_lm_step cpu train float32 64, full and sampled softmax"
-    found = part(_run(tmp_path, *full, *sampled), title)
+    found = part_of(title, *full, *sampled)
     by_replicas, by_servers = found.charts
     assert by_replicas.title == f"{title}: tokens a second"
     assert "mxnet eager, full softmax ps_sync servers=2 64 to 128" in by_replicas.text
@@ -170,13 +163,13 @@ def test_either_softmax_in_one_picture(tmp_path: Path) -> None:
     assert by_servers.legends == [
         f"mxnet eager, {softmax} softmax ps_sync, 2 replicas" for softmax in ("full", "sampled")
     ]
-    alone = sections.details(_run(tmp_path, *full))
+    alone = sections.details([run_of(*full)])
     assert not any("sampled" in section.title for section in alone)
 
 
-def test_exchanges_by_size_and_number_of_replicas(tmp_path: Path) -> None:
+def test_exchanges_by_size_and_number_of_replicas() -> None:
     entries = [exchange(w, n, 1e-3 * w) for n in (1000, 1_000_000) for w in (2, 4)]
-    found = part(_run(tmp_path, *entries), _EXCHANGE)
+    found = part_of(_EXCHANGE, *entries)
     assert [(row["size"], row["replicas"], row["bus GB/s"]) for row in rows(found)] == [
         *(("1,000", "2", "0.002"), ("1,000", "4", "0.0015")),
         *(("1,000,000", "2", "2"), ("1,000,000", "4", "1.5")),
@@ -186,10 +179,10 @@ def test_exchanges_by_size_and_number_of_replicas(tmp_path: Path) -> None:
     assert bandwidth.legends == ["numpy eager, 2 replicas", "numpy eager, 4 replicas"]
 
 
-def test_long_names_of_bandwidths_have_a_row_of_the_legend_each(tmp_path: Path) -> None:
+def test_long_names_of_bandwidths_have_a_row_of_the_legend_each() -> None:
     """In two columns they lie on each other."""
     entries = [exchange(w, n, 1e-3 * w) for n in (1000, 1_000_000) for w in (2, 3, 4)]
-    bandwidth = chart_of(part(_run(tmp_path, *entries), _EXCHANGE), "bus bandwidth")
+    bandwidth = chart_of(part_of(_EXCHANGE, *entries), "bus bandwidth")
     names = [one.all("text")[0] for one in parsed(bandwidth.svg).of_class("legend")]
     assert len({name.attributes["x"] for name in names}) == 1
     heights = [float(name.attributes["y"]) for name in names]
@@ -201,9 +194,9 @@ def _ring_s(replicas: int) -> float:
     return 2 * (replicas - 1) * (1e-3 + 4e6 / replicas / 12.5e6)
 
 
-def test_modelled_points_are_titled_and_never_in_the_table(tmp_path: Path) -> None:
+def test_modelled_points_are_titled_and_never_in_the_table() -> None:
     entries = [exchange(w, step_s=_ring_s(w), network="100mbit", rate=12.5e6) for w in (2, 3, 4)]
-    found = part(_run(tmp_path, *entries), _EXCHANGE)
+    found = part_of(_EXCHANGE, *entries)
     (chart,) = found.charts
     assert chart.legends == ["1,000,000", "1,000,000 (model)"]
     assert chart.title.endswith("time by size (dashed: model, not measured)")
@@ -218,21 +211,21 @@ def test_modelled_points_are_titled_and_never_in_the_table(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("network", ["loopback", "10gbit"])
-def test_nothing_is_modelled_without_a_wire_that_is_the_limit(tmp_path: Path, network: str) -> None:
+def test_nothing_is_modelled_without_a_wire_that_is_the_limit(network: str) -> None:
     entries = [exchange(w, step_s=_ring_s(w), network=network) for w in (2, 3, 4)]
-    found = part(_run(tmp_path, *entries), _EXCHANGE)
+    found = part_of(_EXCHANGE, *entries)
     assert chart_of(found, "time by size").legends == ["1,000,000"]
     assert not any("model" in note for note in found.notes)
 
 
-def test_sessions_without_replicas_have_no_such_section(tmp_path: Path) -> None:
-    made = sections.details(_run(tmp_path, case()))
+def test_sessions_without_replicas_have_no_such_section() -> None:
+    made = sections.details([run_of(case())])
     assert not [one for one in made if one.title.startswith("replicas")]
 
 
-def test_what_replicas_share_is_in_no_section_of_operations(tmp_path: Path) -> None:
+def test_what_replicas_share_is_in_no_section_of_operations() -> None:
     plain = case("softmax", "torch", [1.0] * 8, toggles_asked={"replicas": "1"})
-    run = stored(tmp_path, "run.json", step(1, 1.0), step(2, 0.625), exchange(2), case(), plain)
+    run = run_of(step(1, 1.0), step(2, 0.625), exchange(2), case(), plain)
     titles = [one.title for one in sections.details([run])]
     assert titles.count(_STEP) == titles.count(_EXCHANGE) == 1
     assert [title for title in titles if title.startswith(("lenet_step", "all_reduce"))] == []

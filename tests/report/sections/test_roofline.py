@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +14,8 @@ from fwbench.errors import UnreadableRun
 from fwbench.report import writers
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
-from fwbench.report.model import Run, read
-from support.launched_runs import write
-from support.reports import case, column, parsed, part, shown, stored
+from fwbench.report.model import Run
+from support.reports import case, column, parsed, part, part_of, run_of, shown
 from support.section_parts import (
     CEILING,
     CEILINGS,
@@ -34,8 +32,8 @@ from support.section_parts import (
 _ROOFLINE = "roofline Fake CPU float32"
 
 
-def test_work_is_shown_under_its_ceilings(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+def test_work_is_shown_under_its_ceilings() -> None:
+    made = run_of(*on_the_roof(), ceilings=CEILINGS)
     found = part([made], _ROOFLINE)
     common = {"case": "numpy eager", "FLOP a byte": "20", "size": "1,000"}
     rates = {"GFLOP/s": "50", "GB/s": "2.5", "of attainable": "50%"}
@@ -51,33 +49,31 @@ def test_work_is_shown_under_its_ceilings(tmp_path: Path) -> None:
     assert note in writers.markdown([made])
 
 
-def test_copies_between_host_and_gpu_are_under_another_roof(tmp_path: Path) -> None:
+def test_copies_between_host_and_gpu_are_under_another_roof() -> None:
     between = work("copy_to_device", 0.002, 0, 1e6, attainable_s=0.001, attainable_share=0.5)
-    with_copy = part(
-        [stored(tmp_path, "run.json", *on_the_roof(), between, ceilings=CEILINGS)], _ROOFLINE
-    )
-    without = part([stored(tmp_path, "other.json", *on_the_roof(), ceilings=CEILINGS)], _ROOFLINE)
+    with_copy = part([run_of(*on_the_roof(), between, ceilings=CEILINGS)], _ROOFLINE)
+    without = part([run_of(*on_the_roof(), name="other.json", ceilings=CEILINGS)], _ROOFLINE)
     (share,) = (row["of attainable"] for row in rows(with_copy) if "copy_to" in row["operation"])
     assert share == "50%"
     assert "Copies between host and GPU" in with_copy.notes[-1]
     assert [chart.text for chart in with_copy.charts] == [chart.text for chart in without.charts]
 
 
-def test_tf32_is_under_a_roof_of_its_own(tmp_path: Path) -> None:
+def test_tf32_is_under_a_roof_of_its_own() -> None:
     rates = {**CEILING.flops_per_s, "tf32": 4e11}
     found = ceilings.to_json({"Fake CPU": Ceiling(rates, 1e10)})
     share = {"attainable_s": 0.01, "attainable_share": 0.25}
     tf32 = work("gemm", 0.04, 2e9, 1e8, size=1000, toggles={"tf32": "on"}, **share)
-    made = stored(tmp_path, "run.json", *on_the_roof(), tf32, ceilings=found)
+    made = run_of(*on_the_roof(), tf32, ceilings=found)
     assert "100 GFLOP/s" in part([made], _ROOFLINE).notes[0]
     roof = part([made], "roofline Fake CPU tf32")
     assert "400 GFLOP/s" in roof.notes[0]
     assert len(rows(roof)) == 1
 
 
-def test_the_share_is_in_the_table_of_the_operation(tmp_path: Path) -> None:
+def test_the_share_is_in_the_table_of_the_operation() -> None:
     for session in ({}, {"ceilings": CEILINGS}):
-        made = stored(tmp_path, "run.json", work(), **session)
+        made = run_of(work(), **session)
         assert column(part([made], "gemm"), "of attainable")["numpy eager"].text == "50%"
 
 
@@ -87,8 +83,8 @@ def roofline(of_run: Run) -> tuple[Chart, Chart]:
     return computed, moved
 
 
-def test_work_that_does_not_compute_is_among_what_moves(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+def test_work_that_does_not_compute_is_among_what_moves() -> None:
+    made = run_of(*on_the_roof(), ceilings=CEILINGS)
     (copied,) = [one for one in rows(part([made], _ROOFLINE)) if one["operation"] == "copy forward"]
     assert (copied["GFLOP/s"], copied["GB/s"], copied["of attainable"]) == ("", "6", "60%")
     computed, moved = (
@@ -97,13 +93,12 @@ def test_work_that_does_not_compute_is_among_what_moves(tmp_path: Path) -> None:
     assert (len(computed), len(moved)) == (2, 3)
     assert [one for one in computed if "copy" in one] == []
     assert [one for one in moved if "copy" in one] != []
-    alone = stored(tmp_path, "other.json", on_the_roof()[2], ceilings=CEILINGS)
-    (chart,) = part([alone], _ROOFLINE).charts
+    (chart,) = part_of(_ROOFLINE, on_the_roof()[2], name="other.json", ceilings=CEILINGS).charts
     assert "bytes a second" in chart.title
 
 
-def test_points_under_the_roof_say_their_rates(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+def test_points_under_the_roof_say_their_rates() -> None:
+    made = run_of(*on_the_roof(), ceilings=CEILINGS)
     computed, moved = roofline(made)
     dot, gemm = (one.text for one in parsed(computed.svg).of_class("dots"))
     assert "2 GFLOP/s" in dot
@@ -119,9 +114,9 @@ def test_points_under_the_roof_say_their_rates(tmp_path: Path) -> None:
     assert "numpy eager 2.5 GB/s to 8 GB/s" in moved.text
 
 
-def test_points_of_other_operations_are_not_joined(tmp_path: Path) -> None:
+def test_points_of_other_operations_are_not_joined() -> None:
     """Between two operations there is nothing that a line could tell: the ceilings are lines."""
-    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+    made = run_of(*on_the_roof(), ceilings=CEILINGS)
     assert [len(chart_lines(parsed(chart.svg))) for chart in roofline(made)] == [1, 1]
 
 
@@ -145,8 +140,8 @@ def _ceiling(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> 
     ]
 
 
-def test_the_roof_is_the_smaller_ceiling(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+def test_the_roof_is_the_smaller_ceiling() -> None:
+    made = run_of(*on_the_roof(), ceilings=CEILINGS)
     computed, moved = roofline(made)
     assert _ceiling(computed, (0.25, 20.0), (2e9, 5e10)) == [
         (0.25, 2.5e9),
@@ -165,13 +160,13 @@ _SIDES = {
 
 
 @pytest.mark.parametrize("entries", _SIDES.values(), ids=_SIDES)
-def test_the_roof_is_inside_the_picture(tmp_path: Path, entries: list[dict[str, Any]]) -> None:
-    for chart in roofline(stored(tmp_path, "run.json", *entries, ceilings=CEILINGS)):
+def test_the_roof_is_inside_the_picture(entries: list[dict[str, Any]]) -> None:
+    for chart in roofline(run_of(*entries, ceilings=CEILINGS)):
         assert outside(chart) == []
 
 
-def test_the_ceilings_are_told_in_words(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", *on_the_roof(), ceilings=CEILINGS)
+def test_the_ceilings_are_told_in_words() -> None:
+    made = run_of(*on_the_roof(), ceilings=CEILINGS)
     computed, moved = roofline(made)
     assert legends(computed) == ["numpy eager", "attainable"]
     assert legends(moved) == ["numpy eager", "the best copy"]
@@ -190,10 +185,8 @@ def test_both_ends_of_an_axis_are_marked(value: float) -> None:
     assert marks[0] <= value <= marks[-1]
 
 
-def test_work_is_shown_where_it_comes_nearest(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_work_is_shown_where_it_comes_nearest() -> None:
+    made = run_of(
         work(seconds=0.08, size=10),
         work(seconds=0.04, size=20),
         work(seconds=0.05, size=30),
@@ -209,10 +202,9 @@ def test_work_is_shown_where_it_comes_nearest(tmp_path: Path) -> None:
     ]
 
 
-def test_more_than_what_is_attainable_is_shown(tmp_path: Path) -> None:
+def test_more_than_what_is_attainable_is_shown() -> None:
     """A cache is faster than memory: the point lies above the roof, and in the picture."""
-    made = stored(tmp_path, "run.json", work("dot", 0.0002, 2e6, 8e6), ceilings=CEILINGS)
-    found = part([made], _ROOFLINE)
+    found = part_of(_ROOFLINE, work("dot", 0.0002, 2e6, 8e6), ceilings=CEILINGS)
     assert [row["of attainable"] for row in rows(found)] == ["400%"]
     for chart in found.charts:
         dots = [points_of(dot)[0] for dot in parsed(chart.svg).all("circle")]
@@ -220,8 +212,8 @@ def test_more_than_what_is_attainable_is_shown(tmp_path: Path) -> None:
         assert dots[0][1] >= 0
 
 
-def test_work_that_moves_nothing_is_shown(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", work(moved_bytes=0), ceilings=CEILINGS)
+def test_work_that_moves_nothing_is_shown() -> None:
+    made = run_of(work(moved_bytes=0), ceilings=CEILINGS)
     assert [row["of attainable"] for row in rows(part([made], _ROOFLINE))] == ["50%"]
 
 
@@ -239,10 +231,8 @@ _WITHOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize(("made", "session"), _WITHOUT.values(), ids=_WITHOUT)
-def test_no_roofline_without_ceilings(
-    tmp_path: Path, made: dict[str, Any], session: dict[str, Any]
-) -> None:
-    assert titles([stored(tmp_path, "run.json", made, **session)]) == ["gemm cpu forward float32"]
+def test_no_roofline_without_ceilings(made: dict[str, Any], session: dict[str, Any]) -> None:
+    assert titles([run_of(made, **session)]) == ["gemm cpu forward float32"]
 
 
 _OF_FAKE = "fwbench.ceilings.Fake CPU"
@@ -267,26 +257,22 @@ _DAMAGED: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("damaged", "said"), _DAMAGED.values(), ids=_DAMAGED)
-def test_damaged_ceilings_are_named(tmp_path: Path, damaged: Any, said: str) -> None:
+def test_damaged_ceilings_are_named(damaged: Any, said: str) -> None:
     with pytest.raises(UnreadableRun, match=re.escape(said)):
-        stored(tmp_path, "run.json", work(), ceilings=damaged)
+        run_of(work(), ceilings=damaged)
 
 
-def test_a_dtype_without_a_known_rate_has_no_roof(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path, "run.json", work("copy", 0.002, 0, 1.2e7, dtype="float64"), ceilings=CEILINGS
-    )
+def test_a_dtype_without_a_known_rate_has_no_roof() -> None:
+    made = run_of(work("copy", 0.002, 0, 1.2e7, dtype="float64"), ceilings=CEILINGS)
     found = part([made], "roofline Fake CPU float64")
     assert [row["of attainable"] for row in rows(found)] == ["60%"]
     assert [chart.title for chart in found.charts] == [f"{found.title}: bytes a second"]
     assert "no known rate" in found.notes[0]
 
 
-def test_each_device_has_its_roofline(tmp_path: Path) -> None:
+def test_each_device_has_its_roofline() -> None:
     faster = Ceiling({"float32": 1e13}, 1e12)
-    made = stored(
-        tmp_path,
-        "run.json",
+    made = run_of(
         work(),
         work(device="gpu:0", device_name="Fake GPU"),
         work(device="gpu:1", device_name="Other GPU", attainable_share=0.5),
@@ -300,11 +286,11 @@ def test_each_device_has_its_roofline(tmp_path: Path) -> None:
     assert "100 GFLOP/s" in part([made], "roofline Fake CPU").notes[0]
 
 
-def test_each_run_has_its_roofline(tmp_path: Path) -> None:
+def test_each_run_has_its_roofline() -> None:
     higher = ceilings.to_json({"Fake CPU": Ceiling({"float32": 2e11}, 2e10)})
     sessions: list[dict[str, Any]] = [{"ceilings": CEILINGS}, {}, {"ceilings": higher}]
     runs = [
-        read(write(tmp_path / f"{number}.json", work(), **session), number)
+        run_of(work(), name=f"{number}.json", number=number, **session)
         for number, session in enumerate(sessions)
     ]
     found = [title for title in titles(runs) if title.startswith("roofline")]

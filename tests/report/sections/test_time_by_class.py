@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from fwbench.frameworks.profiler import CLASSES
 from fwbench.report import sections, writers
 from fwbench.report.drawing import palette
-from support.reports import case, chart_of, column, part, stored
+from support.reports import case, chart_of, column, part, part_of, run_of
 from support.section_parts import legends, rows
 
 _WORK = "gemm forward cpu float32 100"
@@ -28,10 +27,8 @@ def profile(operator: str = "aten::mm", **facts: Any) -> dict[str, Any]:
     }
 
 
-def test_shares_are_drawn_and_listed(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_shares_are_drawn_and_listed() -> None:
+    made = run_of(
         case(framework="torch", profile=profile(), completion_s=2e-3),
         case(framework="mxnet", profile=profile("dot", shares={"loss": 1.0})),
         case(framework="numpy", profile={"gap": "numpy has no profiler"}),
@@ -57,12 +54,11 @@ def test_shares_are_drawn_and_listed(tmp_path: Path) -> None:
     assert found.notes[0] in writers.markdown([made])
 
 
-def test_a_case_that_was_profiled_twice_has_two_lines(tmp_path: Path) -> None:
+def test_a_case_that_was_profiled_twice_has_two_lines() -> None:
     entries = [
         case(framework="torch", profile=profile(shares={name: 1.0})) for name in ("loss", "other")
     ]
-    made = stored(tmp_path, "run.json", *entries)
-    found = part([made], f"where the time goes: {_WORK}")
+    found = part_of(f"where the time goes: {_WORK}", *entries)
     assert [(row["case"], row["loss"], row["other"]) for row in rows(found)] == [
         ("torch eager", "100%", ""),
         ("torch eager #2", "", "100%"),
@@ -73,9 +69,8 @@ def test_every_class_has_a_colour_of_its_own() -> None:
     assert len({look.colour for look in palette.parts(CLASSES).values()}) == len(CLASSES)
 
 
-def test_operators_are_listed(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", case(framework="torch", profile=profile()))
-    found = part([made], f"operators: {_WORK}")
+def test_operators_are_listed() -> None:
+    found = part_of(f"operators: {_WORK}", case(framework="torch", profile=profile()))
     assert rows(found) == [
         {
             "case": "torch eager",
@@ -89,14 +84,14 @@ def test_operators_are_listed(tmp_path: Path) -> None:
     assert column(found, "a call")["torch eager"].value == 1.5e-3
 
 
-def test_gaps_alone_have_a_table(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", case(profile={"gap": "numpy has no profiler"}))
+def test_gaps_alone_have_a_table() -> None:
+    made = run_of(case(profile={"gap": "numpy has no profiler"}))
     titles = [each.title for each in sections.details([made])]
     assert f"where the time goes: {_WORK}" in titles
     assert f"operators: {_WORK}" not in titles
     assert not part([made], "where the time goes").charts
 
 
-def test_without_profiles_there_is_no_section(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", case())
+def test_without_profiles_there_is_no_section() -> None:
+    made = run_of(case())
     assert not [s for s in sections.details([made]) if "time goes" in s.title]

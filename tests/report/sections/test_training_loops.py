@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fwbench.report import sections
 from fwbench.report.model import Run
-from support.reports import chart_of, column, parsed, part, runs_of, stored, training
+from support.reports import chart_of, column, parsed, part, part_of, run_of, runs_of, training
 from support.section_parts import legends, rows, taking, titles
 
 
-def test_gains_of_trainings_are_drawn(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_gains_of_trainings_are_drawn() -> None:
+    made = run_of(
         *(training("mxnet"), taking(training("mxnet", "hybridize"), 2.0)),
         *(taking(training(), 4.0), taking(training(execution="compile"), 2.0)),
         training("jax", "jit"),
@@ -31,10 +28,8 @@ def test_gains_of_trainings_are_drawn(tmp_path: Path) -> None:
     assert "4 epochs" in picture.of_class("bars")[0].text
 
 
-def test_a_training_alone_gains_nothing(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_a_training_alone_gains_nothing() -> None:
+    made = run_of(
         *(training(), training("mxnet")),
         training(execution="compile", size=100),
         training(execution="compile", dtype="bfloat16"),
@@ -44,7 +39,7 @@ def test_a_training_alone_gains_nothing(tmp_path: Path) -> None:
     assert [title for title in drawn if "as fast as" in title] == []
 
 
-def test_gains_of_trainings_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
+def test_gains_of_trainings_are_drawn_toggle_by_toggle() -> None:
     entries = [
         taking(training(execution=execution, toggles_asked={"workers": workers}), factor)
         for workers, execution, factor in (
@@ -52,14 +47,12 @@ def test_gains_of_trainings_are_drawn_toggle_by_toggle(tmp_path: Path) -> None:
             *(("4", "eager", 3.0), ("4", "compile", 1.0)),
         )
     ]
-    made = stored(tmp_path, "run.json", *entries)
-    chart = chart_of(part([made], "training lenet cpu"), "times as fast as eager")
+    chart = chart_of(part_of("training lenet cpu", *entries), "times as fast as eager")
     assert chart.text.endswith("torch compile workers=4 3x; torch compile workers=0 2x")
 
 
-def test_gains_of_trainings_say_their_run(tmp_path: Path) -> None:
+def test_gains_of_trainings_say_their_run() -> None:
     runs = runs_of(
-        tmp_path,
         first=[taking(training(), 2.0), training(execution="compile")],
         second=[taking(training(), 3.0), training(execution="compile")],
     )
@@ -69,10 +62,8 @@ def test_gains_of_trainings_say_their_run(tmp_path: Path) -> None:
         assert told in chart.text
 
 
-def test_memory_is_drawn(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_memory_is_drawn() -> None:
+    made = run_of(
         training(device="gpu:0", peak_device_memory_bytes=3 * 2**30),
         training("mxnet", device="gpu:0", host_memory_before_bytes=2**30),
     )
@@ -86,37 +77,35 @@ def test_memory_is_drawn(tmp_path: Path) -> None:
     assert 2 <= len(across.all("text")) <= 5  # more would lie on each other
 
 
-def test_the_memory_of_a_cpu_is_that_of_the_process(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", training())
+def test_the_memory_of_a_cpu_is_that_of_the_process() -> None:
+    made = run_of(training())
     assert legends(chart_of(part([made], "training lenet"), "peak memory")) == ["of the process"]
 
 
-def test_memory_that_is_not_known_is_not_drawn(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", training(peak_host_memory_bytes=None))
-    found = part([made], "training lenet")
+def test_memory_that_is_not_known_is_not_drawn() -> None:
+    found = part_of("training lenet", training(peak_host_memory_bytes=None))
     assert [chart.title for chart in found.charts if "memory" in chart.title] == []
     assert "peak memory" not in found.columns
 
 
-def test_memory_of_the_data_set_stands_apart(tmp_path: Path) -> None:
+def test_memory_of_the_data_set_stands_apart() -> None:
     known = training(data_memory_bytes=188 * 2**20)
-    found = part([stored(tmp_path, "run.json", known, training("mxnet"))], "training lenet")
+    found = part([run_of(known, training("mxnet"))], "training lenet")
     assert column(found, "peak memory")["torch eager"].text == "1,024 MiB"
     held = column(found, "held before")
     assert held["torch eager"].text == "512 MiB, data set 188 MiB"
     assert held["mxnet eager"].text == "512 MiB"
 
 
-def test_the_accuracy_says_of_how_many_examples_it_is(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", training(tested_examples=2000), training("mxnet"))
+def test_the_accuracy_says_of_how_many_examples_it_is() -> None:
+    made = run_of(training(tested_examples=2000), training("mxnet"))
     accuracies = column(part([made], "training lenet"), "accuracy")
     assert accuracies["torch eager"].text == f"{accuracies['mxnet eager'].text} of 2,000"
 
 
-def test_unequal_trainings_are_marked(tmp_path: Path) -> None:
+def test_unequal_trainings_are_marked() -> None:
     curve = ((2.0, 1.0, 0.5), (2.0, 1.0, 0.5))
     runs = runs_of(
-        tmp_path,
         first=[training(losses=curve), training("mxnet", losses=curve)],
         second=[training("jax", losses=((2.5, 1.0, 0.5), (2.0, 1.0, 0.5)))],
     )
@@ -130,10 +119,8 @@ def _losses(runs: Sequence[Run]) -> str:
     return chart_of(part(runs, "training lenet"), "training loss").title
 
 
-def test_the_largest_deviation_of_losses_is_in_the_title(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_the_largest_deviation_of_losses_is_in_the_title() -> None:
+    made = run_of(
         training(losses=((2.0, 1.0, 0.5), (9.0, 8.0, 7.0))),
         training("mxnet", losses=((2.0, 1.25, 0.5), (0.0, 0.0, 0.0))),
         training("jax", losses=((2.125, 1.125, 0.5), (0.0, 0.0, 0.0))),
@@ -144,17 +131,15 @@ def test_the_largest_deviation_of_losses_is_in_the_title(tmp_path: Path) -> None
     )
 
 
-def test_one_curve_deviates_from_nothing(tmp_path: Path) -> None:
-    made = stored(tmp_path, "run.json", training())
+def test_one_curve_deviates_from_nothing() -> None:
+    made = run_of(training())
     assert _losses([made]).endswith("training loss after each epoch")
 
 
-def test_curves_of_other_data_are_not_compared(tmp_path: Path) -> None:
+def test_curves_of_other_data_are_not_compared() -> None:
     """Losses on synthetic digits lie nowhere near those on real ones."""
     other = {"name": "mnist", "source": "synthetic", "origin": "made", "digest": "other"}
-    made = stored(
-        tmp_path, "run.json", training(), training("mxnet", losses=((9.0,) * 3,) * 2, data=other)
-    )
+    made = run_of(training(), training("mxnet", losses=((9.0,) * 3,) * 2, data=other))
     drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
     assert sum("training loss" in title for title in drawn) == 2
     assert [title for title in drawn if "apart" in title] == []
@@ -163,14 +148,12 @@ def test_curves_of_other_data_are_not_compared(tmp_path: Path) -> None:
 _BY_BATCH = "training lenet: time of an epoch by batch size"
 
 
-def test_batch_sizes_are_compared(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_batch_sizes_are_compared() -> None:
+    made = run_of(
         *(
             taking(training(size=size, toggles_asked={"workers": workers}), factor)
             for size, workers, factor in ((200, "0", 1.0), (100, "0", 2.0), (200, "4", 4.0))
-        ),
+        )
     )
     found = part([made], _BY_BATCH)
     assert found.title.endswith("by batch size and loader workers")
@@ -189,7 +172,7 @@ def test_batch_sizes_are_compared(tmp_path: Path) -> None:
     assert "4 epochs" in picture.of_class("dots")[0].text
 
 
-def test_a_training_that_was_measured_twice_has_two_rows(tmp_path: Path) -> None:
+def test_a_training_that_was_measured_twice_has_two_rows() -> None:
     entries = [
         taking(training(size=size, device=device), factor)
         for size, device, factor in (
@@ -197,7 +180,7 @@ def test_a_training_that_was_measured_twice_has_two_rows(tmp_path: Path) -> None
             (200, "gpu:0", 1.0),
         )
     ]
-    made = stored(tmp_path, "run.json", *entries)
+    made = run_of(*entries)
     by_batch = {
         row["case"]: (row["batch 100"], row["batch 200"]) for row in rows(part([made], _BY_BATCH))
     }
@@ -226,21 +209,19 @@ def test_a_training_that_was_measured_twice_has_two_rows(tmp_path: Path) -> None
     ],
     ids=["nothing", "batch", "workers", "dtype", "device"],
 )
-def test_one_batch_size_is_compared_with_nothing(
-    tmp_path: Path, changes: dict[str, Any], compared: bool
-) -> None:
-    made = stored(tmp_path, "run.json", training(), training("mxnet", **changes))
+def test_one_batch_size_is_compared_with_nothing(changes: dict[str, Any], compared: bool) -> None:
+    made = run_of(training(), training("mxnet", **changes))
     assert [title.startswith(_BY_BATCH) for title in titles([made])].count(True) == compared
 
 
-def test_batches_of_different_devices_dtypes_and_runs_are_apart(tmp_path: Path) -> None:
+def test_batches_of_different_devices_dtypes_and_runs_are_apart() -> None:
     places = [("cpu", "float32", 1.0), ("gpu:0", "float32", 2.0), ("cpu", "bfloat16", 4.0)]
     entries = [
         taking(training(size=size, device=device, dtype=dtype), factor)
         for device, dtype, factor in places
         for size in (100, 200)
     ]
-    found = part(runs_of(tmp_path, first=entries, second=[training()]), _BY_BATCH)
+    found = part(runs_of(first=entries, second=[training()]), _BY_BATCH)
     assert {row["case"]: row["batch 200"] for row in rows(found)} == {
         "torch eager (first.json), cpu float32": "2.75 s",
         "torch eager (first.json), gpu:0 float32": "5.5 s",
@@ -252,10 +233,8 @@ def test_batches_of_different_devices_dtypes_and_runs_are_apart(tmp_path: Path) 
 _EVERY_DEVICE = "training lenet: time against accuracy on every device"
 
 
-def test_time_against_accuracy_over_devices(tmp_path: Path) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_time_against_accuracy_over_devices() -> None:
+    made = run_of(
         training(accuracies=(0.9, 0.8)),
         taking(training(execution="compile", device="gpu:0", accuracies=(0.7,)), 0.5),
         training("mxnet", device="gpu:0", accuracies=()),
@@ -284,12 +263,8 @@ def test_time_against_accuracy_over_devices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("device", "accuracies"), [("cpu", (0.9, 0.8)), ("gpu:0", ())], ids=["one device", "untested"]
 )
-def test_one_device_is_not_set_beside_another(
-    tmp_path: Path, device: str, accuracies: tuple[float, ...]
-) -> None:
-    made = stored(
-        tmp_path,
-        "run.json",
+def test_one_device_is_not_set_beside_another(device: str, accuracies: tuple[float, ...]) -> None:
+    made = run_of(
         training(accuracies=accuracies),
         training(execution="compile", device=device, accuracies=accuracies),
     )
@@ -297,21 +272,21 @@ def test_one_device_is_not_set_beside_another(
 
 
 @pytest.mark.parametrize("other", [{"size": 100}, {"dtype": "bfloat16"}], ids=["size", "dtype"])
-def test_every_training_is_set_beside_the_others(tmp_path: Path, other: dict[str, Any]) -> None:
+def test_every_training_is_set_beside_the_others(other: dict[str, Any]) -> None:
     entries = [
         training(device=device, **facts) for device in ("cpu", "gpu:0") for facts in ({}, other)
     ]
-    found = part([stored(tmp_path, "run.json", *entries)], _EVERY_DEVICE)
+    found = part([run_of(*entries)], _EVERY_DEVICE)
     assert len(found.rows) == 4
     assert len({row["case"] for row in rows(found)}) == 4
 
 
-def test_models_are_not_mixed(tmp_path: Path) -> None:
+def test_models_are_not_mixed() -> None:
     entries = [training(size=size, device=device) for size in (1, 2) for device in ("cpu", "gpu:0")]
     others = [training(size=size, device=device) for size in (1, 2) for device in ("cpu", "gpu:0")]
     for one in others:
         one["extra_info"]["fwbench"]["workload"] = "resnet"
-    found = titles([stored(tmp_path, "run.json", *entries, *others)])
+    found = titles([run_of(*entries, *others)])
     for model in ("lenet", "resnet"):
         assert len([one for one in found if one.startswith(f"training {model}: time of")]) == 1
         assert f"training {model}: time against accuracy on every device" in found

@@ -15,17 +15,17 @@ from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import read
 from fwbench.report.section import Row, Section, TableCell
-from support.launched_runs import QUIET, output, plain, write
-from support.reports import HOSTILE, Node, case, everything, named, parsed, shown, stored, training
+from support.launched_runs import QUIET, output, plain
+from support.reports import HOSTILE, Node, case, everything, named, parsed, run_of, shown, training
 
 # Names that would be markup
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_are_no_markup(tmp_path: Path, name: str) -> None:
+def test_names_are_no_markup(name: str) -> None:
     # As long as the other: pygal adds a title where it shortens a label.
-    harmless = parsed(writers.html(*named(tmp_path, "x" * len(name))))
-    hostile = parsed(writers.html(*named(tmp_path, name)))
+    harmless = parsed(writers.html(*named("x" * len(name))))
+    hostile = parsed(writers.html(*named(name)))
     assert Counter(node.tag for node in hostile) == Counter(node.tag for node in harmless)
     for node in hostile:
         assert not [one for one in node.attributes if one.startswith("on")]
@@ -51,8 +51,8 @@ def test_names_are_no_markup_in_charts(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_are_no_markup_in_markdown(tmp_path: Path, name: str) -> None:
-    written = writers.markdown(*named(tmp_path, name))
+def test_names_are_no_markup_in_markdown(name: str) -> None:
+    written = writers.markdown(*named(name))
     assert "<" not in written
     assert "x" in written
 
@@ -63,8 +63,8 @@ def test_names_are_no_markup_in_markdown(tmp_path: Path, name: str) -> None:
 _ADDRESSES = ("src", "href", "xlink:href", "srcset", "action", "formaction", "data", "poster")
 
 
-def test_nothing_is_asked_for(tmp_path: Path) -> None:
-    run = stored(tmp_path, "run.json", case(), training(), plain())
+def test_nothing_is_asked_for() -> None:
+    run = run_of(case(), training(), plain())
     found = shown(run)
     assert found.of_class("pygal-chart"), "there are charts"
     asked = [
@@ -85,9 +85,9 @@ def test_nothing_is_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def full(tmp_path: Path) -> Node:
+def full() -> Node:
     """A page with something of everything."""
-    return shown(*everything(tmp_path), problems=["bad.json is empty"])
+    return shown(*everything(), problems=["bad.json is empty"])
 
 
 def test_one_heading_is_the_first(full: Node) -> None:
@@ -141,9 +141,9 @@ def test_ids_are_unique(full: Node) -> None:
     assert [name for name, number in Counter(full.ids).items() if number > 1] == []
 
 
-def test_ids_of_parts_are_unique(tmp_path: Path) -> None:
+def test_ids_of_parts_are_unique() -> None:
     names = ("conv relu", "conv-relu", "conv+relu", "conv_relu", "*", "+")
-    found = sections.linkable(sections.details([stored(tmp_path, "run.json", *map(case, names))]))
+    found = sections.linkable(sections.details([run_of(*map(case, names))]))
     ids = [one.id for one in found]
     assert len({*ids}) == len(names)
     assert all(re.fullmatch(r"[A-Za-z][\w-]*", one) for one in ids)
@@ -199,10 +199,10 @@ def test_where_numbers_come_from(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("cpu", "baselines"), [("Fake CPU", 2), ("Other CPU", 0)])
-def test_runs_of_other_machines_are_no_baseline(tmp_path: Path, cpu: str, baselines: int) -> None:
+def test_runs_of_other_machines_are_no_baseline(cpu: str, baselines: int) -> None:
     entries = [case(), case(framework="torch")]
     runs = [
-        read(write(tmp_path / f"{number}.json", *entries, machine={"cpu": brand}), number)
+        run_of(*entries, name=f"{number}.json", number=number, machine={"cpu": brand})
         for number, brand in enumerate(("Fake CPU", cpu))
     ]
     values = [node.attributes.get("value", "") for node in shown(*runs).all("option")]
@@ -250,14 +250,14 @@ def _luminance(colour: str) -> float:
     return sum(s * weight for s, weight in zip(linear, (0.2126, 0.7152, 0.0722), strict=True))
 
 
-def test_a_thousand_cases_are_below_three_megabytes(tmp_path: Path) -> None:
+def test_a_thousand_cases_are_below_three_megabytes() -> None:
     entries = [
         case(f"workload{i}", framework, [seconds * 1e-4 * size for seconds in QUIET], size=size)
         for i in range(10)
         for size in (2**power for power in range(20))
         for framework in ("numpy", "torch", "tensorflow", "mxnet", "jax")
     ]
-    made = writers.html([stored(tmp_path, "run.json", *entries)])
+    made = writers.html([run_of(*entries)])
     found = parsed(made)
     rows = [row for row in found.all("tr") if "data-framework" in row.attributes]
     assert len(rows) == 1000
@@ -265,11 +265,9 @@ def test_a_thousand_cases_are_below_three_megabytes(tmp_path: Path) -> None:
     assert len(made.encode()) < 3_000_000
 
 
-def test_sentences_begin_at_the_left(tmp_path: Path) -> None:
+def test_sentences_begin_at_the_left() -> None:
     """So that their lines can be read; short texts and figures stay at the right."""
-    run = stored(
-        tmp_path,
-        "run.json",
+    run = run_of(
         *(case(condition="contended"), case(framework="torch")),
         *(case("dot"), case("dot", framework="torch", condition="contended")),
     )

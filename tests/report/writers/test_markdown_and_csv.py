@@ -5,18 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import re
-from pathlib import Path
 
 import pytest
 
 from fwbench.report import sections, summary, writers
 from support.launched_runs import plain
-from support.reports import case, everything, markdown_cells, runs_of, stored, training
+from support.reports import case, everything, markdown_cells, run_of, runs_of, training
 
 
-def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
+def test_csv_has_a_line_for_each_case() -> None:
     tricky = {**plain('a, "quoted"\nname', 0.1), "group": None}
-    run = stored(tmp_path, "run.json", case(values_s=(1 / 3, 2 / 3, 1.0)), training(), tricky)
+    run = run_of(case(values_s=(1 / 3, 2 / 3, 1.0)), training(), tricky)
     first, second, third = csv.DictReader(io.StringIO(writers.comma_separated([run])))
     assert first["case"] == "gemm-numpy-eager-cpu-forward-float32-100"
     assert (first["workload"], first["framework"], first["size"]) == ("gemm", "numpy", "100")
@@ -32,20 +31,20 @@ def test_csv_has_a_line_for_each_case(tmp_path: Path) -> None:
         assert None not in row.values()
 
 
-def test_csv_of_several_runs_says_which(tmp_path: Path) -> None:
-    runs = runs_of(tmp_path, first=[case()], second=[case(), case("dot")])
+def test_csv_of_several_runs_says_which() -> None:
+    runs = runs_of(first=[case()], second=[case(), case("dot")])
     found = [row["run"] for row in csv.DictReader(io.StringIO(writers.comma_separated(runs)))]
     assert found == ["first.json", "second.json", "second.json"]
 
 
-def test_markdown_tables_are_whole(tmp_path: Path) -> None:
+def test_markdown_tables_are_whole() -> None:
     names = ("a|b", "a\\|b", "a\\", "a\nb", "a | b ||")
     entries = [
         *(case(framework=name, execution=name, group=name) for name in names),
         *(plain(name) for name in names),
     ]
     missing = [{"nodeid": "x", "framework": "x", "why": name} for name in names]
-    run = stored(tmp_path, "run.json", *entries, missing=missing)
+    run = run_of(*entries, missing=missing)
     blocks = writers.markdown([run]).split("\n### ")
     tables = [block for block in blocks if "\n| " in block]
     assert len(tables) == 6
@@ -57,8 +56,8 @@ def test_markdown_tables_are_whole(tmp_path: Path) -> None:
     assert r"a\|b" in writers.markdown([run])
 
 
-def test_markdown_holds_every_part(tmp_path: Path) -> None:
-    runs = everything(tmp_path)
+def test_markdown_holds_every_part() -> None:
+    runs = everything()
     written = writers.markdown(runs, ["bad.json is empty"])
     titles = [one.title for one in (*summary.sections(runs), *sections.details(runs))]
     assert re.findall(r"^### (.+)$", written, re.MULTILINE) == titles

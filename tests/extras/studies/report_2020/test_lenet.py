@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.reports import case, part, stored
+from support.reports import case, part, run_of
 from support.runs_of_2020 import (
     PUBLISHED_LENETS,
     SYNTHETIC,
@@ -24,10 +23,10 @@ from support.runs_of_2020 import (
 
 
 @every_device
-def test_published_lenets_are_shown_without_todays(tmp_path: Path, device: str) -> None:
+def test_published_lenets_are_shown_without_todays(device: str) -> None:
     """Every row, what is of today left empty."""
     named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
-    run = stored(tmp_path, "run.json", case("gemm", "torch", device=named))
+    run = run_of(case("gemm", "torch", device=named))
     found = lenets(run, device)
     assert [*found] == [
         (" ".join(name), epochs)
@@ -38,11 +37,9 @@ def test_published_lenets_are_shown_without_todays(tmp_path: Path, device: str) 
     assert all(row["2020 (CPU time)"] and row["accuracy"] for row in found.values())
 
 
-def test_todays_lenet_is_beside_the_same_epochs(tmp_path: Path) -> None:
+def test_todays_lenet_is_beside_the_same_epochs() -> None:
     """All of its epochs, the first one too, in wall-clock time, and the accuracy."""
-    run = stored(
-        tmp_path,
-        "run.json",
+    run = run_of(
         of_15("mxnet", "hybridize", 2.0, accuracy=0.981),
         lenet("tensorflow", "graph", (1.0, 2.0, 3.0, 4.0), 5.0, accuracy=0.9876),
     )
@@ -61,20 +58,20 @@ def test_todays_lenet_is_beside_the_same_epochs(tmp_path: Path) -> None:
     assert len(lenets(run)) == 11
 
 
-def test_a_lenet_of_several_repetitions_is_one_training(tmp_path: Path) -> None:
+def test_a_lenet_of_several_repetitions_is_one_training() -> None:
     """The seconds of the first are beside those of 2020, not of all."""
     epochs = [
         {"repetition": repetition, "epoch": number, "seconds": seconds, "train_loss": 0.5}
         for repetition, seconds in ((1, 2.0), (2, 7.0))
         for number in range(1, 6)
     ]
-    run = stored(tmp_path, "run.json", lenet("mxnet", "eager", epochs=epochs))
+    run = run_of(lenet("mxnet", "eager", epochs=epochs))
     assert trained(run) == {("mxnet eager", 5): ("10 s", "98.00%")}
 
 
-def test_a_lenet_of_other_epochs_has_a_row_of_its_own(tmp_path: Path) -> None:
+def test_a_lenet_of_other_epochs_has_a_row_of_its_own() -> None:
     """Nothing of 2020 is beside it, and it is beside nothing of 2020."""
-    run = stored(tmp_path, "run.json", lenet("mxnet", "eager", (1.0,) * 6, 2.0))
+    run = run_of(lenet("mxnet", "eager", (1.0,) * 6, 2.0))
     assert trained(run) == {("mxnet eager", 7): ("8 s", "98.00%")}
     row = lenets(run)["mxnet eager", 7]
     assert (row["2020 (CPU time)"], row["accuracy"]) == ("", "")
@@ -85,16 +82,16 @@ def test_a_lenet_of_other_epochs_has_a_row_of_its_own(tmp_path: Path) -> None:
     ("framework", "execution"),
     [("torch", "eager"), ("jax", "jit"), ("tensorflow", "fit"), ("tensorflow", "eager")],
 )
-def test_a_lenet_of_others_has_a_row(tmp_path: Path, framework: str, execution: str) -> None:
+def test_a_lenet_of_others_has_a_row(framework: str, execution: str) -> None:
     """That 2020 had not, also with epochs that it had."""
-    run = stored(tmp_path, "run.json", of_15(framework, execution, 2.0))
+    run = run_of(of_15(framework, execution, 2.0))
     assert trained(run) == {(f"{framework} {execution}", 15): ("30 s", "98.00%")}
     assert lenets(run)[f"{framework} {execution}", 15]["2020 (CPU time)"] == ""
 
 
-def test_a_lenet_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
+def test_a_lenet_that_was_not_tested_has_no_accuracy() -> None:
     """Its seconds are shown all the same."""
-    run = stored(tmp_path, "run.json", of_15("mxnet", "eager", 2.0, accuracy=None))
+    run = run_of(of_15("mxnet", "eager", 2.0, accuracy=None))
     assert trained(run) == {("mxnet eager", 15): ("30 s", "")}
 
 
@@ -115,13 +112,10 @@ def test_a_lenet_that_was_not_tested_has_no_accuracy(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_other_trainings_are_no_lenet_of_2020(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_other_trainings_are_no_lenet_of_2020(changes: dict[str, Any]) -> None:
     """With toggles, other batches, precision, steps or data: shown, and not beside 2020."""
-    run = stored(
-        tmp_path,
-        "run.json",
-        of_15("tensorflow", "graph", 2.0, **changes),
-        of_15("mxnet", "eager", 1.0, **changes),
+    run = run_of(
+        of_15("tensorflow", "graph", 2.0, **changes), of_15("mxnet", "eager", 1.0, **changes)
     )
     assert part([run], "training lenet").rows
     assert trained(run) == {}
@@ -131,20 +125,20 @@ def test_other_trainings_are_no_lenet_of_2020(tmp_path: Path, changes: dict[str,
     assert found["today"].startswith("needs LeNet in tensorflow graph and mxnet eager")
 
 
-def test_a_few_steps_are_no_lenet_of_2020(tmp_path: Path) -> None:
+def test_a_few_steps_are_no_lenet_of_2020() -> None:
     """`pytest benchmarks/test_training.py -k lenet` trains 3 epochs of 10 of 240 steps."""
     made = lenet("mxnet", "eager", (0.1, 0.1), 0.1, steps_per_epoch=10)
-    assert trained(stored(tmp_path, "run.json", made)) == {}
+    assert trained(run_of(made)) == {}
 
 
 @pytest.mark.parametrize("workload", ["mlp", "lenet_step", "my_lenet"])
-def test_other_models_are_no_lenet(tmp_path: Path, workload: str) -> None:
+def test_other_models_are_no_lenet(workload: str) -> None:
     """Whatever they are called."""
-    run = stored(tmp_path, "run.json", model(workload, "mxnet")(1.0))
+    run = run_of(model(workload, "mxnet")(1.0))
     assert trained(run) == {}
 
 
-def test_a_lenet_without_toggles_is_told_from_one_with(tmp_path: Path) -> None:
+def test_a_lenet_without_toggles_is_told_from_one_with() -> None:
     """It is the one beside 2020, whichever was measured last; so is one of whole epochs."""
     usual = of_15("mxnet", "eager", 2.0)
     others = [
@@ -153,5 +147,5 @@ def test_a_lenet_without_toggles_is_told_from_one_with(tmp_path: Path) -> None:
         of_15("mxnet", "eager", 9.0, data=SYNTHETIC),
     ]
     for order in ((usual, *others), (*others, usual)):
-        run = stored(tmp_path, "run.json", *order)
+        run = run_of(*order)
         assert trained(run) == {("mxnet eager", 15): ("30 s", "98.00%")}

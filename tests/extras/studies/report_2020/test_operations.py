@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from fwbench.report.model import Run
 from fwbench_extras.studies import report_2020
 from fwbench_extras.studies.report_2020 import operations
 from fwbench_extras.studies.report_2020.operations import Ratios
-from support.reports import case, column, parsed, stored
+from support.reports import case, column, parsed, run_of
 from support.runs_of_2020 import (
     ABOUT,
     STATEMENTS,
@@ -61,11 +60,11 @@ def test_published_ratios(device: str, operation: str, size: int, ratio: float) 
     assert (found.dispatch, found.completion) == (None, None)
 
 
-def test_ratios_are_tensorflow_over_mxnet(tmp_path: Path) -> None:
+def test_ratios_are_tensorflow_over_mxnet() -> None:
     """Until done and until returned, each by its own clock; whichever came first."""
     entries = pair("gemm", 100, 3.0, 20.0)
     for order in (entries, entries[::-1]):
-        run = stored(tmp_path, "run.json", *order)
+        run = run_of(*order)
         found = ratios(run)["gemm", 100]
         assert (found.completion, found.dispatch) == (3.0, 20.0)
         assert [key for key, one in ratios(run).items() if one.completion] == [("gemm", 100)]
@@ -86,14 +85,14 @@ def test_ratios_are_tensorflow_over_mxnet(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_other_work_is_no_ratio(tmp_path: Path, changed: str, changes: dict[str, Any]) -> None:
+def test_other_work_is_no_ratio(changed: str, changes: dict[str, Any]) -> None:
     """Only eager, float32, forward, the published sizes, by both clocks, without toggles."""
     facts = {"size": 100, "completion_s": 2.0, "dispatch_s": 1.0}
     entries = [
         case("gemm", framework, **{**facts, **(changes if framework == changed else {})})
         for framework in ("tensorflow", "mxnet")
     ]
-    found = ratios(stored(tmp_path, "run.json", *entries))
+    found = ratios(run_of(*entries))
     assert len(found) == 164
     assert {one.completion for one in found.values()} == {None}
     assert {one.dispatch for one in found.values()} == {None}
@@ -102,19 +101,17 @@ def test_other_work_is_no_ratio(tmp_path: Path, changed: str, changes: dict[str,
 @pytest.mark.parametrize(
     ("one", "other"), [("tensorflow", None), ("mxnet", None), ("tensorflow", "torch")]
 )
-def test_a_framework_that_is_missing_makes_no_ratio(
-    tmp_path: Path, one: str, other: str | None
-) -> None:
+def test_a_framework_that_is_missing_makes_no_ratio(one: str, other: str | None) -> None:
     """Nobody else stands for it."""
-    run = stored(tmp_path, "run.json", *(case("gemm", name) for name in (one, other) if name))
+    run = run_of(*(case("gemm", name) for name in (one, other) if name))
     assert ratios(run)["gemm", 100].completion is None
     table = section([run], "2020, operations on the CPU: TensorFlow's time over MXNet's")
     assert column(table, "sizes measured")["gemm"].text == "0 of 11"
 
 
-def test_the_first_gpu_is_the_gpu(tmp_path: Path) -> None:
+def test_the_first_gpu_is_the_gpu() -> None:
     """Its figures stand beside those of the GPU, and not beside those of the CPU."""
-    run = stored(tmp_path, "run.json", *pair("gemm", 450, 3.0, device="gpu:0"))
+    run = run_of(*pair("gemm", 450, 3.0, device="gpu:0"))
     found = report_2020.sections([run])
     assert [one.title for one in found if "CPU" in one.title] == []
     (row,) = rows_of(
@@ -125,11 +122,11 @@ def test_the_first_gpu_is_the_gpu(tmp_path: Path) -> None:
     assert {one["device"] for one in rows_of(found[0])} == {"gpu"}
 
 
-def test_devices_are_apart(tmp_path: Path) -> None:
+def test_devices_are_apart() -> None:
     """No ratio is of a CPU and a GPU; each device has its own parts, the CPU's first."""
     tensorflow, _ = pair("gemm", 450, 3.0)
     _, mxnet = pair("gemm", 450, 3.0, device="gpu:0")
-    run = stored(tmp_path, "run.json", mxnet, tensorflow)
+    run = run_of(mxnet, tensorflow)
     assert [one.title for one in report_2020.sections([run])] == [
         STATEMENTS,
         "2020, operations on the CPU: TensorFlow's time over MXNet's",
@@ -141,17 +138,17 @@ def test_devices_are_apart(tmp_path: Path) -> None:
         assert len(statements(run, device=device)) == 6
 
 
-def test_operations_with_toggles_are_no_ratios(tmp_path: Path) -> None:
+def test_operations_with_toggles_are_no_ratios() -> None:
     """As for LeNet: a toggle that was asked for is not what was measured in 2020."""
     usual, mxnet = pair("gemm", 100, 3.0)
     toggled = case(
         "gemm", "tensorflow", size=100, completion_s=400.0, toggles_asked={"onednn": "off"}
     )
     for order in itertools.permutations([usual, toggled, mxnet]):
-        assert ratios(stored(tmp_path, "run.json", *order))["gemm", 100].completion == 3.0
+        assert ratios(run_of(*order))["gemm", 100].completion == 3.0
 
 
-def test_only_the_first_gpu_counts(tmp_path: Path) -> None:
+def test_only_the_first_gpu_counts() -> None:
     """No figure is of the second, and no ratio is of both."""
     title = "2020, operations on the GPU: TensorFlow's time over MXNet's"
     first, second = (pair("gemm", 100, factor, device=f"gpu:{i}") for i, factor in ((0, 3), (1, 9)))
@@ -160,30 +157,30 @@ def test_only_the_first_gpu_counts(tmp_path: Path) -> None:
         ((*second, *first), "3.00x (3.00x to 3.00x)"),
         ((first[0], second[1]), "not measured"),
     ):
-        table = section([stored(tmp_path, "run.json", *entries)], title)
+        table = section([run_of(*entries)], title)
         found = column(table, "today, until the work was done (range)")["gemm"]
         assert found.text == told
 
 
 @pytest.mark.parametrize("device", ["gpu:1", "gpu", "gpu:00", "cpu:0", "tpu:0"])
-def test_other_devices_are_beside_nothing(tmp_path: Path, device: str) -> None:
+def test_other_devices_are_beside_nothing(device: str) -> None:
     """Neither their operations nor their trainings: it is said that nothing can be told."""
     entries = [*pairs(ABOUT, 2.0, device=device), of_15("mxnet", "eager", device=device)]
-    (only,) = report_2020.sections([stored(tmp_path, "run.json", *entries)])
+    (only,) = report_2020.sections([run_of(*entries)])
     tells_nothing(only)
-    beside = stored(tmp_path, "run.json", *entries, case("dot", "torch"))
+    beside = run_of(*entries, case("dot", "torch"))
     assert {row["device"] for row in rows_of(section([beside], STATEMENTS))} == {"cpu"}
     assert statements(beside)[WAY_FASTER]["verdict"] == UNKNOWN
     assert trained(beside) == {}
 
 
-def test_operations_are_told_in_rows(tmp_path: Path) -> None:
+def test_operations_are_told_in_rows() -> None:
     """How many sizes, geometric means with their range by each clock; nothing is made up.
 
     All of the sizes that were measured, those of 2020 too.
     """
     entries = [*pair("gemm", 50, 2.0, 10.0), *pair("gemm", 450, 8.0, 40.0)]
-    run = stored(tmp_path, "run.json", *entries)
+    run = run_of(*entries)
     title = "2020, operations on the CPU: TensorFlow's time over MXNet's"
     rows = {row["operation"]: row for row in rows_of(section([run], title))}
     assert [*rows] == [*sizes_of()]
@@ -215,10 +212,10 @@ def test_operations_are_told_in_rows(tmp_path: Path) -> None:
     ]
 
 
-def test_operations_are_drawn(tmp_path: Path) -> None:
+def test_operations_are_drawn() -> None:
     """Today's by both clocks where there are any, and of 2020 the same sizes, or else all."""
     title = "2020, operations on the CPU: TensorFlow's time over MXNet's"
-    run = stored(tmp_path, "run.json", *pair("gemm", 450, 8.0, 40.0))
+    run = run_of(*pair("gemm", 450, 8.0, 40.0))
     (chart,) = section([run], title).charts
     assert "gemm, today, until calls returned: 40.00x" in chart.text
     assert "gemm, today, until the work was done: 8.00x" in chart.text
@@ -226,7 +223,7 @@ def test_operations_are_drawn(tmp_path: Path) -> None:
     assert "dot, 2020, published: 13.29x" in chart.text
     for name in sizes_of():
         assert f"{name}, 2020, published: " in chart.text
-    run = stored(tmp_path, "run.json", case("gemm", "torch"))
+    run = run_of(case("gemm", "torch"))
     (chart,) = section([run], title).charts
     assert "today" not in chart.text
     assert [one.text for one in parsed(chart.svg).of_class("legend")] == ["2020, published"]

@@ -20,7 +20,7 @@ from fwbench.report.model import read
 from fwbench.report.section import TableCell
 from fwbench_extras.studies import report_2020
 from support.launched_runs import output, plain, write
-from support.reports import case, column, foreign_run, parsed, runs_of, stored
+from support.reports import case, column, foreign_run, parsed, run_of, runs_of
 from support.runs_of_2020 import (
     EAGER,
     FAILS,
@@ -119,10 +119,7 @@ def test_nobody_is_told_of_2020_unasked(folder: Path) -> None:
     ],
 )
 def test_several_machines_are_refused(
-    folder: Path,
-    capsys: pytest.CaptureFixture[str],
-    session: dict[str, Any],
-    named: Sequence[str],
+    folder: Path, capsys: pytest.CaptureFixture[str], session: dict[str, Any], named: Sequence[str]
 ) -> None:
     """Machines or thread counts: they are named in one order, and nothing is written."""
     write(folder / "other.json", case(), **session)
@@ -277,9 +274,9 @@ def test_history_alone_is_no_crash(folder: Path) -> None:
     tells_nothing(*report_2020.sections([]))
 
 
-def test_cells_sort_by_numbers(tmp_path: Path) -> None:
+def test_cells_sort_by_numbers() -> None:
     """Seconds, accuracies and ratios have the values that their texts are made of."""
-    run = stored(tmp_path, "run.json", of_15("mxnet", "eager", 2.0), *pair("gemm", 450, 3.0))
+    run = run_of(of_15("mxnet", "eager", 2.0), *pair("gemm", 450, 3.0))
     found = section([run], "2020, LeNet on the CPU")
     (row,) = [one for one in found.rows if one.cells[4].text]
     assert row.cells[1:] == [
@@ -318,9 +315,7 @@ _CHANGED: dict[str, tuple[Sequence[Entry], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("entries", "session"), _CHANGED.values(), ids=_CHANGED)
 def test_a_changed_run_is_unreadable(
-    folder: Path,
-    entries: Sequence[Entry],
-    session: dict[str, Any],
+    folder: Path, entries: Sequence[Entry], session: dict[str, Any]
 ) -> None:
     """By hand, or by another program: the file is named, and the others are set beside 2020."""
     path = write(folder / "changed.json", *entries, **session)
@@ -329,10 +324,9 @@ def test_a_changed_run_is_unreadable(
     assert cli.main(["report", "run.json", "changed.json", "--paper", *_OUTPUTS]) == 1
 
 
-def test_accuracies_after_as_many_epochs_are_compared(tmp_path: Path) -> None:
+def test_accuracies_after_as_many_epochs_are_compared() -> None:
     """Fifteen epochs learn more than five, hybridized or not."""
     found = judged(
-        tmp_path,
         HYBRIDIZE,
         lenet("mxnet", "eager", (2.0,) * 14, 2.0, accuracy=0.987),
         lenet("mxnet", "hybridize", SURE, 1.0, accuracy=0.981),
@@ -340,27 +334,25 @@ def test_accuracies_after_as_many_epochs_are_compared(tmp_path: Path) -> None:
     assert found["verdict"] == UNKNOWN
 
 
-def test_few_values_say_nothing_of_hybridize(tmp_path: Path) -> None:
+def test_few_values_say_nothing_of_hybridize() -> None:
     """Fewer than 3 on a side: cannot be told, whatever the accuracy."""
-    found = judged(
-        tmp_path, HYBRIDIZE, lenet("mxnet", "eager", TWICE), lenet("mxnet", "hybridize", (1.0,))
-    )
+    found = judged(HYBRIDIZE, lenet("mxnet", "eager", TWICE), lenet("mxnet", "hybridize", (1.0,)))
     assert found["verdict"] == UNKNOWN
 
 
-def test_several_gpus_are_refused(tmp_path: Path) -> None:
+def test_several_gpus_are_refused() -> None:
     """Two machines of one CPU may have different GPUs, and both call theirs gpu:0."""
     tensorflow, _ = pair("gemm", 100, device="gpu:0", device_name="Fake GPU")
     _, mxnet = pair("gemm", 100, device="gpu:0", device_name="Other GPU")
     with pytest.raises(UsageError, match=r"Fake GPU.*Other GPU"):
-        report_2020.sections(runs_of(tmp_path, tensorflow=[tensorflow], mxnet=[mxnet]))
+        report_2020.sections(runs_of(tensorflow=[tensorflow], mxnet=[mxnet]))
 
 
-def test_one_case_of_two_tests_is_refused(tmp_path: Path) -> None:
+def test_one_case_of_two_tests_is_refused() -> None:
     """Else the run that is given last decides, and nobody is told."""
     tensorflow, mxnet = pair("gemm", 100, 3.0)
     other, _ = pair("gemm", 100, 9.0)
     other["fullname"] = other["fullname"].replace("test_it.py::test_it", "test_it.py::test_other")
     for first, second in itertools.permutations(([tensorflow, mxnet], [other])):
         with pytest.raises(UsageError, match="in two of them"):
-            report_2020.sections(runs_of(tmp_path, first=first, second=second))
+            report_2020.sections(runs_of(first=first, second=second))

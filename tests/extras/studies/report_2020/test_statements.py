@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import pytest
 
 from fwbench_extras.studies.report_2020 import published
-from support.reports import case, column, stored
+from support.reports import case, column, run_of
 from support.runs_of_2020 import (
     ABOUT,
     EAGER,
@@ -63,9 +62,9 @@ _WHOLE_EPOCHS = (
 )
 
 
-def test_all_statements_are_judged(tmp_path: Path) -> None:
+def test_all_statements_are_judged() -> None:
     """Each once, in one order; of a run that has nothing of them none can be told."""
-    found = statements(stored(tmp_path, "run.json", case("gemm", "torch")))
+    found = statements(run_of(case("gemm", "torch")))
     assert [*found] == [WAY_FASTER, TRAINS_FASTER, HYBRIDIZE, XLA, FIRST_EPOCH, EAGER]
     assert {row["verdict"] for row in found.values()} == {UNKNOWN}
     assert {name: row["today"] for name, row in found.items()} == {
@@ -98,19 +97,19 @@ def test_all_statements_are_judged(tmp_path: Path) -> None:
     ],
 )
 def test_statements_are_told_with_what_they_were_made_on(
-    tmp_path: Path, device: str, statement: str, figures: str
+    device: str, statement: str, figures: str
 ) -> None:
     """Of the longest training that both had, on the same device."""
     named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
-    run = stored(tmp_path, "run.json", case("gemm", "torch", device=named))
+    run = run_of(case("gemm", "torch", device=named))
     assert statements(run, device=device)[statement]["2020"] == figures
 
 
 @every_device
-def test_published_operations_are_told_without_creation(tmp_path: Path, device: str) -> None:
+def test_published_operations_are_told_without_creation(device: str) -> None:
     """Between which operations the means of 2020 lie."""
     named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
-    run = stored(tmp_path, "run.json", case("gemm", "torch", device=named))
+    run = run_of(case("gemm", "torch", device=named))
     told = statements(run, device=device)[WAY_FASTER]["2020"]
     title = f"2020, operations on the {device.upper()}: TensorFlow's time over MXNet's"
     cells = column(section([run], title), "2020, published (range)")
@@ -123,9 +122,9 @@ def test_published_operations_are_told_without_creation(tmp_path: Path, device: 
     assert told == f"{means[low]:.2f}x ({low}) to {means[high]:.2f}x ({high})"
 
 
-def test_notes_say_how_statements_are_judged(tmp_path: Path) -> None:
+def test_notes_say_how_statements_are_judged() -> None:
     """All limits that decide are in the text under the table."""
-    (note,) = section([stored(tmp_path, "run.json", case())], STATEMENTS).notes
+    (note,) = section([run_of(case())], STATEMENTS).notes
     for limit in (
         *("less time for every operation", "2 times less on their geometric mean"),
         *("99%", "0.1 points", "2 times the others"),
@@ -133,10 +132,10 @@ def test_notes_say_how_statements_are_judged(tmp_path: Path) -> None:
         assert limit in note
 
 
-def test_way_faster_holds(tmp_path: Path) -> None:
+def test_way_faster_holds() -> None:
     """Every operation is; the text says by which, by both clocks."""
     entries = [*pairs(ABOUT, 2.0, 3.0), *pair("gemm", 50, 8.0, 30.0)]
-    found = judged(tmp_path, WAY_FASTER, *entries)
+    found = judged(WAY_FASTER, *entries)
     assert found["verdict"] == HOLDS
     # One of eleven sizes of gemm: 2 times the eleventh root of 4, and 3 times that of 10.
     assert found["today"] == (
@@ -145,9 +144,9 @@ def test_way_faster_holds(tmp_path: Path) -> None:
     )
 
 
-def test_way_faster_is_about_work_that_is_done(tmp_path: Path) -> None:
+def test_way_faster_is_about_work_that_is_done() -> None:
     """Calls that return early are not faster."""
-    found = judged(tmp_path, WAY_FASTER, *pairs(ABOUT, 0.8, 20.0))
+    found = judged(WAY_FASTER, *pairs(ABOUT, 0.8, 20.0))
     assert found["verdict"] == FAILS
     assert found["today"].startswith("less time for 0 of 9 operations: 0.80x (")
     assert "20.00x (" in found["today"]
@@ -162,11 +161,9 @@ def _of(ratios: Mapping[str, float], others: float) -> list[Entry]:
     ("ratio", "verdict", "faster"),
     [(1.001, HOLDS, 9), (1.0, FAILS, 8), (0.999, FAILS, 8), (0.5, FAILS, 8)],
 )
-def test_way_faster_is_every_operation(
-    tmp_path: Path, ratio: float, verdict: str, faster: int
-) -> None:
+def test_way_faster_is_every_operation(ratio: float, verdict: str, faster: int) -> None:
     """One that does not take less time is enough, and the text says how many do."""
-    found = judged(tmp_path, WAY_FASTER, *_of({"dot": ratio}, 4.0))
+    found = judged(WAY_FASTER, *_of({"dot": ratio}, 4.0))
     assert found["verdict"] == verdict
     assert found["today"].startswith(
         f"less time for {faster} of 9 operations: {ratio:.2f}x (dot) to 4.00x ("
@@ -174,16 +171,16 @@ def test_way_faster_is_every_operation(
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(2.001, HOLDS), (1.999, FAILS), (1.5, FAILS)])
-def test_way_faster_is_twice_as_fast(tmp_path: Path, ratio: float, verdict: str) -> None:
+def test_way_faster_is_twice_as_fast(ratio: float, verdict: str) -> None:
     """Less time for every operation is not enough."""
-    found = judged(tmp_path, WAY_FASTER, *pairs(ABOUT, ratio))
+    found = judged(WAY_FASTER, *pairs(ABOUT, ratio))
     assert found["verdict"] == verdict
     assert found["today"].startswith(f"less time for 9 of 9 operations: {ratio:.2f}x (")
 
 
-def test_the_limit_of_way_faster_belongs_to_it(tmp_path: Path) -> None:
+def test_the_limit_of_way_faster_belongs_to_it() -> None:
     """2 is what the note says."""
-    found = judged(tmp_path, WAY_FASTER, *pairs(ABOUT, 2.0))
+    found = judged(WAY_FASTER, *pairs(ABOUT, 2.0))
     assert found["verdict"] == HOLDS
 
 
@@ -202,17 +199,16 @@ def test_the_limit_of_way_faster_belongs_to_it(tmp_path: Path) -> None:
     ids=["few sizes", "many sizes", "arithmetic", "median"],
 )
 def test_operations_weigh_the_same(
-    tmp_path: Path, ratios_of: Mapping[str, float], others: float, verdict: str
+    ratios_of: Mapping[str, float], others: float, verdict: str
 ) -> None:
     """However many sizes they have: the mean is the geometric one of the operations' means."""
-    assert judged(tmp_path, WAY_FASTER, *_of(ratios_of, others))["verdict"] == verdict
+    assert judged(WAY_FASTER, *_of(ratios_of, others))["verdict"] == verdict
 
 
-def test_sizes_of_an_operation_are_one_mean(tmp_path: Path) -> None:
+def test_sizes_of_an_operation_are_one_mean() -> None:
     """An operation takes less time if it does so on the geometric mean of its sizes."""
     slow = sizes_of()["l2_normalize"][0]
     found = judged(
-        tmp_path,
         WAY_FASTER,
         *pairs([one for one in ABOUT if one != ("l2_normalize", slow)], 4.0),
         *pair("l2_normalize", slow, 0.01),
@@ -223,7 +219,7 @@ def test_sizes_of_an_operation_are_one_mean(tmp_path: Path) -> None:
 
 
 @every_device
-def test_the_figures_of_2020_keep_the_statement(tmp_path: Path, device: str) -> None:
+def test_the_figures_of_2020_keep_the_statement(device: str) -> None:
     """Who measures today what was published finds MXNet way faster, by the published means."""
     entries = [
         case(
@@ -236,7 +232,7 @@ def test_the_figures_of_2020_keep_the_statement(tmp_path: Path, device: str) -> 
         )
         for row in published.rows("operations", device)
     ]
-    found = statements(stored(tmp_path, "run.json", *entries), device=device)[WAY_FASTER]
+    found = statements(run_of(*entries), device=device)[WAY_FASTER]
     assert found["verdict"] == HOLDS
     then = found["2020"]
     assert found["today"] == (
@@ -244,13 +240,13 @@ def test_the_figures_of_2020_keep_the_statement(tmp_path: Path, device: str) -> 
     )
 
 
-def test_way_faster_is_not_about_creation(tmp_path: Path) -> None:
+def test_way_faster_is_not_about_creation() -> None:
     """Slower creation changes nothing, and creation alone says nothing."""
     creation = [(name, size) for name in ("from_numpy", "from_list") for size in sizes_of()[name]]
-    found = judged(tmp_path, WAY_FASTER, *pairs(creation, 0.1), *pairs(ABOUT, 2.0))
+    found = judged(WAY_FASTER, *pairs(creation, 0.1), *pairs(ABOUT, 2.0))
     assert found["verdict"] == HOLDS
     assert "0.10x" not in found["today"]
-    found = judged(tmp_path, WAY_FASTER, *pairs(creation, 9.0))
+    found = judged(WAY_FASTER, *pairs(creation, 9.0))
     assert (found["verdict"], found["today"]) == (UNKNOWN, few_operations(0, 0))
 
 
@@ -258,33 +254,31 @@ def test_way_faster_is_not_about_creation(tmp_path: Path) -> None:
     ("number", "done", "verdict"),
     [(69, 2.0, HOLDS), (69, 1.0, FAILS), (68, 2.0, UNKNOWN), (68, 1.0, UNKNOWN)],
 )
-def test_half_of_the_sizes_are_enough(
-    tmp_path: Path, number: int, done: float, verdict: str
-) -> None:
+def test_half_of_the_sizes_are_enough(number: int, done: float, verdict: str) -> None:
     """Of 137 sizes 69, of all operations; of fewer it is only said how many there are."""
     assert len(_ACROSS) == len(ABOUT) == 137
-    found = judged(tmp_path, WAY_FASTER, *pairs(_ACROSS[:number], done))
+    found = judged(WAY_FASTER, *pairs(_ACROSS[:number], done))
     assert found["verdict"] == verdict
     if verdict == UNKNOWN:
         assert found["today"] == few_operations(9, number)
 
 
 @pytest.mark.parametrize("missing", [*dict(ABOUT)])
-def test_all_operations_are_needed(tmp_path: Path, missing: str) -> None:
+def test_all_operations_are_needed(missing: str) -> None:
     """Of all other sizes nothing can be told; with one of its sizes it can."""
     others = [(name, size) for name, size in ABOUT if name != missing]
-    found = judged(tmp_path, WAY_FASTER, *pairs(others, 4.0))
+    found = judged(WAY_FASTER, *pairs(others, 4.0))
     assert found["verdict"] == UNKNOWN
     assert found["today"] == few_operations(8, len(others))
     one = pair(missing, sizes_of()[missing][-1], 4.0)
-    found = judged(tmp_path, WAY_FASTER, *pairs(others, 4.0), one[0])
+    found = judged(WAY_FASTER, *pairs(others, 4.0), one[0])
     assert found["verdict"] == UNKNOWN
-    assert judged(tmp_path, WAY_FASTER, *pairs(others, 4.0), *one)["verdict"] == HOLDS
+    assert judged(WAY_FASTER, *pairs(others, 4.0), *one)["verdict"] == HOLDS
 
 
-def test_intervals_hold_their_ratios(tmp_path: Path) -> None:
+def test_intervals_hold_their_ratios() -> None:
     """What cannot be told has an interval around 1."""
-    found = judged(tmp_path, TRAINS_FASTER, graph_lenet(NOISE), lenet(values_s=NOISE_TOO))["today"]
+    found = judged(TRAINS_FASTER, graph_lenet(NOISE), lenet(values_s=NOISE_TOO))["today"]
     match = re.search(r": (\S+)x \((\S+)x to (\S+)x\)$", found)
     assert match is not None
     ratio, low, high = map(float, match.groups())
@@ -292,18 +286,18 @@ def test_intervals_hold_their_ratios(tmp_path: Path) -> None:
     assert low < 1 < high
 
 
-def test_a_clear_difference_counts_in_noise(tmp_path: Path) -> None:
+def test_a_clear_difference_counts_in_noise() -> None:
     """An interval on one side of 1 is enough, however wide."""
     slow = [10 * seconds for seconds in NOISE]
-    assert judged(tmp_path, XLA, lenet("tensorflow", "xla", slow), graph_lenet(NOISE_TOO))[
-        "verdict"
-    ] == (HOLDS)
-    assert judged(tmp_path, XLA, lenet("tensorflow", "xla", NOISE_TOO), graph_lenet(slow))[
-        "verdict"
-    ] == (FAILS)
+    assert judged(XLA, lenet("tensorflow", "xla", slow), graph_lenet(NOISE_TOO))["verdict"] == (
+        HOLDS
+    )
+    assert judged(XLA, lenet("tensorflow", "xla", NOISE_TOO), graph_lenet(slow))["verdict"] == (
+        FAILS
+    )
 
 
-def test_the_accuracy_is_that_of_the_median_training(tmp_path: Path) -> None:
+def test_the_accuracy_is_that_of_the_median_training() -> None:
     """Of several repetitions, at the end of each."""
 
     def repeated(execution: str, values_s: Sequence[float], *accuracies: float) -> Entry:
@@ -315,7 +309,6 @@ def test_the_accuracy_is_that_of_the_median_training(tmp_path: Path) -> None:
         return lenet("mxnet", execution, values_s, test_accuracy=tested)
 
     found = judged(
-        tmp_path,
         HYBRIDIZE,
         repeated("eager", TWICE, 0.9, 0.98, 0.99),
         repeated("hybridize", SURE, 0.97, 0.99, 0.9),
@@ -324,10 +317,9 @@ def test_the_accuracy_is_that_of_the_median_training(tmp_path: Path) -> None:
     assert found["today"].endswith("accuracy 98.00% and 97.00%")
 
 
-def test_ten_images_of_ten_thousand_are_worth_the_word(tmp_path: Path) -> None:
+def test_ten_images_of_ten_thousand_are_worth_the_word() -> None:
     """0.9884 - 0.9874 is less than 0.001 in floating point."""
     found = judged(
-        tmp_path,
         HYBRIDIZE,
         lenet("mxnet", "eager", TWICE, accuracy=0.9884),
         lenet("mxnet", "hybridize", SURE, accuracy=0.9874),
@@ -335,24 +327,21 @@ def test_ten_images_of_ten_thousand_are_worth_the_word(tmp_path: Path) -> None:
     assert found["verdict"] == HOLDS
 
 
-def test_one_value_is_no_interval(tmp_path: Path) -> None:
+def test_one_value_is_no_interval() -> None:
     """0.1 % between two single values decides nothing."""
-    found = judged(tmp_path, TRAINS_FASTER, graph_lenet((1.001,)), lenet(values_s=(1.0,)))
+    found = judged(TRAINS_FASTER, graph_lenet((1.001,)), lenet(values_s=(1.0,)))
     assert found["verdict"] == UNKNOWN
 
 
-def test_a_missing_accuracy_is_what_is_missing(tmp_path: Path) -> None:
+def test_a_missing_accuracy_is_what_is_missing() -> None:
     """Both trainings are there, and more of them would not help."""
-    found = judged(
-        tmp_path, HYBRIDIZE, lenet("mxnet", "eager"), lenet("mxnet", "hybridize", accuracy=None)
-    )
+    found = judged(HYBRIDIZE, lenet("mxnet", "eager"), lenet("mxnet", "hybridize", accuracy=None))
     assert "needs LeNet" not in found["today"]
 
 
-def test_generated_data_have_no_accuracy_of_2020(tmp_path: Path) -> None:
+def test_generated_data_have_no_accuracy_of_2020() -> None:
     """The report itself says that such accuracy says nothing."""
     found = judged(
-        tmp_path,
         HYBRIDIZE,
         lenet("mxnet", "eager", TWICE, accuracy=0.5, data=SYNTHETIC),
         lenet("mxnet", "hybridize", SURE, accuracy=0.4, data=SYNTHETIC),
@@ -360,10 +349,10 @@ def test_generated_data_have_no_accuracy_of_2020(tmp_path: Path) -> None:
     assert found["verdict"] == UNKNOWN
 
 
-def test_other_data_and_steps_are_not_compared(tmp_path: Path) -> None:
+def test_other_data_and_steps_are_not_compared() -> None:
     """An epoch of 240 steps takes longer than one of 10."""
     quick = lenet("mxnet", "eager", SURE, data=SYNTHETIC, steps_per_epoch=10)
-    assert judged(tmp_path, TRAINS_FASTER, graph_lenet(TWICE), quick)["verdict"] == UNKNOWN
+    assert judged(TRAINS_FASTER, graph_lenet(TWICE), quick)["verdict"] == UNKNOWN
 
 
 def _batch(size: int, first_s: float) -> Entry:
@@ -385,15 +374,15 @@ def _batch(size: int, first_s: float) -> Entry:
     ],
     ids=["batches", "toggles"],
 )
-def test_every_first_epoch_counts(tmp_path: Path, entries: list[Entry], told: str) -> None:
+def test_every_first_epoch_counts(entries: list[Entry], told: str) -> None:
     """Trainings of one model that differ in batch size or toggles do not replace each other."""
     for order in itertools.permutations(entries):
-        found = judged(tmp_path, FIRST_EPOCH, *order)
+        found = judged(FIRST_EPOCH, *order)
         assert found["verdict"] == UNKNOWN
         assert found["today"] == told
 
 
-def test_eager_and_graph_have_the_same_toggles(tmp_path: Path) -> None:
+def test_eager_and_graph_have_the_same_toggles() -> None:
     """Whatever was measured last."""
     entries = [
         lenet("tensorflow", "eager", SURE, toggles_asked={"onednn": "on"}),
@@ -401,31 +390,27 @@ def test_eager_and_graph_have_the_same_toggles(tmp_path: Path) -> None:
         graph_lenet(TWICE, toggles_asked={"onednn": "on"}),
     ]
     for order in itertools.permutations(entries):
-        found = judged(tmp_path, EAGER, *order)
+        found = judged(EAGER, *order)
         assert found["verdict"] == HOLDS
 
 
-def test_verdicts_are_of_one_device(tmp_path: Path) -> None:
+def test_verdicts_are_of_one_device() -> None:
     """What a GPU says is not said of the CPU."""
-    run = stored(
-        tmp_path,
-        "run.json",
+    run = run_of(
         *(graph_lenet(TWICE), lenet("mxnet", "eager", SURE)),
         *(graph_lenet(SURE, device="gpu:0"), lenet("mxnet", "eager", TWICE, device="gpu:0")),
     )
     assert statements(run, device="cpu")[TRAINS_FASTER]["verdict"] == HOLDS
     assert statements(run, device="gpu")[TRAINS_FASTER]["verdict"] == FAILS
-    apart = stored(
-        tmp_path, "run.json", graph_lenet(TWICE), lenet("mxnet", "eager", SURE, device="gpu:0")
-    )
+    apart = run_of(graph_lenet(TWICE), lenet("mxnet", "eager", SURE, device="gpu:0"))
     for device in ("cpu", "gpu"):
         assert statements(apart, device=device)[TRAINS_FASTER]["verdict"] == UNKNOWN
 
 
-def test_operations_are_judged_by_device(tmp_path: Path) -> None:
+def test_operations_are_judged_by_device() -> None:
     """MXNet may be way faster on the one and not on the other."""
     entries = [*pairs(ABOUT, 1.0), *pairs(ABOUT, 2.0, device="gpu:0")]
-    run = stored(tmp_path, "run.json", *entries)
+    run = run_of(*entries)
     found = {device: statements(run, device=device)[WAY_FASTER] for device in ("cpu", "gpu")}
     assert {device: row["verdict"] for device, row in found.items()} == {
         "cpu": FAILS,

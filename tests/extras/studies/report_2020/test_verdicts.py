@@ -35,10 +35,10 @@ def _measured(
 
 
 @pytest.mark.parametrize("run", _RUNS, ids=lambda run: str(run["name"]))
-def test_statements_are_judged(tmp_path: Path, run: dict[str, Any]) -> None:
+def test_statements_are_judged(run: dict[str, Any]) -> None:
     """With the figures that the verdict is made on, in every order."""
     entries = [_measured(*measured) for measured in run["entries"]]
     for order in (entries, entries[::-1]):
-        row = judged(tmp_path, run["statement"], *order)
+        row = judged(run["statement"], *order)
         assert row["verdict"] == run["verdict"]
         assert run["figures"] in row["today"]
