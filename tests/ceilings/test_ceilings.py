@@ -56,7 +56,6 @@ def test_work_takes_as_long_as_its_slower_part(
 @pytest.mark.parametrize("rate", [None, 0.0])
 @pytest.mark.parametrize("flops", [0.0, 2.0**30])
 def test_without_a_copy_nothing_is_known(flops: float, rate: float | None) -> None:
-    """How long products take says nothing of what must be moved, too."""
     assert Ceiling({"float32": 2.0**30}, rate).attainable_s(flops, 4.0, "float32") is None
 
 
@@ -79,14 +78,12 @@ def test_a_better_product_is_the_ceiling() -> None:
 @pytest.mark.parametrize("workload", ["gemm", "copy"])
 @pytest.mark.parametrize("seconds", [1.0, 4.0], ids=["as good", "worse"])
 def test_what_is_no_better_changes_nothing(workload: str, seconds: float) -> None:
-    """The first of equally good results stays."""
     ceiling = Ceiling().with_result(product_facts(workload=workload), 1.0)
     assert ceiling.by
     assert ceiling.with_result(product_facts("other", workload=workload), seconds) == ceiling
 
 
 def test_a_copy_is_the_ceiling_of_bytes() -> None:
-    """What a copy moves counts, whatever else is known and whatever its dtype is."""
     product = Ceiling().with_result(product_facts(), 2.0)
     both = product.with_result(product_facts("other", workload="copy", flops=0.0), 0.5)
     by = {"float32": "fake 1.2", "copy": "other 1.2"}
@@ -167,7 +164,6 @@ def test_ceilings_stay_out_of_version_control(tmp_path: Path) -> None:
     ids=lambda changes: next(iter(changes)),
 )
 def test_another_machine_has_other_ceilings(tmp_path: Path, changes: dict[str, Any]) -> None:
-    """What decides what a machine can do decides where that is kept; both stay."""
     other = {"Another CPU": Ceiling({}, 1.0)}
     here, there = stored_ceilings(tmp_path), stored_ceilings(tmp_path, other, **changes)
     assert here.path != there.path
@@ -175,7 +171,6 @@ def test_another_machine_has_other_ceilings(tmp_path: Path, changes: dict[str, A
 
 
 def test_other_threads_have_other_ceilings(tmp_path: Path) -> None:
-    """One thread can do less than two."""
     stored_ceilings(tmp_path)
     assert Ceilings(tmp_path, MACHINE, 1).load() == {}
     assert Ceilings(tmp_path, MACHINE, 2).load() == FOUND
@@ -183,7 +178,6 @@ def test_other_threads_have_other_ceilings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changes", [{"memory_bytes": 1}, {"os": "New OS"}, {"python": "4.0"}])
 def test_the_same_machine_keeps_its_ceilings(tmp_path: Path, changes: dict[str, Any]) -> None:
-    """What an update changes does not lose them."""
     stored_ceilings(tmp_path)
     assert Ceilings(tmp_path, {**MACHINE, **changes}, 2).load() == FOUND
 
@@ -270,14 +264,12 @@ def test_records_say_what_was_attainable() -> None:
     ids=["view", "no cost", "nothing to do", "facts of old", "foreign", "bare"],
 )
 def test_what_has_no_limit_is_left_as_it_is(one: dict[str, Any]) -> None:
-    """What moves nothing, says nothing of its cost, or is none of fwbench's."""
     before = json.loads(json.dumps(one))
     ceilings.annotate([one], FOUND)
     assert one == before
 
 
 def test_launches_are_told_of_by_their_median() -> None:
-    """Of a case that was launched, what is attainable is said once, of all its launches."""
     launched = product_entry(4.0, launches=[{"launch": i, "value_s": 1.0 + i} for i in range(3)])
     before = json.loads(json.dumps(launched["extra_info"]["fwbench"]))
     ceilings.annotate([launched], FOUND)
@@ -303,11 +295,9 @@ def test_a_run_has_the_ceilings_that_it_was_stored_with() -> None:
 
 @pytest.mark.parametrize("run", [{}, {"fwbench": {}}, {"fwbench": None}, {"fwbench": []}])
 def test_a_run_without_ceilings_has_none(run: dict[str, Any]) -> None:
-    """Runs of pytest-benchmark alone do not have them."""
     assert ceilings.of_run(run) == {}
 
 
 @pytest.mark.parametrize("text", NONSENSE)
 def test_nonsense_in_a_run_is_no_ceiling(text: str) -> None:
-    """What is not to be understood limits nothing."""
     assert ceilings.of_run({"fwbench": {"ceilings": json.loads(text)}}) == {}

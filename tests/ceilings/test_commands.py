@@ -63,7 +63,6 @@ def _peaks(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> l
 
 
 def _lines(message: str) -> list[str]:
-    """What a report says of ceilings."""
     lines = message.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("ceilings"))
     end = next(i for i, line in enumerate(lines) if line.startswith("fake 1.2"))
@@ -106,7 +105,6 @@ def test_doctor_says_what_was_measured(here: Path, capsys: pytest.CaptureFixture
 def test_doctor_says_the_rates_of_a_gpu_in_full(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nobody reads 7.123e+05 GFLOP/s as easily as other rates."""
     stored_ceilings(here, {"Fake 9000": Ceiling({"float32": 712_345.6e9}, 4_321e9, BY)})
     assert cli.main(["doctor"]) == 0
     assert "e+" not in "".join(_lines(capsys.readouterr().out))
@@ -115,7 +113,6 @@ def test_doctor_says_the_rates_of_a_gpu_in_full(
 def test_doctor_says_the_rates_between_host_and_gpu(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """By direction and memory, each with who was best."""
     copied = {"copy_to_device": 2.5e10, "copy_to_host, pinned": 5e10}
     stored_ceilings(here, {"Fake 9000": Ceiling({}, None, {"copy_to_device": "fake 1.2"}, copied)})
     assert cli.main(["doctor"]) == 0
@@ -166,7 +163,6 @@ def test_doctor_measures_for_programs_and_threads(
 def test_doctor_says_why_it_could_not_measure(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What was measured before stays when measuring fails."""
     stored = stored_ceilings(here)
     _peaks(monkeypatch, error=SuiteError("all went wrong"))
     assert cli.main(["doctor", "--peaks"]) == 3
@@ -191,7 +187,6 @@ def test_doctor_says_why_it_could_not_keep_them(
 
 
 def _recovered(root: Path, result: Any, *entries: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is recovered of a session that was stored with these ceilings."""
     journal = Journal(journal_folder(root), "now.jsonl")
     journal.append({"fwbench_journal": 1, "version": "5", "fwbench": {"ceilings": result}})
     for one in entries:

@@ -12,7 +12,7 @@ from support.peaks import CEILING, attainable_of, product_entry, product_facts
 
 
 def _copy(workload: str = "copy_to_device", pinned: str = "off") -> dict[str, Any]:
-    """What sets the facts of a copy of a mebibyte apart from those of a product."""
+    """Facts of a copy of a mebibyte that a product does not have."""
     return {"workload": workload, "flops": 0.0, "toggles": {"pinned": pinned}}
 
 

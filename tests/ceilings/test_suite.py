@@ -51,18 +51,16 @@ def sized(project: Project) -> Project:
 
 
 def _of_here(project: Project) -> Ceilings:
-    """Of this machine and one thread, in a project."""
     return Ceilings(project.path, machine.machine(machine.cpu_model()), 1)
 
 
 def _saved(project: Project) -> dict[str, Any]:
-    """All that a session has stored."""
     stored: dict[str, Any] = json.loads((project.path / "measured.json").read_text("utf-8"))
     return stored
 
 
 def _shares(stored: Mapping[str, Any]) -> dict[str, tuple[float, bool]]:
-    """What was attainable, by case id, and whether its share is of the median."""
+    """Attainable times by case id, and whether each share is of the median."""
     reported = {}
     for one in stored["benchmarks"]:
         facts = one["extra_info"].get("fwbench", {})
@@ -91,7 +89,6 @@ def test_a_session_says_what_was_attainable(sized: Project, arguments: tuple[str
 
 
 def test_a_session_without_ceilings_says_nothing(sized: Project) -> None:
-    """Those of more threads, and a damaged file, are no ceilings of this session."""
     mine = _of_here(sized)
     facts = machine.machine(machine.cpu_model())
     Ceilings(sized.path, facts, 2).store({machine.cpu_model(): _FAST})
@@ -140,7 +137,7 @@ def test_the_ceilings_of_numpy() -> None:
 
 
 def test_every_framework_copies(project: Project) -> None:
-    """What each calls a copy has the values of its source and none of its memory."""
+    """A copy has the values of its source and none of its memory."""
     names = ("numpy", "tensorflow", "mxnet", "torch", "jax")
     installed = [name for name in names if importlib.util.find_spec(name)]
     project.write("test_suite.py", inspect.getsource(suite))

@@ -13,7 +13,6 @@ from fwbench.terms.presets import Schedule
 
 
 def test_a_selection_goes_over_another_field_by_field() -> None:
-    """What a selection leaves open is taken from the other, what it says stays."""
     over = Selection(frameworks=("torch",), sizes=(8,))
     under = Selection(frameworks=("numpy",), dtypes=("float64",))
     expected = Selection(frameworks=("torch",), sizes=(8,), dtypes=("float64",))

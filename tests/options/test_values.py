@@ -19,22 +19,18 @@ isolation = SETTINGS["isolation"].parse
 
 
 def timeout(text: str) -> float:
-    """A number of seconds that cannot be zero."""
     return values.seconds(text, "timeout", zero=False)
 
 
 def warm_up(text: str) -> float:
-    """A number of seconds that may be zero."""
     return values.seconds(text, "warm-up", zero=True)
 
 
 def threads(text: str) -> int:
-    """A positive whole number."""
     return values.positive(text, "number of threads")
 
 
 def warmup_epochs(text: str) -> int:
-    """A whole number that may be zero."""
     return values.natural(text, "number of warm-up epochs")
 
 
@@ -142,7 +138,6 @@ def test_bad_values_are_refused(parse: Callable[[str], Any], text: str, message:
     ],
 )
 def test_a_duration_has_units(text: str, seconds: float) -> None:
-    """Hours, minutes and seconds, the largest first."""
     assert values.duration(text, "budget") == seconds
 
 
@@ -166,13 +161,11 @@ def test_a_share_lies_between_0_and_1(text: str) -> None:
     ("text", "share"), [("50%", 0.5), ("0.5", 0.5), ("200%", 2.0), ("3", 3.0), (" 10 % ", 0.1)]
 )
 def test_growth_may_be_more_than_all(text: str, share: float) -> None:
-    """Of what something was before: three times as much more is 300 %."""
     assert values.growth(text, "threshold") == pytest.approx(share)
 
 
 @pytest.mark.parametrize("text", ["0", "-5%", "nan", "inf", "much", ""])
 def test_growth_is_positive(text: str) -> None:
-    """Anything else is refused, with what could be given."""
     with pytest.raises(UsageError, match=r"threshold of memory .* positive share; give 50%"):
         values.growth(text, "threshold of memory")
 
@@ -187,7 +180,6 @@ def test_growth_is_positive(text: str) -> None:
     ],
 )
 def test_thresholds_have_names(text: str, result: dict[str, float]) -> None:
-    """What is not named is the time."""
     assert values.thresholds(text) == pytest.approx(result)
 
 
@@ -211,7 +203,6 @@ def test_thresholds_are_shares(text: str, expected_text: str) -> None:
     ("text", "precision"), [("2%", 0.02), ("0.005", 0.005), ("99%", 0.99), (" off ", 0.0)]
 )
 def test_a_precision_is_a_share_or_off(text: str, precision: float) -> None:
-    """Off is no width that an interval could have."""
     assert values.precision(text) == pytest.approx(precision)
 
 

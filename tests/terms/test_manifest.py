@@ -129,7 +129,6 @@ def test_a_gap_holds_for_every_cell_that_its_parts_do_not_exclude(
 
 
 def test_the_first_gap_that_holds_gives_the_reason() -> None:
-    """In the order in which the framework declares them."""
     one = manifest(gaps=(Gap("of dot", "dot"), Gap("of graphs", execution="graph"), Gap("any")))
     assert one.gap(**_CELL) == "of graphs"
 
@@ -146,7 +145,6 @@ def test_the_first_gap_that_holds_gives_the_reason() -> None:
 def test_gaps_of_toggles_are_by_execution_toggle_and_value(
     execution: str, toggle: str, value: str, found: bool
 ) -> None:
-    """What one execution cannot do says nothing of another, nor of another value."""
     reason = "fit leaves gradients sparse"
     assert manifest().toggle_gap(execution, toggle, value) == (reason if found else None)
 
@@ -155,29 +153,23 @@ def test_gaps_of_toggles_are_by_execution_toggle_and_value(
 
 
 class Folder:
-    """Stands in for pytest's cache: JSON text by key."""
-
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
 
     def set(self, key: str, value: Any) -> None:
-        """Keep a value."""
         self.values[key] = json.dumps(value)
 
     def get(self, key: str, default: Any) -> Any:
-        """The value that was kept."""
         return json.loads(self.values[key]) if key in self.values else default
 
 
 def cache(folder: Folder | None, threads: int, root: Path = Path("no project")) -> ManifestCache:
-    """The cache of a project."""
     environments = Environments(root)
     return ManifestCache(folder, threads, environments.interpreter_of, environments.path_of)
 
 
 @pytest.fixture
 def folder() -> Folder:
-    """An empty cache folder."""
     return Folder()
 
 
@@ -314,7 +306,6 @@ def test_whatever_could_change_the_answer_makes_ask_again(
 
 
 def test_other_threads_make_ask_again(folder: Folder, kept: Manifest) -> None:
-    """What a framework said of two threads is not its answer for three."""
     assert cache(folder, 3).get(kept.name) is None
 
 
@@ -333,10 +324,6 @@ def apart(folder: Folder, kept: Manifest, tmp_path: Path) -> Path:
 def test_packages_of_a_named_environment_make_ask_again(
     folder: Folder, apart: Path, kept: Manifest, tmp_path: Path
 ) -> None:
-    """What is installed there makes ask its framework again, and not the one of this environment.
-
-    The other way round it is the same: each has packages of its own.
-    """
     touch(tmp_path / "site-packages")
     found = cache(folder, 2, tmp_path)
     assert (found.get("fake"), found.get("fake@second")) == (
@@ -351,7 +338,6 @@ def test_packages_of_a_named_environment_make_ask_again(
 def test_an_environment_at_another_place_makes_ask_again(
     folder: Folder, apart: Path, tmp_path: Path
 ) -> None:
-    """An interpreter that lies elsewhere is another one."""
     other = tmp_path / "other"
     shutil.copytree(tmp_path / ".fwbench", other / ".fwbench")
     assert cache(folder, 2, tmp_path).get("fake@second") is not None
@@ -377,14 +363,12 @@ _DAMAGE: dict[str, Callable[[Any], Any]] = {
 def test_what_is_not_as_it_was_kept_is_nothing(
     folder: Folder, kept: Manifest, damage: Callable[[Any], Any]
 ) -> None:
-    """A damaged cache costs a question, never a session."""
     key = f"fwbench/manifests/{kept.name}"
     folder.set(key, damage(folder.get(key, None)))
     assert cache(folder, 2).get(kept.name) is None
 
 
 def test_a_cache_that_is_nested_too_deeply_is_nothing(folder: Folder, kept: Manifest) -> None:
-    """Reading it raises what is no error of JSON."""
     folder.values[f"fwbench/manifests/{kept.name}"] = "[" * 100_000
     assert cache(folder, 2).get(kept.name) is None
 
@@ -397,7 +381,6 @@ def test_without_a_cache_nothing_is_kept() -> None:
 
 
 def test_files_that_are_not_python_do_not_make_ask_again(folder: Folder, kept: Manifest) -> None:
-    """Compiled code comes and goes with every session."""
     (compiled := Path(kept.sources[0], "__pycache__")).mkdir()
     compiled.joinpath("x.py").touch()
     Path(kept.sources[0], "notes.txt").touch()
@@ -422,6 +405,5 @@ def test_that_a_package_is_missing_is_kept_until_one_is_installed(
 
 
 def test_what_is_broken_is_asked_anew(folder: Folder) -> None:
-    """It may be mended anywhere."""
     cache(folder, 2).put(Absent.because("fake", FrameworkBroken("does not import")))
     assert cache(folder, 2).get("fake") is None

@@ -30,7 +30,6 @@ def test_shapes_are_equal_by_their_text() -> None:
     "text", ["1760x16", "1x2x3x4", "0x1x2", "01x1x2", "-1x2x3", "1.5x2x3", "x2x3", "1x2x", "", "8"]
 )
 def test_a_text_of_another_form_is_refused(text: str) -> None:
-    """With the form."""
     with pytest.raises(UsageError, match=r"does not have the form \{m\}x\{n\}x\{k\}"):
         _PRODUCT.read(text)
 
@@ -43,7 +42,6 @@ def test_a_form_that_cannot_be_read_back_is_refused(template: str) -> None:
 
 
 def test_sizes_of_a_form() -> None:
-    """By preset, of texts."""
     sizes = _IMAGES.sizes(quick=("n8h4w4c2",), full=("n8h4w4c2", "n8h64w64c2"))
     assert [isinstance(size, Shape) for size in sizes.full] == [True, True]
     assert [str(size) for size in Sizes(quick=(8,)).preset("full")] == ["8"]

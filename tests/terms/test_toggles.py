@@ -80,7 +80,6 @@ def test_what_is_not_understood_is_refused(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("toggle", TOGGLES.values(), ids=TOGGLES)
 def test_every_toggle_takes_its_own_default(toggle: toggles.Toggle) -> None:
-    """What holds when nothing is asked for can be asked for; empty is for the framework's own."""
     assert toggle.process or toggle.default
     if toggle.default:
         assert parse(f"{toggle.name}={toggle.default}") == (toggle.name, (toggle.default,))
@@ -112,7 +111,6 @@ def test_values_of_a_framework_s_own_toggle_are_checked() -> None:
 
 
 def test_what_one_version_of_a_framework_takes_can_be_asked_for() -> None:
-    """Of two that differ: of the other one it is a gap."""
     newer = Toggle("flux", ("low", "extreme"), "", "how much flows", process=True)
     assert checked({"flux": ("high", "extreme")}, [FLUX, newer]) == {"flux": ("high", "extreme")}
     with pytest.raises(UsageError, match=r"unknown value of the toggle flux 'none'"):
@@ -154,7 +152,6 @@ def test_a_toggle_that_cannot_work_is_refused(toggle: toggles.Toggle, message: s
 
 
 def test_a_toggle_that_works_has_no_problem() -> None:
-    """A name of its own, set before the import."""
     assert problem(FLUX) is None
 
 
@@ -182,7 +179,6 @@ def test_a_toggle_of_gpus_and_a_dtype(value: str, device: str, dtype: str, gap: 
 def test_a_toggle_of_a_process_is_on(
     monkeypatch: pytest.MonkeyPatch, set_to: str | None, *, expected: bool
 ) -> None:
-    """Where the worker was started with it."""
     if set_to:
         monkeypatch.setenv(variable("tf32"), set_to)
     assert toggles.is_on("tf32") is expected

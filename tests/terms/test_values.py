@@ -27,7 +27,6 @@ def test_a_network_has_one_name(text: str, name: str, link: Link | None) -> None
 
 
 def test_a_link_carries_bytes() -> None:
-    """Eight bits each."""
     assert Link.parse("100mbit").bytes_per_s == 12.5e6
 
 
@@ -40,7 +39,6 @@ def test_a_link_carries_bytes() -> None:
     ],
 )
 def test_a_straggler_has_one_name(text: str, name: str, late: Straggler | None) -> None:
-    """As networks have."""
     assert straggler(text) == straggler(name) == name
     assert straggler_of(name) == late
 
@@ -66,6 +64,5 @@ def test_a_straggler_has_one_name(text: str, name: str, late: Straggler | None) 
     ],
 )
 def test_other_texts_are_refused(read: Callable[[str], str], text: str, said: str) -> None:
-    """The message shows what would do."""
     with pytest.raises(UsageError, match=said):
         read(text)

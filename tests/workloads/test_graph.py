@@ -57,7 +57,6 @@ def test_a_word_for_each_place_counts_for_each() -> None:
 
 
 def test_a_result_is_dropped_after_its_last_use() -> None:
-    """What a framework no longer needs is not kept by fwbench."""
     alive: set[int] = set()
 
     class Tracked:
@@ -99,7 +98,6 @@ def test_segments_have_about_as_many_elements() -> None:
 
 
 def test_segments_of_a_single_layer() -> None:
-    """Nothing is left that could be cut, or recomputed."""
     graph = trace(Dense(2), (3,))
     assert graph.segments == (range(1),)
     assert graph.evaluate([lambda x: x + 1], 1, lambda _: pytest.fail("recomputed")) == 2
@@ -163,7 +161,6 @@ def test_a_flattened_image_is_known_in_the_part_that_takes_it() -> None:
 
 
 def test_too_few_layers_to_divide() -> None:
-    """One with parameters cannot be on two devices."""
     graph = trace(sequential(Dense(2), Relu()), (3,))
     with pytest.raises(
         DeclarationError, match=r"has 1 layer\(s\) with parameters, .* among 2 devices"
@@ -183,7 +180,6 @@ def test_too_few_layers_to_divide() -> None:
     ids=["unused", "not the last", "shapes", "two networks", "nothing"],
 )
 def test_what_is_no_network_is_refused(network: object, message: str) -> None:
-    """By name of the layer, when it is traced."""
     with pytest.raises(DeclarationError, match=message):
         trace(network, (4,))  # type: ignore[arg-type]
 
@@ -235,7 +231,6 @@ def test_rows_of_a_flattened_image_are_converted(network: object) -> None:
     ids=["sequence", "one place", "one channel", "behind Dense"],
 )
 def test_rows_of_anything_else_stay(network: object, shape: tuple[int, ...]) -> None:
-    """What has no other order with the channels first is not converted, and goes anywhere."""
     assert _rows(trace(network, shape)) == [*range(6)]  # type: ignore[arg-type]
 
 

@@ -26,7 +26,6 @@ def cells(
 
 
 def ids(*operations: Any, **asked: Any) -> list[str]:
-    """The ids of these cells."""
     return [cell.id for cell in cells(*operations, **asked)]
 
 
@@ -133,7 +132,6 @@ def test_defaults_are_all_there_is_in_float32_forward() -> None:
 
 
 def test_executions_on_request_run_on_request_only() -> None:
-    """What takes long is left out by default, and in when it is asked for by name."""
     assert {c.execution for c in cells(gemm)} == {"eager", "graph"}
     assert {c.execution for c in cells(gemm, executions=("compile",))} == {"compile"}
 
@@ -259,7 +257,6 @@ def test_why_a_framework_lacks_an_operation_comes_before_that_it_is_not_written(
 
 
 def test_an_operations_own_implementation_closes_the_gap() -> None:
-    """What an operation declares for a framework is as good as what the framework's file has."""
     one = operation()
     assert gaps(one, executions=("eager",), devices=("cpu",)) == {
         "rich": "fwbench has no rich implementation of double",
@@ -281,7 +278,6 @@ def test_an_operations_own_implementation_closes_the_gap() -> None:
 def test_a_frameworks_own_gaps_are_by_operation_dtype_and_kind_of_device(
     dtype: str, device: str, gap: str | None
 ) -> None:
-    """What a framework declares that it does not offer is a gap on every device of the kind."""
     gpus = (CPU, GPU, Device("gpu:1", "another GPU"))
     declared = Gap("no kernel", "gemm", dtype="float16", device="gpu")
     one = manifest(devices=gpus, gaps=(declared,))
@@ -300,7 +296,6 @@ def test_why_a_framework_does_not_have_an_operation() -> None:
     ("dtype", "gap"), [("float32", None), ("float16", "double has no float16")]
 )
 def test_an_operation_may_have_a_meaning_in_some_dtypes_only(dtype: str, gap: str | None) -> None:
-    """What it is not computed in is a gap in every framework."""
     one = operation(dtypes=("float32", "float64"))
     one.implement("rich")(lambda np: np.square)
     asked = {"executions": ("eager",), "devices": ("cpu",), "dtypes": (dtype,)}
@@ -360,7 +355,6 @@ ABSENT = {"broken": Absent("broken", "does not import", "try it alone")}
     ids=str,
 )
 def test_a_selection_of_what_is_there_passes(selection: Selection) -> None:
-    """What at least one chosen framework has, or what gives a gap, may be asked for."""
     grid.check(selection, BOTH, ABSENT)
 
 
@@ -420,7 +414,6 @@ def test_what_is_missing_of_a_named_environment_keeps_nobody_from_running() -> N
 
 
 def test_an_implementation_is_the_frameworks_wherever_it_is_installed() -> None:
-    """What is written for a framework is written for it in every environment, and for no other."""
     mine = operation(implementations={"fake": lambda np: lambda x: 2.0 * x})
     here, there, other = (manifest(name=name) for name in ("fake", "fake@second", "other@fake"))
     manifests = {one.name: one for one in (here, there, other)}

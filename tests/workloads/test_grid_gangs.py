@@ -56,7 +56,6 @@ def test_replicas_and_strategy_are_parts_of_the_id_and_not_of_the_group() -> Non
 
 
 def test_servers_belong_to_strategies_that_have_some() -> None:
-    """Each combination once."""
     asked = {"replicas": (1, 2), "strategy": ("allreduce", "ps_sync"), "servers": (1, 2)}
     found = [cell.id.partition("-48-")[2] for cell in cells(lenet_step, **asked)]
     assert found == [
@@ -99,7 +98,6 @@ def test_an_execution_without_replicas_may_say_why() -> None:
 
 
 def test_networks_and_stragglers_are_shown_where_there_are_any() -> None:
-    """What is so by default has the id that it has without being asked for."""
     asked = {"network": ("loopback", "100mbit"), "straggler": ("none", "1@20ms")}
     found = [cell.id.partition("-48-")[2] for cell in cells(lenet_step, replicas=(1, 2), **asked)]
     assert found == [
@@ -112,7 +110,6 @@ def test_networks_and_stragglers_are_shown_where_there_are_any() -> None:
 
 
 def test_other_workloads_are_left_alone() -> None:
-    """And other toggles stay as they are."""
     assert [cell.toggles for cell in cells(gemm, replicas=(1, 2))] == [()]
     assert [cell.toggles for cell in cells(lenet.loader, replicas=(1, 2), sizes=(8,))] == [()]
     assert [cell.toggles for cell in cells(lenet_step)] == [()]
@@ -196,7 +193,6 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
     ],
 )
 def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
-    """What replicas cannot share is a gap with its reason."""
     first, *_ = cells(workload, **asked)
     assert first.gap is not None
     assert gap in first.gap
@@ -263,7 +259,6 @@ def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:
     ],
 )
 def test_values_that_do_not_go_together_are_refused(asked: dict[str, Any], said: str) -> None:
-    """The message says what is missing."""
     with pytest.raises(UsageError, match=said):
         toggles.check_gangs(asked)
 

@@ -30,7 +30,6 @@ def test_tf32_is_for_float32_on_gpus() -> None:
 
 
 def test_a_framework_may_lack_the_value_of_a_process_toggle() -> None:
-    """It declares so, and everything else is measured."""
     lacking = replace(
         RICH, process_toggles=("tf32",), toggle_gaps=(("eager", "tf32", "on", "no switch"),)
     )
@@ -43,7 +42,7 @@ def test_a_framework_may_lack_the_value_of_a_process_toggle() -> None:
 
 
 def test_gradients_of_networks_are_not_verified_in_tf32() -> None:
-    """As in other narrow formats: which ReLU is open may be decided anew."""
+    """Rounding may decide which ReLU is open, as in other narrow formats."""
     of = next(one for one in FORWARD_BACKWARDS)
     network = replace(RICH, network_executions=("eager",), process_toggles=("tf32",))
     selection = Selection(devices=("gpu:0",))

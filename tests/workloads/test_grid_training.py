@@ -37,7 +37,6 @@ def trained(
 
 
 def named(*workloads: Any, **asked: Any) -> list[str]:
-    """The ids of these cells."""
     return [cell.id for cell in trained(*workloads, **asked)]
 
 
@@ -84,7 +83,6 @@ def test_loops_steps_and_loaders() -> None:
 
 
 def test_a_loader_makes_no_cell_in_another_execution() -> None:
-    """Batches are loaded alike whatever is done with them."""
     assert named(lenet.loader, executions=("graph", "fit")) == []
     assert len(named(lenet.loader, executions=("eager", "graph"))) == 1
 
@@ -96,7 +94,6 @@ def test_a_loader_makes_no_cell_in_another_execution() -> None:
 )
 @pytest.mark.parametrize("verify_only", [False, True])
 def test_the_direction_of_training_is_its_own(directions: Any, verify_only: bool) -> None:
-    """Whatever is asked of operations, and once."""
     more = grid.GridRequest(verify_only=verify_only)
     found = trained(mlp, more=more, directions=directions, executions=("eager",))
     assert [cell.direction for cell in found] == ["train"]
@@ -156,7 +153,6 @@ def test_a_whole_loop_has_no_step() -> None:
 def test_a_frameworks_own_gap_is_of_the_loop_and_its_parts(
     device: str, dtype: str, gap: str | None
 ) -> None:
-    """What it declares of a model, in a dtype and on a kind of device."""
     one = manifest(gaps=(Gap("no kernel", "lenet", dtype="float64", device="cpu"),))
     selection = Selection(devices=(device,), dtypes=(dtype,), executions=("eager",))
     found = grid.cells([lenet, lenet.step, lenet.loader, mlp], selection, {"fake": one})
@@ -219,7 +215,6 @@ def test_data_is_looked_for_by_name_and_where_it_is_needed() -> None:
 
 
 def schedules(*workloads: Any, more: grid.GridRequest | None = None, **asked: Any) -> set[Any]:
-    """The schedules of these cells."""
     found = trained(*workloads, more=more, executions=("eager",), **asked)
     return {cell.schedule for cell in found}
 
@@ -284,7 +279,6 @@ def test_toggles_are_combined() -> None:
 
 
 def test_what_toggles_compare_comes_one_after_the_other() -> None:
-    """Within an execution, since they are of one group."""
     found = trained(mlp, toggles={"workers": ("0", "2")}, executions=("eager", "graph"))
     assert [(cell.execution, *cell.toggles) for cell in found] == [
         (execution, ("workers", value)) for execution in ("eager", "graph") for value in ("0", "2")
@@ -327,7 +321,6 @@ def test_a_toggle_of_the_process_is_for_operations_as_well() -> None:
 
 
 def test_other_toggles_need_no_process_of_their_own() -> None:
-    """Nor does a case that none was asked for."""
     found = trained(mlp, toggles={"workers": ("0", "2"), "decay": ("on",)})
     assert [cell.variables for cell in (*found, *trained(gemm, sizes=(8,)))] == [{}] * 8
 
@@ -363,7 +356,6 @@ def test_what_an_execution_cannot_do_is_a_gap(
 
 
 def test_a_toggle_has_its_default_where_it_was_not_asked_for() -> None:
-    """What a case asks its own toggles for always has an answer."""
     one = Cell(*(mlp, "torch", "cpu", "eager", "train", "float32", 8), toggles=(("workers", "2"),))
     assert [one.toggle(name) for name in ("workers", "sparse", "decay", "onednn")] == [
         *("2", "off", "off", "")

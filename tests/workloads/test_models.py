@@ -80,7 +80,7 @@ def test_each_encoder_has_the_parameters_of_berts() -> None:
     ids=["medium", "large", "LSTM-512-512"],
 )
 def test_word_lm_has_the_published_parameters(size: str, millions: int) -> None:
-    """Of Zaremba et al. 2014, and of Jozefowicz et al. 2016, whose table says 0.82 billion."""
+    """Zaremba et al. 2014, and Jozefowicz et al. 2016, whose table says 0.82 billion."""
     graph = _by_name("word_lm").at(TEXTS.read(size)).graph
     assert round(graph.parameters / 1e6) == millions
 
@@ -104,7 +104,6 @@ def test_the_published_setting_is_the_preset_paper(step: ModelStep) -> None:
 def test_a_step_costs_three_forward_passes_but_for_the_gradient_by_the_pictures(
     step: ModelStep,
 ) -> None:
-    """And proportionally to the batch."""
     one, four = (step.cost_of("train", _size(f"b{batch}i128d8")) for batch in (1, 4))
     graph = step.at(_size("b1i128d8")).graph
     first = trace(graph.nodes[0].layer, (128, 128, 3)).multiply_adds
@@ -126,7 +125,6 @@ def test_the_sizes_of_a_network_grow(step: ModelStep) -> None:
 
 @pytest.mark.parametrize("size", ["b1i2d64", "b1i1d512"])
 def test_a_size_without_a_network_has_a_number(size: str) -> None:
-    """It is asked for when the failure is reported."""
     with pytest.raises(DeclarationError):
         _by_name("alexnet").at(_size(size))
     assert _by_name("alexnet").number_of(_size(size)) >= 0
@@ -197,7 +195,7 @@ def test_an_update_changes_the_loss_by_a_similar_part_at_a_larger_size(step: Mod
 
 
 def _first_update(step: ModelStep, size: Shape) -> float:
-    """What the first update takes from the loss of its own batch, to first order, as a part."""
+    """The share of its batch's loss that the first update takes, to first order."""
     objective = step.at(size)
     x, labels = objective.check_batches(size["batch"], 1)[0]
     loss, gradients = reference.gradients(
@@ -208,12 +206,10 @@ def _first_update(step: ModelStep, size: Shape) -> float:
 
 
 def test_heads_that_do_not_share_the_units_are_refused() -> None:
-    """With what there is and what would do."""
     with pytest.raises(DeclarationError, match=r"heads=2, .* was given 489; change the heads"):
         _by_name("gpt_small").at(TEXTS.read("b1t4l1u163v50"))
 
 
 def test_pictures_that_are_too_small_are_refused() -> None:
-    """With the layer that leaves nothing of them."""
     with pytest.raises(DeclarationError, match=r"Conv\(filters=32, .* leaves nothing of an input"):
         _by_name("overfeat").at(_size("b1i32d8"))

@@ -31,14 +31,12 @@ each_pass = pytest.mark.parametrize(
 
 
 def test_every_network_is_measured_in_use() -> None:
-    """Those that are trained by steps, and those of the two loops of digits."""
     names = {"mlp", "lenet", *(step.model for step in MODELS)}
     assert {of.model for of in INFERENCES} == {of.model for of in FORWARD_BACKWARDS} == names
 
 
 @each_pass
 def test_passes_are_left_out_where_nobody_asks_for_them(of: Pass) -> None:
-    """As training steps of networks are."""
     assert of.family == "models"
     assert not of.representative
     assert of.on_request
@@ -46,7 +44,6 @@ def test_passes_are_left_out_where_nobody_asks_for_them(of: Pass) -> None:
 
 @each_pass
 def test_sizes_grow_from_the_smallest(of: Pass) -> None:
-    """The smallest is the one to verify."""
     sizes = of.by_preset
     numbers = [of.number_of(size) for size in sizes.quick]
     assert numbers == sorted({*numbers})
@@ -57,7 +54,6 @@ def test_sizes_grow_from_the_smallest(of: Pass) -> None:
 
 @pytest.mark.parametrize("of", INFERENCES, ids=lambda of: str(of.name))
 def test_inference_has_latency_and_throughput_of_one_network(of: Pass) -> None:
-    """Of one example, and of several; the published batch, too."""
     *_, one, several = of.by_preset.quick
     assert (batch_of(one), batch_of(several)) == (1, 8)
     if isinstance(one, Shape) and isinstance(several, Shape):
@@ -80,7 +76,6 @@ def test_a_pass_costs_what_its_kernels_do() -> None:
 
 
 def test_batches_of_a_loop_are_sizes_of_its_network() -> None:
-    """And they cost in proportion."""
     one, eight = (lenet_inference.cost_of("forward", batch) for batch in (1, 8))
     assert one.flops == 2 * lenet.graph.multiply_adds
     assert eight.flops == 8 * one.flops
@@ -111,7 +106,6 @@ def test_gaps(changes: Any, cell: tuple[str, ...], gap: str | None) -> None:
 
 
 def test_gradients_are_measured_where_they_can_be_verified() -> None:
-    """Answers in narrow dtypes, too."""
     narrow = manifest(network_executions=("eager",), training_dtypes=("float32", "bfloat16"))
     cell = ("cpu", "eager", "backward", "bfloat16")
     assert gap_of(lenet_inference, narrow, *cell) is None
@@ -139,7 +133,6 @@ def test_a_network_in_use_goes_by_averages() -> None:
 
 
 def test_answers_of_the_reference_are_those_of_training_without_batch_normalization() -> None:
-    """Through the same layers."""
     ((x, _),) = lenet.check_batches(4, 1)
     parameters = lenet.initial()
     trained, _ = reference.answer(lenet.graph, parameters, x)

@@ -116,7 +116,7 @@ def test_the_result_has_the_shape_that_the_layer_says(layer: Layer, shape: tuple
 
 @each_layer
 def test_gradients_are_the_central_differences(layer: Layer, shape: tuple[int, ...]) -> None:
-    """Of a weighted sum of the result, for the input and every parameter."""
+    """Differences of a weighted sum of the result, for the input and every parameter."""
     parameters, x = _drawn(layer, shape)
     result, backward = forward(layer, parameters, x)
     weights = np.random.default_rng(2).standard_normal(result.shape)
@@ -187,7 +187,6 @@ def test_convolution_is_the_naive_loop(size: int, same: bool, before: int) -> No
 
 @pytest.mark.parametrize(("layer", "of"), [(AveragePool(2), np.mean), (MaxPool(2), np.max)])
 def test_pools_are_the_naive_loop(layer: Layer, of: Callable[..., Any]) -> None:
-    """The last row is left over, and dropped."""
     _, x = _drawn(layer, (5, 4, 2))
     result, _ = forward(layer, [], x)
     for image, row, column, channel in np.ndindex(result.shape):
@@ -196,7 +195,6 @@ def test_pools_are_the_naive_loop(layer: Layer, of: Callable[..., Any]) -> None:
 
 
 def test_flattening_keeps_channels_last() -> None:
-    """As the rows of the dense layer that follows are in order."""
     x = np.arange(12.0).reshape(1, 2, 3, 2)
     assert forward(Flatten(), [], x)[0][0].tolist() == [*range(12)]
 
@@ -284,7 +282,6 @@ def test_a_row_that_occurs_moves_without_a_gradient() -> None:
 
 
 def _texts(vocabulary: int) -> Training:
-    """The sentiment experiment, small."""
     small = sequential(Embedding(vocabulary, 3), LSTM(2), Dense(2, relu=False))
     return replace(sentiment_lstm, network=small, shape=(4,))
 
@@ -305,18 +302,15 @@ def test_lazy_updates_make_no_difference_where_every_token_occurs() -> None:
 
 @pytest.mark.parametrize(("batch", "rows"), [(16, 8), (12, 4), (6, 2), (3, 1)])
 def test_a_batch_that_repeats_its_examples_has_their_losses(batch: int, rows: int) -> None:
-    """So one trajectory serves many batch sizes."""
     alone = reference.losses(lenet, rows, 5)
     assert reference.losses(lenet, batch, 5) == pytest.approx(alone, rel=1e-12)
 
 
 def test_losses_begin_anew_each_time() -> None:
-    """Nothing is left of the steps before."""
     assert reference.losses(mlp, 4, 3) == reference.losses(mlp, 4, 5)[:3]
 
 
 def test_steps_that_the_check_does_not_have_are_refused() -> None:
-    """Rather than returning fewer."""
     with pytest.raises(UsageError, match="21 steps; the check has 20"):
         reference.losses(mlp, 1, TRAJECTORY_STEPS + 1)
 

@@ -17,7 +17,6 @@ _LAYER = SampledWords(vocabulary=40, samples=10)
 
 
 def _logits(tokens: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Those of the layer, and those of all words."""
     rng = np.random.default_rng(0)
     kernel, bias = rng.standard_normal((40, 3)), rng.standard_normal(40)
     x = rng.standard_normal((len(tokens) * len(tokens[0]), 3))
@@ -77,7 +76,6 @@ def test_losses_are_those_of_tensorflows_function() -> None:
 
 
 def test_gradients_are_those_of_the_losses() -> None:
-    """Of each array, along a random direction."""
     objective = word_lm_sampled_step.at(word_lm_sampled_step.smallest)
     parameters = objective.initial()
     ((tokens, labels),) = objective.check_batches(2, 1)
@@ -101,7 +99,7 @@ def test_gradients_are_those_of_the_losses() -> None:
 
 
 def test_the_published_setting_computes_a_seventy_eighth_of_the_last_layer() -> None:
-    """Of 40,000 words 513, for each token; the parameters are those of all words."""
+    """513 of 40,000 words for each token; the parameters are those of all words."""
     (size,) = word_lm_sampled_step.by_preset.paper
     sampled, full = word_lm_sampled_step.at(size), word_lm_step.at(size)
     assert sampled.parameters == full.parameters

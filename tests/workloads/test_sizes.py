@@ -13,7 +13,6 @@ _IMAGE = Form("n{n}h{h}w{w}c{c}")
 
 
 def test_a_shape_is_its_numbers_by_name() -> None:
-    """In the order of the text, which it keeps."""
     shape = _IMAGE.read("n8h28w14c3")
     assert dict(shape) == {"n": 8, "h": 28, "w": 14, "c": 3}
     assert (str(shape), repr(shape)) == ("n8h28w14c3", "Shape('n8h28w14c3')")
@@ -42,7 +41,6 @@ def test_a_form_that_cannot_be_read_back_is_refused(template: str) -> None:
     [("8x8", True), ("n8", True), ("8", False), ("quick", False), ("8x08", False), ("8-8", False)],
 )
 def test_what_may_be_a_shape(text: str, expected: bool) -> None:
-    """Letters and numbers, at least one of each."""
     assert is_shape(text) is expected
 
 

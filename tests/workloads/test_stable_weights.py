@@ -47,7 +47,7 @@ def _rectified(objective: Objective, batch: int) -> list[NDArray[Any]]:
 
 
 def _margin(objective: Objective, batch: int) -> float:
-    """How near to 0 any input of a ReLU is, relative to the root mean square of a layer's."""
+    """The distance from 0 of the nearest input of a ReLU, by the root mean square of a layer's."""
     return min(np.abs(x).min() / np.sqrt(np.mean(x**2)) for x in _rectified(objective, batch))
 
 
@@ -95,7 +95,7 @@ def test_what_moves_others_is_left_alone() -> None:
 
 
 def test_the_middle_of_the_widest_gap() -> None:
-    """Of both batches, in the middle half; a channel of equal numbers has none."""
+    """In the middle half of both batches; a channel of equal numbers has none."""
     first = np.array([[-9.0, 1], [0.0, 1], [1.0, 1], [2.0, 1]])
     second = np.array([[1.5, 1], [5.0, 1], [6.0, 1], [99.0, 1]])
     assert module._middles([first, second]).tolist() == [3.5, 0.0]
@@ -103,8 +103,6 @@ def test_the_middle_of_the_widest_gap() -> None:
 
 
 def test_the_runner_up_has_the_gradient_where_it_is_as_large() -> None:
-    """The second of nearly equal elements, and nobody else's."""
-
     def network(x: Any) -> Any:
         return Flatten()(MaxPool()(x))
 

@@ -40,7 +40,7 @@ each_training = pytest.mark.parametrize(
     ids=lambda of: getattr(of, "name", None),
 )
 def test_models_have_as_many_parameters_as_published(training: Training, parameters: int) -> None:
-    """How many numbers are trained tells apart most variants of a model."""
+    """The number of parameters tells most variants of a model apart."""
     assert training.parameters == parameters
 
 
@@ -62,7 +62,6 @@ def test_models_have_as_many_parameters_as_published(training: Training, paramet
 def test_layers_know_the_shape_of_their_results(
     layer: Layer, before: tuple[int, ...], after: tuple[int, ...]
 ) -> None:
-    """From the shape of an input without its batch."""
     assert layer.output(before) == after
 
 
@@ -98,7 +97,7 @@ def test_initial_weights_are_the_same_each_time_and_in_float32(training: Trainin
 
 
 def test_kernels_are_within_the_limit_of_glorot_and_biases_zero() -> None:
-    """Of a convolution's kernel, each place counts for both fans."""
+    """Each place of a convolution's kernel counts for both fans."""
     ((kernel, bias),) = trace(Conv(16, 3), (12, 12, 6)).initial(seed=0)
     limit = np.sqrt(6 / (9 * (6 + 16)))
     assert 0.9 * limit < np.abs(kernel).max() <= limit
@@ -140,7 +139,6 @@ def test_channels_first_has_outputs_first_and_a_second_bias() -> None:
 
 
 def test_what_an_example_counts_for() -> None:
-    """A text as many times as it has tokens."""
     assert (lenet.vocabulary, lenet.unit) == (None, "images")
     assert lenet.units_per_example == 1
     assert (sentiment_lstm.vocabulary, sentiment_lstm.unit) == (5_000, "tokens")
@@ -210,7 +208,6 @@ def _assert_examples(training: Training, x: Any) -> None:
 
 
 def test_the_order_is_a_permutation_that_changes_with_epoch_and_repetition() -> None:
-    """The same each time it is asked for."""
     orders = {
         (repetition, epoch): order(100, repetition, epoch).tolist()
         for repetition in range(2)
@@ -246,7 +243,6 @@ def test_shares_differ_and_together_are_the_batch(batch: int, replicas: int) -> 
 
 
 def test_labels_of_shares_are_those_of_their_examples() -> None:
-    """Of the same step of the whole batch."""
     ((examples, labels),) = lenet.check_batches(16, 1)
     label_of = dict(zip(map(bytes, examples), labels, strict=True))
     for rank in range(2):

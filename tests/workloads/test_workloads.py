@@ -66,7 +66,6 @@ def test_every_operation_is_in_one_family() -> None:
 
 
 def test_a_name_that_no_workload_has_cannot_be_imported() -> None:
-    """It is an ImportError, as of any module."""
     with pytest.raises(ImportError, match="'sigmiod'"):
         from fwbench.workloads import sigmiod  # noqa: F401
 
@@ -81,7 +80,6 @@ def test_the_preset_paper_has_the_published_sizes(of: Operation) -> None:
 
 
 def test_what_was_not_published_is_not_in_the_preset_paper() -> None:
-    """It is left out; noop is such an operation."""
     others = {*OPERATIONS} - {*PUBLISHED}
     assert noop in others
     for of in others:

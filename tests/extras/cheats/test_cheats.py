@@ -83,7 +83,6 @@ _honest_training = partial(_honest, size=8, directions=("train",))
     ]
 )
 def test_without_a_change_the_framework_is_honest(cheat: Cheat, direction: str) -> None:
-    """So it is the change that is caught."""
     case = case_of(cheat, direction)
     case.measure()
     assert host.record(case.benchmark) is not None
@@ -119,7 +118,6 @@ def test_the_clock_is_the_one_that_was_imported(monkeypatch: pytest.MonkeyPatch)
 
 
 def _imported_by(module: str) -> list[str]:
-    """What is imported once a module is."""
     program = f"import sys, {module}; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

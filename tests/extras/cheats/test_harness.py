@@ -71,7 +71,6 @@ def test_a_careful_harness_has_what_it_needs() -> None:
 
 
 def test_the_clock_is_put_back() -> None:
-    """One of the cheats replaces it."""
     read = time.perf_counter
     seen = []
     check_harness(lambda _: seen.append(time.perf_counter), _named("slow_clock"))
@@ -133,7 +132,6 @@ def test_a_folder_of_entry_points_makes_them_frameworks(project: Project) -> Non
 def test_the_command_writes_the_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And says how to use it."""
     monkeypatch.setattr("sys.argv", ["cheats", str(tmp_path)])
     main()
     assert (

@@ -71,14 +71,12 @@ def test_strategies_are_listed_and_drawn() -> None:
 
 
 def test_inference_has_a_forward_pass_alone() -> None:
-    """And a plan for it."""
     inference = case("lenet_inference", "mxnet", execution="hybridize", memory=_memory(4, 3, 2, 1))
     found = _only(run_of(inference))
     assert list(found.columns) == ["shared", "forward", "none over it", "origin"]
 
 
 def test_a_network_that_was_measured_twice_has_two_sections() -> None:
-    """Each with its name."""
     run = run_of(_step(**_PLANNED), _step(**_PLANNED))
     assert [found.title.rpartition(", ")[2] for found in memory_plan.sections([run])] == [
         "mxnet hybridize",
@@ -89,7 +87,6 @@ def test_a_network_that_was_measured_twice_has_two_sections() -> None:
 def test_runs_without_a_plan_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the command that measures one."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "run.json", case(), _step(memory={"gap": "it died"}))
     assert cli.main(["report", "run.json", "--memory-plan", "-o", "x.html"]) == _USAGE_ERROR
@@ -100,7 +97,6 @@ def test_runs_without_a_plan_are_refused(
 
 
 def test_the_figure_of_the_page_shows_its_table() -> None:
-    """If this fails: python scripts/memory_plan.py --drawn."""
     spec = importlib.util.spec_from_file_location("plans", ROOT / "scripts" / "memory_plan.py")
     assert spec is not None
     assert spec.loader is not None

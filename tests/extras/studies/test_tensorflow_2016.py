@@ -21,7 +21,6 @@ def _step(network: str, framework: str, step_s: float, **facts: Any) -> dict[str
 
 
 def test_figures_of_2016_are_listed_with_ratios() -> None:
-    """As published: Caffe takes four times as long as TensorFlow for AlexNet."""
     run = run_of(_step("alexnet", "torch", 1.0))
     then, _ = tensorflow_2016.sections([run])
     caffe, neon, _, tensorflow = rows(then)
@@ -67,7 +66,6 @@ def test_devices_dtypes_and_runs_are_apart() -> None:
 def test_runs_without_these_networks_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the command that measures some."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "run.json", case())
     arguments = ["report", "run.json", "--tensorflow-paper", "--markdown", "x.md"]

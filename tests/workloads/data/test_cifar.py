@@ -33,7 +33,6 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
 
 
 def cifar_archive(folder: Path, contents: dict[str, bytes]) -> Path:
-    """As the original: with files beside the batches."""
     members = [(f"cifar-10-batches-bin/{name}", content) for name, content in contents.items()]
     more = [("cifar-10-batches-bin/readme.html", b"<html>"), ("../test_batch.bin", b"evil")]
     return tar_gz(folder / "cifar-10-binary.tar.gz", [*more, *reversed(members)])
@@ -97,7 +96,6 @@ def test_damaged_cifar_files(
 
 
 def test_too_large_cifar_files(tmp_path: Path, batches: dict[str, bytes]) -> None:
-    """More than the expected size is not read."""
     batches["data_batch_3.bin"] += b"\0"
     write_tree(tmp_path, batches)
     with pytest.raises(DataError, match="and has more"):
@@ -109,7 +107,6 @@ def test_too_large_cifar_files(tmp_path: Path, batches: dict[str, bytes]) -> Non
 
 
 def test_a_cifar_archive_without_a_batch(tmp_path: Path, batches: dict[str, bytes]) -> None:
-    """The missing member is named."""
     del batches["test_batch.bin"]
     cifar_archive(tmp_path, batches)
     with pytest.raises(DataError, match=r"has no file cifar-10-batches-bin/test_batch\.bin"):

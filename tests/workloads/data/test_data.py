@@ -143,7 +143,6 @@ def test_a_form_that_is_not_read_is_an_error_where_it_was_asked_for(
 
 
 def test_a_complete_set_beside_a_part_of_one(small_mnist: Mnist) -> None:
-    """A folder with both is not at fault."""
     stray = small_mnist.write(folder="mnist") / "t10k-labels-idx1-ubyte.gz"
     stray.unlink()
     small_mnist.npz()
@@ -173,7 +172,6 @@ def test_a_place_that_cannot_be_looked_into(
 def test_the_origin_has_no_folders_of_the_user(
     tmp_path: Path, small_mnist: Mnist, reviews: dict[str, bytes]
 ) -> None:
-    """What ends in a record names files and folders of the data set alone."""
     small_mnist.write(gz="")
     assert data.find("mnist", tmp_path).origin.startswith("train-images-idx3-ubyte, train-labels")
     tar_gz(tmp_path / "cifar-10-binary.tar.gz", [])
@@ -208,7 +206,6 @@ def test_real_mnist(real: Callable[[str], Found]) -> None:
 
 
 def test_real_mnist_as_keras_has_it(real: Callable[[str], Found], tmp_path: Path) -> None:
-    """Keras' file is held to the same checksums."""
     found = real("mnist")
     if len(found.paths) == 1:
         pytest.skip("it is Keras' file already")
@@ -223,7 +220,6 @@ def test_real_mnist_as_keras_has_it(real: Callable[[str], Found], tmp_path: Path
 
 
 def test_real_cifar(real: Callable[[str], Found]) -> None:
-    """Five batches and one, in colours."""
     found = data.load(real("cifar10"))
     assert (found.train.x.shape, found.test.x.shape) == ((50_000, 32, 32, 3), (10_000, 32, 32, 3))
 

@@ -23,14 +23,12 @@ from support.data_files import Mnist, changed, same, tar_gz, write_tree
 
 
 def raw_tar_gz(path: Path, *blocks: bytes) -> Path:
-    """An archive of these bytes."""
     padded = b"".join(block.ljust(-len(block) // 512 * -512, b"\0") for block in blocks)
     path.write_bytes(gzip.compress(padded + bytes(1024)))
     return path
 
 
 def special(name: str, kind: bytes, link: str = "") -> tarfile.TarInfo:
-    """A link or a device for an archive."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname = kind, link
     return info
@@ -76,7 +74,7 @@ def test_reviews_become_tokens_as_documented(
 
 
 def test_words_are_what_the_expression_matches() -> None:
-    """Of every byte there is, the fast way to split makes what the documented one makes."""
+    """The fast way to split makes the same of all bytes as the documented one."""
     text = b"".join(bytes([byte]) + b"x" for byte in range(256)) + b"a<br /><br />B'c D1\n"
     plain = re.sub(rb"<br />", b" ", text).replace(b"'", b"")
     assert imdb._words(text) == re.findall(rb"[a-z0-9]+", plain.lower())
@@ -162,7 +160,7 @@ def test_archives_that_lie_about_sizes(tmp_path: Path, blocks: list[bytes], mess
 def test_an_archive_that_never_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: dict[str, bytes]
 ) -> None:
-    """What an archive may decompress to is bounded, whatever is in it."""
+    """The size that an archive may decompress to is bounded."""
     monkeypatch.setattr(files, "_ARCHIVE_BYTES", 2**20)
     imdb_archive(tmp_path, reviews, ("large", bytes(2**21)))
     with pytest.raises(DataError, match=r"decompressed, claims to have .* at most 1,048,576"):
@@ -172,7 +170,7 @@ def test_an_archive_that_never_ends(
 def test_an_archive_of_a_million_members(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reviews: dict[str, bytes]
 ) -> None:
-    """How many members are looked at is bounded, and none is kept."""
+    """The number of members that are looked at is bounded, and none is stored."""
     monkeypatch.setattr(files, "_MEMBERS", len(reviews) + 20)
     folders = [tmp_path / name for name in ("full", "more")]
     for folder, beside in zip(folders, (8, 100), strict=True):
@@ -207,7 +205,6 @@ def test_reviews_that_are_not_all_there(
 
 
 def test_an_imdb_folder_without_a_class(tmp_path: Path, reviews: dict[str, bytes]) -> None:
-    """The missing folder is named."""
     kept = {name: text for name, text in reviews.items() if not name.startswith("test/neg")}
     write_tree(tmp_path / "aclImdb", kept)
     with pytest.raises(DataError, match=r"aclImdb.test.neg"):
@@ -329,7 +326,6 @@ def test_a_changed_file_in_the_folder_is_read_anew(
 
 @pytest.mark.parametrize("damage", ["empty", "cut off", "flipped", "objects", "token", "lengths"])
 def test_a_damaged_cache_is_made_anew(tmp_path: Path, unread: Found, damage: str) -> None:
-    """What cannot be what was kept is ignored, and written again."""
     cache = tmp_path / "cache"
     first = data.load(unread, cache)
     (kept,) = cache.iterdir()

@@ -114,7 +114,7 @@ def test_damaged_gzip_files(
 
 
 def test_a_small_file_that_becomes_a_large_one(small_mnist: Mnist) -> None:
-    """Of a file that decompresses to far more than expected only what is expected is read."""
+    """No more is read than the expected size, far less than the file decompresses to."""
     small_mnist.write(x_train=small_mnist.payloads["train-images"] + bytes(50_000_000))
     path = small_mnist.folder / "train-images-idx3-ubyte.gz"
     assert len(files.content(path, 100)) == 101
@@ -123,7 +123,6 @@ def test_a_small_file_that_becomes_a_large_one(small_mnist: Mnist) -> None:
 
 
 def test_a_folder_in_place_of_a_file(small_mnist: Mnist) -> None:
-    """What the system says is passed on."""
     path = small_mnist.write() / "train-images-idx3-ubyte.gz"
     path.unlink()
     path.mkdir()
@@ -132,7 +131,6 @@ def test_a_folder_in_place_of_a_file(small_mnist: Mnist) -> None:
 
 
 def test_a_file_that_is_gone_when_it_is_read(small_mnist: Mnist) -> None:
-    """Between finding and reading anything may happen."""
     small_mnist.write()
     found = data.find("mnist", small_mnist.folder)
     found.paths[3].unlink()

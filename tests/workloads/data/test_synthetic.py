@@ -87,7 +87,7 @@ def test_generated_texts_are_like_the_real_ones(generated: dict[str, DataSet]) -
 
 
 def accuracy(train: tuple[Any, Any], test: tuple[Any, Any], rate: float) -> float:
-    """Of a linear softmax classifier, trained by gradient descent."""
+    """The accuracy of a linear softmax classifier, trained by gradient descent."""
     (x, y), (test_x, test_y) = train, test
     weights = np.zeros((x.shape[1] + 1, y.max() + 1), np.float32)
     x, test_x = (np.pad(rows, ((0, 0), (0, 1)), constant_values=1) for rows in (x, test_x))

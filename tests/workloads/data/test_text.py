@@ -26,12 +26,10 @@ UNKNOWN, END, B, A, C, D, E = range(7)
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sequences of three."""
     monkeypatch.setattr(text, "LENGTH", 3)
 
 
 def read(folder: Path, contents: Mapping[str, bytes]) -> DataSet:
-    """What becomes of files."""
     return data.load(data.find("text", write_tree(folder, dict(contents))))
 
 
@@ -49,7 +47,6 @@ def test_a_text_becomes_tokens_as_documented(tmp_path: Path) -> None:
 
 
 def test_the_rarest_words_become_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No token reaches the size of the vocabulary."""
     monkeypatch.setattr(text, "VOCABULARY", 4)
     found = read(tmp_path, PARTS)
     assert {*np.unique(found.train.x)} == {UNKNOWN, END, B, A}
@@ -112,7 +109,6 @@ def test_what_is_refused(tmp_path: Path, contents: dict[str, bytes], message: st
 def test_a_text_that_is_too_large_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before it is decoded."""
     monkeypatch.setattr(text, "_TEXT_BYTES", 8)
     message = f"{re.escape(str(tmp_path / 'text.txt'))} has more than 8 bytes"
     with pytest.raises(DataError, match=message):
@@ -120,7 +116,6 @@ def test_a_text_that_is_too_large_is_refused(
 
 
 def test_how_long_a_text_is_shows_when_it_is_read(tmp_path: Path) -> None:
-    """Of a generated one it is known."""
     assert data.find("text", write_tree(tmp_path, PARTS)).train_examples is None
     assert data.generated("text").train_examples == synthetic.TRAIN_EXAMPLES["text"]
 

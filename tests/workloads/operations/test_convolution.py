@@ -40,7 +40,6 @@ def _at(name: str) -> tuple[Operation, Any]:
 
 
 def test_every_convolution_has_a_tiny_size() -> None:
-    """None goes without the tests below."""
     assert {*_TINY} == {*_BY_NAME}
 
 

@@ -7,7 +7,6 @@ from fwbench.workloads.workload import Cost
 
 
 def test_zeros_like() -> None:
-    """As many zeros as there are numbers, which need not be read."""
     (x,) = zeros_like.operands(7)
     assert zeros_like.reference(x).tolist() == [0.0] * 7
     assert zeros_like.cost_of("forward", 7) == Cost(0, 7)

@@ -33,7 +33,7 @@ def test_a_row_is_added_to_every_row() -> None:
 
 
 def test_a_cast_to_bfloat16_rounds_ties_to_even() -> None:
-    """Of a tie the neighbour whose last bit is 0, up or down; of others the nearest."""
+    """A tie goes to the neighbour whose last bit is 0, up or down; others to the nearest."""
     unit = 2.0**-7
     x = np.array([1 + unit / 2, 1 + 3 * unit / 2, 1 + 0.51 * unit, -1 - 3 * unit / 2, 3.0])
     expected = [1.0, 1 + 2 * unit, 1 + unit, -1 - 2 * unit, 3.0]

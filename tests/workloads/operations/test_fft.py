@@ -16,14 +16,12 @@ BY_NAME = {of.name: of for of in FFT}
 
 
 def shape(name: str, text: str) -> Shape:
-    """A size of an operation."""
     form = BY_NAME[name].form
     assert form is not None
     return form.read(text)
 
 
 def dft(x: list[complex]) -> list[complex]:
-    """The sum that defines it."""
     return [
         sum(v * cmath.exp(-2j * math.pi * i * k / len(x)) for i, v in enumerate(x))
         for k in range(len(x))
@@ -62,7 +60,7 @@ def test_transforms_of_images() -> None:
     ],
 )
 def test_costs(name: str, text: str, cost: Cost) -> None:
-    """As FFTW counts; the gradient is one more transform."""
+    """Counted as by FFTW; the gradient is one more transform."""
     of, size = BY_NAME[name], shape(name, text)
     assert of.cost_of("forward", size) == cost
     assert of.cost_of("backward", size) == Cost(2 * cost.flops, 2 * cost.elements)

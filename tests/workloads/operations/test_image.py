@@ -20,7 +20,6 @@ def _computed(name: str) -> tuple[Any, Any]:
 
 
 def test_resize_nearest() -> None:
-    """Every pixel is four."""
     x, found = _computed("resize_nearest")
     assert found.shape == (2, 6, 8, 5)
     for n, h, w, c in itertools.product(range(2), range(6), range(8), range(5)):
@@ -42,7 +41,6 @@ def test_resize_bilinear() -> None:
 
 
 def test_im2col() -> None:
-    """Patches by row, column and channel."""
     x, found = _computed("im2col")
     assert found.shape == (2, 1, 2, 45)
     for n, w, i, j, c in itertools.product(range(2), range(2), range(3), range(3), range(5)):
@@ -58,7 +56,6 @@ def test_im2col() -> None:
     ],
 )
 def test_costs(name: str, forward: Cost, backward: Cost) -> None:
-    """120 numbers become 480, or 180."""
     of = getattr(workloads, name)
     size = of.form.read("n2h3w4c5")
     assert (of.cost_of("forward", size), of.cost_of("backward", size)) == (forward, backward)

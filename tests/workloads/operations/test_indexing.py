@@ -43,7 +43,6 @@ def test_every_operation_of_the_family_is_tested() -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_costs(name: str) -> None:
-    """What is picked is read once, and all of a gradient is written."""
     of = getattr(workloads, name)
     text, *costs = CASES[name]
     size = of.form.read(text)
@@ -64,19 +63,16 @@ def test_embedding() -> None:
 
 
 def test_gather_elements() -> None:
-    """Elements of the same row."""
     x, i, found = _computed("gather_elements")
     assert found == [[x[n][k] for k in row] for n, row in enumerate(i)]
 
 
 def test_pick() -> None:
-    """One element of every row."""
     x, i, found = _computed("pick")
     assert found == [x[n][k] for n, k in enumerate(i)]
 
 
 def test_gather_nd() -> None:
-    """Elements by row and column."""
     x, i, found = _computed("gather_nd")
     assert found == [x[row][column] for row, column in i]
 
@@ -91,7 +87,6 @@ def test_scatter_add() -> None:
 
 
 def test_scatter_nd_update() -> None:
-    """Rows are replaced, each by no more than one."""
     x, i, rows, found = _computed("scatter_nd_update")
     others = dict(zip(i, rows, strict=True))
     assert len(others) == len(rows)
@@ -112,7 +107,6 @@ def test_boolean_mask() -> None:
 
 
 def test_sequence_mask() -> None:
-    """Zeros from the length of a sequence on."""
     x, lengths, found = _computed("sequence_mask")
     for sequence, length, masked in zip(x, lengths, found, strict=True):
         assert masked == [*sequence[:length], *[0.0] * (3 - length)]

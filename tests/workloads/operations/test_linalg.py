@@ -35,7 +35,6 @@ def size_of(of: Operation, *numbers: int) -> Size:
     ("name", "terms"), [("gemv", 3), ("outer", 1), ("gemm_tn", 4), ("einsum", 5), ("tensordot", 20)]
 )
 def test_terms_are_what_an_element_adds_up(name: str, terms: int) -> None:
-    """The product of the numbers that are summed over."""
     of = BY_NAME[name]
     assert of.terms(size_of(of, 2, 3, 4, 5)) == terms
 
@@ -62,7 +61,6 @@ def test_factors_are_those_that_float8_has(scale: float) -> None:
 
 
 def test_the_products_of_deepbench() -> None:
-    """As many as it lists, 160 + 75 + 13, less those that it lists twice."""
     assert {kind: len(texts) for kind, texts in products.GEMM.items()} == {
         "nn": 160,
         "tn": 73,
@@ -92,7 +90,6 @@ def test_the_shapes_of_deepbench_are_sizes_of_the_products(kind: str) -> None:
 
 
 def det(x: Matrix) -> float:
-    """By permutations, as Leibniz wrote it."""
     total = 0.0
     for order in itertools.permutations(range(len(x))):
         inversions = sum(a > b for a, b in itertools.combinations(order, 2))
@@ -101,14 +98,12 @@ def det(x: Matrix) -> float:
 
 
 def reference(name: str, size: int = 4) -> tuple[tuple[NDArray[Any], ...], Any]:
-    """The operands of an operation, and its results."""
     of = BY_NAME[name]
     operands = of.operands(size)
     return operands, of.reference(*operands)
 
 
 def near(found: Any, expected: Any) -> None:
-    """Equal but for rounding."""
     np.testing.assert_allclose(np.array(found), np.array(expected), rtol=1e-10, atol=1e-11)
 
 
@@ -129,20 +124,17 @@ def test_systems_are_solved(name: str) -> None:
 
 
 def test_a_triangular_system_reads_one_triangle() -> None:
-    """What lies above the diagonal is not part of it."""
     (x, y), solution = reference("triangular_solve")
     assert not np.any(np.triu(x, 1))
     near(BY_NAME["triangular_solve"].reference(x + np.triu(np.ones_like(x), 1), y), solution)
 
 
 def test_inverse() -> None:
-    """The product is the identity."""
     (x,), inverse = reference("inverse")
     near(x @ inverse, np.eye(4))
 
 
 def test_slogdet() -> None:
-    """The logarithm of the determinant, whatever its sign."""
     (x,), found = reference("slogdet")
     near(found, math.log(abs(det(x.tolist()))))
     near(BY_NAME["slogdet"].reference(x[::-1]), found)
@@ -156,7 +148,6 @@ def test_singular_values_are_known_and_apart(name: str) -> None:
 
 
 def test_eigenvalues_are_known_and_apart() -> None:
-    """One apart, of both signs, of a symmetric matrix."""
     (x,), (values, vectors) = reference("eigh")
     near(values, [-1.7, -0.7, 0.3, 1.3])
     near(x, x.T)
@@ -187,7 +178,6 @@ def other_signs(name: str, results: Any) -> tuple[NDArray[Any], ...]:
 def test_what_is_compared_of_vectors_whose_signs_are_free(
     name: str, shapes: list[tuple[int, ...]]
 ) -> None:
-    """What they make up is the operand, also with other signs, and not with other vectors."""
     (x,), results = reference(name)
     assert [np.shape(result) for result in results] == shapes
     compared = BY_NAME[name].compared
@@ -206,7 +196,6 @@ def test_what_is_compared_of_vectors_whose_signs_are_free(
 
 @pytest.mark.parametrize("name", ["qr", "lq"])
 def test_factors_are_triangular(name: str) -> None:
-    """Upper right in QR, lower left in LQ."""
     _, results = reference(name)
     outside = np.tril(results[1], -1) if name == "qr" else np.triu(results[0], 1)
     assert not np.any(outside)
@@ -221,7 +210,6 @@ def test_matrices_are_well_conditioned(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["cholesky", "eigh"])
 def test_gradients_by_symmetric_matrices_are_compared_along_symmetric_directions(name: str) -> None:
-    """Off them, frameworks rightly differ."""
     along = BY_NAME[name].along(np.arange(9.0).reshape(3, 3))
     near(along, along.T)
     near(np.tril(along), np.tril(np.arange(9.0).reshape(3, 3)))

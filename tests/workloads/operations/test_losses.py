@@ -31,7 +31,6 @@ def _shares(row: list[float]) -> list[float]:
     [("softmax", float), ("log_softmax", math.log)],
 )
 def test_softmax_is_a_share_of_exponentials(name: str, formula: Callable[[float], float]) -> None:
-    """Of each row; or its logarithm."""
     of = _BY_NAME[name]
     (x,) = _operands(of)
     expected = [[formula(share) for share in _shares(row)] for row in x.tolist()]
@@ -39,7 +38,6 @@ def test_softmax_is_a_share_of_exponentials(name: str, formula: Callable[[float]
 
 
 def test_softmax_does_not_overflow() -> None:
-    """Neither it nor its logarithm, where exponentials would."""
     x = np.array([[1000.0, 0.0], [-1000.0, 0.0]])
     np.testing.assert_array_equal(_BY_NAME["softmax"].reference(x), [[1, 0], [0, 1]])
     np.testing.assert_array_equal(_BY_NAME["log_softmax"].reference(x), [[0, -1000], [-1000, 0]])
@@ -75,7 +73,6 @@ _LOSSES: dict[str, Callable[[Any, Any], list[float]]] = {
 
 @pytest.mark.parametrize("name", _LOSSES)
 def test_losses_are_the_means_of_their_formulas(name: str) -> None:
-    """Or the sum, where the name says so."""
     of = _BY_NAME[name]
     operands = _operands(of)
     losses = _LOSSES[name](*operands)
@@ -93,7 +90,6 @@ def test_huber_has_a_gradient_at_its_inputs() -> None:
 
 
 def test_answers_are_zero_and_one() -> None:
-    """About as many of each."""
     _, answers = _BY_NAME["binary_cross_entropy"].operands(
         _BY_NAME["binary_cross_entropy"].by_preset.quick[1]
     )
@@ -102,7 +98,7 @@ def test_answers_are_zero_and_one() -> None:
 
 
 def _collapsed(path: tuple[int, ...]) -> list[int]:
-    """What a path says: repetitions become one, then blanks go."""
+    """The labels of a path: repetitions become one, then blanks go."""
     return [label for label, _ in itertools.groupby(path) if label]
 
 

@@ -49,7 +49,6 @@ def test_references_are_standard_scores(name: str) -> None:
 
 
 def test_batch_norm_of_inference_uses_the_statistics_that_it_is_given() -> None:
-    """And none of the batch's."""
     of = _BY_NAME["batch_norm_inference"]
     x, gamma, beta, mean, variance = of.operands(_tiny(of))
     result = of.reference(x, gamma, beta, mean, variance)
@@ -60,7 +59,6 @@ def test_batch_norm_of_inference_uses_the_statistics_that_it_is_given() -> None:
 
 
 def test_rms_norm_divides_by_the_root_mean_square() -> None:
-    """Without a mean and without an offset."""
     of = _BY_NAME["rms_norm"]
     x, gamma = of.operands(_tiny(of))
     result = of.reference(x, gamma)

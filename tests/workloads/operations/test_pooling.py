@@ -22,7 +22,6 @@ def _tiny(of: Operation) -> Any:
 
 
 def _window(x: Any, at: tuple[int, ...], kernel: tuple[int, ...]) -> list[float]:
-    """The elements of a window, one after the other."""
     n, *place, c = at
     return [
         float(x[(n, *(2 * i + j for i, j in zip(place, tap, strict=True)), c)])

@@ -48,13 +48,11 @@ each = pytest.mark.parametrize("of", RANDOM, ids=lambda of: str(of.name))
 
 
 def moments_of(of: Operation) -> Moments:
-    """What the operation says of its results."""
     assert of.moments is not None
     return of.moments(N, *of.operands(N))
 
 
 def check(drawn: NDArray[Any], moments: Moments) -> None:
-    """What every result is checked for."""
     check_range(drawn, moments, 1e-12)
     check_moments(drawn, moments, 0.0)
 
@@ -85,7 +83,6 @@ def test_numpys_numbers_have_them(of: Operation) -> None:
 
 @each
 def test_numbers_of_another_distribution_have_not(of: Operation) -> None:
-    """Neither a tenth more nor their negatives pass."""
     moments = moments_of(of)
     drawn = DRAWN[of.name](np.random.default_rng(11), *of.operands(N))
     drawn = np.asarray(moments.drawn(drawn, *of.operands(N)), dtype=float)

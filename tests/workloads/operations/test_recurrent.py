@@ -22,17 +22,14 @@ each = pytest.mark.parametrize("of", LAYERS, ids=lambda of: str(of.name))
 
 
 def sigmoid(x: float) -> float:
-    """By the exponential."""
     return 1 / (1 + math.exp(-x))
 
 
 def dot(row: Any, matrix: Any, column: int) -> float:
-    """Of a row with a column of a matrix."""
     return sum(float(a) * float(b) for a, b in zip(row, matrix[:, column], strict=True))
 
 
 def rnn(x: Any, h: list[float], _c: list[float], weights: Any) -> None:
-    """One step of a simple layer."""
     w, u, b = weights
     h[:] = [math.tanh(dot(x, w, j) + dot(h, u, j) + b[j]) for j in range(UNITS)]
 
@@ -119,7 +116,6 @@ def test_sequences_have_from_half_of_the_steps_to_all() -> None:
 
 
 def test_what_is_behind_the_ends_of_sequences_costs_nothing() -> None:
-    """As many steps of an LSTM as there are in all sequences; arrays are as large as they are."""
     size = FORM.read("h10n8t16")
     forward, backward = DYNAMIC.cost_of("forward", size), DYNAMIC.cost_of("backward", size)
     assert forward is not None
@@ -132,7 +128,6 @@ def test_what_is_behind_the_ends_of_sequences_costs_nothing() -> None:
 
 
 def test_deepbench_has_its_shapes() -> None:
-    """As many as its file lists, one of them twice, and each in the form of the operations."""
     assert {name: len(texts) for name, texts in DEEPBENCH.items()} == {
         "rnn": 14,
         "lstm": 37,

@@ -16,13 +16,11 @@ each = pytest.mark.parametrize("of", REDUCTIONS, ids=lambda of: str(of.name))
 
 
 def shape(of: Operation, text: str) -> Shape:
-    """A size of an operation."""
     assert of.form is not None
     return of.form.read(text)
 
 
 def test_logsumexp_does_not_overflow() -> None:
-    """Nor is it minus infinity where all terms vanish."""
     found = BY_NAME["logsumexp"].reference(np.array([[1000.0, 1000.0], [-1000.0, -1000.0]]))
     np.testing.assert_allclose(found, np.array([1000.0, -1000.0]) + math.log(2), rtol=1e-15)
 
@@ -31,7 +29,6 @@ def test_logsumexp_does_not_overflow() -> None:
     ("name", "terms"), [("sum", 15), ("norm", 15), ("sum_columns", 3), ("sum_rows", 5), ("max", 1)]
 )
 def test_terms_are_what_an_element_adds_up(name: str, terms: int) -> None:
-    """Of a 3 x 5 matrix."""
     of = BY_NAME[name]
     assert of.terms(shape(of, "3x5")) == terms
 
@@ -61,7 +58,6 @@ def test_a_sum_of_all_is_off_zero_and_of_both_signs() -> None:
 
 
 def test_products_neither_overflow_nor_vanish() -> None:
-    """In float16, and both signs occur."""
     of = BY_NAME["prod"]
     products = of.reference(*of.operands(shape(of, "1024x1280")))
     sizes = np.abs(products)

@@ -23,7 +23,6 @@ def _computed(name: str, size: Any) -> tuple[tuple[Any, ...], Any]:
 
 
 def test_sort() -> None:
-    """Every row, rising."""
     (x,), found = _computed("sort", ROWS)
     assert found.tolist() == [sorted(row) for row in x.tolist()]
 
@@ -35,7 +34,6 @@ def test_argsort() -> None:
 
 
 def test_top_k() -> None:
-    """The five largest numbers, falling, and where they are."""
     (x,), (values, places) = _computed("top_k", ROWS)
     for row, largest, there in zip(x.tolist(), values.tolist(), places.tolist(), strict=True):
         assert largest == sorted(row, reverse=True)[:5]
@@ -43,7 +41,6 @@ def test_top_k() -> None:
 
 
 def test_unique() -> None:
-    """Every number once, compared whatever their order is."""
     (x,), found = _computed("unique", 9)
     assert {*found.tolist()} == {*x.tolist()}
     assert len(found) == 5
@@ -52,7 +49,6 @@ def test_unique() -> None:
 
 
 def test_searchsorted() -> None:
-    """As many numbers are smaller as the place says."""
     (x, sought), found = _computed("searchsorted", PLACES)
     assert found.tolist() == [bisect.bisect_left(x.tolist(), number) for number in sought]
 
@@ -90,6 +86,5 @@ def test_longer_rows_have_no_ties_in_float32() -> None:
     ],
 )
 def test_costs(name: str, size: Any, forward: Cost, backward: Cost | None) -> None:
-    """Comparisons count as arithmetic; a gradient needs none."""
     of = getattr(workloads, name)
     assert (of.cost_of("forward", size), of.cost_of("backward", size)) == (forward, backward)

@@ -24,7 +24,6 @@ from support.runs_of_2020 import (
 
 @every_device
 def test_published_lenets_are_shown_without_todays(device: str) -> None:
-    """Every row, what is of today left empty."""
     named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
     run = run_of(case("gemm", "torch", device=named))
     found = lenets(run, device)
@@ -83,14 +82,12 @@ def test_a_lenet_of_other_epochs_has_a_row_of_its_own() -> None:
     [("torch", "eager"), ("jax", "jit"), ("tensorflow", "fit"), ("tensorflow", "eager")],
 )
 def test_a_lenet_of_others_has_a_row(framework: str, execution: str) -> None:
-    """That 2020 had not, also with epochs that it had."""
     run = run_of(of_15(framework, execution, 2.0))
     assert trained(run) == {(f"{framework} {execution}", 15): ("30 s", "98.00%")}
     assert lenets(run)[f"{framework} {execution}", 15]["2020 (CPU time)"] == ""
 
 
 def test_a_lenet_that_was_not_tested_has_no_accuracy() -> None:
-    """Its seconds are shown all the same."""
     run = run_of(of_15("mxnet", "eager", 2.0, accuracy=None))
     assert trained(run) == {("mxnet eager", 15): ("30 s", "")}
 
@@ -133,7 +130,6 @@ def test_a_few_steps_are_no_lenet_of_2020() -> None:
 
 @pytest.mark.parametrize("workload", ["mlp", "lenet_step", "my_lenet"])
 def test_other_models_are_no_lenet(workload: str) -> None:
-    """Whatever they are called."""
     run = run_of(model(workload, "mxnet")(1.0))
     assert trained(run) == {}
 

@@ -32,7 +32,6 @@ from support.runs_of_2020 import (
 
 
 def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:
-    """Of a run, by operation and size."""
     return {(one.operation, one.size): one for one in operations.ratios(device, list(run.records))}
 
 
@@ -102,7 +101,6 @@ def test_other_work_is_no_ratio(changed: str, changes: dict[str, Any]) -> None:
     ("one", "other"), [("tensorflow", None), ("mxnet", None), ("tensorflow", "torch")]
 )
 def test_a_framework_that_is_missing_makes_no_ratio(one: str, other: str | None) -> None:
-    """Nobody else stands for it."""
     run = run_of(*(case("gemm", name) for name in (one, other) if name))
     assert ratios(run)["gemm", 100].completion is None
     table = section([run], "2020, operations on the CPU: TensorFlow's time over MXNet's")
@@ -139,7 +137,6 @@ def test_devices_are_apart() -> None:
 
 
 def test_operations_with_toggles_are_no_ratios() -> None:
-    """As for LeNet: a toggle that was asked for is not what was measured in 2020."""
     usual, mxnet = pair("gemm", 100, 3.0)
     toggled = case(
         "gemm", "tensorflow", size=100, completion_s=400.0, toggles_asked={"onednn": "off"}
@@ -175,10 +172,6 @@ def test_other_devices_are_beside_nothing(device: str) -> None:
 
 
 def test_operations_are_told_in_rows() -> None:
-    """How many sizes, geometric means with their range by each clock; nothing is made up.
-
-    All of the sizes that were measured, those of 2020 too.
-    """
     entries = [*pair("gemm", 50, 2.0, 10.0), *pair("gemm", 450, 8.0, 40.0)]
     run = run_of(*entries)
     title = "2020, operations on the CPU: TensorFlow's time over MXNet's"

@@ -57,7 +57,6 @@ def test_times_of_operations_are_plausible(device: str) -> None:
 def test_medians_of_operations_are_those_published(
     device: str, operation: str, size: int, framework: str, median_s: float
 ) -> None:
-    """To four digits."""
     (row,) = [
         one
         for one in published.rows("operations", device)
@@ -110,7 +109,6 @@ def test_medians_of_lenet_are_those_published(
     total_s: float,
     accuracy: float,
 ) -> None:
-    """What each script's runs took and reached."""
     (row,) = [
         one
         for one in published.rows("lenet", device)

@@ -102,7 +102,6 @@ def test_a_page_with_it_is_whole(folder: Path) -> None:
 
 
 def test_nobody_is_told_of_2020_unasked(folder: Path) -> None:
-    """Without ``--paper`` there is nothing of it."""
     assert cli.main(["report", "run.json", *_OUTPUTS]) == 0
     for name in ("report.html", "report.md"):
         assert "2020" not in (folder / name).read_text(encoding="utf-8")
@@ -168,14 +167,12 @@ def test_a_case_in_two_runs_is_refused(
 
 
 def test_a_run_twice_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All of its cases are in two."""
     assert cli.main(["report", "run.json", "run.json", "--paper", *_OUTPUTS]) == _USAGE_ERROR
     assert "is in two of them" in capsys.readouterr().err
     assert [path.name for path in folder.iterdir()] == ["run.json"]
 
 
 def test_plain_records_may_be_in_two_runs(folder: Path) -> None:
-    """They are beside nothing of 2020."""
     for name, framework in (("tensorflow", "tensorflow"), ("torch", "torch")):
         write(folder / f"{name}.json", plain(), case("dot", framework), threads=2)
     assert cli.main(["report", "tensorflow.json", "torch.json", "--paper", *_OUTPUTS]) == 0
@@ -190,7 +187,6 @@ def test_plain_runs_are_no_machine(folder: Path, brand: str) -> None:
 
 
 def test_threads_that_are_none_are_no_crash(folder: Path) -> None:
-    """Changed by hand."""
     write(folder / "other.json", case(), threads=[2])
     assert cli.main(["report", "other.json", "--paper", *_OUTPUTS]) in {0, 1, 2}
 
@@ -223,7 +219,6 @@ def test_a_run_that_is_left_out_is_no_machine(folder: Path) -> None:
 
 
 def _verdicts(path: Path) -> None:
-    """What ``fwbench gate --json`` writes of two runs that have no case in common."""
     rules = dataclasses.asdict(Rules(margin=0.01))
     made = Comparison("a.json", "b.json", [], rules)
     path.write_text(json.dumps(made.to_json()), encoding="utf-8")
@@ -267,7 +262,6 @@ def test_all_of_a_case_filtered_away_is_no_crash(folder: Path) -> None:
 
 
 def test_history_alone_is_no_crash(folder: Path) -> None:
-    """There is no run to set beside 2020."""
     pytest.importorskip("ruptures")
     assert cli.main(["report", "--history", str(folder), "--paper", "-o", "report.html"]) == 0
     assert "nothing can be concluded." in (folder / "report.html").read_text(encoding="utf-8")
@@ -325,7 +319,6 @@ def test_a_changed_run_is_unreadable(
 
 
 def test_accuracies_after_as_many_epochs_are_compared() -> None:
-    """Fifteen epochs learn more than five, hybridized or not."""
     found = judged(
         HYBRIDIZE,
         lenet("mxnet", "eager", (2.0,) * 14, 2.0, accuracy=0.987),

@@ -99,7 +99,6 @@ def test_all_statements_are_judged() -> None:
 def test_statements_are_told_with_what_they_were_made_on(
     device: str, statement: str, figures: str
 ) -> None:
-    """Of the longest training that both had, on the same device."""
     named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
     run = run_of(case("gemm", "torch", device=named))
     assert statements(run, device=device)[statement]["2020"] == figures
@@ -107,7 +106,6 @@ def test_statements_are_told_with_what_they_were_made_on(
 
 @every_device
 def test_published_operations_are_told_without_creation(device: str) -> None:
-    """Between which operations the means of 2020 lie."""
     named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
     run = run_of(case("gemm", "torch", device=named))
     told = statements(run, device=device)[WAY_FASTER]["2020"]
@@ -145,7 +143,6 @@ def test_way_faster_holds() -> None:
 
 
 def test_way_faster_is_about_work_that_is_done() -> None:
-    """Calls that return early are not faster."""
     found = judged(WAY_FASTER, *pairs(ABOUT, 0.8, 20.0))
     assert found["verdict"] == FAILS
     assert found["today"].startswith("less time for 0 of 9 operations: 0.80x (")
@@ -172,14 +169,12 @@ def test_way_faster_is_every_operation(ratio: float, verdict: str, faster: int) 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(2.001, HOLDS), (1.999, FAILS), (1.5, FAILS)])
 def test_way_faster_is_twice_as_fast(ratio: float, verdict: str) -> None:
-    """Less time for every operation is not enough."""
     found = judged(WAY_FASTER, *pairs(ABOUT, ratio))
     assert found["verdict"] == verdict
     assert found["today"].startswith(f"less time for 9 of 9 operations: {ratio:.2f}x (")
 
 
 def test_the_limit_of_way_faster_belongs_to_it() -> None:
-    """2 is what the note says."""
     found = judged(WAY_FASTER, *pairs(ABOUT, 2.0))
     assert found["verdict"] == HOLDS
 
@@ -241,7 +236,6 @@ def test_the_figures_of_2020_keep_the_statement(device: str) -> None:
 
 
 def test_way_faster_is_not_about_creation() -> None:
-    """Slower creation changes nothing, and creation alone says nothing."""
     creation = [(name, size) for name in ("from_numpy", "from_list") for size in sizes_of()[name]]
     found = judged(WAY_FASTER, *pairs(creation, 0.1), *pairs(ABOUT, 2.0))
     assert found["verdict"] == HOLDS
@@ -255,7 +249,6 @@ def test_way_faster_is_not_about_creation() -> None:
     [(69, 2.0, HOLDS), (69, 1.0, FAILS), (68, 2.0, UNKNOWN), (68, 1.0, UNKNOWN)],
 )
 def test_half_of_the_sizes_are_enough(number: int, done: float, verdict: str) -> None:
-    """Of 137 sizes 69, of all operations; of fewer it is only said how many there are."""
     assert len(_ACROSS) == len(ABOUT) == 137
     found = judged(WAY_FASTER, *pairs(_ACROSS[:number], done))
     assert found["verdict"] == verdict
@@ -265,7 +258,6 @@ def test_half_of_the_sizes_are_enough(number: int, done: float, verdict: str) ->
 
 @pytest.mark.parametrize("missing", [*dict(ABOUT)])
 def test_all_operations_are_needed(missing: str) -> None:
-    """Of all other sizes nothing can be told; with one of its sizes it can."""
     others = [(name, size) for name, size in ABOUT if name != missing]
     found = judged(WAY_FASTER, *pairs(others, 4.0))
     assert found["verdict"] == UNKNOWN
@@ -277,7 +269,6 @@ def test_all_operations_are_needed(missing: str) -> None:
 
 
 def test_intervals_hold_their_ratios() -> None:
-    """What cannot be told has an interval around 1."""
     found = judged(TRAINS_FASTER, graph_lenet(NOISE), lenet(values_s=NOISE_TOO))["today"]
     match = re.search(r": (\S+)x \((\S+)x to (\S+)x\)$", found)
     assert match is not None
@@ -298,8 +289,6 @@ def test_a_clear_difference_counts_in_noise() -> None:
 
 
 def test_the_accuracy_is_that_of_the_median_training() -> None:
-    """Of several repetitions, at the end of each."""
-
     def repeated(execution: str, values_s: Sequence[float], *accuracies: float) -> Entry:
         tested = [
             {"repetition": number, "epoch": epoch, "accuracy": accuracy - (5 - epoch) / 10}
@@ -328,7 +317,6 @@ def test_ten_images_of_ten_thousand_are_worth_the_word() -> None:
 
 
 def test_one_value_is_no_interval() -> None:
-    """0.1 % between two single values decides nothing."""
     found = judged(TRAINS_FASTER, graph_lenet((1.001,)), lenet(values_s=(1.0,)))
     assert found["verdict"] == UNKNOWN
 
@@ -383,7 +371,6 @@ def test_every_first_epoch_counts(entries: list[Entry], told: str) -> None:
 
 
 def test_eager_and_graph_have_the_same_toggles() -> None:
-    """Whatever was measured last."""
     entries = [
         lenet("tensorflow", "eager", SURE, toggles_asked={"onednn": "on"}),
         lenet("tensorflow", "eager", (9.0,) * 4, toggles_asked={"onednn": "off"}),
@@ -395,7 +382,6 @@ def test_eager_and_graph_have_the_same_toggles() -> None:
 
 
 def test_verdicts_are_of_one_device() -> None:
-    """What a GPU says is not said of the CPU."""
     run = run_of(
         *(graph_lenet(TWICE), lenet("mxnet", "eager", SURE)),
         *(graph_lenet(SURE, device="gpu:0"), lenet("mxnet", "eager", TWICE, device="gpu:0")),
