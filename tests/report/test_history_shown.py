@@ -25,7 +25,7 @@ from support.reports import (
     chart_of,
     column,
     parsed,
-    part,
+    part_of,
     rounds_of,
     run_of,
     training,
@@ -282,14 +282,14 @@ def test_statistics_are_shown_where_values_were_not_kept(
 
 def test_statistics_of_a_training() -> None:
     made = statistics_of(training(), rounds=4)
-    found = part([run_of(made)], "training lenet")
+    found = part_of("training lenet", made)
     row = texts(found)[0]
     assert (row["an epoch"], row["measured"]) == ("2 s", "4 epochs")
 
 
 def test_statistics_are_drawn() -> None:
     made = statistics_of(rounds_of(case()))
-    chart = chart_of(part([run_of(made)], "gemm"), "time at size 100")
+    chart = chart_of(part_of("gemm", made), "time at size 100")
     (bar,) = parsed(chart.svg).of_class("bar")
     assert "2 s" in bar.text
     assert "137 rounds, 1 s to 4 s" in bar.text
@@ -339,6 +339,6 @@ def test_a_record_without_its_values() -> None:
 def test_values_are_before_statistics() -> None:
     made = rounds_of(case(values_s=[0.001 * i for i in (5, 3, 9, 1, 7, 2, 8, 4, 6)]))
     made["stats"] |= {"median": 9.0, "q1": 9.0, "q3": 9.0, "rounds": 99}
-    (row,) = texts(part([run_of(made)], "gemm"))
+    (row,) = texts(part_of("gemm", made))
     assert (row["median"], row["middle half"]) == ("5 ms", "3 ms to 7 ms")
     assert row["measured"] == "9 rounds"

@@ -64,7 +64,7 @@ def test_a_case_that_two_tests_measured_is_two_contestants() -> None:
     again = case("gemm", "torch", (8.0,) * 5)
     again["fullname"] = "test_other.py::test_other[gemm]"
     first = [case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)]
-    found = part([run_of(*first, again)], "Geometric mean")
+    found = part_of("Geometric mean", *first, again)
     means = column(found, "all sizes (1 case)")
     assert {name: cell.text for name, cell in means.items()} == {
         "torch eager": "1.00x",
@@ -79,7 +79,7 @@ def test_only_the_largest_differences_are_named() -> None:
         for size in range(1, 12)
         for framework, seconds in (("torch", 1.0), ("numpy", 1.0 + size))
     ]
-    ratios = [row.cells[-1].text for row in part([run_of(*entries)], "Largest differences").rows]
+    ratios = [row.cells[-1].text for row in part_of("Largest differences", *entries).rows]
     assert ratios == [f"{1.0 + size:.1f}x" for size in range(11, 1, -1)]
 
 

@@ -7,7 +7,18 @@ import pytest
 from fwbench.report import sections
 from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
-from support.reports import Node, case, chart_of, everything, parsed, part, run_of, shown, training
+from support.reports import (
+    Node,
+    case,
+    chart_of,
+    everything,
+    parsed,
+    part,
+    part_of,
+    run_of,
+    shown,
+    training,
+)
 from support.section_parts import outside
 
 
@@ -41,7 +52,7 @@ def test_pictures_have_no_title_of_the_library(full: Node) -> None:
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_one_size_is_a_bar(size: int) -> None:
     entries = [case(size=size), case(framework="torch", values_s=(3.0, 4.0), size=size)]
-    (chart,) = part([run_of(*entries)], "gemm").charts
+    (chart,) = part_of("gemm", *entries).charts
     picture = parsed(chart.svg)
     named = [bar.attributes["data-framework"] for bar in picture.of_class("bar")]
     assert sorted(named) == ["numpy", "torch"]
@@ -55,7 +66,7 @@ def test_one_size_is_a_bar(size: int) -> None:
 def test_every_size_is_a_point(smallest: int) -> None:
     sizes = [smallest * factor for factor in (100, 1, 10)]
     entries = [case(size=size, values_s=(size * 1e-3,) * 5) for size in sizes]
-    (chart,) = part([run_of(*entries)], "gemm").charts
+    (chart,) = part_of("gemm", *entries).charts
     places = [float(dot.attributes["cx"]) for dot in parsed(chart.svg).all("circle")]
     assert len(places) == 3
     assert places == sorted(places)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fwbench.report import sections
 from support.reports import case, part, run_of
 from support.section_parts import rows
 
@@ -58,8 +57,3 @@ def test_dtypes_are_points_of_a_track() -> None:
     assert (times.legends, sizes.legends) == (["torch eager", "jax eager"], ["torch eager"])
     assert times.title == "net cpu 100: accuracy against time of a call"
     assert [float(r) for r in re.findall(r'<circle[^>]* r="([^"]+)"', sizes.svg)] == [6, 3]
-
-
-def test_without_trained_networks_there_is_no_section() -> None:
-    run = run_of(case("net", "torch"))
-    assert not [one for one in sections.details([run]) if one.title.startswith("accuracy")]

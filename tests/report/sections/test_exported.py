@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fwbench.report import sections
 from support.reports import case, part, run_of
 from support.section_parts import rows
 
@@ -47,8 +46,3 @@ def test_each_run_is_compared_with_itself() -> None:
     second = run_of(case("net", "torch"), name="second.json")
     (row,) = rows(part([first, second], _TITLE))
     assert row["there"] == ""
-
-
-def test_without_exported_networks_there_is_no_section() -> None:
-    run = run_of(case("net", "torch"))
-    assert _TITLE not in [section.title for section in sections.details([run])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fwbench.report import sections
-from support.reports import case, chart_of, part, run_of, runs_of
+from support.reports import case, chart_of, part, part_of, run_of, runs_of
 from support.section_parts import rows
 
 _MEBIBYTE = 2**20
@@ -67,7 +67,7 @@ _BY_BATCH = "resnet50_inference i64d8 cpu float32: answers by batch"
 
 def test_answers_are_shown_against_the_batch() -> None:
     entries = [network(batch=1), network(batch=8, call_s=2.0), network("mxnet", batch=8)]
-    found = part([run_of(*entries)], _BY_BATCH)
+    found = part_of(_BY_BATCH, *entries)
     torch, mxnet = rows(found)
     assert torch == {
         "case": "torch eager",
@@ -85,7 +85,7 @@ def test_answers_are_shown_against_the_batch() -> None:
 def test_batches_of_loops_networks_are_sizes() -> None:
     """Without a shape the size is the batch."""
     entries = [network(batch=1, shape=None, size=size) for size in (1, 64)]
-    found = part([run_of(*entries)], "resnet50_inference cpu float32: ")
+    found = part_of("resnet50_inference cpu float32: ", *entries)
     assert list(found.columns)[1::2] == ["batch 1", "batch 64"]
 
 

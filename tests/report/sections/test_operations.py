@@ -125,7 +125,7 @@ def test_a_case_that_two_tests_measured_is_two_lines(others: list[dict[str, Any]
     again = case("gemm", "torch", (3.0,) * 5, "compile")
     again["fullname"] = "test_other.py::test_other[gemm]"
     first = [case("gemm", "torch", (6.0,) * 5), case("gemm", "torch", (2.0,) * 5, "compile")]
-    found = part([run_of(*first, again, *others)], "gemm")
+    found = part_of("gemm", *first, again, *others)
     assert [*column(found, "median")] == ["torch compile", "torch compile #2", "torch eager"]
     assert ["torch compile #2" in chart.text for chart in found.charts] == [True, True]
 
@@ -208,7 +208,7 @@ def test_ratios_are_within_the_same_work() -> None:
 )
 def test_clean_cases_keep_their_marks(facts: dict[str, Any], mark: str) -> None:
     marked = case(condition="clean", **facts)
-    found = part([run_of(marked, case(size=9, condition="clean"))], "gemm")
+    found = part_of("gemm", marked, case(size=9, condition="clean"))
     assert [cell.text for row in found.rows for cell in row.cells if mark in cell.text] == [mark]
     assert "condition" in found.columns
 

@@ -50,7 +50,7 @@ def test_a_row_holds_what_was_measured() -> None:
         bytes=3e6,
         condition="clean",
     )
-    found = part([run_of(measured)], "gemm")
+    found = part_of("gemm", measured)
     (row,) = found.rows
     assert {name: cell.text for name, cell in zip(found.columns, row.cells, strict=True)} == {
         "case": "numpy eager",
@@ -72,13 +72,13 @@ def test_a_row_holds_what_was_measured() -> None:
 
 def test_spread_is_between_quartiles() -> None:
     measured = case(values_s=[0.001 * i for i in (5, 3, 9, 1, 7, 2, 8, 4, 6)])
-    (cell,) = column(part([run_of(measured)], "gemm"), "middle half").values()
+    (cell,) = column(part_of("gemm", measured), "middle half").values()
     assert cell.text == "3 ms to 7 ms"
 
 
 def test_work_that_is_not_declared_has_no_rate() -> None:
     none = case(flops=None, bytes=None)
-    found = part([run_of(none, case("gemm", "torch", flops=1e6))], "gemm")
+    found = part_of("gemm", none, case("gemm", "torch", flops=1e6))
     assert column(found, "GFLOP/s")["numpy eager"] == TableCell("")
     assert "GB/s" not in found.columns
 
@@ -139,7 +139,7 @@ def test_speed_up_is_over_eager_with_the_same_toggles() -> None:
         for onednn, eager_s in (("off", 8.0), ("on", 2.0))
         for execution, seconds in (("eager", eager_s), ("graph", 1.0))
     ]
-    found = column(part([run_of(*entries)], "gemm"), "against eager")
+    found = column(part_of("gemm", *entries), "against eager")
     assert {name: cell.text.partition(" ")[0] for name, cell in found.items() if cell.text} == {
         "tensorflow graph onednn=off": "8.00x",
         "tensorflow graph onednn=on": "2.00x",
@@ -166,14 +166,13 @@ def test_a_training_is_told_in_a_row() -> None:
 
 
 def test_loss_curves_are_of_the_first_repetition() -> None:
-    run = run_of(training())
-    chart = chart_of(part([run], "training lenet"), "training loss")
+    chart = chart_of(part_of("training lenet", training()), "training loss")
     assert len(parsed(chart.svg).all("circle")) == 3
     assert "torch eager ends at 0.5" in chart.text
 
 
 def test_the_last_loss_is_where_the_curve_ends() -> None:
-    found = part([run_of(training())], "training lenet")
+    found = part_of("training lenet", training())
     assert column(found, "last loss")["torch eager"] == TableCell("0.5000", 0.5)
 
 
@@ -188,7 +187,7 @@ def test_a_training_that_was_not_tested_has_no_accuracy() -> None:
 def test_every_training_has_a_row() -> None:
     first, second = training(), training()
     second["fullname"] = "test_other.py::test_other[lenet]"
-    assert len(part([run_of(first, second)], "training lenet").rows) == 2
+    assert len(part_of("training lenet", first, second).rows) == 2
 
 
 @pytest.mark.parametrize("made", [case(values_s=(1.0,) * 5), training()])

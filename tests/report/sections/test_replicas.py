@@ -218,11 +218,6 @@ def test_nothing_is_modelled_without_a_wire_that_is_the_limit(network: str) -> N
     assert not any("model" in note for note in found.notes)
 
 
-def test_sessions_without_replicas_have_no_such_section() -> None:
-    made = sections.details([run_of(case())])
-    assert not [one for one in made if one.title.startswith("replicas")]
-
-
 def test_what_replicas_share_is_in_no_section_of_operations() -> None:
     plain = case("softmax", "torch", [1.0] * 8, toggles_asked={"replicas": "1"})
     run = run_of(step(1, 1.0), step(2, 0.625), exchange(2), case(), plain)

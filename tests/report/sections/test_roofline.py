@@ -51,8 +51,8 @@ def test_work_is_shown_under_its_ceilings() -> None:
 
 def test_copies_between_host_and_gpu_are_under_another_roof() -> None:
     between = work("copy_to_device", 0.002, 0, 1e6, attainable_s=0.001, attainable_share=0.5)
-    with_copy = part([run_of(*on_the_roof(), between, ceilings=CEILINGS)], _ROOFLINE)
-    without = part([run_of(*on_the_roof(), name="other.json", ceilings=CEILINGS)], _ROOFLINE)
+    with_copy = part_of(_ROOFLINE, *on_the_roof(), between, ceilings=CEILINGS)
+    without = part_of(_ROOFLINE, *on_the_roof(), name="other.json", ceilings=CEILINGS)
     (share,) = (row["of attainable"] for row in rows(with_copy) if "copy_to" in row["operation"])
     assert share == "50%"
     assert "Copies between host and GPU" in with_copy.notes[-1]

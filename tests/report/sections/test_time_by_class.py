@@ -90,8 +90,3 @@ def test_gaps_alone_have_a_table() -> None:
     assert f"where the time goes: {_WORK}" in titles
     assert f"operators: {_WORK}" not in titles
     assert not part([made], "where the time goes").charts
-
-
-def test_without_profiles_there_is_no_section() -> None:
-    made = run_of(case())
-    assert not [s for s in sections.details([made]) if "time goes" in s.title]

@@ -90,7 +90,7 @@ def test_memory_that_is_not_known_is_not_drawn() -> None:
 
 def test_memory_of_the_data_set_stands_apart() -> None:
     known = training(data_memory_bytes=188 * 2**20)
-    found = part([run_of(known, training("mxnet"))], "training lenet")
+    found = part_of("training lenet", known, training("mxnet"))
     assert column(found, "peak memory")["torch eager"].text == "1,024 MiB"
     held = column(found, "held before")
     assert held["torch eager"].text == "512 MiB, data set 188 MiB"
@@ -276,7 +276,7 @@ def test_every_training_is_set_beside_the_others(other: dict[str, Any]) -> None:
     entries = [
         training(device=device, **facts) for device in ("cpu", "gpu:0") for facts in ({}, other)
     ]
-    found = part([run_of(*entries)], _EVERY_DEVICE)
+    found = part_of(_EVERY_DEVICE, *entries)
     assert len(found.rows) == 4
     assert len({row["case"] for row in rows(found)}) == 4
 
