@@ -27,12 +27,12 @@ def _contest() -> list[Run]:
     """Torch is 2 times as fast at gemm, TensorFlow 8 times as fast at dot."""
     return [
         run_of(
-            case("gemm", "torch", (1.0,) * 5),
-            case("gemm", "tensorflow", (2.0,) * 5),
-            case("dot", "torch", (8.0,) * 5),
-            case("dot", "tensorflow", (1.0,) * 5),
-            case("noop", "torch", (1.0,) * 5),
-            case("noop", "tensorflow", (1000.0,) * 5),
+            case("gemm", "torch", 1.0),
+            case("gemm", "tensorflow", 2.0),
+            case("dot", "torch", 8.0),
+            case("dot", "tensorflow", 1.0),
+            case("noop", "torch", 1.0),
+            case("noop", "tensorflow", 1000.0),
         )
     ]
 
@@ -61,9 +61,9 @@ def test_largest_differences() -> None:
 
 
 def test_a_case_that_two_tests_measured_is_two_contestants() -> None:
-    again = case("gemm", "torch", (8.0,) * 5)
+    again = case("gemm", "torch", 8.0)
     again["fullname"] = "test_other.py::test_other[gemm]"
-    first = [case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)]
+    first = [case("gemm", "torch", 1.0), case("gemm", "numpy", 2.0)]
     found = part_of("Geometric mean", *first, again)
     means = column(found, "all sizes (1 case)")
     assert {name: cell.text for name, cell in means.items()} == {
@@ -75,7 +75,7 @@ def test_a_case_that_two_tests_measured_is_two_contestants() -> None:
 
 def test_only_the_largest_differences_are_named() -> None:
     entries = [
-        case("gemm", framework, (seconds,) * 5, size=size)
+        case("gemm", framework, seconds, size=size)
         for size in range(1, 12)
         for framework, seconds in (("torch", 1.0), ("numpy", 1.0 + size))
     ]
@@ -88,7 +88,7 @@ def test_a_case_without_a_rival_is_no_difference() -> None:
 
 
 def test_the_same_work_is_compared() -> None:
-    entries = [case("gemm", "torch", (2.0,) * 5), case("gemm", "numpy"), case("dot", "numpy")]
+    entries = [case("gemm", "torch", 2.0), case("gemm", "numpy"), case("dot", "numpy")]
     entries = [{**one, "group": one["params"]["framework"]} for one in entries]
     means = column(part_of("Geometric mean", *entries), "all sizes (1 case)")
     assert [*means] == ["numpy eager", "torch eager"]
@@ -107,8 +107,8 @@ def test_what_is_missing_is_said() -> None:
 
 def test_summaries_are_of_one_run_each() -> None:
     runs = runs_of(
-        slow=[case("gemm", "torch", (100.0,) * 5), case("gemm", "mxnet", (200.0,) * 5)],
-        fast=[case("gemm", "torch", (1.0,) * 5), case("gemm", "numpy", (2.0,) * 5)],
+        slow=[case("gemm", "torch", 100.0), case("gemm", "mxnet", 200.0)],
+        fast=[case("gemm", "torch", 1.0), case("gemm", "numpy", 2.0)],
     )
     titles = [one.title for one in summary.sections(runs)]
     assert titles == [

@@ -24,7 +24,7 @@ USAGE_ERROR = 2
 def case(
     workload: str = "gemm",
     framework: str = "numpy",
-    values_s: Sequence[float] = QUIET,
+    values_s: float | Sequence[float] = QUIET,
     execution: str = "eager",
     size: int = 100,
     **facts: Any,
@@ -32,10 +32,11 @@ def case(
     """The entry of an operation that was launched.
 
     Args:
-        values_s: seconds, one a launch.
+        values_s: seconds, one a launch; a single number for five launches of the same time.
         facts: what else fwbench says of it; ``toggles_asked`` become parameters of the case.
     """
     asked = facts.pop("toggles_asked", {})
+    values_s = values_s if isinstance(values_s, Sequence) else [values_s] * 5
     what = {"device": "cpu", "direction": "forward", "dtype": "float32", **facts}
     what.setdefault("result_is_view", False)
     made = entry(

@@ -93,9 +93,7 @@ def work(
     **facts: Any,
 ) -> dict[str, Any]:
     """An operation of which is known what was attainable."""
-    made = case(
-        workload, values_s=(seconds,) * 5, **{"flops": flops, "bytes": moved_bytes, **facts}
-    )
+    made = case(workload, values_s=seconds, **{"flops": flops, "bytes": moved_bytes, **facts})
     made["stats"]["median"] = seconds
     ceilings.annotate([made], {"Fake CPU": CEILING, "Fake GPU": CEILING})
     return made

@@ -17,7 +17,7 @@ _USAGE_ERROR = 2
 
 
 def _step(network: str, framework: str, step_s: float, **facts: Any) -> dict[str, Any]:
-    return case(f"{network}_step", framework, [step_s] * 8, direction="train", **facts)
+    return case(f"{network}_step", framework, step_s, direction="train", **facts)
 
 
 def test_figures_of_2016_are_listed_with_ratios() -> None:

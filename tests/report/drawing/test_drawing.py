@@ -65,7 +65,7 @@ def test_one_size_is_a_bar(size: int) -> None:
 @pytest.mark.parametrize("smallest", [1, 2, 10])
 def test_every_size_is_a_point(smallest: int) -> None:
     sizes = [smallest * factor for factor in (100, 1, 10)]
-    entries = [case(size=size, values_s=(size * 1e-3,) * 5) for size in sizes]
+    entries = [case(size=size, values_s=size * 1e-3) for size in sizes]
     (chart,) = part_of("gemm", *entries).charts
     places = [float(dot.attributes["cx"]) for dot in parsed(chart.svg).all("circle")]
     assert len(places) == 3

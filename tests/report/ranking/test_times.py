@@ -60,7 +60,7 @@ def test_a_terminal_names_the_time_in_tables_means_and_answer() -> None:
 
 def test_reports_and_markdown_name_the_time() -> None:
     run = run_of(*(
-            case("gemm", name, (time_s,) * 5, completion_s=time_s, device_s=1e-6, **_GPU,
+            case("gemm", name, time_s, completion_s=time_s, device_s=1e-6, **_GPU,
                  device_clock="events")
             for name, time_s in (("torch", 4e-6), ("jax", 8e-6))
         ))  # fmt: skip
@@ -75,7 +75,7 @@ def test_reports_and_markdown_name_the_time() -> None:
 
 
 def test_a_cpu_has_one_time() -> None:
-    run = run_of(*(case("gemm", name, (1.0,) * 5) for name in ("torch", "jax")))
+    run = run_of(*(case("gemm", name, 1.0) for name in ("torch", "jax")))
     runs = [run]
     assert "completion time" not in writers.markdown(runs)
     titles = [column for one in sections.details(runs) for column in one.columns]

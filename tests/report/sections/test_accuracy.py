@@ -13,7 +13,7 @@ _TITLE = "accuracy, time and bytes: net cpu 100"
 
 def trained(framework: str, dtype: str, value_s: float, accuracy: float, **facts: Any) -> Any:
     known = {"accuracy": accuracy, "agreement": 0.99, "tested_examples": 2_000, "dtype": dtype}
-    return case("net", framework, (value_s,) * 5, **known, **facts)
+    return case("net", framework, value_s, **known, **facts)
 
 
 def test_a_dtype_stands_beside_float32_of_the_same_framework() -> None:

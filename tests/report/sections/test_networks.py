@@ -16,7 +16,7 @@ def network(framework: str = "torch", batch: int = 1, call_s: float = 0.5, **fac
     return case(
         "resnet50_inference",
         framework,
-        [call_s] * 8,
+        call_s,
         **{
             "size": 1000 * batch,
             "shape": f"b{batch}i64d8",

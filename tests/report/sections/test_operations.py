@@ -31,15 +31,15 @@ _SPREAD = (1.0, 2.0, 2.0, 2.0, 4.0)
 
 def test_gains_are_drawn_over_sizes() -> None:
     made = run_of(
-        case("gemm", "torch", (4.0,) * 5, size=100),
-        case("gemm", "torch", (2.0,) * 5, "compile", size=100),
-        case("gemm", "torch", (8.0,) * 5, size=1000),
-        case("gemm", "torch", (1.0,) * 5, "compile", size=1000),
-        case("gemm", "tensorflow", (1.0,) * 5, size=100),
-        case("gemm", "tensorflow", (4.0,) * 5, "xla", size=100),
-        case("gemm", "jax", (1.0,) * 5, "jit", size=100),
-        case("gemm", "mxnet", (1.0,) * 5, size=100),
-        case("gemm", "mxnet", (1.0,) * 5, "hybridize", size=1000),
+        case("gemm", "torch", 4.0, size=100),
+        case("gemm", "torch", 2.0, "compile", size=100),
+        case("gemm", "torch", 8.0, size=1000),
+        case("gemm", "torch", 1.0, "compile", size=1000),
+        case("gemm", "tensorflow", 1.0, size=100),
+        case("gemm", "tensorflow", 4.0, "xla", size=100),
+        case("gemm", "jax", 1.0, "jit", size=100),
+        case("gemm", "mxnet", 1.0, size=100),
+        case("gemm", "mxnet", 1.0, "hybridize", size=1000),
     )
     chart = chart_of(part([made], "gemm"), "times as fast as eager")
     assert legends(chart) == ["torch compile", "tensorflow xla"]
@@ -50,8 +50,8 @@ def test_gains_are_drawn_over_sizes() -> None:
 
 def test_gains_have_intervals() -> None:
     made = run_of(
-        *(case("gemm", "torch", (4.0,) * 5), case("gemm", "torch", _SPREAD, "compile")),
-        *(case("gemm", "jax", (4.0,) * 5), case("gemm", "jax", (2.0,) * 5, "jit")),
+        *(case("gemm", "torch", 4.0), case("gemm", "torch", _SPREAD, "compile")),
+        *(case("gemm", "jax", 4.0), case("gemm", "jax", 2.0, "jit")),
     )
     found = part([made], "gemm")
     cells = column(found, "against eager")
@@ -101,7 +101,7 @@ def test_no_gain_over_other_work(other: dict[str, Any]) -> None:
 
 def test_gains_are_drawn_toggle_by_toggle() -> None:
     entries = [
-        case("gemm", "tensorflow", (seconds,) * 5, execution, toggles_asked={"onednn": onednn})
+        case("gemm", "tensorflow", seconds, execution, toggles_asked={"onednn": onednn})
         for onednn, eager_s in (("off", 8.0), ("on", 2.0))
         for execution, seconds in (("eager", eager_s), ("graph", 1.0))
     ]
@@ -111,20 +111,20 @@ def test_gains_are_drawn_toggle_by_toggle() -> None:
 
 def test_gains_of_operations_say_their_run() -> None:
     runs = runs_of(
-        first=[case(values_s=(2.0,) * 5), case(values_s=(1.0,) * 5, execution="compile")],
-        second=[case(values_s=(9.0,) * 5), case(values_s=(3.0,) * 5, execution="compile")],
+        first=[case(values_s=2.0), case(values_s=1.0, execution="compile")],
+        second=[case(values_s=9.0), case(values_s=3.0, execution="compile")],
     )
     chart = chart_of(part(runs, "gemm"), "times as fast as eager")
     assert chart.text.endswith("numpy compile (second.json) 3x; numpy compile (first.json) 2x")
 
 
 @pytest.mark.parametrize(
-    "others", [[], [case("gemm", "torch", (9.0,) * 5, "compile", size=900)]], ids=["bars", "lines"]
+    "others", [[], [case("gemm", "torch", 9.0, "compile", size=900)]], ids=["bars", "lines"]
 )
 def test_a_case_that_two_tests_measured_is_two_lines(others: list[dict[str, Any]]) -> None:
-    again = case("gemm", "torch", (3.0,) * 5, "compile")
+    again = case("gemm", "torch", 3.0, "compile")
     again["fullname"] = "test_other.py::test_other[gemm]"
-    first = [case("gemm", "torch", (6.0,) * 5), case("gemm", "torch", (2.0,) * 5, "compile")]
+    first = [case("gemm", "torch", 6.0), case("gemm", "torch", 2.0, "compile")]
     found = part_of("gemm", *first, again, *others)
     assert [*column(found, "median")] == ["torch compile", "torch compile #2", "torch eager"]
     assert ["torch compile #2" in chart.text for chart in found.charts] == [True, True]
@@ -139,9 +139,9 @@ def test_a_first_call_in_a_fresh_process_stands_apart() -> None:
 
 def test_shapes_are_shown_and_their_numbers_order_them() -> None:
     made = run_of(
-        case("conv", "torch", (4.0,) * 5, size=9000, shape="9x9"),
-        case("conv", "torch", (1.0,) * 5, size=20, shape="10x1"),
-        case("conv", "torch", (2.0,) * 5, "compile", size=20, shape="10x1"),
+        case("conv", "torch", 4.0, size=9000, shape="9x9"),
+        case("conv", "torch", 1.0, size=20, shape="10x1"),
+        case("conv", "torch", 2.0, "compile", size=20, shape="10x1"),
     )
     found = part([made], "conv")
     sizes = [row.cells[1] for row in found.rows]
@@ -163,9 +163,9 @@ def test_a_shape_is_part_of_what_is_ranked() -> None:
 
 def test_rows_are_by_size_and_speed() -> None:
     made = run_of(
-        *(case("gemm", "numpy", (4.0,) * 5, size=9), case("gemm", "numpy", (4.0,) * 5, size=8)),
-        *(case("gemm", "torch", (2.0,) * 5, size=9), case("gemm", "torch", (6.0,) * 5, size=8)),
-        case("gemm", "mxnet", (1.0,) * 5, size=9, condition="contended"),
+        *(case("gemm", "numpy", 4.0, size=9), case("gemm", "numpy", 4.0, size=8)),
+        *(case("gemm", "torch", 2.0, size=9), case("gemm", "torch", 6.0, size=8)),
+        case("gemm", "mxnet", 1.0, size=9, condition="contended"),
     )
     found = part([made], "gemm")
     at = [found.columns.index(name) for name in ("case", "size", "against fastest")]
@@ -181,7 +181,7 @@ def test_rows_are_by_size_and_speed() -> None:
 def test_ratios_are_within_the_same_work() -> None:
     def embedding(framework: str, sparse: str, median_s: float) -> dict[str, Any]:
         sparse_s = {"toggles": {"sparse": sparse}, "toggles_asked": {"sparse": sparse}}
-        return case("embedding", framework, (median_s,) * 5, **sparse_s)
+        return case("embedding", framework, median_s, **sparse_s)
 
     runs = runs_of(
         first=[embedding("torch", "on", 1.0), embedding("torch", "off", 8.0)],
@@ -218,7 +218,7 @@ def test_of_many_operations_those_that_differ_most_are_drawn(
 ) -> None:
     monkeypatch.setattr(operations, "_DRAWN", 2)
     entries = [
-        case(workload, framework, (seconds,) * 5)
+        case(workload, framework, seconds)
         for workload, slow_s in (("a", 2.0), ("b", 9.0), ("c", 5.0))
         for framework, seconds in (("numpy", slow_s), ("torch", 1.0))
     ]

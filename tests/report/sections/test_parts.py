@@ -100,13 +100,13 @@ def test_values_are_counted_by_what_they_are(made: dict[str, Any], said: str) ->
 
 def test_speed_up_over_eager() -> None:
     run = run_of(
-        case("gemm", "torch", (4.0,) * 5),
-        case("gemm", "torch", (2.0,) * 5, "compile"),
-        case("gemm", "tensorflow", (1.0,) * 5),
-        case("gemm", "tensorflow", (2.0,) * 5, "xla"),
-        case("gemm", "jax", (1.0,) * 5, "jit"),
-        case("gemm", "mxnet", (1.0,) * 5, size=10),
-        case("gemm", "mxnet", (1.0,) * 5, "hybridize", size=20),
+        case("gemm", "torch", 4.0),
+        case("gemm", "torch", 2.0, "compile"),
+        case("gemm", "tensorflow", 1.0),
+        case("gemm", "tensorflow", 2.0, "xla"),
+        case("gemm", "jax", 1.0, "jit"),
+        case("gemm", "mxnet", 1.0, size=10),
+        case("gemm", "mxnet", 1.0, "hybridize", size=20),
     )
     found = [
         (name, cell.text)
@@ -121,9 +121,9 @@ def test_speed_up_over_eager() -> None:
 
 def test_speed_up_is_never_over_another_run() -> None:
     runs = runs_of(
-        first=[case(values_s=(100.0,) * 5)],
-        second=[case(values_s=(1.0,) * 5, execution="compile")],
-        third=[case(values_s=(3.0,) * 5), case(values_s=(1.0,) * 5, execution="compile")],
+        first=[case(values_s=100.0)],
+        second=[case(values_s=1.0, execution="compile")],
+        third=[case(values_s=3.0), case(values_s=1.0, execution="compile")],
     )
     found = {
         name: cell.text
@@ -135,7 +135,7 @@ def test_speed_up_is_never_over_another_run() -> None:
 
 def test_speed_up_is_over_eager_with_the_same_toggles() -> None:
     entries = [
-        case("gemm", "tensorflow", (seconds,) * 5, execution, toggles_asked={"onednn": onednn})
+        case("gemm", "tensorflow", seconds, execution, toggles_asked={"onednn": onednn})
         for onednn, eager_s in (("off", 8.0), ("on", 2.0))
         for execution, seconds in (("eager", eager_s), ("graph", 1.0))
     ]
@@ -190,7 +190,7 @@ def test_every_training_has_a_row() -> None:
     assert len(part_of("training lenet", first, second).rows) == 2
 
 
-@pytest.mark.parametrize("made", [case(values_s=(1.0,) * 5), training()])
+@pytest.mark.parametrize("made", [case(values_s=1.0), training()])
 def test_runs_of_the_same_file_name_are_apart(made: dict[str, Any]) -> None:
     runs = [run_of(made, number=number) for number in (0, 1)]
     (found,) = sections.details(runs)
@@ -212,8 +212,8 @@ def test_dispatch_is_drawn_where_it_differs() -> None:
 
 
 def test_dispatch_is_part_of_a_bar() -> None:
-    early = case(framework="torch", values_s=(1.0,) * 5, dispatch_s=0.25, completion_s=1.0)
-    (chart,) = part_of("gemm", case(values_s=(1.0,) * 5), early).charts
+    early = case(framework="torch", values_s=1.0, dispatch_s=0.25, completion_s=1.0)
+    (chart,) = part_of("gemm", case(values_s=1.0), early).charts
     assert "torch eager 1 s done, 250 ms call returned" in chart.text
     tones = []
     for series in parsed(chart.svg).of_class("series"):

@@ -29,7 +29,7 @@ def step(
     strategy = of_gang.get("strategy", "allreduce")
     asked = {"replicas": str(replicas)} | ({"strategy": strategy} if replicas > 1 else {})
     asked |= {"servers": str(of_gang["servers"])} if "servers" in of_gang else {}
-    return case("lenet_step", framework, [step_s] * 8, execution, toggles_asked=asked, **facts)
+    return case("lenet_step", framework, step_s, execution, toggles_asked=asked, **facts)
 
 
 def exchange(
@@ -50,7 +50,7 @@ def exchange(
         made["link_utilization"] = rank["sent_bytes"] / step_s / rate
     made["bus_bytes_per_s"] = made["bytes_per_step"] / replicas / step_s
     asked = {"replicas": str(replicas), "strategy": "allreduce"}
-    return case("all_reduce", "numpy", [step_s] * 8, size=elements, toggles_asked=asked, gang=made)
+    return case("all_reduce", "numpy", step_s, size=elements, toggles_asked=asked, gang=made)
 
 
 def test_steps_by_number_of_replicas() -> None:
@@ -146,7 +146,7 @@ def _words(softmax: str, replicas: int, step_s: float, servers: int = 0) -> Any:
         facts["gang"] = gang(replicas, step_s, bus_bytes_per_s=None, **served)
         asked |= {"strategy": "ps_sync", "servers": str(servers)}
     name = f"word_lm_{softmax}step"
-    return case(name, "mxnet", [step_s] * 8, "eager", toggles_asked=asked, **facts)
+    return case(name, "mxnet", step_s, "eager", toggles_asked=asked, **facts)
 
 
 def test_either_softmax_in_one_picture() -> None:
@@ -219,7 +219,7 @@ def test_nothing_is_modelled_without_a_wire_that_is_the_limit(network: str) -> N
 
 
 def test_what_replicas_share_is_in_no_section_of_operations() -> None:
-    plain = case("softmax", "torch", [1.0] * 8, toggles_asked={"replicas": "1"})
+    plain = case("softmax", "torch", 1.0, toggles_asked={"replicas": "1"})
     run = run_of(step(1, 1.0), step(2, 0.625), exchange(2), case(), plain)
     titles = [one.title for one in sections.details([run])]
     assert titles.count(_STEP) == titles.count(_EXCHANGE) == 1
