@@ -11,6 +11,7 @@ import pytest
 
 from fwbench.report import sections, writers
 from fwbench.report.ranking import contests
+from fwbench.report.section import Section
 from fwbench.report.sections import operations
 from support.reports import (
     case,
@@ -23,14 +24,18 @@ from support.reports import (
     run_of,
     runs_of,
 )
-from support.section_parts import legends, outside
-
-#: The median of five of these is any of them: its interval is from the first to the last.
-_SPREAD = (1.0, 2.0, 2.0, 2.0, 4.0)
+from support.section_parts import legends, outside, rows
 
 
-def test_gains_are_drawn_over_sizes() -> None:
-    made = run_of(
+def _gains(found: Section) -> list[tuple[str, str]]:
+    """Case and gain of the rows that have one, without the interval."""
+    cells = [(row["case"], row["against eager"].partition(" ")[0]) for row in rows(found)]
+    return [(name, gain) for name, gain in cells if gain]
+
+
+def test_gains_are_shown_over_sizes() -> None:
+    found = part_of(
+        "gemm",
         case("gemm", "torch", 4.0, size=100),
         case("gemm", "torch", 2.0, "compile", size=100),
         case("gemm", "torch", 8.0, size=1000),
@@ -41,39 +46,37 @@ def test_gains_are_drawn_over_sizes() -> None:
         case("gemm", "mxnet", 1.0, size=100),
         case("gemm", "mxnet", 1.0, "hybridize", size=1000),
     )
-    chart = chart_of(part([made], "gemm"), "times as fast as eager")
+    assert _gains(found) == [
+        *(("torch compile", "2.00x"), ("tensorflow xla", "0.25x"), ("torch compile", "8.00x"))
+    ]
+    chart = chart_of(found, "times as fast as eager")
     assert legends(chart) == ["torch compile", "tensorflow xla"]
     assert chart.text.endswith("torch compile 2x to 8x; tensorflow xla 0.25x to 0.25x")
-    picture = parsed(chart.svg)
-    assert len(picture.all("circle")) == 3
+    assert len(parsed(chart.svg).all("circle")) == 3
 
 
 def test_gains_have_intervals() -> None:
-    made = run_of(
-        *(case("gemm", "torch", 4.0), case("gemm", "torch", _SPREAD, "compile")),
-        *(case("gemm", "jax", 4.0), case("gemm", "jax", 2.0, "jit")),
-    )
-    found = part([made], "gemm")
-    cells = column(found, "against eager")
-    assert cells["torch compile"].text == "2.00x (1.00 to 4.00)"
-    assert cells["torch compile"].value == 2.0
+    # The median of five launches is any of them: its interval is from the first to the last.
+    compiled = case("gemm", "torch", (1.0, 2.0, 2.0, 2.0, 4.0), "compile")
+    jax = [case("gemm", "jax", 4.0), case("gemm", "jax", 2.0, "jit")]
+    found = part_of("gemm", case("gemm", "torch", 4.0), compiled, *jax)
+    cell = column(found, "against eager")["torch compile"]
+    assert (cell.text, cell.value) == ("2.00x (1.00 to 4.00)", 2.0)
     chart = chart_of(found, "times as fast as eager")
     picture = parsed(chart.svg)
-    told = [one.text for one in picture.of_class("bar")]
-    assert [text for text in told if "2x" in text and "5 launches, 1x to 4x" in text]
+    bars = [bar.text for bar in picture.of_class("bar")]
+    assert [text for text in bars if "2x" in text and "5 launches, 1x to 4x" in text]
     assert len(picture.of_class("ci")) == 1
     assert outside(chart) == []
 
 
 def test_rounds_have_gains_with_intervals() -> None:
     """Also what was measured in one process, where many values are drawn in another way."""
-    eager = [4.0 + i / 1000 for i in range(1000)]
-    compiled = [2.0 + i / 1000 for i in range(1000)]
-    made = run_of(
-        rounds_of(case("gemm", "torch", eager)),
-        rounds_of(case("gemm", "torch", compiled, "compile")),
-    )
-    cell = column(part([made], "gemm"), "against eager")["torch compile"]
+    entries = [
+        rounds_of(case("gemm", "torch", [least_s + i / 1000 for i in range(1000)], execution))
+        for execution, least_s in (("eager", 4.0), ("compile", 2.0))
+    ]
+    cell = column(part_of("gemm", *entries), "against eager")["torch compile"]
     gain, low, high = map(float, re.findall(r"[\d.]+", cell.text))
     assert gain == pytest.approx(4.4995 / 2.4995, abs=0.01)
     assert 1.6 < low < gain < high < 2.0
@@ -99,23 +102,29 @@ def test_no_gain_over_other_work(other: dict[str, Any]) -> None:
     assert [title for title in drawn if "eager" in title] == []
 
 
-def test_gains_are_drawn_toggle_by_toggle() -> None:
+def test_gains_are_over_eager_with_the_same_toggles() -> None:
     entries = [
         case("gemm", "tensorflow", seconds, execution, toggles_asked={"onednn": onednn})
         for onednn, eager_s in (("off", 8.0), ("on", 2.0))
         for execution, seconds in (("eager", eager_s), ("graph", 1.0))
     ]
-    chart = chart_of(part_of("gemm", *entries), "times as fast as eager")
-    assert chart.text.endswith("tensorflow graph onednn=off 8x; tensorflow graph onednn=on 2x")
+    found = part_of("gemm", *entries)
+    off, on = "tensorflow graph onednn=off", "tensorflow graph onednn=on"
+    assert dict(_gains(found)) == {off: "8.00x", on: "2.00x"}
+    assert chart_of(found, "times as fast as eager").text.endswith(f"{off} 8x; {on} 2x")
 
 
-def test_gains_of_operations_say_their_run() -> None:
+def test_gains_are_within_a_run() -> None:
     runs = runs_of(
         first=[case(values_s=2.0), case(values_s=1.0, execution="compile")],
         second=[case(values_s=9.0), case(values_s=3.0, execution="compile")],
+        eager=[case(values_s=100.0)],
+        compiled=[case(values_s=1.0, execution="compile")],
     )
-    chart = chart_of(part(runs, "gemm"), "times as fast as eager")
-    assert chart.text.endswith("numpy compile (second.json) 3x; numpy compile (first.json) 2x")
+    found = part(runs, "gemm")
+    first, second = "numpy compile (first.json)", "numpy compile (second.json)"
+    assert dict(_gains(found)) == {first: "2.00x", second: "3.00x"}
+    assert chart_of(found, "times as fast as eager").text.endswith(f"{second} 3x; {first} 2x")
 
 
 @pytest.mark.parametrize(
@@ -148,8 +157,8 @@ def test_shapes_are_shown_and_their_numbers_order_them() -> None:
     assert [(one.text, one.value) for one in sizes] == [("10x1", 20), ("10x1", 20), ("9x9", 9000)]
     assert "10x1, 5 launches" in parsed(chart_of(found, "time against size").svg).text
     assert "10x1, 5 launches" in parsed(chart_of(found, "times as fast as eager").svg).text
-    rows = csv.DictReader(io.StringIO(writers.comma_separated([made])))
-    assert [(row["size"], row["shape"]) for row in rows][:2] == [("9000", "9x9"), ("20", "10x1")]
+    written = csv.DictReader(io.StringIO(writers.comma_separated([made])))
+    assert [(row["size"], row["shape"]) for row in written][:2] == [("9000", "9x9"), ("20", "10x1")]
 
 
 def test_a_shape_is_part_of_what_is_ranked() -> None:
@@ -168,13 +177,12 @@ def test_rows_are_by_size_and_speed() -> None:
         case("gemm", "mxnet", 1.0, size=9, condition="contended"),
     )
     found = part([made], "gemm")
-    at = [found.columns.index(name) for name in ("case", "size", "against fastest")]
-    assert [[row.cells[i].text for i in at] for row in found.rows] == [
-        ["numpy eager", "8", "1x"],
-        ["torch eager", "8", "1.5x"],
-        ["mxnet eager", "9", ""],
-        ["torch eager", "9", "1x"],
-        ["numpy eager", "9", "2x"],
+    assert [(row["case"], row["size"], row["against fastest"]) for row in rows(found)] == [
+        ("numpy eager", "8", "1x"),
+        ("torch eager", "8", "1.5x"),
+        ("mxnet eager", "9", ""),
+        ("torch eager", "9", "1x"),
+        ("numpy eager", "9", "2x"),
     ]
 
 
@@ -222,21 +230,14 @@ def test_of_many_operations_those_that_differ_most_are_drawn(
         for workload, slow_s in (("a", 2.0), ("b", 9.0), ("c", 5.0))
         for framework, seconds in (("numpy", slow_s), ("torch", 1.0))
     ]
-    found = {one.title[0]: one for one in operations.sections(
-        [run_of(*entries)], ["run.json"]
-    )}  # fmt: skip
-    assert {title: bool(one.charts) for title, one in found.items()} == {
-        "a": False,
-        "b": True,
-        "c": True,
-    }
-    assert [len(one.rows) for one in found.values()] == [2, 2, 2]
-    assert "2 of 3 operations whose times differ most" in found["a"].notes[0]
-    assert found["b"].notes == []
+    a, b, c = operations.sections([run_of(*entries)], ["run.json"])
+    assert [bool(found.charts) for found in (a, b, c)] == [False, True, True]
+    assert [len(found.rows) for found in (a, b, c)] == [2, 2, 2]
+    assert "2 of 3 operations whose times differ most" in a.notes[0]
+    assert b.notes == []
 
 
 def test_the_memory_of_a_gpu_has_a_column() -> None:
     memory = {"device_memory_before_bytes": 2**20, "peak_device_memory_bytes": 5 * 2**19}
-    (cell,) = column(part_of("gemm", case(**memory), name="known.json"), "GPU memory").values()
-    assert cell.text == "1.5 MiB"
-    assert "GPU memory" not in part_of("gemm", case(), name="unknown.json").columns
+    assert rows(part_of("gemm", case(**memory)))[0]["GPU memory"] == "1.5 MiB"
+    assert "GPU memory" not in part_of("gemm", case()).columns
