@@ -12,8 +12,9 @@ from fwbench import cli
 from fwbench.errors import UsageError
 from fwbench.report import history
 from fwbench.report.history import Shift, collect, shifts
-from support.histories import day, dots, levels, line, nightly, only, texts, when
+from support.histories import day, dots, levels, line, nightly, only, when
 from support.reports import column, parsed
+from support.section_parts import rows
 
 _USAGE_ERROR = 2
 
@@ -180,7 +181,7 @@ def test_shifts_are_listed_first() -> None:
     found, *_ = history.sections(lines)
     assert found.title == "Lasting shifts"
     assert [*column(found, "case")] == ["far slower", "slower", "faster"]
-    slower = texts(found)[1]
+    slower = rows(found)[1]
     assert slower == {
         "case": "slower",
         "machine": "Other CPU, 1 thread",
@@ -239,7 +240,7 @@ def test_upgrades_are_collected(tmp_path: Path) -> None:
 def test_upgrades_are_shown() -> None:
     versions = ((0, "1.0"), (2, "1.1"), (3, "2.0"))
     _, found = history.sections([line([1.0] * 5, versions=versions)])
-    assert texts(found)[0]["upgrades"] == "1.0 -> 1.1; 1.1 -> 2.0"
+    assert rows(found)[0]["upgrades"] == "1.0 -> 1.1; 1.1 -> 2.0"
     (chart,) = found.charts
     assert f"{day(2)}: upgrade 1.0 -> 1.1; {day(3)}: upgrade 1.1 -> 2.0" in chart.text
     told = [one.text for one in parsed(chart.svg).of_class("dots")]
@@ -254,14 +255,14 @@ def test_an_upgrade_beside_a_shift_is_named(upgraded: int) -> None:
     times_s = levels((20, 1.0), (20, 1.2), noise=0.001)
     versions = ((0, "1.0"), (upgraded, "2.0"))
     found, _ = history.sections([line(times_s, versions=versions, framework="torch")])
-    assert [row["with it"] for row in texts(found)] == ["torch 1.0 -> 2.0"]
+    assert [row["with it"] for row in rows(found)] == ["torch 1.0 -> 2.0"]
 
 
 @pytest.mark.parametrize("upgraded", [5, 17, 23])
 def test_another_upgrade_is_not_named(upgraded: int) -> None:
     times_s = levels((20, 1.0), (20, 1.2), noise=0.001)
     found, shown = history.sections([line(times_s, versions=((0, "1.0"), (upgraded, "2.0")))])
-    assert [row["with it"] for row in texts(found)] == [""]
+    assert [row["with it"] for row in rows(found)] == [""]
     assert f"{day(upgraded)}: upgrade 1.0 -> 2.0" in shown.charts[0].text
 
 

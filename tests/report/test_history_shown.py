@@ -17,7 +17,7 @@ from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.history import collect
 from fwbench.report.section import Section
-from support.histories import day, dots, kept, levels, line, statistics_of, texts
+from support.histories import day, dots, kept, levels, line, statistics_of
 from support.launched_runs import plain
 from support.reports import (
     HOSTILE,
@@ -30,6 +30,7 @@ from support.reports import (
     run_of,
     training,
 )
+from support.section_parts import marks, rows
 
 # What is read
 
@@ -53,7 +54,7 @@ def test_a_row_tells_first_and_last() -> None:
     times_s = levels((10, 0.001), (10, 0.002), (10, 0.0015), noise=0.0)
     _, found = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
     assert found.title == "history of gemm, Fake CPU, 2 threads"
-    assert texts(found) == [
+    assert rows(found) == [
         {
             "case": "gemm-numpy",
             "runs": "30",
@@ -158,12 +159,7 @@ def test_a_history_is_told_in_words() -> None:
 
 @pytest.mark.parametrize("runs", [2, 8, 9, 60, 365])
 def test_labels_have_room(runs: int) -> None:
-    (axis,) = [
-        one
-        for one in parsed(drawn(runs).svg).of_class("axis")
-        if "x" in one.attributes["class"].split()
-    ]
-    found = [one.text for one in axis.all("text")]
+    found = marks(drawn(runs), "x")
     assert found[0] == day(0)
     assert min(runs, 5) <= len(found) <= 9
 
@@ -276,14 +272,14 @@ def test_statistics_are_shown_where_values_were_not_kept(
     made: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
     (found,) = sections.details([run_of(made)])
-    (row,) = texts(found)
+    (row,) = rows(found)
     assert (row["median"], row["middle half"], row["measured"]) == expected
 
 
 def test_statistics_of_a_training() -> None:
     made = statistics_of(training(), rounds=4)
     found = part_of("training lenet", made)
-    row = texts(found)[0]
+    row = rows(found)[0]
     assert (row["an epoch"], row["measured"]) == ("2 s", "4 epochs")
 
 
@@ -301,10 +297,10 @@ def test_a_median_without_quartiles_has_no_spread() -> None:
     one["stats"] = {"min": 1.0, "median": 2.0}
     other["stats"] = {"min": 1.0}
     run = run_of(one, other)
-    rows = [texts(found)[0] for found in sections.details([run])]
-    assert [row["median"] for row in rows] == ["2 s", "1 s"]
-    assert [row["middle half"] for row in rows] == ["2 s to 2 s", "1 s to 1 s"]
-    assert [row["measured"] for row in rows] == ["1 round"] * 2
+    shown = [rows(found)[0] for found in sections.details([run])]
+    assert [row["median"] for row in shown] == ["2 s", "1 s"]
+    assert [row["middle half"] for row in shown] == ["2 s to 2 s", "1 s to 1 s"]
+    assert [row["measured"] for row in shown] == ["1 round"] * 2
 
 
 def test_statistics_in_csv() -> None:
@@ -339,6 +335,6 @@ def test_a_record_without_its_values() -> None:
 def test_values_are_before_statistics() -> None:
     made = rounds_of(case(values_s=[0.001 * i for i in (5, 3, 9, 1, 7, 2, 8, 4, 6)]))
     made["stats"] |= {"median": 9.0, "q1": 9.0, "q3": 9.0, "rounds": 99}
-    (row,) = texts(part_of("gemm", made))
+    (row,) = rows(part_of("gemm", made))
     assert (row["median"], row["middle half"]) == ("5 ms", "3 ms to 7 ms")
     assert row["measured"] == "9 rounds"

@@ -19,7 +19,6 @@ from fwbench.records.session_facts import (
 )
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.history import HistoryLine, Moment
-from fwbench.report.section import Section
 from support.launched_runs import output
 from support.reports import Node, case, parsed
 
@@ -119,14 +118,6 @@ def nightly(folder: Path, times_s: Sequence[float], upgraded: int | None = None)
 def only(lines: Sequence[HistoryLine]) -> HistoryLine:
     (found,) = lines
     return found
-
-
-def texts(of: Section) -> list[dict[str, str]]:
-    """The rows of a table, by the columns."""
-    return [
-        {name: cell.text for name, cell in zip(of.columns, row.cells, strict=True)}
-        for row in of.rows
-    ]
 
 
 def dots(chart: Chart) -> list[Node]:

@@ -38,6 +38,16 @@ def legends(chart: Chart) -> list[str]:
     return [one.text for one in parsed(chart.svg).of_class("legend")]
 
 
+def marks(chart: Chart, axis: str) -> list[str]:
+    """The labels on an axis of a chart, ``x`` or ``y``."""
+    (found,) = [
+        node
+        for node in parsed(chart.svg).of_class("axis")
+        if axis in node.attributes["class"].split()
+    ]
+    return [one.text for one in found.all("text")]
+
+
 def chart_lines(picture: Node) -> list[Node]:
     """The lines of a chart; the guides of its axes are called so, too."""
     return [one for one in picture.of_class("line") if one in picture.of_class("reactive")]

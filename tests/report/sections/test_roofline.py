@@ -21,6 +21,7 @@ from support.section_parts import (
     CEILINGS,
     chart_lines,
     legends,
+    marks,
     on_the_roof,
     outside,
     points_of,
@@ -179,10 +180,8 @@ def test_the_ceilings_are_told_in_words() -> None:
 def test_both_ends_of_an_axis_are_marked(value: float) -> None:
     """One mark on a logarithmic axis says nothing of how far it is to any other value."""
     chart = lines.draw("t", {"a": [Point(1, value, value, value)]}, "size", "y", "{:g}x".format)
-    picture = parsed(chart.svg)
-    axis = next(one for one in picture.of_class("axis") if "y" in one.attributes["class"].split())
-    marks = [float(one.text.removesuffix("x")) for one in axis.all("text")]
-    assert marks[0] <= value <= marks[-1]
+    least, *_, most = (float(mark.removesuffix("x")) for mark in marks(chart, "y"))
+    assert least <= value <= most
 
 
 def test_work_is_shown_where_it_comes_nearest() -> None:

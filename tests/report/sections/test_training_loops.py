@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from fwbench.report import sections
-from fwbench.report.model import Run
 from support.reports import chart_of, column, parsed, part, part_of, run_of, runs_of, training
-from support.section_parts import legends, rows, taking, titles
+from support.section_parts import legends, marks, outside, rows, taking, titles
 
 
 def test_gains_of_trainings_are_drawn() -> None:
-    made = run_of(
+    found = part_of(
+        "training lenet",
         *(training("mxnet"), taking(training("mxnet", "hybridize"), 2.0)),
         *(taking(training(), 4.0), taking(training(execution="compile"), 2.0)),
         training("jax", "jit"),
     )
-    chart = chart_of(part([made], "training lenet"), "times as fast as eager")
+    chart = chart_of(found, "times as fast as eager")
     assert chart.text.endswith("torch compile 2x; mxnet hybridize 0.5x")
     picture = parsed(chart.svg)
     bars = [bar.attributes["data-line"] for bar in picture.of_class("bar")]
     assert {*bars} == {"torch compile", "mxnet hybridize"}
     assert len(bars) == len(picture.of_class("ci")) == 2
     assert "4 epochs" in picture.of_class("bars")[0].text
+    assert outside(chart) == []
 
 
 def test_a_training_alone_gains_nothing() -> None:
@@ -58,8 +58,8 @@ def test_gains_of_trainings_say_their_run() -> None:
     )
     chart = chart_of(part(runs, "training lenet"), "times as fast as eager")
     assert len(parsed(chart.svg).of_class("bar")) == 2
-    for told in ("first.json", "2x", "second.json", "3x"):
-        assert told in chart.text
+    for expected in ("first.json", "2x", "second.json", "3x"):
+        assert expected in chart.text
 
 
 def test_memory_is_drawn() -> None:
@@ -73,34 +73,21 @@ def test_memory_is_drawn() -> None:
         "mxnet eager, of the process: 512 MiB"
     )
     assert legends(chart) == ["of the process", "of the device"]
-    _, across = parsed(chart.svg).of_class("axis")
-    assert 2 <= len(across.all("text")) <= 5  # more would lie on each other
+    assert 2 <= len(marks(chart, "x")) <= 5  # more would lie on each other
+    of_cpu = chart_of(part_of("training lenet", training()), "peak memory")
+    assert legends(of_cpu) == ["of the process"]
+    unknown = part_of("training lenet", training(peak_host_memory_bytes=None))
+    assert [chart.title for chart in unknown.charts if "memory" in chart.title] == []
+    assert "peak memory" not in unknown.columns
 
 
-def test_the_memory_of_a_cpu_is_that_of_the_process() -> None:
-    made = run_of(training())
-    assert legends(chart_of(part([made], "training lenet"), "peak memory")) == ["of the process"]
-
-
-def test_memory_that_is_not_known_is_not_drawn() -> None:
-    found = part_of("training lenet", training(peak_host_memory_bytes=None))
-    assert [chart.title for chart in found.charts if "memory" in chart.title] == []
-    assert "peak memory" not in found.columns
-
-
-def test_memory_of_the_data_set_stands_apart() -> None:
-    known = training(data_memory_bytes=188 * 2**20)
-    found = part_of("training lenet", known, training("mxnet"))
-    assert column(found, "peak memory")["torch eager"].text == "1,024 MiB"
-    held = column(found, "held before")
-    assert held["torch eager"].text == "512 MiB, data set 188 MiB"
-    assert held["mxnet eager"].text == "512 MiB"
-
-
-def test_the_accuracy_says_of_how_many_examples_it_is() -> None:
-    made = run_of(training(tested_examples=2000), training("mxnet"))
-    accuracies = column(part([made], "training lenet"), "accuracy")
-    assert accuracies["torch eager"].text == f"{accuracies['mxnet eager'].text} of 2,000"
+def test_data_sets_are_named_with_memory_and_accuracy() -> None:
+    known = training(data_memory_bytes=188 * 2**20, tested_examples=2000)
+    torch, mxnet = rows(part_of("training lenet", known, training("mxnet")))
+    assert torch["peak memory"] == "1,024 MiB"
+    assert torch["held before"] == "512 MiB, data set 188 MiB"
+    assert mxnet["held before"] == "512 MiB"
+    assert torch["accuracy"] == f"{mxnet['accuracy']} of 2,000"
 
 
 def test_unequal_trainings_are_marked() -> None:
@@ -115,25 +102,18 @@ def test_unequal_trainings_are_marked() -> None:
     ]
 
 
-def _losses(runs: Sequence[Run]) -> str:
-    return chart_of(part(runs, "training lenet"), "training loss").title
-
-
 def test_the_largest_deviation_of_losses_is_in_the_title() -> None:
-    made = run_of(
-        training(losses=((2.0, 1.0, 0.5), (9.0, 8.0, 7.0))),
+    first = training(losses=((2.0, 1.0, 0.5), (9.0, 8.0, 7.0)))
+    others = [
         training("mxnet", losses=((2.0, 1.25, 0.5), (0.0, 0.0, 0.0))),
         training("jax", losses=((2.125, 1.125, 0.5), (0.0, 0.0, 0.0))),
-    )
-    assert _losses([made]).endswith(
-        "training loss after each epoch "
-        "(at most 0.25 nats apart: torch eager and mxnet eager, epoch 2)"
-    )
-
-
-def test_one_curve_deviates_from_nothing() -> None:
-    made = run_of(training())
-    assert _losses([made]).endswith("training loss after each epoch")
+    ]
+    for entries, deviation in (
+        ([first, *others], " (at most 0.25 nats apart: torch eager and mxnet eager, epoch 2)"),
+        ([first], ""),
+    ):
+        title = chart_of(part_of("training lenet", *entries), "training loss").title
+        assert title.endswith("training loss after each epoch" + deviation)
 
 
 def test_curves_of_other_data_are_not_compared() -> None:
@@ -149,13 +129,11 @@ _BY_BATCH = "training lenet: time of an epoch by batch size"
 
 
 def test_batch_sizes_are_compared() -> None:
-    made = run_of(
-        *(
-            taking(training(size=size, toggles_asked={"workers": workers}), factor)
-            for size, workers, factor in ((200, "0", 1.0), (100, "0", 2.0), (200, "4", 4.0))
-        )
-    )
-    found = part([made], _BY_BATCH)
+    entries = [
+        taking(training(size=size, toggles_asked={"workers": workers}), factor)
+        for size, workers, factor in ((200, "0", 1.0), (100, "0", 2.0), (200, "4", 4.0))
+    ]
+    found = part_of(_BY_BATCH, *entries)
     assert found.title.endswith("by batch size and loader workers")
     assert found.columns == ["case", "batch 100", "batch 200"]
     assert rows(found) == [
