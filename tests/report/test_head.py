@@ -89,10 +89,10 @@ def test_an_interrupted_run_says_so_above_its_answer() -> None:
 def test_a_report_has_a_title() -> None:
     runs = [_run(machine={"cpu": "Fake CPU"})]
     assert summary.title(runs) == "torch and numpy on Fake CPU"
-    other = run_of(case("gemm", "jax"), name="other.json", machine={"cpu": "Other CPU"})
+    other = run_of(case("gemm", "jax"), machine={"cpu": "Other CPU"})
     assert summary.title([*runs, other]) == "torch, numpy and jax"
     assert summary.title([]) == "fwbench report"
-    assert summary.title([run_of(plain(), name="plain.json")]) == "fwbench report"
+    assert summary.title([run_of(plain())]) == "fwbench report"
 
 
 def test_several_runs_have_their_names() -> None:

@@ -312,7 +312,6 @@ def test_one_value_has_no_interval() -> None:
     run = run_of(
         statistics_of(rounds_of(case())),
         statistics_of(rounds_of(case(execution="compile")), 1.0),
-        name="r.json",
     )
     _, other = rows(part([run], "gemm"))
     assert "2.00 to 2.00" not in other["against eager"]

@@ -138,7 +138,7 @@ _NOTES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("facts", "said"), _NOTES.values(), ids=_NOTES)
 def test_what_must_be_known_first_is_noted(facts: dict[str, Any], said: str) -> None:
-    run = run_of(case(), training(**facts), name="noted.json")
+    run = run_of(case(), training(**facts))
     (note,) = summary.notes([run])
     assert said in note
     assert [one.text for one in shown(run).of_class("note")] == [note]
@@ -147,16 +147,16 @@ def test_what_must_be_known_first_is_noted(facts: dict[str, Any], said: str) -> 
 
 
 def test_different_machines_are_noted() -> None:
-    here = run_of(case(), name="here.json")
-    there = run_of(case(), name="there.json", machine={"cpu": "Other CPU"})
+    here = run_of(case())
+    there = run_of(case(), machine={"cpu": "Other CPU"})
     (note,) = summary.notes([here, there])
     assert "different machines" in note
-    assert summary.notes([here, run_of(case(), name="again.json")]) == []
+    assert summary.notes([here, run_of(case())]) == []
 
 
 @pytest.mark.parametrize(("brand", "noted"), [("Fake CPU", 0), ("Other CPU", 1)])
 def test_machines_of_plain_runs_are_compared(tmp_path: Path, brand: str, noted: int) -> None:
-    own = run_of(case(), name="own.json")
+    own = run_of(case())
     plain_here = read(foreign_run(tmp_path / "here.json"))
     other = read(foreign_run(tmp_path / "there.json", brand))
     assert len(summary.notes([own, other])) == noted

@@ -255,6 +255,11 @@ def part_of(title: str, *entries: Mapping[str, Any], **session: Any) -> Section:
     return part([run_of(*entries, **session)], title)
 
 
+def handlers(page: Node) -> list[str]:
+    """The attributes of a page that would run a script."""
+    return [name for node in page for name in node.attributes if name.startswith("on")]
+
+
 def column(of: Section, name: str) -> dict[str, TableCell]:
     """A column of a table, by what stands first in its rows."""
     at = list(of.columns).index(name)

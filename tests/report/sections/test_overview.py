@@ -153,9 +153,9 @@ def test_gaps_have_the_columns_of_their_run_and_toggles() -> None:
 
 
 def test_one_contestant_has_no_table() -> None:
-    alone = run_of(linalg("gemm", "numpy", 0.001), name="alone.json")
+    alone = run_of(linalg("gemm", "numpy", 0.001))
     assert overview.sections([alone], ["alone.json"]) == []
-    own = run_of(case(), case(framework="torch"), name="own.json")
+    own = run_of(case(), case(framework="torch"))
     (found,) = overview.sections([own], ["own.json"])
     assert [*found.columns] == ["operation", "size", "numpy eager", "torch eager"]
 

@@ -146,7 +146,7 @@ def test_dispatch_is_drawn_where_it_differs() -> None:
     assert "torch eager, returned 1 ns to 100 ms" in chart.text
     assert "torch eager, done 1 s" in chart.text
     assert "numpy" not in chart.text
-    assert len(part_of("gemm", case(), case(size=9), name="other.json").charts) == 1
+    assert len(part_of("gemm", case(), case(size=9)).charts) == 1
 
 
 def test_dispatch_is_part_of_a_bar() -> None:

@@ -53,7 +53,7 @@ def test_work_is_shown_under_its_ceilings() -> None:
 def test_copies_between_host_and_gpu_are_under_another_roof() -> None:
     between = work("copy_to_device", 0.002, 0, 1e6, attainable_s=0.001, attainable_share=0.5)
     with_copy = part_of(_ROOFLINE, *on_the_roof(), between, ceilings=CEILINGS)
-    without = part_of(_ROOFLINE, *on_the_roof(), name="other.json", ceilings=CEILINGS)
+    without = part_of(_ROOFLINE, *on_the_roof(), ceilings=CEILINGS)
     (share,) = (row["of attainable"] for row in rows(with_copy) if "copy_to" in row["operation"])
     assert share == "50%"
     assert "Copies between host and GPU" in with_copy.notes[-1]
@@ -94,7 +94,7 @@ def test_work_that_does_not_compute_is_among_what_moves() -> None:
     assert (len(computed), len(moved)) == (2, 3)
     assert [one for one in computed if "copy" in one] == []
     assert [one for one in moved if "copy" in one] != []
-    (chart,) = part_of(_ROOFLINE, on_the_roof()[2], name="other.json", ceilings=CEILINGS).charts
+    (chart,) = part_of(_ROOFLINE, on_the_roof()[2], ceilings=CEILINGS).charts
     assert "bytes a second" in chart.title
 
 
