@@ -12,7 +12,7 @@ import pytest
 
 from fwbench import cli
 from fwbench.report import history
-from support.histories import change, day, kept, levels, nightly, statistics_of
+from support.histories import change, day, levels, nightly, saved, statistics_of
 from support.reports import case, markdown_cells, parsed, rounds_of
 
 _USAGE_ERROR = 2
@@ -62,7 +62,7 @@ def test_a_history_is_a_page(folder: Path, capsys: pytest.CaptureFixture[str]) -
 
 def test_a_history_stands_before_runs(folder: Path) -> None:
     """Of the runs that are named, all that there is without it."""
-    kept(folder / "run.json", case("dot"))
+    saved(folder / "run.json", case("dot"))
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", "--history", ".benchmarks", *arguments]) == 0
     result = parsed((folder / "report.html").read_text(encoding="utf-8"))
@@ -91,7 +91,7 @@ def test_markdown_tables_of_a_history_are_whole(folder: Path) -> None:
 
 def test_a_history_of_some_cases(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """``-k`` chooses them by name; of none nothing is written."""
-    kept(folder / ".benchmarks" / "more.json", case("dot"), case("conv"))
+    saved(folder / ".benchmarks" / "more.json", case("dot"), case("conv"))
     arguments = ["report", "--history", ".benchmarks", "--markdown", "history.md", "-k"]
     assert cli.main([*arguments, "dot"]) == 0
     written = (folder / "history.md").read_text(encoding="utf-8")
@@ -108,7 +108,7 @@ def test_a_history_of_some_cases(folder: Path, capsys: pytest.CaptureFixture[str
 def test_bad_files_of_a_history_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On the terminal, in the page and in Markdown, with status 1; the others are shown."""
     (folder / ".benchmarks" / "cut.json").write_text('{"benchmarks": [', encoding="utf-8")
-    kept(folder / ".benchmarks" / "newer.json", case(), schema=2, version="7.8")
+    saved(folder / ".benchmarks" / "newer.json", case(), schema=2, version="7.8")
     (folder / ".benchmarks" / "other.json").write_text('{"tests": []}', encoding="utf-8")
     arguments = ["-o", "history.html", "--markdown", "history.md"]
     assert cli.main(["report", "--history", ".benchmarks", *arguments]) == _SOME_UNREADABLE
@@ -135,7 +135,7 @@ def test_bad_runs_beside_a_history(folder: Path, capsys: pytest.CaptureFixture[s
     """A RUN that is none is named, too; where none of them is one, no page is made."""
     (folder / "bad.json").write_text("", encoding="utf-8")
     (folder / ".benchmarks" / "cut.json").write_text("{", encoding="utf-8")
-    kept(folder / "run.json", case("dot"))
+    saved(folder / "run.json", case("dot"))
     arguments = ["report", "--history", ".benchmarks", "-o", "report.html", "bad.json"]
     assert cli.main(arguments) == _USAGE_ERROR
     assert "bad.json is empty" in capsys.readouterr().err
@@ -194,7 +194,7 @@ def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[
 
 def test_why_there_is_no_run_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Files that cannot be read are named, with the reason."""
-    kept(folder / "all" / "a.json", case(), schema=2, version="7.8")
+    saved(folder / "all" / "a.json", case(), schema=2, version="7.8")
     assert cli.main(["report", "--history", "all", "-o", "h.html"]) == _USAGE_ERROR
     assert "newer fwbench (7.8)" in capsys.readouterr().err
 
@@ -217,7 +217,7 @@ _TOP: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("facts", _TOP.values(), ids=_TOP)
 def test_changed_files_are_named(folder: Path, facts: dict[str, Any]) -> None:
     """What was changed by hand is read or named, and costs nothing else."""
-    change(kept(folder / ".benchmarks" / "x.json", case()), **facts)
+    change(saved(folder / ".benchmarks" / "x.json", case()), **facts)
     assert cli.main(["report", "--history", ".benchmarks", "-o", "h.html"]) in (0, _SOME_UNREADABLE)
 
 
@@ -225,7 +225,7 @@ def test_a_case_without_a_framework(folder: Path) -> None:
     """It is shown as far as it is known."""
     made = case("dot")
     del made["extra_info"]["fwbench"]["framework"]
-    kept(folder / ".benchmarks" / "x.json", made)
+    saved(folder / ".benchmarks" / "x.json", made)
     assert cli.main(["report", "--history", ".benchmarks", "-o", "h.html"]) in (0, _SOME_UNREADABLE)
 
 
@@ -239,7 +239,7 @@ def test_changed_statistics_are_named(folder: Path, name: str, value: Any, optio
     made = statistics_of(rounds_of(case("dot")))
     made["stats"][name] = value
     for number in range(2):
-        kept(folder / ".benchmarks" / f"x{number}.json", made, at=number)
-    kept(folder / "run.json", case())
+        saved(folder / ".benchmarks" / f"x{number}.json", made, at=number)
+    saved(folder / "run.json", case())
     what = [".benchmarks/x0.json", "run.json"] if option == "run" else ["--history", ".benchmarks"]
     assert cli.main(["report", *what, "-o", "h.html"]) == _SOME_UNREADABLE

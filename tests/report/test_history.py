@@ -16,13 +16,11 @@ from fwbench.errors import UsageError
 from fwbench.gate.verdicts import Comparison
 from fwbench.report import history
 from fwbench.report.history import HistoryLine, collect, shifts
-from support.histories import change, day, kept, levels, line, only, statistics_of, when
+from support.histories import change, day, levels, only, saved, statistics_of, when
 from support.launched_runs import plain
 from support.projects import Project
 from support.reports import UNREADABLE, case, foreign_run, part, rounds_of, run_of, training
 from support.section_parts import marks, rows
-
-# What is read
 
 
 def medians(of: HistoryLine) -> list[float]:
@@ -30,32 +28,32 @@ def medians(of: HistoryLine) -> list[float]:
     return [moment.median_s for moment in of.moments]
 
 
-# What is collected
-
-
-def test_nested_folders_are_read(tmp_path: Path) -> None:
-    kept(tmp_path / "Linux-CPython-3.11-64bit" / "0001_a.json", case(values_s=(1.0,)), at=0)
-    kept(tmp_path / "Linux-CPython-3.12-64bit" / "0001_b.json", case(values_s=(2.0,)), at=1)
-    kept(tmp_path / "more" / "of" / "them" / "c.json", case(values_s=(3.0,)), at=2)
-    kept(tmp_path / "d.json", case(values_s=(4.0,)), at=3)
-    kept(tmp_path / "e.txt", case(values_s=(5.0,)), at=4)
+def test_runs_of_all_folders_are_in_the_order_of_time(tmp_path: Path) -> None:
+    linux, other = "Linux-CPython-3.11-64bit", "Linux-CPython-3.12-64bit"
+    files = {f"{linux}/0003_x": 1, f"{linux}/0001_x": 3, f"{other}/2_x": 0, "more/of/x": 2, "x": 4}
+    for name, at in files.items():
+        saved(tmp_path / f"{name}.json", case(values_s=1.0 + at), at=at)
+    saved(tmp_path / "e.txt", case(values_s=6.0), at=5)
     lines, problems = collect(tmp_path)
-    assert medians(only(lines)) == [1.0, 2.0, 3.0, 4.0]
+    assert [moment.when for moment in only(lines).moments] == [when(at) for at in range(5)]
+    assert medians(only(lines)) == [1.0, 2.0, 3.0, 4.0, 5.0]
     assert problems == []
 
 
-def test_the_order_is_that_of_time(tmp_path: Path) -> None:
-    for name, at in (("a/0003_x", 1), ("a/0001_x", 3), ("b/0002_x", 0), ("0004_x", 2)):
-        kept(tmp_path / f"{name}.json", case(values_s=(1.0 + at,)), at=at)
-    found = only(collect(tmp_path)[0])
-    assert [moment.when for moment in found.moments] == [when(at) for at in range(4)]
-    assert medians(found) == [1.0, 2.0, 3.0, 4.0]
+def test_times_have_zones(tmp_path: Path) -> None:
+    for number, at in enumerate(("2026-01-01T23:00:00+00:00", "2026-01-02T00:30:00+02:00")):
+        saved(tmp_path / f"{number}.json", case(values_s=1.0 + number), at=at)
+    assert medians(only(collect(tmp_path)[0])) == [2.0, 1.0]
 
 
-def test_a_run_without_a_time_is_as_old_as_its_file(tmp_path: Path) -> None:
-    kept(tmp_path / "0.json", case(values_s=(1.0,)), at=0)
-    kept(tmp_path / "1.json", case(values_s=(3.0,)), at=9)
-    without = kept(tmp_path / "2.json", case(values_s=(2.0,)), at=None)
+@pytest.mark.parametrize("recorded", [{}, {"datetime": None}], ids=["missing", "null"])
+def test_a_run_without_a_time_is_as_old_as_its_file(
+    tmp_path: Path, recorded: dict[str, None]
+) -> None:
+    saved(tmp_path / "0.json", case(values_s=1.0), at=0)
+    saved(tmp_path / "1.json", case(values_s=3.0), at=9)
+    without = saved(tmp_path / "2.json", case(values_s=2.0), at=None)
+    change(without, **recorded)
     changed = datetime.fromisoformat(when(4)).timestamp()
     os.utime(without, (changed, changed))
     found = only(collect(tmp_path)[0])
@@ -66,7 +64,7 @@ def test_a_run_without_a_time_is_as_old_as_its_file(tmp_path: Path) -> None:
 def test_what_a_moment_holds(tmp_path: Path) -> None:
     values_s = [0.001 * number for number in (5, 3, 9, 1, 7, 2, 8, 4, 6)]
     made = case(values_s=values_s, framework_version="2.9")
-    kept(tmp_path / "0.json", made, at=5, revision="0123456789abcdef")
+    saved(tmp_path / "0.json", made, at=5, revision="0123456789abcdef")
     (moment,) = only(collect(tmp_path)[0]).moments
     assert (moment.median_s, moment.low_s, moment.high_s) == pytest.approx((0.005, 0.003, 0.007))
     assert (moment.when, moment.version, moment.revision) == (when(5), "2.9", "012345678")
@@ -75,7 +73,7 @@ def test_what_a_moment_holds(tmp_path: Path) -> None:
 def test_a_line_for_each_case(tmp_path: Path) -> None:
     for number in range(3):
         entries = [case(), case("dot", "torch", execution="compile")][: 1 + number % 2]
-        kept(tmp_path / f"{number}.json", *entries, at=number)
+        saved(tmp_path / f"{number}.json", *entries, at=number)
     gemm, dot = collect(tmp_path)[0]
     assert gemm.name == "gemm-numpy-eager-cpu-forward-float32-100"
     assert (gemm.group, dot.group) == ("gemm", "dot")
@@ -90,10 +88,10 @@ def test_a_line_for_each_case(tmp_path: Path) -> None:
 
 
 def test_the_same_case_of_another_test_is_another(tmp_path: Path) -> None:
-    other = case(values_s=(9.0,))
+    other = case(values_s=9.0)
     other["fullname"] = "test_other.py::test_other[gemm]"
     for number in range(2):
-        kept(tmp_path / f"{number}.json", case(values_s=(1.0,)), other, at=number)
+        saved(tmp_path / f"{number}.json", case(values_s=1.0), other, at=number)
     assert [medians(one) for one in collect(tmp_path)[0]] == [[1.0, 1.0], [9.0, 9.0]]
 
 
@@ -101,8 +99,8 @@ def test_as_many_processes_as_there_are_read_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(23):
-        entries = [case(values_s=(1.0 + number,)), case("dot")][: 1 + number % 2]
-        kept(tmp_path / f"{number:02}.json", *entries, at=number)
+        entries = [case(values_s=1.0 + number), case("dot")][: 1 + number % 2]
+        saved(tmp_path / f"{number:02}.json", *entries, at=number)
     for number in (3, 12, 22):
         (tmp_path / f"{number:02}.json").write_text("{", encoding="utf-8")
     read = []
@@ -112,8 +110,8 @@ def test_as_many_processes_as_there_are_read_the_same(
     assert read[0] == read[1] == read[2]
     lines, problems = read[0]
     assert [len(one.moments) for one in lines] == [20, 10]
-    told = [Path(problem.partition(" is ")[0]).name for problem in problems]
-    assert told == ["03.json", "12.json", "22.json"]
+    files = [Path(problem.partition(" is ")[0]).name for problem in problems]
+    assert files == ["03.json", "12.json", "22.json"]
 
 
 @pytest.mark.parametrize(
@@ -128,8 +126,8 @@ def test_as_many_processes_as_there_are_read_the_same(
 def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str) -> None:
     for number in range(20):
         there = number % 2
-        made = case(values_s=(2.0 if there else 1.0,))
-        kept(tmp_path / f"{number}.json", made, at=number, **(session if there else {}))
+        made = case(values_s=2.0 if there else 1.0)
+        saved(tmp_path / f"{number}.json", made, at=number, **(session if there else {}))
     lines, _ = collect(tmp_path)
     assert {one.machine: {*medians(one)} for one in lines} == {
         "Fake CPU, 2 threads": {1.0},
@@ -146,9 +144,7 @@ def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str
 
 def test_runs_without_fwbench_are_followed(tmp_path: Path) -> None:
     for number in range(3):
-        path = foreign_run(tmp_path / f"{number}.json")
-        made = json.loads(path.read_text(encoding="utf-8"))
-        path.write_text(json.dumps({**made, "datetime": when(number)}), encoding="utf-8")
+        change(foreign_run(tmp_path / f"{number}.json"), datetime=when(number))
     first, second = collect(tmp_path)[0]
     assert (first.name, second.name) == ("test_a", "test_b")
     assert first.machine == "Fake CPU, unknown threads"
@@ -158,32 +154,25 @@ def test_runs_without_fwbench_are_followed(tmp_path: Path) -> None:
 
 
 def test_machines_without_a_name_are_one(tmp_path: Path) -> None:
-    path = foreign_run(tmp_path / "0.json")
-    made = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**made, "machine_info": {}}), encoding="utf-8")
+    change(foreign_run(tmp_path / "0.json"), machine_info={})
     assert {one.machine.partition(",")[0] for one in collect(tmp_path)[0]} == {"unknown CPU"}
 
 
-_ENTRIES: dict[str, tuple[dict[str, Any], tuple[float, float, float]]] = {
-    "of launches": (case(values_s=(1.0, 2.0, 4.0)), (1.0, 2.0, 4.0)),
-    "of launches, their statistics alone": (
-        statistics_of(case(values_s=(1.0, 2.0, 4.0)), 9.0),
-        (1.0, 2.0, 4.0),
-    ),
-    "of rounds": (rounds_of(case(values_s=(1.0, 2.0, 4.0))), (1.0, 2.0, 4.0)),
-    "of rounds, their statistics alone": (statistics_of(rounds_of(case())), (1.0, 2.0, 4.0)),
-    "of a training": (statistics_of(training()), (1.0, 2.0, 4.0)),
-    "of another's": (statistics_of(plain()), (1.0, 2.0, 4.0)),
+_ENTRIES = {
+    "of launches": case(values_s=(1.0, 2.0, 4.0)),
+    "of launches, their statistics alone": statistics_of(case(values_s=(1.0, 2.0, 4.0)), 9.0),
+    "of rounds": rounds_of(case(values_s=(1.0, 2.0, 4.0))),
+    "of rounds, their statistics alone": statistics_of(rounds_of(case())),
+    "of a training": statistics_of(training()),
+    "of another's": statistics_of(plain()),
 }
 
 
-@pytest.mark.parametrize(("made", "expected"), _ENTRIES.values(), ids=_ENTRIES)
-def test_values_are_found_wherever_they_are(
-    tmp_path: Path, made: dict[str, Any], expected: tuple[float, float, float]
-) -> None:
-    kept(tmp_path / "0001_x.json", made)
+@pytest.mark.parametrize("entry", _ENTRIES.values(), ids=_ENTRIES)
+def test_values_are_found_in_any_entry(tmp_path: Path, entry: dict[str, Any]) -> None:
+    saved(tmp_path / "0001_x.json", entry)
     (moment,) = only(collect(tmp_path)[0]).moments
-    assert (moment.low_s, moment.median_s, moment.high_s) == expected
+    assert (moment.low_s, moment.median_s, moment.high_s) == (1.0, 2.0, 4.0)
 
 
 def test_what_pytest_benchmark_saves_is_read(
@@ -207,7 +196,7 @@ def test_what_pytest_benchmark_saves_is_read(
 
 
 def test_only_some_cases(tmp_path: Path) -> None:
-    kept(tmp_path / "0.json", case(), case("dot"), case("gemm", "torch"), plain("test_gemm"))
+    saved(tmp_path / "0.json", case(), case("dot"), case("gemm", "torch"), plain("test_gemm"))
     names = [one.name for one in collect(tmp_path, "gemm")[0]]
     assert names == [
         "gemm-numpy-eager-cpu-forward-float32-100",
@@ -221,8 +210,8 @@ def test_only_some_cases(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["empty", "nowhere", "file.json", "of others"])
 def test_without_a_run_nothing_can_be_shown(tmp_path: Path, folder: str) -> None:
     (tmp_path / "empty").mkdir()
-    kept(tmp_path / "file.json", case())
-    kept(tmp_path / "of others" / "readme.txt", case())
+    saved(tmp_path / "file.json", case())
+    saved(tmp_path / "of others" / "readme.txt", case())
     with pytest.raises(UsageError) as caught:
         collect(tmp_path / folder)
     assert str(tmp_path / folder) in str(caught.value)
@@ -239,7 +228,7 @@ def test_files_that_are_no_runs_are_named(
     tmp_path: Path, make: Callable[[Path], Any], said: str
 ) -> None:
     for number in (0, 2):
-        kept(tmp_path / f"{number}.json", case(values_s=(1.0 + number,)), at=number)
+        saved(tmp_path / f"{number}.json", case(values_s=1.0 + number), at=number)
     make(tmp_path / "1.json")
     lines, (problem,) = collect(tmp_path)
     assert medians(only(lines)) == [1.0, 3.0]
@@ -248,15 +237,12 @@ def test_files_that_are_no_runs_are_named(
 
 
 def test_verdicts_are_no_runs_and_no_problem(tmp_path: Path) -> None:
-    kept(tmp_path / "0.json", case())
+    saved(tmp_path / "0.json", case())
     verdicts = json.dumps(Comparison("base", "contender", [], {"confidence": 0.99}).to_json())
     (tmp_path / "verdicts.json").write_text(verdicts, encoding="utf-8")
     lines, problems = collect(tmp_path)
     assert len(only(lines).moments) == 1
     assert problems == []
-
-
-# What was changed by hand, and other odd files
 
 
 @pytest.mark.parametrize("runs", [3, 4])
@@ -273,39 +259,17 @@ def test_the_newest_runs_are_not_enough(runs: int) -> None:
 
 def test_no_revision_is_none(tmp_path: Path) -> None:
     """pytest-benchmark calls that unversioned."""
-    kept(tmp_path / "0.json", case(), revision="unversioned")
+    saved(tmp_path / "0.json", case(), revision="unversioned")
     assert only(collect(tmp_path)[0]).moments[0].revision == ""
-
-
-def test_threads_that_are_not_recorded(tmp_path: Path) -> None:
-    foreign_run(tmp_path / "0.json")
-    assert "0 threads" not in collect(tmp_path)[0][0].machine
 
 
 @pytest.mark.parametrize("a_day", [3, 100])
 def test_labels_of_runs_of_one_day(tmp_path: Path, a_day: int) -> None:
     for number in range(60):
-        change(
-            kept(tmp_path / f"{number}.json", case(), at=number),
-            datetime=f"{day(number // a_day)}T{number % a_day % 24:02}:00:00+00:00",
-        )
+        at = f"{day(number // a_day)}T{number % a_day % 24:02}:00:00+00:00"
+        saved(tmp_path / f"{number}.json", case(), at=at)
     (chart,) = history.sections(collect(tmp_path)[0])[1].charts
     assert len(marks(chart, "x")) <= 9
-
-
-def test_a_run_without_a_version_hides_no_upgrade() -> None:
-    assert line([1.0] * 6, versions=((0, "1.0"), (2, ""), (3, "2.0"))).upgrades
-
-
-def test_null_is_no_time(tmp_path: Path) -> None:
-    change(kept(tmp_path / "0.json", case()), datetime=None)
-    assert only(collect(tmp_path)[0]).moments[0].when != "None"
-
-
-def test_times_of_other_zones(tmp_path: Path) -> None:
-    for number, at in enumerate(("2026-01-01T23:00:00+00:00", "2026-01-02T00:30:00+02:00")):
-        change(kept(tmp_path / f"{number}.json", case(values_s=(1.0 + number,))), datetime=at)
-    assert medians(only(collect(tmp_path)[0])) == [2.0, 1.0]
 
 
 def test_one_value_has_no_interval() -> None:
@@ -319,5 +283,5 @@ def test_one_value_has_no_interval() -> None:
 
 def test_other_gpus_are_apart(tmp_path: Path) -> None:
     for number, gpu in enumerate(("H200", "T4")):
-        kept(tmp_path / f"{number}.json", case(device="gpu:0", device_name=gpu), at=number)
+        saved(tmp_path / f"{number}.json", case(device="gpu:0", device_name=gpu), at=number)
     assert len(collect(tmp_path)[0]) == 2

@@ -17,7 +17,7 @@ from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.history import collect
 from fwbench.report.section import Section
-from support.histories import day, dots, kept, levels, line, statistics_of
+from support.histories import day, dots, levels, line, saved, statistics_of
 from support.launched_runs import plain
 from support.reports import (
     HOSTILE,
@@ -71,7 +71,7 @@ def test_cases_are_in_the_part_of_their_workload(tmp_path: Path) -> None:
     larger = {**case(size=200), "fullname": "test_it.py::test_it[200]"}
     entries = [case(), case("dot"), case("gemm", "torch"), larger, plain()]
     for number in range(2):
-        kept(tmp_path / f"{number}.json", *entries, at=number)
+        saved(tmp_path / f"{number}.json", *entries, at=number)
     found = history.sections(collect(tmp_path)[0])
     assert {one.title.partition(",")[0]: len(one.rows) for one in found} == {
         "Lasting shifts": 0,
@@ -176,7 +176,7 @@ def named(folder: Path, name: str) -> list[Section]:
     for number in range(20):
         facts = {**everywhere, "framework_version": f"{name}{number // 10}"}
         time_s = 1.0 + number // 10
-        kept(
+        saved(
             folder / f"{number}.json",
             case(name, name, (time_s,) * 3, name, **facts),
             {**plain(name, time_s), "group": name},

@@ -33,21 +33,21 @@ def day(number: int) -> str:
     return when(number)[:10]
 
 
-def kept(
+def saved(
     path: Path,
     *entries: Mapping[str, Any],
-    at: int | None = 0,
+    at: int | str | None = 0,
     revision: str = "",
     **session: Any,
 ) -> Path:
-    """A run as pytest-benchmark keeps it.
+    """Save a run.
 
     Args:
-        at: the day; None leaves out when it was measured.
+        at: the day, or the time as ISO 8601; None leaves out when it was measured.
     """
     made = output(entries, **{"threads": 2, **session})
     if at is not None:
-        made["datetime"] = when(at)
+        made["datetime"] = when(at) if isinstance(at, int) else at
     if revision:
         made["commit_info"] = {"id": revision, "branch": "main"}
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,22 +56,15 @@ def kept(
 
 
 def statistics_of(made: dict[str, Any], median_s: float = 2.0, rounds: int = 137) -> dict[str, Any]:
-    """The same entry as ``--benchmark-save`` keeps it: values are counted, and not there."""
-    made["stats"] = {
-        "min": median_s / 4,
-        "q1": median_s / 2,
-        "median": median_s,
-        "q3": 2 * median_s,
-        "max": 9 * median_s,
-        "mean": 3 * median_s,
-        "rounds": rounds,
-        "iterations": 1,
-    }
+    """The same entry as ``--benchmark-save`` writes it: without its values."""
+    factors = {"min": 0.25, "q1": 0.5, "median": 1.0, "q3": 2.0, "max": 9.0, "mean": 3.0}
+    times_s = {name: factor * median_s for name, factor in factors.items()}
+    made["stats"] = {**times_s, "rounds": rounds, "iterations": 1}
     return made
 
 
 def levels(*of: tuple[int, float], noise: float = 0.01, seed: int = 0) -> list[float]:
-    """Seconds, run by run: so many around each time, with log-normal noise."""
+    """Seconds of runs around each level (number of runs, time), with log-normal noise."""
     centers = np.concatenate([np.full(runs, seconds) for runs, seconds in of])
     random = np.random.default_rng(seed)
     return [float(one) for one in centers * np.exp(noise * random.standard_normal(len(centers)))]
@@ -107,11 +100,10 @@ def line(
 def nightly(folder: Path, times_s: Sequence[float], upgraded: int | None = None) -> Path:
     """A folder of runs of one case, whose files are named against the order of time."""
     for number, time_s in enumerate(times_s):
-        new = upgraded is not None and number >= upgraded
-        version = "2.0" if new else "1.0"
+        version = "2.0" if upgraded is not None and number >= upgraded else "1.0"
         made = case(values_s=(time_s, time_s, time_s * 1.01), framework_version=version)
         path = folder / "Linux-CPython-3.11-64bit" / f"{9999 - number}_nightly.json"
-        kept(path, made, at=number, revision=f"{number:040x}"[::-1])
+        saved(path, made, at=number, revision=f"{number:040x}"[::-1])
     return folder
 
 
