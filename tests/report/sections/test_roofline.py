@@ -15,7 +15,8 @@ from fwbench.report import writers
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run
-from support.reports import case, column, parsed, part, part_of, run_of, shown
+from fwbench.report.section import Section
+from support.reports import case, parsed, part, part_of, run_of, shown
 from support.section_parts import (
     CEILING,
     CEILINGS,
@@ -33,31 +34,47 @@ from support.section_parts import (
 _ROOFLINE = "roofline Fake CPU float32"
 
 
-def test_work_is_shown_under_its_ceilings() -> None:
-    made = run_of(*on_the_roof(), ceilings=CEILINGS)
-    found = part([made], _ROOFLINE)
+@pytest.fixture(scope="module")
+def run() -> Run:
+    """A run of work on both sides of the ridge, and of a copy."""
+    return run_of(*on_the_roof(), ceilings=CEILINGS)
+
+
+@pytest.fixture(scope="module")
+def section(run: Run) -> Section:
+    return part([run], _ROOFLINE)
+
+
+@pytest.fixture(scope="module")
+def charts(section: Section) -> tuple[Chart, Chart]:
+    """Operations a second, and bytes a second."""
+    computed, moved = section.charts
+    return computed, moved
+
+
+def test_work_is_shown_under_its_ceilings(run: Run, section: Section) -> None:
     common = {"case": "numpy eager", "FLOP a byte": "20", "size": "1,000"}
     rates = {"GFLOP/s": "50", "GB/s": "2.5", "of attainable": "50%"}
-    by_operation = {row["operation"]: row for row in rows(found)}
+    by_operation = {row["operation"]: row for row in rows(section)}
     assert by_operation["gemm forward"] == {"operation": "gemm forward", **common, **rates}
-    assert by_operation["dot forward"]["FLOP a byte"] == "0.25"
-    assert by_operation["dot forward"]["of attainable"] == "80%"
-    (note,) = found.notes
+    dot, copy = (by_operation[f"{name} forward"] for name in ("dot", "copy"))
+    assert (dot["FLOP a byte"], dot["of attainable"]) == ("0.25", "80%")
+    assert (copy["GFLOP/s"], copy["GB/s"], copy["of attainable"]) == ("", "6", "60%")
+    (note,) = section.notes
     assert "100 GFLOP/s" in note
     assert "10 GB/s" in note
-    (section,) = shown(made).all("section", id="part-roofline-Fake-CPU-float32")
-    assert note in section.text
-    assert note in writers.markdown([made])
+    (shown_part,) = shown(run).all("section", id="part-roofline-Fake-CPU-float32")
+    assert note in shown_part.text
+    assert note in writers.markdown([run])
 
 
-def test_copies_between_host_and_gpu_are_under_another_roof() -> None:
+def test_copies_between_host_and_gpu_are_under_another_roof(section: Section) -> None:
     between = work("copy_to_device", 0.002, 0, 1e6, attainable_s=0.001, attainable_share=0.5)
     with_copy = part_of(_ROOFLINE, *on_the_roof(), between, ceilings=CEILINGS)
-    without = part_of(_ROOFLINE, *on_the_roof(), ceilings=CEILINGS)
     (share,) = (row["of attainable"] for row in rows(with_copy) if "copy_to" in row["operation"])
     assert share == "50%"
     assert "Copies between host and GPU" in with_copy.notes[-1]
-    assert [chart.text for chart in with_copy.charts] == [chart.text for chart in without.charts]
+    assert [chart.text for chart in with_copy.charts] == [chart.text for chart in section.charts]
 
 
 def test_tf32_is_under_a_roof_of_its_own() -> None:
@@ -74,33 +91,11 @@ def test_tf32_is_under_a_roof_of_its_own() -> None:
 
 def test_the_share_is_in_the_table_of_the_operation() -> None:
     for session in ({}, {"ceilings": CEILINGS}):
-        made = run_of(work(), **session)
-        assert column(part([made], "gemm"), "of attainable")["numpy eager"].text == "50%"
+        assert rows(part_of("gemm", work(), **session))[0]["of attainable"] == "50%"
 
 
-def roofline(of_run: Run) -> tuple[Chart, Chart]:
-    """Operations a second, and bytes a second."""
-    computed, moved = part([of_run], _ROOFLINE).charts
-    return computed, moved
-
-
-def test_work_that_does_not_compute_is_among_what_moves() -> None:
-    made = run_of(*on_the_roof(), ceilings=CEILINGS)
-    (copied,) = [one for one in rows(part([made], _ROOFLINE)) if one["operation"] == "copy forward"]
-    assert (copied["GFLOP/s"], copied["GB/s"], copied["of attainable"]) == ("", "6", "60%")
-    computed, moved = (
-        [one.text for one in parsed(chart.svg).of_class("dots")] for chart in roofline(made)
-    )
-    assert (len(computed), len(moved)) == (2, 3)
-    assert [one for one in computed if "copy" in one] == []
-    assert [one for one in moved if "copy" in one] != []
-    (chart,) = part_of(_ROOFLINE, on_the_roof()[2], ceilings=CEILINGS).charts
-    assert "bytes a second" in chart.title
-
-
-def test_points_under_the_roof_say_their_rates() -> None:
-    made = run_of(*on_the_roof(), ceilings=CEILINGS)
-    computed, moved = roofline(made)
+def test_points_under_the_roof_say_their_rates(charts: tuple[Chart, Chart]) -> None:
+    computed, moved = charts
     dot, gemm = (one.text for one in parsed(computed.svg).of_class("dots"))
     assert "2 GFLOP/s" in dot
     assert "dot forward 1,000,000" in dot
@@ -115,17 +110,22 @@ def test_points_under_the_roof_say_their_rates() -> None:
     assert "numpy eager 2.5 GB/s to 8 GB/s" in moved.text
 
 
-def test_points_of_other_operations_are_not_joined() -> None:
-    """Between two operations there is nothing that a line could tell: the ceilings are lines."""
-    made = run_of(*on_the_roof(), ceilings=CEILINGS)
-    assert [len(chart_lines(parsed(chart.svg))) for chart in roofline(made)] == [1, 1]
+def test_work_that_does_not_compute_has_bytes_a_second_alone() -> None:
+    (chart,) = part_of(_ROOFLINE, on_the_roof()[2], ceilings=CEILINGS).charts
+    assert "bytes a second" in chart.title
+
+
+def test_points_of_other_operations_are_not_joined(charts: tuple[Chart, Chart]) -> None:
+    """The ceilings are the only lines."""
+    assert [len(chart_lines(parsed(chart.svg))) for chart in charts] == [1, 1]
 
 
 def _ceiling(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> list[Any]:
     """The ends of the dashed line, read off by the first and the last point.
 
     Args:
-        xs: what is known to be across at these points.
+        xs: values of the x axis at these points.
+        ys: values of the y axis at these points.
     """
     picture = parsed(chart.svg)
     first, *_, last = (points_of(dot)[0] for dot in picture.all("circle"))
@@ -141,14 +141,10 @@ def _ceiling(chart: Chart, xs: tuple[float, float], ys: tuple[float, float]) -> 
     ]
 
 
-def test_the_roof_is_the_smaller_ceiling() -> None:
-    made = run_of(*on_the_roof(), ceilings=CEILINGS)
-    computed, moved = roofline(made)
-    assert _ceiling(computed, (0.25, 20.0), (2e9, 5e10)) == [
-        (0.25, 2.5e9),
-        (10.0, 1e11),
-        (20.0, 1e11),
-    ]
+def test_the_roof_is_the_smaller_ceiling(charts: tuple[Chart, Chart]) -> None:
+    computed, moved = charts
+    ridge = [(0.25, 2.5e9), (10.0, 1e11), (20.0, 1e11)]
+    assert _ceiling(computed, (0.25, 20.0), (2e9, 5e10)) == ridge
     assert _ceiling(moved, (8e6, 1e8), (8e9, 2.5e9)) == [(8e6, 1e10), (1e8, 1e10)]
 
 
@@ -162,18 +158,14 @@ _SIDES = {
 
 @pytest.mark.parametrize("entries", _SIDES.values(), ids=_SIDES)
 def test_the_roof_is_inside_the_picture(entries: list[dict[str, Any]]) -> None:
-    for chart in roofline(run_of(*entries, ceilings=CEILINGS)):
-        assert outside(chart) == []
+    computed, moved = part_of(_ROOFLINE, *entries, ceilings=CEILINGS).charts
+    assert outside(computed) == outside(moved) == []
 
 
-def test_the_ceilings_are_told_in_words() -> None:
-    made = run_of(*on_the_roof(), ceilings=CEILINGS)
-    computed, moved = roofline(made)
-    assert legends(computed) == ["numpy eager", "attainable"]
-    assert legends(moved) == ["numpy eager", "the best copy"]
-    for chart in (computed, moved):
-        for legend in legends(chart):
-            assert legend in chart.text
+def test_the_text_of_a_chart_names_its_ceilings(charts: tuple[Chart, Chart]) -> None:
+    for chart, ceiling in zip(charts, ("attainable", "the best copy"), strict=True):
+        assert legends(chart) == ["numpy eager", ceiling]
+        assert all(legend in chart.text for legend in legends(chart))
 
 
 @pytest.mark.parametrize("value", [1.5, 3.0, 7.0, 0.03, 1200.0])
@@ -185,15 +177,13 @@ def test_both_ends_of_an_axis_are_marked(value: float) -> None:
 
 
 def test_work_is_shown_where_it_comes_nearest() -> None:
-    made = run_of(
-        work(seconds=0.08, size=10),
-        work(seconds=0.04, size=20),
-        work(seconds=0.05, size=30),
+    found = part_of(
+        _ROOFLINE,
+        *(work(seconds=s, size=size) for s, size in ((0.08, 10), (0.04, 20), (0.05, 30))),
         work(seconds=0.08, size=10, direction="both"),
         work(seconds=0.08, size=10, framework="torch"),
         ceilings=CEILINGS,
     )
-    found = part([made], _ROOFLINE)
     assert sorted((r["case"], r["operation"], r["size"]) for r in rows(found)) == [
         ("numpy eager", "gemm both", "10"),
         ("numpy eager", "gemm forward", "20"),
@@ -206,14 +196,13 @@ def test_more_than_what_is_attainable_is_shown() -> None:
     found = part_of(_ROOFLINE, work("dot", 0.0002, 2e6, 8e6), ceilings=CEILINGS)
     assert [row["of attainable"] for row in rows(found)] == ["400%"]
     for chart in found.charts:
-        dots = [points_of(dot)[0] for dot in parsed(chart.svg).all("circle")]
-        assert len(dots) == 1
-        assert dots[0][1] >= 0
+        (dot,) = parsed(chart.svg).all("circle")
+        assert points_of(dot)[0][1] >= 0
 
 
 def test_work_that_moves_nothing_is_shown() -> None:
-    made = run_of(work(moved_bytes=0), ceilings=CEILINGS)
-    assert [row["of attainable"] for row in rows(part([made], _ROOFLINE))] == ["50%"]
+    (row,) = rows(part_of(_ROOFLINE, work(moved_bytes=0), ceilings=CEILINGS))
+    assert row["of attainable"] == "50%"
 
 
 _WITHOUT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -262,8 +251,8 @@ def test_damaged_ceilings_are_named(damaged: Any, said: str) -> None:
 
 
 def test_a_dtype_without_a_known_rate_has_no_roof() -> None:
-    made = run_of(work("copy", 0.002, 0, 1.2e7, dtype="float64"), ceilings=CEILINGS)
-    found = part([made], "roofline Fake CPU float64")
+    copy = work("copy", 0.002, 0, 1.2e7, dtype="float64")
+    found = part_of("roofline Fake CPU float64", copy, ceilings=CEILINGS)
     assert [row["of attainable"] for row in rows(found)] == ["60%"]
     assert [chart.title for chart in found.charts] == [f"{found.title}: bytes a second"]
     assert "no known rate" in found.notes[0]
