@@ -36,7 +36,8 @@ def facts(**changes: Any) -> dict[str, Any]:
     return made
 
 
-# Declared once
+def _launch(value_s: float, **changes: Any) -> dict[str, Any]:
+    return {"launch": 0, "value_s": value_s, **changes}
 
 
 def test_an_undeclared_key_cannot_be_produced() -> None:
@@ -128,13 +129,34 @@ _DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
     "below 0": ({"load": -1.0}, "load is -1.0, and must be a number of at least 0"),
     "missing": ({"launches": [{"launch": 0}]}, "launches[0].value_s is missing"),
     "round of 0": (
-        {"launches": [{"launch": 0, "value_s": 1.0, "rounds_s": [1.0, 0.0]}]},
+        {"launches": [_launch(1.0, rounds_s=[1.0, 0.0])]},
         "launches[0].rounds_s[1] is 0.0, and must be a number above 0",
     ),
     "choice": ({"statistic": "mean"}, "statistic is 'mean', and must be a text out of min, median"),
     "needed": ({"dispatch_s": 1.0}, "dispatch_s is 1.0, and completion_s is missing"),
     "object": ({"data": "mnist"}, "data is 'mnist', and must be an object"),
     "within": ({"data": {"digest": 5}}, "data.digest is 5, and must be a text"),
+    "no launch": ({"launches": []}, "launches is empty"),
+    "no round": (
+        {"launches": [_launch(1.0, rounds_s=[])]},
+        "launches[0].rounds_s is empty",
+    ),
+    "no epoch": ({"epochs": []}, "epochs is empty"),
+    "launch": ({"launches": [_launch(float("nan"))]}, "launches[0].value_s is nan"),
+    "subnormal": (
+        {"launches": [_launch(5e-324)]},
+        "launches[0].value_s is 5e-324, and must be a number above 0, from 1e-12 up to 1e+15 s",
+    ),
+    "zero": ({"launches": [_launch(0.0)]}, "launches[0].value_s is 0.0"),
+    "half": (
+        {"launches": [_launch(1.0, min_s=1.0)]},
+        "launches[0].min_s is 1.0, and median_s is missing",
+    ),
+    "drift": ({"drift": -1.5}, "drift is -1.5, and must be a number above -1"),
+    "accuracy": (
+        {"test_accuracy": [{"repetition": 1, "accuracy": 7.0}]},
+        "test_accuracy[0].accuracy is 7.0, and must be a number from 0 to 1",
+    ),
 }
 
 

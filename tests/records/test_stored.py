@@ -11,7 +11,6 @@ from typing import Any, get_args, get_origin
 
 import pytest
 
-from fwbench import cli
 from fwbench.errors import StorageError, UnreadableRun
 from fwbench.records import files
 from fwbench.records.facts import CaseFacts
@@ -20,7 +19,7 @@ from fwbench.records.stored import from_json, load, parse
 from fwbench.records.table import Fact, Table, _damage, type_words
 from fwbench.records.units import SECONDS
 from fwbench.records.upstream import LaunchEntry, RunInfo, Statistics
-from support.launched_runs import entry, output, plain, write
+from support.launched_runs import entry, output, plain
 
 _USAGE_ERROR = 2
 
@@ -98,51 +97,6 @@ def test_every_number_is_one_that_can_be(declared: Fact) -> None:
         never += [-1.0, 5e-324, 1e-300, 1e16]
     for bad in never:
         assert any(_damage(within(bad), declared.type, declared.check, "it")), bad
-
-
-#: Nonsense in what verdicts are made of, and what is said of it.
-_NONSENSE: dict[str, tuple[dict[str, Any], str]] = {
-    "no launch": ({"launches": []}, "launches is empty"),
-    "no round": (
-        {"launches": [{"launch": 0, "value_s": 1.0, "rounds_s": []}]},
-        "rounds_s is empty",
-    ),
-    "no epoch": ({"epochs": []}, "epochs is empty"),
-    "NaN": ({"launches": [{"launch": 0, "value_s": float("nan")}]}, "value_s is nan"),
-    "subnormal": (
-        {"launches": [{"launch": 0, "value_s": 5e-324}]},
-        "launches[0].value_s is 5e-324, and must be a number above 0, from 1e-12 up to 1e+15 s",
-    ),
-    "zero": ({"launches": [{"launch": 0, "value_s": 0.0}]}, "value_s is 0.0"),
-    "half": ({"launches": [{"launch": 0, "value_s": 1.0, "min_s": 1.0}]}, "median_s is missing"),
-    "drift": ({"drift": -1.5}, "drift is -1.5, and must be a number above -1"),
-    "accuracy": (
-        {"test_accuracy": [{"repetition": 1, "accuracy": 7.0}]},
-        "test_accuracy[0].accuracy is 7.0, and must be a number from 0 to 1",
-    ),
-}
-
-
-@pytest.mark.parametrize(("facts", "message"), _NONSENSE.values(), ids=_NONSENSE)
-@pytest.mark.parametrize("command", ["gate", "baseline", "report"])
-def test_no_verdict_from_nonsense(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
-    facts: dict[str, Any],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "good.json", entry())
-    write(tmp_path / "bad.json", entry(**facts))
-    arguments = {
-        "gate": ["gate", "good.json", "bad.json"],
-        "baseline": ["baseline", "set", "bad.json"],
-        "report": ["report", "bad.json", "--csv", "report.csv"],
-    }
-    assert cli.main(arguments[command]) == _USAGE_ERROR
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

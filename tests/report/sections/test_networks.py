@@ -1,7 +1,8 @@
-"""Networks by framework and execution, and answers against the size of a batch."""
+"""Networks by framework and execution, by batch, exported, and by accuracy."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from fwbench.report import sections
@@ -103,3 +104,95 @@ def test_runs_have_lines_of_their_own() -> None:
         "torch eager (first.json)",
         "torch eager (second.json)",
     ]
+
+
+_EXPORTED = "exported networks"
+
+
+def exported(source: str, value_s: float, **facts: Any) -> dict[str, Any]:
+    known = {"exported_from": source, "model_bytes": 5 * 2**10, "max_relative_error": 1e-6}
+    return case("net", "onnxruntime", value_s, f"from_{source}", **known, **facts)
+
+
+def test_a_network_stands_beside_the_fastest_of_where_it_comes_from() -> None:
+    run = run_of(
+        exported("tensorflow", 1.0),
+        exported("torch", 2.0),
+        case("net", "tensorflow", 4.0, "eager"),
+        case("net", "tensorflow", 3.0, "graph"),
+        case("net", "tensorflow", 0.1, "graph", size=7),
+        case("net", "mxnet", 0.1),
+    )
+    tensorflow, torch = rows(part([run], _EXPORTED))
+    assert tensorflow == {
+        "network": "net 100",
+        "exported from": "tensorflow",
+        "run in": "onnxruntime from_tensorflow",
+        "a call": "1 s",
+        "there": "tensorflow graph",
+        "a call there": "3 s",
+        "times as fast": "3.00",
+        "model": "5 KiB",
+        "largest error": "1.0e-06",
+    }
+    assert torch["run in"] == "onnxruntime from_torch"
+    assert [torch[name] for name in ("there", "a call there", "times as fast")] == [""] * 3
+
+
+def test_each_run_is_compared_with_itself() -> None:
+    """Another run may be from another machine."""
+    first = run_of(exported("torch", 1.0), name="first.json")
+    second = run_of(case("net", "torch"), name="second.json")
+    (row,) = rows(part([first, second], _EXPORTED))
+    assert row["there"] == ""
+
+
+_ACCURACY = "accuracy, time and bytes: net cpu 100"
+
+
+def trained(framework: str, dtype: str, value_s: float, accuracy: float, **facts: Any) -> Any:
+    known = {"accuracy": accuracy, "agreement": 0.99, "tested_examples": 2_000, "dtype": dtype}
+    return case("net", framework, value_s, **known, **facts)
+
+
+def test_a_dtype_stands_beside_float32_of_the_same_framework() -> None:
+    run = run_of(
+        trained("torch", "float32", 1.0, 0.95, model_bytes=240 * 2**10),
+        trained("torch", "int8", 2.0, 0.94, model_bytes=70 * 2**10, int8_features=""),
+        trained("mxnet", "int8", 0.5, 0.93, int8_features="avx512_vnni"),
+    )
+    torch, narrow, alone = rows(part([run], _ACCURACY))
+    assert narrow == {
+        "case": "torch eager",
+        "dtype": "int8",
+        "accuracy": "94.00%",
+        "against float32": "-1.00%",
+        "as reference": "99.00%",
+        "pictures": "2,000",
+        "a call": "2 s",
+        "times as fast": "0.50",
+        "model": "70 KiB",
+        "CPU has for int8": "nothing",
+    }
+    assert (torch["against float32"], torch["CPU has for int8"]) == ("+0.00%", "")
+    assert (alone["against float32"], alone["times as fast"]) == ("", "")
+    assert alone["CPU has for int8"] == "avx512_vnni"
+
+
+def test_dtypes_are_points_of_a_track() -> None:
+    run = run_of(
+        trained("torch", "float32", 1.0, 0.95, model_bytes=240 * 2**10),
+        trained("torch", "int8", 2.0, 0.94, model_bytes=70 * 2**10),
+        trained("jax", "float32", 0.5, 0.95),
+    )
+    times, sizes = part([run], _ACCURACY).charts
+    assert times.text == (
+        f"{times.title}: torch eager float32 1 s, 95.00%; torch eager int8 2 s, 94.00%; "
+        "jax eager float32 500 ms, 95.00%"
+    )
+    assert sizes.text.endswith(
+        ": torch eager float32 240 KiB, 95.00%; torch eager int8 70 KiB, 94.00%"
+    )
+    assert (times.legends, sizes.legends) == (["torch eager", "jax eager"], ["torch eager"])
+    assert times.title == "net cpu 100: accuracy against time of a call"
+    assert [float(r) for r in re.findall(r'<circle[^>]* r="([^"]+)"', sizes.svg)] == [6, 3]

@@ -1,4 +1,4 @@
-"""Notes beside the tables: means, overhead, early returns, unsteady cases."""
+"""Notes beside the tables: means, overhead, early returns, unsteady and probed cases, replicas."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from fwbench.records.stored import just_measured
 from fwbench.report.terminal import notes
+from support.gangs import gang
 from support.terminals import IN_FULL, WIDE, entry, shown
 
 _Record = dict[str, Any]
@@ -185,3 +186,126 @@ def test_works_that_took_most_energy_are_shown() -> None:
     assert found[3:] == ["energy of 2 other works: -v"]
     assert len(_energies(*records, in_full=True)) == 5
     assert "energy of a call, work5 cpu forward float32 8: a eager 5 J" in shown(*records)
+
+
+_PROFILE = {
+    "call_s": 1.5,
+    "shares": {"convolution": 0.6, "matmul": 0.38, "pooling": 0.01, "loss": 0.01},
+    "trace": "trace.json",
+}
+
+
+def test_each_case_has_a_line_in_full() -> None:
+    lines = shown(
+        entry("torch", profile=_PROFILE),
+        entry("numpy", profile={"gap": "numpy has no profiler"}),
+        entry("mxnet", profile={**_PROFILE, "shares": {"matmul": 1.0}, "call_s": 0.75}),
+        view=IN_FULL,
+        traces="/traces",
+    )
+    start = lines.index("where the time goes, by the frameworks' own profilers:")
+    assert lines[start + 1 : start + 5] == [
+        "  gemm-torch: convolution 60%, matmul 38%, rest 2% (profiler: +50%)",
+        "  gemm-numpy: numpy has no profiler",
+        "  gemm-mxnet: matmul 100% (profiler: -25%)",
+        "traces for https://ui.perfetto.dev: /traces",
+    ]
+
+
+def test_all_cases_have_one_line_otherwise() -> None:
+    found = {"profile": {"gap": "numpy has no profiler"}}
+    lines = shown(entry("numpy", **found))
+    assert "1 case profiled, 1 without a result: -v shows where the time goes" in lines
+    assert not [line for line in lines if "perfetto" in line]
+    lines = shown(entry("torch", profile=_PROFILE), entry("numpy", **found), traces="/traces")
+    assert "2 cases profiled, 1 without a result: -v shows where the time goes" in lines
+    assert "traces for https://ui.perfetto.dev: /traces" in lines
+
+
+def test_memory_has_a_line_in_full() -> None:
+    forward = {"before_bytes": 2**30, "peak_bytes": 2**30 + 40 * 2**20, "planned_bytes": 7 * 2**20}
+    step = {"before_bytes": 2**30, "peak_bytes": 2**30 + 90 * 2**20, "saved_bytes": 60 * 2**20}
+    records = (
+        entry("torch", direction="train", memory=step, forward_memory=forward),
+        entry("numpy", memory={"gap": "it died"}),
+        entry("mxnet", memory={"before_bytes": None, "peak_bytes": None}),
+    )
+    lines = shown(*records, view=IN_FULL)
+    start = lines.index("peak memory above what was held before, each in a process of its own:")
+    assert lines[start + 1 : start + 4] == [
+        "  gemm-torch: forward 40 MiB (7 MiB planned), train 90 MiB (60 MiB saved)",
+        "  gemm-numpy: forward it died",
+        "  gemm-mxnet: forward unknown",
+    ]
+    assert "memory of 3 cases measured: -v shows it, and reports do" in shown(*records)
+
+
+def test_without_probes_nothing_is_said() -> None:
+    assert not [
+        line
+        for line in shown(entry("torch"), traces="/traces")
+        if "profile" in line or "memory" in line
+    ]
+
+
+def _replicated(replicas: int, step_s: float, **of_gang: Any) -> dict[str, Any]:
+    own = {} if replicas == 1 else {"gang": gang(replicas, step_s, bus_bytes_per_s=None, **of_gang)}
+    return entry(
+        "torch",
+        step_s,
+        workload="lenet_step",
+        direction="train",
+        size=48,
+        threads=1,
+        images_per_s=48 / step_s,
+        toggles={"replicas": str(replicas)},
+        params={"replicas": str(replicas)},
+        **own,
+    )
+
+
+def _table(*records: dict[str, Any]) -> list[str]:
+    lines = shown(*records)
+    begin = next(n for n, line in enumerate(lines) if line.startswith("replicas: "))
+    return lines[begin : lines.index("", begin)]
+
+
+def test_what_each_number_of_replicas_took_and_gained() -> None:
+    assert _table(_replicated(1, 1.0), _replicated(2, 0.625, skew=0.25)) == [
+        "replicas: lenet_step cpu train float32 48",
+        "             replicas  a step  a second  efficiency  MB sent  skew",
+        "torch eager         1     1 s        48",
+        "torch eager         2  625 ms      76.8         80%        8   25%",
+    ]
+
+
+def test_more_threads_than_processors_are_named() -> None:
+    row = _table(_replicated(1, 1.0), _replicated(2, 0.625, oversubscribed=True))[-1]
+    assert row.endswith("more threads than CPUs")
+    assert "80%" not in row
+
+
+def test_exchanges_say_in_their_row_how_many_replicas_there_are() -> None:
+    exchanges = [
+        entry(
+            "numpy",
+            1e-3 * replicas,
+            workload="all_reduce",
+            gang=gang(replicas, network="100mbit"),
+            toggles={"replicas": str(replicas), "strategy": "allreduce"},
+            params={"replicas": str(replicas), "strategy": "allreduce"},
+        )
+        for replicas in (2, 4)
+    ]
+    lines = shown(*exchanges)
+    begin = next(n for n, line in enumerate(lines) if line.startswith("operations"))
+    assert [line.split() for line in lines[begin + 1 : lines.index("", begin)]] == [
+        *(["numpy"], ["eager"], ["strategy=allreduce"]),
+        ["all_reduce", "(2", "replicas)", "8", "2", "ms"],
+        ["all_reduce", "(4", "replicas)", "8", "4", "ms"],
+    ]
+
+
+def test_sessions_without_replicas_have_no_table() -> None:
+    for records in ([entry("torch")], [_replicated(1, 1.0)]):
+        assert not [line for line in shown(*records) if line.startswith("replicas")]
