@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +214,6 @@ def test_collecting_needs_no_baseline(suite: Project) -> None:
 # What passes and what fails
 
 
-@pytest.mark.usefixtures("started")
 def test_an_unchanged_suite_passes(gated: Project) -> None:
     """Its verdicts are shown and stored, and it may become the baseline."""
     result = gated.run(*_PASSING, "--benchmark-json=now.json")
@@ -228,59 +227,59 @@ def test_an_unchanged_suite_passes(gated: Project) -> None:
     _set("now.json")
 
 
+@pytest.fixture
+def slowed(
+    gated: Project, measured: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Project]:
+    """The project when a slower run of it has been saved, ``.benchmarks/0001_slow.json``."""
+    with monkeypatch.context() as patch:
+        patch.setenv("WORK", "6")
+        if "slow" not in measured:
+            gated.run("--fw-launches=5", "--benchmark-json=slow.json").assert_outcomes(passed=2)
+            measured["slow"] = (gated.path / "slow.json").read_text(encoding="utf-8")
+        gated.write(".benchmarks/0001_slow.json", measured["slow"])
+    return gated
+
+
 def test_a_slower_suite_fails_and_does_not_become_the_baseline(
-    gated: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    slowed: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """However often it is run again, and although every run is saved: the baseline stays."""
     monkeypatch.setenv("WORK", "6")
-    for _ in range(2):
-        result = gated.run(
-            *_GATE, "--benchmark-autosave", "--benchmark-compare", "--benchmark-json=now.json"
-        )
-        assert result.ret == _REGRESSED, str(result.stdout)
-        assert _rows(result)[_SLOWING] == "regressed"
-        assert _rows(result)[_STEADY] != "regressed"
-        result.assert_outcomes(passed=2)
-    saved = sorted((gated.path / ".benchmarks").rglob("*.json"))
-    assert len(saved) == 2
-    assert _session(gated)["gate"]["verdicts"]["regressed"] == 1
+    result = slowed.run(
+        *_GATE, "--benchmark-autosave", "--benchmark-compare", "--benchmark-json=now.json"
+    )
+    assert result.ret == _REGRESSED, str(result.stdout)
+    assert _rows(result)[_SLOWING] == "regressed"
+    assert _rows(result)[_STEADY] != "regressed"
+    result.assert_outcomes(passed=2)
+    (saved,) = (slowed.path / ".benchmarks").rglob("0002_*.json")
+    assert _session(slowed)["gate"]["verdicts"]["regressed"] == 1
     capsys.readouterr()
-    for file in ("now.json", str(saved[-1])):
+    for file in ("now.json", str(saved)):
         _set(file, status=2)
         assert "its gate says: 1 regressed" in capsys.readouterr().err
-    kept = (gated.path / ".fwbench" / "baseline" / "baseline.json").read_text(encoding="utf-8")
-    assert kept == (gated.path / "baseline.json").read_text(encoding="utf-8")
+    kept = (slowed.path / ".fwbench" / "baseline" / "baseline.json").read_text(encoding="utf-8")
+    assert kept == (slowed.path / "baseline.json").read_text(encoding="utf-8")
 
 
-def test_a_named_run_is_what_is_compared_with(
-    gated: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``--benchmark-compare=0001`` names a saved run, slow as it was, instead of the baseline."""
-    monkeypatch.setenv("WORK", "6")
-    gated.run("--fw-launches=5", "--benchmark-save=slow").assert_outcomes(passed=2)
-    result = gated.run(*_PASSING, "--benchmark-compare=0001")
+@pytest.mark.parametrize("has_data", [True, False])
+def test_a_named_run_is_what_is_compared_with(slowed: Project, has_data: bool) -> None:
+    """``--benchmark-compare=0001`` names a saved run, slow as it was, instead of the baseline.
+
+    It may have been saved with ``--benchmark-save-data``.
+    """
+    saved = slowed.path / ".benchmarks" / "0001_slow.json"
+    run = json.loads(saved.read_text(encoding="utf-8"))
+    assert all(entry["stats"]["data"] for entry in run["benchmarks"])
+    if not has_data:
+        for entry in run["benchmarks"]:
+            del entry["stats"]["data"]
+        saved.write_text(json.dumps(run), encoding="utf-8")
+    result = slowed.run(
+        *("--fw-launches=5", "--fw-gate=30%", "--fw-fail-on=regressed"), "--benchmark-compare=0001"
+    )
     assert result.ret == pytest.ExitCode.OK, str(result.stdout) + str(result.stderr)
-    assert _rows(result)[_SLOWING] != "regressed"
-    assert gated.run(*_GATE).ret == _REGRESSED
-
-
-def test_a_named_run_with_data_is_compared_with(
-    gated: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same of a run that was saved with ``--benchmark-save-data``."""
-    monkeypatch.setenv("WORK", "6")
-    saving = ("--benchmark-save=slow", "--benchmark-save-data")
-    gated.run("--fw-launches=5", *saving).assert_outcomes(passed=2)
-    result = gated.run(*_PASSING, "--benchmark-compare=0001")
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout) + str(result.stderr)
-    assert _rows(result)[_SLOWING] != "regressed"
-
-
-def test_a_faster_suite_passes(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What has improved fails nothing."""
-    monkeypatch.setenv("WORK", "1")
-    result = gated.run("--fw-launches=5", "--fw-gate=30%", "--fw-fail-on=regressed")
-    assert result.ret == pytest.ExitCode.OK
     assert _rows(result)[_SLOWING] == "improved"
 
 
@@ -303,18 +302,13 @@ def test_a_markers_threshold_is_a_share(suite: Project, given: str) -> None:
     _assert_refused(suite, result, "threshold ", "5% or 0.05")
 
 
-def test_the_ini_file_may_ask_for_the_gate(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Like every option."""
-    gated.write("pytest.ini", f"{_INI}fw_gate = 50%\nfw_launches = 5\n")
-    monkeypatch.setenv("WORK", "6")
-    assert gated.run().ret == _REGRESSED
-
-
 def test_a_failed_test_is_a_failed_session(gated: Project) -> None:
-    """Whatever the gate says; its run does not become the baseline."""
+    """Of a gate, too, which the ini file may ask for; its run does not become the baseline."""
+    gated.write("pytest.ini", f"{_INI}fw_gate = 95%\nfw_launches = 5\n")
     gated.write("test_other.py", "def test_other():\n    assert False\n")
-    result = gated.run(*_GATE, "--benchmark-json=now.json")
+    result = gated.run("--benchmark-json=now.json")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert _rows(result).keys() == {_SLOWING, _STEADY}
     assert _session(gated)["outcome"]["failed"] == 1
     _set("now.json", status=2)
 
@@ -322,53 +316,44 @@ def test_a_failed_test_is_a_failed_session(gated: Project) -> None:
 # What was not measured
 
 
-def _deselected(_: Project) -> tuple[str, ...]:
-    return ("-k", "steady")
-
-
-def _skipped(project: Project) -> tuple[str, ...]:
-    project.write(
-        "test_it.py",
-        _SUITE.replace(
-            "    case.measure()",
-            '    if "slowing" in case.cell.id:\n'
-            '        pytest.skip("not here")\n    case.measure()',
-        ),
-    )
-    return ()
-
-
-def _renamed(project: Project) -> tuple[str, ...]:
-    more = "\n@pytest.mark.fwbench(slowing)\ndef test_other(case):\n    case.measure()\n"
-    text = _SUITE.replace("fwbench(slowing, steady)", "fwbench(steady)") + more
-    project.write("test_it.py", text)
-    return ()
-
-
-def _removed(project: Project) -> tuple[str, ...]:
-    project.write("test_it.py", _SUITE.replace("fwbench(slowing, steady)", "fwbench(steady)"))
-    return ()
-
-
-_GONE: dict[str, tuple[Callable[[Project], tuple[str, ...]], str]] = {
-    "deselected": (_deselected, "deselected"),
-    "skipped": (_skipped, "skipped: not here"),
-    "renamed": (_renamed, "renamed to test_it.py::test_other["),
-    "removed": (_removed, "not collected"),
+#: Cases that the baseline has and a session has not, by the reasons that it gives.
+_GONE = {
+    "chosen": "deselected",
+    "skipping": "skipped: not here",
+    "moved": "renamed to test_it.py::test_other[",
+    "dropped": "not collected",
 }
 
+_REMAINING = """
+chosen, skipping, moved = map(sorting, ("chosen", "skipping", "moved"))
 
-@pytest.mark.parametrize(("change", "reason"), _GONE.values(), ids=_GONE)
-def test_missing_cases_fail(
-    gated: Project, change: Callable[[Project], tuple[str, ...]], reason: str
-) -> None:
+@pytest.mark.fwbench(chosen, skipping, steady)
+def test_it(case):
+    if "skipping" in case.cell.id:
+        pytest.skip("not here")
+    case.measure()
+
+@pytest.mark.fwbench(moved)
+def test_other(case):
+    case.measure()
+"""
+
+
+def test_missing_cases_fail(gated: Project) -> None:
     """A case that the baseline has and this session has not is listed with the reason."""
-    arguments = change(gated)
-    result = gated.run(*_GATE, *arguments)
+    gated.write("test_it.py", _SUITE + _REMAINING)
+    path = gated.path / ".fwbench" / "baseline" / "baseline.json"
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    slowing, steady = stored["benchmarks"]
+    gone = [json.loads(json.dumps(slowing).replace("slowing", name)) for name in _GONE]
+    path.write_text(json.dumps({**stored, "benchmarks": [*gone, steady]}), encoding="utf-8")
+    result = gated.run(*_GATE, "-k", "not chosen")
     assert result.ret == _MISSING, str(result.stdout)
-    (row,) = (line for line in result.outlines if line.startswith("missing"))
-    assert _SLOWING in row
-    assert reason in row
+    rows = [line for line in result.outlines if line.startswith("missing")]
+    assert len(rows) == len(_GONE)
+    for name, reason in _GONE.items():
+        (row,) = (row for row in rows if _SLOWING.replace("slowing", name) in row)
+        assert reason in row
 
 
 def test_skipped_benchmarks_fail(gated: Project) -> None:
@@ -401,50 +386,47 @@ def test_a_gate_that_judges_nothing_is_not_green(
 
 
 def test_what_is_failed_on(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Missing cases pass if they may; inconclusive ones fail if they are named."""
+    """Missing and inconclusive cases pass if they may."""
     monkeypatch.setenv("CONTENDED", "1")
-    result = gated.run(*_GATE, "-k", "steady", "--fw-fail-on=inconclusive")
-    assert result.ret == _INCONCLUSIVE
-    assert _rows(result) == {_STEADY: "inconclusive", _SLOWING: "missing"}
     result = gated.run(*_GATE, "-k", "steady", "--fw-fail-on=regressed")
     assert result.ret == pytest.ExitCode.OK
+    assert _rows(result) == {_STEADY: "inconclusive", _SLOWING: "missing"}
 
 
 # What must be the same
 
 
-def _change_baseline(project: Project, name: str, value: Any) -> None:
-    """Change what the baseline says of its cases."""
-    path = project.path / ".fwbench" / "baseline" / "baseline.json"
+_DIFFERENT = {"threads": 77, "framework_version": "0.9"}
+
+
+@pytest.fixture
+def different(gated: Project) -> Project:
+    """The project, whose baseline has other facts of its cases."""
+    path = gated.path / ".fwbench" / "baseline" / "baseline.json"
     stored = json.loads(path.read_text(encoding="utf-8"))
     for entry in stored["benchmarks"]:
-        entry["extra_info"]["fwbench"][name] = value
+        entry["extra_info"]["fwbench"].update(_DIFFERENT)
     path.write_text(json.dumps(stored), encoding="utf-8")
+    return gated
 
 
-@pytest.mark.parametrize(
-    ("fact", "name", "value"),
-    [("threads", "threads", 77), ("framework", "framework_version", "0.9")],
-)
-def test_differences_are_refused(gated: Project, fact: str, name: str, value: Any) -> None:
+def test_differences_are_refused(different: Project) -> None:
     """By name, as a usage error; the session's run says so and may be allowed to differ.
 
     The option that allows it is pytest's, not that of ``fwbench gate``.
     """
-    _change_baseline(gated, name, value)
-    result = gated.run(*_GATE, "--benchmark-json=now.json")
+    result = different.run(*_GATE, "--fw-allow-different=cpu", "--benchmark-json=now.json")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"{fact}: {value} -> " in str(result.stdout)
+    for said in ("threads: 77 -> ", "framework: 0.9 -> "):
+        assert said in str(result.stdout)
+        assert said in _session(different)["gate"]["problem"]
     assert "--fw-allow-different" in str(result.stdout)
     assert "- fwbench gate -" not in str(result.stdout)
-    assert f"{fact}: {value} -> " in _session(gated)["gate"]["problem"]
 
 
-def test_differences_may_be_allowed(gated: Project) -> None:
+def test_differences_may_be_allowed(different: Project) -> None:
     """Several at once; they are noted."""
-    _change_baseline(gated, "threads", 77)
-    _change_baseline(gated, "framework_version", "0.9")
-    result = gated.run(*_PASSING, "--fw-allow-different=threads,framework")
+    result = different.run(*_PASSING, "--fw-allow-different=threads,framework")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     assert "threads: 77 -> " in str(result.stdout)
     assert "framework: 0.9 -> " in str(result.stdout)
@@ -453,17 +435,18 @@ def test_differences_may_be_allowed(gated: Project) -> None:
 # Which runs become the baseline
 
 
-def test_an_interrupted_run_does_not_become_the_baseline(
-    suite: Project, capsys: pytest.CaptureFixture[str]
+def test_an_interrupted_run_is_not_judged_nor_becomes_the_baseline(
+    gated: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its cases are not all there, or not all alike."""
-    suite.write("test_last.py", "def test_last():\n    raise KeyboardInterrupt\n")
-    result = suite.run("--fw-launches=1", "--benchmark-json=now.json")
+    gated.write("test_last.py", "def test_last():\n    raise KeyboardInterrupt\n")
+    result = gated.run(*_GATE, "--benchmark-json=now.json")
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert len(suite.entries("now.json")) == 2
+    assert len(gated.entries("now.json")) == 2
+    assert "- fwbench gate -" not in str(result.stdout)
+    assert _session(gated)["gate"] is None
     _set("now.json", status=2)
     assert "it was interrupted" in capsys.readouterr().err
-    assert not (suite.path / ".fwbench" / "baseline").exists()
 
 
 def test_plain_pytest_benchmark_does_not_become_the_baseline(
@@ -475,15 +458,6 @@ def test_plain_pytest_benchmark_does_not_become_the_baseline(
     suite.run("--benchmark-json=now.json", fw=None).assert_outcomes(passed=1)
     _set("now.json", status=2)
     assert "fwbench did not write it" in capsys.readouterr().err
-
-
-def test_a_run_of_an_interrupted_gate_is_not_judged(gated: Project) -> None:
-    """An interrupted session compares nothing, and stays interrupted."""
-    gated.write("test_last.py", "def test_last():\n    raise KeyboardInterrupt\n")
-    result = gated.run(*_GATE, "--benchmark-json=now.json")
-    assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert "- fwbench gate -" not in str(result.stdout)
-    assert _session(gated)["gate"] is None
 
 
 def test_baselines_are_out_of_version_control(gated: Project) -> None:

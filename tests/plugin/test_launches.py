@@ -80,23 +80,23 @@ def _by_process(project: Project) -> list[list[str]]:
 
 @pytest.mark.usefixtures("started")
 def test_launches_are_processes_and_one_record(told: Project) -> None:
-    """Three launches are three processes that measure every case, and one record of each case."""
-    result, records = told.measure("--fw-launches=3")
+    """Two launches are two processes that measure every case, and one record of each case."""
+    result, records = told.measure("--fw-launches=2")
     result.assert_outcomes(passed=4)
     assert len(told.entries("measured.json")) == 4
     orders = _by_process(told)
-    assert [sorted(order) for order in orders] == [sorted(_IDS)] * 3
+    assert [sorted(order) for order in orders] == [sorted(_IDS)] * 2
     for entry in records.values():
         facts = entry["extra_info"]["fwbench"]
         kept = facts["launches"]
-        assert [one["launch"] for one in kept] == [0, 1, 2]
+        assert [one["launch"] for one in kept] == [0, 1]
         assert entry["stats"]["data"] == [min(one["rounds_s"]) for one in kept]
-        assert entry["stats"]["rounds"] == 3
+        assert entry["stats"]["rounds"] == 2
         assert entry["stats"]["min"] == min(entry["stats"]["data"])
         assert all(one["wall_s"] > 0 for one in kept)
         assert {"cpu_s", "preempted", "others_cpus", "load"} <= kept[0].keys()
         assert {"median_interval", "stopped"} <= kept[0].keys()
-    result.stdout.fnmatch_lines([f"fwbench: launch {launch} of 3: 4 cases" for launch in (1, 2, 3)])
+    result.stdout.fnmatch_lines([f"fwbench: launch {launch} of 2: 4 cases" for launch in (1, 2)])
 
 
 def test_first_calls_are_measured_in_fresh_processes(told: Project) -> None:
@@ -118,18 +118,14 @@ def _session(project: Project) -> dict[str, Any]:
     return session
 
 
-def test_the_seed_repeats_the_order(told: Project) -> None:
-    """It is printed and stored; given, it repeats the order, which is the plan's."""
+def test_the_seed_is_printed_and_stored(told: Project) -> None:
+    """The order is that of its plan."""
     result, _ = told.measure("--fw-launches=3")
     printed = re.search(r"every case 3 times.*--fw-seed (\d+)", str(result.stdout))
     assert printed is not None
     assert _session(told)["launches"] == {"launches": 3, "seed": int(printed[1])}
-    first = _by_process(told)
-    (told.path / "order").unlink()
-    told.run("--fw-launches=3", f"--fw-seed={printed[1]}")
-    assert _by_process(told) == first
     plan = LaunchPlan(3, int(printed[1]))
-    assert first == [plan.order(launch, _IDS) for launch in range(3)]
+    assert _by_process(told) == [plan.order(launch, _IDS) for launch in range(3)]
 
 
 def test_frameworks_are_shuffled_too(project: Project) -> None:
@@ -137,20 +133,20 @@ def test_frameworks_are_shuffled_too(project: Project) -> None:
     project.install_pool()
     project.write(
         "test_it.py",
-        _TOLD.replace("double, twice)", "sigmoid, tanh, sizes=(4, 5, 6, 7))").replace(
+        _TOLD.replace("double, twice)", "sigmoid, tanh, sizes=(4, 5))").replace(
             "from declared import double, twice", "from fwbench.workloads import sigmoid, tanh"
         ),
     )
     result = project.run("--fw-launches=2", "--fw-seed=1", fw="numpy,pool")
-    result.assert_outcomes(passed=16)
+    result.assert_outcomes(passed=8)
     pids = [pid for pid, _ in _order(project)]
     frameworks = {pid: name.split("-")[1] for pid, name in _order(project)}
     assert sorted(frameworks.values()) == ["numpy", "numpy", "pool", "pool"]
-    for launch in (pids[:16], pids[16:]):
+    for launch in (pids[:8], pids[8:]):
         assert len({*launch}) == 2
         changes = sum(one != other for one, other in itertools.pairwise(launch))
         assert changes > 1, "one framework after the other is no mixture"
-    assert not {*pids[:16]} & {*pids[16:]}
+    assert not {*pids[:8]} & {*pids[8:]}
 
 
 def test_a_damaged_value_is_named_before_anything_is_compared(told: Project) -> None:
@@ -172,7 +168,7 @@ def test_a_damaged_value_is_named_before_anything_is_compared(told: Project) -> 
 def test_pytest_benchmark_compares_them(told: Project) -> None:
     """Its own option and its own command take such files for what they are."""
     told.run("--fw-launches=2", "--benchmark-save=first").assert_outcomes(passed=4)
-    result = told.run("--fw-launches=2", "--benchmark-compare=0001")
+    result = told.run("--fw-launches=1", "--benchmark-compare=0001")
     result.assert_outcomes(passed=4)
     compared = [line for line in result.outlines if line.startswith("test_it")]
     assert sum("(NOW)" in line for line in compared) == 4
@@ -204,8 +200,7 @@ def test_a_failure_says_in_which_launch(told: Project) -> None:
     assert [entry["why"] for entry in missing] == ["call failed"]
 
 
-@pytest.mark.parametrize("option", ["-x", "--maxfail=1"])
-def test_enough_failures_stop_launches(told: Project, option: str) -> None:
+def test_enough_failures_stop_launches(told: Project) -> None:
     """With -x nothing is launched once a case has failed, in the same launch or later ones."""
     _troubled(
         told,
@@ -213,7 +208,7 @@ def test_enough_failures_stop_launches(told: Project, option: str) -> None:
     assert len(Path("order").read_text().splitlines()) < 6
 """,
     )
-    result = told.run("--fw-launches=3", option)
+    result = told.run("--fw-launches=3", "-x")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.parseoutcomes()["failed"] == 1
     assert len(_order(told)) == 6
@@ -234,7 +229,6 @@ def test_failures_that_are_not_enough(told: Project) -> None:
     assert len(_order(told)) == 4 + 3
 
 
-@pytest.mark.usefixtures("started")
 def test_a_worker_that_dies_in_one_launch(told: Project) -> None:
     """The case that killed it has failed in that launch; the others have all their launches."""
     _troubled(
@@ -244,11 +238,11 @@ def test_a_worker_that_dies_in_one_launch(told: Project) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 """.replace("IDS[1]", repr(_IDS[1])),
     )
-    result, records = told.measure("--fw-launches=3")
+    result, records = told.measure("--fw-launches=2")
     result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(["*this was launch 2*"])
     assert sorted(records) == sorted({*_IDS} - {_IDS[1]})
-    assert all(len(entry["stats"]["data"]) == 3 for entry in records.values())
+    assert all(len(entry["stats"]["data"]) == 2 for entry in records.values())
 
 
 def test_launches_need_processes(told: Project) -> None:
@@ -275,14 +269,6 @@ def test_nothing_is_launched_twice_to_be_verified(told: Project) -> None:
     assert len(_order(told)) == passed
     assert len({name for _, name in _order(told)}) == passed
     assert "launch 1 of" not in str(result.stdout)
-
-
-def test_xdist_is_refused(told: Project) -> None:
-    """Launches side by side would slow each other down."""
-    result = told.run("--fw-launches=2", "-n2")
-    assert result.ret != pytest.ExitCode.OK
-    assert "benchmarks cannot run under pytest-xdist" in str(result.stdout) + str(result.stderr)
-    assert _order(told) == []
 
 
 _BESIDE = """
@@ -345,11 +331,11 @@ def test_what_is_beside_cases(project: Project) -> None:
 
 
 def test_one_launch_is_one(told: Project) -> None:
-    """``--fw-launches 1`` shuffles, and its record has one value."""
+    """``--fw-launches 1`` shuffles, as its seed says, and its record has one value."""
     result, records = told.measure("--fw-launches=1", "--fw-seed=3")
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["*every case once, each time in a fresh process*--fw-seed 3"])
-    assert len(_order(told)) == 4
+    assert _by_process(told) == [LaunchPlan(1, 3).order(0, _IDS)]
     assert all(len(entry["stats"]["data"]) == 1 for entry in records.values())
     assert all(len(e["extra_info"]["fwbench"]["launches"]) == 1 for e in records.values())
 
@@ -365,22 +351,13 @@ def test_without_launches_nothing_is_shuffled(told: Project) -> None:
 
 
 def test_the_ini_file_may_ask_for_launches(told: Project) -> None:
-    """Like every option; the command line wins."""
+    """Like every option."""
     told.write("pytest.ini", "[pytest]\nfw_launches = 2\nfw_seed = 5\n")
     told.run().assert_outcomes(passed=4)
     assert len(_by_process(told)) == 2
-    (told.path / "order").unlink()
-    told.run("--fw-launches=1")
-    assert len(_by_process(told)) == 1
 
 
 # An interrupt
-
-
-_PYTEST = (
-    "import signal, sys, pytest; "
-    "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(pytest.main())"
-)
 
 
 _PATIENCE_S = 60.0
@@ -396,14 +373,15 @@ def stuck(told: Project) -> Iterator[subprocess.Popen[str]]:
     """A session that has measured one case in its second launch, and hangs in the next."""
     _troubled(told, _STUCK)
     arguments = ["--fw=numpy", "--fw-launches=3", "--benchmark-json=measured.json"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PYTEST, *QUICKLY, *arguments],
-        cwd=told.path,
-        start_new_session=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    with told.forking():
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *QUICKLY, *arguments],
+            cwd=told.path,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
     yield process
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)

@@ -50,7 +50,8 @@ def _on(terminal: Terminal, project: Project, *arguments: str, **variables: str)
     """The lines that a session leaves on a terminal."""
     plugins = ["-p", "no:randomly", "-p", "often"]
     command = [sys.executable, "-m", "pytest", "--fw=numpy", *plugins, *QUICKLY]
-    status = terminal.run([*command, *arguments], project.path, variables)
+    with project.forking():
+        status = terminal.run([*command, *arguments], project.path, variables)
     assert status == pytest.ExitCode.TESTS_FAILED, terminal.shown
     return terminal.shown
 

@@ -165,6 +165,7 @@ def test_twice(case):
 def test_a_session_lists_what_nothing_can_run(project: Project) -> None:
     """As a skip, once; not where other frameworks are asked for. A misspelled name ends the
     session with the line of the test that has it."""
+    project.hide_frameworks()
     project.write("test_it.py", _USERS)
     everyone = project.run("--collect-only", "-q", fw=None)
     listed = [line for line in everyone.outlines if "tinygrad" in line]

@@ -255,7 +255,7 @@ def test_benchmarks_that_are_not_cases_are_in_the_journal(cases: Project) -> Non
 
 _SECRETS = {
     "NVIDIA_API_KEY": "nvapi-hushhush",
-    "OPENBLAS_TOKEN": "ghp-hushhush",
+    "KMP_TOKEN": "ghp-hushhush",
     "MKL_DYNAMIC_PASSWORD": "hunter2-hushhush",
 }
 
@@ -265,7 +265,7 @@ def private(cases: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A project below a home, in an environment with secrets and one variable that is none."""
     for name, value in _SECRETS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    monkeypatch.setenv("KMP_BLOCKTIME", "7")
     monkeypatch.setenv("HOME", str(cases.path.parent))
     cases.write("conftest.py", "def pytest_addoption(parser): parser.addoption('--x-token')")
     return cases
@@ -289,7 +289,7 @@ def test_records_are_fit_to_be_shared(private: Project) -> None:
     assert str(private.path.parent) not in told
     assert f'"node": "{platform.node()}"' not in told
     assert told.count('"--benchmark-json=out.json"') == 3
-    assert '"OPENBLAS_CORETYPE": "Haswell"' in told
+    assert '"KMP_BLOCKTIME": "7"' in told
 
 
 def test_records_may_say_whose_they_are(private: Project) -> None:

@@ -43,9 +43,10 @@ _PRELOADED = (
 )
 
 #: How environment variables begin that are read once: by the interpreter, coverage in it, the C
-#: library and NumPy. Two may differ: a fork has its own path, and fwbench sets NumPy's threads.
+#: library and NumPy. Some may differ: a fork has its own path, and fwbench sets NumPy's threads,
+#: and for how long they spin: the server's NumPy has none.
 _READ_ONCE = ("PYTHON", "COV", "LANG", "LC_", "LD_", "MALLOC_", "NPY_", "OPENBLAS_")
-_MAY_DIFFER = ("PYTHONPATH", "OPENBLAS_NUM_THREADS")
+_MAY_DIFFER = ("PYTHONPATH", "OPENBLAS_NUM_THREADS", "OPENBLAS_THREAD_TIMEOUT")
 
 #: What is meant for the session that starts the server.
 _OURS = ("PYTHONPATH", "PYTEST_PLUGINS", "PYTEST_XDIST_WORKER")
@@ -200,7 +201,7 @@ def _reopened(stream: TextIO) -> TextIO:
         stream.fileno(), stream.mode, encoding=stream.encoding, errors=stream.errors, closefd=False
     )
     assert isinstance(made, TextIOWrapper)
-    if stream.line_buffering:
+    if stream.line_buffering or made.isatty():
         made.reconfigure(line_buffering=True)
     return made
 

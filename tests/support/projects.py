@@ -1,10 +1,12 @@
 """Small projects of a user's own, each measured by a pytest in a process of its own."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import time
+import zlib
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +18,6 @@ import pytest
 
 from support.forkserver import ForkServer
 from support.neighbours import blocking
-
-#: Frameworks of fwbench's own: what they say of themselves does not depend on a project.
-_OWN = ("numpy", "mxnet", "tensorflow", "torch")
 
 #: As little as can be measured; how long anything takes is no test's business.
 QUICKLY = ("--benchmark-max-time=0.01", "--benchmark-min-rounds=1", "--fw-warmup=0")
@@ -92,7 +91,7 @@ class Outcome:
 class Project:
     """A folder with tests that measure, and the packages that they need.
 
-    What fwbench's own frameworks say of themselves is known if an earlier project has asked them.
+    What frameworks say of themselves is known if an earlier project has asked them.
 
     Args:
         shared: a folder for what is the same in all projects.
@@ -131,16 +130,22 @@ class Project:
         self.write("packages/parent_facts.py", _PARENT_FACTS)
 
     def keep_manifests(self) -> None:
-        """Let later projects know what fwbench's own frameworks have said of themselves."""
+        """Let later projects know what frameworks have said of themselves."""
         self._known.mkdir(exist_ok=True)
-        for name in _OWN:
-            found, kept = self._cached / name, self._known / name
-            if found.exists() and not kept.exists() and "manifest" in json.loads(found.read_text()):
-                shutil.copyfile(found, kept)
+        for path in self._cached.glob("*"):
+            if "manifest" in json.loads(path.read_text()):
+                shutil.copyfile(path, self._known / path.name)
 
     def forget_manifests(self) -> None:
         """Have the next session ask every framework, as in a project that has seen none yet."""
         shutil.rmtree(self._cached, ignore_errors=True)
+
+    def hide_frameworks(self) -> None:
+        """Have no framework but NumPy installed."""
+        self.forget_manifests()
+        for name in ("jax", "mxnet", "onnxruntime", "tensorflow", "torch"):
+            error = f"ModuleNotFoundError(\"No module named '{name}'\", name='{name}')"
+            self.write(f"packages/{name}.py", f"raise {error}")
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the project."""
@@ -165,7 +170,10 @@ class Project:
         """
         module = value.partition(":")[0]
         package = package or module
-        self.write(f"packages/{module.replace('.', '/')}.py", source)
+        path = self.write(f"packages/{module.replace('.', '/')}.py", source)
+        # The same source is the same file, whose manifest need not be asked for again.
+        changed_s = zlib.crc32(source.encode())
+        os.utime(path, (changed_s, changed_s))
         info = f"packages/{package}-1.0.dist-info"
         self.write(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         self.write(f"{info}/entry_points.txt", f"[{group}]\n{name} = {value}\n")
