@@ -37,26 +37,12 @@ from fwbench.workloads.workload import Cost, Workload
 
 #: The fundamental operations by family, in the order to show them.
 FAMILIES: dict[str, tuple[Operation, ...]] = {
-    "creation": CREATIONS,
-    "copies": COPIES,
-    "activations": ACTIVATIONS,
-    "elementwise": ELEMENTWISE,
-    "reductions": REDUCTIONS,
-    "linalg": LINALG,
-    "convolution": CONVOLUTION,
-    "pooling": POOLING,
-    "normalisation": NORMALISATION,
-    "losses": LOSSES,
-    "attention": ATTENTION,
-    "recurrent": RECURRENT,
-    "indexing": INDEXING,
-    "sorting": SORTING,
-    "shape": SHAPE,
-    "random": RANDOM,
-    "optimisers": OPTIMISERS,
-    "fft": FFT,
-    "image": IMAGE,
-    "overhead": OVERHEAD,
+    operations[0].family: operations
+    for operations in (
+        *(CREATIONS, COPIES, ACTIVATIONS, ELEMENTWISE, REDUCTIONS, LINALG, CONVOLUTION, POOLING),
+        *(NORMALISATION, LOSSES, ATTENTION, RECURRENT, INDEXING, SORTING, SHAPE, RANDOM),
+        *(OPTIMISERS, FFT, IMAGE, OVERHEAD),
+    )
 }
 
 OPERATIONS: tuple[Operation, ...] = tuple(

@@ -24,6 +24,9 @@ from fwbench.workloads.data.dataset import Split, Splits
 
 Floats = NDArray[np.float32]
 
+#: Examples, and the label of each, or labels (n, length) of texts.
+Examples = tuple[NDArray[Any], NDArray[np.int32]]
+
 
 def labels(examples: int, classes: int, rng: np.random.Generator) -> NDArray[np.int32]:
     """Labels (examples,) from 0 to below ``classes``, balanced and in random order."""
@@ -51,10 +54,7 @@ Point = tuple[float, float]
 _STROKES: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = (
     (((50, 5), (25, 22), (20, 50), (25, 78), (50, 95), (75, 78), (80, 50), (75, 22), (50, 5)),),
     (((32, 22), (52, 5)), ((52, 5), (52, 95))),
-    (
-        ((24, 26), (34, 9), (55, 5), (74, 18), (72, 38), (48, 66), (22, 95)),
-        ((22, 95), (80, 95)),
-    ),
+    (((24, 26), (34, 9), (55, 5), (74, 18), (72, 38), (48, 66), (22, 95)), ((22, 95), (80, 95))),
     (
         ((24, 14), (46, 4), (70, 12), (72, 32), (45, 47)),
         ((45, 47), (72, 56), (76, 78), (52, 96), (22, 86)),
@@ -89,12 +89,8 @@ _DISTORTIONS = (
 _BATCH = 64
 
 
-def digits(examples: int, rng: np.random.Generator) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Digits shifted, turned, slanted, bent, drawn with pens of any width on spotted paper.
-
-    Returns:
-        Images and labels.
-    """
+def digits(examples: int, rng: np.random.Generator) -> Examples:
+    """Digits shifted, turned, slanted, bent, drawn with pens of any width on spotted paper."""
 
     def per_image(low: float, high: float) -> Floats:
         return uniform(rng, low, high, examples, 1, 1)
@@ -198,46 +194,27 @@ _TEXTURE = 32
 #: From 0 to 1, at columns and rows (n, 32, 32) counted in periods.
 _Texture = Callable[[Floats, Floats, np.random.Generator], Floats]
 
-
-_TEXTURES: tuple[_Texture, ...] = (
-    lambda x, y, rng: wave(x),
-    lambda x, y, rng: wave(y),
-    lambda x, y, rng: wave((x + y) * 0.7),
-    lambda x, y, rng: wave((x - y) * 0.7),
-    lambda x, y, rng: wave(np.sqrt(x * x + y * y)),
-    lambda x, y, rng: np.clip(wave(x) * wave(y) * 4 - 1.4, 0, 1),  # dots
-    lambda x, y, rng: np.abs(_steps(x) - _steps(y)),  # checks
-    lambda x, y, rng: np.clip(np.maximum(wave(x), wave(y)) * 6 - 4.5, 0, 1),  # a lattice
-    lambda x, y, rng: _clouds(len(x), rng),
-    lambda x, y, rng: _grain(len(x), rng),
-)
-
-#: Red, green and blue that each kind tends to have more than others: a weak hint, and all that a
-#: classifier without convolutions can see.
-_TINTS = (
-    (1, 0, -1),
-    (-1, 1, 0),
-    (0, -1, 1),
-    (1, -1, 0),
-    (0, 1, -1),
-    (-1, 0, 1),
-    (1, 1, -1),
-    (-1, 1, 1),
-    (1, -1, 1),
-    (-1, -1, -1),
+#: Each with the red, green and blue that it tends to have more than others: a weak hint, and all
+#: that a classifier without convolutions can see.
+_TEXTURES: tuple[tuple[_Texture, tuple[int, int, int]], ...] = (
+    (lambda x, y, rng: wave(x), (1, 0, -1)),
+    (lambda x, y, rng: wave(y), (-1, 1, 0)),
+    (lambda x, y, rng: wave((x + y) * 0.7), (0, -1, 1)),
+    (lambda x, y, rng: wave((x - y) * 0.7), (1, -1, 0)),
+    (lambda x, y, rng: wave(np.sqrt(x * x + y * y)), (0, 1, -1)),
+    (lambda x, y, rng: np.clip(wave(x) * wave(y) * 4 - 1.4, 0, 1), (-1, 0, 1)),  # dots
+    (lambda x, y, rng: np.abs(_steps(x) - _steps(y)), (1, 1, -1)),  # checks
+    # A lattice
+    (lambda x, y, rng: np.clip(np.maximum(wave(x), wave(y)) * 6 - 4.5, 0, 1), (-1, 1, 1)),
+    (lambda x, y, rng: _clouds(len(x), rng), (1, -1, 1)),
+    (lambda x, y, rng: _grain(len(x), rng), (-1, -1, -1)),
 )
 _TINT = 70.0
 _NOISE = 30.0
 
 
-def textures(
-    examples: int, rng: np.random.Generator
-) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Textures of any scale, phase and pair of colours, a little turned, with noise.
-
-    Returns:
-        Images and labels.
-    """
+def textures(examples: int, rng: np.random.Generator) -> Examples:
+    """Textures of any scale, phase and pair of colours, a little turned, with noise."""
     y = labels(examples, len(_TEXTURES), rng)
     x = np.empty((examples, _TEXTURE, _TEXTURE, 3), np.uint8)
     for label in range(len(_TEXTURES)):
@@ -248,9 +225,10 @@ def textures(
 
 def _draw_textures(label: int, examples: int, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Images of one kind."""
-    pattern = _TEXTURES[label](*_coordinates(examples, rng), rng)[..., None]
+    texture, colours = _TEXTURES[label]
+    pattern = texture(*_coordinates(examples, rng), rng)[..., None]
     first, second = uniform(rng, 20.0, 235.0, 2, examples, 1, 1, 3)
-    tint = np.array(_TINTS[label], np.float32) * uniform(rng, 0.0, _TINT, examples, 1, 1, 1)
+    tint = np.array(colours, np.float32) * uniform(rng, 0.0, _TINT, examples, 1, 1, 1)
     image = first + tint + (second - first) * pattern
     image += uniform(rng, -_NOISE, _NOISE, *image.shape)
     return np.clip(image, 0, 255).astype(np.uint8)
@@ -315,14 +293,8 @@ _AGREEING = (0.5, 0.95)
 _LENGTHS = (40, 690)
 
 
-def sentiments(
-    examples: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Words by Zipf's law, with words of both sentiments among them, most of them the label's.
-
-    Returns:
-        Tokens, padded in front, and labels.
-    """
+def sentiments(examples: int, rng: np.random.Generator) -> Examples:
+    """Words by Zipf's law, with words of both sentiments among them, most of them the label's."""
     y = labels(examples, _SENTIMENTS, rng)
     x = _zipf((examples, imdb.LENGTH), imdb.FIRST_WORD, imdb.VOCABULARY, rng)
     planted = rng.random(x.shape, dtype=np.float32) < _PLANTED
@@ -355,14 +327,8 @@ _FOLLOWED = 0.6
 _FOLLOWERS = 3
 
 
-def sequences(
-    examples: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Words by Zipf's law, many of which are followed by a word that often follows on them.
-
-    Returns:
-        Tokens and labels.
-    """
+def sequences(examples: int, rng: np.random.Generator) -> Examples:
+    """Words by Zipf's law, many of which are followed by a word that often follows on them."""
 
     def words(shape: tuple[int, int]) -> NDArray[np.int32]:
         return _zipf(shape, text.FIRST_WORD, text.VOCABULARY, rng)
@@ -379,36 +345,21 @@ def sequences(
 
 # All
 
-#: Draws examples and labels.
-_Draw = Callable[[int, np.random.Generator], tuple[NDArray[Any], NDArray[np.int32]]]
-
-#: For each data set the function that draws its examples, and the seed.
-_DRAW: dict[str, tuple[_Draw, int]] = {
-    "mnist": (digits, 30),
-    "cifar10": (textures, 31),
-    "imdb": (sentiments, 32),
-    "text": (sequences, 33),
+#: For each data set the function that draws its examples, the seed, and the numbers of examples to
+#: train, to validate and to test with; none to validate where the real data has none.
+_DRAW: dict[str, tuple[Callable[[int, np.random.Generator], Examples], int, list[int]]] = {
+    "mnist": (digits, 30, [12_000, 3_000, 2_500]),
+    "cifar10": (textures, 31, [10_000, 0, 2_000]),
+    "imdb": (sentiments, 32, [5_000, 0, 2_500]),
+    "text": (sequences, 33, [8_000, 500, 500]),
 }
 
-#: Examples to train, to validate and to test with; none to validate where the real data has none.
-_SIZES = {
-    "mnist": (12_000, 3_000, 2_500),
-    "cifar10": (10_000, 0, 2_000),
-    "imdb": (5_000, 0, 2_500),
-    "text": (8_000, 500, 500),
-}
-
-TRAIN_EXAMPLES = {name: train for name, (train, _, _) in _SIZES.items()}
+TRAIN_EXAMPLES = {name: train for name, (_, _, (train, _, _)) in _DRAW.items()}
 
 
 def generate(name: str) -> Splits:
-    """Generate the substitute for a data set, within a few seconds.
-
-    Args:
-        name: ``mnist``, ``cifar10``, ``imdb`` or ``text``.
-    """
-    draw, seed = _DRAW[name]
-    sizes = _SIZES[name]
+    """Generate the substitute for ``mnist``, ``cifar10``, ``imdb`` or ``text``, within seconds."""
+    draw, seed, sizes = _DRAW[name]
     x, y = draw(sum(sizes), np.random.default_rng(seed))
     at = np.cumsum(sizes[:-1])
     train, validation, test = map(Split, np.split(x, at), np.split(y, at))
