@@ -29,6 +29,10 @@ class Shape(Mapping[str, int]):
         self._text = text
         self._numbers = dict(numbers)
 
+    def with_numbers(self, **numbers: int) -> Shape:
+        """The shape of the same form in which these numbers are others."""
+        return self.form.read(self.form.template.format(**{**self, **numbers}))
+
     def __getitem__(self, name: str) -> int:
         return self._numbers[name]
 
@@ -55,7 +59,7 @@ class Shape(Mapping[str, int]):
 Size = int | Shape
 
 
-#: What may be written for a shape, whatever its form: letters and numbers, a number among them.
+#: What may be written for a shape of any form: letters and numbers, a number among them.
 _SHAPE = re.compile(r"(?=.*[a-z])[a-z]*([1-9][0-9]{0,8}[a-z]*)+")
 
 
@@ -129,7 +133,7 @@ _UNREAD = Form("{n}")
 
 
 def unread(text: str) -> Shape:
-    """Requested sizes that the work does not have."""
+    """A requested size that the work does not have."""
     return Shape(_UNREAD, text, {})
 
 

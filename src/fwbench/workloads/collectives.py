@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from fwbench.terms.manifest import Manifest
@@ -53,7 +54,7 @@ class Collective(_BetweenReplicas):
         bus: what its size divided by its time is multiplied by to make the bus bandwidth, by the
             number of replicas (nccl-tests, doc/PERFORMANCE.md).
         in_parts: whether every replica has an equal part of the array.
-        dtypes: those in which its sums are exact whatever the order.
+        dtypes: those in which its sums are exact in any order.
     """
 
     sent: Callable[[int], float]
@@ -66,9 +67,11 @@ class Collective(_BetweenReplicas):
 
 #: Sizes that 2, 3, 4, 6, 8, 12 and 16 replicas divide evenly.
 _DIVISIBLE = Sizes(
-    (48, 49_152, 786_432),
-    full=(48, 3_072, 49_152, 196_608, 786_432, 3_145_728, 12_582_912),
+    (48, 49_152, 786_432), full=(48, 3_072, 49_152, 196_608, 786_432, 3_145_728, 12_582_912)
 )
+
+_divisible = partial(Collective, sizes=_DIVISIBLE, sent=lambda replicas: replicas - 1.0)
+_half = partial(_divisible, bus=lambda replicas: (replicas - 1.0) / replicas, in_parts=True)
 
 #: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms" (2009): a sum can be scattered, and
 #: then gathered.
@@ -84,30 +87,12 @@ all_reduce = Collective(
     bus=lambda replicas: 2.0 * (replicas - 1) / replicas,
 )
 
-reduce_scatter = Collective(
-    "reduce_scatter",
-    _DIVISIBLE,
-    sent=lambda replicas: replicas - 1.0,
-    bus=lambda replicas: (replicas - 1.0) / replicas,
-    in_parts=True,
-)
-
-all_gather = Collective(
-    "all_gather",
-    _DIVISIBLE,
-    sent=lambda replicas: replicas - 1.0,
-    bus=lambda replicas: (replicas - 1.0) / replicas,
-    in_parts=True,
-)
+reduce_scatter = _half("reduce_scatter")
+all_gather = _half("all_gather")
 
 #: Each replica is the source in turn, as in the Intel MPI Benchmarks' Bcast: with a single source
 #: its clock would show when the array has left, and not when the others have it.
-broadcast = Collective(
-    "broadcast",
-    _DIVISIBLE,
-    sent=lambda replicas: replicas - 1.0,
-    bus=lambda replicas: 1.0,
-)
+broadcast = _divisible("broadcast", bus=lambda replicas: 1.0)
 
 COLLECTIVES = (all_reduce, reduce_scatter, all_gather, broadcast)
 
@@ -115,7 +100,6 @@ COLLECTIVES = (all_reduce, reduce_scatter, all_gather, broadcast)
 RINGS: Mapping[str, Collective] = {
     ring.name: ring for ring in (all_reduce, reduce_scatter, all_gather)
 }
-
 
 #: Into how many arrays the parameters are divided (Abadi et al., "TensorFlow: A System for
 #: Large-Scale Machine Learning", OSDI 2016, section 6.2).

@@ -2,7 +2,7 @@
 
 AlexNet, OverFeat and VGG as in convnet-benchmarks (github.com/soumith/convnet-benchmarks,
 tensorflow/benchmark_*.py), which Table 1 of the TensorFlow paper measures: without local response
-normalization and dropout.
+normalization and dropout. A divisor divides the filters and units of every layer but the last.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from fwbench.workloads.models.graph import Network, sequential
+from fwbench.workloads.models.graph import Network, of_size, sequential
 from fwbench.workloads.models.layer import Layer, Value, he
 from fwbench.workloads.models.layers import (
     Add,
@@ -28,64 +28,41 @@ from fwbench.workloads.models.layers import (
 #: Without normalization, a deep network needs the variance that ReLU takes away.
 _conv = partial(Conv, initializer=he)
 _dense = partial(Dense, initializer=he)
+#: Before batch normalization, which has an offset in place of the bias.
+_unbiased = partial(Conv, relu=False, bias=False, initializer=he)
 
 #: Of the pictures of ImageNet.
 CLASSES = 1000
 
 
 def alexnet(divisor: int) -> Network:
-    """AlexNet in one column (Krizhevsky 2014): 61,100,840 parameters at 224 x 224.
-
-    Args:
-        divisor: divides the filters and units of every layer but the last.
-    """
+    """AlexNet in one column (Krizhevsky 2014): 61,100,840 parameters at 224 x 224."""
     return sequential(
-        _conv(64 // divisor, 11, stride=4, padding=2),
-        MaxPool(3, 2),
-        _conv(192 // divisor, 5, same=True),
-        MaxPool(3, 2),
-        _conv(384 // divisor, 3, same=True),
-        _conv(256 // divisor, 3, same=True),
-        _conv(256 // divisor, 3, same=True),
+        *(_conv(64 // divisor, 11, stride=4, padding=2), MaxPool(3, 2)),
+        *(_conv(192 // divisor, 5, same=True), MaxPool(3, 2)),
+        *(_conv(filters // divisor, 3, same=True) for filters in (384, 256, 256)),
         MaxPool(3, 2),
         *_classifier(4096 // divisor, 4096 // divisor),
     )
 
 
 def overfeat(divisor: int) -> Network:
-    """OverFeat, the fast model (Sermanet et al. 2014): 145,920,872 parameters at 231 x 231.
-
-    Args:
-        divisor: divides the filters and units of every layer but the last.
-    """
+    """OverFeat, the fast model (Sermanet et al. 2014): 145,920,872 parameters at 231 x 231."""
     return sequential(
-        _conv(96 // divisor, 11, stride=4),
-        MaxPool(2),
-        _conv(256 // divisor, 5),
-        MaxPool(2),
-        _conv(512 // divisor, 3, same=True),
-        _conv(1024 // divisor, 3, same=True),
-        _conv(1024 // divisor, 3, same=True),
+        *(_conv(96 // divisor, 11, stride=4), MaxPool(2), _conv(256 // divisor, 5), MaxPool(2)),
+        *(_conv(filters // divisor, 3, same=True) for filters in (512, 1024, 1024)),
         MaxPool(2),
         *_classifier(3072 // divisor, 4096 // divisor),
     )
 
 
 def vgg_a(divisor: int) -> Network:
-    """VGG with 11 layers (Simonyan and Zisserman 2015, A): 132,863,336 parameters at 224 x 224.
-
-    Args:
-        divisor: divides the filters and units of every layer but the last.
-    """
+    """VGG with 11 layers (Simonyan and Zisserman 2015, A): 132,863,336 parameters at 224 x 224."""
     return _vgg((1, 1, 2, 2, 2), divisor)
 
 
 def vgg16(divisor: int) -> Network:
-    """VGG with 16 layers (Simonyan and Zisserman 2015, D): 138,357,544 parameters at 224 x 224.
-
-    Args:
-        divisor: divides the filters and units of every layer but the last.
-    """
+    """VGG with 16 layers (Simonyan and Zisserman 2015, D): 138,357,544 parameters at 224 x 224."""
     return _vgg((2, 2, 3, 3, 3), divisor)
 
 
@@ -108,15 +85,12 @@ _STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
 _EXPANSION = 4
 
 
-def resnet50(divisor: int) -> Network:
+@of_size
+def resnet50(divisor: int, x: Value) -> Value:
     """ResNet-50 (He et al. 2016), "v1.5": 25,557,032 parameters, 4.09 G multiply-adds at 224.
 
     Where a block halves the image its 3 x 3 convolution does so, not the first 1 x 1.
     """
-    return partial(_resnet50, divisor)
-
-
-def _resnet50(divisor: int, x: Value) -> Value:
     x = MaxPool(3, 2, 1)(Relu()(_normalized_convolution(x, 64 // divisor, 7, stride=2)))
     for stage, (blocks, filters) in enumerate(_STAGES):
         for block in range(blocks):
@@ -133,16 +107,7 @@ def _block(x: Value, filters: int, stride: int, *, widens: bool) -> Value:
 
 
 def _normalized_convolution(x: Value, filters: int, kernel: int, stride: int = 1) -> Value:
-    convolution = Conv(
-        filters,
-        kernel,
-        relu=False,
-        stride=stride,
-        padding=kernel // 2,
-        bias=False,
-        initializer=he,
-    )
-    return BatchNorm()(convolution(x))
+    return BatchNorm()(_unbiased(filters, kernel, stride=stride, padding=kernel // 2)(x))
 
 
 #: A convolution and what always follows it: from a value, filters and kernel to the result.
@@ -191,16 +156,8 @@ def _normalized(
     x: Value, filters: int, kernel: Kernel, stride: int = 1, padding: int | None = None
 ) -> Value:
     """The same, and batch normalization in place of the bias."""
-    convolution = Conv(
-        filters,
-        kernel,
-        same=stride == 1 and padding is None,
-        relu=False,
-        stride=stride,
-        padding=padding or 0,
-        bias=False,
-        initializer=he,
-    )
+    same = stride == 1 and padding is None
+    convolution = _unbiased(filters, kernel, same=same, stride=stride, padding=padding or 0)
     return Relu()(BatchNorm(epsilon=1e-3)(convolution(x)))
 
 
@@ -210,7 +167,7 @@ def _googlenet(convolution: _Convolution, large: int, divisor: int, x: Value) ->
     for modules in _MODULES:
         x = MaxPool(3, 2, 1)(x)
         for filters in modules:
-            x = _module(convolution, large, [one // divisor for one in filters], x)
+            x = _module(convolution, large, [number // divisor for number in filters], x)
     return Dense(CLASSES, relu=False)(GlobalAveragePool()(x))
 
 
@@ -224,12 +181,10 @@ def _module(convolution: _Convolution, large: int, filters: list[int], x: Value)
     )
 
 
-def inception_v3(divisor: int) -> Network:
+@of_size
+def inception_v3(divisor: int, x: Value) -> Value:
     """Inception-v3 (Szegedy et al. 2016) without the auxiliary head: 23,834,568 parameters."""
-    return partial(_inception_v3, divisor)
 
-
-def _inception_v3(divisor: int, x: Value) -> Value:
     def conv(x: Value, filters: int, kernel: Kernel, **more: int) -> Value:
         return _normalized(x, filters // divisor, kernel, **more)
 

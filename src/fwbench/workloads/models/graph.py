@@ -16,8 +16,8 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property, partial, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ _PLACES = 2
 
 #: From the value of the input to that of the logits.
 Network = Callable[[Value], Value]
+
+_Size = TypeVar("_Size")
 
 #: From a function of one result to the same function, whose own results are not kept for the
 #: backward pass, which computes them once more.
@@ -46,6 +48,16 @@ def sequential(*layers: Layer) -> Network:
         return x
 
     return network
+
+
+def of_size(network: Callable[[_Size, Value], Value]) -> Callable[[_Size], Network]:
+    """The function from a size to a network, of one that takes the size and the input's value."""
+
+    @wraps(network)
+    def sized(size: _Size) -> Network:
+        return partial(network, size)
+
+    return sized
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,10 +189,7 @@ class Graph:
         return Graph(nodes[0].shapes[0], nodes, self.flattened[start:stop])
 
     def evaluate(
-        self,
-        functions: Sequence[Callable[..., Any]],
-        x: Any,
-        recomputed: Recomputed | None = None,
+        self, functions: Sequence[Callable[..., Any]], x: Any, recomputed: Recomputed | None = None
     ) -> Any:
         """The network's answer, each result kept no longer than it is needed.
 

@@ -1,6 +1,7 @@
 """Networks of texts: recurrent language models (Zaremba et al.) and Transformers.
 
-Encoders are those of BERT, decoders those of GPT-2; dropout is left out of them.
+Encoders are those of BERT, decoders those of GPT-2; dropout is left out of them. A size has
+``layers``, ``units`` and ``vocabulary``.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from fwbench.workloads.models.graph import Network
+from fwbench.workloads.models.graph import of_size
 from fwbench.workloads.models.layer import Value
 from fwbench.workloads.models.layers import (
     LSTM,
@@ -23,12 +24,13 @@ from fwbench.workloads.models.layers import (
 )
 from fwbench.workloads.models.sampling import SampledWords
 
-#: So many words are drawn, as by the TensorFlow paper; fewer of a small vocabulary.
+#: Number of words that are drawn, as by the TensorFlow paper; fewer of a small vocabulary.
 _SAMPLES = 512
 _OF_VOCABULARY = 8
 
 
-def word_lm(size: Mapping[str, int]) -> Network:
+@of_size
+def word_lm(size: Mapping[str, int], x: Value) -> Value:
     """A table of words, LSTMs, and a word for each place: a softmax over the whole vocabulary.
 
     With two LSTMs of 650 units and a vocabulary of 10,000 it is the medium one of Zaremba et al.
@@ -36,30 +38,17 @@ def word_lm(size: Mapping[str, int]) -> Network:
     and a vocabulary of 40,000 it is the language model of the TensorFlow paper (Abadi et al. 2016,
     section 6.4), LSTM-512-512 of Jozefowicz et al. 2016. The outputs and cells of each text begin
     as zero.
-
-    Args:
-        size: ``layers``, ``units``, ``vocabulary``.
     """
-    return partial(_word_lm, size)
+    return Dense(size["vocabulary"], relu=False)(_features(size, x))
 
 
-def word_lm_sampled(size: Mapping[str, int]) -> Network:
+@of_size
+def word_lm_sampled(size: Mapping[str, int], x: Value) -> Value:
     """The same with a sampled softmax, which the TensorFlow paper compares with the full one.
 
     Its logits are those of the next word, which comes first, and of 512 words that were drawn, or
     of an eighth of a smaller vocabulary.
-
-    Args:
-        size: ``layers``, ``units``, ``vocabulary``.
     """
-    return partial(_word_lm_sampled, size)
-
-
-def _word_lm(size: Mapping[str, int], x: Value) -> Value:
-    return Dense(size["vocabulary"], relu=False)(_features(size, x))
-
-
-def _word_lm_sampled(size: Mapping[str, int], x: Value) -> Value:
     vocabulary = size["vocabulary"]
     samples = min(_SAMPLES, vocabulary // _OF_VOCABULARY)
     return SampledWords(vocabulary, samples)(_features(size, x), x)
@@ -81,31 +70,13 @@ _EXPANSION = 4
 _linear = partial(Dense, relu=False)
 
 
-def gpt_small(size: Mapping[str, int]) -> Network:
+@of_size
+def gpt_small(size: Mapping[str, int], x: Value) -> Value:
     """GPT-2 (Radford et al. 2019): decoders with the normalization first.
 
     With 12 layers of 768 units, a vocabulary of 50,257 and 1,024 tokens these are 124,439,808
     parameters and those of the last layer, which does not share the table of the first.
-
-    Args:
-        size: ``layers``, ``units``, ``vocabulary``.
     """
-    return partial(_gpt, size)
-
-
-def transformer_encoder(size: Mapping[str, int]) -> Network:
-    """BERT (Devlin et al. 2019): encoders with the normalization last, and a word for each place.
-
-    Each of the 12 encoders of 768 units has 7,087,872 parameters. Token types and the layer before
-    the last one are left out.
-
-    Args:
-        size: ``layers``, ``units``, ``vocabulary``.
-    """
-    return partial(_encoder, size)
-
-
-def _gpt(size: Mapping[str, int], x: Value) -> Value:
     x = Positions()(Embedding(size["vocabulary"], size["units"])(x))
     for _ in range(size["layers"]):
         x = Add()(x, _attention(LayerNorm()(x), size["units"], causal=True))
@@ -113,7 +84,13 @@ def _gpt(size: Mapping[str, int], x: Value) -> Value:
     return _linear(size["vocabulary"])(Tokens()(LayerNorm()(x)))
 
 
-def _encoder(size: Mapping[str, int], x: Value) -> Value:
+@of_size
+def transformer_encoder(size: Mapping[str, int], x: Value) -> Value:
+    """BERT (Devlin et al. 2019): encoders with the normalization last, and a word for each place.
+
+    Each of the 12 encoders of 768 units has 7,087,872 parameters. Token types and the layer before
+    the last one are left out.
+    """
     x = LayerNorm()(Positions()(Embedding(size["vocabulary"], size["units"])(x)))
     for _ in range(size["layers"]):
         x = LayerNorm()(Add()(x, _attention(x, size["units"], causal=False)))

@@ -164,9 +164,6 @@ class Layer:
 def refuse_sequences(layer: Layer, shape: Shape) -> None:
     """Let a layer of images and vectors take no sequence.
 
-    Args:
-        layer: takes the shape.
-
     Raises:
         DeclarationError: the shape is that of a sequence.
     """

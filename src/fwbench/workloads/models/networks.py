@@ -2,12 +2,14 @@
 
 ``lenet`` and ``cifar_cnn`` are Benchmarks B, C and D of the TensorFlow / MXNet report of 2020,
 ``sentiment_lstm`` is the sentiment experiment of the PyTorch / MXNet post, whose sizes of embedding
-and LSTM are not known: 100 each are taken here. Of the networks that people know
-(:mod:`fwbench.workloads.models.steps`) those that tell the next word of a text are trained on one;
-there is no data here that the others are published with.
+and LSTM are not known: 100 each are taken here. Of the well-known networks
+(:mod:`fwbench.workloads.models.steps`) those that predict the next word of a text are trained on
+one; the data that the others are published with are not here.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 from fwbench.terms.presets import Schedule, Sizes
 from fwbench.workloads.data.text import LENGTH, VOCABULARY
@@ -25,15 +27,13 @@ from fwbench.workloads.models.layers import (
 )
 from fwbench.workloads.training import Adam, RMSprop, Training
 
+_digits = partial(Training, dataset="mnist", shape=(28, 28, 1), classes=10, optimizer=Adam(1e-3))
+
 #: A small loop; Benchmarks B, C and D; the sentiment experiment. LeNet represents them.
 TRAININGS = (
-    Training(
+    _digits(
         name="mlp",
         network=sequential(Flatten(), Dense(128), Dense(64), Dense(10, relu=False)),
-        dataset="mnist",
-        shape=(28, 28, 1),
-        classes=10,
-        optimizer=Adam(1e-3),
         batches=Sizes(quick=(128,), paper=(128,), full=(32, 128, 1024)),
         schedules={
             "quick": Schedule(epochs=4, steps=30),
@@ -42,22 +42,12 @@ TRAININGS = (
         },
         representative=False,
     ),
-    Training(
+    _digits(
         name="lenet",
         network=sequential(
-            Conv(6, 5),
-            AveragePool(),
-            Conv(16, 3),
-            AveragePool(),
-            Flatten(),
-            Dense(120),
-            Dense(84),
-            Dense(10, relu=False),
+            *(Conv(6, 5), AveragePool(), Conv(16, 3), AveragePool(), Flatten()),
+            *(Dense(120), Dense(84), Dense(10, relu=False)),
         ),
-        dataset="mnist",
-        shape=(28, 28, 1),
-        classes=10,
-        optimizer=Adam(1e-3),
         batches=Sizes(quick=(200,), paper=(200,)),
         schedules={
             "quick": Schedule(epochs=3, steps=10),
@@ -68,18 +58,9 @@ TRAININGS = (
     Training(
         name="cifar_cnn",
         network=sequential(
-            Conv(32, 3, same=True),
-            Conv(32, 3),
-            MaxPool(),
-            Dropout(0.25),
-            Conv(64, 3, same=True),
-            Conv(64, 3),
-            MaxPool(),
-            Dropout(0.25),
-            Flatten(),
-            Dense(512),
-            Dropout(0.5),
-            Dense(10, relu=False),
+            *(Conv(32, 3, same=True), Conv(32, 3), MaxPool(), Dropout(0.25)),
+            *(Conv(64, 3, same=True), Conv(64, 3), MaxPool(), Dropout(0.25)),
+            *(Flatten(), Dense(512), Dropout(0.5), Dense(10, relu=False)),
         ),
         dataset="cifar10",
         shape=(32, 32, 3),
@@ -114,7 +95,7 @@ TRAININGS = (
 
 
 def _of_text(name: str, network: Network, batches: Sizes) -> Training:
-    """A loop over the sequences of a text, for a network that tells the next word."""
+    """A loop over the sequences of a text, for a network that predicts the next word."""
     return Training(
         name=name,
         network=network,

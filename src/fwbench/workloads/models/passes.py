@@ -1,4 +1,4 @@
-"""The networks that people know, without an update: inference, and forward with backward pass."""
+"""Well-known networks without an update: inference, and forward with backward pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from fwbench.terms.manifest import Manifest
-from fwbench.terms.presets import Form, Shape, Size, Sizes
+from fwbench.terms.presets import Form, Size, Sizes
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.steps import MODELS, cost_of_gradients
@@ -28,11 +28,7 @@ _SEVERAL = 8
 
 @dataclass(frozen=True, eq=False)
 class Pass(WithNetwork):
-    """A network on a batch that lies on the device, from its initial weights, without an update.
-
-    Args:
-        sizes: by preset, of the form that this workload has.
-    """
+    """A network on a batch that lies on the device, from its initial weights, without an update."""
 
     model: str
     trains: Trains
@@ -142,27 +138,15 @@ def batch_of(size: Size) -> int:
 
 
 def _with_batch(size: Size, batch: int) -> Size:
-    """The same network, and as many examples.
-
-    Args:
-        size: of another batch.
-    """
-    if isinstance(size, int):
-        return batch
-    assert isinstance(size, Shape)  # noqa: S101 (the only other kind of size)
-    return size.form.read(size.form.template.format(**{**size, "batch": batch}))
+    return batch if isinstance(size, int) else size.with_numbers(batch=batch)
 
 
 def _for_inference(sizes: Sizes) -> Sizes:
     """A batch of one for latency, and others for throughput; the smallest comes first."""
     smallest, largest = sizes.quick[0], sizes.quick[-1]
     quick = [_with_batch(smallest, 1), _with_batch(largest, 1), _with_batch(largest, _SEVERAL)]
-    paper = [size for one in sizes.paper for size in (_with_batch(one, 1), one)]
+    paper = [either for size in sizes.paper for either in (_with_batch(size, 1), size)]
     return Sizes(tuple(dict.fromkeys(quick)), tuple(dict.fromkeys(paper)))
-
-
-def _for_gradients(sizes: Sizes) -> Sizes:
-    return Sizes(sizes.quick, sizes.paper)
 
 
 #: By name, what trains each network.
@@ -185,6 +169,6 @@ CLASSIFICATIONS = tuple(
 
 #: The loss and the gradients of each network.
 FORWARD_BACKWARDS = tuple(
-    ForwardBackward(model, trains, _for_gradients(trains.by_preset))
+    ForwardBackward(model, trains, Sizes(trains.by_preset.quick, trains.by_preset.paper))
     for model, trains in _TRAINS.items()
 )

@@ -22,14 +22,7 @@ from fwbench.workloads.models import layers
 from fwbench.workloads.models.gradients import Array, PullBack, forward, untrained
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import (
-    SGD,
-    TRAJECTORY_STEPS,
-    Adam,
-    Objective,
-    Optimizer,
-    RMSprop,
-)
+from fwbench.workloads.objective import SGD, TRAJECTORY_STEPS, Adam, Objective, Optimizer, RMSprop
 
 #: Which rows of an array a step changes.
 Rows = slice | NDArray[Any]
@@ -137,11 +130,7 @@ def accumulate(graph: Graph, pull_backs: Sequence[PullBack], gradient: Array) ->
 
 
 def cross_entropy(logits: Array, labels: NDArray[Any]) -> tuple[float, Array]:
-    """The mean softmax cross-entropy, and its gradient.
-
-    Returns:
-        The loss, in nats, and its gradient with respect to the logits.
-    """
+    """The mean softmax cross-entropy, in nats, and its gradient with respect to the logits."""
     shifted = logits - logits.max(1, keepdims=True)  # so that exp cannot overflow
     exponentials = np.exp(shifted)
     sums = exponentials.sum(1, keepdims=True)
@@ -163,8 +152,13 @@ class Descent:
     """
 
     def __init__(self, optimizer: Optimizer, array: Array) -> None:
+        if type(optimizer) not in _DECREASES:
+            known = ", ".join(kind.__name__ for kind in _DECREASES)
+            raise DeclarationError(
+                f"no reference for {optimizer!r}; add its own to those for {known}"
+            )
         self._optimizer = optimizer
-        self._decrease = _decrease_of(optimizer)
+        self._decrease = _DECREASES[type(optimizer)]
         self._array = array
         self._moments = np.zeros((2, *array.shape))
         self._steps = 0
@@ -204,15 +198,4 @@ def _sgd(sgd: SGD, _: int, gradient: Array, moments: Array) -> tuple[Array, Arra
     return sgd.learning_rate * velocity, np.stack([velocity, moments[1]])
 
 
-def _decrease_of(optimizer: object) -> _Decrease:
-    if type(optimizer) not in _DECREASES:
-        known = ", ".join(kind.__name__ for kind in _DECREASES)
-        raise DeclarationError(f"no reference for {optimizer!r}; add its own to those for {known}")
-    return _DECREASES[type(optimizer)]
-
-
-_DECREASES: dict[type[Any], _Decrease] = {
-    Adam: _adam,
-    RMSprop: _rmsprop,
-    SGD: _sgd,
-}
+_DECREASES: dict[type[Any], _Decrease] = {Adam: _adam, RMSprop: _rmsprop, SGD: _sgd}

@@ -1,4 +1,4 @@
-"""The networks that people know, as workloads: a training step of each on a batch on the device."""
+"""Well-known networks as workloads: a training step of each on a batch on the device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PICTURES = Form("b{batch}i{image}d{divisor}")
 #: ``b8t1024l12u768v50257``: texts in a batch, their length in tokens, layers, units, vocabulary.
 TEXTS = Form("b{batch}t{length}l{layers}u{units}v{vocabulary}")
 
-#: What a divisor divides where the size of a network is told by one number.
+#: What a divisor divides where one number stands for the size of a network.
 _WHOLE = 64
 
 
@@ -123,8 +123,7 @@ class ModelStep(Trains):
     def grown(self, size: Size, replicas: int) -> Size:
         """The batch that gives each replica the examples of one."""
         shape = _shape(size)
-        numbers = {**shape, "batch": replicas * shape["batch"]}
-        return self.form.read(self.form.template.format(**numbers))
+        return shape.with_numbers(batch=replicas * shape["batch"])
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
         """Cost of the gradients, and of parameters that are read and written once."""

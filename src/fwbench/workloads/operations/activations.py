@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fwbench.workloads.operation import family
 from fwbench.workloads.operations.elementwise import erf
-from fwbench.workloads.operations.vectors import between, elementwise, off_zero
+from fwbench.workloads.operations.vectors import between, elementwise
 
 #: Most of those that the report of 2020 measured; newer activations have no paper sizes.
 _PAPER = tuple(range(500, 57_501, 3_000))
@@ -34,50 +34,31 @@ ACTIVATIONS = family(
     # bounded by what `exp` is, which stands for elementwise functions.
     ("relu", "gelu"),
     elementwise(
-        "sigmoid",
-        lambda x: 1.0 / (1.0 + np.exp(-x)),
-        off_zero,
-        flops=4,
-        gradient_flops=3,
-        paper=_PAPER,
+        "sigmoid", lambda x: 1.0 / (1.0 + np.exp(-x)), flops=4, gradient_flops=3, paper=_PAPER
     ),
-    elementwise("relu", lambda x: np.maximum(x, 0.0), off_zero, gradient_flops=1, paper=_PAPER),
-    elementwise("tanh", np.tanh, off_zero, gradient_flops=3, paper=_PAPER),
+    elementwise("relu", lambda x: np.maximum(x, 0.0), gradient_flops=1, paper=_PAPER),
+    elementwise("tanh", np.tanh, gradient_flops=3, paper=_PAPER),
     elementwise(
         "softplus",
         lambda x: np.logaddexp(0.0, x),
-        off_zero,
         flops=3,
         gradient_flops=5,
         paper=tuple(range(500, 19_501, 1_000)),
     ),
     elementwise(
-        "softsign",
-        lambda x: x / (1.0 + np.abs(x)),
-        off_zero,
-        flops=3,
-        gradient_flops=5,
-        paper=_PAPER,
+        "softsign", lambda x: x / (1.0 + np.abs(x)), flops=3, gradient_flops=5, paper=_PAPER
     ),
     # x times the normal distribution function, not its approximation by tanh.
     elementwise(
-        "gelu",
-        lambda x: 0.5 * x * (1.0 + erf(x / math.sqrt(2))),
-        off_zero,
-        flops=5,
-        gradient_flops=6,
+        "gelu", lambda x: 0.5 * x * (1.0 + erf(x / math.sqrt(2))), flops=5, gradient_flops=6
     ),
-    elementwise("gelu_tanh", _gelu_tanh, off_zero, flops=9, gradient_flops=11),
-    elementwise(
-        "elu", lambda x: np.where(x > 0, x, np.expm1(x)), off_zero, flops=2, gradient_flops=3
-    ),
-    elementwise("selu", _selu, off_zero, flops=4, gradient_flops=3),
+    elementwise("gelu_tanh", _gelu_tanh, flops=9, gradient_flops=11),
+    elementwise("elu", lambda x: np.where(x > 0, x, np.expm1(x)), flops=2, gradient_flops=3),
+    elementwise("selu", _selu, flops=4, gradient_flops=3),
     # A quarter of x below 0: the slope is one that all dtypes have, as frameworks keep it in
     # float32. Their defaults are 0.01, 0.2 and 0.25.
-    elementwise(
-        "leaky_relu", lambda x: np.where(x > 0, x, 0.25 * x), off_zero, flops=2, gradient_flops=2
-    ),
-    elementwise("silu", lambda x: x / (1.0 + np.exp(-x)), off_zero, flops=4, gradient_flops=5),
+    elementwise("leaky_relu", lambda x: np.where(x > 0, x, 0.25 * x), flops=2, gradient_flops=2),
+    elementwise("silu", lambda x: x / (1.0 + np.exp(-x)), flops=4, gradient_flops=5),
     # Of slope 1/6, 0 up to -3 and 1 from 3 on.
     elementwise(
         "hard_sigmoid",
@@ -86,7 +67,5 @@ ACTIVATIONS = family(
         flops=4,
         gradient_flops=3,
     ),
-    elementwise(
-        "log_sigmoid", lambda x: -np.logaddexp(0.0, -x), off_zero, flops=5, gradient_flops=3
-    ),
+    elementwise("log_sigmoid", lambda x: -np.logaddexp(0.0, -x), flops=5, gradient_flops=3),
 )

@@ -25,7 +25,6 @@ _NEW = Sizes(quick=(1_000, 50_000, 1_000_000), full=(10, 1_000, 100_000, 1_000_0
 
 
 _vector = normal(lambda n: (n,))
-
 #: An operation that nothing is computed or learned by, and that a compiler would leave out.
 _around = partial(Operation, inputs=_vector, differentiable=False, compilable=False)
 
@@ -65,8 +64,8 @@ CREATIONS = family(
         sizes=_NEW,
         cost=lambda n: Cost(flops=0.0, elements=float(n)),
     ),
-    # Whole numbers from 0 to ``size``, in 32 bits whatever the dtype of the case is. The operand
-    # tells no more than the device.
+    # Whole numbers from 0 to ``size``, in 32 bits for every dtype of the case. The operand only
+    # names the device.
     _around(
         name="arange",
         inputs=normal(lambda _: (1,)),
@@ -94,10 +93,7 @@ _copy = partial(
 #: Creations begin with NumPy arrays; these measure the way over the bus alone. ``pinned``: whether
 #: the memory of the host is page-locked, the only kind that a GPU copies by itself.
 COPIES = family(
-    "copies",
-    (),
-    _copy("copy_to_device", copies_to=DEVICE),
-    _copy("copy_to_host", copies_to=HOST),
+    "copies", (), _copy("copy_to_device", copies_to=DEVICE), _copy("copy_to_host", copies_to=HOST)
 )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fwbench.terms.presets import Form
 from fwbench.workloads.operation import Operation, family
-from fwbench.workloads.operations.vectors import between, elementwise, off_zero, positive
+from fwbench.workloads.operations.vectors import between, elementwise, normal, off_zero, positive
 from fwbench.workloads.workload import Cost
 
 #: Numerator and denominator of Wichura's rational function for the middle of the distribution,
@@ -126,21 +126,21 @@ ELEMENTWISE = family(
     # The cheapest arithmetic, which memory bounds, and a function that takes arithmetic.
     ("add", "exp"),
     # Functions of one vector
-    elementwise("abs", np.abs, off_zero, gradient_flops=2),
-    elementwise("negative", np.negative, off_zero, gradient_flops=1, reads=0),
-    elementwise("sign", np.sign, off_zero),
-    elementwise("exp", np.exp, off_zero, gradient_flops=1),
+    elementwise("abs", np.abs, gradient_flops=2),
+    elementwise("negative", np.negative, gradient_flops=1, reads=0),
+    elementwise("sign", np.sign),
+    elementwise("exp", np.exp, gradient_flops=1),
     elementwise("expm1", np.expm1, _tiny, gradient_flops=2),
     elementwise("log", np.log, positive, gradient_flops=1),
     elementwise("log1p", np.log1p, _tiny, gradient_flops=2),
     elementwise("sqrt", np.sqrt, positive, gradient_flops=2),
     elementwise("rsqrt", lambda x: 1.0 / np.sqrt(x), positive, gradient_flops=4),
-    elementwise("square", np.square, off_zero, gradient_flops=2),
+    elementwise("square", np.square, gradient_flops=2),
     elementwise("reciprocal", np.reciprocal, positive, gradient_flops=3),
-    elementwise("sin", np.sin, off_zero, gradient_flops=2),
-    elementwise("cos", np.cos, off_zero, gradient_flops=3),
-    elementwise("arctan", np.arctan, off_zero, gradient_flops=3),
-    elementwise("erf", erf, off_zero, gradient_flops=5),
+    elementwise("sin", np.sin, gradient_flops=2),
+    elementwise("cos", np.cos, gradient_flops=3),
+    elementwise("arctan", np.arctan, gradient_flops=3),
+    elementwise("erf", erf, gradient_flops=5),
     elementwise("erfinv", erfinv, lambda n, rng: rng.uniform(-0.84, 0.84, n), gradient_flops=4),
     # The gradient is digamma.
     elementwise("lgamma", lgamma, lambda n, rng: rng.uniform(2.5, 9.0, n), gradient_flops=2),
@@ -193,9 +193,7 @@ ELEMENTWISE = family(
     elementwise(
         "multiply_add",
         lambda x, y, z: x * y + z,
-        off_zero,
-        off_zero,
-        off_zero,
+        *[off_zero] * 3,
         flops=2,
         gradient_flops=2,
         reads=2,
@@ -203,10 +201,7 @@ ELEMENTWISE = family(
     # A vector added to every row of a matrix.
     Operation(
         name="add_row",
-        inputs=lambda size, rng: (
-            rng.standard_normal((size["n"], size["m"])),
-            rng.standard_normal(size["m"]),
-        ),
+        inputs=normal(lambda of: (of["n"], of["m"]), lambda of: (of["m"],)),
         reference=np.add,
         sizes=Form("{n}x{m}").sizes(
             quick=("10x10", "1000x100", "1024x1024"),

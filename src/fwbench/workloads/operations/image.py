@@ -60,7 +60,7 @@ def _patches(x: Array, height: int, width: int) -> Array:
 
 
 def _within(size: Shape) -> tuple[int, int]:
-    """So many patches fit into the height and the width."""
+    """Number of patches that fit into the height and the width."""
     return size["h"] - _SIDE + 1, size["w"] - _SIDE + 1
 
 

@@ -44,34 +44,21 @@ _MATRIX = Form("{n}x{d}").sizes(
 )
 
 
-def _rows(size: Shape, rng: np.random.Generator) -> Arrays:
-    n, d, k = size.values()
-    return rng.standard_normal((n, d)), rng.integers(0, n, k)
+def _indexed(
+    table: str, below: str, indices: str
+) -> Callable[[Shape, np.random.Generator], Arrays]:
+    """Draws a table, and indices below a length: axes by the letters of a size."""
 
+    def draw(size: Shape, rng: np.random.Generator) -> Arrays:
+        numbers = rng.standard_normal([size[axis] for axis in table])
+        return numbers, rng.integers(0, size[below], [size[axis] for axis in indices])
 
-def _words(size: Shape, rng: np.random.Generator) -> Arrays:
-    n, d, b, t = size.values()
-    return rng.standard_normal((n, d)), rng.integers(0, n, (b, t))
-
-
-def _of_each_row(size: Shape, rng: np.random.Generator) -> Arrays:
-    n, d, k = size.values()
-    return rng.standard_normal((n, d)), rng.integers(0, d, (n, k))
-
-
-def _one_of_each_row(size: Shape, rng: np.random.Generator) -> Arrays:
-    n, d = size.values()
-    return rng.standard_normal((n, d)), rng.integers(0, d, n)
+    return draw
 
 
 def _coordinates(size: Shape, rng: np.random.Generator) -> Arrays:
     n, d, k = size.values()
     return rng.standard_normal((n, d)), np.stack([rng.integers(0, n, k), rng.integers(0, d, k)], 1)
-
-
-def _more_rows(size: Shape, rng: np.random.Generator) -> Arrays:
-    n, d, k = size.values()
-    return rng.standard_normal((k, d)), rng.integers(0, n, k)
 
 
 def _other_rows(size: Shape, rng: np.random.Generator) -> Arrays:
@@ -188,54 +175,43 @@ INDEXING = family(
     ("embedding",),
     # Rows, some of them several times.
     _indexing(
-        "gather_rows", _rows, _ROWS, lambda x, i: x[i], _Counts("k+kd", "kd", "nd", sums="kd")
+        *("gather_rows", _indexed("nd", "n", "k"), _ROWS, lambda x, i: x[i]),
+        _Counts("k+kd", "kd", "nd", sums="kd"),
     ),
     # Rows of a table for a batch of sequences.
     _indexing(
-        "embedding",
-        _words,
-        _WORDS,
-        lambda w, i, *_: w[i],
+        *("embedding", _indexed("nd", "n", "bt"), _WORDS, lambda w, i, *_: w[i]),
         _Counts("bt+btd", "btd", "nd", sums="btd"),
         _table,
     ),
     # k elements of every row.
     _indexing(
-        "gather_elements",
-        _of_each_row,
-        _ELEMENTS,
+        *("gather_elements", _indexed("nd", "d", "nk"), _ELEMENTS),
         partial(np.take_along_axis, axis=1),
         _Counts("2nk", "nk", "nd", sums="nk"),
     ),
     # One element of every row.
     _indexing(
-        "pick",
-        _one_of_each_row,
-        _MATRIX,
-        lambda x, i: x[np.arange(len(i)), i],
+        *("pick", _indexed("nd", "d", "n"), _MATRIX, lambda x, i: x[np.arange(len(i)), i]),
         _Counts("2n", "n", "nd"),
     ),
     # k elements by row and column.
     _indexing(
-        "gather_nd",
-        _coordinates,
-        _ROWS,
-        lambda x, i: x[i[:, 0], i[:, 1]],
+        *("gather_nd", _coordinates, _ROWS, lambda x, i: x[i[:, 0], i[:, 1]]),
         _Counts("3k", "k", "nd", sums="k"),
     ),
     # k rows added to n rows of zeros.
     _indexing(
-        "scatter_add", _more_rows, _ROWS, _added, _Counts("k+kd", "nd", "kd", flops="kd"), _table
+        *("scatter_add", _indexed("kd", "n", "k"), _ROWS, _added),
+        _Counts("k+kd", "nd", "kd", flops="kd"),
+        _table,
     ),
     # A table, k rows of which are others.
     _indexing(
-        "scatter_nd_update",
-        _other_rows,
-        _FEWER_ROWS,
-        _overwritten,
+        *("scatter_nd_update", _other_rows, _FEWER_ROWS, _overwritten),
         _Counts("nd+k+kd", "nd", "nd+kd"),
     ),
-    # The dtype of the result is whatever a framework makes of it: int64 (PyTorch), or float32.
+    # Frameworks differ in the dtype of the result: int64 (PyTorch), or float32.
     _indexing(
         "one_hot", _indices, _MATRIX, lambda i, d: np.eye(d)[i], _Counts("n", "nd"), _columns
     ),

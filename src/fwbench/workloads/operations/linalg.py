@@ -118,6 +118,12 @@ _algebra = partial(Operation, sizes=_SYSTEMS, terms=lambda n: n)
 # Every element goes through ``size`` reflections or rotations, each a sum of as many terms.
 _decomposition = partial(_algebra, sizes=_DECOMPOSITIONS, terms=lambda n: n * n)
 _singular_values = partial(_decomposition, sizes=_SINGULAR_VALUES)
+_orthogonal = partial(
+    _decomposition,
+    cost=partial(_cubic, 20 / 3, 5),
+    backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
+    aligned=_signed(0, 1),
+)
 
 # The signs of vectors are free. So what they make up is compared, and that they are orthonormal.
 # The gradient is that of the vectors with the signs which the framework chose.
@@ -188,24 +194,14 @@ DECOMPOSITIONS = (
     ),
     # Of a matrix that is twice as high as wide, both results reduced. The gradient: two products
     # with the orthonormal factor, one of triangular matrices, and a triangular system.
-    _decomposition(
-        "qr",
-        normal(lambda n: (2 * n, n)),
-        np.linalg.qr,
-        cost=partial(_cubic, 20 / 3, 5),
-        backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
+    _orthogonal(
+        *("qr", normal(lambda n: (2 * n, n)), np.linalg.qr),
         compared=lambda q, r: (q @ r, np.abs(r), q.T @ q),
-        aligned=_signed(0, 1),
     ),
     # Of one that is twice as wide as high.
-    _decomposition(
-        "lq",
-        normal(lambda n: (n, 2 * n)),
-        _lq,
-        cost=partial(_cubic, 20 / 3, 5),
-        backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
+    _orthogonal(
+        *("lq", normal(lambda n: (n, 2 * n)), _lq),
         compared=lambda lower, q: (lower @ q, np.abs(lower), q @ q.T),
-        aligned=_signed(0, 1),
     ),
     # The gradient: three products.
     _decomposition(

@@ -50,7 +50,7 @@ def _operands(size: Shape, rng: np.random.Generator, *, vectors: int, scale: flo
 
 
 def _cost(flops: int, vectors: int, size: Shape) -> Cost:
-    """So many operations for an element of the input: reads it and the vectors, writes another."""
+    """``flops`` for an element of the input: reads it and the vectors, writes another."""
     elements = math.prod(_shape(size))
     return Cost(float(flops * elements), 2.0 * elements + vectors * size["c"])
 
@@ -93,8 +93,8 @@ def _standard(x: Array, axes: tuple[int, ...], epsilon: float) -> Array:
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon)
 
 
-def _batch_norm(x: Array, gamma: Array, beta: Array) -> Array:
-    return _standard(x, (0, 1, 2), BATCH_EPSILON) * gamma + beta
+def _scaled(*axes: int, epsilon: float = EPSILON) -> Callable[..., Array]:
+    return lambda x, gamma, beta: _standard(x, axes, epsilon) * gamma + beta
 
 
 def _batch_norm_inference(
@@ -126,33 +126,24 @@ def _image(size: Shape) -> int:
     return size["h"] * size["w"]
 
 
+def _batch(size: Shape) -> int:
+    """Elements of a channel of all images."""
+    return size["n"] * _image(size)
+
+
+_layer_norm = _scaled(-1)
+_instance_norm = _scaled(1, 2)
+_batch_norm = _scaled(0, 1, 2, epsilon=BATCH_EPSILON)
+
 NORMALISATION = family(
     "normalisation",
     # The two that networks have: over the batch, and over the features of an element.
     ("batch_norm_training", "layer_norm"),
+    _normalisation("batch_norm_training", _batch_norm, _IMAGES, flops=8, vectors=2, terms=_batch),
     _normalisation(
-        "batch_norm_training",
-        _batch_norm,
-        _IMAGES,
-        flops=8,
-        vectors=2,
-        terms=lambda size: size["n"] * _image(size),
+        "batch_norm_inference", _batch_norm_inference, _IMAGES, flops=4, vectors=4, terms=_batch
     ),
-    _normalisation(
-        "batch_norm_inference",
-        _batch_norm_inference,
-        _IMAGES,
-        flops=4,
-        vectors=4,
-        terms=lambda size: size["n"] * _image(size),
-    ),
-    _normalisation(
-        "layer_norm",
-        lambda x, gamma, beta: _standard(x, (-1,), EPSILON) * gamma + beta,
-        _FEATURES,
-        flops=8,
-        vectors=2,
-    ),
+    _normalisation("layer_norm", _layer_norm, _FEATURES, flops=8, vectors=2),
     _normalisation("rms_norm", _rms_norm, _FEATURES, flops=5, vectors=1),
     _normalisation(
         "group_norm",
@@ -162,14 +153,7 @@ NORMALISATION = family(
         vectors=2,
         terms=lambda size: size["c"] // GROUPS * _image(size),
     ),
-    _normalisation(
-        "instance_norm",
-        lambda x, gamma, beta: _standard(x, (1, 2), EPSILON) * gamma + beta,
-        _IMAGES,
-        flops=8,
-        vectors=2,
-        terms=_image,
-    ),
+    _normalisation("instance_norm", _instance_norm, _IMAGES, flops=8, vectors=2, terms=_image),
     # Of numbers large enough for the squares to count.
     _normalisation(
         "lrn",

@@ -204,18 +204,10 @@ PRODUCTS = (
     # Rectangular products, by whether an operand is transposed (t) or not (n).
     _product("gemm_nn", "mk,kn->mn", np.matmul, _gemm_sizes(GEMM["nn"]), lambda x, y: (x, y)),
     _product(
-        "gemm_tn",
-        "km,kn->mn",
-        lambda x, y: x.T @ y,
-        _gemm_sizes(GEMM["tn"]),
-        lambda x, y: (x.T, y),
+        "gemm_tn", "km,kn->mn", lambda x, y: x.T @ y, _gemm_sizes(GEMM["tn"]), lambda x, y: (x.T, y)
     ),
     _product(
-        "gemm_nt",
-        "mk,nk->mn",
-        lambda x, y: x @ y.T,
-        _gemm_sizes(GEMM["nt"]),
-        lambda x, y: (x, y.T),
+        "gemm_nt", "mk,nk->mn", lambda x, y: x @ y.T, _gemm_sizes(GEMM["nt"]), lambda x, y: (x, y.T)
     ),
     _product("batch_gemm", "bmk,bkn->bmn", np.matmul, _BATCH_SIZES, lambda x, y: (x, y)),
     # Factors of float8 with a scale for either, here 1; results in bfloat16. Sides are multiples of

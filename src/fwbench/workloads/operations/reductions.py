@@ -152,13 +152,7 @@ REDUCTIONS = family(
     # Euclidean, of all elements.
     _reduction("norm", np.linalg.norm, _small, results="", flops=2, gradient=(1, 2), terms=_every),
     _reduction("logsumexp", _logsumexp, flops=4, gradient=(3, 2)),
-    _reduction(
-        "cumsum",
-        partial(np.cumsum, axis=1),
-        _mean_off_zero,
-        results="nm",
-        gradient=(1, 1),
-    ),
+    _reduction("cumsum", partial(np.cumsum, axis=1), _mean_off_zero, results="nm", gradient=(1, 1)),
     _reduction("any", partial(np.any, axis=1), _rare, gradient=None, terms=lambda _: 1),
     _index("argmax", partial(np.argmax, axis=1)),
     _index("argmin", partial(np.argmin, axis=1)),

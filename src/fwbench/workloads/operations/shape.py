@@ -5,6 +5,7 @@ Where NumPy or PyTorch would return a view, their implementations copy it, as th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -38,8 +39,6 @@ _DEEP_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
 
 #: One row more above and below, two columns more on the left and on the right.
 _pad = partial(np.pad, pad_width=((0, 0), (1, 1), (2, 2), (0, 0)))
-
-
 _matrix = normal(square)
 
 
@@ -111,13 +110,8 @@ def _same(size: int) -> tuple[int, int]:
     return size**2, size**2
 
 
-def _same_images(size: Shape) -> tuple[int, int]:
-    pixels = size["n"] * size["h"] * size["w"] * size["c"]
-    return pixels, pixels
-
-
-def _deep(size: Shape) -> tuple[int, int]:
-    pixels = 4 * _same_images(size)[0]
+def _same_images(size: Shape, times: int = 1) -> tuple[int, int]:
+    pixels = times * math.prod(size.values())
     return pixels, pixels
 
 
@@ -126,6 +120,12 @@ def _around(size: Shape) -> tuple[int, int]:
     return n * h * w * c, n * (h + 2) * (w + 4) * c
 
 
+_joined = partial(
+    _move, elements=lambda n: (2 * n**2, 2 * n**2), inputs=normal(square, square), sizes=_SEVERAL
+)
+_padded = partial(_move, elements=_around, inputs=normal(numbers), sizes=_IMAGES)
+_repeated = partial(_move, sizes=_SEVERAL, several=True)
+
 # Strides that defeat a cache are what transposing adds to copying.
 SHAPE = family(
     "shape",
@@ -133,28 +133,13 @@ SHAPE = family(
     _move("transpose", np.transpose, _same),
     # Channels last to channels first.
     _move(
-        "permute_nhwc_nchw",
-        lambda x: x.transpose(0, 3, 1, 2),
-        _same_images,
-        normal(numbers),
-        _IMAGES,
+        *("permute_nhwc_nchw", lambda x: x.transpose(0, 3, 1, 2), _same_images),
+        *(normal(numbers), _IMAGES),
     ),
     # Two matrices, side by side.
-    _move(
-        "concat",
-        lambda x, y: np.concatenate([x, y], axis=1),
-        lambda n: (2 * n**2, 2 * n**2),
-        normal(square, square),
-        _SEVERAL,
-    ),
+    _joined("concat", lambda x, y: np.concatenate([x, y], axis=1)),
     # The rows of two matrices, in turn.
-    _move(
-        "stack",
-        lambda x, y: np.stack([x, y], axis=1),
-        lambda n: (2 * n**2, 2 * n**2),
-        normal(square, square),
-        _SEVERAL,
-    ),
+    _joined("stack", lambda x, y: np.stack([x, y], axis=1)),
     # Four matrices that were side by side.
     _move(
         "split",
@@ -163,31 +148,12 @@ SHAPE = family(
         normal(lambda n: (n, 4 * n)),
         _SEVERAL,
     ),
-    _move("pad_constant", _pad, _around, normal(numbers), _IMAGES),
-    _move(
-        "pad_reflect",
-        partial(_pad, mode="reflect"),
-        _around,
-        normal(numbers),
-        _IMAGES,
-        several=True,
-    ),
+    _padded("pad_constant", _pad),
+    _padded("pad_reflect", partial(_pad, mode="reflect"), several=True),
     # Twice from top to bottom, three times from left to right.
-    _move(
-        "tile",
-        partial(np.tile, reps=(2, 3)),
-        lambda n: (n**2, 6 * n**2),
-        sizes=_SEVERAL,
-        several=True,
-    ),
+    _repeated("tile", partial(np.tile, reps=(2, 3)), lambda n: (n**2, 6 * n**2)),
     # Every element three times, one after the other.
-    _move(
-        "repeat",
-        partial(np.repeat, repeats=3, axis=1),
-        lambda n: (n**2, 3 * n**2),
-        sizes=_SEVERAL,
-        several=True,
-    ),
+    _repeated("repeat", partial(np.repeat, repeats=3, axis=1), lambda n: (n**2, 3 * n**2)),
     # The middle half of rows and columns.
     _move(
         "slice",
@@ -217,7 +183,10 @@ SHAPE = family(
         parameters=lambda n: (n,),
     ),
     # Blocks of two by two pixels of channels; ``c`` is what is left of four times as many.
-    _move("depth_to_space", _depth_to_space, _deep, normal(_four_times_as_deep), _DEEP_IMAGES),
+    _move(
+        *("depth_to_space", _depth_to_space, partial(_same_images, times=4)),
+        *(normal(_four_times_as_deep), _DEEP_IMAGES),
+    ),
     # The lower triangle, with zeros above it.
     _move("tril", np.tril, _same),
     # The diagonal of a matrix.

@@ -29,7 +29,7 @@ _PLACES = Form("n{n}k{k}").sizes(
     full=("n100k100", "n1000k1000", "n10000k1000", "n100000k1000", "n1000000k100"),
 )
 
-#: So many of the largest numbers.
+#: Number of the largest numbers that are looked for.
 _K = 5
 
 #: Bits of mantissa of bfloat16, and how many powers of two operands extend over.

@@ -80,14 +80,15 @@ def elementwise(
     """An operation that computes each element of its result of the same elements of its operands.
 
     Args:
-        draws: one for each operand.
+        draws: one for each operand; without any, one operand that keeps off zero.
         flops: for an element of the result; a function such as exp counts as one.
         gradient_flops: those that all gradients take in addition; None where there is no gradient.
         reads: how many of the operands and the result the gradient needs, in addition to the
             gradient of the result; None for as many as there are operands.
         paper: the sizes that the report of 2020 has.
-        declared: whatever else an :class:`Operation` is told.
+        declared: further arguments of :class:`Operation`.
     """
+    draws = draws or (off_zero,)
     forward = len(draws) + 1
     gradients = len(declared.get("variables", draws))
     # Forward; then the gradient of the result and what is read, and one gradient a variable.
