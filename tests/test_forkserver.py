@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from fwbench.machine import reference_variables, thread_variables
 from support.forkserver import ForkServer
 
 #: All that a program can see of how it came to be.
@@ -113,7 +114,8 @@ def test_what_a_fork_starts_is_forked(tmp_path: Path, fork_server: ForkServer) -
             f"import subprocess, sys; subprocess.run([sys.executable, '-P', '-c', {program!r}])"
         )
     command = [sys.executable, "-c", program]
-    done = fork_server.run(command, cwd=tmp_path, capture_output=True, text=True)
+    given = os.environ | thread_variables(3) | reference_variables()  # as workers are
+    done = fork_server.run(command, cwd=tmp_path, env=given, capture_output=True, text=True)
     assert done.stdout == "True\n", done.stderr
 
 

@@ -33,7 +33,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 #: What sessions of fwbench import, and its workers before their framework.
 _PRELOADED = (
@@ -195,15 +195,14 @@ def _raised(descriptor: int) -> int:
     return raised
 
 
-def _reopened(stream: TextIO) -> TextIO:
+def _reopened(stream: TextIOWrapper) -> TextIOWrapper:
     """A standard stream of what its descriptor is now."""
-    made = open(  # noqa: SIM115 (open as long as the process lives)
-        stream.fileno(), stream.mode, encoding=stream.encoding, errors=stream.errors, closefd=False
+    through = stream.write_through
+    binary = open(  # noqa: SIM115 (open as long as the process lives)
+        stream.fileno(), f"{stream.mode}b", 0 if through else -1, closefd=False
     )
-    assert isinstance(made, TextIOWrapper)
-    if stream.line_buffering or made.isatty():
-        made.reconfigure(line_buffering=True)
-    return made
+    by_lines = stream.line_buffering or (binary.isatty() and not through)
+    return TextIOWrapper(binary, stream.encoding, stream.errors, None, by_lines, through)
 
 
 def _read_once(variables: Mapping[str, str]) -> dict[str, str]:

@@ -13,8 +13,6 @@ import pytest
 
 from support.projects import QUICKLY, Project
 
-pytestmark = pytest.mark.usefixtures("started")
-
 #: What a case writes to descriptors that are not its own.
 _FOREIGN = "this is not a message"
 
