@@ -103,7 +103,6 @@ def test_arguments_are_split_and_never_run(runner: dict[str, str]) -> None:
 
 
 def test_arguments_that_cannot_be_split_fail(runner: dict[str, str]) -> None:
-    """An open quote measures nothing."""
     variables = {**runner, "ARGUMENTS": "-k 'gemm", "BASE": "b", "CONTENDER": "c"}
     done = _run(_script("-m fwbench ab"), {**variables, "PYTHON": "python"})
     assert done.returncode != 0

@@ -29,7 +29,6 @@ def drawn() -> dict[str, str]:
 
 
 def test_the_tree_is_as_drawn() -> None:
-    """The docstring draws every class of the module below its base, and no other class."""
     classes = {
         name: value.__bases__[0].__name__
         for name, value in vars(errors).items()
@@ -39,7 +38,6 @@ def test_the_tree_is_as_drawn() -> None:
 
 
 def test_everything_is_one_family() -> None:
-    """Whoever catches FwbenchError catches all that fwbench raises on purpose."""
     assert drawn()["FwbenchError"] == "Exception"
     assert all(issubclass(getattr(errors, name), FwbenchError) for name in drawn())
 
@@ -55,7 +53,6 @@ def test_everything_is_one_family() -> None:
     ],
 )
 def test_unknown_names_are_met_with_the_known_ones(asked: str, hint: str) -> None:
-    """The message has what was asked, all that is known, in order and once, and the near miss."""
     error = unknown("framework", asked, iter(["tensorflow", "torch", "numpy", "torch"]))
     assert isinstance(error, UsageError)
     expected = f"unknown framework {asked!r}; known: tensorflow, torch, numpy.{hint}"
@@ -63,7 +60,6 @@ def test_unknown_names_are_met_with_the_known_ones(asked: str, hint: str) -> Non
 
 
 def test_unknown_names_where_nothing_is_known() -> None:
-    """Where there is nothing to choose from, the message says so."""
     assert str(unknown("execution", "xla", [])) == "unknown execution 'xla'; known: none."
 
 

@@ -99,7 +99,6 @@ def test_a_fork_ends_as_it_would(
 
 
 def test_what_takes_too_long_is_ended(fork_server: ForkServer) -> None:
-    """As ``subprocess`` ends it."""
     command = [sys.executable, "-c", "import time; time.sleep(60)"]
     with pytest.raises(subprocess.TimeoutExpired):
         fork_server.run(command, capture_output=True, timeout=0.2)

@@ -63,12 +63,10 @@ def _exports(configured: str, **variables: str) -> dict[str, str]:
     ],
 )
 def test_settings_of_pip_hold_for_uv(configured: str, exported: dict[str, str]) -> None:
-    """Each under uv's name for it; those for other purposes are left out."""
     assert _exports(configured) == exported
 
 
 def test_settings_of_uv_win() -> None:
-    """Whoever has set uv's own variable meant uv."""
     assert _exports("global.find-links='/pip'", UV_FIND_LINKS="/uv") == {}
 
 
@@ -145,7 +143,6 @@ _NO_GPU = pytest.mark.skipif(Path("/dev/nvidia0").exists(), reason="this machine
 
 @pytest.mark.parametrize(("settings", "given"), [("", False), ("global.no-index='yes'", True)])
 def test_no_index_holds_whatever_uv_installs(checkout: Path, settings: str, given: bool) -> None:
-    """And where it only looks whether there is a CPU build."""
     done = _install(checkout, EXTRAS="torch", PIP_SETTINGS=settings)
     assert done.returncode == 0, done.stderr
     assert {" --no-index " in call for call in _calls(checkout)} == {given}
@@ -161,7 +158,6 @@ def test_no_index_holds_whatever_uv_installs(checkout: Path, settings: str, give
     ids=["without a GPU", "with a GPU", "macOS"],
 )
 def test_builds_follow_the_machine(checkout: Path, machine: dict[str, str], extra: str) -> None:
-    """Of PyTorch and of TensorFlow, also where all frameworks are asked for at once."""
     done = _install(checkout, EXTRAS="dev,all", **machine)
     assert done.returncode == 0, done.stderr
     *_, last = _calls(checkout)
@@ -171,7 +167,6 @@ def test_builds_follow_the_machine(checkout: Path, machine: dict[str, str], extr
 
 @_NO_GPU
 def test_large_downloads_are_shown(checkout: Path) -> None:
-    """With pip: of uv, where it is needed; of PyTorch; and of all else."""
     asked = {"EXTRAS": "torch", "INSTALLER": "pip"}
     done = _install(checkout, **asked, BROKEN_UV="1", REFUSED="torch==*+cpu")
     assert (done.returncode, done.stderr) == (0, "")
@@ -185,7 +180,6 @@ def test_large_downloads_are_shown(checkout: Path) -> None:
 
 
 def test_what_cannot_be_installed(checkout: Path) -> None:
-    """It says what, and the next run tries again."""
     asked = {"EXTRAS": "dev", "INSTALLER": "pip"}
     done = _install(checkout, **asked, REFUSED=".*")
     assert done.returncode == 1

@@ -66,13 +66,12 @@ def test_version_2_nested_groups(tmp_path: Path, outer: str, inner: str, expecte
 
 
 def test_version_2_groups_beside_do_not_count(tmp_path: Path) -> None:
-    """A quota of a group that the process is not in, or that lies below its own, is not its."""
     files = {"other/cpu.max": "100000 100000\n", "job/below/cpu.max": "100000 100000\n"}
     assert usable(tmp_path, "0::/job\n", files) == 8
 
 
 def test_files_above_the_mount_do_not_count(tmp_path: Path) -> None:
-    """What lies around the mount of cgroups is no group, whatever it is called."""
+    """A folder above the mount of cgroups is not a group."""
     files = {"../cpu.max": "100000 100000\n", "job/note": "a group without a quota\n"}
     assert usable(tmp_path, "0::/job\n", files) == 8
 
@@ -97,7 +96,6 @@ def test_version_1_quota(tmp_path: Path, controllers: str, quota: str, expected:
 
 
 def test_version_1_nested_groups(tmp_path: Path) -> None:
-    """The quota of a group around the process's own counts in version 1 too."""
     files = {
         "cpu/outer/cpu.cfs_quota_us": "200000\n",
         "cpu/outer/cpu.cfs_period_us": "100000\n",
@@ -114,7 +112,6 @@ def test_version_1_in_a_container(tmp_path: Path) -> None:
 
 
 def test_other_controllers_are_passed_over(tmp_path: Path) -> None:
-    """cpuset and cpuacct alone are not the controller that has quotas."""
     files = {
         f"{controller}/cpu.{name}": "100000\n"
         for controller in ("cpuset", "cpuacct")
@@ -125,12 +122,11 @@ def test_other_controllers_are_passed_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "max", "a line that is none\n"])
 def test_an_unreadable_quota_is_none(tmp_path: Path, content: str) -> None:
-    """What is not understood bounds nothing, rather than ending the session."""
+    """It bounds nothing, rather than ending the session."""
     assert usable(tmp_path, "0::/\n", {"cpu.max": content}) == 8
 
 
 def test_without_procfs_the_affinity_counts(tmp_path: Path) -> None:
-    """Where there are no cgroups, the affinity alone says how many CPUs may be used."""
     assert usable_cpus(tmp_path / "proc", tmp_path / "cgroup") == 8
 
 
@@ -144,14 +140,12 @@ def test_without_affinity_all_cpus_count(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_every_library_is_told_the_same_threads() -> None:
-    """OpenMP and every BLAS that reads a variable of its own get the same number."""
     variables = thread_variables(3)
     assert {*variables} >= {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"}
     assert {*variables.values()} == {"3"}
 
 
 def test_the_machine_is_described_in_jsons_own_types() -> None:
-    """Every fact of the machine that a record keeps is there, in its unit."""
     facts = machine.machine("Fake CPU")
     assert facts["cpu"] == "Fake CPU"
     assert facts["memory_bytes"] > 2**20
@@ -163,5 +157,4 @@ def test_the_machine_is_described_in_jsons_own_types() -> None:
 
 
 def test_the_cpu_has_a_name() -> None:
-    """What the CPU is called is never empty."""
     assert machine.cpu_model().strip()

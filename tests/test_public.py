@@ -22,14 +22,12 @@ _NEEDED = {
 
 
 def test_everything_that_a_third_party_needs_is_public() -> None:
-    """And nothing is listed twice."""
     assert {*fwbench.__all__} >= _NEEDED
     assert len(fwbench.__all__) == len({*fwbench.__all__})
 
 
 @pytest.mark.parametrize("name", fwbench.__all__)
 def test_every_public_name_can_be_imported(name: str) -> None:
-    """From the package, as the object that its module has."""
     assert getattr(fwbench, name) is not None
     assert getattr(getattr(fwbench, name), "__name__", name) == name or name in {
         *("BoundCall", "Implementation", "Table")
@@ -37,7 +35,6 @@ def test_every_public_name_can_be_imported(name: str) -> None:
 
 
 def test_type_checkers_see_the_public_names() -> None:
-    """Each is imported under TYPE_CHECKING from the module that it is loaded from."""
     tree = ast.parse(Path(fwbench.__file__).read_text(encoding="utf-8"))
     seen = {
         name.name: node.module
@@ -52,7 +49,6 @@ def test_type_checkers_see_the_public_names() -> None:
 
 
 def test_a_name_that_is_not_public() -> None:
-    """It is an AttributeError, as of any module."""
     with pytest.raises(AttributeError, match="has no attribute 'Framwork'"):
         _ = fwbench.Framwork  # type: ignore[attr-defined]
 

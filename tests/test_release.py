@@ -69,7 +69,6 @@ def _is_refused(checkout: Path, repository: str = _NAMED) -> bool:
 
 
 def test_a_release_names_its_repository(checkout: Path) -> None:
-    """In all files, by one command; one that names none is enough to refuse it."""
     named = _rename(checkout, _NAMED)
     assert named.returncode == 0, named.stderr
     assert not _is_refused(checkout)
@@ -94,7 +93,6 @@ def test_another_repository_cannot_release_it(checkout: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [(), ("fwbench",), ("https://github.com/me/fwbench",)])
 def test_what_names_no_repository_is_refused(checkout: Path, arguments: tuple[str, ...]) -> None:
-    """With what to give, and nothing is changed."""
     before = (checkout / "pyproject.toml").read_text(encoding="utf-8")
     named = _rename(checkout, *arguments)
     assert named.returncode == 2

@@ -40,7 +40,6 @@ def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
 
 
 def test_ab_of_one_revision(suite: Suite) -> None:
-    """The same on both sides: nothing has changed, and pytest's arguments select."""
     status, out, err = suite.ab("git:HEAD", "git:HEAD", *FEW, "-k", "steady")
     assert status == 0, out + err
     assert STEADY in out
@@ -65,7 +64,6 @@ def test_ab_of_tests_that_one_side_has(suite: Suite) -> None:
 
 @pytest.mark.parametrize("side", ["base", "contender"])
 def test_ab_of_a_suite_that_breaks_down(suite: Suite, side: str) -> None:
-    """One that cannot be collected: exit status 3 and the session's last lines; nothing is left."""
     suite.commit(mymath__py="raise RuntimeError('the suite of this side is broken')\n")
     pair = ("git:HEAD", "git:HEAD~1") if side == "base" else ("git:HEAD~1", "git:HEAD")
     status, out, err = suite.ab(*pair, *FEW, "--json", "figures.json")
@@ -103,7 +101,6 @@ def test_ab_measures_or_says_why_not(suite: Suite) -> None:
 
 
 def test_ab_that_selects_nothing(suite: Suite) -> None:
-    """No case is an error with the session's last lines, not an empty success."""
     status, out, err = suite.ab("git:HEAD", ".", *FEW, "-k", "nothing_of_that_name")
     assert status == 3, out + err
     assert "deselected" in err
@@ -134,7 +131,6 @@ def test_ab_is_refused(
     arguments: tuple[str, ...],
     message: str,
 ) -> None:
-    """Usage errors, before anything is measured or written."""
     monkeypatch.chdir(suite.path)
     try:
         status = cli.main(["ab", *arguments])
@@ -151,7 +147,6 @@ def test_ab_is_refused(
 def test_ab_lists_what_could_be_compared(
     suite: Suite, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An unknown side is refused with every name that is known."""
     monkeypatch.chdir(suite.path)
     assert cli.main(["ab", "numpy", "numpy@nowhere"]) == 2
     error = capfd.readouterr().err
@@ -162,7 +157,6 @@ def test_ab_lists_what_could_be_compared(
 def test_ab_of_what_cannot_be_written(
     suite: Suite, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused before the first launch: minutes later would be too late."""
     monkeypatch.chdir(suite.path)
     status = cli.main(["ab", "git:HEAD", ".", *FEW, "--json", "nowhere/figures.json"])
     assert status not in (0, 1, 10, 11)
@@ -172,7 +166,6 @@ def test_ab_of_what_cannot_be_written(
 
 
 def test_ab_of_frameworks(suite: Suite) -> None:
-    """Two names of frameworks are compared in the tree as it is; the seed is printed."""
     few = [argument for argument in FEW if argument not in ("--seed", "1")]
     status, out, err = suite.ab("numpy", "default", *few, "-k", "steady")
     assert status == 0, out + err

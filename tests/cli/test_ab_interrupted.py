@@ -76,7 +76,7 @@ def test_ab_that_is_ended(suite: Suite, number: signal.Signals) -> None:
 
 
 def test_ab_that_is_ended_and_resumed(suite: Suite) -> None:
-    """What is known is told and written, and goes on as if nothing had happened."""
+    """The verdicts so far are printed and written, and the job goes on where it was."""
     files = ("--json", "figures.json", "--markdown", "verdicts.md")
     with _hanging(suite, 4, *files) as (process, below):
         process.send_signal(signal.SIGTERM)
@@ -124,7 +124,6 @@ def test_ab_that_is_killed(suite: Suite, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_ab_of_a_launch_that_is_killed(suite: Suite) -> None:
-    """It alone is measured again."""
     tests = TESTS.replace("import pytest", "import os, pathlib, pytest, signal") + (
         "\n@pytest.fixture(autouse=True, scope='session')\n"
         "def killed():\n"
@@ -146,7 +145,6 @@ def test_ab_of_a_launch_that_is_killed(suite: Suite) -> None:
 def test_ab_that_there_is_nothing_to_resume_of(
     suite: Suite, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A usage error, before anything is measured."""
     monkeypatch.chdir(suite.path)
     assert cli.main(["ab", "git:HEAD", ".", *FEW, "--resume"]) == 2
     error = capfd.readouterr().err

@@ -34,7 +34,6 @@ from support.launched_runs import entry, write
 def test_what_is_not_understood_exits_with_2(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    """Arguments that are not understood are named, and nothing is done."""
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == 2
@@ -54,7 +53,6 @@ def test_what_is_not_understood_exits_with_2(
 def test_asking_for_help_exits_with_0(
     capsys: pytest.CaptureFixture[str], arguments: list[str], expected_text: str
 ) -> None:
-    """The version and the help are printed on standard output."""
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
     assert caught.value.code == 0
@@ -62,7 +60,6 @@ def test_asking_for_help_exits_with_0(
 
 
 def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the script that is printed."""
     with pytest.raises(SystemExit):
         cli.main(["--print-completion", "bash"])
     script = capsys.readouterr().out

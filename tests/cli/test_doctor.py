@@ -72,7 +72,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
 
 @pytest.mark.usefixtures("machine")
 def test_doctor_describes_the_machine(capsys: pytest.CaptureFixture[str]) -> None:
-    """The report has the machine's facts with their units, and the packages' versions."""
     lines = out(capsys, "doctor").splitlines()
     assert lines[:7] == [
         "machine",
@@ -91,7 +90,6 @@ def test_doctor_describes_the_machine(capsys: pytest.CaptureFixture[str]) -> Non
 def test_doctor_says_where_data_sets_are(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Found, to be generated, or not usable with the reason: it does not fail of that."""
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("FWBENCH_DATA", raising=False)
     assert "  mnist     synthetic: generated" in out(capsys, "doctor")
@@ -104,7 +102,6 @@ def test_doctor_says_where_data_sets_are(
 
 @pytest.mark.usefixtures("machine")
 def test_doctor_says_which_networks_there_can_be(capsys: pytest.CaptureFixture[str]) -> None:
-    """Those of a rate, and those of a rate and a delay; or what is missing."""
     lines = out(capsys, "doctor").splitlines()
     begin = lines.index("networks between replicas on this machine (--fw-network)")
     assert lines[begin + 1 : begin + 4] == [
@@ -118,7 +115,6 @@ def test_doctor_says_which_networks_there_can_be(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.usefixtures("machine")
 def test_doctor_describes_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each framework is reported with all that can be chosen of it, and how it was built."""
     report = out(capsys, "doctor")
     assert report[report.index("fake 1.2") :].splitlines() == [
         "fake 1.2",
@@ -152,7 +148,6 @@ def test_doctor_says_what_a_framework_has_not(
 def test_doctor_says_what_is_missing_and_what_to_do(
     machine: Machine, capsys: pytest.CaptureFixture[str], remedy: str
 ) -> None:
-    """A framework that cannot be used is reported with the reason, and a remedy if there is one."""
     machine.answers["torch"] = Absent("torch", "not installed", remedy)
     report = out(capsys, "doctor")
     expected = ["torch: cannot be used here", "  found       not installed"]
@@ -164,13 +159,11 @@ def test_doctor_says_what_is_missing_and_what_to_do(
 def test_doctor_names_packages_that_are_missing(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A package without a version is said to be missing."""
     monkeypatch.setattr(doctor, "_PACKAGES", ("no-such-package",))
     assert "  no-such-package  missing" in out(capsys, "doctor").splitlines()
 
 
 def test_doctor_for_programs(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --json the same facts are JSON, the manifests as they are stored in runs."""
     machine.answers["torch"] = Absent("torch", "not installed", "install it")
     facts = json.loads(out(capsys, "doctor", "--json"))
     assert {*facts} == {
@@ -189,7 +182,6 @@ def test_doctor_for_programs(machine: Machine, capsys: pytest.CaptureFixture[str
 def test_doctor_names_the_environments_of_the_project(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those beside this one are told with what they hold; where there is none, nothing is."""
     assert "environments" not in out(capsys, "doctor")
     folder = tmp_path / ".fwbench" / "envs" / "fake@old"
     folder.mkdir(parents=True)
@@ -211,7 +203,6 @@ def test_doctor_names_the_environments_of_the_project(
 def test_doctor_asks_for_the_threads_of_a_session(
     machine: Machine, capsys: pytest.CaptureFixture[str], arguments: list[str], threads: int
 ) -> None:
-    """Every registered framework is asked, with the usable CPUs or the threads that were given."""
     machine.answers["other"] = manifest(name="other")
     report = out(capsys, "doctor", *arguments)
     assert machine.asked == [(["fake", "other"], threads)]
@@ -224,7 +215,6 @@ def test_doctor_asks_for_the_threads_of_a_session(
 def test_errors_are_one_line_and_a_status(
     machine: Machine, capsys: pytest.CaptureFixture[str], error: Exception, status: int
 ) -> None:
-    """What goes wrong is one line on standard error; a wrong question exits with 2."""
     machine.error = error
     assert out(capsys, "doctor", status=status) == f"fwbench: error: {error}\n"
 
@@ -265,7 +255,6 @@ def test_doctor_says_why_a_framework_sees_no_gpu(
     changes: dict[str, Any],
     message: str | None,
 ) -> None:
-    """As far as driver and build tell, and with what to do."""
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(Card("GPU-a"), Card("GPU-b")))
     machine.answers = {"fake": manifest(**changes)}
     lines = out(capsys, "doctor").splitlines()
@@ -278,7 +267,6 @@ def test_doctor_says_why_a_framework_sees_no_gpu(
 def test_without_a_driver_doctor_says_nothing_of_gpus(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is not there needs no line."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert "  gpus " not in out(capsys, "doctor")
     assert json.loads(out(capsys, "doctor", "--json"))["gpus"]["models"] == []

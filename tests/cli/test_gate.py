@@ -53,7 +53,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_gate_exits_with_its_verdict(
     capsys: pytest.CaptureFixture[str], contender: str, options: list[str], status: int
 ) -> None:
-    """Of what --fail-on names; options that make no sense are usage errors."""
     try:
         result = cli.main(["gate", "base.json", contender, *options])
     except SystemExit as refused:  # by argparse
@@ -68,7 +67,6 @@ _USAGE_ERROR = 2
 
 
 def test_gate_writes_what_it_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Table, Markdown and JSON of one comparison say the same, also when it fails."""
     arguments = ["--markdown", "verdicts.md", "--json", "figures.json"]
     assert cli.main(["gate", "base.json", "slower.json", *arguments]) == 1
     table = capsys.readouterr().out
@@ -92,7 +90,6 @@ def test_gate_writes_what_it_says(folder: Path, capsys: pytest.CaptureFixture[st
 def test_gate_refuses_what_it_cannot_write(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Before anything is said, and nothing else is written."""
     arguments = ["--json", "figures.json", "--markdown", "nowhere/verdicts.md"]
     status = cli.main(["gate", "base.json", "slower.json", *arguments])
     assert status not in (0, 1, 10, 11)
@@ -107,7 +104,6 @@ def test_gate_refuses_what_it_cannot_write(
 def test_gate_does_not_replace_a_run(
     folder: Path, capsys: pytest.CaptureFixture[str], option: str, path: str
 ) -> None:
-    """However it is named."""
     before = {name: (folder / name).read_bytes() for name in ("base.json", "slower.json")}
     arguments = ["gate", "base.json", "slower.json", option, path.format(folder.name)]
     assert cli.main(arguments) == _USAGE_ERROR
@@ -126,7 +122,6 @@ def test_gate_does_not_write_among_runs(folder: Path, capsys: pytest.CaptureFixt
 def test_gate_takes_the_baseline_that_was_set(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A contender alone is compared with it; without one the command to set it is named."""
     assert cli.main(["gate", "slower.json"]) == _USAGE_ERROR
     assert "fwbench baseline set FILE" in capsys.readouterr().err
     assert cli.main(["baseline", "set", "base.json"]) == 0
@@ -139,7 +134,6 @@ def test_gate_takes_the_baseline_that_was_set(
 def test_gate_of_plain_benchmarks_says_what_it_needs(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Runs of a single process are no launches; refused with the number needed."""
     write(folder / "plain.json", plain())
     assert cli.main(["gate", "plain.json", "plain.json"]) == _USAGE_ERROR
     assert "--fw-launches 5" in capsys.readouterr().err
@@ -160,7 +154,6 @@ _UNFIT: dict[str, dict[str, Any]] = {
 def test_a_run_that_failed_does_not_become_the_baseline(
     folder: Path, capsys: pytest.CaptureFixture[str], message: str, session: dict[str, Any]
 ) -> None:
-    """It is refused with the reason, alone or with others, and the earlier one stays."""
     assert cli.main(["baseline", "set", "base.json"]) == 0
     write(folder / "unfit.json", entry(values_s=times(2.0, 8)), entry("dot"), **session)
     for files in (["unfit.json"], ["base.json", "unfit.json"]):
@@ -216,7 +209,6 @@ def test_a_run_that_judges_nothing_does_not_become_the_baseline(
 def test_a_gate_that_judges_nothing_is_not_green(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit status 10, and the first line says so; with --fail-on it may pass."""
     write(folder / "bad.json", entry(contended=True))
     assert cli.main(["gate", "bad.json", "bad.json"]) == 10
     message = capsys.readouterr().out.splitlines()[0]
@@ -227,7 +219,6 @@ def test_a_gate_that_judges_nothing_is_not_green(
 def test_plain_benchmarks_beside_launched_ones_fail_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are listed as not replicated, even where inconclusive cases fail."""
     write(folder / "both.json", entry(values_s=times(1.0, 8)), plain())
     status = cli.main(["gate", "both.json", "both.json", "--fail-on", "inconclusive"])
     assert status == 0
@@ -235,7 +226,6 @@ def test_plain_benchmarks_beside_launched_ones_fail_nothing(
 
 
 def test_a_baseline_of_several_sessions(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are kept side by side, take the place of the earlier one, and are shown."""
     write(folder / "other.json", entry(values_s=times(1.1, 8)), entry("dot"))
     assert cli.main(["baseline", "set", "slower.json"]) == 0
     assert cli.main(["baseline", "set", "base.json", "other.json"]) == 0
@@ -261,7 +251,6 @@ def test_two_sessions_of_one_name_are_refused(
 
 
 def test_a_folder_of_sessions_becomes_the_baseline(folder: Path) -> None:
-    """What can be compared with can be set, too."""
     write(folder / "runs" / "1.json", entry())
     write(folder / "runs" / "2.json", entry())
     assert cli.main(["baseline", "set", "runs"]) == 0
@@ -269,7 +258,6 @@ def test_a_folder_of_sessions_becomes_the_baseline(folder: Path) -> None:
 
 
 def test_no_baseline_is_shown_as_none(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    """With the command that sets one."""
     assert cli.main(["baseline", "show"]) == _USAGE_ERROR
     assert "fwbench baseline set" in capsys.readouterr().err
     assert not (folder / ".fwbench").exists()

@@ -36,7 +36,6 @@ def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_operation_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    """In its family, with sizes, and with every framework."""
     described = _described(capsys)
     names = {family: [one.name for one in operations] for family, operations in FAMILIES.items()}
     assert {family: [*facts] for family, facts in described.items()} == {
@@ -50,7 +49,6 @@ def test_every_operation_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_gaps_have_their_reasons(capsys: pytest.CaptureFixture[str]) -> None:
-    """In JSON with every part, for people with those that they are about."""
     reason = "mxnet has no float16 product on the CPU"
     gemm = _described(capsys, "gemm")["linalg"]["gemm"]
     assert (gemm["frameworks"]["torch"]["offered"], gemm["form"]) == ("yes", None)
@@ -62,7 +60,6 @@ def test_gaps_have_their_reasons(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_table_has_a_column_for_each_framework(capsys: pytest.CaptureFixture[str]) -> None:
-    """Those that represent their family are marked."""
     family, head, row, *_ = _listed(capsys, "gemm").splitlines()
     assert family == "linalg (1)"
     assert head.split()[: 1 + len(_FRAMEWORKS)] == ["operation", *_FRAMEWORKS]
@@ -72,7 +69,6 @@ def test_the_table_has_a_column_for_each_framework(capsys: pytest.CaptureFixture
 
 
 def test_families_and_names_narrow_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Both do."""
     assert [*_described(capsys, "--family=linalg,overhead")] == ["linalg", "overhead"]
     assert [*_described(capsys, "gemm", "dot", "noop")["linalg"]] == ["dot", "gemm"]
     assert _described(capsys, "--family=overhead", "gemm") == {}
@@ -88,7 +84,6 @@ def test_families_and_names_narrow_it(capsys: pytest.CaptureFixture[str]) -> Non
 def test_what_is_not_there_is_refused(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    """With what is, and the near miss."""
     assert cli.main(["list", *arguments]) == 2
     assert re.search(message, capsys.readouterr().err)
 

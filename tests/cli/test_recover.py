@@ -32,7 +32,6 @@ def journal(project: Path, name: str, *entries: str) -> Path:
 def test_recover_writes_the_latest_journal(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Without a journal the newest one of the project is written out, and counted."""
     journal(project, "20300101T000000-9.jsonl", "old")
     journal(project, "20300102T000000-1.jsonl", "new", "newer")
     expected_text = out(capsys, "recover", "--output", "run.json")
@@ -47,7 +46,6 @@ def test_recover_writes_the_latest_journal(
 def test_recover_writes_the_journal_that_is_named(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A journal that is named is the one that is written out, over an earlier file."""
     old = journal(project, "20300101T000000-9.jsonl", "old")
     journal(project, "20300102T000000-1.jsonl", "new")
     (project / "run.json").write_text("earlier", encoding="utf-8")
@@ -76,7 +74,6 @@ def test_what_is_damaged_is_left_out_and_told(
 
 
 def test_a_journal_is_not_replaced(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is recovered goes to another file."""
     path = journal(project, "20300101T000000-9.jsonl", "first")
     before = path.read_bytes()
     expected_text = out(capsys, "recover", str(path), "-o", str(path), status=2)
@@ -96,7 +93,6 @@ def test_a_journal_is_not_replaced(project: Path, capsys: pytest.CaptureFixture[
 def test_what_cannot_be_recovered(
     project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
-    """A journal that is missing or foreign, or a file that cannot be written, exits with 3."""
     (project / "foreign.json").write_text('{"benchmarks": []}\n', encoding="utf-8")
     good = f'{{"fwbench_journal": 1}}\n{json.dumps(entry("good"))}\n'
     (project / "good.jsonl").write_text(good, encoding="utf-8")

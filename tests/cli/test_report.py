@@ -45,7 +45,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without an output there is nothing to do: a usage error that names the options."""
     assert cli.main(["report", "run.json"]) == USAGE_ERROR
     captured = capsys.readouterr()
     for option in ("-o", "--markdown", "--csv"):
@@ -54,7 +53,6 @@ def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[
 
 
 def test_all_outputs_are_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each where it was asked for, each named, with status 0 and no complaint."""
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", *arguments]) == 0
     captured = capsys.readouterr()
@@ -87,7 +85,6 @@ def test_unwritable_outputs_are_said_first(
 def test_the_others_are_rendered(
     folder: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], Any], message: str
 ) -> None:
-    """A file that is no run is named with the reason, also in the report; status 1."""
     make(folder / "bad.json")
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "bad.json", "run.json", *arguments]) == _SOME_UNREADABLE
@@ -122,7 +119,6 @@ def test_without_a_run_nothing_is_written(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_an_earlier_report_is_replaced(folder: Path) -> None:
-    """As a whole; nothing else is left beside it."""
     (folder / "report.html").write_text("earlier " * 1_000_000, encoding="utf-8")
     assert cli.main(["report", "run.json", "-o", "report.html"]) == 0
     assert "earlier" not in (folder / "report.html").read_text(encoding="utf-8")
@@ -130,7 +126,6 @@ def test_an_earlier_report_is_replaced(folder: Path) -> None:
 
 
 def test_several_runs_are_in_one_report(folder: Path) -> None:
-    """Counted, each with where it comes from, each case told by its run."""
     write(folder / "other.json", case(), case("dot"))
     assert cli.main(["report", "run.json", "other.json", "-o", "report.html"]) == 0
     result = parsed((folder / "report.html").read_text(encoding="utf-8"))
@@ -143,7 +138,6 @@ def test_several_runs_are_in_one_report(folder: Path) -> None:
 
 
 def test_a_run_without_a_case_is_a_report() -> None:
-    """Nothing was measured, and that is what it says."""
     run = run_of(missing=[{"nodeid": "a", "framework": "", "why": "skipped"}])
     result = shown(run)
     assert "0 cases of 1 run" in result.text
@@ -155,7 +149,6 @@ def test_a_run_without_a_case_is_a_report() -> None:
 
 
 def test_plain_pytest_benchmark_is_shown(tmp_path: Path) -> None:
-    """Its benchmarks with their times; what is not recorded is said to be missing."""
     run = read(foreign_run(tmp_path / "plain.json"))
     result = shown(run)
     (section,) = result.all("section", id="part-other-benchmarks")
@@ -178,7 +171,6 @@ def test_markdown_says_what_fwbench_did_not_write(tmp_path: Path) -> None:
 
 
 def test_plain_and_own_records_are_apart() -> None:
-    """A session has both: neither is taken for the other."""
     run = run_of(case(), plain("test_c"))
     titles = [one.title for one in sections.details([run])]
     assert titles == ["gemm cpu forward float32", "other benchmarks"]
@@ -198,7 +190,6 @@ def _interrupted(path: Path, **session: Any) -> None:
 def test_an_interrupted_run_is_said_to_be_one(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """First on the page, in Markdown and on stderr; the lost case is listed; status 1."""
     _interrupted(folder / "run.json")
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", *arguments]) == _INCOMPLETE

@@ -28,7 +28,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_cases_are_chosen_by_their_names(folder: Path) -> None:
-    """In every output; what is left out is not counted either."""
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", "-k", "gemm", *arguments]) == 0
     result = parsed((folder / "report.html").read_text(encoding="utf-8"))
@@ -45,14 +44,12 @@ def test_cases_are_chosen_by_their_names(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["torch", "dot-torch-eager", "float32-100"])
 def test_any_part_of_a_name_chooses(folder: Path, name: str) -> None:
-    """Framework, size, or all of it."""
     assert cli.main(["report", "run.json", "-k", name, "--csv", "report.csv"]) == 0
     with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
         assert {row["framework"] for row in csv.DictReader(file)} >= {"torch"}
 
 
 def test_trainings_and_plain_benchmarks_are_chosen(folder: Path) -> None:
-    """By their names as well."""
     write(folder / "run.json", case(), training(), plain("test_lenet"), plain("test_other"))
     assert cli.main(["report", "run.json", "-k", "lenet", "--csv", "report.csv"]) == 0
     with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
@@ -61,7 +58,6 @@ def test_trainings_and_plain_benchmarks_are_chosen(folder: Path) -> None:
 
 
 def test_a_name_that_nothing_has_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of each run in which there is none; the others are rendered, and the status is 1."""
     write(folder / "other.json", case("relu"))
     arguments = ["report", "run.json", "other.json", "-k", "relu", "-o", "report.html"]
     assert cli.main(arguments) == _SOME_UNREADABLE
@@ -99,7 +95,6 @@ def test_verdicts_are_chosen_by_the_names_of_cases(folder: Path) -> None:
 def test_two_outputs_are_not_one_file(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
-    """However it is called; nothing is written."""
     (folder / "taken").mkdir()
     (folder / "link").symlink_to("x")
     assert cli.main(["report", "run.json", *arguments]) == _USAGE_ERROR
@@ -113,7 +108,6 @@ def test_two_outputs_are_not_one_file(
 def test_a_report_does_not_replace_a_run(
     folder: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    """The run stays as it is, byte for byte."""
     before = (folder / "run.json").read_bytes()
     assert cli.main(["report", "run.json", option, "./run.json"]) == _USAGE_ERROR
     assert "would replace a run" in capsys.readouterr().err
@@ -124,7 +118,6 @@ def test_a_report_does_not_replace_a_run(
 def test_what_to_show_must_be_said(
     folder: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    """Neither runs nor a history: a usage error that names both, and nothing is made."""
     assert cli.main(["report", option, "x"]) == _USAGE_ERROR
     captured = capsys.readouterr()
     assert "--benchmark-json" in captured.err

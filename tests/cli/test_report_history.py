@@ -32,7 +32,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_history_is_a_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without any RUN: shifts, then every case with its chart, as HTML and as Markdown."""
     arguments = ["-o", "history.html", "--markdown", "history.md"]
     assert cli.main(["report", "--history", ".benchmarks", *arguments]) == 0
     captured = capsys.readouterr()
@@ -61,7 +60,6 @@ def test_a_history_is_a_page(folder: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_history_stands_before_runs(folder: Path) -> None:
-    """Of the runs that are named, all that there is without it."""
     saved(folder / "run.json", case("dot"))
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", "--history", ".benchmarks", *arguments]) == 0
@@ -79,7 +77,6 @@ def test_a_history_stands_before_runs(folder: Path) -> None:
 
 
 def test_markdown_tables_of_a_history_are_whole(folder: Path) -> None:
-    """A row has as many cells as the header."""
     assert cli.main(["report", "--history", ".benchmarks", "--markdown", "history.md"]) == 0
     blocks = (folder / "history.md").read_text(encoding="utf-8").split("### ")[1:]
     assert len(blocks) == 2
@@ -90,7 +87,6 @@ def test_markdown_tables_of_a_history_are_whole(folder: Path) -> None:
 
 
 def test_a_history_of_some_cases(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """``-k`` chooses them by name; of none nothing is written."""
     saved(folder / ".benchmarks" / "more.json", case("dot"), case("conv"))
     arguments = ["report", "--history", ".benchmarks", "--markdown", "history.md", "-k"]
     assert cli.main([*arguments, "dot"]) == 0
@@ -106,7 +102,6 @@ def test_a_history_of_some_cases(folder: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_bad_files_of_a_history_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """On the terminal, in the page and in Markdown, with status 1; the others are shown."""
     (folder / ".benchmarks" / "cut.json").write_text('{"benchmarks": [', encoding="utf-8")
     saved(folder / ".benchmarks" / "newer.json", case(), schema=2, version="7.8")
     (folder / ".benchmarks" / "other.json").write_text('{"tests": []}', encoding="utf-8")
@@ -132,7 +127,6 @@ def test_bad_files_of_a_history_are_named(folder: Path, capsys: pytest.CaptureFi
 
 
 def test_bad_runs_beside_a_history(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A RUN that is none is named, too; where none of them is one, no page is made."""
     (folder / "bad.json").write_text("", encoding="utf-8")
     (folder / ".benchmarks" / "cut.json").write_text("{", encoding="utf-8")
     saved(folder / "run.json", case("dot"))
@@ -149,7 +143,6 @@ def test_bad_runs_beside_a_history(folder: Path, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize("name", ["empty", "nowhere"])
 def test_a_history_of_nothing(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    """A usage error that names the folder, and an earlier page stays as it was."""
     (folder / "empty").mkdir()
     (folder / "history.html").write_text("earlier", encoding="utf-8")
     assert cli.main(["report", "--history", name, "-o", "history.html"]) == _USAGE_ERROR
@@ -181,7 +174,6 @@ def test_unwritable_outputs_are_said_before_a_history_is_read(
 
 
 def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A history alone says what to show, and not where."""
     assert cli.main(["report", "--history", ".benchmarks"]) == _USAGE_ERROR
     assert "say what to write" in capsys.readouterr().err
     assert cli.main(["report", "-o", "report.html"]) == _USAGE_ERROR
@@ -193,7 +185,6 @@ def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[
 
 
 def test_why_there_is_no_run_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Files that cannot be read are named, with the reason."""
     saved(folder / "all" / "a.json", case(), schema=2, version="7.8")
     assert cli.main(["report", "--history", "all", "-o", "h.html"]) == _USAGE_ERROR
     assert "newer fwbench (7.8)" in capsys.readouterr().err
@@ -216,13 +207,12 @@ _TOP: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("facts", _TOP.values(), ids=_TOP)
 def test_changed_files_are_named(folder: Path, facts: dict[str, Any]) -> None:
-    """What was changed by hand is read or named, and costs nothing else."""
+    """A file edited by hand is read or named, and others are unaffected."""
     change(saved(folder / ".benchmarks" / "x.json", case()), **facts)
     assert cli.main(["report", "--history", ".benchmarks", "-o", "h.html"]) in (0, _SOME_UNREADABLE)
 
 
 def test_a_case_without_a_framework(folder: Path) -> None:
-    """It is shown as far as it is known."""
     made = case("dot")
     del made["extra_info"]["fwbench"]["framework"]
     saved(folder / ".benchmarks" / "x.json", made)

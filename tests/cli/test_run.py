@@ -43,7 +43,6 @@ _CASE = f"{_LINALG}::test_linalg[dot-numpy-cpu-eager-forward-float32-1000]"
     ids=["nothing", "options", "file", "case", "own file", "help", "dashes"],
 )
 def test_arguments_go_to_pytest(given: Sequence[str], passed: Sequence[str]) -> None:
-    """All of them, in their order; what the suite has is named as a module, all of it otherwise."""
     assert run.pytest_arguments(given) == [*run.DEFAULTS, "--pyargs", *passed]
 
 
@@ -56,14 +55,12 @@ def test_settings_are_those_of_a_checkout() -> None:
 
 
 def test_the_help_shows_these_settings(capsys: pytest.CaptureFixture[str]) -> None:
-    """In the command of pytest that it is, word by word."""
     with pytest.raises(SystemExit, match="0"):
         cli.main(["run", "--help"])
     assert f"pytest {' '.join(run.DEFAULTS)} --pyargs {suite.NAME} " in capsys.readouterr().out
 
 
 def test_a_suite_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Is said, with the directory that was looked in, and nothing is started."""
     monkeypatch.setattr(suite, "folder", lambda: tmp_path)
     monkeypatch.setattr(session, "become", lambda _: pytest.fail("pytest was started"))
     with pytest.raises(SuiteError, match=f"{tmp_path} has no test_"):
@@ -129,7 +126,6 @@ def test_the_wheels_suite_is_measured(measured: dict[str, Any]) -> None:
 
 @pytest.mark.usefixtures("measured")
 def test_records_lie_where_it_was_started(elsewhere: Path) -> None:
-    """In directories of pytest and its plugins alone, which no listing shows."""
     left = {path.name for path in elsewhere.iterdir()} - {"run.json"}
     assert left <= {".venv", ".fwbench", ".benchmarks", ".pytest_cache"}
     assert len([*elsewhere.glob(".fwbench/journal/*.jsonl")]) == 1
@@ -141,7 +137,6 @@ def test_ids_are_those_of_a_checkout(
     installed: Callable[..., subprocess.CompletedProcess[str]],
     suite_cache: Path,
 ) -> None:
-    """Of the whole suite: collected by pytest from the wheel, and by both ways from a checkout."""
     chosen = ("--fw=numpy", "--fw-family=all", "--collect-only", "-q")
     ids = _ids(installed("pytest", "--pyargs", suite.NAME, *chosen))
     assert len(ids) > 500

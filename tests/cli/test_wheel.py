@@ -49,7 +49,7 @@ def _files(folder: str, pattern: str = "**/*") -> set[str]:
 
 
 def test_the_wheel_has_the_suite(in_wheel: set[str]) -> None:
-    """As it is in the checkout, beside the package; the scripts that measure fwbench stay out."""
+    """It equals the checkout's; the scripts that measure fwbench stay out."""
     files = _files("benchmarks", "test_*.py")
     assert files
     assert {name for name in in_wheel if "/suite/" in name} == {
@@ -59,7 +59,6 @@ def test_the_wheel_has_the_suite(in_wheel: set[str]) -> None:
 
 
 def test_the_wheel_has_the_package_alone(in_wheel: set[str]) -> None:
-    """Every file of the package, and no other top-level name."""
     files = {name.removeprefix("src/") for name in _files("src/fwbench")}
     assert files <= in_wheel
     tops = {name.partition("/")[0] for name in in_wheel}
@@ -67,7 +66,6 @@ def test_the_wheel_has_the_package_alone(in_wheel: set[str]) -> None:
 
 
 def test_the_wheel_of_the_extras_has_all_of_them(extras_wheel: Path, wheel: Path) -> None:
-    """Data of the studies included, and the same version as fwbench."""
     with zipfile.ZipFile(extras_wheel) as archive:
         names = {*archive.namelist()}
         (points,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
@@ -87,7 +85,6 @@ def test_the_wheel_of_the_extras_has_all_of_them(extras_wheel: Path, wheel: Path
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="itself a source distribution")
 def test_the_sdist_has_what_is_committed(in_sdist: set[str]) -> None:
-    """All that tests and documentation need."""
     command = ["git", "-C", str(ROOT), "ls-files"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True)
     assert {*listed.stdout.splitlines()} - in_sdist == set()
@@ -105,7 +102,6 @@ def test_links_of_the_package_index_are_absolute(metadata: Message) -> None:
 
 
 def test_metadata(metadata: Message) -> None:
-    """Whoever finds the package in the index sees where it comes from."""
     labels = {url.partition(",")[0] for url in metadata.get_all("Project-URL", [])}
     assert labels >= {"Homepage", "Documentation", "Changelog", "Issues"}
     assert metadata["Description-Content-Type"].startswith("text/markdown")
@@ -116,7 +112,6 @@ def test_metadata(metadata: Message) -> None:
     "command", [("twine", "check", "--strict"), ("check_wheel_contents",)], ids=lambda c: c[0]
 )
 def test_checks_of_others_find_nothing(wheel: Path, sdist: Path, command: tuple[str, ...]) -> None:
-    """Of what the package index would refuse, or warn of."""
     files = [wheel, sdist] if command[0] == "twine" else [wheel]
     done = subprocess.run(
         [sys.executable, "-m", *command, *map(str, files)],

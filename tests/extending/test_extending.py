@@ -149,7 +149,6 @@ def test_it(case):
 
 
 def test_a_framework_is_one_module(project: Project) -> None:
-    """Installed with its entry point it is measured beside fwbench's own."""
     assert [file for file, _ in _blocks("A framework")] == ["mine_fwbench.py", "pyproject.toml"]
     _install(project, "A framework")
     project.write("test_it.py", _CASES)
@@ -161,7 +160,6 @@ def test_a_framework_is_one_module(project: Project) -> None:
 
 
 def test_the_framework_conforms(project: Project) -> None:
-    """The adapter of the page keeps what it promises."""
     _install(project, "A framework")
     result = project.run_exactly("--pyargs", "fwbench.testing.conformance", "--fw=mine")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
@@ -192,7 +190,6 @@ def test_a_toggle_is_one_attribute(project: Project) -> None:
 
 
 def test_a_chart_is_one_module(project: Project) -> None:
-    """Installed with its entry point it stands in the report, where its order places it."""
     assert [file for file, _ in _blocks("A chart")] == ["calls_chart.py", "pyproject.toml"]
     _install(project, "A chart", "calls_chart.py")
     own, added, *_ = _captions(_reported(project))
@@ -201,7 +198,6 @@ def test_a_chart_is_one_module(project: Project) -> None:
 
 
 def test_a_section_is_one_module(project: Project) -> None:
-    """Installed with its entry point it is a part of the report."""
     assert [file for file, _ in _blocks("A section")] == ["counts_section.py", "pyproject.toml"]
     _install(project, "A section", "counts_section.py")
     assert 'id="part-number-of-cases"' in _reported(project)

@@ -103,7 +103,6 @@ def test_launches_come_in_pairs_of_both_sides() -> None:
 
 
 def test_a_job_is_repeatable() -> None:
-    """The seed decides sides and seeds of all launches; another seed decides otherwise."""
     calls = []
     for seed in (1, 1, 2):
         bench = Bench({"slow": (1.0, 1.5), **_same(2)})
@@ -114,7 +113,6 @@ def test_a_job_is_repeatable() -> None:
 
 
 def test_an_unchanged_suite_takes_five_pairs() -> None:
-    """Where nothing looks changed and all is quiet."""
     bench = Bench(_same(10))
     comparison = _compare(bench)
     assert len(bench.calls) == 10
@@ -125,7 +123,6 @@ def test_an_unchanged_suite_takes_five_pairs() -> None:
 
 
 def test_what_has_changed_gets_the_pairs_that_it_takes() -> None:
-    """It alone: the others were decided after the first ones."""
     bench = Bench({"slow": (1.0, 1.1), "fast": (1.0, 0.9), "same": (1.0, 1.0)})
     comparison = _compare(bench)
     assert comparison.verdicts == {
@@ -143,7 +140,6 @@ def test_what_has_changed_gets_the_pairs_that_it_takes() -> None:
 
 
 def test_pairs_go_on_while_a_case_is_noisy() -> None:
-    """Until its bound is within the resolution; a quiet one beside it is left alone."""
     bench = Bench(_same(6), spread=0.04)
     comparison = _compare(bench, budget_s=10_000)
     assert comparison.counts == {"unchanged": 6}
@@ -156,7 +152,6 @@ def test_pairs_go_on_while_a_case_is_noisy() -> None:
 
 
 def test_the_budget_ends_a_noisy_job() -> None:
-    """In time; what is not decided is inconclusive, and then nothing could be judged."""
     bench = Bench(_same(2), spread=0.5, seed=3)
     comparison = _compare(bench, budget_s=800)
     assert bench.now_s <= max(800, 2 * _LAUNCH_S * sequential.pairs_needed(RULES, 2))
@@ -165,7 +160,6 @@ def test_the_budget_ends_a_noisy_job() -> None:
 
 
 def test_the_first_pairs_are_measured_whatever_the_budget() -> None:
-    """And after it only what looks changed, up to what a verdict takes."""
     bench = Bench({"slow": (1.0, 1.5), "wild": (1.0, 1.0)})
     comparison = _compare(bench, budget_s=0)
     assert comparison.verdicts == {"slow": Verdict.REGRESSED, "wild": Verdict.UNCHANGED}
@@ -176,7 +170,6 @@ def test_the_first_pairs_are_measured_whatever_the_budget() -> None:
 
 
 def test_what_is_going_on_is_said() -> None:
-    """Each launch: which pair, which side, how many cases are open and how long it may take."""
     message: list[str] = []
     bench = Bench({"slow": (1.0, 1.5), **_same(2)})
     job = PairedComparison(bench, PairPlan(), RULES, say=message.append, clock=lambda: bench.now_s)
@@ -203,7 +196,6 @@ def test_contended_launches_are_noted() -> None:
 
 
 def test_unequal_work_is_not_measured_further() -> None:
-    """It says why it is not judged."""
     bench = Bench({"a": (1.0, 1.5), "b": (1.0, 1.0)})
 
     def measure(side: int, selected: Collection[str] | None, seed: int) -> SampleSet:
@@ -219,7 +211,6 @@ def test_unequal_work_is_not_measured_further() -> None:
 
 
 def test_cases_of_one_side() -> None:
-    """They are missing, or new, whatever the other cases are."""
     bench = Bench({"lost": (1.0, None), "found": (None, 1.0), "slow": (1.0, 1.5)})
     comparison = _compare(bench)
     assert comparison.verdicts == {
@@ -232,7 +223,6 @@ def test_cases_of_one_side() -> None:
 
 @pytest.mark.parametrize("since", [0, 4])
 def test_a_case_that_fails_on_one_side_says_so(since: int) -> None:
-    """In any of the first pairs; the reason is the session's."""
     bench = Bench({"a": (1.0, 1.0), "b": (1.0, 1.0)})
     bench.lost[1] = since, {"b": "call failed"}
     missing = [one for one in _compare(bench).judgements if one.verdict is Verdict.MISSING]
@@ -263,7 +253,6 @@ def test_an_open_case_that_is_lost_is_inconclusive(side: int) -> None:
 
 
 def test_facts_that_are_not_compared_must_be_the_same() -> None:
-    """A difference is refused by name; what is compared may differ, and is noted."""
     bench = Bench({"slow": (1.0, 1.5)})
     bench.facts[1] = {"framework_version": "2.0"}
     with pytest.raises(DifferentSettings, match="framework"):

@@ -13,7 +13,6 @@ CASES = ["a", "b", "c"]
 
 
 def test_a_fixed_number_of_launches() -> None:
-    """All cases in each, and then none."""
     fixed = Fixed(2)
     made = History()
     for _ in range(2):
@@ -33,17 +32,14 @@ def test_a_fixed_number_of_launches() -> None:
     ],
 )
 def test_uncertainty_is_half_an_interval(times_s: list[float], expected: float) -> None:
-    """Of the mean logarithm; two launches that agree are not yet certain."""
     assert uncertainty("a", history(a=times_s)) == pytest.approx(expected, abs=5e-4)
 
 
 def test_a_single_launch_is_uncertain() -> None:
-    """However long it was."""
     assert uncertainty("a", history(a=[1.0])) == math.inf
 
 
 def test_the_least_certain_come_first_as_far_as_time_allows() -> None:
-    """A launch of all at first; then those that are not settled, until the budget is over."""
     clock = Clock()
     precise = Precise(Budget(100.0, clock), 0.03)
     assert precise.select(CASES, History()) == CASES
@@ -59,7 +55,6 @@ def test_the_least_certain_come_first_as_far_as_time_allows() -> None:
 
 
 def test_the_first_launches_are_measured_whatever_the_budget() -> None:
-    """As many as are asked for: nothing could be said without them."""
     clock = Clock()
     precise = Precise(Budget(1.0, clock), 0.03, at_least=2)
     assert precise.select(CASES, History()) == CASES
@@ -70,7 +65,6 @@ def test_the_first_launches_are_measured_whatever_the_budget() -> None:
 
 
 def test_a_budget_begins_with_the_first_launch() -> None:
-    """What was collected and described before it takes nothing of it."""
     clock = Clock()
     budget = Budget(100.0, clock)
     clock.now_s = 1_000.0
@@ -90,7 +84,6 @@ def test_what_brings_no_time_is_not_launched_again() -> None:
 
 
 def test_pairs_are_launches_in_which_both_ran_undisturbed() -> None:
-    """A launch of one alone, a failure and a contended launch make no pair."""
     made = History()
     launch(made, {"a": 1.0, "b": 2.0})
     launch(made, {"a": 1.0})
@@ -105,7 +98,6 @@ def test_pairs_are_launches_in_which_both_ran_undisturbed() -> None:
 
 
 def test_no_pair_is_no_difference() -> None:
-    """Two cases that never ran in one launch say nothing of each other."""
     made = History()
     launch(made, {"a": 1.0})
     launch(made, {"b": 1.0})
@@ -113,7 +105,6 @@ def test_no_pair_is_no_difference() -> None:
 
 
 def test_the_time_of_a_case_leaves_contended_launches_out() -> None:
-    """Unless there are no others."""
     made = History()
     launch(made, {"a": 1.0, "b": 5.0}, "b")
     launch(made, {"a": 9.0, "b": 7.0}, "a", "b")
@@ -123,7 +114,6 @@ def test_the_time_of_a_case_leaves_contended_launches_out() -> None:
 
 
 def test_a_launch_costs_what_it_cost_before() -> None:
-    """Its cases, and what comes on top."""
     made = history(a=[1.0], b=[1.0], c=[1.0])
     assert made.cost_s(["a", "b", "c"]) == made.took_s == 3 * CASE_S + OVERHEAD_S
     assert made.cost_s(["b"]) == CASE_S + OVERHEAD_S

@@ -51,7 +51,6 @@ def _killed(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_checkout_goes_when_it_is_left(repository: Path, temporary: Path) -> None:
-    """git knows it as long as it is there; other worktrees stay."""
     own = temporary.parent / "own"
     run_git(repository, "worktree", "add", "--detach", str(own), "HEAD")
     with checked_out(repository, "HEAD") as made:
@@ -122,7 +121,6 @@ def test_notes_of_a_job_at_work_stay(
 
 
 def test_what_cannot_be_checked_out(repository: Path, temporary: Path) -> None:
-    """git's words are the error, and nothing is left."""
     with pytest.raises(ComparisonError, match="nowhere"), checked_out(repository, "nowhere"):
         pass
     _assert_clean(repository, temporary)
@@ -131,7 +129,6 @@ def test_what_cannot_be_checked_out(repository: Path, temporary: Path) -> None:
 def test_an_interrupted_checkout(
     repository: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """git had begun."""
 
     def interrupt(arguments: list[str], *, folder: Path) -> command.Captured:
         command.ask(arguments, folder=folder)
@@ -144,7 +141,6 @@ def test_an_interrupted_checkout(
 
 
 def test_a_folder_that_no_repository_is_noted_in(temporary: Path) -> None:
-    """Of a job without revisions, or of one that was killed early."""
     _, owner = scratch._make()
     assert owner is not None
     owner.release()

@@ -65,7 +65,6 @@ agreements = pytest.mark.parametrize(
 def test_pairs_must_differ_in_cycles_too(
     change: float, clock: float | None, verdict: Verdict
 ) -> None:
-    """While pairs go on, and when there will be no more."""
     base, contender = sides(change, clock)
     assert sequential.verdict_so_far(base, contender, RULES, 1) is verdict
     result = by_time(sequential.judge(base, contender, RULES, 1))
@@ -80,14 +79,12 @@ def test_pairs_must_differ_in_cycles_too(
 def test_stored_launches_must_differ_in_cycles_too(
     change: float, clock: float | None, verdict: Verdict
 ) -> None:
-    """As in a gate against a baseline."""
     base, contender = sides(change, clock)
     result = by_time(stored.judge(base, contender, RULES, 0.02))
     assert result.verdict is verdict
 
 
 def test_too_little_evidence_in_cycles_is_inconclusive() -> None:
-    """The time has changed for certain, the cycles may have."""
     base, contender = sides(0.05, 0.0)
     hz = [HZ * (1.06 if i % 3 else 0.9) for i in range(_LAUNCHES)]
     scattered = sample("a", contender.times_s, clock=hz)
@@ -113,7 +110,6 @@ def stored_run(factor: float, hz: float, device: str = "gpu:0") -> SampleSet:
 
 
 def test_terminal_and_json_say_that_the_clock_differed() -> None:
-    """With both clocks, and what changed in cycles; the JSON is read again as it was."""
     compared = stored.compare(stored_run(1.0, HZ), stored_run(1.05, HZ / 1.05), RULES)
     assert compared.counts == {"unchanged": 1}
     assert compared.exit_status(FAIL_ON) == 0
@@ -126,7 +122,6 @@ def test_terminal_and_json_say_that_the_clock_differed() -> None:
 
 
 def test_without_a_clock_nothing_is_said_of_cycles() -> None:
-    """As on a CPU: the time alone decides."""
     base, contender = sides(0.05, None)
     compared = stored.compare(run(base), run(contender), RULES)
     assert compared.counts == {"regressed": 1}

@@ -73,7 +73,6 @@ class Bench:
 
 
 def test_a_job_that_has_no_pair_yet_is_interrupted() -> None:
-    """There is nothing to tell."""
     for until in (0, 1):
         with pytest.raises(KeyboardInterrupt):
             Bench(until=until).compare()
@@ -81,7 +80,6 @@ def test_a_job_that_has_no_pair_yet_is_interrupted() -> None:
 
 @pytest.mark.parametrize("until", [2, 3, 9, 10, 15, 21])
 def test_an_interrupted_job_judges_the_pairs_that_there_are(until: int) -> None:
-    """In the first pairs and later; a half pair does not count, and what is open says why."""
     comparison = Bench(until=until).compare()
     assert comparison.interrupted
     assert comparison.verdicts["noisy"] is Verdict.INCONCLUSIVE
@@ -96,7 +94,6 @@ def test_an_interrupted_job_judges_the_pairs_that_there_are(until: int) -> None:
 
 
 def test_a_job_that_is_not_interrupted_does_not_say_so() -> None:
-    """It is over when all is decided, or time is."""
     comparison = Bench().compare()
     assert not comparison.interrupted
     assert not any("interrupted" in note for note in comparison.notes)
@@ -104,7 +101,6 @@ def test_a_job_that_is_not_interrupted_does_not_say_so() -> None:
 
 @pytest.mark.parametrize("until", [1, 4, 7, 10, 13, 20])
 def test_a_resumed_job_is_the_same_job(until: int) -> None:
-    """Same launches, pairs and verdicts as if nothing had happened; none is measured twice."""
     whole = Bench()
     expected = whole.compare(seed=3)
     assert len(whole.launches) > 21
@@ -141,7 +137,6 @@ def test_a_resumed_job_may_have_another_budget() -> None:
 
 
 def test_a_comparison_that_was_interrupted_is_read_as_such() -> None:
-    """From its JSON, too."""
     comparison = Bench(until=5).compare()
     values = comparison.to_json()
     assert values["interrupted"] is True

@@ -74,7 +74,6 @@ def _launcher(job: ComparisonJob, message: list[str] | None = None) -> Launcher:
 
 @pytest.mark.parametrize("how", _STATUSES)
 def test_a_launch_that_dies_is_repeated(job: ComparisonJob, sessions: Sessions, how: str) -> None:
-    """That it did is said; it is measured, and kept, once."""
     sessions.endings = [(_STATUSES[how], "!!! KeyboardInterrupt !!!")]
     message: list[str] = []
     run = _launcher(job, message)(0, None, 1)
@@ -84,7 +83,6 @@ def test_a_launch_that_dies_is_repeated(job: ComparisonJob, sessions: Sessions, 
 
 
 def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Sessions) -> None:
-    """How, and its last lines, are the error; earlier launches are kept."""
     launcher = _launcher(job)
     launcher(0, None, 1)
     sessions.endings = [(-11, "once"), (-9, "twice")]
@@ -106,7 +104,6 @@ def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Ses
 def test_what_would_only_happen_again_is_not_repeated(
     job: ComparisonJob, sessions: Sessions, ending: tuple[int, str], message: str
 ) -> None:
-    """A suite that is broken, arguments that are wrong, nothing that is selected."""
     sessions.endings = [ending]
     with pytest.raises(ComparisonError) as raised:
         _launcher(job)(0, None, 1)
@@ -117,7 +114,6 @@ def test_what_would_only_happen_again_is_not_repeated(
 def test_cases_that_fail_when_they_are_measured_again(
     job: ComparisonJob, sessions: Sessions
 ) -> None:
-    """They are lost in this launch, which is kept as such."""
     launcher = _launcher(job)
     (key,) = launcher(0, None, 1).samples
     sessions.endings = [(1, "1 failed")]
@@ -132,7 +128,6 @@ def test_cases_that_fail_when_they_are_measured_again(
 def test_a_launch_is_one_whatever_the_project_sets(
     job: ComparisonJob, sessions: Sessions, pytester: pytest.Pytester
 ) -> None:
-    """Neither a race nor a budget, and no gate: not of an ini file, nor of -o."""
     _launcher(job)(0, None, 7)
     pytester.makeini("[pytest]\nfw_race = true\nfw_budget = 5min\nfw_gate = 5%\nfw_launches = 9")
     options = from_config(pytester.parseconfig("-o", "fw_race=true", *sessions.arguments))
@@ -146,7 +141,6 @@ def test_a_launch_is_one_whatever_addopts_say(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of the ini file and of the environment: they are for the project's own sessions."""
     _launcher(job)(0, None, 7)
     pytester.makeini("[pytest]\naddopts = --fw-race --fw-launches=9 --fw-threads=3")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--fw-budget=5min --fw-gate=5%")
@@ -166,7 +160,6 @@ def test_a_launch_is_one_whatever_addopts_say(
     ],
 )
 def test_launches_are_the_comparisons_own(argument: str, instead: str) -> None:
-    """What would decide on them in pytest is refused, with what there is instead."""
     flag = argument.partition("=")[0]
     with pytest.raises(UsageError, match=f"^{flag} cannot be passed on .*{instead}"):
         refuse_launching(["-k", "gemm", argument])
@@ -181,7 +174,6 @@ def _resumed(job: ComparisonJob) -> ComparisonJob:
 
 
 def test_kept_launches_are_not_measured_again(job: ComparisonJob, sessions: Sessions) -> None:
-    """They come first, in their order; those that follow know their cases."""
     before = [_launcher(job)(0, None, 1)]
     launcher = _launcher(_resumed(job))
     run = launcher(0, None, 1)
@@ -192,7 +184,6 @@ def test_kept_launches_are_not_measured_again(job: ComparisonJob, sessions: Sess
 
 
 def test_kept_launches_of_another_framework(job: ComparisonJob, sessions: Sessions) -> None:
-    """An update in between makes them launches of something else: refused, by name."""
     _launcher(job)(0, None, 1)
     sessions.facts = {"framework_version": "9.9"}
     launcher = _launcher(_resumed(job))

@@ -122,7 +122,7 @@ def test_nothing_is_foretold_from_one_pair_and_no_end_without_hope() -> None:
 
 @pytest.mark.parametrize("noise", [_normal(0.02), _heavy, _outliers, _speeds])
 def test_the_fastest_is_hardly_ever_dropped(noise: Noise) -> None:
-    """Of equal contestants, at whichever of thirty looks: in 1 % of races at most."""
+    """Equal contestants, at any of thirty looks: in 1 % of races at most."""
     wrong = 0
     for seed in range(100):
         one, history = run(dict.fromkeys("abc", 1.0), noise, seed, launches=30)
@@ -131,7 +131,7 @@ def test_the_fastest_is_hardly_ever_dropped(noise: Noise) -> None:
 
 
 def test_contestants_that_matter_are_hardly_ever_called_a_tie() -> None:
-    """Of two that differ by a little more than the threshold: in 1 % of races at most."""
+    """Two that differ by a little more than the threshold: in 1 % of races at most."""
     wrong = 0
     for seed in range(150):
         one, history = run({"a": 1.0, "b": 1.032}, _normal(0.02), seed, launches=30)
@@ -140,7 +140,7 @@ def test_contestants_that_matter_are_hardly_ever_called_a_tie() -> None:
 
 
 def test_falling_behind_takes_four_launches_of_all_groups_that_there_are() -> None:
-    """Of up to nine contestants; one launch that is not far off costs what several have brought."""
+    """It holds for up to nine; one launch close by undoes several that were far behind."""
     far = math.log(3.5)
     for number in range(2, 10):
         test = group(*map(str, range(number))).test()
@@ -150,7 +150,6 @@ def test_falling_behind_takes_four_launches_of_all_groups_that_there_are() -> No
 
 
 def test_contended_launches_do_not_count() -> None:
-    """Neither for a loser nor for a tie."""
     one, history = group("a", "b"), History()
     running = race(one)
     for _ in range(30):
@@ -179,7 +178,6 @@ def test_who_fails_is_out_and_whoever_lost_to_it_is_back() -> None:
 
 
 def test_a_contestant_that_is_left_alone_has_not_won() -> None:
-    """Nobody was slower: its rivals failed."""
     one, history = group("a", "b"), History()
     launch(history, {"a": 1.0, "b": None})
     running = race(one)
@@ -192,7 +190,6 @@ def test_a_contestant_that_is_left_alone_has_not_won() -> None:
 
 
 def test_only_open_groups_are_launched_again() -> None:
-    """StableObjective ones and cases without a rival are not."""
     clear, close = group("a", "b"), group("c", "d")
     history, running = History(), race(clear, close)
     assert running.select(["a", "b", "c", "d", "alone"], history) == ["a", "b", "c", "d", "alone"]
@@ -203,7 +200,6 @@ def test_only_open_groups_are_launched_again() -> None:
 
 
 def test_a_budget_goes_to_the_groups_that_it_can_pay() -> None:
-    """Each whole or not at all, the cheapest first; then the race is over."""
     small, large = group("a", "b"), group("c", "d", "e")
     clock, history = Clock(), History()
     running = race(large, small, budget_s=20.0, clock=clock)
@@ -228,7 +224,6 @@ def recorded(**times_s: list[float]) -> StoredBudget:
 
 
 def test_uncertain_times_come_first() -> None:
-    """What is known to the resolution is not among them; a single launch is not known at all."""
     budget = recorded(a=[1.0, 1.0], b=[1.0, 1.1], c=[1.0, 2.0])
     assert [case.name for case in _unsettled(budget)] == ["c", "b"]
     (single,) = _unsettled(recorded(a=[1.0]))
@@ -255,7 +250,6 @@ def test_a_group_without_a_forecast_says_why(
 
 
 def test_a_group_with_a_forecast_says_how_long_it_takes() -> None:
-    """In launches of its contestants."""
     group = raced(a=[1.0] * 5, b=[1.1] * 5)
     assert group.more_launches is not None
     assert group.more_s == group.more_launches * (2 * CASE_S + OVERHEAD_S)

@@ -33,7 +33,6 @@ def _left(root: Path) -> list[Path]:
 
 
 def test_an_interrupted_job_is_resumed(tmp_path: Path) -> None:
-    """With its launches in their order, what they were to measure, and its seed."""
     folder = _interrupted(tmp_path, launches=3)
     with resume.job(tmp_path, {**_SETTINGS, "seed": None}, resume=True) as job:
         assert (job.folder, job.seed, job.launches) == (folder, 7, 3)
@@ -45,7 +44,6 @@ def test_an_interrupted_job_is_resumed(tmp_path: Path) -> None:
 
 
 def test_nothing_is_kept_of_a_job_that_is_finished(tmp_path: Path) -> None:
-    """Nor of one that has not measured anything."""
     with resume.job(tmp_path, _SETTINGS, resume=False) as job:
         job.save(output([entry()]), None, 1.0)
         job.finish()
@@ -55,7 +53,6 @@ def test_nothing_is_kept_of_a_job_that_is_finished(tmp_path: Path) -> None:
 
 
 def test_the_newest_job_that_is_the_same_is_resumed(tmp_path: Path) -> None:
-    """Others that were interrupted since do not matter."""
     wanted = [_interrupted(tmp_path) for _ in range(2)]
     _interrupted(tmp_path, contender={"name": "c"})
     with resume.job(tmp_path, _SETTINGS, resume=True) as job:
@@ -71,7 +68,6 @@ def test_the_newest_job_that_is_the_same_is_resumed(tmp_path: Path) -> None:
     ],
 )
 def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
-    """The newest one is named, with all in which it differs."""
     folder = _interrupted(tmp_path)
     with (
         pytest.raises(UsageError) as refused,
@@ -84,7 +80,6 @@ def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], mes
 
 
 def test_there_is_no_job_to_resume(tmp_path: Path) -> None:
-    """Neither before the first one nor while the only one is at work."""
     message = "--resume: no interrupted comparison is kept under "
     with pytest.raises(UsageError, match=message), resume.job(tmp_path, _SETTINGS, resume=True):
         pass
@@ -108,7 +103,6 @@ def test_there_is_no_job_to_resume(tmp_path: Path) -> None:
     ],
 )
 def test_a_launch_that_is_damaged(tmp_path: Path, text: str) -> None:
-    """It is named; nothing is lost or gone on with."""
     folder = _interrupted(tmp_path, launches=2)
     (folder / "launch-0002.json").write_text(text, encoding="utf-8")
     with (
@@ -121,7 +115,6 @@ def test_a_launch_that_is_damaged(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"seed": "x"}'])
 def test_a_job_that_cannot_be_read(tmp_path: Path, text: str) -> None:
-    """It is like no other."""
     folder = _interrupted(tmp_path)
     (folder / "job.json").write_text(text, encoding="utf-8")
     with (
@@ -132,7 +125,6 @@ def test_a_job_that_cannot_be_read(tmp_path: Path, text: str) -> None:
 
 
 def test_only_the_newest_jobs_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing of one that was killed before it had begun."""
     monkeypatch.setattr(resume, "_JOBS", 3)
     (tmp_path / ".fwbench" / "ab" / "20200101-000000-x").mkdir(parents=True)
     for day in range(1, 6):

@@ -121,7 +121,6 @@ def test_unreadable_runs(
     message: str,
     place: str,
 ) -> None:
-    """The file is named, what is wrong with it is said, and nothing is overwritten."""
     bad = folder / "run.json"
     make(bad)
     for name in ("verdicts.md", "figures.json"):
@@ -149,7 +148,6 @@ def test_a_folder_is_not_readable_if_one_of_its_files_is_not(folder: Path) -> No
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("given", [(), ("base.json", "base.json", "contender.json")])
 def test_two_runs_are_compared(capsys: pytest.CaptureFixture[str], given: tuple[str, ...]) -> None:
-    """Neither none nor three."""
     try:
         status = cli.main(["gate", *given])
     except SystemExit as error:
@@ -162,7 +160,6 @@ def test_two_runs_are_compared(capsys: pytest.CaptureFixture[str], given: tuple[
 
 
 def test_a_run_has_a_sample_of_each_case(folder: Path) -> None:
-    """One value a launch, in their order; facts, threshold and contention of the case."""
     values_s = (3.0, 1.0, 2.0, 5.0, 4.0)
     path = write(
         folder / "run.json",
@@ -189,7 +186,7 @@ def test_a_single_process_is_one_value(folder: Path) -> None:
 
 
 def test_plain_pytest_benchmark_is_readable(folder: Path) -> None:
-    """What pytest-benchmark writes without fwbench has samples, facts of its machine, no more."""
+    """A run without fwbench's facts has samples and facts of its machine."""
     foreign = output([plain("test_a", 0.5), plain("test_b")])
     del foreign["fwbench"]
     path = folder / "foreign.json"
@@ -211,7 +208,6 @@ def test_saved_without_data_is_readable(folder: Path) -> None:
 
 
 def test_frameworks_of_environments_have_the_same_keys() -> None:
-    """The same case is the same in every environment; what was not measured, too."""
     nodeid = f"test_it.py::test_it[{case_id('dot', 'torch@nightly')}]"
     missing = [{"nodeid": nodeid, "framework": "torch@nightly", "why": "deselected"}]
     ours = SampleSet.from_json("ours", output([entry(framework="torch")]))
@@ -227,7 +223,6 @@ def test_frameworks_of_environments_have_the_same_keys() -> None:
 
 
 def test_one_name_of_one_work() -> None:
-    """A case that moved to another test is known by its id, a plain benchmark by nothing."""
     here, there = (
         SampleSet.from_json("run", output([entry(test=test)]))
         for test in ("test_a.py::test", "test_b.py::test")
@@ -249,7 +244,6 @@ _FAILURES = {
 
 @pytest.mark.parametrize(("session", "message"), _FAILURES.values(), ids=_FAILURES)
 def test_failures(session: dict[str, Any], message: str) -> None:
-    """Each reason is told."""
     (result,) = SampleSet.from_json("run", output([entry()], **session)).failures
     assert message in result
 
@@ -258,7 +252,6 @@ def test_failures(session: dict[str, Any], message: str) -> None:
     "gate", [None, {"verdicts": {}}, {"verdicts": {"unchanged": 1, "improved": 2}}]
 )
 def test_a_run_that_ended_well_can_be_the_baseline(gate: Any) -> None:
-    """With a gate that found nothing, or without one."""
     assert SampleSet.from_json("run", output([entry()], gate=gate)).failures == []
 
 
@@ -266,7 +259,6 @@ def test_a_run_that_ended_well_can_be_the_baseline(gate: Any) -> None:
 
 
 def test_sessions_are_side_by_side(folder: Path) -> None:
-    """Launches of all of them, failures by name, and how far the medians lie apart."""
     write(folder / "runs" / "1.json", entry("gemm", times(1.0)), entry("dot", times(1.0)))
     write(
         folder / "runs" / "2.json",
@@ -292,7 +284,7 @@ def drifting(folder: Path) -> Path:
 
 @pytest.mark.parametrize(("slowdown", "status"), [(1.15, 10), (1.25, 1)])
 def test_drift_widens_the_margin(drifting: Path, slowdown: float, status: int) -> None:
-    """What the baseline's own sessions differ by is inconclusive; what is beyond has regressed."""
+    """A change within the drift of the baseline's sessions is inconclusive."""
     write(drifting / "slower.json", entry("gemm", times(slowdown * 1.0, 10)))
     for session in ("1.json", "2.json"):
         # Against one session alone either is far beyond the margin, or slower at least.
@@ -343,7 +335,6 @@ _DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]
 
 
 def test_every_fact_is_tried() -> None:
-    """What follows misses none."""
     assert {*_DIFFERENT} == {*FACTS}
 
 
@@ -360,7 +351,6 @@ def _write_different(folder: Path, name: str) -> str:
 def test_differences_are_refused_by_name(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    """What else differs is named, from what to what, with the option that allows it."""
     message = _write_different(folder, name)
     assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
     captured = capsys.readouterr()
@@ -373,7 +363,6 @@ def test_differences_are_refused_by_name(
 def test_differences_can_be_allowed(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    """The one that is allowed is compared, and noted; another one is not allowed by it."""
     message = _write_different(folder, name)
     assert cli.main(["gate", "base.json", "contender.json", "--allow-different", name]) == 0
     assert message in capsys.readouterr().out
@@ -395,20 +384,17 @@ def test_all_differences_are_named_at_once(
 
 
 def test_what_a_cpu_case_does_not_use_may_differ(folder: Path) -> None:
-    """The GPU's driver is none of the CPU's business."""
     write(folder / "contender.json", entry(), machine={"cpu": "Fake CPU", "gpu_driver": "1"})
     assert cli.main(["gate", "base.json", "contender.json"]) == 0
 
 
 def test_facts_of_cases_that_are_not_common_may_differ() -> None:
-    """Only what is compared must compare."""
     ours = run(sample("a"), sample("b", threads=1))
     theirs = run(sample("a"), sample("c", threads=2))
     assert samples.refuse_differences(ours, theirs, ()) == []
 
 
 def test_one_case_that_differs_is_named() -> None:
-    """Not the first one, which does not."""
     ours, theirs = run(sample("a"), sample("b")), run(sample("a"), sample("b", threads=2))
     with pytest.raises(DifferentSettings, match=r"threads: None -> 2 \(b\)"):
         samples.refuse_differences(ours, theirs, ("cpu",))
@@ -416,7 +402,6 @@ def test_one_case_that_differs_is_named() -> None:
 
 @pytest.mark.usefixtures("folder")
 def test_unknown_facts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    """With the known ones and the near miss."""
     arguments = ["gate", "base.json", "contender.json", "--allow-different", "tread"]
     assert cli.main(arguments) == _USAGE_ERROR
     message = capsys.readouterr().err
@@ -450,7 +435,6 @@ def test_where_a_case_was_placed_may_differ(folder: Path) -> None:
 
 
 def test_other_inputs_are_a_difference(folder: Path) -> None:
-    """Sparse matrices are not compared with dense ones."""
     write(folder / "base.json", entry(toggles={"inputs": "normal"}))
     write(folder / "contender.json", entry(toggles={"inputs": "zeros"}))
     assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR

@@ -59,7 +59,7 @@ def _outcomes(pool: Pool, **changes: Any) -> list[self_test.ErrorRates]:
 
 
 def test_a_pool_knows_slowed_forms_from_cases() -> None:
-    """What is slowed is no case of the suite, but a form of one."""
+    """A slowed form belongs to a case, and is not a case of the suite itself."""
     pool = _pool({5: 1.05, 10: 1.1})
     assert {*pool.cases} == {"exp-1000", "sort-1000", "sum-1000", "copy-1000"}
     assert pool.percents == [5, 10]
@@ -70,7 +70,6 @@ def test_a_pool_knows_slowed_forms_from_cases() -> None:
 
 
 def test_a_launch_of_a_pool_is_a_run() -> None:
-    """With one value of each case, the slowed form's in its place, and its contention."""
     contended: list[set[str]] = [set() for _ in range(_LAUNCHES)]
     contended[3] = {"exp_slowed_1-1000", "sum-1000"}
     pool = _pool({5: 1.5}, contended=contended)
@@ -88,7 +87,6 @@ def test_a_launch_of_a_pool_is_a_run() -> None:
 
 
 def test_a_part_of_a_pool_has_consecutive_launches() -> None:
-    """Of cases, of slowed forms, and of what is known of launches."""
     pool = _pool({5: 1.05}, spread=0.1, contended=[{str(i)} for i in range(_LAUNCHES)])
     part = pool.part(4, 3)
     assert part.launches == 3
@@ -107,7 +105,6 @@ def test_constant_times_have_no_false_alarm() -> None:
 
 
 def test_what_is_clearly_slower_is_always_found() -> None:
-    """Every time, of whichever case; its further pairs cost what they measure."""
     nothing, slowed = _outcomes(_pool({10: 1.1}))
     assert nothing.false_alarms == 0
     assert slowed.what == "one case of 4 slowed by 10 %"
@@ -118,7 +115,6 @@ def test_what_is_clearly_slower_is_always_found() -> None:
 
 
 def test_what_is_below_the_threshold_is_never_found() -> None:
-    """A slow-down that is not worth a verdict is unchanged, and no false alarm."""
     _, slightly = _outcomes(_pool({5: 1.02}))
     assert (slightly.found, slightly.overlooked, slightly.false_alarms) == (0, 10, 0)
     # It does its 5 % less than it should, and what was said of it does not hold.
@@ -126,14 +122,12 @@ def test_what_is_below_the_threshold_is_never_found() -> None:
 
 
 def test_each_slowdown_has_its_outcome() -> None:
-    """In order, and only the slowed case counts as found."""
     _, little, much = _outcomes(_pool({10: 1.5, 5: 1.005}))
     assert (little.what, little.found) == ("one case of 4 slowed by 5 %", 0)
     assert (much.what, much.found) == ("one case of 4 slowed by 10 %", 10)
 
 
 def test_outcomes_are_repeatable() -> None:
-    """The seed decides which launches are compared; another one decides otherwise."""
     pool = _pool({5: 1.05}, spread=0.03)
     first, again, other = (_outcomes(pool, comparisons=6, seed=seed) for seed in (1, 1, 2))
     assert first == again
@@ -141,7 +135,6 @@ def test_outcomes_are_repeatable() -> None:
 
 
 def test_too_few_launches_are_refused() -> None:
-    """A pool must have the pairs that a clear change takes; with the number needed."""
     needed = 2 * sequential.pairs_needed(_RULES, 20)
     assert needed < _LAUNCHES
     self_test.refuse_too_few(needed, _PLAN, _RULES)
@@ -154,7 +147,6 @@ def test_too_few_launches_are_refused() -> None:
 def test_too_few_launches_are_refused_before_any(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """On the command line, as a usage error, within no time."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(self_test, "measure", pytest.fail)
     assert cli.main(["ab", "--self-test", "29"]) == 2
@@ -164,7 +156,6 @@ def test_too_few_launches_are_refused_before_any(
 def test_the_self_test_tells_all_outcomes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of launches that do not spread: nothing wrongly found, the slowed always."""
     monkeypatch.setattr(self_test, "measure", lambda *_: _pool({10: 1.1}))
     monkeypatch.setattr("fwbench.cli.ab._COMPARISONS", 10)
     assert cli.main(["ab", "--self-test", str(_LAUNCHES)]) == 0
@@ -177,7 +168,6 @@ def test_the_self_test_tells_all_outcomes(
 
 
 def test_a_pool_of_a_sessions_json() -> None:
-    """Values of every launch, and which of them were contended."""
 
     def case(name: str, preempted: list[float]) -> dict[str, Any]:
         made = entry(name, tuple(range(1, 1 + len(preempted))))
@@ -205,7 +195,6 @@ def suite(project: Project) -> Project:
 
 
 def test_the_suite_is_twenty_cases_and_slowed_forms(suite: Project) -> None:
-    """Ten operations in two sizes; of two of them also 5 and 10 % more of the same work."""
     result = suite.run("--collect-only", "-q")
     ids = [line.partition("[")[2] for line in result.outlines if "test_operation[" in line]
     slowed = [name for name in ids if "_slowed_" in name]
@@ -220,13 +209,11 @@ def test_the_suite_is_twenty_cases_and_slowed_forms(suite: Project) -> None:
 
 
 def test_the_suites_results_are_right(suite: Project) -> None:
-    """Slowed forms included, every operation computes what it should."""
     result = suite.run("--benchmark-disable", "--fw-size=quick", "--fw-direction=forward")
     result.assert_outcomes(passed=28)
 
 
 def test_a_pool_can_be_measured(suite: Project) -> None:
-    """Two launches of some of the suite give a pool with two launches of each."""
     result = suite.run("--fw-launches=2", "-k", "copy or exp", "--benchmark-json=results.json")
     result.assert_outcomes(passed=8, deselected=20)
     stored = json.loads((suite.path / "results.json").read_text(encoding="utf-8"))

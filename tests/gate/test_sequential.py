@@ -67,13 +67,11 @@ def test_evidence_of_what_is_there_grows() -> None:
 
 
 def test_evidence_does_not_depend_on_the_unit() -> None:
-    """Bets are in units of what was seen."""
     noise = _noise("normal", 5, 3)
     assert sequential.evidence(1_000 * noise) == pytest.approx(sequential.evidence(noise))
 
 
 def test_evidence_stays() -> None:
-    """What was enough once is enough."""
     differences = np.array([1.0] * 20 + [-1.0] * 40)
     result = sequential.evidence(differences)
     assert result[-1] == result[19]
@@ -82,7 +80,6 @@ def test_evidence_stays() -> None:
 
 
 def test_one_wild_pair_decides_nothing() -> None:
-    """However far off it is: its sign alone counts."""
     few = np.array([0.01, -0.01, 0.012, -0.011, 0.01])
     wild = np.append(few, 50.0)
     assert sequential.evidence(wild)[-1] - sequential.evidence(few)[-1] <= math.log(2)
@@ -90,7 +87,6 @@ def test_one_wild_pair_decides_nothing() -> None:
 
 @pytest.mark.parametrize("number", [5, 20, 60])
 def test_bounds_hold(number: int) -> None:
-    """Each of them in at least nine jobs of ten, at every number of pairs together."""
     noise = _noise("normal", 150, number)[:, :number]
     bounds = [sequential.interval(differences + 0.1, 0.9) for differences in noise]
     assert np.mean([low <= 0.1 for low, _ in bounds]) >= 0.85
@@ -111,7 +107,6 @@ def test_bounds_close_in() -> None:
 
 
 def test_what_is_detectable_is_found_by_four_of_five() -> None:
-    """Of other jobs with the same noise that were changed by as much."""
     needed, threshold, margin = math.log(4_000), math.log(1.03), math.log(1.01)
     draw = np.random.default_rng(5)
     result = []
@@ -127,7 +122,6 @@ def test_what_is_detectable_is_found_by_four_of_five() -> None:
 
 
 def test_nothing_is_detectable_with_too_few_pairs() -> None:
-    """However clear it were."""
     needed = math.log(4_000)
     few = np.zeros(sequential.pairs_to_reach(needed) - 1)
     assert sequential.detectable(few, 0.01, 0.03, needed, 0) is None
@@ -137,7 +131,6 @@ def test_nothing_is_detectable_with_too_few_pairs() -> None:
 
 
 def test_differences_are_logarithms_of_ratios() -> None:
-    """Of the contender over the base, pair by pair."""
     result = sequential.differences([1.0, 2.0], [math.e, 1.0])
     assert result == pytest.approx([1.0, -math.log(2)])
 
@@ -164,7 +157,6 @@ def _minimum(judgements: Sequence[Judgement]) -> Judgement:
 
 
 def test_a_quiet_case_is_unchanged_after_five_pairs() -> None:
-    """With a bound well within the resolution."""
     pair = _pairs(0.0, 0.005, 5)
     assert sequential.verdict_so_far(*pair, RULES, _CASES) is Verdict.UNCHANGED
     result = _minimum(sequential.judge(*pair, RULES, _CASES))
@@ -187,7 +179,6 @@ def test_a_change_takes_as_many_pairs_as_its_evidence(change: float, verdict: st
 
 
 def test_a_change_below_the_threshold_is_none() -> None:
-    """However sure: two per cent are not worth a verdict."""
     pair = _pairs(0.02, 0.001, 30)
     assert sequential.verdict_so_far(*pair, RULES, _CASES) is Verdict.UNCHANGED
 
@@ -232,7 +223,6 @@ def test_two_speeds_of_the_machine_are_unchanged_in_the_end() -> None:
 
 
 def test_most_rounds_slower_is_a_regression() -> None:
-    """The fastest round has not changed; the median has."""
     base, contender = _pairs(0.0, 0.003, 15)
     slower = sample("a", contender.times_s, median=[1.5 * time_s for time_s in contender.times_s])
     assert sequential.verdict_so_far(base, slower, RULES, _CASES) is Verdict.REGRESSED
@@ -259,7 +249,6 @@ def test_what_grows_tenfold_keeps_a_case_open(metric: str) -> None:
 
 
 def test_metrics_that_one_side_lacks_are_not_compared() -> None:
-    """Judgements are of the metrics that both sides have."""
     base, contender = _pairs(0.0, 0.003, 5)
     assert {one.metric for one in sequential.judge(base, contender, RULES, 1)} == {
         "minimum",
@@ -268,7 +257,6 @@ def test_metrics_that_one_side_lacks_are_not_compared() -> None:
 
 
 def test_more_cases_need_more_evidence() -> None:
-    """They share the level, and so do the metrics and the two directions."""
     pairs = [sequential.pairs_needed(RULES, cases) for cases in (1, 20, 400)]
     assert pairs == sorted(pairs)
     assert pairs[0] < pairs[1] < pairs[2] <= pairs[0] + 10

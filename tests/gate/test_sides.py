@@ -55,7 +55,6 @@ _INSTALLED = {
 def test_sides_of_environments(
     environments: Environments, base: str, contender: str, ours: list[str], theirs: list[str]
 ) -> None:
-    """Frameworks of environments, or of the one that runs this."""
     both = sides(base, contender, environments)
     assert [side.name for side in both] == [base, contender]
     assert [side.arguments for side in both] == [
@@ -70,14 +69,12 @@ def test_sides_of_environments(
 
 
 def test_default_twice_is_everything(environments: Environments) -> None:
-    """All that is known here, on both sides."""
     ours, theirs = sides("default", "default", environments)
     assert ours.arguments == theirs.arguments == ["--fw", ",".join(sorted(registry.registered()))]
 
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_unknown_sides_are_refused(environments: Environments, place: int) -> None:
-    """With every name that would have been understood, and the near miss."""
     names = ["torch", "torch"]
     names[place] = "torch@odl"
     with pytest.raises(UsageError) as refused:
@@ -99,7 +96,6 @@ def test_revisions_and_environments_are_not_compared(
 
 
 def test_sides_need_a_common_framework(environments: Environments) -> None:
-    """Nothing of two different frameworks could be paired; both are told."""
     with pytest.raises(UsageError, match="no framework in common") as refused:
         sides("torch@old", "bare", environments)
     assert "torch@old" in str(refused.value)
@@ -150,7 +146,6 @@ def test_a_revision_is_checked_out_beside_the_tree(
 def test_a_checkout_goes_when_something_goes_wrong(
     repository: Path, environments: Environments
 ) -> None:
-    """However its context is left."""
     base, _ = sides("git:HEAD~1", ".", environments)
     with pytest.raises(KeyboardInterrupt), base.ready():
         raise KeyboardInterrupt
@@ -159,7 +154,6 @@ def test_a_checkout_goes_when_something_goes_wrong(
 
 
 def test_revisions_are_recorded(repository: Path, environments: Environments) -> None:
-    """By their commits; of the tree also whether it has changes that are in none."""
     base, contender = sides("git:HEAD~1", ".", environments)
     assert isinstance(contender, Tree)
     first, second = (run_git(repository, "rev-parse", name) for name in ("HEAD~1", "HEAD"))
@@ -176,7 +170,6 @@ def test_revisions_are_recorded(repository: Path, environments: Environments) ->
 @pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize("name", ["git:nowhere", "git:HEAD~9", "git:", "git:HEAD:a.py"])
 def test_a_revision_that_does_not_exist(environments: Environments, name: str) -> None:
-    """Refused by name, with what git says."""
     with pytest.raises(UsageError, match="git knows no such revision") as refused:
         sides(name, ".", environments)
     assert str(refused.value).startswith(f"{name}: ")
@@ -185,7 +178,6 @@ def test_a_revision_that_does_not_exist(environments: Environments, name: str) -
 def test_a_folder_in_no_repository(
     tmp_path: Path, environments: Environments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refused, with the folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     with pytest.raises(UsageError, match="in no git repository") as refused:
@@ -195,7 +187,6 @@ def test_a_folder_in_no_repository(
 
 @pytest.mark.usefixtures("repository")
 def test_without_git(environments: Environments, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said that git cannot be run."""
     monkeypatch.setenv("PATH", "")
     with pytest.raises((UsageError, ComparisonError), match="cannot run git"):
         sides("git:HEAD", ".", environments)

@@ -62,7 +62,6 @@ _WEIGHT = 0.4
     ],
 )
 def test_a_change_needs_the_test_and_the_threshold(center: float, verdict: Verdict) -> None:
-    """In both directions alike: 3 % as a ratio."""
     judgement = _judged(times(1.0), times(center))
     assert judgement.verdict is verdict
     assert judgement.ratio == pytest.approx(center)
@@ -85,7 +84,6 @@ def test_a_ratio_alone_is_no_change() -> None:
 
 
 def test_the_figures_are_those_of_the_statistics() -> None:
-    """P of the direction that looked more like a change, ratio, interval, what was visible."""
     base, contender = times(1.0, 8, 0.02, seed=1), times(1.2, 8, 0.02, seed=2)
     judgement = _judged(base, contender)
     assert judgement.p == statistics.p_slower(base, contender, 0.01)
@@ -98,7 +96,6 @@ def test_the_figures_are_those_of_the_statistics() -> None:
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_contended_cases_are_inconclusive(side: int) -> None:
-    """Whatever they look like, on whichever side it was: nothing sets them side by side."""
     pair = [sample("a", times(1.0)), sample("a", times(2.0))]
     pair[side] = sample("a", pair[side].times_s, contended=1)
     judgement = _first(*pair, RULES)
@@ -149,7 +146,6 @@ def test_a_change_beyond_all_spread_is_found() -> None:
 
 
 def test_nothing_visible_is_none() -> None:
-    """Launches that could not have shown anything say so."""
     assert _first(sample("a", _WILD), sample("a", _WILD), RULES, 1e-6).visible is None
 
 
@@ -204,7 +200,6 @@ def test_what_grows_tenfold_is_not_passed_over(metric: str) -> None:
 
 
 def test_thresholds_are_given_by_name() -> None:
-    """As users write them; the others keep their defaults."""
     given = Rules.given(0.01, {"time": 0.2, "first-call": 3.0})
     assert (given.margin, given.threshold) == (0.01, 0.2)
     assert given.thresholds == {**RULES.thresholds, "first call": 3.0}
@@ -263,7 +258,6 @@ def _verdicts(comparison: Comparison) -> dict[str, tuple[Verdict, str]]:
 
 
 def test_every_case_has_a_verdict() -> None:
-    """Of both sides, those that one side alone has included."""
     base = run(*(sample(key, times(1.0)) for key in ("slow", "fast", "same", "lost", "bad")))
     contender = run(
         sample("slow", times(2.0)),
@@ -293,7 +287,6 @@ def test_every_case_has_a_verdict() -> None:
 
 
 def test_missing_cases_have_a_reason() -> None:
-    """What the session said, a likely new name, or that they were not collected."""
     base = run(
         sample("deselected"), sample("skipped"), sample("gone"), sample("old", work="the work")
     )
@@ -325,7 +318,6 @@ def test_a_level_is_that_of_all_cases() -> None:
 
 
 def test_drift_of_the_baseline_is_conceded() -> None:
-    """To the case that drifted, and to no other."""
     base = run(sample("a", times(1.0)), sample("b", times(1.0)), drift={"a": 0.1, "b": 0.0})
     contender = run(sample("a", times(1.08)), sample("b", times(1.08)))
     result = _verdicts(compare(base, contender, RULES))
@@ -345,7 +337,6 @@ def test_a_case_with_few_launches_is_inconclusive(side: int) -> None:
 
 
 def test_rounds_are_no_launches() -> None:
-    """A case measured in one process counts as one launch."""
     single = sample("few", times(1.0, 9), launched=False)
     enough = sample("enough", times(1.0))
     result = _verdicts(compare(run(single, enough), run(single, enough), RULES))
@@ -364,7 +355,6 @@ def test_what_is_not_launched_is_not_replicated() -> None:
 
 
 def test_too_few_launches_of_everything_are_refused() -> None:
-    """With how many there are, how many are needed, and the option that makes them."""
     few = run(sample("a", times(1.0, 4)), sample("b", times(1.0, 3)))
     with pytest.raises(TooFewLaunches) as refused:
         compare(few, few, RULES)
@@ -374,7 +364,6 @@ def test_too_few_launches_of_everything_are_refused() -> None:
 
 @pytest.mark.parametrize(("cases", "needed"), [(6, 6), (19, 7)])
 def test_too_few_launches_for_so_many_cases_are_refused(cases: int, needed: int) -> None:
-    """Whatever their times, nothing could be shown: refused with the number needed."""
     many = [f"case-{i}" for i in range(cases)]
     few = run(*(sample(key, times(1.0, needed - 1)) for key in many))
     with pytest.raises(TooFewLaunches, match=f"{needed} launches a side are needed"):
@@ -385,13 +374,11 @@ def test_too_few_launches_for_so_many_cases_are_refused(cases: int, needed: int)
 
 
 def test_runs_without_a_common_case_have_verdicts_too() -> None:
-    """Everything is missing, or new; nothing needs launches."""
     comparison = compare(run(sample("a", (1.0,))), run(sample("b", (1.0,))), RULES)
     assert comparison.counts == {"missing": 1, "new": 1}
 
 
 def test_an_interrupted_run_says_so() -> None:
-    """With how many of its cases were measured; those that were lost are missing."""
     base = run(sample("a", times(1.0)), sample("b", times(1.0)))
     contender = run(
         sample("a", times(1.0)), name="now.json", unmeasured={"b": "interrupted"}, interrupted=True
@@ -475,7 +462,6 @@ def test_statuses_are_apart_from_pytests() -> None:
 
 @pytest.mark.parametrize("name", ["improved", "new", "unchanged", "regresed", ""])
 def test_nothing_else_can_be_failed_on(name: str) -> None:
-    """Known ones are named, and the near miss."""
     with pytest.raises(
         UsageError, match="regressed, missing, inconclusive, all-inconclusive"
     ) as refused:

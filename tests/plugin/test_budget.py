@@ -55,7 +55,6 @@ def sessions(pytester: pytest.Pytester) -> Sessions:
 
 
 def test_a_launch_takes_its_cases_and_what_is_beyond_them(sessions: Sessions) -> None:
-    """Of some of the cases as well; not of cases that nobody has measured."""
     assert sessions.hooks()._earlier_s(["a"]) is None
     sessions.measure()
     hooks = sessions.hooks()
@@ -83,7 +82,6 @@ def test_a_launch_that_was_interrupted_has_cases_alone(sessions: Sessions) -> No
     ],
 )
 def test_other_settings_take_another_time(sessions: Sessions, argument: str, ini: str) -> None:
-    """Whether the command line has them, or the ini file."""
     sessions.measure()
     assert sessions.hooks(argument)._earlier_s(["a"]) is None
     assert sessions.hooks(ini=ini)._earlier_s(["a"]) is None

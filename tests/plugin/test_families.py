@@ -57,7 +57,7 @@ def test_a_folder_has_the_representatives(families: Project, arguments: tuple[st
 
 
 def test_a_file_in_addition_to_a_folder_leaves_it_its_representatives(families: Project) -> None:
-    """As with ``fwbench run test_swish.py``, which measures the suite and that file."""
+    """``fwbench run test_swish.py`` measures the suite and that file."""
     families.write("own/test_own.py", "def test_own(): pass")
     representatives = ["shown", "gemm", "shown", "hidden", "test_ordinary"]
     for named in ("own/test_own.py", "own/test_own.py::test_own"):
@@ -66,7 +66,6 @@ def test_a_file_in_addition_to_a_folder_leaves_it_its_representatives(families: 
 
 
 def test_published_sizes_have_the_operations_that_were_published(families: Project) -> None:
-    """Representatives or not; work in no family is there as ever."""
     families.write(
         "tests/test_it.py",
         """
@@ -97,7 +96,7 @@ def test_published_sizes_have_the_operations_that_were_published(families: Proje
 
 
 def test_representatives_have_the_smallest_and_the_largest_quick_size(project: Project) -> None:
-    """What a call costs, and what arithmetic costs; whoever asks for sizes or tests has all."""
+    """They show the cost of a call and of arithmetic; asking for sizes or tests selects all."""
     project.write(
         "tests/test_it.py",
         """
@@ -153,7 +152,7 @@ def test_what_is_named_is_all_there(families: Project, arguments: tuple[str, ...
     ],
 )
 def test_families_are_all_there(families: Project, asked: str, names: list[str]) -> None:
-    """What the command line asks for wins over markers; tests of the user's own stay."""
+    """The command line wins over markers; tests of the user's own stay."""
     assert _collected(families, f"--fw-family={asked}") == names
 
 
@@ -166,7 +165,6 @@ def test_the_ini_file_may_ask_for_families(families: Project) -> None:
 
 
 def test_an_unknown_family_is_refused_with_those_there_are(families: Project) -> None:
-    """The user's own among them, and the near miss."""
     result = families.run("--fw-family=linalg,min")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = (line for line in result.errlines if line.startswith("ERROR"))
@@ -175,6 +173,5 @@ def test_an_unknown_family_is_refused_with_those_there_are(families: Project) ->
 
 
 def test_others_are_deselected_and_workers_run_what_is_left(families: Project) -> None:
-    """As with ``-k``: the count is pytest's own; in launches, too."""
     families.run().assert_outcomes(passed=5, deselected=2)
     families.run("--fw-family=mine", "--fw-launches=2").assert_outcomes(passed=5, deselected=2)

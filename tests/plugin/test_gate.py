@@ -135,13 +135,11 @@ def _assert_refused(project: Project, result: pytest.RunResult, *said: str) -> N
 
 @pytest.mark.parametrize("launches", [(), ("--fw-launches=4",), ("--fw-launches=1",)])
 def test_too_few_launches_are_refused(gated: Project, launches: tuple[str, ...]) -> None:
-    """With the option that gives enough."""
     result = gated.run("--fw-gate", *launches)
     _assert_refused(gated, result, "--fw-gate: ", "give --fw-launches 5")
 
 
 def test_without_a_baseline(suite: Project) -> None:
-    """Refused with the command that sets one."""
     result = suite.run(*_GATE)
     _assert_refused(suite, result, "--fw-gate: there is no baseline", "fwbench baseline set FILE")
 
@@ -155,7 +153,6 @@ def test_a_bare_comparison_needs_the_baseline_too(suite: Project) -> None:
 
 
 def test_a_damaged_baseline(gated: Project) -> None:
-    """Refused with file and fact, of all that JSON can be; before anything is measured."""
     made = json.loads((gated.path / "baseline.json").read_text(encoding="utf-8"))
     made["benchmarks"][-1]["extra_info"]["fwbench"]["launches"][0]["value_s"] = math.nan
     gated.write(".fwbench/baseline/baseline.json", json.dumps(made))
@@ -166,7 +163,6 @@ def test_a_damaged_baseline(gated: Project) -> None:
 
 
 def test_more_cases_than_launches_can_decide(gated: Project) -> None:
-    """Refused with the number of launches that so many cases need."""
     sizes = ", ".join(map(str, range(10, 23)))
     gated.write(
         "test_it.py",
@@ -184,13 +180,11 @@ def test_nothing_is_measured(gated: Project) -> None:
 
 @pytest.mark.parametrize("given", ["abc", "200%", "0", "-5%", "nan", "test_it.py"])
 def test_a_threshold_is_a_share(gated: Project, given: str) -> None:
-    """Anything else is a usage error that names it."""
     result = gated.run("--fw-launches=5", f"--fw-gate={given}")
     _assert_refused(gated, result, f"threshold '{given}'", "5% or 0.05")
 
 
 def test_unknown_names_are_refused(gated: Project) -> None:
-    """Verdicts to fail on and facts that may differ, with the known ones."""
     result = gated.run(*_GATE, "--fw-fail-on=regressed,improved")
     _assert_refused(gated, result, "'improved'", "regressed, missing, inconclusive")
     result = gated.run(*_GATE, "--fw-allow-different=cpus")
@@ -200,13 +194,11 @@ def test_unknown_names_are_refused(gated: Project) -> None:
 
 
 def test_a_comparison_with_nothing_is_refused(gated: Project) -> None:
-    """A run that ``--benchmark-compare`` names must be there."""
     result = gated.run(*_GATE, "--benchmark-compare=0007")
     _assert_refused(gated, result, "--benchmark-compare=0007")
 
 
 def test_collecting_needs_no_baseline(suite: Project) -> None:
-    """``--collect-only`` lists cases, as ever."""
     result = suite.run("--fw-gate", "--collect-only")
     assert result.ret == pytest.ExitCode.OK
 
@@ -215,7 +207,6 @@ def test_collecting_needs_no_baseline(suite: Project) -> None:
 
 
 def test_an_unchanged_suite_passes(gated: Project) -> None:
-    """Its verdicts are shown and stored, and it may become the baseline."""
     result = gated.run(*_PASSING, "--benchmark-json=now.json")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     assert _rows(result).keys() == {_SLOWING, _STEADY}
@@ -296,14 +287,12 @@ def test_a_test_may_have_its_own_threshold(gated: Project) -> None:
 
 @pytest.mark.parametrize("given", ["'much'", "2", "0"])
 def test_a_markers_threshold_is_a_share(suite: Project, given: str) -> None:
-    """Anything else is a usage error, with or without a gate."""
     suite.write("test_it.py", _SUITE.replace("steady)\ndef", f"steady, threshold={given})\ndef"))
     result = suite.run("--fw-launches=1")
     _assert_refused(suite, result, "threshold ", "5% or 0.05")
 
 
 def test_a_failed_test_is_a_failed_session(gated: Project) -> None:
-    """Of a gate, too, which the ini file may ask for; its run does not become the baseline."""
     gated.write("pytest.ini", f"{_INI}fw_gate = 95%\nfw_launches = 5\n")
     gated.write("test_other.py", "def test_other():\n    assert False\n")
     result = gated.run("--benchmark-json=now.json")
@@ -340,7 +329,6 @@ def test_other(case):
 
 
 def test_missing_cases_fail(gated: Project) -> None:
-    """A case that the baseline has and this session has not is listed with the reason."""
     gated.write("test_it.py", _SUITE + _REMAINING)
     path = gated.path / ".fwbench" / "baseline" / "baseline.json"
     stored = json.loads(path.read_text(encoding="utf-8"))
@@ -357,7 +345,6 @@ def test_missing_cases_fail(gated: Project) -> None:
 
 
 def test_skipped_benchmarks_fail(gated: Project) -> None:
-    """With --benchmark-skip everything is missing."""
     result = gated.run(*_GATE, "--benchmark-skip")
     assert result.ret == _MISSING, str(result.stdout)
     assert {*_rows(result).values()} == {"missing"}
@@ -386,7 +373,6 @@ def test_a_gate_that_judges_nothing_is_not_green(
 
 
 def test_what_is_failed_on(gated: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Missing and inconclusive cases pass if they may."""
     monkeypatch.setenv("CONTENDED", "1")
     result = gated.run(*_GATE, "-k", "steady", "--fw-fail-on=regressed")
     assert result.ret == pytest.ExitCode.OK
@@ -425,7 +411,6 @@ def test_differences_are_refused(different: Project) -> None:
 
 
 def test_differences_may_be_allowed(different: Project) -> None:
-    """Several at once; they are noted."""
     result = different.run(*_PASSING, "--fw-allow-different=threads,framework")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     assert "threads: 77 -> " in str(result.stdout)
@@ -452,7 +437,7 @@ def test_an_interrupted_run_is_not_judged_nor_becomes_the_baseline(
 def test_plain_pytest_benchmark_does_not_become_the_baseline(
     suite: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What pytest-benchmark wrote without fwbench does not say how its session ended."""
+    """A run without fwbench's facts does not say how its session ended."""
     (suite.path / "test_it.py").unlink()
     suite.write("test_plain.py", "def test_plain(benchmark):\n    benchmark(sum, [1, 2])\n")
     suite.run("--benchmark-json=now.json", fw=None).assert_outcomes(passed=1)
@@ -461,6 +446,6 @@ def test_plain_pytest_benchmark_does_not_become_the_baseline(
 
 
 def test_baselines_are_out_of_version_control(gated: Project) -> None:
-    """What was measured on this machine is of no use on another."""
+    """Times of this machine are useless on another."""
     ignored = Path(gated.path / ".fwbench" / ".gitignore").read_text(encoding="utf-8")
     assert ignored == "*\n"

@@ -71,20 +71,17 @@ def test_the_result_of_the_last_timed_call_is_kept(calls: int) -> None:
 
 
 def test_a_call_finds_no_result_but_the_last(benchmark: Any) -> None:
-    """Within a round and from one to the next: what a loop by hand would find."""
     alive, _, _ = _timed(max_time=70.0)
     assert {*alive[:-1]} == {0}, "the last call is not timed"
     FixtureBenchmark(benchmark).leave_unused()
 
 
 def test_without_timing_the_only_result_is_returned() -> None:
-    """With --benchmark-disable there is one call."""
     alive, number, adapted = _timed(disabled=True)
     assert (alive, number, adapted.timed) == ([0], 1, False)
 
 
 def test_rounds_end_when_the_median_is_precise() -> None:
-    """Of seconds that are all the same after twenty of them; pytest-benchmark's way is seventy."""
     _, _, adapted = _timed(precision=None, max_time=70.0)
     assert (len(adapted.rounds_s), adapted.stopping) == (70, None)
     _, number, adapted = _timed(within=0.02, max_time=70.0)
@@ -95,7 +92,6 @@ def test_rounds_end_when_the_median_is_precise() -> None:
 
 
 def test_calls_of_a_round_are_one_round() -> None:
-    """Its time counts, and not that of a call."""
     _, _, adapted = _timed(within=0.02, min_time=10.0, max_time=70.0)
     assert (adapted.iterations, len(adapted.rounds_s)) == (10, 7)
     assert adapted.stopping is not None
@@ -103,7 +99,6 @@ def test_calls_of_a_round_are_one_round() -> None:
 
 
 def test_the_users_rule_of_pytest_benchmark_is_kept() -> None:
-    """What ``--benchmark-precision`` asks for, and not another; its record says which it was."""
     _, _, own = _timed(within=0.02, precision=0.1, confidence=0.99, min_rounds=6, max_time=70.0)
     assert (len(own.rounds_s), own.stopping) == (6, None)
     assert own.fixture.stats.options["precision"] == 0.1
@@ -112,7 +107,6 @@ def test_the_users_rule_of_pytest_benchmark_is_kept() -> None:
 
 
 def test_without_timing_no_rule_is_made() -> None:
-    """There are no rounds that it could end."""
     _, _, adapted = _timed(within=0.02, disabled=True)
     assert adapted.stopping is None
 
@@ -120,7 +114,6 @@ def test_without_timing_no_rule_is_made() -> None:
 def test_a_case_that_failed_has_no_record_and_no_warning(
     pytester: pytest.Pytester,
 ) -> None:
-    """Neither one that failed before its rounds, nor one that failed in or after them."""
     pytester.makepyfile(
         """
         from fwbench.plugin import host
@@ -152,7 +145,6 @@ def test_a_record_has_the_parameters_and_the_group_of_the_case(benchmark: Any) -
 
 
 def test_rounds_can_be_wrapped(benchmark: Any) -> None:
-    """Each is made by what the wrapping function returns."""
     made = []
 
     def wrap(make_runner: Any) -> Any:
@@ -169,7 +161,7 @@ def test_rounds_can_be_wrapped(benchmark: Any) -> None:
 
 
 def test_a_clock_is_as_precise_as_the_timer_that_it_reads(benchmark: Any) -> None:
-    """Of one that waits any round is long enough: its wait is not counted, nor is it read."""
+    """With a wait any round is long enough: the wait is not counted, and the clock not read."""
     clock = Clock()
     host.set_precision(clock)
     assert benchmark._get_precision(clock) == benchmark._get_precision(clock.read) > 0
@@ -180,7 +172,6 @@ def test_a_clock_is_as_precise_as_the_timer_that_it_reads(benchmark: Any) -> Non
 
 
 def test_what_is_known_of_a_session(pytester: pytest.Pytester) -> None:
-    """Its timer, its files, and what it compares with; None where nothing is asked for."""
     plain = BenchmarkSession(_configured(pytester))
     assert (plain.written, plain.compared_name, plain.compared_paths, plain.compared) == (
         *([], None),
@@ -199,7 +190,6 @@ def test_what_is_known_of_a_session(pytester: pytest.Pytester) -> None:
 def test_records_of_another_process_are_this_sessions(
     session: BenchmarkSession,
 ) -> None:
-    """They are in the run that it writes, until they are cleared."""
     entry = {
         **dict.fromkeys(("group", "param", "params")),
         "name": "test_it",

@@ -80,7 +80,6 @@ def _by_process(project: Project) -> list[list[str]]:
 
 @pytest.mark.usefixtures("started")
 def test_launches_are_processes_and_one_record(told: Project) -> None:
-    """Two launches are two processes that measure every case, and one record of each case."""
     result, records = told.measure("--fw-launches=2")
     result.assert_outcomes(passed=4)
     assert len(told.entries("measured.json")) == 4
@@ -119,7 +118,6 @@ def _session(project: Project) -> dict[str, Any]:
 
 
 def test_the_seed_is_printed_and_stored(told: Project) -> None:
-    """The order is that of its plan."""
     result, _ = told.measure("--fw-launches=3")
     printed = re.search(r"every case 3 times.*--fw-seed (\d+)", str(result.stdout))
     assert printed is not None
@@ -129,7 +127,6 @@ def test_the_seed_is_printed_and_stored(told: Project) -> None:
 
 
 def test_frameworks_are_shuffled_too(project: Project) -> None:
-    """Each launch has a process for each framework, and their cases are mixed."""
     project.install_pool()
     project.write(
         "test_it.py",
@@ -150,7 +147,6 @@ def test_frameworks_are_shuffled_too(project: Project) -> None:
 
 
 def test_a_damaged_value_is_named_before_anything_is_compared(told: Project) -> None:
-    """File, case and key of the run that ``--benchmark-compare`` names; nothing is measured."""
     told.run("--fw-launches=1", "--benchmark-save=first").assert_outcomes(passed=4)
     (saved,) = (told.path / ".benchmarks").rglob("*.json")
     run = json.loads(saved.read_text(encoding="utf-8"))
@@ -201,7 +197,6 @@ def test_a_failure_says_in_which_launch(told: Project) -> None:
 
 
 def test_enough_failures_stop_launches(told: Project) -> None:
-    """With -x nothing is launched once a case has failed, in the same launch or later ones."""
     _troubled(
         told,
         """def trouble(name):
@@ -217,7 +212,6 @@ def test_enough_failures_stop_launches(told: Project) -> None:
 
 
 def test_failures_that_are_not_enough(told: Project) -> None:
-    """Below --maxfail the rest is launched to the end."""
     _troubled(
         told,
         """def trouble(name):
@@ -246,7 +240,6 @@ def test_a_worker_that_dies_in_one_launch(told: Project) -> None:
 
 
 def test_launches_need_processes(told: Project) -> None:
-    """Without isolation there are no fresh processes: refused, with what to leave out."""
     result = told.run("--fw-launches=2", "--fw-isolation=none")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*--fw-launches*--fw-isolation=none*leave out one of them*"])
@@ -255,7 +248,6 @@ def test_launches_need_processes(told: Project) -> None:
 
 @pytest.mark.parametrize("given", ["0", "-1", "2.5", "many"])
 def test_launches_are_a_number(told: Project, given: str) -> None:
-    """Anything else is a usage error that names it."""
     result = told.run(f"--fw-launches={given}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert given in str(result.stderr)
@@ -263,7 +255,6 @@ def test_launches_are_a_number(told: Project, given: str) -> None:
 
 
 def test_nothing_is_launched_twice_to_be_verified(told: Project) -> None:
-    """With --benchmark-disable every case is verified once."""
     result = told.run("--fw-launches=3", "--benchmark-disable", "--fw-direction=forward")
     passed = result.parseoutcomes()["passed"]
     assert len(_order(told)) == passed
@@ -331,7 +322,6 @@ def test_what_is_beside_cases(project: Project) -> None:
 
 
 def test_one_launch_is_one(told: Project) -> None:
-    """``--fw-launches 1`` shuffles, as its seed says, and its record has one value."""
     result, records = told.measure("--fw-launches=1", "--fw-seed=3")
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["*every case once, each time in a fresh process*--fw-seed 3"])
@@ -341,7 +331,6 @@ def test_one_launch_is_one(told: Project) -> None:
 
 
 def test_without_launches_nothing_is_shuffled(told: Project) -> None:
-    """One process, the order of the files, rounds in the record, nothing of launches."""
     result, records = told.measure()
     assert [name for _, name in _order(told)] == _IDS
     assert len(_by_process(told)) == 1
@@ -351,7 +340,6 @@ def test_without_launches_nothing_is_shuffled(told: Project) -> None:
 
 
 def test_the_ini_file_may_ask_for_launches(told: Project) -> None:
-    """Like every option."""
     told.write("pytest.ini", "[pytest]\nfw_launches = 2\nfw_seed = 5\n")
     told.run().assert_outcomes(passed=4)
     assert len(_by_process(told)) == 2
@@ -420,7 +408,7 @@ def test_an_interrupt_keeps_what_was_launched(told: Project, stuck: subprocess.P
 
 
 def test_a_kill_leaves_a_journal_of_launches(told: Project, stuck: subprocess.Popen[str]) -> None:
-    """Of a session that was killed ``fwbench recover`` gives merged records with statistics."""
+    """``fwbench recover`` writes merged records with statistics."""
     _wait_for(told.path / "stuck", stuck)
     os.killpg(stuck.pid, signal.SIGKILL)
     stuck.communicate(timeout=_PATIENCE_S)

@@ -53,7 +53,6 @@ def _line(terminal: Any, hand: Hand, *, below: bool = True) -> TerminalLine:
 @pytest.mark.parametrize("begun", ["test_it.py ...", "", "x" * 79, "x" * 81, "x" * 100])
 @pytest.mark.parametrize("above", [0, 22, 23, 50])
 def test_a_begun_line_goes_on_where_it_was(hand: Hand, begun: str, above: int) -> None:
-    """Wherever the cursor is: in the middle, at the bottom, in a wrapped line."""
     with_line, without = Terminal(), Terminal()
     for terminal in (with_line, without):
         terminal.write("line\n" * above + begun)
@@ -112,7 +111,6 @@ def test_a_command_has_the_line_of_the_cursor(hand: Hand) -> None:
 
 
 def test_the_line_is_drawn_a_few_times_a_second_at_most(hand: Hand) -> None:
-    """However often it is told; and not at all if nothing has changed."""
     terminal = Terminal()
     line = _line(terminal, hand)
     for number in range(100):
@@ -146,7 +144,6 @@ def test_the_line_fits(hand: Hand, columns: int, monkeypatch: pytest.MonkeyPatch
 def test_only_terminals_that_can_are_drawn_on(
     terminal: bool, term: str | None, expected: bool
 ) -> None:
-    """Not logs, and not terminals that are dumb or unknown."""
     variables = {} if term is None else {"TERM": term}
     stream: Any = Terminal() if terminal else io.StringIO()
     assert draws_in_place(stream, variables) is expected
@@ -168,7 +165,6 @@ def test_a_log_gets_a_line_a_minute(hand: Hand) -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    """What shows nothing takes whatever it is told."""
     line = Line()
     line.show(HALF)
     line.announce("launch")
@@ -196,7 +192,6 @@ def test_a_file_tells_another_process(hand: Hand, tmp_path: Path) -> None:
 
 
 def test_a_file_that_has_gone_is_no_error(hand: Hand, tmp_path: Path) -> None:
-    """Whoever reads it may end first."""
     StatusFile(tmp_path / "gone" / "status.json", hand).show(HALF)
 
 
@@ -218,14 +213,12 @@ def test_times(seconds: float, text: str) -> None:
 
 
 def test_what_is_not_known_leaves_no_mark() -> None:
-    """No separator stands for nothing."""
     assert str(Status("", "starting torch")) == "starting torch"
     assert str(Status("", "starting torch", "4 s")) == "starting torch, 4 s"
     assert str(Status("case 1 of 2", "a", "4 s")) == "case 1 of 2: a, 4 s"
 
 
 def test_the_name_is_shortened_first() -> None:
-    """What comes before and after it stays as long as there is room."""
     status = Status("case 1 of 2", "gemm-torch-cpu-eager", "4 s")
     assert status.fit(100) == str(status)
     assert status.fit(30) == "case 1 of 2: gemm-torc..., 4 s"
@@ -235,7 +228,6 @@ def test_the_name_is_shortened_first() -> None:
 
 @pytest.mark.parametrize("columns", range(50))
 def test_nothing_is_longer_than_allowed(columns: int) -> None:
-    """Whatever is long in it."""
     for status in (Status("", "a" * 60), Status("b" * 60, "a"), Status("b", "a", "c" * 60)):
         assert len(status.fit(columns)) <= columns
 
@@ -275,7 +267,6 @@ def test_what_is_being_done_is_shown_until_it_is_done() -> None:
 
 
 def test_what_another_process_says_is_shown(tmp_path: Path) -> None:
-    """As soon as it says something."""
     terminal: Any = Seen()
     path = tmp_path / "status.json"
     with Live(terminal).watching(path):
@@ -286,7 +277,7 @@ def test_what_another_process_says_is_shown(tmp_path: Path) -> None:
 
 
 def test_an_error_ends_the_line() -> None:
-    """What a command says of it stands alone, and no thread goes on."""
+    """The command's own message stands alone, and no thread goes on."""
     terminal: Any = Seen()
     before = threading.active_count()
 
@@ -302,7 +293,6 @@ def test_an_error_ends_the_line() -> None:
 
 
 def test_a_log_has_what_was_said_and_nothing_of_what_takes_less_than_a_minute() -> None:
-    """No control sequence, either."""
     log = io.StringIO()
     said = Live(log)
     with said.doing("making torch@2.7"):
@@ -311,7 +301,7 @@ def test_a_log_has_what_was_said_and_nothing_of_what_takes_less_than_a_minute() 
 
 
 def test_a_closed_pipe_ends_the_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the command itself writes tells of it; no thread ends with a traceback."""
+    """The command's own output fails with it; no thread ends with a traceback."""
     failed: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     terminal: Any = Seen()

@@ -115,7 +115,6 @@ GIVEN = [
 def test_each_option_is_read_from_either_source(
     pytester: pytest.Pytester, argument: str, setting: str, name: str, value: Any, source: str
 ) -> None:
-    """Each option is understood on the command line and as a setting of the ini file."""
     if source == "ini":
         found = of(pytester, ini=setting)
         selection = found.configured
@@ -130,7 +129,6 @@ def test_each_option_is_read_from_either_source(
 def test_first_calls_are_fresh_in_launches_alone(
     pytester: pytest.Pytester, argument: str | None
 ) -> None:
-    """Without launches there is nothing that they could be measured in."""
     given = ["--fw-first-call=fresh", *([argument] if argument else [])]
     if argument:
         assert of(pytester, *given).first_call == "fresh"
@@ -140,7 +138,6 @@ def test_first_calls_are_fresh_in_launches_alone(
 
 
 def test_a_gate_needs_no_threshold(pytester: pytest.Pytester) -> None:
-    """The flag alone means 3 %."""
     assert of(pytester, "--fw-gate").gate == {"time": 0.03}
 
 
@@ -175,7 +172,6 @@ def test_settings_that_ask_for_no_launches_are_not_ignored(pytester: pytest.Pyte
 
 
 def test_launches_and_no_isolation_in_one_ini_file_are_refused(pytester: pytest.Pytester) -> None:
-    """Neither was asked for later than the other."""
     with pytest.raises(UsageError, match=r"--fw-launches .* leave out one of them"):
         of(pytester, ini="fw_launches = 5\nfw_isolation = none")
 
@@ -212,7 +208,6 @@ def test_a_marker_has_a_precision_between_command_line_and_ini_file(
 
 
 def test_a_markers_precision_is_checked(pytester: pytest.Pytester) -> None:
-    """Even where the command line has another."""
     with pytest.raises(UsageError, match="precision '2' is not a fraction"):
         precision_of(pytester.parseconfig("--fw-precision=1%"), marked(precision=2))
 
@@ -229,7 +224,6 @@ def test_the_help_says_per_cent_once() -> None:
 
 
 def test_every_option_is_among_those_tested() -> None:
-    """No option was added without a line in the table above."""
     tested = {name for _, _, name, _ in GIVEN} | {name for _, _, name, _ in OF_GANGS}
     assert tested == {*options.SELECTORS, *options.SETTINGS}
 
@@ -247,7 +241,6 @@ OF_GANGS = [
 def test_toggles_of_gangs_have_flags_of_their_own(
     pytester: pytest.Pytester, argument: str, ini: str, name: str, values: tuple[str, ...]
 ) -> None:
-    """Which say the same as --fw-toggle, on the command line and in the ini file."""
     assert of(pytester, argument).toggles == {name: values}
     assert of(pytester, ini=ini).toggles == {name: values}
     both = of(pytester, argument, f"--fw-toggle={name}={values[-1]}")
@@ -262,7 +255,6 @@ def test_whether_threads_were_given_is_known(pytester: pytest.Pytester) -> None:
 
 
 def test_an_empty_setting_is_the_default(pytester: pytest.Pytester) -> None:
-    """A setting without a value leaves the default as it is."""
     found = of(pytester, ini="fw =\nfw_timeout =\n")
     assert found.configured == Selection()
     assert found.timeout_s == 300.0
@@ -282,12 +274,10 @@ TWO_TOGGLES = {"workers": ("0", "2"), "decay": ("on",)}
     ids=["command line", "in a row", "line by line", "command line over ini"],
 )
 def test_several_toggles(pytester: pytest.Pytester, arguments: tuple[str, ...], ini: str) -> None:
-    """A session may ask for more than one toggle; those of the command line replace the ini's."""
     assert of(pytester, *arguments, ini=ini).toggles == TWO_TOGGLES
 
 
 def test_a_toggle_given_twice_has_all_values(pytester: pytest.Pytester) -> None:
-    """Each of them once."""
     found = of(pytester, "--fw-toggle=workers=0,1", "--fw-toggle=workers=2,1")
     assert found.toggles == {"workers": ("0", "1", "2")}
 
@@ -295,7 +285,6 @@ def test_a_toggle_given_twice_has_all_values(pytester: pytest.Pytester) -> None:
 def test_values_of_a_toggle_may_have_blanks_between_them_in_the_ini_file(
     pytester: pytest.Pytester,
 ) -> None:
-    """As they may on the command line."""
     found = of(pytester, ini="fw_toggle = workers=0, 2 sparse = on")
     assert found.toggles == {"workers": ("0", "2"), "sparse": ("on",)}
 
@@ -303,7 +292,6 @@ def test_values_of_a_toggle_may_have_blanks_between_them_in_the_ini_file(
 def test_a_folder_in_the_ini_file_is_relative_to_it(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wherever pytest is started."""
     (pytester.path / "sets").mkdir()
     (pytester.path / "elsewhere").mkdir()
     config = pytester.parseconfig("-c", str(pytester.makeini("[pytest]\nfw_data = sets")))
@@ -318,13 +306,11 @@ def test_a_folder_of_the_current_one_is_kept_as_a_whole_path(pytester: pytest.Py
 
 
 def test_the_command_line_wins_over_a_setting(pytester: pytest.Pytester) -> None:
-    """A setting given twice is what the command line says."""
     found = of(pytester, "--fw-threads=3", "--fw-warmup=0", ini="fw_threads = 4\nfw_warmup = 9")
     assert (found.threads, found.warmup_s) == (3, 0.0)
 
 
 def test_command_line_over_marker_over_ini_over_default(pytester: pytest.Pytester) -> None:
-    """Each field of a selection is from the first source that says something about it."""
     ini = "fw = from_ini\nfw_dtype = from_ini\nfw_execution = from_ini"
     found = of(pytester, "--fw=from_command_line", ini=ini)
     marker = Selection(frameworks=("from_marker",), dtypes=("from_marker",))
@@ -337,7 +323,6 @@ def test_command_line_over_marker_over_ini_over_default(pytester: pytest.Pyteste
 
 
 def test_a_bad_setting_is_refused_by_name(pytester: pytest.Pytester) -> None:
-    """What is wrong in the ini file is said to be wrong there."""
     with pytest.raises(UsageError, match="ini setting fw_size: size '0' is not a positive"):
         of(pytester, ini="fw_size = 0")
 
@@ -352,7 +337,6 @@ def refused(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], argum
 def test_a_bad_argument_is_refused_by_name(
     pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What is wrong on the command line is refused by pytest itself, with the option's name."""
     said = refused(pytester, capsys, "--fw-size=0")
     assert "argument --fw-size: size '0' is not a positive whole number" in said
 
@@ -381,7 +365,6 @@ def test_bad_options_of_training_are_refused_by_name(
     value: str,
     message: str,
 ) -> None:
-    """On the command line and in the ini file alike, with what would be understood."""
     said = refused(pytester, capsys, f"--fw-{option}={value}")
     assert f"argument --fw-{option}: {message}" in said
     setting = f"fw_{option.replace('-', '_')}"
@@ -420,12 +403,10 @@ def marked(**keywords: Any) -> pytest.Mark:
     ids=lambda value: str(value) if isinstance(value, dict) else "read",
 )
 def test_markers_take_names_and_numbers(keywords: dict[str, Any], expected: Selection) -> None:
-    """A marker's keywords are read from text, from one value and from sequences alike."""
     assert from_marker(marked(**keywords)) == expected
 
 
 def test_pytest_lists_all_keywords_of_the_marker(pytester: pytest.Pytester) -> None:
-    """With --markers; those that select, and those that do not."""
     listed = pytester.parseconfigure().getini("markers")
     (line,) = (line for line in listed if line.startswith("fwbench("))
     assert line.startswith(
@@ -447,6 +428,5 @@ def test_pytest_lists_all_keywords_of_the_marker(pytester: pytest.Pytester) -> N
     ids=str,
 )
 def test_bad_markers_are_refused(keywords: dict[str, Any], message: str) -> None:
-    """Unknown keywords and bad values of a marker are refused as those of the command line are."""
     with pytest.raises(UsageError, match=message):
         from_marker(marked(**keywords))

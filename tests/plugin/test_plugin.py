@@ -135,7 +135,6 @@ def test_selection_by_default(cards: Project) -> None:
 
 @pytest.mark.parametrize(("preset", "first", "count"), [("paper", 500, 20), ("full", 10, 8)])
 def test_presets(cards: Project, preset: str, first: int, count: int) -> None:
-    """A preset stands for the sizes that each operation declares for it."""
     ids = _collected(cards.run("--collect-only", "-q", f"--fw-size={preset}", fw="pool"))
     assert ids[0].endswith(f"-{first}")
     assert len(ids) == count
@@ -143,7 +142,6 @@ def test_presets(cards: Project, preset: str, first: int, count: int) -> None:
 
 @pytest.mark.parametrize("where", ["command line", "ini"])
 def test_settings(cases: Project, where: str) -> None:
-    """Threads, isolation, timeout and warm-up are taken from the command line and the ini file."""
     settings = {"fw_threads": "1", "fw_isolation": "none", "fw_warmup": "0.01", "fw_timeout": "60"}
     in_ini = where == "ini"
     cases.write("pytest.ini", _ini({"fw": "numpy", **settings} if in_ini else {}))
@@ -205,7 +203,6 @@ def test_a_session(cards: Project) -> None:
 
 
 def test_header_names_the_absent(cases: Project) -> None:
-    """What is not installed, does not import or dies of it is absent with the reason."""
     cases.hide_frameworks()
     cases.write("packages/tensorflow.py", "raise OSError('libcuda.so.1: no such file')")
     cases.write("packages/mxnet.py", "import os; os.write(2, b'bad CPU'); os._exit(7)")
@@ -220,7 +217,6 @@ def test_header_names_the_absent(cases: Project) -> None:
 
 
 def test_group_by_parameter(cards: Project) -> None:
-    """pytest-benchmark's own grouping finds the parts of a case id."""
     result = cards.run("--benchmark-group-by=param:framework", "--fw-size=3", fw="pool,cards")
     result.stdout.fnmatch_lines(
         ["* benchmark 'framework=cards': 2 tests *", "* benchmark 'framework=pool': 1 tests *"]
@@ -261,7 +257,6 @@ def test_wrong(case):
 
 
 def test_markers_of_the_benchmark(cases: Project) -> None:
-    """What a user asks of pytest-benchmark by its own marker and fixture holds for cases too."""
     cases.write(
         "test_it.py",
         """
@@ -287,7 +282,6 @@ def test_markers_of_the_benchmark(cases: Project) -> None:
 
 
 def test_case_without_marker(cases: Project) -> None:
-    """The fixture in a test without the marker is an error that says what is missing."""
     cases.write("test_it.py", "def test_it(case):\n    case.measure()\n")
     result = cases.run()
     result.assert_outcomes(errors=1)
@@ -387,14 +381,12 @@ def _assert_refused(project: Project, result: pytest.RunResult, fragments: list[
 
 @pytest.mark.parametrize(("arguments", "fragments"), _REFUSED.values(), ids=_REFUSED)
 def test_refused(cases: Project, arguments: list[str], fragments: list[str]) -> None:
-    """What the command line asks for and is not there is refused before anything runs."""
     cases.write("test_first.py", _LEAVES_A_TRACE)
     _assert_refused(cases, cases.run(*arguments), fragments)
 
 
 @pytest.mark.parametrize(("settings", "fragments"), _REFUSED_INI.values(), ids=_REFUSED_INI)
 def test_refused_ini(cases: Project, settings: dict[str, str], fragments: list[str]) -> None:
-    """So is what the ini file asks for."""
     cases.write("test_first.py", _LEAVES_A_TRACE)
     cases.write("pytest.ini", _ini({"fw": "numpy", **settings}))
     _assert_refused(cases, cases.run(fw=None), fragments)
@@ -402,7 +394,6 @@ def test_refused_ini(cases: Project, settings: dict[str, str], fragments: list[s
 
 @pytest.mark.parametrize(("marker", "fragments"), _REFUSED_MARKERS.values(), ids=_REFUSED_MARKERS)
 def test_refused_marker(project: Project, marker: str, fragments: list[str]) -> None:
-    """So is a marker that cannot be meant."""
     project.write("test_first.py", _LEAVES_A_TRACE)
     project.write(
         "test_it.py",
@@ -437,7 +428,6 @@ def test_refused_framework(cases: Project, source: str, fragments: list[str]) ->
 
 @pytest.mark.parametrize("arguments", [["test_first.py"], ["-m", "not fwbench"]])
 def test_xdist_without_cases(cases: Project, arguments: list[str]) -> None:
-    """xdist may run whatever is no case."""
     cases.write("test_first.py", _LEAVES_A_TRACE)
     result = cases.run("-n1", *arguments)
     assert result.ret == pytest.ExitCode.OK

@@ -58,7 +58,6 @@ def profile_of(records: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_profile_is_in_the_record(profiled: Project) -> None:
-    """By a process of its own, after all launches; trace, summary and table of classes as well."""
     result, records = profiled.measure("--fw-profile", "--fw-launches=2", "-v")
     result.assert_outcomes(passed=1)
     found = profile_of(records)
@@ -85,7 +84,6 @@ def test_a_profile_is_in_the_record(profiled: Project) -> None:
     ids=["raises", "dies"],
 )
 def test_a_profiler_that_fails_is_a_gap(profiled: Project, what: str, reason: str) -> None:
-    """The case has its times, and the record says why it has no profile."""
     profiled.write("conftest.py", _PROFILED.replace("PROFILE", what))
     result, records = profiled.measure("--fw-profile")
     result.assert_outcomes(passed=1)
@@ -105,7 +103,6 @@ def test_a_framework_without_a_profiler_is_a_gap(project: Project) -> None:
 
 
 def test_memory_is_in_the_record(project: Project) -> None:
-    """Of an operation in both directions, each in a process of its own; and a line for each."""
     project.write("test_it.py", _CASES)
     result, records = project.measure("--fw-memory", "-v")
     result.assert_outcomes(passed=1)
@@ -119,7 +116,6 @@ def test_memory_is_in_the_record(project: Project) -> None:
 
 
 def test_a_probe_that_dies_is_a_gap(project: Project) -> None:
-    """Each probe has a gap of its own."""
     project.write("test_it.py", _CASES)
     project.write("conftest.py", "import os\nif os.environ.get('FWBENCH_PROBE'): os._exit(7)\n")
     result, records = project.measure("--fw-memory", "--fw-profile")
@@ -130,7 +126,6 @@ def test_a_probe_that_dies_is_a_gap(project: Project) -> None:
 
 
 def test_without_the_option_nothing_is_run_again(project: Project) -> None:
-    """One process, and no profile."""
     project.write("test_it.py", _CASES)
     _, records = project.measure()
     assert "profile" not in records[_ID]["extra_info"]["fwbench"]
@@ -152,7 +147,6 @@ def test_without_the_option_nothing_is_run_again(project: Project) -> None:
 def test_what_cannot_be_is_refused(
     project: Project, arguments: list[str], words: list[str]
 ) -> None:
-    """Before anything is measured, in one sentence."""
     project.write("test_it.py", _CASES)
     result = project.run("--fw-profile", *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

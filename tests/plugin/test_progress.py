@@ -78,7 +78,6 @@ def test_dots_stay_one_line(mixed: Project) -> None:
 
 
 def test_lines_of_tests_stay_whole(mixed: Project) -> None:
-    """With -v each has a line of its own, wrapped or not."""
     terminal = Terminal(columns=60)
     text = "".join(_on(terminal, mixed, "-v"))
     for operation, size, outcome in (
@@ -92,7 +91,6 @@ def test_lines_of_tests_stay_whole(mixed: Project) -> None:
 
 
 def test_launches_are_counted(mixed: Project) -> None:
-    """Each with its cases; the one that failed is not in the second."""
     terminal = Terminal(columns=120)
     shown = _on(terminal, mixed, "--fw-launches=2")
     seen = _progress(terminal.written)
@@ -112,7 +110,6 @@ def test_cases_in_this_process_are_shown_as_they_begin(mixed: Project) -> None:
 
 
 def test_without_pytests_terminal_nothing_is_shown(mixed: Project) -> None:
-    """-p no:terminal leaves nobody to show it."""
     terminal = Terminal()
     assert _on(terminal, mixed, "-p", "no:terminal") == []
 
@@ -143,7 +140,6 @@ def test_logs_have_plain_lines(mixed: Project, where: str) -> None:
 
 
 def test_cases_that_are_skipped_are_not_counted(project: Project) -> None:
-    """Those that their author has marked: they take no time."""
     project.write("packages/often.py", _OFTEN)
     project.write(
         "test_it.py",
@@ -169,7 +165,6 @@ def test_cases_that_are_skipped_are_not_counted(project: Project) -> None:
 
 
 def test_quiet_logs_have_none(mixed: Project) -> None:
-    """-q asks for less than that."""
     result = mixed.run("-q", "-p", "often", "--fw-launches=2", "-p", "no:randomly")
     assert "case 1" not in str(result.stdout)
     assert "fwbench: launch" not in str(result.stdout)
@@ -215,7 +210,7 @@ def _epoch(**changes: Any) -> dict[str, Any]:
 
 
 def test_epochs_are_shown_with_loss_and_rate(shown: tuple[Progress, list[Status]]) -> None:
-    """Those of all repetitions are counted; the name is what differs between cases."""
+    """The count spans all repetitions; the name is the part of the id that varies."""
     progress, statuses = shown
     item: Any = Mock(nodeid="test_it.py::test_loop[lenet-torch-cpu-eager-train-float32-200]")
     with progress.case(item):
@@ -267,7 +262,6 @@ def _planned(expected_s: dict[str, float | None], times: int = 1) -> Estimate:
 
 
 def test_what_is_expected_is_left() -> None:
-    """All cases at first; of the running one what it has not used yet; nothing at last."""
     estimate = _planned({"a": 10.0, "b": 20.0})
     assert estimate.left("a", 0.0) == "30 s left"
     assert estimate.left("a", 4.0) == "26 s left"
@@ -279,7 +273,6 @@ def test_what_is_expected_is_left() -> None:
 
 
 def test_every_launch_counts() -> None:
-    """A case that will be measured five times takes five times as long."""
     estimate = _planned({"a": 10.0, "b": 20.0}, times=5)
     assert estimate.left("a", 0.0) == "2 min 30 s left"
     estimate.finish("a", 10.0)
@@ -288,7 +281,6 @@ def test_every_launch_counts() -> None:
 
 
 def test_finished_cases_correct_the_others() -> None:
-    """Three that took a tenth of their limit: the others will, too."""
     names = [f"case {i}" for i in range(10)]
     estimate = _planned(dict.fromkeys(names, 10.0))
     for name in names[:2]:
@@ -299,8 +291,6 @@ def test_finished_cases_correct_the_others() -> None:
 
 
 def test_what_is_not_known_is_said() -> None:
-    """A training loop of which nothing is known takes some time, too, until its epochs say how
-    much."""
     estimate = _planned({"a": 10.0, "loop": None})
     assert estimate.left("a", 0.0) == "more than 10 s left"
     assert estimate.left("loop", 5.0) == "more than 10 s left"
@@ -311,12 +301,10 @@ def test_what_is_not_known_is_said() -> None:
 
 
 def test_epochs_say_more_than_earlier_runs() -> None:
-    """The share that is done counts, where it is known."""
     assert _planned({"loop": 100.0}).left("loop", 5.0, share=0.5) == "5 s left"
 
 
 def test_where_nothing_is_known_nothing_is_said() -> None:
-    """As in a session that times nothing."""
     estimate = Estimate({})
     estimate.plan({"a": 1, "b": 1})
     assert estimate.left("a", 3.0) == ""

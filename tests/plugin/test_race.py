@@ -90,7 +90,6 @@ def racing(project: Project) -> Project:
 
 
 def test_a_race_is_decided_with_four_launches(racing: Project) -> None:
-    """The winner, the loser and the contestant that failed: on the terminal and in the JSON."""
     result, records = racing.measure("--fw-race", fw="numpy,pool")
     result.assert_outcomes(passed=3, failed=1)
     measured = {name: len(entry["stats"]["data"]) for name, entry in records.items()}
@@ -126,7 +125,6 @@ def test_a_race_is_decided_with_four_launches(racing: Project) -> None:
 
 
 def test_an_interrupted_race_tells_what_it_knows(racing: Project) -> None:
-    """Verdicts by then, and the exit status of an interrupt."""
     racing.write(
         "conftest.py",
         _MADE_UP
@@ -160,7 +158,6 @@ def test_other_work_is_no_rival(racing: Project) -> None:
 
 
 def test_a_race_needs_rivals(project: Project) -> None:
-    """One contestant a group is refused before anything is measured, with what to add."""
     project.write("test_it.py", _ALONE)
     result = project.run("--fw-race")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

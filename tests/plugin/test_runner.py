@@ -78,7 +78,6 @@ def test_what_a_case_says(project: Project) -> None:
 
 
 def test_strict_warnings(cases: Project) -> None:
-    """A project that turns every warning into an error can measure."""
     result = cases.run("-W", "error")
     result.assert_outcomes(passed=5)
     assert result.ret == pytest.ExitCode.OK, str(result.stderr)
@@ -112,7 +111,6 @@ def test_plugins_that_know_xdist(cases: Project) -> None:
     ids=["pytest.exit", "interrupt"],
 )
 def test_end_from_a_case(project: Project, end: str, said: str) -> None:
-    """A case that ends the session ends it, with its reason, and keeps what was measured."""
     project.write(
         "test_it.py",
         f"""
@@ -136,7 +134,6 @@ def test_end_from_a_case(project: Project, end: str, said: str) -> None:
 
 
 def test_end_from_a_worker_that_collects(project: Project) -> None:
-    """What a worker's session ends with before it has a case ends the session, too."""
     project.write(
         "conftest.py",
         """
@@ -212,7 +209,6 @@ def test_workers_end_side_by_side(project: Project) -> None:
 
 
 def test_warnings_as_errors(project: Project) -> None:
-    """-W holds in workers."""
     project.write("test_it.py", _TALKING)
     result = project.run(
         "-W", "error::test_it.Mine", "-k", "test_it[double", "--junitxml=junit.xml"
@@ -314,7 +310,6 @@ def test_it(case):
 
 @pytest.mark.parametrize(("flag", "failed"), [("-x", 1), ("--maxfail=2", 2)])
 def test_stopping(project: Project, flag: str, failed: int) -> None:
-    """-x and --maxfail stop the session in good order, and --lf runs what had failed, alone."""
     project.write("conftest.py", _NOTING)
     project.write("test_it.py", _SOME_WRONG.replace("(case)", "(noting, case)"))
     project.run(flag).assert_outcomes(passed=2, failed=failed)
@@ -324,7 +319,6 @@ def test_stopping(project: Project, flag: str, failed: int) -> None:
 
 
 def test_wrong_result(project: Project) -> None:
-    """Work that is wrong fails its case, says by how much and where, and leaves no time."""
     project.write("test_it.py", _SOME_WRONG)
     result, records = project.measure("--junitxml=junit.xml")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -411,7 +405,6 @@ def _scale(path: Path, factor: float) -> None:
     ],
 )
 def test_choosing(cases: Project, flag: str, outcomes: dict[str, int], workers: int) -> None:
-    """Choosing tests and collecting alone mean what they always mean, and start no idle worker."""
     cases.forget_manifests()
     result = cases.run(flag, "-p", "parent_facts")
     result.assert_outcomes(**outcomes)

@@ -31,7 +31,6 @@ def _no_data(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_schedule_and_toggles_are_the_options(pytester: pytest.Pytester) -> None:
-    """What is asked goes over the preset; data is looked for and else generated."""
     found = asked(pytester, "--fw-epochs=7", "--fw-toggle=workers=0,2")
     assert found.schedule(lenet.schedules["quick"]) == Schedule(epochs=7)
     assert found.toggles == {"workers": ("0", "2")}
@@ -42,7 +41,6 @@ def test_schedule_and_toggles_are_the_options(pytester: pytest.Pytester) -> None
 def test_data_is_looked_for_where_the_option_says(
     pytester: pytest.Pytester, tmp_path: Path
 ) -> None:
-    """In the folder of --fw-data first."""
     (tmp_path / "mnist.npz").touch()
     found = asked(pytester, f"--fw-data={tmp_path}").find("mnist")
     assert (found.source, found.origin) == ("real", "mnist.npz")
@@ -115,7 +113,6 @@ def test_a_marker_names_operations_loops_and_their_parts() -> None:
 def test_a_marker_that_names_something_else_is_refused(
     named: tuple[Any, ...], message: str
 ) -> None:
-    """Or something twice, whose cases could not be told apart."""
     with pytest.raises(UsageError, match=f"^@pytest.mark.fwbench {message}"):
         workloads_of(pytest.mark.fwbench(*named).mark, _KNOWN)
 
@@ -137,7 +134,6 @@ def test_an_implementation_without_adapter_is_one_gap() -> None:
     ids=["function", "other callable"],
 )
 def test_a_misspelled_framework_is_refused_by_its_place(by: Any, where: str) -> None:
-    """File and line of the implementation, where it has them."""
     mark = pytest.mark.fwbench(_implemented("numpy", "numpyy", by=by)).mark
     message = rf"^unknown framework \(implemented by {where}\) 'numpyy'; known: jax, numpy, torch"
     with pytest.raises(UsageError, match=message):
@@ -163,8 +159,8 @@ def test_twice(case):
 
 
 def test_a_session_lists_what_nothing_can_run(project: Project) -> None:
-    """As a skip, once; not where other frameworks are asked for. A misspelled name ends the
-    session with the line of the test that has it."""
+    """It is one skip, and absent where other frameworks are asked for. A misspelled name ends
+    the session with the line of its test."""
     project.hide_frameworks()
     project.write("test_it.py", _USERS)
     everyone = project.run("--collect-only", "-q", fw=None)

@@ -53,7 +53,6 @@ def _outcomes(project: Project, *arguments: str) -> dict[str, Any]:
 
 
 def test_records_have_the_shape_and_a_number(shapes: Project) -> None:
-    """The number is of elements moved; ids and groups have the shape."""
     result, records = shapes.measure("--fw-size=4,3x5", "-k", "test_all")
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=2, skipped=2, deselected=2)
@@ -69,7 +68,6 @@ def test_records_have_the_shape_and_a_number(shapes: Project) -> None:
 
 
 def test_a_size_that_some_operation_has_is_a_gap_of_the_others(shapes: Project) -> None:
-    """It is skipped once, with the way in which the operation's sizes are written."""
     assert _outcomes(shapes, "--fw-size=8", "--fw-dtype=float32,float64") == {
         "double 8": "passed",
         "area 8": "skipped",
@@ -81,7 +79,6 @@ def test_a_size_that_some_operation_has_is_a_gap_of_the_others(shapes: Project) 
 
 
 def test_a_preset_that_some_operation_has_is_a_gap_of_the_others(shapes: Project) -> None:
-    """What others have published is measured where the operation has it."""
     assert _outcomes(shapes, "--fw-size=opperf") == {
         "double opperf": "skipped",
         "area 7x1": "passed",
@@ -130,14 +127,12 @@ def test_a_preset_that_some_operation_has_is_a_gap_of_the_others(shapes: Project
 def test_a_size_that_nothing_has_is_refused(
     shapes: Project, arguments: tuple[str, ...], message: str
 ) -> None:
-    """With what there is: the form and examples, or the presets."""
     result = shapes.run(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert f"ERROR: {message}" in result.errlines
 
 
 def test_markers_and_settings_take_shapes(shapes: Project) -> None:
-    """A marker wins over the ini file, the command line over both."""
     ini = shapes.path / "pytest.ini"
     ini.write_text("[pytest]\nfw_size = 5x5, 6\n", encoding="utf-8")
     assert _outcomes(shapes) == {
@@ -151,7 +146,6 @@ def test_markers_and_settings_take_shapes(shapes: Project) -> None:
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_placed(shapes: Project) -> None:
-    """One case fails, with the bytes, and the others are measured."""
     result = shapes.run("--fw-size=3000000x3000000,2x2", "-k", "test_all and area")
     result.assert_outcomes(passed=1, failed=1, deselected=4)
     assert any("134110.45 GiB of memory" in line for line in result.outlines), str(result.stdout)

@@ -87,7 +87,6 @@ _UNWRITABLE = {
 def test_unwritable_json_is_refused(
     cases: Project, place: Callable[[Path], Path], said: str
 ) -> None:
-    """A file that cannot be written is refused before anything is measured."""
     cases.write("test_first.py", _RAN)
     path = place(cases.path / "out.json")
     result = cases.run(f"--benchmark-json={path}")
@@ -109,7 +108,6 @@ def test_unwritable_json_is_refused(
 def test_whatever_cannot_be_written_is_refused(
     cases: Project, option: str, arguments: list[str]
 ) -> None:
-    """Folders of saved runs and charts are tried before anything is measured, too."""
     cases.write("test_first.py", _RAN)
     given = [option] if option == "--benchmark-autosave" else []
     result = cases.run(*arguments, *given)
@@ -119,7 +117,6 @@ def test_whatever_cannot_be_written_is_refused(
 
 
 def test_writable_json_is_left_alone_until_the_end(cases: Project) -> None:
-    """A session that is refused, or only collects, leaves an earlier file and no other."""
     earlier = cases.write("out.json", "earlier")
     refused = cases.run("--benchmark-json=out.json", "--fw-launches=0")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
@@ -134,7 +131,6 @@ def _named_like(path: Path) -> list[Path]:
 
 
 def test_json_keeps_links_and_devices(cases: Project) -> None:
-    """A link stays a link to the file that is written, and a device stays a device."""
     target = cases.path / "target.json"
     link = cases.path / "link.json"
     link.symlink_to(target)
@@ -169,7 +165,6 @@ def full_device(tmp_path: Path) -> Path:
 
 
 def test_full_device(cases: Project, full_device: Path) -> None:
-    """A device that is full is said to be, and stays the device that it was."""
     result = cases.run(f"--benchmark-json={full_device}")
     assert stat.S_ISCHR(full_device.stat().st_mode)
     _assert_said(result, f"--benchmark-json: cannot write {full_device}: No space left on device")
@@ -188,7 +183,6 @@ def _assert_said(result: pytest.RunResult, *said: str) -> None:
 
 
 def test_disk_full_at_the_end(cases: Project) -> None:
-    """Where JSON no longer fits the earlier file stays, and the journal has the records."""
     earlier = cases.write("out.json", "earlier")
     cases.write("conftest.py", _FULL_DISK)
     result = cases.run("--benchmark-json=out.json")
@@ -227,7 +221,6 @@ def test_journal_that_cannot_be_written(cases: Project, problem: str) -> None:
 
 
 def test_journals_are_few(cases: Project) -> None:
-    """Old journals give way to new ones, and none of them gets into version control."""
     for number in range(12):
         cases.write(
             f".fwbench/journal/20200101T0000{number:02}-1.jsonl", '{"fwbench_journal_end": true}\n'
@@ -240,7 +233,6 @@ def test_journals_are_few(cases: Project) -> None:
 
 
 def test_benchmarks_that_are_not_cases_are_in_the_journal(cases: Project) -> None:
-    """What ``fwbench recover`` writes is what ``--benchmark-json`` has written, cases or not."""
     cases.write("test_plain.py", "def test_plain(benchmark): benchmark(int)\n")
     _, records = cases.measure("--fw-launches=1")
     assert len(records) == 5
@@ -293,7 +285,6 @@ def test_records_are_fit_to_be_shared(private: Project) -> None:
 
 
 def test_records_may_say_whose_they_are(private: Project) -> None:
-    """With ``--fw-record-host`` the machine and its paths are there, and secrets still are not."""
     told = _told(private, "--x-token=abc-hushhush", "--fw-record-host")
     assert "hushhush" not in told
     assert told.count(str(private.path / "out.json")) == 3

@@ -37,7 +37,6 @@ def session(**changes: Any) -> Any:
 
 
 def test_the_header_names_frameworks() -> None:
-    """In a line; in full each has a line of its own with version, devices and threads."""
     quiet = manifest(name="quiet", version="3", threads=None, devices=(Device("cpu", "a CPU"),))
     two = session(manifests={"fake": manifest(), "quiet": quiet})
     first = "fwbench: fake, quiet; each framework in a process of its own"
@@ -50,14 +49,12 @@ def test_the_header_names_frameworks() -> None:
 
 
 def test_the_header_names_what_is_missing() -> None:
-    """A framework that cannot be used has a line with the reason and what to do."""
     absent = Absent("torch", "not installed", "pip install it")
     lines = header(session(absent={"torch": absent}), in_full=False)
     assert lines[-1] == "  torch: absent: not installed; pip install it"
 
 
 def test_the_header_warns_of_a_shared_process() -> None:
-    """Without isolation the header says that frameworks disturb each other."""
     options = SimpleNamespace(threads=1, isolation="none")
     debugged = session(options=options, debugger="--pdb")
     assert header(debugged, in_full=False)[0].endswith(": for --pdb")
@@ -139,7 +136,6 @@ def report(**values: Any) -> Any:
 
 
 def test_without_anything_to_say_there_is_no_section() -> None:
-    """A session without cases ends as if fwbench were not there."""
     assert printed(Summary(session())) == []
 
 
@@ -147,7 +143,6 @@ def test_without_anything_to_say_there_is_no_section() -> None:
 def test_records_and_skips_are_summed_up(
     monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
-    """What reports brought is printed after the tables, also when their comparison fails."""
     monkeypatch.setenv("COLUMNS", "80")
     summary = Summary(session())
     summary.pytest_runtest_logreport(report(fwbench={"entry": entry("a")}))
@@ -169,7 +164,6 @@ def test_records_and_skips_are_summed_up(
     ids=["failed", "no case", "expected failure"],
 )
 def test_other_reports_are_not_summed_up(values: dict[str, Any]) -> None:
-    """Failures, tests that are no cases and expected failures are pytest's to report."""
     summary = Summary(session())
     summary.pytest_runtest_logreport(report(**values))
     assert printed(summary) == []

@@ -47,7 +47,6 @@ def named(groups: list[Group]) -> dict[str | None, list[str]]:
 
 
 def test_views_and_copies_have_tables_of_their_own() -> None:
-    """Under the name of the group with what they are."""
     rows = [row("torch", result_is_view=True), row("mxnet", result_is_view=False)]
     assert named(grouped(("flatten", rows))) == {
         "flatten (view)": ["test_it[torch]"],
@@ -57,13 +56,11 @@ def test_views_and_copies_have_tables_of_their_own() -> None:
 
 @pytest.mark.parametrize("name", ["flatten", None])
 def test_a_group_that_does_not_mix_is_left_alone(name: str | None) -> None:
-    """Whatever it is called."""
     rows = [row("torch", result_is_view=False), row("mxnet", result_is_view=False)]
     assert grouped((name, rows)) == [(name, rows)]
 
 
 def test_rows_in_doubt_are_marked() -> None:
-    """In every format of names; clean ones are as they were."""
     rows = [row("torch", condition="contended"), row("numpy", condition="clean")]
     ((_, (contended, clean)),) = grouped(("gemm", rows))
     assert contended["name"] == "test_it[torch] (contended)"
@@ -91,7 +88,6 @@ def plain() -> dict[str, Any]:
 
 
 def test_other_benchmarks_are_left_alone() -> None:
-    """fwbench knows nothing of them; cases that share a group with them stay there."""
     rows = [plain(), row("torch", result_is_view=True), row("mxnet", result_is_view=False)]
     assert grouped(("mine", rows)) == [("mine", rows)]
 

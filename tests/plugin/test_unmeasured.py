@@ -62,7 +62,6 @@ def reasons(unmeasured: Unmeasured, *measured: str) -> dict[str, str]:
 
 
 def test_skipped_cases_are_not_planned(session: Unmeasured) -> None:
-    """Nobody waits for them; a case that will fail is planned."""
     assert session.planned == ["measured", "failing", "last"]
 
 
@@ -75,7 +74,6 @@ def test_what_will_be_run_again_is_not_missing(session: Unmeasured) -> None:
 
 
 def test_what_was_not_reached_is_missing(session: Unmeasured) -> None:
-    """Once the session has ended; with its framework, beside those that have another reason."""
     known = {"skipped": "skipped: a gap", "failing": "call failed"}
     assert {missing.nodeid: missing.why for missing in session.facts()} == known
     assert reasons(session, "measured") == {**known, "last": NOT_REACHED}
@@ -83,18 +81,15 @@ def test_what_was_not_reached_is_missing(session: Unmeasured) -> None:
 
 
 def test_skipped_cases_have_the_parts_of_their_id(session: Unmeasured) -> None:
-    """A report draws them as gaps; others are not drawn."""
     params = {missing.nodeid: missing.params for missing in session.facts(["measured"])}
     assert params == {"skipped": {"framework": "torch"}, "failing": None, "last": None}
 
 
 def test_what_was_measured_without_a_report_is_not_missing(session: Unmeasured) -> None:
-    """As launches that were over when the session was interrupted."""
     assert "last" not in reasons(session, "measured", "last")
 
 
 def test_what_has_run_to_its_end_is_not_missing(session: Unmeasured) -> None:
-    """A test may time nothing."""
     assert "measured" not in reasons(session)
 
 
