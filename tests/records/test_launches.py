@@ -10,9 +10,6 @@ from fwbench.records import launches
 from fwbench.records.facts import Launch
 from fwbench.records.launches import LaunchPlan
 
-# The order
-
-
 _CASES = [f"case-{i}" for i in range(20)]
 
 
@@ -39,11 +36,8 @@ def test_an_order_leaves_its_cases_alone() -> None:
     assert given == _CASES
 
 
-# Merging
-
-
 def _entry(launch: int, rounds_s: list[float], **facts: Any) -> dict[str, Any]:
-    """What a launch brings of a case."""
+    """The entry of a case in a launch."""
     own = {
         "statistic": "min",
         "framework": "fake",
@@ -80,7 +74,7 @@ def test_a_mark_says_which_launch() -> None:
 
 
 def _merged(*entries: dict[str, Any]) -> dict[str, Any]:
-    """What fwbench says of merged launches."""
+    """The facts of merged launches."""
     facts: dict[str, Any] = launches.merge(entries)["extra_info"]["fwbench"]
     return facts
 
@@ -125,42 +119,31 @@ def test_medians_stand_for_all_launches(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "stopped"),
+    ("name", "values", "merged"),
     [
-        (["precise", "precise"], "precise"),
-        (["precise", "time over"], "time over"),
-        (["time over", "precise"], "time over"),
-        ([None, "precise"], "precise"),
-        ([None, None], None),
+        ("stopped", ["precise", "precise"], "precise"),
+        ("stopped", ["precise", "time over"], "time over"),
+        ("stopped", ["time over", "precise"], "time over"),
+        ("stopped", [None, "precise"], "precise"),
+        ("stopped", [None, None], None),
+        ("steady", [True, True], True),
+        ("steady", [True, False], False),
+        ("steady", [None, True], True),
+        ("steady", [None, False], False),
+        ("steady", [None, None], None),
     ],
 )
-def test_precise_if_every_launch_was(result: list[str | None], stopped: str | None) -> None:
-    """One launch whose time was over is enough."""
-    rules = [{} if each is None else {"stopped": each} for each in result]
-    merged = _merged(*(_entry(i, [1.0], **rule) for i, rule in enumerate(rules)))
-    assert merged.get("stopped") == stopped
-    assert [one.get("stopped") for one in merged["launches"]] == result
+def test_one_launch_that_was_not_precise_or_steady_is_enough(
+    name: str, values: list[object], merged: object
+) -> None:
+    result = _merged(*(_entry(i, [1.0], **{name: value}) for i, value in enumerate(values)))
+    assert result[name] == merged
 
 
 def test_what_no_launch_has_is_not_made_up() -> None:
     merged = _merged(_entry(0, [1.0]), _entry(1, [1.0]))
-    assert "compile_s" not in merged
-    assert all("compile_s" not in one for one in merged["launches"])
-
-
-@pytest.mark.parametrize(
-    ("result", "steady"),
-    [
-        ([True, True], True),
-        ([True, False], False),
-        ([None, True], True),
-        ([None, False], False),
-        ([None, None], None),
-    ],
-)
-def test_steady_if_every_launch_was(result: list[bool | None], steady: bool | None) -> None:
-    merged = _merged(*(_entry(i, [1.0], steady=each) for i, each in enumerate(result)))
-    assert merged["steady"] is steady
+    for facts in (merged, *merged["launches"]):
+        assert not {"compile_s", "stopped", "condition"} & facts.keys()
 
 
 def test_the_middle_launch_gives_the_condition() -> None:
@@ -173,10 +156,6 @@ def test_the_middle_launch_gives_the_condition() -> None:
     assert (merged["condition"], merged["spinning"]) == ("contended", True)
 
 
-def test_launches_of_older_versions_have_no_condition() -> None:
-    assert "condition" not in _merged(_entry(0, [1.0]), _entry(1, [1.0]))
-
-
 def test_a_launch_that_does_not_know_is_left_out_of_a_median() -> None:
     """In a tenth of a second the system does not tell what others did."""
     entries = [_entry(i, [1.0], others_cpus=cpus) for i, cpus in enumerate([None, 1.0, 2.0])]
@@ -185,37 +164,26 @@ def test_a_launch_that_does_not_know_is_left_out_of_a_median() -> None:
 
 
 @pytest.mark.parametrize(
-    ("preempted", "others_cpus", "contended"),
+    ("preempted", "others_cpus", "rounds_s", "contended"),
     [
-        (0.26, 0.26, True),
-        (0.26, 0.25, False),
-        (0.25, 2.0, False),
-        (0.25, None, False),
-        (1.0, 0.0, False),
-        (0.0, 2.0, False),
+        (0.26, 0.26, [1.0], True),
+        (0.26, 0.25, [1.0], False),
+        (0.25, 2.0, [1.0], False),
+        (0.25, None, [1.0], False),
+        (1.0, 0.0, [1.0], False),
+        (0.0, 2.0, [1.0], False),
+        (0.26, None, [1.0, 1.0, 1.0], False),
+        (0.26, None, [1.0, 1.3, 1.3], True),
     ],
 )
 def test_contended_if_preempted_and_not_alone(
-    preempted: float, others_cpus: float | None, contended: bool
+    preempted: float, others_cpus: float | None, rounds_s: list[float], contended: bool
 ) -> None:
-    launch = _entry(1, [1.0], preempted=preempted, others_cpus=others_cpus)
-    facts = Launch.unchecked(launch["extra_info"]["fwbench"])
-    assert launches.is_contended(facts) is contended
+    """Where it is not known what others did, rounds that take longer show it."""
+    launch = _entry(1, rounds_s, preempted=preempted, others_cpus=others_cpus)
     merged = _merged(_entry(0, [1.0]), launch, _entry(2, [1.0]))
+    assert launches.is_contended(Launch.unchecked(merged["launches"][1])) is contended
     assert merged["contended"] is contended
-
-
-@pytest.mark.parametrize(
-    ("rounds_s", "contended"), [([1.0, 1.0, 1.0], False), ([1.0, 1.3, 1.3], True)]
-)
-def test_rounds_tell_where_nothing_is_known_of_others(
-    rounds_s: list[float], contended: bool
-) -> None:
-    launch = _entry(1, rounds_s, preempted=0.26, others_cpus=None)
-    assert _merged(_entry(0, [1.0]), launch, _entry(2, [1.0]))["contended"] is contended
-
-
-# Gathering
 
 
 def test_launches_of_a_journal_are_merged() -> None:

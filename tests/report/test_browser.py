@@ -9,22 +9,18 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fwbench import ceilings
-from fwbench.ceilings import Ceiling
-from fwbench.gate.stored import compare
-from fwbench.gate.verdicts import Rules
 from fwbench.report import history, writers
-from fwbench.report.model import read
+from fwbench.report.section import Section
 from fwbench_extras.studies import report_2020
 from support.browser import BROWSERS, Browser, executable
-from support.launched_runs import output, plain, sample, times, write
-from support.launched_runs import run as launched_run
-from support.reports import case, named, runs_of, training
+from support.histories import line
+from support.launched_runs import plain
+from support.reports import case, named, run_of, runs_of, training
+from support.section_parts import CEILINGS, compared
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="headless Chromium is driven on Linux alone"
@@ -103,7 +99,7 @@ _LOOK = """
 """
 
 
-#: Whatever can be sorted, chosen, pointed at or clicked.
+#: Everything that can be sorted, chosen, pointed at or clicked.
 _USE = """
     seen.sections = look().sections;
     seen.charts = all(".pygal-chart").map((one) => one.getBoundingClientRect())
@@ -211,10 +207,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> str:
+def report() -> str:
     """A page with operations on two devices, a training and a plain benchmark."""
-    path = write(
-        tmp_path_factory.mktemp("report") / "run.json",
+    run = run_of(
         case("gemm", "numpy", _ms(10.0), size=100),
         case("gemm", "numpy", _ms(20_000.0), size=1000),
         case("gemm", "torch", _ms(2.0), size=100),
@@ -226,81 +221,63 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
         training(),
         plain(),
     )
-    return writers.html([read(path)])
+    return writers.html([run])
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> str:
+def full() -> str:
     """A page with a part of every kind, with notes, and with a file that could not be read."""
-    folder = tmp_path_factory.mktemp("full")
     work: dict[str, Any] = {"flops": 2e9, "bytes": 1e8, "attainable_share": 0.5}
-    judged = [sample(name, times()) for name in ("slow", "same", "lost")]
-    comparison = compare(
-        launched_run(*judged, name="base.json"),
-        launched_run(sample("slow", times(2.0)), judged[1], name="head.json"),
-        Rules(margin=0.01),
-        ["the driver differs"],
-    )
-    path = write(
-        folder / "run.json",
-        *(case("gemm", "numpy", _ms(size / 10), size=size, **work) for size in (100, 1000)),
-        case("gemm", "torch", _ms(2.0), size=100, dispatch_s=1e-4, completion_s=2e-3, **work),
-        case("gemm", "torch", _ms(1.0), "compile", size=100, contended=True, **work),
-        *(case("tanh", framework, _ms(1.0), size=20000) for framework in ("tensorflow", "mxnet")),
-        *(training(), training(execution="compile"), training(size=100)),
-        *(training("mxnet"), training("tensorflow", "graph")),
-        training(device="gpu:0", peak_device_memory_bytes=2**30),
-        training("jax", data={"name": "mnist", "source": "synthetic", "origin": "made"}),
-        plain(),
-        ceilings=ceilings.to_json({"Fake CPU": Ceiling({"float32": 1e11}, 1e10)}),
-        gate={"verdicts": {}, "comparison": comparison.to_json()},
-        missing=[{"nodeid": "x", "framework": "jax", "why": "deselected"}],
-        absent={"jax": "not installed"},
-    )
-    runs = [read(path)]
-    lines, _ = history.collect(_history(folder / "history", 12, 2.0))
-    before = [*report_2020.sections(runs), *history.sections(lines)]
+    runs = [
+        run_of(
+            *(case("gemm", "numpy", _ms(size / 10), size=size, **work) for size in (100, 1000)),
+            case("gemm", "torch", _ms(2.0), dispatch_s=1e-4, completion_s=2e-3, **work),
+            case("gemm", "torch", _ms(1.0), "compile", contended=True, **work),
+            *(case("tanh", name, _ms(1.0), size=20000) for name in ("tensorflow", "mxnet")),
+            *(training(), training(execution="compile"), training(size=100)),
+            *(training("mxnet"), training("tensorflow", "graph")),
+            training(device="gpu:0", peak_device_memory_bytes=2**30),
+            training("jax", data={"name": "mnist", "source": "synthetic", "origin": "made"}),
+            plain(),
+            ceilings=CEILINGS,
+            gate={"verdicts": {}, "comparison": compared(notes=["the driver differs"]).to_json()},
+            missing=[{"nodeid": "x", "framework": "jax", "why": "deselected"}],
+            absent={"jax": "not installed"},
+        )
+    ]
+    before = [*report_2020.sections(runs), *_history(2.0)]
     return writers.html(runs, ["bad.json is empty"], before)
 
 
-def _history(folder: Path, runs: int, shift: float) -> Path:
-    """Stored runs of two operations, one a day; in the middle they shift, and NumPy is upgraded."""
-    folder.mkdir()
-    for number in range(runs):
-        late = number >= runs // 2
-        seconds, version = _ms(shift if late else 1.0), f"1.{late:d}"
-        entries = [
-            case(workload, values_s=seconds, framework_version=version)
-            for workload in ("gemm", "dot")
-        ]
-        made = output(entries, threads=2)
-        made["datetime"] = f"2026-11-{number + 1:02}T10:00:00"
-        (folder / f"{number:02}.json").write_text(json.dumps(made), encoding="utf-8")
-    return folder
+def _history(factor: float) -> list[Section]:
+    """Two operations with a run a day; after six of them times change, and NumPy is upgraded."""
+    times_s = [1e-3] * 6 + [1e-3 * factor] * 6
+    versions = ((0, "1.0"), (6, "1.1"))
+    return history.sections([line(times_s, name, versions) for name in ("gemm", "dot")])
 
 
 def _ms(median: float) -> Sequence[float]:
-    """Launches of so many milliseconds."""
+    """The seconds of three launches with this median in milliseconds."""
     return [median * share * 1e-3 for share in (0.9, 1.0, 1.1)]
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+def page() -> str:
     """Two operations in three frameworks at two sizes, and a training on two devices."""
     early = {"dispatch_s": 1e-4, "completion_s": 4e-3}
-    entries = [
+    run = run_of(
         *(case("gemm", "numpy", _ms(8.0), size=size) for size in (10, 100)),
         *(case("gemm", "torch", _ms(2.0), size=size) for size in (10, 100)),
         *(case("gemm", "torch", _ms(1.0), "compile", size=size) for size in (10, 100)),
         *(case("gemm", "mxnet", _ms(4.0), size=size, **early) for size in (10, 100)),
         *(case("dot", "torch", _ms(3.0)), case("dot", "mxnet", _ms(1.0))),
         *(training("torch"), training("mxnet", device="gpu:0")),
-    ]
-    return writers.html([read(write(tmp_path_factory.mktemp("page") / "run.json", *entries))])
+    )
+    return writers.html([run])
 
 
 def _used(browser: Browser, page: str, exercise: str, **settings: Any) -> dict[str, Any]:
-    """What a page showed, without a complaint and without a request."""
+    """Use a page, and check that nothing complained and nothing was requested."""
     seen = browser.use(page, exercise, **settings)
     assert (seen["complaints"], seen["requests"]) == ([], [])
     return seen
@@ -365,9 +342,9 @@ def test_points_show_their_values(browser: Browser, report: str) -> None:
     seen = _used(browser, report, _POINT)
     assert seen["before"].strip() == ""
     assert seen["shown"]
-    told = " ".join(seen["tooltip"])
+    tooltip = " ".join(seen["tooltip"])
     for expected in ("torch eager", "100", "2 ms", "3 launches, 1.8 ms to 2.2 ms"):
-        assert expected in told
+        assert expected in tooltip
     assert len(seen["charts"]) >= 5
     assert all(seen["charts"])
 
@@ -385,10 +362,9 @@ def test_names_do_nothing(browser: Browser, name: str) -> None:
     assert not [one for one in seen["scripts"] if one.startswith("alert")]
 
 
-def test_a_page_without_a_chart_works(browser: Browser, tmp_path: Path) -> None:
-    for number, entries in enumerate(((plain(),), ())):
-        run = read(write(tmp_path / f"{number}.json", *entries))
-        seen = _used(browser, writers.html([run]), "seen.title = document.title;")
+def test_a_page_without_a_chart_works(browser: Browser) -> None:
+    for entries in ([plain()], []):
+        seen = _used(browser, writers.html([run_of(*entries)]), "seen.title = document.title;")
         assert seen["title"] == "fwbench report"
 
 
@@ -404,20 +380,17 @@ def test_a_full_page_asks_for_nothing(browser: Browser, full: str) -> None:
     assert shown == every
 
 
-def test_what_has_notes_alone_is_shown(browser: Browser, tmp_path: Path) -> None:
+def test_what_has_notes_alone_is_shown(browser: Browser) -> None:
     """The answer that there was no shift stays until something is chosen."""
-    run = read(write(tmp_path / "run.json", case()))
-    lines, _ = history.collect(_history(tmp_path / "history", 12, 1.0))
-    made = writers.html([run], before=history.sections(lines))
+    made = writers.html([run_of(case())], before=_history(1.0))
     assert "None was found." in made
     seen = _used(browser, made, "seen.sections = look().sections;")
     assert "part-Lasting-shifts" in seen["sections"]
 
 
-def test_a_history_alone_works(browser: Browser, tmp_path: Path) -> None:
-    lines, _ = history.collect(_history(tmp_path / "history", 12, 2.0))
-    seen = _used(browser, writers.html([], before=history.sections(lines)), _USE)
-    assert len(seen["sections"]) == 3
+def test_a_history_alone_works(browser: Browser) -> None:
+    seen = _used(browser, writers.html([], before=_history(2.0)), _USE)
+    assert len(seen["sections"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -430,9 +403,6 @@ def test_everyone_can_read_it(browser: Browser, full: str, scheme: str, backgrou
     assert seen["background"] == background
     assert seen["wrong"] == []
     assert {"color-contrast", "label", "select-name", "role-img-alt"} <= {*seen["right"]}
-
-
-# Choices of a reader
 
 
 def test_filters_reach_charts(browser: Browser, page: str) -> None:
