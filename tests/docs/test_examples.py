@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections import Counter
 
 import pytest
 
@@ -11,54 +12,50 @@ from support.projects import Project
 from support.real_training import facts_of
 
 
-def _example(page: str) -> str:
-    """The Python of a page, as one file."""
-    return "\n".join(block.text for block in blocks(page) if block.language == "python")
+def _examples(page: str) -> list[str]:
+    """The blocks of Python on a page."""
+    return [block.text for block in blocks(page) if block.language == "python"]
 
 
 def _installed(*names: str) -> int:
     return sum(importlib.util.find_spec(name) is not None for name in names)
 
 
-#: Without an import: all modules that a test with a project imports are taken back, and PyTorch
-#: does not stand being imported a second time (``SystemError: bad call flags``).
+#: Not by an import: modules that a test with a project imports are removed again, and a second
+#: import of PyTorch fails (``SystemError: bad call flags``).
 needs_torch = pytest.mark.skipif(not _installed("torch"), reason="PyTorch is not installed")
 
 
-def test_operations_of_ones_own_are_measured(project: Project) -> None:
-    project.write("test_swish.py", _example("docs/own-operation.md"))
-    result = project.run("--fw-size=64", fw=None)
-    counts = result.parseoutcomes()
-    assert "failed" not in counts
-    assert "errors" not in counts
-    # PyTorch computes the operation in two tests and three cells.
-    assert counts["passed"] >= 3 * _installed("torch")
-
-
 @needs_torch
-def test_models_of_ones_own_are_measured(project: Project) -> None:
-    """Each block of the page is a file: a convolutional net, a transformer, and shared weights."""
-    files = [block.text for block in blocks("docs/own-model.md") if block.language == "python"]
-    there = [text for text in files if _installed("transformers") or "transformers" not in text]
-    for place, text in enumerate(there):
+def test_operations_and_models_of_ones_own_are_measured(project: Project) -> None:
+    """The blocks on operations are one file; each block on models is another."""
+    models = _examples("docs/own-model.md")
+    usable = [text for text in models if _installed("transformers") or "transformers" not in text]
+    for place, text in enumerate(["\n".join(_examples("docs/own-operation.md")), *usable]):
         project.write(f"test_{place}.py", text)
-    frameworks = ["torch", *["mxnet"] * _installed("mxnet")]
-    result, records = project.measure("--fw-size=2", "--fw-threads=1", fw=",".join(frameworks))
-    counts = result.parseoutcomes()
-    # Both parts of each in PyTorch, and those of the last in both executions of MXNet.
-    passed = 6 + 2 * _installed("transformers") + 4 * _installed("mxnet")
-    assert (counts["passed"], counts.get("failed")) == (passed, None)
-    against = {name: facts_of(entry)["verified_against"] for name, entry in records.items()}
-    shared = {by for name, by in against.items() if name.startswith("linear")}
-    assert len(shared) == 1, against
+    quickly = ("--fw-size=2", "--fw-threads=1", "--fw-execution=eager,hybridize")
+    result, records = project.measure(*quickly, fw=None)
+    assert not {"failed", "errors"} & result.parseoutcomes().keys()
+    cells = Counter(tuple(name.split("-")[:2]) for name in records)
+    # In float32 and float64; the models each in use and in training.
+    assert cells.pop(("swish", "torch")) == 2
+    networks = ["convnet", "transformer", "linear", *["bert"] * _installed("transformers")]
+    names = {f"{network}_{part}" for network in networks for part in ("inference", "step")}
+    assert {name for name, framework in cells if framework == "torch"} == names
+    # Both executions of MXNet.
+    assert cells["linear_step", "mxnet"] == 2 * _installed("mxnet")
+    against = {
+        name: facts_of(entry)["verified_against"]
+        for name, entry in records.items()
+        if name.startswith("linear")
+    }
+    assert len({*against.values()}) == 1, against
 
 
 @needs_torch
 def test_a_model_of_another_package_is_collected_without_that_package(project: Project) -> None:
     """It is imported in the process of the framework alone, when its model is built."""
-    (bert,) = [
-        block.text for block in blocks("docs/own-model.md") if "from transformers" in block.text
-    ]
+    (bert,) = [text for text in _examples("docs/own-model.md") if "from transformers" in text]
     project.write("test_bert.py", bert)
     collected = project.run("--collect-only", "-q", fw="torch").stdout.str()
     for case in ("bert_inference-torch-cpu-eager-forward-float32-1", "bert_step-torch-cpu-eager"):
@@ -67,5 +64,5 @@ def test_a_model_of_another_package_is_collected_without_that_package(project: P
 
 @pytest.mark.parametrize("file", [0, 1])
 def test_a_model_of_ones_own_takes_15_lines(file: int) -> None:
-    files = [block.text for block in blocks("docs/own-model.md") if block.language == "python"]
-    assert len([line for line in files[file].splitlines() if line.strip()]) <= 15
+    lines = _examples("docs/own-model.md")[file].splitlines()
+    assert len([line for line in lines if line.strip()]) <= 15
