@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "tests/frameworks/cells.json"
 
 #: A fourth of the time of a session with XLA goes into optimising programs that run once.
-_QUICK_XLA = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+QUICK_XLA = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
 
 #: What a framework has by family: "16 of 112 cells"; the others are gaps.
 Counts = dict[str, str]
@@ -141,7 +141,7 @@ def verify(
         ],
         cwd=ROOT,
         # The night verifies what XLA compiles with all its passes.
-        env={**os.environ, "XLA_FLAGS": _QUICK_XLA, **variables},
+        env={**os.environ, "XLA_FLAGS": QUICK_XLA, **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

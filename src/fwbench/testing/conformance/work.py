@@ -156,6 +156,10 @@ def _job(cell: Cell) -> Job:
 
 #: The shortest work, in seconds, that tells waiting from noise.
 _LEAST_S = 0.03
+
+#: Calls of a size that take this part of it are repeated: the next size may take far longer.
+_REPEATED = 16
+
 _MOST_CALLS = 1 << 14
 
 #: The shortest of several times counts, because other processes only ever make times longer.
@@ -241,9 +245,9 @@ def _long_work(adapter: Adapter, cell: Cell) -> Callable[[], Any]:
     for size in _sizes(cell.workload):
         run = bind(replace(cell, size=size), adapter.framework).run
         adapter.read(run())  # compilation is not in the times
-        if _whole_s(adapter, run) >= _LEAST_S:
-            return run
-    calls = 2
+        if _whole_s(adapter, run) >= _LEAST_S / _REPEATED:
+            break
+    calls = 1
     while calls <= _MOST_CALLS:
         start = repeated(run, calls)
         if _whole_s(adapter, start) >= _LEAST_S:
