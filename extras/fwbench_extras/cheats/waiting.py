@@ -111,7 +111,7 @@ class _WorkingWaiter(CheatingFramework):
         return run
 
 
-#: Large enough for the work to take longer than reading its result.
+#: Large enough for the work to take longer than reading its result, also if a thread has begun it.
 _late = partial(
     Cheat,
     caught_by=UnfinishedWork,
@@ -145,12 +145,14 @@ CHEATS = (
         fakes="Returns a description of the work, which is done when the result is first read.",
         mistake="a lazy array or a data frame that is never materialised",
         bind=_deferred(cache),
+        size=256,
     ),
     _late(
         name="lazy_every_time",
         fakes="Returns a description of the work, which is done whenever the result is read.",
         mistake="an expression or an iterator taken for its value",
         bind=_deferred(lambda work: work),
+        size=256,
     ),
     _late(
         name="work_in_the_waiter",
