@@ -129,7 +129,6 @@ def test_what_cannot_be_checked_out(repository: Path, temporary: Path) -> None:
 def test_an_interrupted_checkout(
     repository: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     def interrupt(arguments: list[str], *, folder: Path) -> command.Captured:
         command.ask(arguments, folder=folder)
         raise KeyboardInterrupt
