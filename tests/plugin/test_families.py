@@ -49,19 +49,20 @@ def _collected(project: Project, *arguments: str) -> list[str]:
 _EVERYTHING = ["shown", "hidden", "gemm", "shown", "hidden", "test_ordinary"]
 
 
+_REPRESENTATIVES = ["shown", "gemm", "shown", "hidden", "test_ordinary"]
+
+
 @pytest.mark.parametrize("arguments", [(), ("tests",), (".",), ("--rootdir=.", "tests/")])
 def test_a_folder_has_the_representatives(families: Project, arguments: tuple[str, ...]) -> None:
-    """Where nothing particular is asked for; a marker that names a family has all of it."""
-    representatives = ["shown", "gemm", "shown", "hidden", "test_ordinary"]
-    assert _collected(families, *arguments) == representatives
+    """A marker that names a family has all of it."""
+    assert _collected(families, *arguments) == _REPRESENTATIVES
 
 
 def test_a_file_in_addition_to_a_folder_leaves_it_its_representatives(families: Project) -> None:
     """``fwbench run test_swish.py`` measures the suite and that file."""
     families.write("own/test_own.py", "def test_own(): pass")
-    representatives = ["shown", "gemm", "shown", "hidden", "test_ordinary"]
     for named in ("own/test_own.py", "own/test_own.py::test_own"):
-        assert _collected(families, "tests", named) == representatives
+        assert _collected(families, "tests", named) == _REPRESENTATIVES
     assert _collected(families, "tests/test_it.py", "own/test_own.py") == _EVERYTHING
 
 

@@ -239,21 +239,6 @@ def test_a_worker_that_dies_in_one_launch(told: Project) -> None:
     assert all(len(entry["stats"]["data"]) == 2 for entry in records.values())
 
 
-def test_launches_need_processes(told: Project) -> None:
-    result = told.run("--fw-launches=2", "--fw-isolation=none")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--fw-launches*--fw-isolation=none*leave out one of them*"])
-    assert _order(told) == []
-
-
-@pytest.mark.parametrize("given", ["0", "-1", "2.5", "many"])
-def test_launches_are_a_number(told: Project, given: str) -> None:
-    result = told.run(f"--fw-launches={given}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert given in str(result.stderr)
-    assert "number of launches" in str(result.stderr)
-
-
 def test_nothing_is_launched_twice_to_be_verified(told: Project) -> None:
     result = told.run("--fw-launches=3", "--benchmark-disable", "--fw-direction=forward")
     passed = result.parseoutcomes()["passed"]

@@ -348,6 +348,7 @@ BAD = [
     ("warmup-epochs", "-1", "number of warm-up epochs '-1' is not a whole number from 0"),
     ("warmup-epochs", "none", "number of warm-up epochs 'none' is not a whole number from 0"),
     ("repetitions", "0", "number of repetitions '0' is not a positive whole number"),
+    ("launches", "2.5", "number of launches '2.5' is not a positive whole number"),
     ("steps", "0", "number of steps '0' is not a positive whole number"),
     ("steps", "1e3", "number of steps '1e3' is not a positive whole number"),
     ("toggle", "workers=-1", "toggle workers: '-1' is not a whole number from 0"),
