@@ -59,11 +59,7 @@ class LossDifference:
 
 
 def allowed_nats(loss: float, steps: int, epoch: int) -> float:
-    """Allowed difference of mean losses of an epoch, in nats.
-
-    Args:
-        epoch: which one, from 1.
-    """
+    """Allowed difference of mean losses of an epoch, in nats."""
     allowed = _NATS + _OF_LOSS * loss + _OF_ONE_STEP / math.sqrt(max(1, steps))
     return allowed if epoch == 1 else _LATER * allowed
 
@@ -91,12 +87,7 @@ def largest_difference(facts: CaseFacts, other: CaseFacts) -> LossDifference | N
 
 
 def difference(facts: CaseFacts, other: CaseFacts) -> str:
-    """Why two measurements of a training are not of the same one; empty if they are.
-
-    Args:
-        facts: of one, such as a base.
-        other: of the other, such as a contender.
-    """
+    """Why two measurements of a training are not of the same one; empty if they are."""
     largest = largest_difference(facts, other)
     if largest is None or largest.is_equal:
         return ""
@@ -120,9 +111,6 @@ def unequal(loops: Mapping[Name, CaseFacts], known: Known = TOGGLES) -> dict[Nam
     One that is equal to more than half of its work's, itself included, is not among them: a
     framework that trains otherwise than three others is unequal, and they are not. Of two that
     differ, both are.
-
-    Args:
-        loops: the facts of all trainings, by names of any kind.
 
     Returns:
         Where each of them differs most, by its name.

@@ -39,9 +39,6 @@ class Journal:
     A new journal deletes old ones, and never that of a session that is alive, was interrupted or
     has crashed: it may be all that is left of hours of measuring.
 
-    Args:
-        folder: where journals lie; made when missing.
-
     Raises:
         StorageError: it cannot be begun.
     """
@@ -104,12 +101,7 @@ def _is_finished(journal: Path) -> bool:
 
 @dataclass(frozen=True)
 class Recovered:
-    """Content of a journal.
-
-    Attributes:
-        run: what ``--benchmark-json`` would have written.
-        lost: what is wrong with the lines that could not be read.
-    """
+    """Content of a journal."""
 
     run: dict[str, Any]
     lost: Sequence[str]
@@ -120,7 +112,6 @@ def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recover
 
     Args:
         complete: fills in the statistics that an entry merged from launches does not have.
-        journal: a session's journal, whether or not the session ended.
 
     Raises:
         StorageError: the file cannot be read, or is not a journal with at least one record.
@@ -147,7 +138,6 @@ class _Reader:
 
     Attributes:
         head: what is around the records; empty if that line is damaged.
-        lost: what is wrong with the lines that are damaged.
     """
 
     def __init__(self, journal: Path) -> None:

@@ -78,9 +78,6 @@ def mark_fresh(entry: dict[str, Any]) -> None:
 def merge(entries: Sequence[Entry]) -> dict[str, Any]:
     """One entry for all launches of a case.
 
-    Args:
-        entries: of the same case, marked with their launches.
-
     Returns:
         An entry of pytest-benchmark's whose ``stats.data`` has one value, in seconds, for each
         launch; its rounds are under ``extra_info["fwbench"]["launches"]``.

@@ -47,8 +47,6 @@ class Measurement:
     Attributes:
         facts: what fwbench recorded; empty if it did not write the record.
         values_s: seconds of a call: a value for each launch, or else for each round.
-        requested: values of the toggles that were requested, by name.
-        nodeid: node id of its test: the same in every run.
         param: id of the case; empty for a test without parameters.
         stats: pytest-benchmark's statistics, seconds.
         run: number of its run in a report, from 0.

@@ -226,10 +226,6 @@ def fact(
 
     Args:
         meaning: what it says; a clause without a full stop.
-        check: what it must be beyond its type; of a list, each of its values.
-        null: where it is null; without it, it never is.
-        needs: other keys that must be there wherever it is.
-        filled: whether it is a list of at least one value.
     """
     return Fact(meaning, unit, dataclasses.replace(check, unit=unit), null, needs, filled)
 

@@ -38,12 +38,7 @@ _REPLICAS_AT_MOST = 1000
 
 @dataclass(frozen=True)
 class Exchange:
-    """An exchange as it was measured with some number of replicas.
-
-    Attributes:
-        time_s: of a step.
-        gang: what is known of its replicas.
-    """
+    """An exchange as it was measured with some number of replicas."""
 
     time_s: float
     gang: GangFacts
@@ -63,14 +58,7 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Modelled:
-    """A time that was not measured.
-
-    Attributes:
-        replicas: how many would share the exchange.
-        time_s: by the model.
-        low_s: the lower end of what the model can tell.
-        high_s: the upper end.
-    """
+    """A time that was not measured."""
 
     replicas: int
     time_s: float

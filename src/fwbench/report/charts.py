@@ -34,10 +34,7 @@ class Group:
     """The records of a section.
 
     Attributes:
-        title: their work.
         records: each with the name of its line; operations have a record for each size of a line.
-        runs: the names of all runs, in their order.
-        colours: of the report's frameworks, by their names.
     """
 
     title: str
@@ -68,7 +65,6 @@ class Drawing:
 
     Attributes:
         section: the section that it belongs to.
-        order: its place there.
         draw: returns its chart of a group; None where there is nothing to draw.
     """
 
@@ -84,9 +80,6 @@ _EAGER = "eager"
 
 def gains(records: Sequence[Measurement]) -> list[Point | None]:
     """The speed of each record over that of the same framework's eager execution.
-
-    Args:
-        records: of any execution, the eager ones among them.
 
     Returns:
         The ratio with an interval, over the size; None of an eager record, and where the eager one

@@ -54,8 +54,6 @@ class Shift:
 
     Attributes:
         at: number of the first run with the new level.
-        before_s: median of the level before.
-        after_s: median of the new level.
     """
 
     at: int
@@ -275,7 +273,6 @@ class Moment:
         when: the run was measured, as ISO 8601.
         median_s: of its values.
         low_s: where the middle half of its launches, or rounds, begins.
-        high_s: where it ends.
         version: of the framework; empty if it is not recorded.
         revision: of the project, abbreviated.
     """
@@ -293,11 +290,8 @@ class HistoryLine:
     """One case on one machine.
 
     Attributes:
-        name: of the case.
         machine: CPU and threads.
-        group: the section of the report that it belongs to.
         keys: the facts that its row can be filtered by.
-        moments: in the order of time.
     """
 
     name: str

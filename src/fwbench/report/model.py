@@ -26,14 +26,8 @@ class Run:
     """A run, or a comparison, as far as a report needs it.
 
     Attributes:
-        number: from 0, in the order in which they were given.
-        name: of its file.
-        records: its cases.
         session: what fwbench recorded of the session; empty if it did not write the run.
         when: when it was measured, as ISO 8601.
-        machine: pytest-benchmark's facts of the machine.
-        commit: pytest-benchmark's facts of the revision.
-        comparison: with a base, where there was one.
         ceilings: of the machine's devices, by device name, where these are known.
         cpu: model of the CPU; None where that is not recorded.
         incompleteness: how many of its cases were measured, if its session did not get to all.
@@ -77,7 +71,6 @@ def read(path: Path, number: int = 0) -> Run:
 
     Args:
         path: what ``--benchmark-json`` wrote, or ``--json`` of ``fwbench ab`` or ``gate``.
-        number: of the run, from 0.
 
     Raises:
         UnreadableRun: it cannot be read, is cut off, or holds a value that is damaged.

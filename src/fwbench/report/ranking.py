@@ -31,7 +31,6 @@ class Contest:
     """Cases that did the same work in the same way.
 
     Attributes:
-        entrants: all of them.
         label: their difference from others that did the same work: `` (view)``, or empty.
     """
 
@@ -267,7 +266,6 @@ class Answer:
 
     Attributes:
         kind: of workload: ``operations, forward``, ``training steps``.
-        device: where it ran.
         fastest: number of contests that a framework wins, the one with most first.
         too_close: number of contests whose two fastest frameworks are too close to call.
     """
@@ -325,7 +323,6 @@ class Mean:
     """The times of a contestant over those of the fastest, as geometric means.
 
     Attributes:
-        name: of the contestant.
         all_sizes: over all shared cases: what a call costs.
         largest: over those of the largest size of each work: what the arithmetic costs; None if
             none of these is shared.
@@ -341,9 +338,6 @@ class Unranked:
     """A contestant that lacks cases.
 
     Attributes:
-        name: of the contestant.
-        cases: number of cases that it has.
-        most: number of cases of the contestant with most.
         contended: number of further cases that were contended.
         unequal: number of further cases that did not train as the others.
     """
@@ -466,7 +460,6 @@ class GroupMean:
     """Mean of a contestant over a group of works.
 
     Attributes:
-        cases: of the contestant.
         ratio: geometric mean of its times over those of the fastest; None if it is ranked in no
             contest.
         is_partial: whether it lacks some of the contests that others have.

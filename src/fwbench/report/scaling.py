@@ -135,7 +135,6 @@ class Scaling:
     """The same work, shared by several numbers of replicas.
 
     Attributes:
-        cases: in the order to show them.
         weak: whether each replica has the same work, and not all together.
     """
 
@@ -211,9 +210,6 @@ def with_either_softmax(found: Iterable[Scaling]) -> list[Scaling]:
     """The works of language models with a full softmax and a sampled one, each pair as one.
 
     Their contestants say which they have; it is not the same work.
-
-    Args:
-        found: all works that replicas have shared.
     """
     pairs: dict[tuple[Any, ...], dict[str, Scaling]] = defaultdict(dict)
     for each in found:

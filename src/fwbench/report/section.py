@@ -41,7 +41,6 @@ class Timing:
     Attributes:
         contest: name shared by the cells of a section among which its ratio is formed.
         contestant: framework and execution, and toggles that were asked for.
-        run: number of its run.
         time_s: seconds of a call.
     """
 
@@ -66,7 +65,6 @@ class TableCell:
     """A cell of a table.
 
     Attributes:
-        text: shown.
         value: sorts the cell; None for the text.
         hint: shown in addition under a pointer.
         shade: the class of its background: ``step0`` to ``step5``, the fastest first, or ``gap``.
@@ -108,7 +106,6 @@ class Column(Generic[T]):
     """A column of a table.
 
     Attributes:
-        name: head of the column.
         cell: returns the cell of a row's item.
         legend: sentence about it for the section's note; empty for one that explains itself.
         optional: whether it is left out where no row has a text.
@@ -132,10 +129,7 @@ class Section:
     """A table, and the charts above it.
 
     Attributes:
-        title: heading.
-        columns: heads of the table's columns.
         rows: of the table; without any there is no table.
-        charts: above the table, in this order.
         notes: paragraphs below the heading.
         gaps: reasons of what the table lacks; below it.
         caption: of the table; empty for the title.
@@ -168,7 +162,6 @@ class Section:
 
         Args:
             keys: returns the facts that the row of an item can be filtered by.
-            parts: charts, notes and other attributes of the section.
         """
         rows = [(item, [column.cell(item) for column in columns]) for item in items]
         shown = [
@@ -241,11 +234,7 @@ class NamedRecord(NamedTuple):
 
 
 def line_name(record: Measurement, runs: Sequence[str]) -> str:
-    """The name of a record in tables and charts; with its run, where there are several.
-
-    Args:
-        runs: the names of the runs, in their order.
-    """
+    """The name of a record in tables and charts; with its run, where there are several."""
     return record.contestant + run_suffix(record.run, runs)
 
 
@@ -258,7 +247,6 @@ def line_names(
 
     Args:
         records: of the same workload, in the order to show them.
-        runs: the names of the runs, in their order.
         where: the place of a record that is shown with its name: by default its size.
     """
     numbers = repeats((record.run, record.contestant, where(record)) for record in records)
@@ -271,11 +259,7 @@ def line_names(
 
 
 def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[list[NamedRecord]]:
-    """Records of each work, with the names of their lines.
-
-    Args:
-        runs: the names of the runs, in their order.
-    """
+    """Records of each work, with the names of their lines."""
     works: dict[tuple[Any, ...], list[Measurement]] = {}
     for record in records:
         works.setdefault(record.facts.work, []).append(record)
@@ -283,12 +267,7 @@ def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[list[Na
 
 
 def run_suffix(run: int, runs: Sequence[str]) -> str:
-    """The name of a run in brackets; empty where there is only one run.
-
-    Args:
-        run: its number, from 0.
-        runs: the names of the runs, in their order.
-    """
+    """The name of a run in brackets; empty where there is only one run."""
     return f" ({runs[run]})" if len(runs) > 1 else ""
 
 
@@ -308,7 +287,6 @@ def against_fastest(
 
     Args:
         named: the records of a table, or of a row of it, with the names of their lines.
-        runs: the names of the runs, in their order.
         prefix: sets their contests apart from those of other rows of the same section.
     """
     records = [record for _, record in named]

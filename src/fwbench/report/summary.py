@@ -29,8 +29,6 @@ class FastestShare:
     """A part of the contests of an answer.
 
     Attributes:
-        name: of the framework that is fastest in them.
-        contests: how many they are.
         colour: of the framework; empty for those that are too close to call.
     """
 
@@ -41,13 +39,7 @@ class FastestShare:
 
 @dataclass(frozen=True)
 class HeadVerdict:
-    """An answer in words, and its parts for a bar.
-
-    Attributes:
-        title: what it is about.
-        text: the answer.
-        shares: of the frameworks, the one with most contests first.
-    """
+    """An answer in words, and its parts for a bar."""
 
     title: str
     text: str
@@ -59,7 +51,6 @@ class Head:
     """Head of one run.
 
     Attributes:
-        title: of the run; empty where it is the only one.
         facts: date, machine, versions and the like, by their names.
         verdicts: an answer for each kind of workload and each device.
     """
@@ -81,11 +72,7 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def heads(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Head]:
-    """Head of each run that has cases.
-
-    Args:
-        runs: in the order in which they are shown.
-    """
+    """Head of each run that has cases."""
     return [
         Head(
             name if len(runs) > 1 else "",

@@ -30,7 +30,6 @@ def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Sec
     """The page of one or several runs; nothing in it asks for anything from anywhere else.
 
     Args:
-        runs: in the order in which they are shown.
         problems: files that could not be read, each with the reason.
         before: sections that are shown before those of the runs.
     """
@@ -159,13 +158,7 @@ def _joined(facts: Mapping[str, Any]) -> str:
 def markdown(
     runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()
 ) -> str:
-    """Summary and tables without charts, for pull requests and README files.
-
-    Args:
-        runs: in the order in which they are shown.
-        problems: files that could not be read, each with the reason.
-        before: sections that are shown before those of the runs.
-    """
+    """Summary and tables without charts, for pull requests and README files."""
     lines = [f"- {escaping.markdown(note)}" for note in (*problems, *summary.notes(runs))]
     for section in (*summary.sections(runs), *before, *sections.details(runs)):
         notes = [escaping.markdown(note) for note in section.notes]

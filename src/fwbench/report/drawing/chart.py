@@ -85,11 +85,8 @@ class Chart:
     """A chart: a picture, and what it shows in words.
 
     Attributes:
-        title: what it shows, in a line.
         text: the same for people who do not see the picture.
         svg: the picture, which needs :func:`style_sheet`.
-        uuid: of the picture.
-        legends: the names of its series.
         size: width and height, in the picture's units.
         legend_height: how much of the height is the legend.
         of_contestants: whether its series are contestants, whose looks other charts share.

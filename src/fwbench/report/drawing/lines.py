@@ -133,11 +133,7 @@ def draw_curves(
     y_title: str,
     looks: Mapping[str, Look] | None = None,
 ) -> Chart:
-    """A chart of a curve for each name.
-
-    Args:
-        series: a value after each epoch, by name.
-    """
+    """A chart of a curve for each name."""
     chart = blank(
         pygal.Line,
         len(series),
@@ -166,7 +162,6 @@ def draw_over_time(
     """A chart of times over runs.
 
     Args:
-        days: a label for each run.
         points: a value for each run; seconds.
         marks: what happened, by the number of the run.
     """
@@ -237,10 +232,7 @@ class Stop(NamedTuple):
     """A point of a track.
 
     Attributes:
-        x: the quantity.
         share: 0 to 1.
-        label: what it is the point of.
-        radius: of its dot.
     """
 
     x: float
@@ -260,7 +252,6 @@ def draw_tracks(
 
     Args:
         tracks: points in the order in which they are joined, by name; one at least.
-        axes: labels of the horizontal and of the vertical axis.
     """
     stops = [stop for some in tracks.values() for stop in some]
     largest = max(stop.x for stop in stops)

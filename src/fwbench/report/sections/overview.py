@@ -57,11 +57,7 @@ class _Gap:
     """A case that was skipped.
 
     Attributes:
-        workload: its operation.
-        column: its contestant.
-        keys: of the column.
         about: device, direction and dtype.
-        reason: why it was skipped.
     """
 
     workload: str
@@ -73,14 +69,7 @@ class _Gap:
 
 @dataclass(frozen=True)
 class _HeatMap:
-    """The records of a section, and its skipped cases.
-
-    Attributes:
-        title: device, direction and dtype.
-        records: of all operations, sizes and contestants.
-        names: of the runs.
-        gaps: the cases that were skipped.
-    """
+    """The records of a section, and its skipped cases."""
 
     title: str
     records: Sequence[Measurement]
@@ -144,14 +133,7 @@ class _HeatMap:
 
 
 class _Work(NamedTuple):
-    """An operation at one size.
-
-    Attributes:
-        name: of the operation.
-        target: title of the section that it leads to.
-        facts: of its first case.
-        cells: by the name of the contestant.
-    """
+    """An operation at one size."""
 
     name: str
     target: str

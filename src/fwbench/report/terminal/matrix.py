@@ -115,9 +115,7 @@ class MatrixCell:
     """A number in a table.
 
     Attributes:
-        text: a time, or a ratio.
         signs: what is in doubt about it.
-        style: of the text.
     """
 
     text: str
@@ -133,9 +131,7 @@ class MatrixRow:
     """A row of a table.
 
     Attributes:
-        name: of what was computed.
         size: of it; empty where sizes are summed up.
-        cells: by column; no cell where nothing was measured.
     """
 
     name: str
@@ -150,7 +146,6 @@ class Matrix:
     Attributes:
         title: the kind, with device and dtype where there are several.
         what: meaning of a cell.
-        rows: in their order.
     """
 
     title: str
@@ -176,7 +171,6 @@ class Detail:
 
     Attributes:
         what: meaning of a cell.
-        rows: makes its rows.
     """
 
     what: str
@@ -186,11 +180,7 @@ class Detail:
 def matrices(
     works: Iterable[Contest], detail: Detail, failed: Iterable[Measurement] = ()
 ) -> list[Matrix]:
-    """A table for each kind of workload, device and dtype.
-
-    Args:
-        failed: cases that failed; shown where others computed the same.
-    """
+    """A table for each kind of workload, device and dtype."""
     failures: dict[tuple[Any, ...], list[ColumnKey]] = defaultdict(list)
     for case in failed:
         failures[_key(case)].append(column(case))

@@ -50,9 +50,6 @@ class Outcome:
     """The outcome of a session.
 
     Attributes:
-        records: pytest-benchmark's entries of cases.
-        skips: the reason of each case that was skipped.
-        failed: the identity of each case that failed.
         toggles: those of the session, by name.
         cpus: of the machine; None where it is not known.
         traces: the folder of the traces of profiles.
@@ -77,11 +74,7 @@ class Outcome:
 
 
 def screen(outcome: Outcome, view: View) -> list[Line]:
-    """Machine and doubts, tables, notes, and the answer last, where a terminal is looked at.
-
-    Args:
-        outcome: what was measured, and what was not.
-    """
+    """Machine and doubts, tables, notes, and the answer last, where a terminal is looked at."""
     skips = _skips(outcome.skips, view)
     if not outcome.records:
         return skips
