@@ -21,7 +21,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ from fwbench.records.units import count, time
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run, read
-from fwbench.report.section import Row, Section, TableCell, row_keys, seconds
+from fwbench.report.section import Column, Section, TableCell, quantity, row_keys, seconds
 
 #: Runs of the running median, and the fewest between two shifts.
 _WINDOW = 5
@@ -124,153 +124,12 @@ def _ruptures() -> Any:
     return ruptures
 
 
-def sections(lines: Sequence[HistoryLine]) -> list[Section]:
-    """The shifts of all cases, then every case with its chart.
-
-    Raises:
-        UsageError: the library that looks for shifts is not installed.
-    """
-    lasting = {
-        number: shifts([m.median_s for m in line.moments]) for number, line in enumerate(lines)
-    }
-    drawn = _drawn(lines, lasting)
-    groups: dict[str, list[int]] = {}
-    for number, line in enumerate(lines):
-        groups.setdefault(f"{line.group}, {line.machine}", []).append(number)
-    return [
-        _shifts(lines, lasting),
-        *(_section(group, numbers, lines, lasting, drawn) for group, numbers in groups.items()),
-    ]
-
-
-def _drawn(lines: Sequence[HistoryLine], lasting: Mapping[int, Sequence[Shift]]) -> set[int]:
-    """The numbers of the lines that have a chart: those with shifts before others."""
-    several = [number for number in lasting if len(lines[number].moments) > 1]
-    return {*sorted(several, key=lambda number: not lasting[number])[:_DRAWN]}
-
-
-def _section(
-    group: str,
-    numbers: Sequence[int],
-    lines: Sequence[HistoryLine],
-    lasting: Mapping[int, Sequence[Shift]],
-    drawn: Collection[int],
-) -> Section:
-    left_out = [n for n in numbers if n not in drawn and len(lines[n].moments) > 1]
-    notes = [f"{count(len(left_out), 'case')} more than are drawn: -k NAME draws less."]
-    return Section(
-        f"history of {group}",
-        ("case", "runs", "first", "last", "change", "since", "upgrades", "shifts"),
-        [_row(lines[number], lasting[number]) for number in numbers],
-        [_chart(lines[n], lasting[n]) for n in numbers if n in drawn],
-        notes if left_out else [],
-    )
-
-
-def _shifts(lines: Sequence[HistoryLine], lasting: Mapping[int, Sequence[Shift]]) -> Section:
-    every = [(lines[number], shift) for number, shifts in lasting.items() for shift in shifts]
-    every.sort(key=lambda pair: -pair[1].change)
-    few = sum(len(line.moments) < 2 * _WINDOW for line in lines)
-    notes = [f"Shifts of {_SMALLEST:.0%} and more that lasted for {_WINDOW} runs at least (PELT)."]
-    if few:
-        notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")
-    if not every:
-        notes.append("None was found.")
-    return Section(
-        "Lasting shifts",
-        ("case", "machine", "since", "revision", "change", "before", "after", "with it"),
-        [
-            Row(
-                [
-                    TableCell(line.name),
-                    TableCell(line.machine),
-                    TableCell(_day(line.moments[shift.at])),
-                    TableCell(line.moments[shift.at].revision),
-                    TableCell(f"{shift.change:+.1%}", shift.change),
-                    seconds(shift.before_s),
-                    seconds(shift.after_s),
-                    TableCell(_upgrade_at(line, shift.at)),
-                ],
-                line.keys,
-            )
-            for line, shift in every
-        ],
-        notes=notes,
-    )
-
-
-def _upgrade_at(line: HistoryLine, at: int) -> str:
-    """An upgrade near a shift, whose place is not known to the run."""
-    near = [what for number, what in line.upgrades.items() if abs(number - at) <= 1]
-    return f"{line.keys.get('framework', '')} {near[0]}" if near else ""
-
-
-def _day(moment: Moment) -> str:
-    return moment.when[:10]
-
-
-def _row(line: HistoryLine, lasting: Sequence[Shift]) -> Row:
-    first, last = line.moments[0], line.moments[-1]
-    change = last.median_s / first.median_s - 1
-    return Row(
-        [
-            TableCell(line.name),
-            TableCell(str(len(line.moments)), len(line.moments)),
-            seconds(first.median_s),
-            seconds(last.median_s),
-            TableCell(f"{change:+.1%}", change),
-            TableCell(_day(first)),
-            TableCell("; ".join(line.upgrades.values())),
-            TableCell("; ".join(f"{_day(line.moments[s.at])} {s.change:+.1%}" for s in lasting)),
-        ],
-        line.keys,
-    )
-
-
-def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
-    marks = {number: f"upgrade {what}" for number, what in line.upgrades.items()}
-    for shift in lasting:
-        event = f"{shift.change:+.1%} ({time(shift.before_s)} -> {time(shift.after_s)})"
-        marks[shift.at] = f"{marks[shift.at]}, {event}" if shift.at in marks else event
-    points = [
-        Point(number, moment.median_s, moment.low_s, moment.high_s, _moment_text(moment))
-        for number, moment in enumerate(line.moments)
-    ]
-    return lines.draw_over_time(line.name, _labels(line.moments), points, marks)
-
-
-def _labels(moments: Sequence[Moment]) -> list[str]:
-    """A label for each run, none of them twice: pygal tells labels apart by their text."""
-    days = Counter(map(_day, moments))
-    labels: list[str] = []
-    for moment in moments:
-        day = _day(moment)
-        label = day if days[day] == 1 else moment.when[:16].replace("T", " ")
-        again = sum(other.partition(" #")[0] == label for other in labels[-days[day] :])
-        labels.append(f"{label} #{again + 1}" if again else label)
-    return labels
-
-
-def _moment_text(moment: Moment) -> str:
-    return " ".join(filter(None, (moment.when[:16], moment.version, moment.revision)))
-
-
-#: By what a case is, and what it was measured on.
-_Cases: TypeAlias = "dict[tuple[str, str], tuple[Measurement, list[Moment]]]"
-
-#: A process starts in the time in which another reads about this many files.
-_WORTH_A_PROCESS = 5
-
-#: More would have merging to wait for, and each has tens of megabytes of its own.
-_PROCESSES = 4
-
-
 @dataclass(frozen=True)
 class Moment:
     """A case in one run.
 
     Attributes:
-        when: the run was measured, as ISO 8601.
+        when: the run was measured, as ISO 8601 in UTC.
         median_s: of its values.
         low_s: where the middle half of its launches, or rounds, begins.
         version: of the framework; empty if it is not recorded.
@@ -283,6 +142,11 @@ class Moment:
     high_s: float
     version: str
     revision: str
+
+    @property
+    def day(self) -> str:
+        """The day, as YYYY-MM-DD."""
+        return self.when[:10]
 
 
 @dataclass(frozen=True)
@@ -313,6 +177,159 @@ class HistoryLine:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class _FollowedCase:
+    """A case with its lasting shifts."""
+
+    line: HistoryLine
+    shifts: Sequence[Shift]
+
+    @property
+    def has_several_runs(self) -> bool:
+        return len(self.line.moments) > 1
+
+    @property
+    def first(self) -> Moment:
+        return self.line.moments[0]
+
+    @property
+    def last(self) -> Moment:
+        return self.line.moments[-1]
+
+
+class _Lasting(NamedTuple):
+    """A shift of a case."""
+
+    line: HistoryLine
+    shift: Shift
+
+    @property
+    def moment(self) -> Moment:
+        """The first run with the new level."""
+        return self.line.moments[self.shift.at]
+
+    @property
+    def upgrade(self) -> str:
+        """An upgrade near the shift, whose place is only known to within a run."""
+        upgrades = self.line.upgrades.items()
+        near = [upgrade for number, upgrade in upgrades if abs(number - self.shift.at) <= 1]
+        return f"{self.line.keys.get('framework', '')} {near[0]}" if near else ""
+
+
+_SHIFTS: tuple[Column[_Lasting], ...] = (
+    Column("case", lambda row: TableCell(row.line.name)),
+    Column("machine", lambda row: TableCell(row.line.machine)),
+    Column("since", lambda row: TableCell(row.moment.day)),
+    Column("revision", lambda row: TableCell(row.moment.revision), optional=False),
+    Column("change", lambda row: _change(row.shift.change)),
+    Column("before", lambda row: seconds(row.shift.before_s)),
+    Column("after", lambda row: seconds(row.shift.after_s)),
+    Column("with it", lambda row: TableCell(row.upgrade), optional=False),
+)
+
+_CASES: tuple[Column[_FollowedCase], ...] = (
+    Column("case", lambda case: TableCell(case.line.name)),
+    Column("runs", lambda case: quantity(len(case.line.moments), str)),
+    Column("first", lambda case: seconds(case.first.median_s)),
+    Column("last", lambda case: seconds(case.last.median_s)),
+    Column("change", lambda case: _change(case.last.median_s / case.first.median_s - 1)),
+    Column("since", lambda case: TableCell(case.first.day)),
+    Column("upgrades", lambda c: TableCell("; ".join(c.line.upgrades.values())), optional=False),
+    Column("shifts", lambda case: TableCell(_listed(case)), optional=False),
+)
+
+
+def _change(share: float) -> TableCell:
+    return quantity(share, "{:+.1%}".format)
+
+
+def _listed(case: _FollowedCase) -> str:
+    moments = case.line.moments
+    return "; ".join(f"{moments[s.at].day} {s.change:+.1%}" for s in case.shifts)
+
+
+def sections(lines: Sequence[HistoryLine]) -> list[Section]:
+    """The shifts of all cases, then every case with its chart.
+
+    Raises:
+        UsageError: the library that looks for shifts is not installed.
+    """
+    cases = [
+        _FollowedCase(line, shifts([moment.median_s for moment in line.moments])) for line in lines
+    ]
+    several = [case for case in cases if case.has_several_runs]
+    drawn = {*sorted(several, key=lambda case: not case.shifts)[:_DRAWN]}
+    groups: dict[str, list[_FollowedCase]] = {}
+    for case in cases:
+        groups.setdefault(f"{case.line.group}, {case.line.machine}", []).append(case)
+    return [_shifts(cases), *(_section(group, each, drawn) for group, each in groups.items())]
+
+
+def _section(
+    group: str, cases: Sequence[_FollowedCase], drawn: Collection[_FollowedCase]
+) -> Section:
+    left_out = sum(case.has_several_runs and case not in drawn for case in cases)
+    note = f"{count(left_out, 'case')} more than are drawn: -k NAME draws less."
+    return Section.of(
+        f"history of {group}",
+        _CASES,
+        cases,
+        lambda case: case.line.keys,
+        charts=[_chart(case.line, case.shifts) for case in cases if case in drawn],
+        notes=[note] if left_out else [],
+    )
+
+
+def _shifts(cases: Sequence[_FollowedCase]) -> Section:
+    every = [_Lasting(case.line, shift) for case in cases for shift in case.shifts]
+    every.sort(key=lambda row: -row.shift.change)
+    few = sum(len(case.line.moments) < 2 * _WINDOW for case in cases)
+    notes = [f"Shifts of {_SMALLEST:.0%} and more that lasted for {_WINDOW} runs at least (PELT)."]
+    if few:
+        notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")
+    if not every:
+        notes.append("None was found.")
+    return Section.of("Lasting shifts", _SHIFTS, every, lambda row: row.line.keys, notes=notes)
+
+
+def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
+    marks = {number: f"upgrade {upgrade}" for number, upgrade in line.upgrades.items()}
+    for shift in lasting:
+        event = f"{shift.change:+.1%} ({time(shift.before_s)} -> {time(shift.after_s)})"
+        marks[shift.at] = f"{marks[shift.at]}, {event}" if shift.at in marks else event
+    points = [
+        Point(number, moment.median_s, moment.low_s, moment.high_s, _moment_text(moment))
+        for number, moment in enumerate(line.moments)
+    ]
+    return lines.draw_over_time(line.name, _labels(line.moments), points, marks)
+
+
+def _labels(moments: Sequence[Moment]) -> list[str]:
+    """A label for each run, none of them twice: pygal tells labels apart by their text."""
+    days = Counter(moment.day for moment in moments)
+    labels: list[str] = []
+    for moment in moments:
+        day = moment.day
+        label = day if days[day] == 1 else moment.when[:16].replace("T", " ")
+        again = sum(other.partition(" #")[0] == label for other in labels[-days[day] :])
+        labels.append(f"{label} #{again + 1}" if again else label)
+    return labels
+
+
+def _moment_text(moment: Moment) -> str:
+    return " ".join(filter(None, (moment.when[:16], moment.version, moment.revision)))
+
+
+#: Records and their moments, by node id and machine.
+_Records: TypeAlias = "dict[tuple[str, str], tuple[Measurement, list[Moment]]]"
+
+#: A process starts in the time in which another reads about this many files.
+_WORTH_A_PROCESS = 5
+
+#: More would have merging to wait for, and each has tens of megabytes of its own.
+_PROCESSES = 4
+
+
 def collect(folder: Path, only: str = "") -> tuple[list[HistoryLine], list[str]]:
     """The cases of all runs in a folder and in those below.
 
@@ -327,7 +344,7 @@ def collect(folder: Path, only: str = "") -> tuple[list[HistoryLine], list[str]]
         UsageError: there is no run.
     """
     files = sorted(folder.rglob("*.json")) if folder.is_dir() else []
-    cases: _Cases = {}
+    cases: _Records = {}
     problems: list[str] = []
     for found, unreadable in _each_part(files, only):
         problems += unreadable
@@ -340,7 +357,7 @@ def collect(folder: Path, only: str = "") -> tuple[list[HistoryLine], list[str]]
     ], problems
 
 
-def _each_part(files: Sequence[Path], only: str) -> Iterable[tuple[_Cases, list[str]]]:
+def _each_part(files: Sequence[Path], only: str) -> Iterable[tuple[_Records, list[str]]]:
     """Contents of files, as many at once as there are CPUs; in their order."""
     processes = min(usable_cpus(), _PROCESSES, len(files) // _WORTH_A_PROCESS)
     if processes <= 1:
@@ -355,9 +372,9 @@ def _leave_interrupts_to_the_parent() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _read(files: Iterable[Path], only: str) -> tuple[_Cases, list[str]]:
+def _read(files: Iterable[Path], only: str) -> tuple[_Records, list[str]]:
     """The cases in files, and why files are not valid runs."""
-    cases: _Cases = {}
+    cases: _Records = {}
     problems: list[str] = []
     # What is read has no cycles, and to look for some in it takes a third of the time.
     gc.disable()
