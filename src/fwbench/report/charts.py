@@ -121,9 +121,6 @@ def _but_execution(record: Measurement) -> tuple[Any, ...]:
     )
 
 
-# Operations
-
-
 def operation_times(group: Group) -> Chart:
     """Median times of each framework and execution."""
     if group.has_one_size:
@@ -194,9 +191,6 @@ def speedup(group: Group) -> Chart | None:
         ranked = {name: Bar(gain) for name, (gain,) in ordered}
         return bars.draw_ranked(title, ranked, times, group.looks)
     return lines.draw(title, series, "size", None, times, looks=group.looks)
-
-
-# Training loops
 
 
 def training_times(group: Group) -> Chart:

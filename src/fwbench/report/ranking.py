@@ -257,9 +257,6 @@ _RANKED_AT_LEAST = 2
 COMPLETION = "completion time"
 
 
-# The fastest framework, in words
-
-
 @dataclass(frozen=True)
 class Answer:
     """The fastest frameworks, for one kind of workload on one device.
@@ -313,9 +310,6 @@ def _answer(kind: str, device: str, contests: Sequence[Contest]) -> Answer:
     winners = [winner(contest) for contest in contests]
     wins = Counter(case.facts.framework for case in winners if case is not None)
     return Answer(kind, device, dict(wins.most_common()), winners.count(None))
-
-
-# Geometric means
 
 
 @dataclass(frozen=True)
@@ -510,9 +504,6 @@ def _unranked(
         for name, _ in entered.most_common()
         if name not in ranked
     ]
-
-
-# The time that ranks
 
 
 def has_several(device: str) -> bool:

@@ -21,9 +21,6 @@ _MINUTE = 16
 _SHOWN = 10
 
 
-# Head
-
-
 @dataclass(frozen=True)
 class FastestShare:
     """A part of the contests of an answer.
@@ -128,9 +125,6 @@ def _verdict(answer: Answer, run: Run, colours: Mapping[str, str]) -> HeadVerdic
     return HeadVerdict(f"Fastest ({answer.kind}{where})", answer.text, shares)
 
 
-# Notes
-
-
 def notes(runs: Sequence[Run]) -> list[str]:
     """Notes for readers, before everything else."""
     texts = []
@@ -167,9 +161,6 @@ def _unknown(run: Run) -> Iterator[str]:
         more = ", ..." if len(values) > _SHOWN else ""
         stored = f": {', '.join(values[:_SHOWN])}{more}" if values else ""
         yield f"{run.name} has {key}, which this version of fwbench does not know{stored}"
-
-
-# Tables
 
 
 def sections(runs: Sequence[Run]) -> list[Section]:
@@ -221,9 +212,6 @@ def _gaps(run: Run, suffix: str) -> Iterator[Section]:
         reasons[f"{name}: {why}"] += 0
     yield Section.of(f"Not measured{suffix}", _MISSING, reasons.most_common())
     yield Section.of(f"Not reached{suffix}", _LOST, run.lost)
-
-
-# Their columns
 
 
 _WHY_EMPTY: tuple[Column[Ranking], ...] = (

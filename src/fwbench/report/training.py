@@ -20,9 +20,6 @@ Known = Mapping[str, Toggle]
 Group = tuple[str, list[Measurement]]
 
 
-# A single loop
-
-
 def first_repetition(record: Measurement) -> Sequence[Epoch]:
     """The epochs of the first of its repetitions."""
     first = record.epochs[0].repetition
@@ -43,9 +40,6 @@ def accuracy(record: Measurement) -> float | None:
     """The test accuracy (0 to 1), of several repetitions the median; None if it was not tested."""
     last = {test.repetition: test.accuracy for test in record.facts.test_accuracy or ()}
     return statistics.median(last.values()) if last else None
-
-
-# Loss curves
 
 
 def largest_deviation(
@@ -78,9 +72,6 @@ def deviation_text(curves: Mapping[str, Sequence[float]]) -> str:
         return ""
     deviation, epoch, (name, other) = largest
     return f" (at most {deviation:.2g} nats apart: {name} and {other}, epoch {epoch})"
-
-
-# Loops of the same work
 
 
 def groups(loops: Iterable[Measurement], known: Known = TOGGLES) -> list[Group]:

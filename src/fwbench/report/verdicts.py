@@ -34,8 +34,6 @@ _VERDICTS = ("undecided", "tie", "fastest")
 #: From this difference on, a factor is easier to read than per cent.
 _FACTOR = 1.0
 
-# Columns
-
 
 def _judged(
     text: Callable[[Judgement], str], value: Callable[[Judgement], float | None] = lambda _: None

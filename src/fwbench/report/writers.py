@@ -23,9 +23,6 @@ from fwbench.version import __version__
 _UNKNOWN = "not recorded"
 
 
-# HTML
-
-
 def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()) -> str:
     """The page of one or several runs; nothing in it asks for anything from anywhere else.
 
@@ -152,9 +149,6 @@ def _joined(facts: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in facts.items())
 
 
-# Markdown
-
-
 def markdown(
     runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()
 ) -> str:
@@ -173,8 +167,6 @@ def _table(section: Section) -> list[str]:
     under = ["---", *("---:" for _ in section.columns[1:])]
     return [escaping.markdown_row(cells) for cells in (section.columns, under, *rows)]
 
-
-# CSV
 
 _CASE = ("workload", "framework", "device", "execution", "direction", "dtype", "size", "shape")
 

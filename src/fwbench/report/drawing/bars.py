@@ -61,9 +61,6 @@ def _bar(
     return {"value": values[category], "node": node} if category in values else None
 
 
-# Made of parts
-
-
 def draw_stacked(
     title: str,
     bars: Mapping[str, Mapping[str, float]],
@@ -101,9 +98,6 @@ def _parts_text(
     return ", ".join(f"{part} {show(values[part])}" for part in parts if values.get(part))
 
 
-# Changes in per cent
-
-
 def draw_changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart:
     """A chart of a horizontal bar for each name, downwards in their order.
 
@@ -139,9 +133,6 @@ def draw_changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart
 
 def _percent(value: float) -> str:
     return f"{value:+.3g} %"
-
-
-# In the order given
 
 
 @dataclass(frozen=True)

@@ -291,8 +291,6 @@ def dot(point: Point, show: Callable[[float], str]) -> dict[str, Any]:
     return {**value, "label": ", ".join(label)}
 
 
-# As files
-
 #: The page's style sheet's colours on white.
 _ON_WHITE = {"--ink": "#1b1f24", "--faint": "#8a929c", "--line": "#d5dae0", "--paper": "#ffffff"}
 

@@ -124,9 +124,6 @@ def _thinned(places: Sequence[float]) -> list[float]:
     return shown
 
 
-# From epoch to epoch
-
-
 def draw_curves(
     title: str,
     series: Mapping[str, Sequence[float]],
@@ -147,9 +144,6 @@ def draw_curves(
         chart.add(name, [*values])
     last = (f"{name} ends at {values[-1]:.4g}" for name, values in series.items())
     return rendered(chart, title, "; ".join(last), looks)
-
-
-# From run to run
 
 
 #: Up to this number of runs each has a dot.
@@ -219,9 +213,6 @@ def draw_scatter(
         chart.add(name, [{"value": point, "label": name}])
     text = (f"{name} {time(time_s)}, {share:.2%}" for name, (time_s, share) in points.items())
     return rendered(chart, title, "; ".join(text), looks)
-
-
-# Tracks
 
 
 #: What the vertical axis has above and below all points: smaller differences look small.

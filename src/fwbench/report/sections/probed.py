@@ -53,9 +53,6 @@ def _title(cases: Sequence[NamedRecord]) -> str:
     return f"{facts.workload} {facts.direction} {facts.device} {facts.dtype} {facts.size_text}"
 
 
-# Time
-
-
 _CASE: Column[NamedRecord] = Column("case", lambda case: TableCell(case.name))
 
 
@@ -116,9 +113,6 @@ def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
         yield Section.of(
             f"operators: {_title(cases)}", _OPERATORS, operators, lambda row: row[0].keys
         )
-
-
-# Memory
 
 
 #: Peaks and parts of the memory of calls, by column.

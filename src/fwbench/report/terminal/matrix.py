@@ -51,9 +51,6 @@ _MEANINGS = {
 }
 
 
-# Columns
-
-
 def failed(facts: CaseFacts) -> Measurement:
     """A case that was not measured, as one that took forever.
 
@@ -92,9 +89,6 @@ def _changes_work(toggle: str) -> bool:
     return known is not None and known.changes_work
 
 
-# Signs
-
-
 def signs(cases: Iterable[CaseFacts]) -> str:
     """The signs of what is in doubt about some of these cases; often empty."""
     cases = list(cases)
@@ -105,9 +99,6 @@ def legend(used: Iterable[str]) -> str:
     """Meaning of the signs that were used; empty where there are none."""
     used = {*used}
     return "  ".join(f"{sign} {what}" for sign, what in _MEANINGS.items() if sign in used)
-
-
-# Tables
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,6 @@ _LEAST, _REST = 0.03, "rest"
 _FASTEST = "Fastest here"
 
 
-# Machine and answer
-
-
 def headline(cases: Cases) -> str:
     """Machine, threads and versions: ``AMD EPYC 7B13, 2 threads: numpy 1.26.4, torch 2.13.0``."""
     models = {case.facts.device: case.facts.device_name or case.facts.device for case in cases}
@@ -86,9 +83,6 @@ def _why_none(cases: Cases) -> str:
     if contended:
         return f"nothing to compare: {contended} of {count(len(cases), 'case')} contended"
     return f"nothing to compare: {', '.join(names)} share no workload and size"
-
-
-# Times
 
 
 def geometric_means(cases: Cases) -> list[str]:
@@ -205,9 +199,6 @@ def skipped(reasons: Sequence[str], *, in_full: bool) -> list[str]:
     if not counts:
         return []
     return [f"skipped {count(len(reasons), 'case')} for {len(counts)} reasons: -rs lists them"]
-
-
-# Probes
 
 
 def profiles(cases: Cases, traces: str, *, in_full: bool) -> Iterator[str]:

@@ -27,9 +27,6 @@ def _table(columns: Sequence[Column[T]], items: Iterable[T], width: int) -> list
     return aligned([[column.name for column in columns], *texts], (0, len(columns) - 1), width)
 
 
-# Training loops
-
-
 def loops(cases: Cases, width: int, known: Known) -> list[list[Line]]:
     """A table for each group of loops that did the same work."""
     name = Column[Measurement]("", lambda loop: TableCell(loop_name(loop, known)))
@@ -112,9 +109,6 @@ def unequal(cases: Cases, known: Known) -> list[str]:
         for loop in group
         if (why := loop.facts.unequal) is not None
     ]
-
-
-# Replicas
 
 
 def replicas(cases: Cases, width: int) -> list[list[Line]]:
