@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from fwbench.records.facts import CaseFacts, Epoch, Launch
 from fwbench.records.session_facts import MachineFacts
 from fwbench.records.upstream import Statistics
 from fwbench.terms.names import framework_of, without_environment
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 #: Fewer values have no quartiles worth the name.
 _FEW = 8
@@ -226,6 +229,14 @@ def _figures(launch: Launch, statistic: str | None) -> dict[str, float]:
 def requested_toggles(params: Mapping[str, Any]) -> dict[str, str]:
     """The toggles among the parameters of a case."""
     return {name: str(value) for name, value in params.items() if name not in _PARTS}
+
+
+def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Items by a key, in the order in which keys come first."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def repeats(keys: Iterable[Hashable]) -> Iterator[int]:

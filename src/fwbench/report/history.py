@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import UnreadableRun, UsageError
 from fwbench.machine import usable_cpus
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import count, time
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
@@ -259,9 +259,7 @@ def sections(lines: Sequence[HistoryLine]) -> list[Section]:
     ]
     several = [case for case in cases if case.has_several_runs]
     drawn = {*sorted(several, key=lambda case: not case.shifts)[:_DRAWN]}
-    groups: dict[str, list[_FollowedCase]] = {}
-    for case in cases:
-        groups.setdefault(f"{case.line.group}, {case.line.machine}", []).append(case)
+    groups = group_by(cases, lambda case: f"{case.line.group}, {case.line.machine}")
     return [_shifts(cases), *(_section(group, each, drawn) for group, each in groups.items())]
 
 

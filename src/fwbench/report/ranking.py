@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, repeats
+from fwbench.records.measurement import Measurement, group_by, repeats
 from fwbench.records.units import count
 from fwbench.report.condition import full_bits, is_contended, is_exchange, is_unranked, reduced_bits
 from fwbench.terms.toggles import TOGGLES
@@ -103,10 +103,8 @@ def contests(cases: Iterable[Measurement]) -> list[Contest]:
 
 def works(cases: Iterable[Measurement]) -> list[Contest]:
     """Contests, those of a single case among them; ``noop`` is left out, since it does no work."""
-    groups: dict[tuple[Any, ...], list[Measurement]] = {}
-    for case in cases:
-        if case.facts.workload != "noop":
-            groups.setdefault(work(case.facts), []).append(case)
+    working = (case for case in cases if case.facts.workload != "noop")
+    groups = group_by(working, lambda case: work(case.facts))
     return [
         Contest(_distinct(entrants), label)
         for group in groups.values()
@@ -188,9 +186,7 @@ def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, l
         All items under an empty label where cases of the same work do not differ.
     """
     cases = [(item, facts_of(item)) for item in items]
-    by_work: dict[tuple[Any, ...], list[CaseFacts]] = {}
-    for _, facts in cases:
-        by_work.setdefault(work(facts), []).append(facts)
+    by_work = group_by((facts for _, facts in cases), work)
     differing = [
         aspect
         for aspect in (_result, _precision, _agreement, _exchanging)
@@ -237,10 +233,7 @@ def kind(facts: CaseFacts) -> str:
 
 def by_kind(contests: Iterable[Contest]) -> Mapping[tuple[str, str], Sequence[Contest]]:
     """Contests by the kind of their workload and their device."""
-    kinds: dict[tuple[str, str], list[Contest]] = {}
-    for contest in contests:
-        kinds.setdefault(contest.kind, []).append(contest)
-    return kinds
+    return group_by(contests, lambda contest: contest.kind)
 
 
 #: Frameworks whose times differ by less are too close to call. Launches of the same case, minutes
@@ -479,9 +472,7 @@ def group_means(
     ratios = _ratios(contests, key)
     complete = (values for values in ratios.values() if len(values) >= len(contests))
     least = min(map(statistics.geometric_mean, complete), default=1.0)
-    cases: dict[Key, list[Measurement]] = defaultdict(list)
-    for case in (case for work in works for case in work.entrants):
-        cases[key(case)].append(case)
+    cases = group_by((case for work in works for case in work.entrants), key)
     means = {name: _mean(ratios.get(name)) for name in cases}
     return {
         name: GroupMean(
@@ -526,10 +517,8 @@ def named(text: str, device: str) -> str:
 
 def notes(cases: Sequence[CaseFacts]) -> list[str]:
     """For each GPU, which time ranks its cases, and how much of it the GPU needed."""
-    by_device: dict[str, list[CaseFacts]] = defaultdict(list)
-    for facts in cases:
-        if has_several(facts.device):
-            by_device[facts.device].append(facts)
+    on_gpu = (facts for facts in cases if has_several(facts.device))
+    by_device = group_by(on_gpu, lambda facts: facts.device)
     return [
         f"cases on {device} are ranked by {COMPLETION}, until the result exists: launch, kernel "
         f"and wait{_busy(on_device)}"

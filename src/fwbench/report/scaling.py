@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from fwbench.records.facts import CaseFacts, GangFacts
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.report.condition import is_contended
 from fwbench.report.ranking import work
 from fwbench.terms.replicas import ALLREDUCE, LOOPBACK
@@ -142,9 +142,14 @@ class Scaling:
     weak: bool = False
 
     @property
+    def facts(self) -> CaseFacts:
+        """Facts of the first case; the work is the same for all."""
+        return self.cases[0].facts
+
+    @property
     def title(self) -> str:
         """The work, in words."""
-        facts = self.cases[0].facts
+        facts = self.facts
         size = f"{_each(self.cases[0]):,} a replica" if self.weak else facts.size_text
         return f"{facts.workload} {facts.device} {facts.direction} {facts.dtype} {size}"
 
@@ -196,9 +201,7 @@ def scalings(cases: Iterable[Shared]) -> list[Scaling]:
     Args:
         cases: all with a number of replicas that was asked for.
     """
-    groups: dict[tuple[Any, ...], list[Shared]] = defaultdict(list)
-    for case in cases:
-        groups[work(case.facts)].append(case)
+    groups = group_by(cases, lambda case: work(case.facts))
     weak = _grown(groups)
     grown = {id(case) for group in weak for case in group}
     strong = [group for group in groups.values() if not grown & {*map(id, group)}]
@@ -213,7 +216,7 @@ def with_either_softmax(found: Iterable[Scaling]) -> list[Scaling]:
     """
     pairs: dict[tuple[Any, ...], dict[str, Scaling]] = defaultdict(dict)
     for each in found:
-        facts = each.cases[0].facts
+        facts = each.facts
         softmax = _SOFTMAXES.get(facts.workload)
         if softmax:
             key = (facts.device, facts.dtype, facts.shape, facts.size, each.weak)
@@ -249,8 +252,9 @@ def _grown(groups: Mapping[tuple[Any, ...], Sequence[Shared]]) -> list[list[Shar
         for case in group
         if case.rate is not None and case.facts.shape is None
     )
-    by_share: dict[tuple[Any, ...], list[Shared]] = defaultdict(list)
-    for case in lone:
-        share = CaseFacts.unchecked({**case.facts, "size": _each(case)})
-        by_share[work(share)].append(case)
-    return [group for group in by_share.values() if len({each.replicas for each in group}) > 1]
+
+    def share(case: Shared) -> tuple[Any, ...]:
+        return work(CaseFacts.unchecked({**case.facts, "size": _each(case)}))
+
+    groups_of_share = group_by(lone, share).values()
+    return [group for group in groups_of_share if len({each.replicas for each in group}) > 1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, repeats
+from fwbench.records.measurement import Measurement, group_by, repeats
 from fwbench.records.units import JOULES, four_digits, time, times
 from fwbench.report.ranking import ratios_to_fastest, work
 
@@ -260,9 +260,7 @@ def line_names(
 
 def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[list[NamedRecord]]:
     """Records of each work, with the names of their lines."""
-    works: dict[tuple[Any, ...], list[Measurement]] = {}
-    for record in records:
-        works.setdefault(record.facts.work, []).append(record)
+    works = group_by(records, lambda record: record.facts.work)
     return [line_names(group, runs) for group in works.values()]
 
 
@@ -273,11 +271,7 @@ def run_suffix(run: int, runs: Sequence[str]) -> str:
 
 def grouped(records: Iterable[Measurement], *names: str) -> dict[str, list[Measurement]]:
     """Records by the facts that they share."""
-    groups: dict[str, list[Measurement]] = {}
-    for record in records:
-        key = " ".join(str(record.facts.get(name)) for name in names)
-        groups.setdefault(key, []).append(record)
-    return groups
+    return group_by(records, lambda record: " ".join(str(record.facts.get(name)) for name in names))
 
 
 def against_fastest(

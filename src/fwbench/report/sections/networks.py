@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import kibibytes, mebibytes, time
 from fwbench.report.condition import marked
 from fwbench.report.drawing import lines, palette
@@ -125,12 +125,13 @@ def _speeds(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 def _networks(records: Sequence[Measurement]) -> dict[str, list[Measurement]]:
     """Records by what they have in common but for the batch."""
-    groups: dict[str, list[Measurement]] = {}
-    for record in records:
+
+    def key(record: Measurement) -> str:
         facts = record.facts
         parts = (facts.workload, _batch(record)[1], facts.device, facts.dtype)
-        groups.setdefault(" ".join(filter(None, parts)), []).append(record)
-    return groups
+        return " ".join(filter(None, parts))
+
+    return group_by(records, key)
 
 
 def _batch(record: Measurement) -> tuple[int, str]:
@@ -285,11 +286,8 @@ _ACCURACY_COLUMNS: tuple[Column[_Trained], ...] = (
 
 def _accuracies(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """A section for each trained network and batch."""
-    works: dict[_Key, list[Measurement]] = {}
-    for record in (record for run in runs for record in run.records):
-        facts = record.facts
-        if facts.accuracy is not None:
-            works.setdefault((facts.workload, facts.device, facts.size_text), []).append(record)
+    trained = (r for run in runs for r in run.records if r.facts.accuracy is not None)
+    works = group_by(trained, lambda r: (r.facts.workload, r.facts.device, r.facts.size_text))
     colours = palette.colours(frameworks(runs))
     return [_accuracy(key, records, names, colours) for key, records in works.items()]
 
@@ -322,9 +320,7 @@ def _accuracy_charts(
     names: Sequence[str],
     colours: Mapping[str, str],
 ) -> Iterator[Chart]:
-    by_line: dict[str, list[Measurement]] = {}
-    for record in records:
-        by_line.setdefault(line_name(record, names), []).append(record)
+    by_line = group_by(records, lambda record: line_name(record, names))
     looks = palette.looks_of(((name, some[0]) for name, some in by_line.items()), colours)
     for axis, (quantity_of, show) in _QUANTITIES.items():
         tracks = {

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, requested_toggles
+from fwbench.records.measurement import Measurement, group_by, requested_toggles
 from fwbench.records.session_facts import SKIPPED, NotMeasured
 from fwbench.records.units import time
 from fwbench.report import ranking
@@ -167,9 +167,7 @@ def _keys(framework: str, execution: str) -> Keys:
 
 def _at_one_size(named: Sequence[NamedRecord]) -> list[NamedRecord]:
     """The records of the size that most contestants were measured at, the largest of these."""
-    by_size: dict[tuple[int, str], list[NamedRecord]] = {}
-    for line in named:
-        by_size.setdefault((line.facts.size, line.facts.shape or ""), []).append(line)
+    by_size = group_by(named, lambda line: (line.facts.size, line.facts.shape or ""))
     return by_size[max(by_size, key=lambda size: (len(by_size[size]), size))]
 
 
@@ -224,11 +222,8 @@ def _skipped(missing: NotMeasured, suffix: str) -> _Gap | None:
 
 def _reasons(gaps: Sequence[_Gap]) -> list[str]:
     """A line for each reason: who, and which operations."""
-    by_reason: dict[str, list[_Gap]] = {}
-    for gap in gaps:
-        by_reason.setdefault(gap.reason, []).append(gap)
     lines = []
-    for reason, alike in by_reason.items():
+    for reason, alike in group_by(gaps, lambda gap: gap.reason).items():
         workloads = ", ".join(dict.fromkeys(gap.workload for gap in alike))
         contestants = ", ".join(dict.fromkeys(gap.column for gap in alike))
         lines.append(f"{reason} ({contestants}: {workloads}).")

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
+from fwbench.records.measurement import group_by
 from fwbench.records.units import four_digits
 from fwbench.report import scaling
 from fwbench.report.alpha_beta import Exchange, Modelled, modelled
@@ -87,11 +88,8 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 def _by_kind(exchanges: Sequence[Scaling]) -> dict[str, list[Scaling]]:
     """Exchanges by what they are, each with its sizes, the smallest first."""
-    kinds: dict[str, list[Scaling]] = {}
-    for each in sorted(exchanges, key=lambda each: each.cases[0].facts.size):
-        facts = each.cases[0].facts
-        kinds.setdefault(f"{facts.workload} {facts.device} {facts.dtype}", []).append(each)
-    return kinds
+    by_size = sorted(exchanges, key=lambda each: each.facts.size)
+    return group_by(by_size, lambda e: f"{e.facts.workload} {e.facts.device} {e.facts.dtype}")
 
 
 def _notes(first: str, cases: Sequence[Shared], *, has_model: bool = False) -> list[str]:
@@ -316,7 +314,7 @@ def _contestants(group: Sequence[Scaling]) -> list[str]:
 
 def _models(work: Scaling) -> dict[str, list[Modelled]]:
     """Expected times with more replicas, by contestant, where the model has them."""
-    facts = work.cases[0].facts
+    facts = work.facts
     size_bytes = facts.size * ITEMSIZE_BYTES[facts.dtype]
     return {
         name: modelled(
@@ -340,7 +338,7 @@ def _by_replicas(
     for each in group:
         line = each.lines.get(name, {})
         if line:
-            size = f"{each.cases[0].facts.size:,}"
+            size = f"{each.facts.size:,}"
             measured[size] = [_point(case) for case in line.values()]
             continued[size] = [_modelled_point(point) for point in models[id(each)].get(name, ())]
     if max(map(len, measured.values()), default=0) < 2:  # noqa: PLR2004 (a single place)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fwbench.ceilings import path_of
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import amount, four_digits
 from fwbench.report.condition import marked
 from fwbench.report.drawing import lines, palette
@@ -54,19 +54,17 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     return [
         section
         for run in runs
-        for title, records in _by_precision(run.records).items()
+        for title, records in group_by(_with_share(run), _device_and_precision).items()
         for section in _section(title, records, run, names, palette.colours(frameworks(runs)))
     ]
 
 
-def _by_precision(records: Iterable[Measurement]) -> dict[str, list[Measurement]]:
-    """Records with a share, by their device and what their products are computed in."""
-    groups: dict[str, list[Measurement]] = {}
-    for record in records:
-        if record.facts.attainable_share:
-            title = f"{record.facts.device_name} {_precision(record)}"
-            groups.setdefault(title, []).append(record)
-    return groups
+def _with_share(run: Run) -> list[Measurement]:
+    return [record for record in run.records if record.facts.attainable_share]
+
+
+def _device_and_precision(record: Measurement) -> str:
+    return f"{record.facts.device_name} {_precision(record)}"
 
 
 def _precision(record: Measurement) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from fwbench.records import equality
 from fwbench.records.facts import Unequal
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import mebibytes, time
 from fwbench.report import charts
 from fwbench.report.charts import Group
@@ -45,9 +44,7 @@ _ByBatch = tuple[str, dict[int, Measurement]]
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """A section for each model, device, dtype and batch size; then those of a model over all."""
     records = trainings(record for run in runs for record in run.records)
-    groups: dict[tuple[Any, ...], list[Measurement]] = {}
-    for record in records:
-        groups.setdefault((*record.facts.work, record.facts.steps_per_epoch), []).append(record)
+    groups = group_by(records, lambda r: (*r.facts.work, r.facts.steps_per_epoch))
     colours = palette.colours(frameworks(runs))
     shown = [_section(_title(group[0]), group, names, colours) for group in groups.values()]
     for workload, group in grouped(records, "workload").items():

@@ -10,7 +10,7 @@ from typing import Any
 
 from fwbench.measure.condition import DRIFTING
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import time
 from fwbench.report.condition import (
     condition_of,
@@ -175,27 +175,24 @@ def matrices(
     failures: dict[tuple[Any, ...], list[ColumnKey]] = defaultdict(list)
     for case in failed:
         failures[_key(case)].append(column(case))
-    groups: dict[tuple[str, str, str], list[Contest]] = defaultdict(list)
-    for work in works:
-        facts = work.facts
-        name = "training" if facts.direction == "train" else kind(facts)
-        groups[name, facts.device, facts.dtype].append(work)
+    groups = group_by(works, _matrix_key)
     several = [len({*values}) > 1 for values in zip(*groups, strict=True)]
     return [
-        Matrix(
-            _title(key, several),
-            named(detail.what, key[1]),
-            detail.rows(group, failures),
-        )
+        Matrix(_title(key, several), named(detail.what, key[1]), detail.rows(group, failures))
         for key, group in groups.items()
     ]
 
 
+def _matrix_key(work: Contest) -> tuple[str, str, str]:
+    facts = work.facts
+    name = "training" if facts.direction == "train" else kind(facts)
+    return name, facts.device, facts.dtype
+
+
 def _title(key: Sequence[str], several: Sequence[bool]) -> str:
     name, *others = key
-    return ", ".join(
-        [name, *(part for part, tell in zip(others, several[1:], strict=True) if tell)]
-    )
+    differing = (part for part, differs in zip(others, several[1:], strict=True) if differs)
+    return ", ".join([name, *differing])
 
 
 def _key(case: Measurement) -> tuple[Any, ...]:
@@ -273,7 +270,7 @@ def ratio_text(number: float) -> str:
 
 
 def _by_operation(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
-    groups = _grouped(works, _name)
+    groups = group_by(sorted(works, key=_order), _name)
     return [
         MatrixRow(name, "", _with_failures(_means(group), group, failures))
         for name, group in groups.items()
@@ -281,7 +278,7 @@ def _by_operation(works: Iterable[Contest], failures: Failures) -> list[MatrixRo
 
 
 def _by_family(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
-    groups = _grouped(works, lambda work: work.facts.family or _NO_FAMILY)
+    groups = group_by(sorted(works, key=_order), lambda work: work.facts.family or _NO_FAMILY)
     return [
         MatrixRow(
             f"{family} ({len({*map(_name, group)})})",
@@ -290,15 +287,6 @@ def _by_family(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
         )
         for family, group in groups.items()
     ]
-
-
-def _grouped(
-    works: Iterable[Contest], name: Callable[[Contest], str]
-) -> Mapping[str, Sequence[Contest]]:
-    groups: dict[str, list[Contest]] = defaultdict(list)
-    for work in sorted(works, key=_order):
-        groups[name(work)].append(work)
-    return groups
 
 
 def _means(works: Sequence[Contest]) -> dict[ColumnKey, MatrixCell]:
