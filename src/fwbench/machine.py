@@ -19,7 +19,7 @@ THREAD_VARIABLES = (
 
 
 def allowed_cpus() -> int:
-    """The CPUs that this process may run on, whatever its quota of their time."""
+    """The CPUs that this process may run on, regardless of its quota of their time."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -78,7 +78,7 @@ def thread_variables(threads: int) -> dict[str, str]:
 #: on spinning for more work, as a power of two of cycles.
 _SPINNING = "OPENBLAS_THREAD_TIMEOUT"
 
-#: The least that it takes; with a zero, to tell it from what a user may have set.
+#: The least that it takes; with a zero, to distinguish it from what a user may have set.
 _NOT_SPINNING = "04"
 
 
@@ -123,11 +123,11 @@ def _gpu_driver() -> str | None:
 
 
 def gpus() -> dict[str, Any]:
-    """NVIDIA's GPUs of this machine, whether or not a framework can use them.
+    """NVIDIA's GPUs of this machine, also those that no framework can use.
 
     Returns:
         ``models``, ``driver``, and ``cuda``: the newest version that the driver is for, as
-        ``12.4``. No models where there is no driver, or it does not tell.
+        ``12.4``. Without a working driver there are no models.
     """
     try:
         import pynvml

@@ -108,7 +108,7 @@ class Ceiling:
 
         Args:
             seconds: of its fastest round; what the GPU itself needed counts, where its own clock
-                has told.
+                measured that.
         """
         has_clock = facts.device_clock in DEVICE_CLOCKS and facts.device_s is not None
         if facts.workload == _CACHED and not has_clock:

@@ -137,7 +137,7 @@ def test_copy_between_host_and_gpu(case: Case) -> None:
     case.measure()
 
 
-# Launches take longer than such copies, so only a framework that tells the GPU's own time is asked.
+# Launches take longer than such copies, so only a framework that knows the GPU's own time is asked.
 @pytest.mark.fwbench(cached_copy, devices="gpu", frameworks="torch", sizes=_CACHED)
 def test_copy_in_the_cache_of_a_gpu(case: Case) -> None:
     """Copies that a GPU's L2 cache holds, and larger ones."""

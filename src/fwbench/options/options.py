@@ -118,7 +118,7 @@ class Options:
     def schedule(self, preset: Schedule) -> Schedule:
         """Schedule of a training: the requested one, or else the preset's.
 
-        A number of epochs asks for whole ones, however few steps the preset has.
+        A number of epochs asks for whole ones, even if the preset has few steps.
 
         Raises:
             UsageError: every epoch would be a warm-up epoch.

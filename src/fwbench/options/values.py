@@ -1,6 +1,6 @@
 """From text to values: what follows a flag, stands in an ini file, or comes with a marker.
 
-Each function raises UsageError for a text that is something else.
+Each function raises UsageError for a text that is something else; ``what`` begins its message.
 """
 
 from __future__ import annotations
@@ -122,12 +122,7 @@ def output_folder(text: str) -> Path:
 
 
 def seconds(text: str, what: str, *, zero: bool) -> float:
-    """A finite number of seconds, positive or (where allowed) zero.
-
-    Args:
-        what: names what takes that long in the error message.
-        zero: whether it may be zero.
-    """
+    """A finite number of seconds, positive or (where allowed) zero."""
     try:
         value = float(text)
     except ValueError:
@@ -140,11 +135,7 @@ def seconds(text: str, what: str, *, zero: bool) -> float:
 
 
 def duration(text: str, what: str) -> float:
-    """Seconds of a duration above 0 that names its units: ``"90s"``, ``"5min"``, ``"1h30min"``.
-
-    Args:
-        what: names what takes that long in the error message.
-    """
+    """Seconds of a duration above 0 that names its units: ``"90s"``, ``"5min"``, ``"1h30min"``."""
     given = _DURATION.fullmatch(text.strip())
     hours, minutes, rest_s = map(float, given.groups(default="0")) if given else (0.0, 0.0, 0.0)
     value = (60 * hours + minutes) * 60 + rest_s
@@ -154,11 +145,7 @@ def duration(text: str, what: str) -> float:
 
 
 def share(text: str, what: str = "share") -> float:
-    """A fraction between 0 and 1: ``"3%"`` or ``"0.03"``.
-
-    Args:
-        what: names the fraction in the error message.
-    """
+    """A fraction between 0 and 1: ``"3%"`` or ``"0.03"``."""
     value = _fraction(text)
     if not 0 < value < 1:  # NaN is not, either
         raise UsageError(f"{what} {text!r} is not a fraction between 0 and 1; give 5% or 0.05")

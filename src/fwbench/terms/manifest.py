@@ -19,9 +19,9 @@ class Device:
 
     Attributes:
         name: ``cpu``, or ``gpu:N``.
-        model: what the maker calls it; of a GPU empty where the framework does not tell, until
+        model: what the maker calls it; of a GPU empty where the framework does not name it, until
             NVML has been asked (:func:`fwbench.measure.nvml.named`).
-        uuid: the GPU's own; empty where the framework does not tell, and of the CPU.
+        uuid: the GPU's own; empty where the framework does not name it, and of the CPU.
     """
 
     name: str
@@ -223,10 +223,7 @@ class Manifest(Capabilities):
     ) -> str | None:
         """Why the framework declares that it cannot fill a cell of the grid; None if it can.
 
-        Args:
-            direction: ``forward``, ``backward`` or ``train``.
-            device: of the cell: ``cpu``, ``gpu:0``, ...
-            terms: how many an element of the result adds up; 0 for what holds at every size.
+        The arguments are those of :meth:`Gap.covers`.
         """
         gaps = self._gaps_by_workload
         if not gaps:
@@ -279,11 +276,7 @@ class Absent:
 
     @classmethod
     def because(cls, name: str, error: FrameworkUnavailable) -> Absent:
-        """From the error that loading it raised.
-
-        Args:
-            name: as ``--fw`` takes it.
-        """
+        """From the error that loading it raised."""
         return cls(name, error.reason, error.remedy, isinstance(error, FrameworkMissing))
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from fwbench.errors import DeclarationError, UsageError
 
 
 class Shape(Mapping[str, int]):
-    """The size of work that one number cannot tell: named whole numbers with a text.
+    """The size of work that takes several numbers: named whole numbers with a text.
 
     Two shapes with the same text are equal.
 
@@ -55,7 +55,7 @@ class Shape(Mapping[str, int]):
         return hash(self._text)
 
 
-#: How large work is: a whole number, or a shape where one number cannot tell.
+#: How large work is: a whole number, or a shape where one number is not enough.
 Size = int | Shape
 
 

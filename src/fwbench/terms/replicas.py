@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Self
 
 from fwbench.errors import UsageError
@@ -105,22 +106,8 @@ class Link:
         return self.rate_bits_per_s / 8
 
 
-def network(text: str) -> str:
-    """The name of a network in case ids: the same for all texts that mean the same.
-
-    Raises:
-        UsageError: the text is not a network's.
-    """
-    given = text.strip().lower()
-    return given if given == LOOPBACK else str(Link.parse(given))
-
-
 def link_of(name: str) -> Link | None:
-    """The link of each replica in a network; None for replicas joined by memory.
-
-    Args:
-        name: a value of :func:`network`.
-    """
+    """The link of each replica in a network; None for replicas joined by memory."""
     return None if name == LOOPBACK else Link.parse(name)
 
 
@@ -158,23 +145,23 @@ class Straggler:
         return f"{self.rank}@{_written(self.delay_s, _SECONDS)}"
 
 
-def straggler(text: str) -> str:
-    """The straggler in case ids.
+def straggler_of(name: str) -> Straggler | None:
+    """The replica that is late; None if none is."""
+    return None if name == NO_STRAGGLER else Straggler.parse(name)
+
+
+def _canonical(default: str, parse: Callable[[str], object], text: str) -> str:
+    """The value in case ids: the same for all texts that mean the same.
 
     Raises:
-        UsageError: the text is not a straggler's.
+        UsageError: the text is not a value.
     """
     given = text.strip().lower()
-    return given if given == NO_STRAGGLER else str(Straggler.parse(given))
+    return given if given == default else str(parse(given))
 
 
-def straggler_of(name: str) -> Straggler | None:
-    """The replica that is late; None if none is.
-
-    Args:
-        name: a value of :func:`straggler`.
-    """
-    return None if name == NO_STRAGGLER else Straggler.parse(name)
+network = partial(_canonical, LOOPBACK, Link.parse)
+straggler = partial(_canonical, NO_STRAGGLER, Straggler.parse)
 
 
 class ValueFormat(NamedTuple):

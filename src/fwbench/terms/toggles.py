@@ -105,56 +105,43 @@ class Toggle:
 #: More is a slip of the finger that would bring the machine down.
 _AT_MOST = 256
 
-_ON_OFF = ("off", "on")
-
 _NOT_WAITING = {("strategy", strategy) for strategy in ASYNCHRONOUS}
+
+
+def _switch(name: str, meaning: str, **facts: Any) -> Toggle:
+    """A toggle that is off unless it is asked for."""
+    return Toggle(name, ("off", "on"), "off", meaning, **facts)
+
 
 #: Every toggle of fwbench, in the order in which ids show them.
 TOGGLES: Mapping[str, Toggle] = {
     toggle.name: toggle
     for toggle in (
         Toggle("workers", None, "0", "processes that load data; TensorFlow and JAX: threads"),
-        Toggle(
-            "sparse",
-            _ON_OFF,
-            "off",
-            "gradients of embeddings hold only rows that occurred",
-            changes_work=True,
+        _switch(
+            "sparse", "gradients of embeddings hold only rows that occurred", changes_work=True
+        ),
+        _switch(
+            "decay", "the learning rate falls to 0.9 of itself each 10 epochs", changes_work=True
+        ),
+        _switch(
+            "recompute", "the backward pass computes results once more instead of keeping them"
         ),
         Toggle(
-            "decay",
-            _ON_OFF,
-            "off",
-            "the learning rate falls to 0.9 of itself each 10 epochs",
-            changes_work=True,
-        ),
-        Toggle(
-            "recompute",
-            _ON_OFF,
-            "off",
-            "the backward pass computes results once more instead of keeping them",
-        ),
-        Toggle(
-            "loop",
-            ("native", "python"),
-            "native",
+            *("loop", ("native", "python"), "native"),
             "steps are repeated by the framework's operator, or by Python",
         ),
         Toggle(
-            "l2",
-            ("hot", "cold"),
-            "hot",
+            *("l2", ("hot", "cold"), "hot"),
             "whether a GPU's cache (L2) holds what the call before left there",
             changes_work=True,
             gpu=True,
         ),
         Toggle("inputs", ("normal", "zeros"), "normal", "numbers to time on", changes_work=True),
-        Toggle("pinned", _ON_OFF, "off", "copies have page-locked memory of the host", gpu=True),
-        Toggle("onednn", _ON_OFF, "", "oneDNN computes on the CPU", process=True),
-        Toggle(
+        _switch("pinned", "copies have page-locked memory of the host", gpu=True),
+        Toggle("onednn", ("off", "on"), "", "oneDNN computes on the CPU", process=True),
+        _switch(
             "tf32",
-            _ON_OFF,
-            "off",
             "GPUs compute float32 with the 10 bits of mantissa of TF32",
             process=True,
             changes_work=True,
@@ -162,40 +149,29 @@ TOGGLES: Mapping[str, Toggle] = {
             dtype="float32",
         ),
         Toggle(
-            "model_parallel",
-            ("1", "2"),
-            "1",
+            *("model_parallel", ("1", "2"), "1"),
             "devices that the layers of a network are divided among",
             process=True,
         ),
         Toggle(
-            "replicas",
-            None,
-            "1",
-            "processes that share a case, each number a case: 1,2,4",
+            *("replicas", None, "1", "processes that share a case, each number a case: 1,2,4"),
             gang=True,
             least=1,
         ),
         Toggle(
-            "strategy",
-            (ALLREDUCE, *WITH_SERVERS),
-            ALLREDUCE,
+            *("strategy", (ALLREDUCE, *WITH_SERVERS), ALLREDUCE),
             "how they agree: allreduce, or by parameter servers (ps_sync, ps_async)",
             gang=True,
         ),
         Toggle("servers", None, "0", "parameter servers of ps_sync and ps_async", gang=True),
         Toggle(
-            "network",
-            None,
-            LOOPBACK,
+            *("network", None, LOOPBACK),
             "what joins them: loopback, or links of a given rate (100mbit) and delay (1gbit+0.5ms)",
             gang=True,
             form="network",
         ),
         Toggle(
-            "straggler",
-            None,
-            NO_STRAGGLER,
+            *("straggler", None, NO_STRAGGLER),
             "the replica that is late in every step, and its delay: 1@20ms",
             gang=True,
             form="straggler",

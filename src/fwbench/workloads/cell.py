@@ -16,8 +16,7 @@ class Cell:
     """One cell of the grid; its id names its pytest node.
 
     Attributes:
-        device: where.
-        direction: forward, or backward; train.
+        direction: ``forward``, ``backward`` or ``train``.
         size: how large; of training loops the batch size.
         gap: why it cannot be measured; None if it can.
         toggles: those that were asked for and make a difference here, with their values.

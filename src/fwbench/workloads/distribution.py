@@ -19,11 +19,7 @@ def has_numbers(operands: Sequence[NDArray[Any]]) -> bool:
 
 
 def zeros(operands: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Zeros for floating-point and complex operands; whole numbers, such as indices, stay.
-
-    Args:
-        operands: of any shapes and dtypes.
-    """
+    """Zeros for floating-point and complex operands; whole numbers, such as indices, stay."""
     return [np.zeros_like(x) if np.issubdtype(x.dtype, np.inexact) else x for x in operands]
 
 
@@ -63,11 +59,7 @@ class Moments:
 
 
 def discrete(values: Sequence[float], probabilities: Sequence[float], **others: Any) -> Moments:
-    """The moments of numbers that are each one of a few.
-
-    Args:
-        others: further attributes of :class:`Moments`.
-    """
+    """The moments of numbers that are each one of a few; ``others`` as in :class:`Moments`."""
     x, p = np.asarray(values, float), np.asarray(probabilities, float)
     mean = float(np.sum(p * x))
     second, fourth = (float(np.sum(p * (x - mean) ** power)) for power in (2, 4))

@@ -172,7 +172,7 @@ class Model:
     @property
     def trains(self) -> bool:
         """True if it is declared what a version is trained to do."""
-        return self.targets is not None or any(one.loss for one in self.versions.values())
+        return self.targets is not None or any(each.loss for each in self.versions.values())
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -205,7 +205,7 @@ class ModelObjective(Objective):
 
     @property
     def unit(self) -> str:
-        """Whatever an example is."""
+        """Examples, whose nature fwbench does not know."""
         return "examples"
 
     @property
@@ -265,7 +265,7 @@ class _OfModel(Workload):
         return f"{self.model.name}_{self.suffix}"
 
     def at(self, size: Size) -> Objective:
-        """The model, whatever the batch size."""
+        """The model, for any batch size."""
         return ModelObjective(self.model)
 
 

@@ -50,7 +50,7 @@ class Operation(Workload):
         reference: the same operation in NumPy; called with float64 arrays, and the parameters. A
             tuple of arrays where it has several results.
         sizes: a :class:`Sizes`, or the same sizes for every preset: whole numbers, or shapes where
-            one number cannot tell (:meth:`fwbench.Form.sizes`).
+            one number is not enough (:meth:`fwbench.Form.sizes`).
         cost: ``cost(size)`` of ``forward``; None where it is not known.
         backward_cost: ``backward_cost(size)`` of the forward pass and the gradient together.
         differentiable: whether ``backward`` makes sense.
@@ -293,7 +293,7 @@ def family(
 
     Args:
         name: of the family, as ``--fw-family`` takes it.
-        representatives: the names of those that a session has which asks for nothing in particular.
+        representatives: the names of those in a session that asks for nothing in particular.
 
     Raises:
         DeclarationError: a representative is not an operation of the family.
@@ -308,5 +308,5 @@ def family(
 
 
 def _seed(size: Size) -> list[int]:
-    """Numbers that tell a size from others."""
+    """Numbers that distinguish a size from others."""
     return [size] if isinstance(size, int) else list(size.values())

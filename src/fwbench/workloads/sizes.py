@@ -12,16 +12,12 @@ from fwbench.workloads.workload import Workload
 #: what is measured by default.
 SizeRequest = tuple[int | str, ...] | str | None
 
-#: So many workloads are named in a message; the others are counted.
+#: Number of workloads that a message names; the others are counted.
 _NAMED = 3
 
 
 def sizes(workload: Workload, asked: SizeRequest) -> tuple[Size, ...]:
-    """The sizes of a workload that are asked for, as far as it has them.
-
-    Args:
-        asked: numbers, texts or a preset; None for the preset ``quick``.
-    """
+    """The sizes of a workload that are asked for, as far as it has them; by default ``quick``."""
     if isinstance(asked, tuple):
         read = map(workload.size_of, asked)
         return tuple(size for size in read if size is not None)

@@ -97,7 +97,7 @@ class TrainsInLoop(Trains):
         """The training loop that this is, or is a part of."""
 
     def at(self, size: Size) -> Objective:
-        """The loop's objective, whatever the batch size."""
+        """The loop's objective, for any batch size."""
         return self.loop
 
     @property
@@ -231,7 +231,7 @@ class Loading(_PartOfLoop):
         return self.training.schedule(preset)
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:
-        """One: batches are loaded alike whatever is done with them."""
+        """One: batches are loaded alike for all uses."""
         return ("eager",)
 
     def executions_to_name(self, manifest: Manifest) -> Collection[str]:

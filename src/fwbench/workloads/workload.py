@@ -15,7 +15,7 @@ from fwbench.terms.presets import Form, Schedule, Size, Sizes
 
 @dataclass(frozen=True)
 class Cost:
-    """The least that a workload must do, whatever computes it.
+    """The least work that any implementation of a workload must do.
 
     Attributes:
         flops: arithmetic operations; each elementary function counts as one.
@@ -71,11 +71,7 @@ class Workload(ABC):
         return None
 
     def size_of(self, asked: int | str) -> Size | None:
-        """The size that was asked for by a number or by a text; None where it has no such sizes.
-
-        Args:
-            asked: a whole number, or the text of a shape.
-        """
+        """The size that a number or a shape's text asks for; None for sizes of another kind."""
         if self.form is None:
             return asked if isinstance(asked, int) else None
         return self.form.shape(str(asked))
@@ -96,11 +92,7 @@ class Workload(ABC):
         return None
 
     def schedule(self, preset: str | None) -> Schedule | None:
-        """Schedule with a preset, or with sizes instead; None for other work than loops.
-
-        Args:
-            preset: its name; None where sizes were given.
-        """
+        """Schedule with a preset, or with given sizes (None); None for other work than loops."""
         return None
 
     def missing(self, preset: str | None) -> str | None:

@@ -51,7 +51,7 @@ def find(name: str, folder: Path | None) -> Found:
 
 
 def generated(name: str) -> Found:
-    """The substitute for a data set, whether or not there is a real one."""
+    """The substitute for a data set, even if there is a real one."""
     return Found(name, "synthetic", "generated", (), synthetic.TRAIN_EXAMPLES[name])
 
 

@@ -1,7 +1,7 @@
 """CIFAR-10: small photographs (Krizhevsky 2009), in the binary version.
 
 Images (n, 32, 32, 3) of uint8; labels 0 to 9; 50,000 to train and 10,000 to test with. There are no
-checksums to compare with; that every class has its 5,000 and 1,000 images tells a batch that is
+checksums to compare with; that every class has its 5,000 and 1,000 images reveals a batch that is
 there twice or comes from somewhere else.
 """
 
@@ -66,7 +66,6 @@ def read(paths: Sequence[Path], _cache: Path | None) -> Splits:
 
     Args:
         paths: the six files, the test batch last, or the archive.
-        _cache: not used, since reading takes a few seconds.
 
     Raises:
         DataError: a file is missing, cut off or another one.

@@ -59,14 +59,11 @@ class DataSet:
 
 @dataclass(frozen=True)
 class Found:
-    """A data set that was found, but not read.
+    """A data set that was found, but not read; name, source and origin are those of a DataSet.
 
     Attributes:
-        name: ``mnist``, ``cifar10``, ``imdb`` or ``text``.
-        source: ``real`` or ``synthetic``.
-        origin: the names of the files or of the folder, or ``generated``.
         paths: the files to read; none if it is generated.
-        train_examples: number in the training part; None where only reading it tells.
+        train_examples: number in the training part; None where only reading it shows that.
     """
 
     name: str
@@ -138,11 +135,7 @@ class Kind(Protocol):
 
 
 def data_set(location: Found, splits: Splits) -> DataSet:
-    """A data set with its contents and their digest.
-
-    Args:
-        splits: training, validation (None where there is none) and test part.
-    """
+    """A data set with its contents and their digest."""
     train, validation, test = splits
     return DataSet(
         name=location.name,

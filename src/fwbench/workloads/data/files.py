@@ -12,7 +12,7 @@ import tarfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,29 @@ def content(path: Path, limit_bytes: int) -> bytes:
     """
     with reading(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         return file.read(limit_bytes + 1)
+
+
+def check_utf8(text: bytes, what: str, remedy: str) -> None:
+    """Refuse what is not UTF-8 text.
+
+    Args:
+        what: the subject of the error's sentence, which ends with the remedy.
+
+    Raises:
+        DataError: it is not.
+    """
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8 text ({error.reason} at byte {error.start})"
+        raise DataError(f"{what} {problem}{remedy}") from error
+
+
+def most_frequent(lexicon: Mapping[bytes, int], words: NDArray[Any], number: int) -> list[int]:
+    """The most frequent of the words of a lexicon that occur; of equally frequent ones by bytes."""
+    counts = np.bincount(words, minlength=max(lexicon.values(), default=0) + 1).tolist()
+    ranked = sorted((-counts[index], word, index) for word, index in lexicon.items())
+    return [index for count, _, index in ranked[:number] if count]
 
 
 def arrays(path: Path, names: Sequence[str], limit_bytes: int) -> list[NDArray[Any]]:

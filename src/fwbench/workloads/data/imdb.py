@@ -122,7 +122,8 @@ def read(paths: Sequence[Path], cache: Path | None) -> Splits:
         if stored is not None:
             _keep(stored, tokens)
     train = 2 * CLASS_EXAMPLES
-    x = _padded(tokens)
+    x = np.full((len(tokens.lengths), LENGTH), PADDING, np.int32)
+    x[np.arange(LENGTH) >= LENGTH - tokens.lengths[:, None]] = tokens.tokens
     return Split(x[:train], tokens.labels[:train]), None, Split(x[train:], tokens.labels[train:])
 
 
@@ -167,23 +168,14 @@ def _tokens(reviews: Iterator[_Review], paths: Sequence[Path]) -> _ReviewTokens:
                 f"{where} has two reviews with the number {number} in {name}: it was put together "
                 "from two archives; get the data set again"
             )
-        _check_text(text, f"review {number} in {name} of {where}")
+        what = f"review {number} in {name} of {where}"
+        files.check_utf8(text, what, ": it is damaged; get the data set again")
         words = _words(text)
         numbers[name][number] = np.fromiter(
             map(lexicon.__getitem__, words), np.int32, count=len(words)
         )
     _check_counts(numbers, where)
     return _renumbered(numbers, _vocabulary(lexicon, numbers))
-
-
-def _check_text(text: bytes, what: str) -> None:
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{what} is not UTF-8 text ({error.reason} at byte {error.start}): it is damaged; "
-            "get the data set again"
-        ) from error
 
 
 def _words(text: bytes) -> list[bytes]:
@@ -202,9 +194,7 @@ def _check_counts(numbers: _Numbers, where: Path) -> None:
 def _vocabulary(lexicon: Mapping[bytes, int], numbers: _Numbers) -> NDArray[np.uint16]:
     """The token of each word in the lexicon."""
     train = np.concatenate([words for name in _CLASSES[:2] for words in numbers[name].values()])
-    counts = np.bincount(train, minlength=len(lexicon)).tolist()
-    ranked = sorted((-counts[number], word, number) for word, number in lexicon.items())
-    chosen = [number for count, _, number in ranked[: VOCABULARY - FIRST_WORD] if count]
+    chosen = files.most_frequent(lexicon, train, VOCABULARY - FIRST_WORD)
     table = np.full(len(lexicon), UNKNOWN, np.uint16)
     table[chosen] = np.arange(FIRST_WORD, FIRST_WORD + len(chosen))
     return table
@@ -223,12 +213,6 @@ def _renumbered(numbers: _Numbers, table: NDArray[np.uint16]) -> _ReviewTokens:
             tokens.append(np.append(np.uint16(START), table[words])[-LENGTH:])
     lengths = np.array([len(review) for review in tokens], np.int32)
     return _ReviewTokens(np.concatenate(tokens), lengths, np.array(labels, np.int32))
-
-
-def _padded(tokens: _ReviewTokens) -> NDArray[np.int32]:
-    x = np.full((len(tokens.lengths), LENGTH), PADDING, np.int32)
-    x[np.arange(LENGTH) >= LENGTH - tokens.lengths[:, None]] = tokens.tokens
-    return x
 
 
 def _key(paths: Sequence[Path]) -> str:

@@ -1,4 +1,4 @@
-"""A text, for models that tell the next word: that of any files, cut into sequences.
+"""A text, for models that predict the next word: that of any files, cut into sequences.
 
 Tokens (n, 35) of int32, and as labels the tokens that follow on each of them, (n, 35). Read are, as
 they are found first:
@@ -100,32 +100,22 @@ def _numbers(path: Path, lexicon: defaultdict[bytes, int]) -> _Numbers:
     """The words of a file, and the ends of its lines.
 
     Raises:
-        DataError: the file cannot be read, is too large, or is no text.
+        DataError: the file cannot be read, is too large, or is not text.
     """
     text = files.content(path, _TEXT_BYTES)
     if len(text) > _TEXT_BYTES:
         raise DataError(
             f"{path} has more than {_TEXT_BYTES:,} bytes, which are not read into memory; cut it"
         )
-    try:
-        text.decode()
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8"
-        ) from error
+    files.check_utf8(text, str(path), "; save it as UTF-8")
     words = (word for line in text.splitlines() for word in (*line.split(), _LINE_END))
     return np.fromiter(map(lexicon.__getitem__, words), np.int32)
 
 
 def _vocabulary(lexicon: Mapping[bytes, int], train: _Numbers) -> NDArray[np.int32]:
     """The token of each word in the lexicon."""
-    counts = np.bincount(train, minlength=len(lexicon)).tolist()
-    ranked = sorted(
-        (-counts[number], word, number)
-        for word, number in lexicon.items()
-        if word not in (_UNKNOWN, _LINE_END)
-    )
-    chosen = [number for count, _, number in ranked[: VOCABULARY - FIRST_WORD] if count]
+    words = {word: lexicon[word] for word in lexicon.keys() - {_UNKNOWN, _LINE_END}}
+    chosen = files.most_frequent(words, train, VOCABULARY - FIRST_WORD)
     table = np.full(len(lexicon), UNKNOWN, np.int32)
     table[chosen] = np.arange(FIRST_WORD, FIRST_WORD + len(chosen))
     if _LINE_END in lexicon:

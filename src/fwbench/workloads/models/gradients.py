@@ -333,12 +333,7 @@ def _lstm(layer: layers.LSTM, parameters: Arrays, x: Array) -> Result:
 def untrained(layer: Layer, parameters: Arrays, *inputs: NDArray[Any]) -> NDArray[Any]:
     """The result of one layer in a network that is in use, and has not been trained.
 
-    Args:
-        parameters: of it, float64.
-        inputs: as for :func:`forward`.
-
-    Raises:
-        DeclarationError: a layer without a reference.
+    The arguments and errors are those of :func:`forward`.
     """
     if isinstance(layer, layers.BatchNorm):  # by its moving averages as they begin: 0 and 1
         scale, offset = parameters

@@ -128,7 +128,7 @@ class ForwardBackward(Pass):
         return self.trains.toggles & {"recompute"}
 
     def cost_of(self, direction: str, size: Size) -> Cost | None:
-        """Cost as for a step of training, whose update is no arithmetic of kernels."""
+        """Cost as for a step of training, whose update is not arithmetic of kernels."""
         return cost_of_gradients(self.at(size).graph, batch_of(size))
 
 

@@ -84,12 +84,7 @@ def gradients(
 def answer(
     graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any]
 ) -> tuple[Array, list[PullBack]]:
-    """The logits of a batch, and the way back through each node.
-
-    Args:
-        parameters: of each node, float64.
-        x: the examples, float64, or tokens.
-    """
+    """The logits of a batch, and the way back through each node; see :func:`gradients`."""
     results: list[NDArray[Any]] = [x]
     pull_backs = []
     for node, arrays in zip(graph.nodes, parameters, strict=True):
@@ -100,12 +95,7 @@ def answer(
 
 
 def inference(graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any]) -> NDArray[Any]:
-    """The logits of a batch by a network that is in use, and has not been trained.
-
-    Args:
-        parameters: of each node, float64.
-        x: the examples, float64, or tokens.
-    """
+    """The logits of a batch by a network in use that has not been trained: :func:`gradients`."""
     nodes = zip(graph.nodes, parameters, strict=True)
     functions = [partial(untrained, node.layer, arrays) for node, arrays in nodes]
     logits: NDArray[Any] = graph.evaluate(functions, x)
@@ -113,12 +103,7 @@ def inference(graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any]) -> ND
 
 
 def accumulate(graph: Graph, pull_backs: Sequence[PullBack], gradient: Array) -> list[Arrays]:
-    """The gradient for the parameters of each node.
-
-    Args:
-        pull_backs: the way back through each node.
-        gradient: of the loss with respect to the answer.
-    """
+    """The gradient for the parameters of each node, from that of the loss for the answer."""
     of_results: dict[int, Any] = {len(graph.nodes): gradient}
     of_parameters = []
     for place, node in reversed([*enumerate(graph.nodes, 1)]):

@@ -24,8 +24,7 @@ class Drawn(NamedTuple):
 
     Attributes:
         words: int32 (samples,), each once.
-        log_expected: float32 (vocabulary,), the logarithm of how often each word is expected among
-            so many draws.
+        log_expected: float32 (vocabulary,), the logarithm of the expected count of each word.
     """
 
     words: NDArray[np.int32]

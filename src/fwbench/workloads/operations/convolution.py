@@ -156,11 +156,7 @@ class Window:
         return (before - 1) * self.stride + self.kernel[axis] - 2 * self.padding
 
     def tap(self, place: tuple[int, ...], extents: tuple[int, ...]) -> tuple[slice, ...]:
-        """Elements of an input, padding included, that one element of the kernel meets.
-
-        Args:
-            extents: the positions of the kernel along each axis.
-        """
+        """Elements of an input, padding included, that one element of the kernel meets."""
         starts = (self.dilation * i for i in place)
         return (
             slice(None),

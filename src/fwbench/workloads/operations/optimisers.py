@@ -21,7 +21,7 @@ from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
 
-# Sums of powers of two: MXNet has them in float32, whatever the dtype of the weights.
+# Sums of powers of two: MXNet has them in float32 for weights of any dtype.
 
 #: Of every optimiser: large, so that an error of the step is not lost in the weights.
 RATE = 0.125

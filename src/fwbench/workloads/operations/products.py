@@ -246,7 +246,7 @@ PRODUCTS = (
         _TENSORDOT_SIZES,
         lambda x, y: (x.reshape(len(x), -1), y.reshape(-1, y.shape[-1])),
     ),
-    # A dense layer: m vectors of k features become n of them; weights are n x k. MXNet is told n.
+    # A dense layer: m vectors of k features become n of them; weights are n x k. MXNet takes n.
     Operation(
         name="linear",
         inputs=partial(_numbers, ("mk", "nk", "n")),

@@ -33,7 +33,7 @@ DROPPED = 0.5
 
 
 def _one(_size: int, _rng: np.random.Generator) -> Arrays:
-    """An array that tells the dtype and the device of the numbers to draw, and nothing else."""
+    """An array with the dtype and the device of the numbers to draw, and nothing else."""
     return (np.ones(1),)
 
 

@@ -66,7 +66,7 @@ DEEPBENCH = {
 
 
 def _sequences(gates: int, biases: int, size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
-    """Sequences, weights and biases, so small that differences tell the gradient by weights.
+    """Sequences, weights and biases, so small that differences show the gradient by weights.
 
     A weight acts at every time, and all that have an unit move together.
     """

@@ -84,11 +84,7 @@ def _sorting(
     *,
     differentiable: bool = False,
 ) -> Operation:
-    """An operation that puts rows in order.
-
-    Args:
-        differentiable: whether there is a gradient; it is put back where the numbers came from.
-    """
+    """An operation that puts rows in order; a gradient goes back to where the numbers came from."""
 
     def cost(size: Shape) -> Cost:
         n, m = size.values()
