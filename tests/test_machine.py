@@ -31,49 +31,46 @@ def usable(root: Path, membership: str, files: dict[str, str]) -> int:
     return usable_cpus(root / "proc", root / "cgroup")
 
 
-@pytest.mark.parametrize(
-    ("quota", "expected"),
-    [
-        ("max 100000", 8),
-        ("400000 100000", 4),
-        ("150000 100000", 1),
-        ("299999 100000", 2),
-        ("50000 100000", 1),
-        ("100000 50000", 2),
-        ("1600000 100000", 8),
-    ],
-)
-def test_version_2_quota(tmp_path: Path, quota: str, expected: int) -> None:
-    """A quota counts in whole CPUs, at least one, and never more than the affinity."""
-    assert usable(tmp_path, "0::/job\n", {"job/cpu.max": f"{quota}\n"}) == expected
+#: Names of cases, and of each the files below the mount of cgroups and the CPUs that are usable.
+#: The process is in the group ``/outer/inner``; a quota is of microseconds in a period.
+_VERSION_2: dict[str, tuple[dict[str, str], int]] = {
+    "no quota": ({"outer/inner/cpu.max": "max 100000\n"}, 8),
+    "whole CPUs": ({"outer/inner/cpu.max": "400000 100000\n"}, 4),
+    "one and a half": ({"outer/inner/cpu.max": "150000 100000\n"}, 1),
+    "almost three": ({"outer/inner/cpu.max": "299999 100000\n"}, 2),
+    "half a CPU": ({"outer/inner/cpu.max": "50000 100000\n"}, 1),
+    "another period": ({"outer/inner/cpu.max": "100000 50000\n"}, 2),
+    "more than the affinity": ({"outer/inner/cpu.max": "1600000 100000\n"}, 8),
+    "tighter around it": (
+        {"outer/cpu.max": "200000 100000\n", "outer/inner/cpu.max": "400000 100000\n"},
+        2,
+    ),
+    "tighter itself": (
+        {"outer/cpu.max": "400000 100000\n", "outer/inner/cpu.max": "200000 100000\n"},
+        2,
+    ),
+    "none of its own": (
+        {"outer/cpu.max": "400000 100000\n", "outer/inner/cpu.max": "max 100000\n"},
+        4,
+    ),
+    "none around it": (
+        {"outer/cpu.max": "max 100000\n", "outer/inner/cpu.max": "400000 100000\n"},
+        4,
+    ),
+    "only around it": ({"outer/cpu.max": "200000 100000\n", "outer/inner/note": "empty\n"}, 2),
+    "of another group": ({"other/cpu.max": "100000 100000\n"}, 8),
+    "of a group below": ({"outer/inner/below/cpu.max": "100000 100000\n"}, 8),
+    "above the mount": ({"../cpu.max": "100000 100000\n", "outer/inner/note": "empty\n"}, 8),
+    "empty": ({"cpu.max": ""}, 8),
+    "half a line": ({"cpu.max": "max"}, 8),
+    "text": ({"cpu.max": "a line that is none\n"}, 8),
+}
 
 
-@pytest.mark.parametrize(
-    ("outer", "inner", "expected"), [("2", "4", 2), ("4", "2", 2), ("4", "max", 4), ("max", "4", 4)]
-)
-def test_version_2_nested_groups(tmp_path: Path, outer: str, inner: str, expected: int) -> None:
-    """The tightest quota counts, of the process's own group or of any around it."""
-
-    def quota(cpus: str) -> str:
-        return "max 100000\n" if cpus == "max" else f"{int(cpus) * 100_000} 100000\n"
-
-    files = {
-        "outer/cpu.max": quota(outer),
-        "outer/middle/note": "a group without a CPU controller\n",
-        "outer/middle/inner/cpu.max": quota(inner),
-    }
-    assert usable(tmp_path, "0::/outer/middle/inner\n", files) == expected
-
-
-def test_version_2_groups_beside_do_not_count(tmp_path: Path) -> None:
-    files = {"other/cpu.max": "100000 100000\n", "job/below/cpu.max": "100000 100000\n"}
-    assert usable(tmp_path, "0::/job\n", files) == 8
-
-
-def test_files_above_the_mount_do_not_count(tmp_path: Path) -> None:
-    """A folder above the mount of cgroups is not a group."""
-    files = {"../cpu.max": "100000 100000\n", "job/note": "a group without a quota\n"}
-    assert usable(tmp_path, "0::/job\n", files) == 8
+@pytest.mark.parametrize(("files", "expected"), _VERSION_2.values(), ids=_VERSION_2)
+def test_version_2_quotas(tmp_path: Path, files: dict[str, str], expected: int) -> None:
+    """The tightest counts, of the process's own group or of any around it: whole CPUs, from one."""
+    assert usable(tmp_path, "0::/outer/inner\n", files) == expected
 
 
 def test_version_2_in_a_container(tmp_path: Path) -> None:
@@ -82,33 +79,28 @@ def test_version_2_in_a_container(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("quota", "expected"), [("-1", 8), ("400000", 4), ("150000", 1), ("50000", 1)]
+    ("quotas_us", "expected"),
+    [
+        ({"outer/inner": -1}, 8),
+        ({"outer/inner": 400_000}, 4),
+        ({"outer/inner": 150_000}, 1),
+        ({"outer/inner": 50_000}, 1),
+        ({"outer": 200_000, "outer/inner": -1}, 2),
+        ({"": 300_000}, 3),  # the group's path is the host's, and the mount the container's
+    ],
 )
 @pytest.mark.parametrize("controllers", ["cpu", "cpu,cpuacct", "cpuacct,cpu"])
-def test_version_1_quota(tmp_path: Path, controllers: str, quota: str, expected: int) -> None:
+def test_version_1_quotas(
+    tmp_path: Path, controllers: str, quotas_us: dict[str, int], expected: int
+) -> None:
     """Version 1 keeps quota and period apart, below the mount of the cpu controller."""
-    membership = f"12:pids:/job\n4:{controllers}:/job\n1:name=systemd:/job\n"
+    membership = f"12:pids:/job\n4:{controllers}:/outer/inner\n1:name=systemd:/job\n"
     files = {
-        f"{controllers}/job/cpu.cfs_quota_us": f"{quota}\n",
-        f"{controllers}/job/cpu.cfs_period_us": "100000\n",
+        f"{controllers}/{group}/cpu.cfs_{name}_us": f"{value_us}\n"
+        for group, quota_us in quotas_us.items()
+        for name, value_us in (("quota", quota_us), ("period", 100_000))
     }
     assert usable(tmp_path, membership, files) == expected
-
-
-def test_version_1_nested_groups(tmp_path: Path) -> None:
-    files = {
-        "cpu/outer/cpu.cfs_quota_us": "200000\n",
-        "cpu/outer/cpu.cfs_period_us": "100000\n",
-        "cpu/outer/inner/cpu.cfs_quota_us": "-1\n",
-        "cpu/outer/inner/cpu.cfs_period_us": "100000\n",
-    }
-    assert usable(tmp_path, "4:cpu:/outer/inner\n", files) == 2
-
-
-def test_version_1_in_a_container(tmp_path: Path) -> None:
-    """Where the group's path is the host's and the mount the container's, the mount counts."""
-    files = {"cpu/cpu.cfs_quota_us": "300000\n", "cpu/cpu.cfs_period_us": "100000\n"}
-    assert usable(tmp_path, "4:cpu:/docker/0123\n", files) == 3
 
 
 def test_other_controllers_are_passed_over(tmp_path: Path) -> None:
@@ -118,12 +110,6 @@ def test_other_controllers_are_passed_over(tmp_path: Path) -> None:
         for name in ("cfs_quota_us", "cfs_period_us")
     }
     assert usable(tmp_path, "5:cpuset:/\n4:cpuacct:/\n", files) == 8
-
-
-@pytest.mark.parametrize("content", ["", "max", "a line that is none\n"])
-def test_an_unreadable_quota_is_none(tmp_path: Path, content: str) -> None:
-    """It bounds nothing, rather than ending the session."""
-    assert usable(tmp_path, "0::/\n", {"cpu.max": content}) == 8
 
 
 def test_without_procfs_the_affinity_counts(tmp_path: Path) -> None:

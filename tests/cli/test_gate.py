@@ -130,50 +130,22 @@ def test_gate_takes_the_baseline_that_was_set(
     assert cli.main(["gate", "same.json"]) == 0
 
 
-@pytest.mark.usefixtures("folder")
-def test_gate_of_plain_benchmarks_says_what_it_needs(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(folder / "plain.json", plain())
-    assert cli.main(["gate", "plain.json", "plain.json"]) == _USAGE_ERROR
-    assert "--fw-launches 5" in capsys.readouterr().err
-
-
 # Fwbench baseline
 
 
-_UNFIT: dict[str, dict[str, Any]] = {
-    "failed": {"outcome": {"failed": 1, "interrupted": False}},
-    "interrupted": {"outcome": {"failed": 0, "interrupted": True}},
-    "regressed": {"gate": {"verdicts": {"regressed": 1}}},
-    "does not say": {"outcome": None},
-}
-
-
-@pytest.mark.parametrize(("message", "session"), _UNFIT.items(), ids=_UNFIT)
 def test_a_run_that_failed_does_not_become_the_baseline(
-    folder: Path, capsys: pytest.CaptureFixture[str], message: str, session: dict[str, Any]
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["baseline", "set", "base.json"]) == 0
-    write(folder / "unfit.json", entry(values_s=times(2.0, 8)), entry("dot"), **session)
+    failed = {"outcome": {"failed": 1, "interrupted": False}}
+    write(folder / "unfit.json", entry(values_s=times(2.0, 8)), entry("dot"), **failed)
     for files in (["unfit.json"], ["base.json", "unfit.json"]):
         assert cli.main(["baseline", "set", *files]) == _USAGE_ERROR
         error = capsys.readouterr().err
-        assert message in error
+        assert "failed" in error
         assert "unfit.json" in error
     assert [path.name for path in (folder / ".fwbench" / "baseline").iterdir()] == ["base.json"]
     assert cli.main(["gate", "slower.json"]) == 1
-
-
-def test_plain_pytest_benchmark_does_not_become_the_baseline(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Nobody knows whether its session ended well."""
-    foreign = {"benchmarks": [plain()], "machine_info": {}}
-    (folder / "foreign.json").write_text(json.dumps(foreign), encoding="utf-8")
-    assert cli.main(["baseline", "set", "foreign.json"]) == _USAGE_ERROR
-    assert "fwbench did not write it" in capsys.readouterr().err
-    assert not (folder / ".fwbench" / "baseline").exists()
 
 
 def test_an_empty_run_does_not_become_the_baseline(
@@ -204,16 +176,6 @@ def test_a_run_that_judges_nothing_does_not_become_the_baseline(
     assert cli.main(["baseline", "set", "--anyway", "unfit.json"]) == 0
     write(folder / "mixed.json", unfit, entry("dot"))
     assert cli.main(["baseline", "set", "mixed.json"]) == 0
-
-
-def test_a_gate_that_judges_nothing_is_not_green(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write(folder / "bad.json", entry(contended=True))
-    assert cli.main(["gate", "bad.json", "bad.json"]) == 10
-    message = capsys.readouterr().out.splitlines()[0]
-    assert message == "nothing could be judged: the only case is inconclusive"
-    assert cli.main(["gate", "bad.json", "bad.json", "--fail-on", "regressed"]) == 0
 
 
 def test_plain_benchmarks_beside_launched_ones_fail_nothing(

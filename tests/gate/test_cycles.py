@@ -51,7 +51,8 @@ AGREEMENTS = [
     (0.05, None, Verdict.REGRESSED),
 ]
 
-agreements = pytest.mark.parametrize(
+
+@pytest.mark.parametrize(
     ("change", "clock", "verdict"),
     AGREEMENTS,
     ids=[
@@ -59,29 +60,17 @@ agreements = pytest.mark.parametrize(
         *("slower and slower clock", "only the clock", "unknown clock"),
     ],
 )
-
-
-@agreements
-def test_pairs_must_differ_in_cycles_too(
+def test_launches_must_differ_in_cycles_too(
     change: float, clock: float | None, verdict: Verdict
 ) -> None:
+    """Pairs and stored launches alike."""
     base, contender = sides(change, clock)
     assert sequential.verdict_so_far(base, contender, RULES, 1) is verdict
     result = by_time(sequential.judge(base, contender, RULES, 1))
     assert result.verdict is verdict
-    if clock is None:
-        assert result.cycles_ratio is None
-    else:
-        assert result.cycles_ratio == pytest.approx((1 + change) * (1 + clock), rel=5e-3)
-
-
-@agreements
-def test_stored_launches_must_differ_in_cycles_too(
-    change: float, clock: float | None, verdict: Verdict
-) -> None:
-    base, contender = sides(change, clock)
-    result = by_time(stored.judge(base, contender, RULES, 0.02))
-    assert result.verdict is verdict
+    ratio = None if clock is None else pytest.approx((1 + change) * (1 + clock), rel=5e-3)
+    assert result.cycles_ratio == ratio
+    assert by_time(stored.judge(base, contender, RULES, 0.02)).verdict is verdict
 
 
 def test_too_little_evidence_in_cycles_is_inconclusive() -> None:

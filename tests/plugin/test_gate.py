@@ -215,6 +215,8 @@ def test_an_unchanged_suite_passes(gated: Project) -> None:
     assert "regressed" not in session["gate"]["verdicts"]
     assert session["outcome"] == {"failed": 0, "interrupted": False}
     _set("now.json")
+    ignored = Path(gated.path / ".fwbench" / ".gitignore").read_text(encoding="utf-8")
+    assert ignored == "*\n", "times of this machine are useless on another"
 
 
 @pytest.fixture
@@ -423,9 +425,3 @@ def test_plain_pytest_benchmark_does_not_become_the_baseline(
     suite.run("--benchmark-json=now.json", fw=None).assert_outcomes(passed=1)
     _set("now.json", status=2)
     assert "fwbench did not write it" in capsys.readouterr().err
-
-
-def test_baselines_are_out_of_version_control(gated: Project) -> None:
-    """Times of this machine are useless on another."""
-    ignored = Path(gated.path / ".fwbench" / ".gitignore").read_text(encoding="utf-8")
-    assert ignored == "*\n"

@@ -20,30 +20,19 @@ from fwbench.plugin.lines import (
     draws_in_place,
     whole,
 )
+from support.launched_runs import Clock
 from support.terminals import Terminal
-
-
-class Hand:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        """The time, in seconds."""
-        return self.now_s
-
 
 HALF = Status("case 2 of 4, 10 s left", "gemm-torch-cpu-eager-forward-float32-64", "3 s")
 
 
 @pytest.fixture
-def hand() -> Hand:
+def hand() -> Clock:
     """A clock that is set by hand."""
-    return Hand()
+    return Clock()
 
 
-def _line(terminal: Any, hand: Hand, *, below: bool = True) -> TerminalLine:
+def _line(terminal: Any, hand: Clock, *, below: bool = True) -> TerminalLine:
     return TerminalLine(terminal, below=below, clock=hand)
 
 
@@ -52,7 +41,7 @@ def _line(terminal: Any, hand: Hand, *, below: bool = True) -> TerminalLine:
 
 @pytest.mark.parametrize("begun", ["test_it.py ...", "", "x" * 79, "x" * 81, "x" * 100])
 @pytest.mark.parametrize("above", [0, 22, 23, 50])
-def test_a_begun_line_goes_on_where_it_was(hand: Hand, begun: str, above: int) -> None:
+def test_a_begun_line_goes_on_where_it_was(hand: Clock, begun: str, above: int) -> None:
     with_line, without = Terminal(), Terminal()
     for terminal in (with_line, without):
         terminal.write("line\n" * above + begun)
@@ -65,7 +54,7 @@ def test_a_begun_line_goes_on_where_it_was(hand: Hand, begun: str, above: int) -
     assert with_line.shown == without.shown
 
 
-def test_the_line_is_drawn_anew_in_place(hand: Hand) -> None:
+def test_the_line_is_drawn_anew_in_place(hand: Clock) -> None:
     """A shorter text leaves nothing of a longer one, and a cleared line nothing at all."""
     terminal = Terminal()
     terminal.write("test_it.py ..")
@@ -81,7 +70,7 @@ def test_the_line_is_drawn_anew_in_place(hand: Hand) -> None:
 
 
 def test_a_line_that_was_interrupted_is_cleared(
-    hand: Hand, monkeypatch: pytest.MonkeyPatch
+    hand: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C comes when it likes: also when the line has just been drawn."""
     terminal = Terminal()
@@ -98,7 +87,7 @@ def test_a_line_that_was_interrupted_is_cleared(
     assert terminal.shown == []
 
 
-def test_a_command_has_the_line_of_the_cursor(hand: Hand) -> None:
+def test_a_command_has_the_line_of_the_cursor(hand: Clock) -> None:
     """It is empty, so that nothing needs to be left free above."""
     terminal = Terminal()
     terminal.write("pair 1\n")
@@ -110,7 +99,7 @@ def test_a_command_has_the_line_of_the_cursor(hand: Hand) -> None:
     assert terminal.shown == ["pair 1", "pair 2"]
 
 
-def test_the_line_is_drawn_a_few_times_a_second_at_most(hand: Hand) -> None:
+def test_the_line_is_drawn_a_few_times_a_second_at_most(hand: Clock) -> None:
     terminal = Terminal()
     line = _line(terminal, hand)
     for number in range(100):
@@ -125,7 +114,7 @@ def test_the_line_is_drawn_a_few_times_a_second_at_most(hand: Hand) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 5, 20, 40, 80])
-def test_the_line_fits(hand: Hand, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_fits(hand: Clock, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Into every terminal, with the count and the time first, also if a name is wider than it is
     long."""
     monkeypatch.setenv("COLUMNS", str(columns))
@@ -152,7 +141,7 @@ def test_only_terminals_that_can_are_drawn_on(
 # In logs
 
 
-def test_a_log_gets_a_line_a_minute(hand: Hand) -> None:
+def test_a_log_gets_a_line_a_minute(hand: Clock) -> None:
     """None in the first minute, then one, whatever happens meanwhile; announcements at once."""
     written: list[str] = []
     log = LogLines(written.append, hand)
@@ -174,7 +163,7 @@ def test_nothing_is_nothing() -> None:
 # In files
 
 
-def test_a_file_tells_another_process(hand: Hand, tmp_path: Path) -> None:
+def test_a_file_tells_another_process(hand: Clock, tmp_path: Path) -> None:
     """At most once a second; what cannot be read says nothing."""
     path = tmp_path / "status.json"
     assert lines.read(path) is None
@@ -191,7 +180,7 @@ def test_a_file_tells_another_process(hand: Hand, tmp_path: Path) -> None:
         assert lines.read(path) is None
 
 
-def test_a_file_that_has_gone_is_no_error(hand: Hand, tmp_path: Path) -> None:
+def test_a_file_that_has_gone_is_no_error(hand: Clock, tmp_path: Path) -> None:
     StatusFile(tmp_path / "gone" / "status.json", hand).show(HALF)
 
 
