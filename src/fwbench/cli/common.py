@@ -22,7 +22,6 @@ def checked(parse: Callable[[str, str], Any], what: str) -> Callable[[str], Any]
 
     Args:
         parse: turns the text and the name of what it is into a value; may raise UsageError.
-        what: names the value in the messages of ``parse``.
     """
 
     def convert(text: str) -> Any:

@@ -80,11 +80,7 @@ def _add_baseline(commands: Any) -> None:
 
 
 def add_rules(parser: argparse.ArgumentParser, level: float = Rules.level) -> None:
-    """Add what decides, alike for every comparison.
-
-    Args:
-        level: its default.
-    """
+    """Add what decides, alike for every comparison."""
     share = partial(parser.add_argument, metavar="SHARE")
     share(
         "--threshold",
@@ -165,14 +161,7 @@ def check_writable(arguments: argparse.Namespace) -> None:
 
 
 def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
-    """Write a comparison to the requested files, and print it.
-
-    Args:
-        arguments: of the command: ``markdown``, ``json`` and ``fail_on``.
-
-    Returns:
-        The exit status.
-    """
+    """Write a comparison to the requested files, and print it."""
     # First: the reader of the table may have gone.
     if arguments.markdown is not None:
         files.write_atomically(arguments.markdown, verdicts.markdown(comparison))

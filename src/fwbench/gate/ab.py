@@ -99,13 +99,7 @@ class _Case:
 
 
 class PairedComparison:
-    """A comparison in pairs of launches, as many as each case needs.
-
-    Args:
-        tested: the facts that may differ.
-        say: called with each line of progress.
-        clock: tells the time, in seconds.
-    """
+    """A comparison in pairs of launches, as many as each case needs."""
 
     def __init__(
         self,
@@ -135,7 +129,6 @@ class PairedComparison:
         """Measure both sides and judge; if that is interrupted, judge the pairs that there are.
 
         Args:
-            notes: what else a reader must know.
             earlier: what was measured before the job was interrupted.
 
         Raises:
@@ -279,11 +272,7 @@ def _extended(case: _Case, key: str, base: SampleSet, contender: SampleSet) -> _
 class _Sides:
     """Both sides after the first pairs.
 
-    Args:
-        tested: the facts that may differ.
-
     Attributes:
-        differences: what differs, and may.
         cases: those that both sides have, as far as they do equal work.
 
     Raises:
@@ -358,12 +347,7 @@ def refuse_launching(arguments: Sequence[str]) -> None:
 
 
 class Launcher:
-    """Measures launches of base and contender; one that dies is repeated, once.
-
-    Args:
-        sides: base and contender, both ready.
-        job: keeps what is measured, and has what an interrupted job has left.
-    """
+    """Measures launches of base and contender; one that dies is repeated, once."""
 
     def __init__(
         self,

@@ -41,11 +41,7 @@ class Fixed:
 
 @dataclass
 class Budget:
-    """The time that launches may take together, from the first of them on.
-
-    Attributes:
-        clock: tells the time, in seconds.
-    """
+    """The time that launches may take together, from the first of them on."""
 
     total_s: float
     clock: Callable[[], float] = time.monotonic
@@ -142,9 +138,6 @@ class Result:
     Attributes:
         took_s: for all of it: preparation, verification and rounds.
         time_s: what stands for the launch; None if the case failed or was skipped.
-        contended: whether it had to share its processors with other processes.
-        facts: what was recorded; None if nothing was.
-        lost: why there is no time.
     """
 
     took_s: float
@@ -194,11 +187,7 @@ class History:
         return next(iter(self._results[case].values())).facts
 
     def times_s(self, case: str, *, contended: bool = True) -> list[float]:
-        """The time of each launch of a case, in their order.
-
-        Args:
-            contended: whether those that had to share their processors are among them.
-        """
+        """The time of each launch of a case, in their order."""
         return [
             result.time_s
             for result in self._results.get(case, {}).values()

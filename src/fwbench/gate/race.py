@@ -148,7 +148,6 @@ class RaceGroup:
     Attributes:
         contestants: their names to show, by case.
         threshold: the smallest difference that matters, as a share.
-        dropped: the clear losers.
     """
 
     title: str

@@ -69,7 +69,6 @@ class ComparisonJob:
         """Save a launch that has finished.
 
         Args:
-            values: what ``--benchmark-json`` wrote.
             cases: the keys of the cases that it was to measure; None for all.
 
         Raises:

@@ -39,10 +39,8 @@ class SampleSet:
     """The samples of one or several sessions of the same suite: one side of a comparison.
 
     Attributes:
-        samples: by key.
         unmeasured: why other cases were not measured, by key.
         failures: why this run can be no baseline; empty if it can.
-        interrupted: whether it was interrupted, or broke down.
         drift: by key, how far the medians of its sessions lie apart, as a share.
         unknown: the keys that mean nothing to this version of fwbench.
     """

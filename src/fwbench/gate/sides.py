@@ -27,11 +27,7 @@ _SOURCES = ("--", "*.py", "*.cfg", "*.ini", "*.toml")
 
 
 class Side(ABC):
-    """One side of a comparison: arguments, variables and folder of its launches.
-
-    Attributes:
-        tested: the facts that are compared, and may therefore differ.
-    """
+    """One side of a comparison: arguments, variables and folder of its launches."""
 
     name: str
     tested: Sequence[str] = ()
@@ -314,9 +310,6 @@ def _forget(repository: Path, name: str) -> None:
     """Remove what git notes of a checkout.
 
     ``git worktree remove`` does the same, but not after ``git worktree add`` was killed.
-
-    Args:
-        repository: the folder ``.git``.
     """
     with held():
         scratch.remove(repository / _WORKTREES / name)

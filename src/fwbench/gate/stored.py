@@ -33,7 +33,6 @@ def compare(
 
     Args:
         base: the baseline; its own drift between sessions widens the margin.
-        notes: what else a reader must know.
 
     Raises:
         TooFewLaunches: no case has enough, or too few to show a change among all cases.

@@ -110,11 +110,7 @@ class Rules:
         return max(self.resolution, (1 + threshold) * (1 + self.resolution / 2) - 1)
 
     def threshold_of(self, metric: Metric, sample: Measurement) -> float:
-        """The smallest change of a metric that is worth a verdict.
-
-        Args:
-            sample: the contender's, whose marker may say.
-        """
+        """The smallest change of a metric that is worth a verdict."""
         if not metric.is_time:
             return self.thresholds[metric.name]
         return self.threshold if sample.facts.threshold is None else sample.facts.threshold
@@ -130,7 +126,6 @@ class Judgement:
         metric: what was compared; empty if nothing was.
         ratio: the contender's figure over the base's.
         low: lower bound of the ratio; None where so few launches exclude nothing.
-        high: its upper bound, likewise.
         p: the probability that chance alone looks like that, where the launches are not paired.
         visible: the smallest slow-down, as a share, that would have shown; None if none would.
         threshold: as a share.
@@ -162,8 +157,6 @@ class Comparison:
     Attributes:
         judgements: of every metric of every case of either side.
         rules: the numbers that it was decided by, by name.
-        notes: what else a reader must know.
-        interrupted: whether more was to be measured.
     """
 
     base: str
@@ -355,11 +348,7 @@ def both(in_seconds: Verdict | None, in_cycles: Verdict | None) -> Verdict | Non
 def confirmed(
     judgements: Sequence[Judgement], base: Measurement, contender: Measurement, judge: Judge
 ) -> list[Judgement]:
-    """Judgements in which a change of the time is one of the cycles too.
-
-    Args:
-        judgements: of the time, and of what else was judged.
-    """
+    """Judgements in which a change of the time is one of the cycles too."""
     sides = in_cycles(base, contender)
     if sides is None:
         return [*judgements]

@@ -75,11 +75,7 @@ def _parent_plugins(
 
 
 def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
-    """The ``case`` of an item, in the process that measures it.
-
-    Args:
-        fixture: its ``benchmark``.
-    """
+    """The ``case`` of an item, in the process that measures it."""
     cell = item.stash.get(CELL, None)
     if cell is None:
         pytest.fail(

@@ -24,11 +24,7 @@ STORED_MARGIN = 0.03
 
 
 class Gate:
-    """The hooks that compare a session with the baseline.
-
-    Attributes:
-        comparison: once the session is over and all could be compared.
-    """
+    """The hooks that compare a session with the baseline."""
 
     def __init__(self, config: pytest.Config, session: Session, store: Store) -> None:
         self.config = config

@@ -189,11 +189,7 @@ def set_precision(clock: Clock) -> None:
 
 
 class BenchmarkSession:
-    """pytest-benchmark's session, as far as fwbench needs it.
-
-    Args:
-        config: of a pytest session in which pytest-benchmark has been configured.
-    """
+    """pytest-benchmark's session, as far as fwbench needs it."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -310,7 +306,6 @@ class BenchmarkSession:
         """Have runs written without harm to earlier files.
 
         Args:
-            write_json: writes a run to the file of ``--benchmark-json``.
             on_unsaved: called when a run cannot be saved (``--benchmark-save``), with the place
                 and the error; nothing is left of the run then.
         """
@@ -353,7 +348,6 @@ def stop_when_precise(
     That one is of the mean, and of rounds that are normally distributed.
 
     Args:
-        fixture: has not made any.
         precision: the width of the median's interval that is narrow enough, as a share of the
             median; 0 for no rule.
         watch: sets rounds aside that do not count; None where all do.

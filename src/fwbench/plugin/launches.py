@@ -21,14 +21,7 @@ from fwbench.records.launches import LaunchPlan
 
 
 class MultiLaunchRunner(IsolatedRunner):
-    """The hooks that measure all launches first, and then give pytest one report for each case.
-
-    Args:
-        allocation: chooses the cases of each launch.
-
-    Attributes:
-        history: what the launches have brought so far.
-    """
+    """The hooks that measure all launches first, and then give pytest one report for each case."""
 
     def __init__(
         self,
@@ -130,11 +123,7 @@ def _result(
 
 
 class _CaseLaunches:
-    """Results of the launches of one case so far.
-
-    Attributes:
-        failed: whether one of them failed; it was the last one then.
-    """
+    """Results of the launches of one case so far."""
 
     def __init__(self) -> None:
         self.failed = False

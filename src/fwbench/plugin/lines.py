@@ -51,7 +51,6 @@ class TerminalLine(Line):
 
     Args:
         below: whether the line that the cursor is in is somebody else's; otherwise it is empty.
-        clock: tells the time, in seconds.
     """
 
     # Index, reverse index: make room below without leaving the column.
@@ -96,11 +95,7 @@ class TerminalLine(Line):
 
 
 class LogLines(Line):
-    """A line a minute, and none for what takes less.
-
-    Args:
-        clock: tells the time, in seconds.
-    """
+    """A line a minute, and none for what takes less."""
 
     def __init__(self, write: Callable[[str], Any], clock: Clock = time.monotonic) -> None:
         self._write = write
@@ -120,11 +115,7 @@ class LogLines(Line):
 
 
 class StatusFile(Line):
-    """A file that another process reads, to show it as its own.
-
-    Args:
-        clock: tells the time, in seconds.
-    """
+    """A file that another process reads, to show it as its own."""
 
     def __init__(self, path: Path, clock: Clock = time.monotonic) -> None:
         self._path = path
@@ -230,11 +221,7 @@ class Live:
 
     @contextmanager
     def watching(self, path: Path) -> Iterator[None]:
-        """Show what another process says of itself until the block is left.
-
-        Args:
-            path: of its :class:`~fwbench.plugin.lines.StatusFile`.
-        """
+        """Show what another process says of itself until the block is left."""
         with self._showing(lambda: read(path)):
             yield
 

@@ -41,11 +41,7 @@ _INTERRUPTS = (KeyboardInterrupt, pytest.exit.Exception, GeneratorExit)
 
 
 class Progress(Watch):
-    """The hooks that show how far things are.
-
-    Args:
-        config: of the session; its terminal is written to.
-    """
+    """The hooks that show how far things are."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -197,9 +193,6 @@ class Display:
 
     A terminal has it in place; a log (a pipe, CI, ``TERM=dumb``, ``-s``) a line a minute, and none
     with ``-q``. A session that another process has started tells that process.
-
-    Args:
-        begin_again: called when a line of a log has ended the one that pytest had begun.
     """
 
     def __init__(self, config: pytest.Config, begin_again: Callable[[], Any]) -> None:

@@ -39,12 +39,7 @@ _DECIDING = ("threads", "warmup_s", "precision", "epochs", "repetitions", "steps
 
 
 class BudgetHooks:
-    """The hooks of a session whose launches have a budget, and tell what came of it.
-
-    Args:
-        chooser: chooses the cases of the launches, within the budget: where times are least
-            certain, or until a race is decided.
-    """
+    """The hooks of a session whose launches have a budget, and tell what came of it."""
 
     def __init__(
         self,

@@ -57,25 +57,16 @@ UNASKED = pytest.StashKey[bool]()
 
 
 def is_measured(item: pytest.Item) -> bool:
-    """True if an item is a case that will be measured: neither a gap nor skipped by its author.
-
-    Args:
-        item: of a session that has collected its items.
-    """
+    """True if an item is a case that will be measured: neither a gap nor skipped by its author."""
     return CELL in item.stash and item.get_closest_marker("skip") is None
 
 
 class Session:
     """The frameworks of one pytest session.
 
-    Args:
-        watch: what shows people that frameworks are being asked.
-
     Attributes:
         options: of the command line and the ini file; missing if these are the problem.
         ignored: the ini settings that do not hold, since the command line has no isolation.
-        in_worker: whether this is the session of a worker.
-        under_xdist: whether this is the session of a worker of pytest-xdist.
         keeps_workers: whether the workers that describe frameworks wait to measure, for whoever
             takes them.
         problem: why nothing may run; kept, because pytest would take an error raised while it
@@ -194,9 +185,6 @@ class Session:
         """Ask the frameworks of a test, in their workers, and return its cells.
 
         What is wrong with the options becomes the :attr:`problem`, and there are no cells then.
-
-        Args:
-            where: file and line of the test, for messages.
         """
         if self.problem is not None:
             return ()
@@ -305,9 +293,6 @@ _SIMILAR = 0.85
 def workloads_of(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
     """The workloads that a marker names.
 
-    Args:
-        known: the frameworks that have an adapter, by name.
-
     Raises:
         UsageError: it names something else, nothing, or a workload twice; or a workload has an
             implementation for a framework whose name is probably misspelled.
@@ -332,11 +317,7 @@ def workloads_of(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
 
 
 def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> Iterator[Cell]:
-    """A cell with a gap for each implementation that nothing can run: once, not in every size.
-
-    Args:
-        known: the frameworks that have an adapter, by name.
-    """
+    """A cell with a gap for each implementation that nothing can run: once, not in every size."""
     for workload in workloads:
         direction = (workload.directions or ("forward",))[0]
         for name in _implemented(workload):

@@ -41,12 +41,7 @@ from fwbench.workloads.grid import Cell
 
 
 class Store:
-    """The hooks through which records reach the disk.
-
-    Attributes:
-        gate: what the gate says of this session, to be stored with it.
-        launched: what became of its budget and its race, likewise.
-    """
+    """The hooks through which records reach the disk."""
 
     def __init__(self, config: pytest.Config, session: Session, unmeasured: Unmeasured) -> None:
         self.config = config
@@ -266,12 +261,7 @@ def _same(params: Mapping[str, Any] | None) -> frozenset[tuple[str, str]]:
 
 
 class Unmeasured:
-    """The hooks that see benchmarks go.
-
-    Attributes:
-        why: the reason, by node id.
-        planned: the node ids of those that are to be measured.
-    """
+    """The hooks that see benchmarks go."""
 
     def __init__(self) -> None:
         self.why: dict[str, str] = {}

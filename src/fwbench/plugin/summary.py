@@ -27,11 +27,7 @@ _OTHER_LINES = 20
 
 
 def header(session: Session, *, in_full: bool) -> list[str]:
-    """Header for a user before the cases run.
-
-    Args:
-        in_full: whether to name versions, devices and threads, which otherwise come at the end.
-    """
+    """Header for a user before the cases run."""
     isolation = {
         "process": "each framework in a process of its own",
         "none": "all frameworks in this process, where they disturb each other: for "
@@ -162,11 +158,7 @@ def are_requested(config: pytest.Config) -> bool:
 
 
 class Tables:
-    """The hook that groups the rows of pytest-benchmark's tables.
-
-    Args:
-        shown: whether cases have tables; other benchmarks always have.
-    """
+    """The hook that groups the rows of pytest-benchmark's tables."""
 
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown

@@ -23,7 +23,6 @@ def hide(error: BaseException, item: pytest.Item) -> None:
     """Hide the frames of fwbench's modules in the traceback of an error, and in what led to it.
 
     Args:
-        error: raised in a test.
         item: the test, whose own module stays visible wherever it is.
     """
     test = getattr(getattr(item, "function", None), "__globals__", None)
@@ -46,9 +45,6 @@ def end_in_test(error: BaseException) -> None:
     A debugger stops there, and a report shows it. The debugger takes frames for hidden that say so
     in their locals, not those of modules that do; neither hides those of the standard library
     between them. What code that fwbench calls has raised stays as it is.
-
-    Args:
-        error: raised in a user's test, with fwbench's frames hidden.
     """
     entries = [*_entries(error.__traceback__)]
     first = next((n for n, entry in enumerate(entries) if _is_hidden(entry.tb_frame)), 0)
