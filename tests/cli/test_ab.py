@@ -39,22 +39,18 @@ def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
     suite.assert_clean()
 
 
-def test_ab_of_one_revision(suite: Suite) -> None:
-    status, out, err = suite.ab("git:HEAD", "git:HEAD", *FEW, "-k", "steady")
-    assert status == 0, out + err
-    assert STEADY in out
-    assert SLOWING not in out
-    assert "uncommitted" not in out
-    suite.assert_clean()
-
-
 def test_ab_of_tests_that_one_side_has(suite: Suite) -> None:
-    """A test that is gone is missing, a renamed one perhaps renamed: exit status 11."""
+    """A test that is gone is missing, a renamed one perhaps renamed: exit status 11.
+
+    pytest's arguments select on both sides.
+    """
     more = "\n@pytest.mark.fwbench(steady)\ndef test_more(case):\n    case.measure()\n"
     suite.commit(test_it__py=TESTS.replace("fwbench(slowing, steady)", "fwbench(slowing)") + more)
     only = ("-k", "steady")
     status, out, err = suite.ab("git:HEAD~1", "git:HEAD", *FEW, *only)
     assert status == 11, out + err
+    assert SLOWING not in out
+    assert "uncommitted" not in out
     rows = [line for line in out.splitlines() if STEADY in line]
     assert [row.split()[0] for row in rows] == ["missing", "new"]
     assert "renamed to " in rows[0]

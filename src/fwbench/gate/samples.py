@@ -159,17 +159,17 @@ def _gpu(facts: CaseFacts) -> str:
 
 def unequal_work(base: Measurement, contender: Measurement) -> str:
     """Why the times of a case are not those of equal work; empty if they are."""
-    ours, theirs = base.facts, contender.facts
-    views = [facts.result_is_view for facts in (ours, theirs)]
+    sides = base.facts, contender.facts
+    views = [facts.result_is_view for facts in sides]
     if None not in views and views[0] != views[1]:
         names = ["a view" if view else "a copy" for view in views]
         return f"not equal work: the base's result is {names[0]}, the contender's {names[1]}"
     if not any(base.values(time) and contender.values(time) for time in (MINIMUM, MEDIAN)):
         return "not comparable: one side has the smallest rounds only, the other the median ones"
-    bits = ours.precision_bits, theirs.precision_bits
+    bits = [facts.precision_bits for facts in sides]
     if None not in bits and bits[0] != bits[1]:
         return f"not equal work: the base computed in {bits[0]} bits, the contender in {bits[1]}"
-    waits = [facts.gang is None or facts.gang.equal_work for facts in (ours, theirs)]
+    waits = [facts.gang is None or facts.gang.equal_work for facts in sides]
     if waits[0] != waits[1]:
         names = ["wait" if is_waiting else "do not wait" for is_waiting in waits]
         return (

@@ -322,8 +322,10 @@ def in_cycles(base: Measurement, contender: Measurement) -> tuple[Measurement, M
     Returns:
         None where the clock of a launch is not known.
     """
-    ours, theirs = _in_cycles(base), _in_cycles(contender)
-    return None if ours is None or theirs is None else (ours, theirs)
+    base_cycles, contender_cycles = _in_cycles(base), _in_cycles(contender)
+    if base_cycles is None or contender_cycles is None:
+        return None
+    return base_cycles, contender_cycles
 
 
 def _in_cycles(sample: Measurement) -> Measurement | None:

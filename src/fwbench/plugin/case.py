@@ -189,8 +189,7 @@ class CaseHooks:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         """Give pytest-benchmark a timer that waits for the case's device.
 
-        Its fixture reads the timer from the closest marker, so the marker must be there before any
-        fixture is, in whatever order the test names them.
+        Its fixture reads the timer from the closest marker, which must be there before any fixture.
         """
         cell = item.stash.get(CELL, None)
         if cell is None or cell.gap:

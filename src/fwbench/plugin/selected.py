@@ -1,7 +1,7 @@
 """A small pytest plugin: what makes a session a launch of ``fwbench ab``.
 
-Of what is collected it runs the node ids that a file names, so that undecided cases are measured
-again, whatever else the user has selected. And it races for nothing and judges nothing.
+It runs the collected node ids that a file names, which measures undecided cases again. It neither
+races nor judges.
 """
 
 from __future__ import annotations
