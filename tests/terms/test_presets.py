@@ -27,14 +27,22 @@ def test_shapes_are_equal_by_their_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1760x16", "1x2x3x4", "0x1x2", "01x1x2", "-1x2x3", "1.5x2x3", "x2x3", "1x2x", "", "8"]
+    "text",
+    [
+        *("1760x16", "1x2x3x4", "0x1x2", "01x1x2", "1x2x03", "1x2x3x", "n1x2x3"),
+        *("-1x2x3", "1.5x2x3", "x2x3", "1x2x", "", "8"),
+    ],
 )
 def test_a_text_of_another_form_is_refused(text: str) -> None:
+    """Numbers are positive and have no zeros before them: a shape has one text."""
+    assert _PRODUCT.shape(text) is None
     with pytest.raises(UsageError, match=r"does not have the form \{m\}x\{n\}x\{k\}"):
         _PRODUCT.read(text)
 
 
-@pytest.mark.parametrize("template", ["", "x", "{m}{n}", "{m}-{n}", "{m}x{}", "{m}x{n", "{1}"])
+@pytest.mark.parametrize(
+    "template", ["", "x", "{m}{n}", "{m}-{n}", "{m}x{}", "{m}x{n", "{1}", "{M}x{n}", "{m}x{n}X"]
+)
 def test_a_form_that_cannot_be_read_back_is_refused(template: str) -> None:
     """Numbers that follow each other, hyphens, and names that are none."""
     with pytest.raises(DeclarationError, match="cannot be read back"):

@@ -213,13 +213,6 @@ def test_a_gap_says_why(of: Any, asked: dict[str, Any], rich: str | None, poor: 
     assert found == {"rich": rich, "poor": poor}
 
 
-def test_what_a_framework_lacks_altogether_has_the_reason_that_it_declares() -> None:
-    """It says why the operation is not written, better than that it is not."""
-    lacking = manifest(operations=(), gaps=(Gap("fake cannot idle", "noop"),))
-    found = cells(noop, of={"fake": lacking}, devices=("cpu",), executions=("eager",))
-    assert {cell.gap for cell in found} == {"fake cannot idle"}
-
-
 def test_a_framework_that_a_marker_names_in_vain_is_a_gap() -> None:
     """One test's marker does not refuse a session: its cells are there, and say what is missing."""
     selection = Selection(frameworks=("lost",), sizes=(8,))
@@ -234,15 +227,6 @@ def test_there_is_nothing_to_compile_in_a_creation() -> None:
     nothing = "from_numpy has nothing to compile"
     gaps = {cell.execution: cell.gap for cell in found}
     assert gaps == {"eager": None, "graph": nothing, "compile": nothing}
-
-
-def test_an_operation_may_make_sense_in_some_dtypes_only() -> None:
-    """In others it has a gap whatever the framework, written or not."""
-    one = operation(dtypes=("float32",))
-    nothing = "double has no float16"
-    asked: dict[str, Any] = {"executions": ("eager",), "devices": ("cpu",)}
-    assert gaps(one, **asked, dtypes=("float16",)) == {"rich": nothing, "poor": nothing}
-    assert gaps(one, **asked)["poor"] == "fwbench has no poor implementation of double"
 
 
 def test_why_a_framework_lacks_an_operation_comes_before_that_it_is_not_written() -> None:
@@ -286,20 +270,21 @@ def test_a_frameworks_own_gaps_are_by_operation_dtype_and_kind_of_device(
     assert {c.gap for c in cells(noop, of={"fake": one}, dtypes=(dtype,))} == {None}
 
 
-def test_why_a_framework_does_not_have_an_operation() -> None:
-    """The reason that it declares says more than that it is not written."""
-    one = manifest(operations=(), gaps=(Gap("fake sees no use in it", "noop"),))
-    assert {c.gap for c in cells(noop, of={"fake": one})} == {"fake sees no use in it"}
-
-
 @pytest.mark.parametrize(
-    ("dtype", "gap"), [("float32", None), ("float16", "double has no float16")]
+    ("dtype", "rich", "poor"),
+    [
+        ("float32", None, "fwbench has no poor implementation of double"),
+        ("float16", "double has no float16", "double has no float16"),
+    ],
 )
-def test_an_operation_may_have_a_meaning_in_some_dtypes_only(dtype: str, gap: str | None) -> None:
+def test_an_operation_may_have_a_meaning_in_some_dtypes_only(
+    dtype: str, rich: str | None, poor: str
+) -> None:
+    """In others it has a gap in every framework, written or not."""
     one = operation(dtypes=("float32", "float64"))
     one.implement("rich")(lambda np: np.square)
     asked = {"executions": ("eager",), "devices": ("cpu",), "dtypes": (dtype,)}
-    assert gaps(one, **asked)["rich"] == gap
+    assert gaps(one, **asked) == {"rich": rich, "poor": poor}
 
 
 @pytest.mark.parametrize(
@@ -406,11 +391,12 @@ def test_what_is_missing_of_a_named_environment_keeps_nobody_from_running() -> N
     """It becomes gaps; only where nothing else is asked for is there nothing to run."""
     grid.check(Selection(frameworks=("rich", "broken")), BOTH, ABSENT, apart={"broken"})
     alone = Selection(frameworks=("broken",))
-    with pytest.raises(UsageError) as caught:
-        grid.check(alone, BOTH, ABSENT, apart={"broken"})
-    assert str(caught.value) == (
-        "no framework can be used here:\n  broken: does not import; try it alone"
-    )
+    for selection, manifests, apart in ((alone, BOTH, {"broken"}), (Selection(), {}, ())):
+        with pytest.raises(UsageError) as caught:
+            grid.check(selection, manifests, ABSENT, apart=apart)
+        assert str(caught.value) == (
+            "no framework can be used here:\n  broken: does not import; try it alone"
+        )
 
 
 def test_an_implementation_is_the_frameworks_wherever_it_is_installed() -> None:
@@ -421,12 +407,3 @@ def test_an_implementation_is_the_frameworks_wherever_it_is_installed() -> None:
     gaps = {one.framework: one.gap for one in grid.cells([mine], selection, manifests)}
     assert gaps["fake"] is gaps["fake@second"] is None
     assert gaps["other@fake"] == "fwbench has no other@fake implementation of double"
-
-
-def test_without_any_framework_the_reasons_are_said() -> None:
-    """Where no framework can be used, the message says of each why not."""
-    with pytest.raises(UsageError) as caught:
-        grid.check(Selection(), {}, ABSENT)
-    assert str(caught.value) == (
-        "no framework can be used here:\n  broken: does not import; try it alone"
-    )

@@ -4,36 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from fwbench.errors import DeclarationError, UsageError
+from fwbench.errors import UsageError
 from fwbench.terms.presets import Form, is_shape, unread
 from fwbench.workloads import gemm, mlp, sizes
 from support.fakes import operation
-
-_IMAGE = Form("n{n}h{h}w{w}c{c}")
-
-
-def test_a_shape_is_its_numbers_by_name() -> None:
-    shape = _IMAGE.read("n8h28w14c3")
-    assert dict(shape) == {"n": 8, "h": 28, "w": 14, "c": 3}
-    assert (str(shape), repr(shape)) == ("n8h28w14c3", "Shape('n8h28w14c3')")
-    assert shape == _IMAGE.read("n8h28w14c3") != _IMAGE.read("n8h28w14c4")
-
-
-@pytest.mark.parametrize(
-    "text", ["n8h28w14", "n8h28w14c0", "n8h28w14c03", "8x8", "", "n8h28w14c3x"]
-)
-def test_another_text_is_refused(text: str) -> None:
-    """Numbers are positive and have no zeros before them: a shape has one text."""
-    assert _IMAGE.shape(text) is None
-    with pytest.raises(UsageError, match=r"does not have the form n\{n\}h\{h\}w\{w\}c\{c\}"):
-        _IMAGE.read(text)
-
-
-@pytest.mark.parametrize("template", ["{m}{n}", "{m}-{n}", "{M}x{n}", "x", "{m}x{n}X"])
-def test_a_form_that_cannot_be_read_back_is_refused(template: str) -> None:
-    """Two numbers without a letter between them, or what case ids or options give a meaning."""
-    with pytest.raises(DeclarationError, match="cannot be read back"):
-        Form(template)
 
 
 @pytest.mark.parametrize(
