@@ -122,9 +122,6 @@ def test_two_sides_of_a_comparison_differ_or_not() -> None:
     assert equality.difference(CaseFacts(), sides[0]) == ""
 
 
-# Where it is said
-
-
 def entries() -> list[dict[str, Any]]:
     """Three loops, of which one is unequal and the fastest."""
     all_of = [training("liar", SKIPPING, completion_s=0.5)]

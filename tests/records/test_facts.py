@@ -115,8 +115,6 @@ def test_a_fact_is_shown_in_its_unit() -> None:
     assert made.text("threshold") == made.text("load") == ""
 
 
-# Damaged
-
 #: Changes of a record by hand, and what is said of them.
 _DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
     "text": (
@@ -195,9 +193,6 @@ def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
     journal.close()
     with pytest.raises(StorageError, match=r"now\.jsonl: line 2: gemm-.*: load is 'high'"):
         recover(journal.path, host.with_statistics)
-
-
-# Unknown
 
 
 def test_what_is_unknown_is_kept() -> None:

@@ -60,9 +60,6 @@ def test_what_pytest_benchmark_writes_is_read(tmp_path: Path) -> None:
     assert len(load(path).records) == 1
 
 
-# Numbers
-
-
 def _nested(table: type[Table]) -> Iterator[type[Table]]:
     yield table
     for declared in table.declared().values():
@@ -118,9 +115,6 @@ def test_what_is_around_the_records_is_checked(around: dict[str, Any], message: 
     with pytest.raises(UnreadableRun) as caught:
         from_json("run.json", {**output([entry()]), **around})
     assert message in str(caught.value)
-
-
-# Sizes
 
 
 def test_a_file_larger_than_any_run_is_refused(tmp_path: Path) -> None:

@@ -113,9 +113,6 @@ def test_names_from_elsewhere_are_harmless() -> None:
     assert "\x07" not in text
 
 
-# Budgets
-
-
 def test_a_budget_names_what_is_uncertain() -> None:
     open_ = [unsettled("a", None), *(unsettled(name, 0.07) for name in "bcdefg")]
     said = verdicts.budget_lines(budget(resolution=0.03, unsettled=open_), WIDE)

@@ -54,9 +54,6 @@ def said(session: subprocess.Popen[bytes]) -> str:
     return text
 
 
-# What does not matter
-
-
 _JUMPING = """
 import itertools, time
 
@@ -108,9 +105,6 @@ def test_two_sessions_at_once(project: Project) -> None:
     assert [len(project.entries(name)) for name in ("one.json", "other.json")] == [4, 4]
     assert len([*project.path.glob(".benchmarks/*/*.json")]) == 2
     assert len([*project.path.glob(".fwbench/journal/*.jsonl")]) == 2
-
-
-# What does
 
 
 _LARGE = """

@@ -134,9 +134,6 @@ def test_ratios_have_three_digits(number: float, text: str) -> None:
     assert ratio_text(number) == text
 
 
-# Summed up
-
-
 def test_sizes_are_summed_up_by_geometric_means() -> None:
     records = [
         *(entry("a", 1.0, size=1), entry("b", 4.0, size=1)),
@@ -190,9 +187,6 @@ def test_contended_cases_are_in_no_mean() -> None:
     assert contested == {"a eager": "1.00x", "b eager": "2.00x", "c eager": "100 ms!"}
 
 
-# Titles
-
-
 def test_tables_are_of_one_kind() -> None:
     records = [entry("a"), entry("a", direction="backward"), entry("a", dtype="float16")]
     found = matrices(works(map(just_measured, records)), EVERY_SIZE)
@@ -202,9 +196,6 @@ def test_tables_are_of_one_kind() -> None:
         "operations, forward, float16",
     ]
     assert table(entry("a"), entry("b")).title == "operations, forward"
-
-
-# Layout
 
 
 def _wide(width: int) -> list[str]:

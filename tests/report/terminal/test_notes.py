@@ -19,9 +19,6 @@ def means(*records: _Record) -> list[str]:
     return notes.geometric_means([just_measured(record) for record in records])
 
 
-# Geometric means
-
-
 def test_means_are_against_the_fastest_of_each_group() -> None:
     assert means(
         *(entry("a", 1.0, workload="small"), entry("b", 4.0, workload="small")),
@@ -107,9 +104,6 @@ def test_times_are_written_for_people(seconds: float, text: str) -> None:
     assert notes.overhead([measured])[0].endswith(f": a eager {text}")
 
 
-# Dispatch
-
-
 def test_the_largest_difference_of_dispatch_and_completion_is_told() -> None:
     records = [
         entry("lazy", 20e-3, dispatch_s=1e-3, workload="gemm"),
@@ -130,9 +124,6 @@ def test_half_the_time_is_no_news(dispatch_s: float | None, told: int) -> None:
     assert len(notes.dispatch([measured], in_full=False)) == told
 
 
-# Warm-up
-
-
 @pytest.mark.parametrize(
     ("number", "names"),
     [(1, "0-a"), (3, "0-a, 1-a, 2-a"), (5, "0-a, 1-a, 2-a and 2 more")],
@@ -151,9 +142,6 @@ def test_unsteady_cases_are_counted(number: int, names: str) -> None:
 def test_what_was_not_warmed_up_is_not_called_unsteady() -> None:
     lines = shown(entry("a", steady=None), entry("a", steady=True))
     assert not any("not steady" in line for line in lines)
-
-
-# Energy
 
 
 def _energies(*records: _Record, in_full: bool = False) -> list[str]:

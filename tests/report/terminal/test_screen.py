@@ -172,9 +172,6 @@ def test_training_has_a_table_of_its_own() -> None:
     assert lines[at + 2] == "mlp_step 128       2.00x   1 ms"
 
 
-# What was not measured
-
-
 def test_failed_cases_stand_where_their_times_would() -> None:
     case = just_measured(entry("numpy", size=8, toggles={})).facts
     records = [entry("torch", 1.0), entry("jax", 2.0), entry("torch", 1.0, size=9)]

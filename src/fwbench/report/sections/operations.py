@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fwbench.measure.condition import CLEAN
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import amount, time
 from fwbench.report import charts
 from fwbench.report.charts import Group
@@ -70,10 +70,10 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 def _difference(group: Group) -> float:
     """The largest ratio of two times at the same size."""
-    by_size: dict[str, list[float]] = {}
-    for _, record in group.records:
-        by_size.setdefault(record.facts.size_text, []).append(record.median_s)
-    return max(max(times_s) / min(times_s) for times_s in by_size.values())
+    records = (record for _, record in group.records)
+    by_size = group_by(records, lambda record: record.facts.size_text).values()
+    times_s = [[record.median_s for record in records] for records in by_size]
+    return max(max(each) / min(each) for each in times_s)
 
 
 def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Section:
