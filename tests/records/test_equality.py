@@ -10,7 +10,7 @@ from fwbench.records import equality
 from fwbench.records.facts import CaseFacts, Unequal
 from fwbench.records.stored import from_json
 from fwbench.terms.toggles import Toggle
-from support.terminals import IN_FULL, shown
+from support.terminals import IN_FULL, entry, shown
 
 #: Mean losses of five epochs of LeNet on MNIST, as frameworks have them: they differ as rounding,
 #: amplified by training, makes them differ.
@@ -26,23 +26,14 @@ HALVING = (0.6110, 0.2002)
 
 def training(framework: str = "torch", losses: Any = TORCH, **changes: Any) -> dict[str, Any]:
     """The facts of a training with these mean losses of its epochs, of 240 steps each."""
-    return {
-        "workload": "lenet",
-        "framework": framework,
-        "device": "cpu",
-        "execution": "eager",
-        "direction": "train",
-        "dtype": "float32",
-        "size": 200,
-        "completion_s": 1.0,
-        "dispatch_s": 1.0,
-        "steps_per_epoch": 240,
-        "epochs": [
-            {"repetition": 1, "epoch": n, "seconds": 1.0, "train_loss": loss}
-            for n, loss in enumerate(losses, 1)
-        ],
-        **changes,
-    }
+    epochs = [
+        {"repetition": 1, "epoch": number, "seconds": 1.0, "train_loss": loss}
+        for number, loss in enumerate(losses, 1)
+    ]
+    known = {"workload": "lenet", "direction": "train", "size": 200, "steps_per_epoch": 240}
+    made = entry(framework, **{**known, "epochs": epochs, **changes})
+    facts: dict[str, Any] = made["extra_info"]["fwbench"]
+    return facts
 
 
 def unequal(*facts: dict[str, Any], **known: Any) -> dict[str, Unequal]:

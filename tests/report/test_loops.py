@@ -12,7 +12,7 @@ from fwbench.records.stored import just_measured
 from fwbench.report import training
 from fwbench.report.terminal import training as shown
 from fwbench.terms.toggles import TOGGLES, Toggle, known
-from support.terminals import texts
+from support.terminals import entry, texts
 
 
 def loop(
@@ -23,24 +23,18 @@ def loop(
     compile_s: float = 0.0,
     **changes: Any,
 ) -> dict[str, Any]:
-    """A record of a training loop, as much as the report reads.
+    """The entry of a training loop.
 
     Args:
         losses: after each epoch of the first repetition.
-        step_s: seconds of a step.
-        compile_s: seconds of compiling.
-        changes: other facts; a toggle that is among them was asked for.
+        changes: other facts; a toggle that is among them was requested.
     """
     facts: dict[str, Any] = {
-        "workload": "lenet",
-        "framework": framework,
-        "device": "cpu",
         "execution": execution,
+        "workload": "lenet",
         "direction": "train",
-        "dtype": "float32",
         "size": 200,
         "toggles": {"workers": "0", "decay": "off"},
-        "threads": 2,
         "data": {"name": "mnist", "source": "real", "digest": "d"},
         "steps_per_epoch": 4,
         "warmup_epochs": 1,
@@ -63,8 +57,7 @@ def loop(
         **changes,
     }
     asked = {name: changes[name] for name in facts["toggles"] if name in changes}
-    params = {"workload": "lenet", "framework": framework, **asked}
-    return {"param": "p", "params": params, "extra_info": {"fwbench": facts}}
+    return entry(framework, params={"workload": "lenet", "framework": framework, **asked}, **facts)
 
 
 def measured(records: Sequence[dict[str, Any]]) -> list[Measurement]:
@@ -134,9 +127,8 @@ def test_the_largest_deviation_of_loss_curves_is_found() -> None:
     ],
 )
 def test_curves_of_other_work_are_not_compared(changes: dict[str, Any]) -> None:
-    assert (
-        training.loss_curves(measured([loop(), loop("mxnet", losses=(9.0, 9.0), **changes)])) == []
-    )
+    loops = [loop(), loop("mxnet", losses=(9.0, 9.0), **changes)]
+    assert training.loss_curves(measured(loops)) == []
 
 
 def test_compiling_pays_after_some_steps_or_never() -> None:

@@ -4,49 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from fwbench.report import sections
 from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
 from support.reports import (
-    Node,
     case,
     chart_of,
-    everything,
     parsed,
     part,
     part_of,
     run_of,
-    shown,
     training,
 )
 from support.section_parts import outside
-
-
-@pytest.fixture
-def full() -> Node:
-    """A page with something of everything."""
-    return shown(*everything(), problems=["bad.json is empty"])
-
-
-def test_charts_are_told_in_words(full: Node) -> None:
-    pictures = full.of_class("chart")
-    of_parts = [chart for one in sections.details(everything()) for chart in one.charts]
-    assert len(pictures) == len(of_parts) >= 6
-    for picture in pictures:
-        assert picture.attributes["role"] == "img"
-        told = picture.attributes["aria-label"]
-        names = {one.text for one in picture.of_class("legend")}
-        names |= {one.attributes["data-line"] for one in picture if "data-line" in one.attributes}
-        assert names
-        for name in names:
-            assert name in told
-
-
-def test_pictures_have_no_title_of_the_library(full: Node) -> None:
-    """Browsers show it where a pointer rests."""
-    pictures = full.all("svg")
-    assert pictures
-    assert "Pygal" not in {title.text for one in pictures for title in one.all("title")}
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])

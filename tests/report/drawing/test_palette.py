@@ -68,15 +68,27 @@ def test_frameworks_are_told_apart(seen: Sequence[Sequence[float]]) -> None:
         assert apart**0.5 >= 20, (one, other)
 
 
-@pytest.mark.parametrize("colour", [*palette.COLOURS.values(), *palette.SPARE])
-def test_lines_are_seen(colour: str) -> None:
-    """Three to one against the page, light and dark (WCAG 2.2, 1.4.11)."""
-    css = (Path(writers.__file__).parent / "templates" / "report.css").read_text(encoding="utf-8")
-    papers = re.findall(r"--paper: (#\w{6})", css)
-    assert len(papers) == 2
-    for paper in papers:
-        low, high = sorted(_times(_XYZ[1:2], _linear(c))[0] for c in (colour, paper))
-        assert (high + 0.05) / (low + 0.05) >= 3.0
+#: The colours of the page by their names, light and dark.
+_SCHEMES = [
+    dict(re.findall(r"--(\w+): (#\w{6})", line))
+    for line in (Path(writers.__file__).parent / "templates" / "report.css").open(encoding="utf-8")
+    if "--paper:" in line
+]
+
+
+def _contrast(*colours: str) -> float:
+    low, high = sorted(_times(_XYZ[1:2], _linear(colour))[0] for colour in colours)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", _SCHEMES, ids=["light", "dark"])
+def test_colours_are_seen(scheme: dict[str, str]) -> None:
+    """Lines have a contrast of 3 to 1 (WCAG 2.2, 1.4.11), and text of 4.5 to 1 (1.4.3)."""
+    for colour in (*palette.COLOURS.values(), *palette.SPARE):
+        assert _contrast(colour, scheme["paper"]) >= 3.0
+    for ink in ("ink", "link", "warn"):
+        for paper in ("paper", "shade"):
+            assert _contrast(scheme[ink], scheme[paper]) >= 4.5
 
 
 def test_a_framework_has_its_colour_among_whichever_others() -> None:
