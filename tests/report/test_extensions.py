@@ -79,34 +79,27 @@ def measured(project: Project) -> Project:
     return project
 
 
-def test_chart_from_another_package(measured: Project) -> None:
-    measured.install("mine", "my_chart", _CHART, group="fwbench.charts")
-    result = report(measured, "-o", "report.html")
-    assert result.returncode == 0, result.stderr
-    page = (measured.path / "report.html").read_text(encoding="utf-8")
-    own, mine = ("time at size 100", "my rate")
-    assert 0 < page.index(f"<figcaption>{own}") < page.index(f"<figcaption>{mine}")
-
-
-def test_section_from_another_package(measured: Project) -> None:
-    measured.install("mine", "my_section", _SECTION, group="fwbench.sections")
-    result = report(measured, "--markdown", "report.md", "-o", "report.html")
-    assert result.returncode == 0, result.stderr
-    written = (measured.path / "report.md").read_text(encoding="utf-8")
-    assert "| run | cases |\n| --- | ---: |\n| run.json | 1 |" in written
-    assert written.index("### gemm cpu") < written.index("### my counts")
-    assert 'id="part-my-counts"' in (measured.path / "report.html").read_text(encoding="utf-8")
-
-
-def test_study_from_another_package(measured: Project) -> None:
-    measured.install("mine", "my_study", _STUDY, group="fwbench.studies")
+def test_extensions_from_another_package(measured: Project) -> None:
+    for name, source in (("chart", _CHART), ("section", _SECTION), ("study", _STUDY)):
+        group = "fwbench.studies" if name == "study" else f"fwbench.{name}s"
+        measured.install(f"my-{name}", f"my_{name}", source, group=group)
     help_text = report(measured, "--help").stdout
     assert "--mine" in help_text
     assert "beside figures of mine" in help_text
-    assert report(measured, "--markdown", "without.md").returncode == 0
+    result = report(measured, "-o", "report.html", "--markdown", "without.md")
+    assert result.returncode == 0, result.stderr
     assert report(measured, "--markdown", "with.md", "--mine", "--mine").returncode == 0
-    assert "my study" not in (measured.path / "without.md").read_text(encoding="utf-8")
-    assert (measured.path / "with.md").read_text(encoding="utf-8").count("### my study") == 1
+    page, without, with_study = (
+        (measured.path / name).read_text(encoding="utf-8")
+        for name in ("report.html", "without.md", "with.md")
+    )
+    own, mine = ("time at size 100", "my rate")
+    assert 0 < page.index(f"<figcaption>{own}") < page.index(f"<figcaption>{mine}")
+    assert 'id="part-my-counts"' in page
+    assert "| run | cases |\n| --- | ---: |\n| run.json | 1 |" in without
+    assert without.index("### gemm cpu") < without.index("### my counts")
+    assert "my study" not in without
+    assert with_study.count("### my study") == 1
 
 
 @pytest.mark.parametrize("group", ["fwbench.charts", "fwbench.sections", "fwbench.studies"])
