@@ -55,7 +55,4 @@ def test_what_a_page_says_is_tested_is_tested(page: str) -> None:
         f"{path}::{name}" for path, name in _NAMED.findall(read(page)) if name not in _tests(path)
     ]
     assert missing == []
-
-
-def test_a_page_names_tests() -> None:
     assert "docs/gpu.md" in _NAMING

@@ -53,11 +53,8 @@ def test_what_more_replicas_would_take() -> None:
     for each in found:
         assert each.time_s == pytest.approx(_time_s(each.replicas), rel=1e-3)
     assert [each.high_s / each.low_s for each in found] == pytest.approx([1, 1, 1, 2.25])
-
-
-def test_nothing_beyond_a_thousand() -> None:
     found = modelled("all_reduce", 4_000_000, _exchanges((2, 4, 500)))
-    assert [each.replicas for each in found] == [1000]
+    assert [each.replicas for each in found] == [1000], "nothing beyond a thousand"
 
 
 @pytest.mark.parametrize(

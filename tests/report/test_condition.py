@@ -8,19 +8,12 @@ import pytest
 
 from fwbench.records.facts import CaseFacts
 from fwbench.report import condition
+from support.terminals import entry
 
 
-def facts(**values: Any) -> CaseFacts:
-    case = {
-        "workload": "gemm",
-        "framework": "torch",
-        "device": "cpu",
-        "execution": "eager",
-        "direction": "forward",
-        "dtype": "float32",
-        "size": 64,
-    }
-    return CaseFacts.checked({**case, **values})
+def facts(framework: str = "torch", **values: Any) -> CaseFacts:
+    made = entry(framework, **values)
+    return CaseFacts.checked(made["extra_info"]["fwbench"])
 
 
 @pytest.mark.parametrize(
@@ -49,9 +42,6 @@ def test_contention_is_one_line() -> None:
     (line,) = condition.notes([*busy, facts(condition="clean")], 2)
     assert line.startswith("other processes used 1.8 of 2 CPUs during 3 of 4 cases (contended)")
     assert "upper bounds" in line
-
-
-def test_contention_is_said_where_little_is_known_of_others() -> None:
     (line,) = condition.notes([facts(condition="contended")], None)
     assert "used some CPUs during 1 of 1 case" in line
 

@@ -34,16 +34,8 @@ def timed(
     framework: str, time_s: float = 1.0, workload: str = "gemm", size: int = 8, **facts: Any
 ) -> Measurement:
     """A forward pass on the CPU."""
-    case = {
-        "workload": workload,
-        "framework": framework,
-        "device": "cpu",
-        "execution": "eager",
-        "direction": "forward",
-        "dtype": "float32",
-        "size": size,
-    }
-    return Measurement(CaseFacts.checked({**case, **facts}), (time_s,))
+    made = entry(framework, time_s, **{"workload": workload, "size": size, **facts})
+    return Measurement(CaseFacts.checked(made["extra_info"]["fwbench"]), (time_s,))
 
 
 def titles(*cases: Measurement) -> dict[str, list[str]]:

@@ -35,20 +35,6 @@ def test_means_are_against_the_fastest_of_each_group() -> None:
     ]
 
 
-def test_executions_of_a_framework_are_counted_apart() -> None:
-    found = means(entry("a", 2.0), entry("a", 1.0, execution="graph"))
-    assert found[1:] == ["  a graph      1.00x     1.00x", "  a eager      2.00x     2.00x"]
-
-
-def test_contestants_with_toggles_are_counted_apart() -> None:
-    slow, fast = (
-        entry("a", seconds, toggles={"onednn": value, "blas": "mkl"}, params={"onednn": value})
-        for seconds, value in ((2.0, "off"), (1.0, "on"))
-    )
-    names = [line.split("  ")[1] for line in means(slow, fast)[1:]]
-    assert names == ["a eager onednn=on", "a eager onednn=off"]
-
-
 def test_who_lacks_cases_is_listed_below() -> None:
     records = [entry(name, workload=f"work {i}") for name in "ab" for i in range(4)]
     found = means(*records, entry("c", 0.1, workload="work 0"))
