@@ -31,8 +31,9 @@ from fwbench.workloads import (
     tanh,
 )
 from fwbench.workloads.workload import Cost
+from support.operations import each
 
-every_operation = pytest.mark.parametrize("of", OPERATIONS, ids=lambda of: str(of.name))
+every_operation = each(OPERATIONS)
 
 #: The dimensions of each operation in the published results of Benchmark A.
 PUBLISHED = {
@@ -48,6 +49,10 @@ PUBLISHED = {
     flatten: [*range(50, 600, 50)],
     l2_normalize: [50, 150, 250, 350, 450],
 }
+
+
+def _odd(sizes: Any = (8,), **declared: Any) -> Operation:
+    return Operation("odd", lambda size, rng: (), np.asarray, sizes, **declared)
 
 
 def test_every_workload_can_be_imported_by_its_name() -> None:
@@ -73,7 +78,7 @@ def test_a_name_that_no_workload_has_cannot_be_imported() -> None:
 # Sizes
 
 
-@pytest.mark.parametrize("of", PUBLISHED, ids=lambda of: str(of.name))
+@each(PUBLISHED)
 def test_the_preset_paper_has_the_published_sizes(of: Operation) -> None:
     """The preset `paper` measures exactly the dimensions that the report measured."""
     assert [*of.by_preset.preset("paper")] == PUBLISHED[of]
@@ -125,7 +130,7 @@ def test_an_empty_preset_is_the_quick_one() -> None:
 # References
 
 
-@pytest.mark.parametrize("of", [sigmoid, tanh, softplus, softsign], ids=lambda of: str(of.name))
+@each([sigmoid, tanh, softplus, softsign])
 def test_references_are_finite_where_arguments_are_large(of: Operation) -> None:
     """References do not overflow to infinity or NaN where the function itself does not."""
     with np.errstate(over="ignore"):
@@ -208,11 +213,7 @@ _READ_IN_PART = {
 }
 
 
-@pytest.mark.parametrize(
-    "of",
-    [of for of in OPERATIONS if not of.creates and of.name not in {"noop", *_READ_IN_PART}],
-    ids=lambda of: str(of.name),
-)
+@each(of for of in OPERATIONS if not of.creates and of.name not in {"noop", *_READ_IN_PART})
 def test_forward_reads_every_operand_and_writes_the_result(of: Operation) -> None:
     """The elements that an operation moves are those that its operands and its results have.
 
@@ -250,7 +251,7 @@ def test_bytes_follow_the_dtype() -> None:
 
 def test_an_undeclared_cost_is_unknown() -> None:
     """An operation without costs has none in either direction, rather than zero."""
-    of = Operation("odd", lambda size, rng: (), np.asarray, (8,))
+    of = _odd()
     assert (of.cost_of("forward", 8), of.cost_of("backward", 8)) == (None, None)
 
 
@@ -278,32 +279,32 @@ def test_names_that_would_break_ids_are_refused(name: str) -> None:
 def test_sizes_that_cannot_be_are_refused(sizes: Any) -> None:
     """An operation has at least one size, and all of them are positive whole numbers."""
     with pytest.raises(DeclarationError, match="operation 'odd' has the sizes"):
-        Operation("odd", lambda size, rng: (), np.asarray, sizes)
+        _odd(sizes)
 
 
 def test_a_tuple_of_sizes_is_quick_and_full() -> None:
     """An operation that only names sizes is measured at them, and is in no published preset."""
-    of = Operation("odd", lambda size, rng: (), np.asarray, (8, 16))
+    of = _odd((8, 16))
     assert {name for name in PRESETS if of.by_preset.preset(name) == (8, 16)} == {"quick", "full"}
 
 
 def test_a_toggle_that_is_not_fwbenchs_is_refused() -> None:
     """An operation that is switched by it could never get its value."""
     with pytest.raises(DeclarationError, match=r"'odd' is switched by 'lop', .*known: workers, .*"):
-        Operation("odd", lambda size, rng: (), np.asarray, (8,), switched_by=("lop",))
+        _odd(switched_by=("lop",))
 
 
 def test_implementing_returns_the_implementation() -> None:
     """Declaring an implementation keeps it under the framework's name and hands it back."""
-    of = Operation("odd", lambda size, rng: (), np.asarray, (8,))
+    of = _odd()
     mine = of.implement("torch")(lambda torch: torch.neg)
     assert of.implementations == {"torch": mine}
-    assert Operation("even", lambda size, rng: (), np.asarray, (8,)).implementations == {}
+    assert _odd().implementations == {}
 
 
 def test_implementing_twice_is_refused() -> None:
     """A second implementation for the same framework is an error, and the first one stays."""
-    of = Operation("odd", lambda size, rng: (), np.asarray, (8,))
+    of = _odd()
     first = of.implement("torch")(lambda torch: torch.neg)
     with pytest.raises(DeclarationError, match="odd is implemented twice for torch"):
         of.implement("torch")(lambda torch: torch.abs)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from fwbench.workloads import ATTENTION, Operation
-from fwbench.workloads.workload import Cost
-
-each = pytest.mark.parametrize("of", ATTENTION, ids=lambda of: str(of.name))
+from support.operations import each, sized
 
 
-@each
+@each(ATTENTION)
 def test_references_are_the_formula(of: Operation) -> None:
     """A mean of values, weighted with exponentials of products with keys; later ones left out."""
-    assert of.form is not None
-    q, k, v = of.operands(of.form.read("b2h1t5d3"))
+    q, k, v = of.operands(sized(of, "b2h1t5d3"))
     found = of.reference(q, k, v)
     for batch in range(2):
         for at in range(5):
@@ -38,12 +34,3 @@ def test_causal_attention_does_not_see_what_comes() -> None:
     after = causal.reference(q, k, v)
     np.testing.assert_array_equal(after[..., :-1, :], before[..., :-1, :])
     assert np.all(after[..., -1, :] != before[..., -1, :])
-
-
-@pytest.mark.parametrize(("of", "pairs"), [(ATTENTION[0], 100), (ATTENTION[1], 55)])
-def test_costs(of: Operation, pairs: int) -> None:
-    """Two products of d numbers a pair of positions, and six with the gradient."""
-    assert of.form is not None
-    size = of.form.read("b2h3t10d4")
-    assert of.cost_of("forward", size) == Cost(6 * pairs * (16 + 5), 4 * 240)
-    assert of.cost_of("backward", size) == Cost(6 * pairs * (48 + 9), 11 * 240)

@@ -12,6 +12,7 @@ from fwbench.errors import UsageError
 from fwbench.workloads import CONVOLUTION, Operation
 from fwbench.workloads.operations import convolution as published
 from fwbench.workloads.workload import Cost
+from support.operations import sized
 
 _BY_NAME = {of.name: of for of in CONVOLUTION}
 
@@ -35,8 +36,7 @@ every_convolution = pytest.mark.parametrize("name", _TINY)
 
 def _at(name: str) -> tuple[Operation, Any]:
     of = _BY_NAME[name]
-    assert of.form is not None
-    return of, of.form.read(_TINY[name])
+    return of, sized(of, _TINY[name])
 
 
 def test_every_convolution_has_a_tiny_size() -> None:
@@ -103,9 +103,7 @@ def test_costs_count_a_product_and_a_sum_for_each_place_of_the_kernel(name: str)
 def test_the_cost_of_a_published_convolution() -> None:
     """DeepBench's 14x14x512 with 512 kernels of 3x3, 16 images: 14.8 billion operations."""
     of = _BY_NAME["conv2d"]
-    assert of.form is not None
-    size = of.form.read("w14h14c512n16k512r3s3p1u1")
-    cost = of.cost_of("forward", size)
+    cost = of.cost_of("forward", sized(of, "w14h14c512n16k512r3s3p1u1"))
     assert cost == Cost(14_797_504_512, 16 * 14 * 14 * 1024 + 9 * 512 * 512)
 
 
@@ -133,9 +131,8 @@ def test_results_are_of_order_one(name: str) -> None:
 def test_published_shapes_can_be_read(shapes: tuple[str, ...], number: int) -> None:
     """Every one of them is a size of the general convolution, once, and has a result."""
     of = _BY_NAME["conv2d"]
-    assert of.form is not None
     assert len(shapes) == len({*shapes}) == number
-    for size in map(of.form.read, shapes):
+    for size in (sized(of, shape) for shape in shapes):
         (window,) = of.parameters(size)
         assert min(window.extent(size[axis], i) for i, axis in enumerate("hw")) > 0
 
@@ -143,8 +140,7 @@ def test_published_shapes_can_be_read(shapes: tuple[str, ...], number: int) -> N
 def test_the_layers_of_speech_follow_each_other() -> None:
     """DeepBench's second layer takes what its first one makes: 700x161 becomes 341x79."""
     of = _BY_NAME["conv2d"]
-    assert of.form is not None
-    first, second = (of.form.read(published.DEEPBENCH_TRAINING[i]) for i in (0, 4))
+    first, second = (sized(of, published.DEEPBENCH_TRAINING[i]) for i in (0, 4))
     (window,) = of.parameters(first)
     extents = [window.extent(first[axis], i) for i, axis in enumerate("hw")]
     assert extents == [second["h"], second["w"]]
@@ -154,12 +150,11 @@ def test_the_layers_of_speech_follow_each_other() -> None:
 def test_a_padding_may_be_zero_and_a_stride_may_not() -> None:
     """The form of the general convolution says so, and a shape is written back as it was read."""
     of = _BY_NAME["conv2d"]
-    assert of.form is not None
-    assert str(of.form.read("w5h4c2n2k3r3s2p0u1")) == "w5h4c2n2k3r3s2p0u1"
-    assert of.form.read("w5h4c2n2k3r3s2p0u1")["p"] == 0
+    size = sized(of, "w5h4c2n2k3r3s2p0u1")
+    assert (str(size), size["p"]) == ("w5h4c2n2k3r3s2p0u1", 0)
     for wrong in ("w5h4c2n2k3r3s2p1u0", "w5h4c2n2k3r3s2p00u1", "w0h4c2n2k3r3s2p0u1"):
         with pytest.raises(UsageError, match="does not have the form"):
-            of.form.read(wrong)
+            sized(of, wrong)
 
 
 def test_sizes_of_one_preset_cost_ever_more() -> None:

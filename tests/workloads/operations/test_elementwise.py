@@ -9,27 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench import workloads
 from fwbench.cases import verify
 from fwbench.errors import WrongResult
-from fwbench.workloads import Operation
 from fwbench.workloads.operations import elementwise
 from fwbench.workloads.operations.vectors import between
-from fwbench.workloads.workload import Cost
-
-
-def _named(name: str) -> Operation:
-    operation: Operation = getattr(workloads, name)
-    return operation
+from support.operations import computed, named
 
 
 def test_a_row_is_added_to_every_row() -> None:
     """The vector, which has the length of a row, is repeated."""
-    of = _named("add_row")
-    assert of.form is not None
-    x, y = of.operands(of.form.read("3x2"))
+    (x, y), found = computed("add_row", "3x2")
     expected = [[a + b for a, b in zip(row, y.tolist(), strict=True)] for row in x.tolist()]
-    np.testing.assert_array_equal(of.reference(x, y), expected)
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_a_cast_to_bfloat16_rounds_ties_to_even() -> None:
@@ -37,7 +28,7 @@ def test_a_cast_to_bfloat16_rounds_ties_to_even() -> None:
     unit = 2.0**-7
     x = np.array([1 + unit / 2, 1 + 3 * unit / 2, 1 + 0.51 * unit, -1 - 3 * unit / 2, 3.0])
     expected = [1.0, 1 + 2 * unit, 1 + unit, -1 - 2 * unit, 3.0]
-    np.testing.assert_array_equal(_named("cast_bfloat16").reference(x), expected)
+    np.testing.assert_array_equal(named("cast_bfloat16").reference(x), expected)
 
 
 def test_lgamma_is_right_wherever_it_says_so() -> None:
@@ -71,7 +62,7 @@ def test_erfinv_is_right_wherever_it_says_so() -> None:
 )
 def test_what_is_nearly_the_operation_is_found_out(name: str, naive: Callable[..., Any]) -> None:
     """Operands are where it differs from what is easily taken for it, in float32."""
-    of = _named(name)
+    of = named(name)
     operands = [x.astype(np.float32) for x in of.operands(of.smallest)]
     reference = of.reference(*(x.astype(np.float64) for x in operands))
     with pytest.raises(WrongResult):
@@ -79,28 +70,28 @@ def test_what_is_nearly_the_operation_is_found_out(name: str, naive: Callable[..
 
 
 def _rounded(x: Any, dtype: str) -> Any:
-    return _named("cast_bfloat16").reference(x) if dtype == "bfloat16" else x.astype(dtype)
+    return named("cast_bfloat16").reference(x) if dtype == "bfloat16" else x.astype(dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
 def test_rounding_puts_no_operand_where_frameworks_may_differ(dtype: str) -> None:
     """No ties, no halves and no kinks, in any dtype."""
     for name in ("maximum", "minimum"):
-        x, y = (_rounded(operand, dtype) for operand in _named(name).operands(10_000))
+        x, y = (_rounded(operand, dtype) for operand in named(name).operands(10_000))
         assert np.min(np.abs(x - y)) == 0.125
     for name in ("floor", "round", "cast_int32"):
-        x = _rounded(_named(name).operands(10_000)[0], dtype)
+        x = _rounded(named(name).operands(10_000)[0], dtype)
         assert np.min(np.abs(2 * x - np.round(2 * x))) == 0.25
-    x = _rounded(_named("clip").operands(10_000)[0], dtype)
+    x = _rounded(named("clip").operands(10_000)[0], dtype)
     assert np.min(np.abs(np.abs(x) - 0.5)) > 0.09
 
 
 @pytest.mark.parametrize("name", ["cast_float16", "cast_bfloat16"])
 def test_a_cast_is_rounded_once(name: str) -> None:
     """The operands of a cast are numbers of float32, by way of which some frameworks round."""
-    (x,) = _named(name).operands(1_000)
+    (x,) = named(name).operands(1_000)
     np.testing.assert_array_equal(x.astype(np.float32), x)
-    assert np.mean(_named(name).reference(x) != x) > 0.9
+    assert np.mean(named(name).reference(x) != x) > 0.9
 
 
 def test_pieces_have_equal_shares() -> None:
@@ -108,15 +99,3 @@ def test_pieces_have_equal_shares() -> None:
     x = between(0.0, 1.0, 10.0)(10_000, np.random.default_rng(0))
     assert 0.45 < np.mean(x < 1) < 0.55
     assert np.min(np.abs(x - 1)) >= 0.1
-
-
-# Costs, at size 10
-
-
-def test_costs_of_a_row() -> None:
-    """The vector is read once, and its gradient is a sum over the rows."""
-    of = _named("add_row")
-    assert of.form is not None
-    size = of.form.read("10x3")
-    assert of.cost_of("forward", size) == Cost(30, 63)
-    assert of.cost_of("backward", size) == Cost(60, 126)

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import pytest
 
-from fwbench import workloads
-from fwbench.workloads.workload import Cost
-
-
-def _computed(name: str) -> tuple[Any, Any]:
-    """The images of an operation, and what its reference makes of them."""
-    of = getattr(workloads, name)
-    size = of.form.read("n2h3w4c5")
-    (x,) = of.operands(size)
-    return x, of.reference(x, *of.parameters(size))
+from support.operations import computed
 
 
 def test_resize_nearest() -> None:
-    x, found = _computed("resize_nearest")
+    (x,), found = computed("resize_nearest", "n2h3w4c5")
     assert found.shape == (2, 6, 8, 5)
     for n, h, w, c in itertools.product(range(2), range(6), range(8), range(5)):
         assert found[n, h, w, c] == x[n, h // 2, w // 2, c]
@@ -28,7 +18,7 @@ def test_resize_nearest() -> None:
 
 def test_resize_bilinear() -> None:
     """Centres are at halves: Keys' triangle of width 1, with the edges continued."""
-    x, found = _computed("resize_bilinear")
+    (x,), found = computed("resize_bilinear", "n2h3w4c5")
     assert found.shape == (2, 6, 8, 5)
     for n, h, w, c in itertools.product(range(2), range(6), range(8), range(5)):
         expected = 0.0
@@ -41,21 +31,7 @@ def test_resize_bilinear() -> None:
 
 
 def test_im2col() -> None:
-    x, found = _computed("im2col")
+    (x,), found = computed("im2col", "n2h3w4c5")
     assert found.shape == (2, 1, 2, 45)
     for n, w, i, j, c in itertools.product(range(2), range(2), range(3), range(3), range(5)):
         assert found[n, 0, w, (3 * i + j) * 5 + c] == x[n, i, w + j, c]
-
-
-@pytest.mark.parametrize(
-    ("name", "forward", "backward"),
-    [
-        ("resize_bilinear", Cost(3_360, 600), Cost(7_200, 1_200)),
-        ("resize_nearest", Cost(0, 600), Cost(480, 1_200)),
-        ("im2col", Cost(0, 300), Cost(180, 600)),
-    ],
-)
-def test_costs(name: str, forward: Cost, backward: Cost) -> None:
-    of = getattr(workloads, name)
-    size = of.form.read("n2h3w4c5")
-    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == (forward, backward)

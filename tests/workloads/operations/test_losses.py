@@ -12,13 +12,13 @@ import pytest
 
 from fwbench.workloads import LOSSES, Operation
 from fwbench.workloads.workload import Cost
+from support.operations import sized
 
 _BY_NAME = {of.name: of for of in LOSSES}
 
 
 def _operands(of: Operation) -> Any:
-    assert of.form is not None
-    return of.operands(of.form.read("4x5"))
+    return of.operands(sized(of, "4x5"))
 
 
 def _shares(row: list[float]) -> list[float]:
@@ -106,8 +106,7 @@ def _collapsed(path: tuple[int, ...]) -> list[int]:
 def test_ctc_adds_up_all_paths_that_say_the_labels(labels: list[int]) -> None:
     """Its loss is the logarithm of their share among all paths, of 3 classes in 5 steps."""
     of = _BY_NAME["ctc_loss"]
-    assert of.form is not None
-    x, _ = of.operands(of.form.read("n1t5c3l2"))
+    x, _ = of.operands(sized(of, "n1t5c3l2"))
     shares = [_shares(row) for row in x[0].tolist()]
     likely = sum(
         math.prod(shares[t][c] for t, c in enumerate(path))
@@ -121,8 +120,7 @@ def test_ctc_adds_up_all_paths_that_say_the_labels(labels: list[int]) -> None:
 def test_the_cost_of_ctc() -> None:
     """2 sequences of 20 steps with 29 classes, and a path of 11 places for 5 labels."""
     of = _BY_NAME["ctc_loss"]
-    assert of.form is not None
-    size = of.form.read("n2t20c29l5")
+    size = sized(of, "n2t20c29l5")
     forward = Cost(5 * 1160 + 6 * 440, 1160 + 10 + 2)
     assert of.cost_of("forward", size) == forward
     backward = Cost(forward.flops + 6 * 440 + 2 * 1160, 2 * forward.elements + 1160)

@@ -11,6 +11,7 @@ import pytest
 
 from fwbench.workloads import NORMALISATION, Operation
 from fwbench.workloads.workload import Cost
+from support.operations import sized
 
 _BY_NAME = {of.name: of for of in NORMALISATION}
 
@@ -24,8 +25,7 @@ _TOGETHER: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 
 
 def _tiny(of: Operation) -> Any:
-    assert of.form is not None
-    return of.form.read("n2t3c16" if "t" in of.by_preset.quick[0] else "n2h3w2c16")
+    return sized(of, "n2t3c16" if "t" in of.by_preset.quick[0] else "n2h3w2c16")
 
 
 def _standard(value: float, values: Iterable[float], epsilon: float) -> float:

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 
 from fwbench.workloads import OPTIMISERS, Operation
 from fwbench.workloads.operations.optimisers import TINY
-from fwbench.workloads.workload import Cost
+from support.operations import each
 
 RATE, MOMENTUM, BETA2, DECAY, L1 = 0.125, 0.875, 1 - 1 / 1024, 1 / 128, 1 / 16
 
@@ -41,10 +40,8 @@ FORMULAS: dict[str, Callable[..., tuple[float, ...]]] = {
     "ftrl": ftrl,
 }
 
-each = pytest.mark.parametrize("of", OPTIMISERS, ids=lambda of: str(of.name))
 
-
-@each
+@each(OPTIMISERS)
 def test_references_are_the_formulas(of: Operation) -> None:
     """New weights and new state, of each weight by itself."""
     operands = of.operands(50)
@@ -54,7 +51,7 @@ def test_references_are_the_formulas(of: Operation) -> None:
     np.testing.assert_allclose(np.transpose(found), expected, rtol=1e-12)
 
 
-@each
+@each(OPTIMISERS)
 def test_everything_but_the_gradient_is_overwritten(of: Operation) -> None:
     """The positions are those of the weights and of the state, in the order of the results."""
     operands = of.operands(8)
@@ -63,7 +60,7 @@ def test_everything_but_the_gradient_is_overwritten(of: Operation) -> None:
     assert len(of.updates) == (len(results) if isinstance(results, tuple) else 1)
 
 
-@each
+@each(OPTIMISERS)
 def test_a_step_is_seen_in_the_weights(of: Operation) -> None:
     """An error of a thousandth of the step is larger than what float32 rounds off."""
     x, *others = of.operands(1_000)
@@ -77,11 +74,3 @@ def test_denominators_are_not_zero_and_not_changed() -> None:
     assert 0 < TINY < 1e-20
     for of in OPTIMISERS:
         assert np.min(np.abs(of.operands(10_000)[1])) >= 0.2
-
-
-def test_costs() -> None:
-    """Every array is read, and all but the gradient are written."""
-    by_name = {of.name: of.cost_of("forward", 10) for of in OPTIMISERS}
-    assert by_name["sgd"] == Cost(20, 30)
-    assert by_name["momentum"] == Cost(40, 50)
-    assert by_name["adam"] == Cost(120, 70)

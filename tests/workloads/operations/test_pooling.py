@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fwbench.workloads import POOLING, Operation
+from support.operations import sized
 
 _BY_NAME = {of.name: of for of in POOLING}
 
@@ -17,8 +18,7 @@ _WINDOWS = {**_MAXIMA, "avg_pool2d": (2, 2)}
 
 
 def _tiny(of: Operation) -> Any:
-    assert of.form is not None
-    return of.form.read("n2l6c3" if of.name == "max_pool1d" else "n2h6w8c3")
+    return sized(of, "n2l6c3" if of.name == "max_pool1d" else "n2h6w8c3")
 
 
 def _window(x: Any, at: tuple[int, ...], kernel: tuple[int, ...]) -> list[float]:

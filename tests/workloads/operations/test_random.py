@@ -13,7 +13,7 @@ from fwbench.cases.random import check_moments, check_range
 from fwbench.errors import WrongResult
 from fwbench.workloads import RANDOM, Operation
 from fwbench.workloads.distribution import Moments
-from fwbench.workloads.workload import Cost
+from support.operations import each
 
 N = 20_000
 
@@ -44,8 +44,6 @@ DRAWN: dict[str, Callable[..., Any]] = {
     "dropout": lambda of, x: np.where(of.random(N) < 0.5, 0.0, 2.0 * x),
 }
 
-each = pytest.mark.parametrize("of", RANDOM, ids=lambda of: str(of.name))
-
 
 def moments_of(of: Operation) -> Moments:
     assert of.moments is not None
@@ -57,7 +55,7 @@ def check(drawn: NDArray[Any], moments: Moments) -> None:
     check_moments(drawn, moments, 0.0)
 
 
-@each
+@each(RANDOM)
 def test_moments_are_the_textbooks(of: Operation) -> None:
     """Mean, variance and kurtosis by the formulas; those of four categories by their sums."""
     found, operand = moments_of(of), of.operands(N)[0]
@@ -70,7 +68,7 @@ def test_moments_are_the_textbooks(of: Operation) -> None:
     assert (found.mean, found.variance, found.kurtosis) == pytest.approx(expected, rel=1e-6)
 
 
-@each
+@each(RANDOM)
 def test_numpys_numbers_have_them(of: Operation) -> None:
     """An honest generator's numbers pass, and have the shape of the reference."""
     operands = of.operands(N)
@@ -81,7 +79,7 @@ def test_numpys_numbers_have_them(of: Operation) -> None:
     check(drawn, moments)
 
 
-@each
+@each(RANDOM)
 def test_numbers_of_another_distribution_have_not(of: Operation) -> None:
     moments = moments_of(of)
     drawn = DRAWN[of.name](np.random.default_rng(11), *of.operands(N))
@@ -89,13 +87,3 @@ def test_numbers_of_another_distribution_have_not(of: Operation) -> None:
     for wrong in (1.1 * drawn, -drawn if moments.mean else drawn + 0.1):
         with pytest.raises(WrongResult):
             check(wrong, moments)
-
-
-def test_costs() -> None:
-    """One operand of one element, of as many as numbers, or of four categories."""
-    by_name = {of.name: of.cost_of("forward", 10) for of in RANDOM}
-    assert by_name["random_normal"] == Cost(40, 11)
-    assert by_name["random_poisson"] == Cost(100, 20)
-    assert by_name["random_categorical"] == Cost(20, 14)
-    assert by_name["random_shuffle"] == Cost(0, 20)
-    assert by_name["dropout"] == Cost(20, 20)

@@ -7,17 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from fwbench.terms.presets import Shape
-from fwbench.workloads import REDUCTIONS, Operation
+from fwbench.workloads import REDUCTIONS
+from support.operations import sized
 
 BY_NAME = {of.name: of for of in REDUCTIONS}
-
-each = pytest.mark.parametrize("of", REDUCTIONS, ids=lambda of: str(of.name))
-
-
-def shape(of: Operation, text: str) -> Shape:
-    assert of.form is not None
-    return of.form.read(text)
 
 
 def test_logsumexp_does_not_overflow() -> None:
@@ -30,7 +23,7 @@ def test_logsumexp_does_not_overflow() -> None:
 )
 def test_terms_are_what_an_element_adds_up(name: str, terms: int) -> None:
     of = BY_NAME[name]
-    assert of.terms(shape(of, "3x5")) == terms
+    assert of.terms(sized(of, "3x5")) == terms
 
 
 # Operands
@@ -40,7 +33,7 @@ def test_terms_are_what_an_element_adds_up(name: str, terms: int) -> None:
 def test_extremes_are_far_from_all_others(name: str) -> None:
     """Rounded to bfloat16 there is one in every row still, and not always in the same place."""
     of = BY_NAME[name]
-    (x,) = of.operands(shape(of, "256x320"))
+    (x,) = of.operands(sized(of, "256x320"))
     ordered = np.sort(x, axis=1)
     assert np.min(ordered[:, -1] - ordered[:, -2]) >= 1
     assert np.min(ordered[:, 1] - ordered[:, 0]) >= 1
@@ -59,7 +52,7 @@ def test_a_sum_of_all_is_off_zero_and_of_both_signs() -> None:
 
 def test_products_neither_overflow_nor_vanish() -> None:
     of = BY_NAME["prod"]
-    products = of.reference(*of.operands(shape(of, "1024x1280")))
+    products = of.reference(*of.operands(sized(of, "1024x1280")))
     sizes = np.abs(products)
     assert 1e-3 < np.min(sizes) < np.max(sizes) < 1e3
     assert np.min(products) < 0 < np.max(products)
@@ -68,7 +61,7 @@ def test_products_neither_overflow_nor_vanish() -> None:
 def test_the_squares_of_a_norm_add_up_in_float16() -> None:
     """Else a framework that adds them up in it would have infinity."""
     of = BY_NAME["norm"]
-    assert of.reference(*of.operands(shape(of, "1024x1280"))) ** 2 < np.finfo(np.float16).max / 2
+    assert of.reference(*of.operands(sized(of, "1024x1280"))) ** 2 < np.finfo(np.float16).max / 2
 
 
 def test_any_has_both_answers() -> None:

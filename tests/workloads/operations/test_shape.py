@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 
 from fwbench import workloads
 from fwbench.workloads import SHAPE
-from fwbench.workloads.workload import Cost
+from support.operations import computed
 
-
-def _images(text: str) -> Any:
-    form = workloads.permute_nhwc_nchw.form
-    assert form is not None
-    return form.read(text)
-
-
-SMALL, IMAGES = 8, _images("n2h3w4c5")
+SMALL, IMAGES = 8, "n2h3w4c5"
 
 #: By operation: its size, the shape of the result, and the index of the operand from which an
 #: element of the result comes; None for a zero.
-ORIGINS: dict[str, tuple[Any, tuple[int, ...], Callable[..., tuple[int, ...] | None]]] = {
+ORIGINS: dict[str, tuple[int | str, tuple[int, ...], Callable[..., tuple[int, ...] | None]]] = {
     "transpose": (SMALL, (8, 8), lambda i, j: (j, i)),
     "permute_nhwc_nchw": (IMAGES, (2, 5, 3, 4), lambda n, c, h, w: (n, h, w, c)),
     "pad_constant": (
@@ -55,13 +47,6 @@ ORIGINS: dict[str, tuple[Any, tuple[int, ...], Callable[..., tuple[int, ...] | N
 }
 
 
-def _computed(name: str, size: Any) -> tuple[tuple[Any, ...], Any]:
-    """The operands of an operation, and what its reference makes of them."""
-    of = getattr(workloads, name)
-    operands = of.operands(size)
-    return operands, of.reference(*operands, *of.parameters(size))
-
-
 def test_every_operation_of_the_family_is_tested() -> None:
     """By where its elements come from, or, where there are several operands or results, below."""
     assert {of.name for of in SHAPE} == {*ORIGINS, "concat", "stack", "split"}
@@ -71,7 +56,7 @@ def test_every_operation_of_the_family_is_tested() -> None:
 def test_elements_come_from_where_they_should(name: str) -> None:
     """Every element of the result is the element of the operand that it is said to be."""
     size, shape, origin = ORIGINS[name]
-    (x,), found = _computed(name, size)
+    (x,), found = computed(name, size)
     assert found.shape == shape
     for index in itertools.product(*map(range, shape)):
         place = origin(*index)
@@ -80,19 +65,19 @@ def test_elements_come_from_where_they_should(name: str) -> None:
 
 def test_concat_puts_matrices_side_by_side() -> None:
     """Its rows are the first one's, continued by the second one's."""
-    (x, y), found = _computed("concat", SMALL)
+    (x, y), found = computed("concat", SMALL)
     assert found.tolist() == [[*a, *b] for a, b in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 def test_stack_has_rows_in_turn() -> None:
     """Each row of the first is followed by the second one's."""
-    (x, y), found = _computed("stack", SMALL)
+    (x, y), found = computed("stack", SMALL)
     assert found.tolist() == [[a, b] for a, b in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 def test_split_undoes_concatenation() -> None:
     """There are four results, and side by side they are the operand."""
-    (x,), found = _computed("split", SMALL)
+    (x,), found = computed("split", SMALL)
     assert [part.shape for part in found] == [(8, 8)] * 4
     assert np.concatenate(found, axis=1).tolist() == x.tolist()
 
@@ -103,23 +88,3 @@ def test_a_middle_half_is_there_at_every_size(size: int) -> None:
     begin, end = workloads.slice.parameters(size)
     assert 0 <= begin < end <= size
     assert end - begin == (size + 1) // 2
-
-
-@pytest.mark.parametrize(
-    ("name", "size", "forward", "backward"),
-    [
-        ("transpose", 10, Cost(0, 200), Cost(0, 400)),
-        ("tile", 10, Cost(0, 700), Cost(500, 1_400)),
-        ("broadcast_to", 10, Cost(0, 110), Cost(90, 220)),
-        # Elements that are not asked for need not be read; their gradients are written.
-        ("slice", 10, Cost(0, 50), Cost(0, 175)),
-        ("strided_slice", 10, Cost(0, 40), Cost(0, 160)),
-        ("diag_part", 10, Cost(0, 20), Cost(0, 130)),
-        ("pad_constant", IMAGES, Cost(0, 520), Cost(0, 1_040)),
-        ("pad_reflect", IMAGES, Cost(0, 520), Cost(280, 1_040)),
-    ],
-)
-def test_costs(name: str, size: Any, forward: Cost, backward: Cost) -> None:
-    """Elements that are read and written once; a sum where an element is there several times."""
-    of = getattr(workloads, name)
-    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == (forward, backward)

@@ -9,39 +9,29 @@ import numpy as np
 import pytest
 
 from fwbench import workloads
-from fwbench.workloads.workload import Cost
-
-ROWS = workloads.sort.form.read("3x8")
-PLACES = workloads.searchsorted.form.read("n20k7")
-
-
-def _computed(name: str, size: Any) -> tuple[tuple[Any, ...], Any]:
-    """The operands of an operation, and what its reference makes of them."""
-    of = getattr(workloads, name)
-    operands = of.operands(size)
-    return operands, of.reference(*operands)
+from support.operations import computed
 
 
 def test_sort() -> None:
-    (x,), found = _computed("sort", ROWS)
+    (x,), found = computed("sort", "3x8")
     assert found.tolist() == [sorted(row) for row in x.tolist()]
 
 
 def test_argsort() -> None:
     """The places of a row in the order of its numbers."""
-    (x,), found = _computed("argsort", ROWS)
+    (x,), found = computed("argsort", "3x8")
     assert found.tolist() == [sorted(range(8), key=row.__getitem__) for row in x.tolist()]
 
 
 def test_top_k() -> None:
-    (x,), (values, places) = _computed("top_k", ROWS)
+    (x,), (values, places) = computed("top_k", "3x8")
     for row, largest, there in zip(x.tolist(), values.tolist(), places.tolist(), strict=True):
         assert largest == sorted(row, reverse=True)[:5]
         assert [row[place] for place in there] == largest
 
 
 def test_unique() -> None:
-    (x,), found = _computed("unique", 9)
+    (x,), found = computed("unique", 9)
     assert {*found.tolist()} == {*x.tolist()}
     assert len(found) == 5
     (compared,) = workloads.unique.compared(found[::-1])
@@ -49,7 +39,7 @@ def test_unique() -> None:
 
 
 def test_searchsorted() -> None:
-    (x, sought), found = _computed("searchsorted", PLACES)
+    (x, sought), found = computed("searchsorted", "n20k7")
     assert found.tolist() == [bisect.bisect_left(x.tolist(), number) for number in sought]
 
 
@@ -73,18 +63,3 @@ def test_longer_rows_have_no_ties_in_float32() -> None:
     (x,) = workloads.sort.operands(workloads.sort.form.read("1x1000000"))
     assert len(np.unique(x.astype(np.float32))) == x.size
     assert np.min(np.diff(np.sort(x[0]))) > 2e-5
-
-
-@pytest.mark.parametrize(
-    ("name", "size", "forward", "backward"),
-    [
-        ("sort", ROWS, Cost(72, 48), Cost(72, 96)),
-        ("argsort", ROWS, Cost(72, 48), None),
-        ("top_k", ROWS, Cost(72, 54), Cost(72, 108)),
-        ("unique", 9, Cost(0, 14), None),
-        ("searchsorted", PLACES, Cost(35, 34), None),
-    ],
-)
-def test_costs(name: str, size: Any, forward: Cost, backward: Cost | None) -> None:
-    of = getattr(workloads, name)
-    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == (forward, backward)
