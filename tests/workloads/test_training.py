@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -192,19 +190,11 @@ def test_batches_of_the_check_are_data_that_could_be(training: Training) -> None
     """Types and ranges of the data sets, and no batch twice."""
     batches = training.check_batches(8, TRAJECTORY_STEPS)
     assert len({x.tobytes() for x, _ in batches}) == TRAJECTORY_STEPS
+    least, dtype = (0, np.float32) if training.vocabulary is None else (1, np.int32)
     for x, y in batches:
-        _assert_examples(training, x)
-        assert y.dtype == np.int32
+        assert (x.dtype, y.dtype) == (dtype, np.int32)
+        assert least <= x.min() <= x.max() < (training.vocabulary or 1)
         assert 0 <= y.min() <= y.max() < training.classes
-
-
-def _assert_examples(training: Training, x: Any) -> None:
-    if training.vocabulary is None:
-        assert x.dtype == np.float32
-        assert 0 <= x.min() <= x.max() < 1
-    else:
-        assert x.dtype == np.int32
-        assert 1 <= x.min() <= x.max() < training.vocabulary
 
 
 def test_the_order_is_a_permutation_that_changes_with_epoch_and_repetition() -> None:

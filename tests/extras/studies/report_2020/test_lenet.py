@@ -57,15 +57,27 @@ def test_todays_lenet_is_beside_the_same_epochs() -> None:
     assert len(lenets(run)) == 11
 
 
-def test_a_lenet_of_several_repetitions_is_one_training() -> None:
-    """The seconds of the first are beside those of 2020, not of all."""
-    epochs = [
-        {"repetition": repetition, "epoch": number, "seconds": seconds, "train_loss": 0.5}
-        for repetition, seconds in ((1, 2.0), (2, 7.0))
-        for number in range(1, 6)
-    ]
-    run = run_of(lenet("mxnet", "eager", epochs=epochs))
-    assert trained(run) == {("mxnet eager", 5): ("10 s", "98.00%")}
+_TWICE = [
+    {"repetition": repetition, "epoch": number, "seconds": seconds, "train_loss": 0.5}
+    for repetition, seconds in ((1, 2.0), (2, 7.0))
+    for number in range(1, 6)
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        # The seconds of the first are beside those of 2020, not of all.
+        (lenet("mxnet", "eager", epochs=_TWICE), {("mxnet eager", 5): ("10 s", "98.00%")}),
+        (of_15("mxnet", "eager", 2.0, accuracy=None), {("mxnet eager", 15): ("30 s", "")}),
+        # `pytest benchmarks/test_training.py -k lenet` trains 3 epochs of 10 of 240 steps.
+        (lenet("mxnet", "eager", (0.1, 0.1), 0.1, steps_per_epoch=10), {}),
+        *((model(workload, "mxnet")(1.0), {}) for workload in ("mlp", "lenet_step", "my_lenet")),
+    ],
+    ids=["repetitions", "not tested", "few steps", "mlp", "lenet_step", "my_lenet"],
+)
+def test_trainings_of_2020(entry: Any, expected: dict[tuple[str, int], tuple[str, str]]) -> None:
+    assert trained(run_of(entry)) == expected
 
 
 def test_a_lenet_of_other_epochs_has_a_row_of_its_own() -> None:
@@ -85,11 +97,6 @@ def test_a_lenet_of_others_has_a_row(framework: str, execution: str) -> None:
     run = run_of(of_15(framework, execution, 2.0))
     assert trained(run) == {(f"{framework} {execution}", 15): ("30 s", "98.00%")}
     assert lenets(run)[f"{framework} {execution}", 15]["2020 (CPU time)"] == ""
-
-
-def test_a_lenet_that_was_not_tested_has_no_accuracy() -> None:
-    run = run_of(of_15("mxnet", "eager", 2.0, accuracy=None))
-    assert trained(run) == {("mxnet eager", 15): ("30 s", "")}
 
 
 @pytest.mark.parametrize(
@@ -120,18 +127,6 @@ def test_other_trainings_are_no_lenet_of_2020(changes: dict[str, Any]) -> None:
     found = statements(run)[TRAINS_FASTER]
     assert found["verdict"] == UNKNOWN
     assert found["today"].startswith("needs LeNet in tensorflow graph and mxnet eager")
-
-
-def test_a_few_steps_are_no_lenet_of_2020() -> None:
-    """`pytest benchmarks/test_training.py -k lenet` trains 3 epochs of 10 of 240 steps."""
-    made = lenet("mxnet", "eager", (0.1, 0.1), 0.1, steps_per_epoch=10)
-    assert trained(run_of(made)) == {}
-
-
-@pytest.mark.parametrize("workload", ["mlp", "lenet_step", "my_lenet"])
-def test_other_models_are_no_lenet(workload: str) -> None:
-    run = run_of(model(workload, "mxnet")(1.0))
-    assert trained(run) == {}
 
 
 def test_a_lenet_without_toggles_is_told_from_one_with() -> None:

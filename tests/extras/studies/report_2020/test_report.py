@@ -28,15 +28,12 @@ from support.runs_of_2020 import (
     HOLDS,
     HYBRIDIZE,
     STATEMENTS,
-    SURE,
     TRAINS_FASTER,
-    TWICE,
     UNKNOWN,
     WAY_FASTER,
     XLA,
     Entry,
     few_operations,
-    judged,
     lenet,
     of_15,
     pair,
@@ -316,21 +313,6 @@ def test_a_changed_run_is_unreadable(
     with pytest.raises(UnreadableRun, match=r"changed\.json is not a valid fwbench run"):
         read(path)
     assert cli.main(["report", "run.json", "changed.json", "--paper", *_OUTPUTS]) == 1
-
-
-def test_accuracies_after_as_many_epochs_are_compared() -> None:
-    found = judged(
-        HYBRIDIZE,
-        lenet("mxnet", "eager", (2.0,) * 14, 2.0, accuracy=0.987),
-        lenet("mxnet", "hybridize", SURE, 1.0, accuracy=0.981),
-    )
-    assert found["verdict"] == UNKNOWN
-
-
-def test_few_values_say_nothing_of_hybridize() -> None:
-    """Fewer than 3 on a side: cannot be told, whatever the accuracy."""
-    found = judged(HYBRIDIZE, lenet("mxnet", "eager", TWICE), lenet("mxnet", "hybridize", (1.0,)))
-    assert found["verdict"] == UNKNOWN
 
 
 def test_several_gpus_are_refused() -> None:
