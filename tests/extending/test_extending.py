@@ -13,7 +13,7 @@ import pytest
 
 from fwbench.frameworks.registry import GROUP
 from support.launched_runs import write
-from support.projects import Project
+from support.projects import Project, measuring
 from support.reports import case
 
 _ROOT = Path(__file__).parents[2]
@@ -138,14 +138,7 @@ def test_what_an_operation_can_say(project: Project, framework: str) -> None:
 
 # A framework, and its toggle
 
-_CASES = """
-import pytest
-from fwbench.workloads import gemm, tanh
-
-@pytest.mark.fwbench(gemm, tanh, sizes=(8,))
-def test_it(case):
-    case.measure()
-"""
+_CASES = measuring("gemm, tanh, sizes=(8,)", "from fwbench.workloads import gemm, tanh")
 
 
 def test_a_framework_is_one_module(project: Project) -> None:

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -116,12 +115,6 @@ def _rows(result: pytest.RunResult) -> dict[str, str]:
     return {row[1]: row[0] for row in rows if len(row) > 1 and row[1] in (_SLOWING, _STEADY)}
 
 
-def _session(project: Project, name: str = "now.json") -> dict[str, Any]:
-    """What a JSON file says of its session."""
-    found: dict[str, Any] = json.loads((project.path / name).read_text(encoding="utf-8"))["fwbench"]
-    return found
-
-
 # What would be in vain
 
 
@@ -210,7 +203,7 @@ def test_an_unchanged_suite_passes(gated: Project) -> None:
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     assert _rows(result).keys() == {_SLOWING, _STEADY}
     assert "this session against baseline: " in str(result.stdout)
-    session = _session(gated)
+    session = gated.session("now.json")
     assert sum(session["gate"]["verdicts"].values()) == 2
     assert "regressed" not in session["gate"]["verdicts"]
     assert session["outcome"] == {"failed": 0, "interrupted": False}
@@ -246,7 +239,7 @@ def test_a_slower_suite_fails_and_does_not_become_the_baseline(
     assert _rows(result)[_STEADY] != "regressed"
     result.assert_outcomes(passed=2)
     (saved,) = (slowed.path / ".benchmarks").rglob("0002_*.json")
-    assert _session(slowed)["gate"]["verdicts"]["regressed"] == 1
+    assert slowed.session("now.json")["gate"]["verdicts"]["regressed"] == 1
     capsys.readouterr()
     for file in ("now.json", str(saved)):
         _set(file, status=2)
@@ -279,7 +272,7 @@ def test_a_test_may_have_its_own_threshold(gated: Project) -> None:
     """The marker's wins; what it makes of a change is the business of tests/gate."""
     gated.write("test_it.py", _SUITE.replace("steady)\ndef", "steady, threshold=0.2)\ndef"))
     gated.run("--fw-launches=5", "--fw-gate=95%,dispatch=70%", "--benchmark-json=now.json")
-    comparison = _session(gated)["gate"]["comparison"]
+    comparison = gated.session("now.json")["gate"]["comparison"]
     judged = {one["metric"]: one["threshold"] for one in comparison["judgements"]}
     assert comparison["rules"]["threshold"] == 0.95
     assert (judged["minimum"], judged["median"]) == (0.2, 0.2)
@@ -297,7 +290,7 @@ def test_a_failed_test_is_a_failed_session(gated: Project) -> None:
     result = gated.run("--benchmark-json=now.json")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert _rows(result).keys() == {_SLOWING, _STEADY}
-    assert _session(gated)["outcome"]["failed"] == 1
+    assert gated.session("now.json")["outcome"]["failed"] == 1
     _set("now.json", status=2)
 
 
@@ -393,7 +386,7 @@ def test_differences_are_refused_unless_allowed(gated: Project) -> None:
     assert "--fw-allow-different" in str(result.stdout)
     assert "- fwbench gate -" not in str(result.stdout)
     assert all(text in str(result.stdout) for text in differences)
-    assert all(text in _session(gated)["gate"]["problem"] for text in differences)
+    assert all(text in gated.session("now.json")["gate"]["problem"] for text in differences)
     result = gated.run(*_PASSING, "--fw-allow-different=threads,framework")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     assert all(text in str(result.stdout) for text in differences)
@@ -411,7 +404,7 @@ def test_an_interrupted_run_is_not_judged_nor_becomes_the_baseline(
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert len(gated.entries("now.json")) == 2
     assert "- fwbench gate -" not in str(result.stdout)
-    assert _session(gated)["gate"] is None
+    assert gated.session("now.json")["gate"] is None
     _set("now.json", status=2)
     assert "it was interrupted" in capsys.readouterr().err
 

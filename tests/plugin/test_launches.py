@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -110,18 +109,11 @@ def test_first_calls_are_measured_in_fresh_processes(told: Project) -> None:
         assert second["first_call_in_process_s"] > 0
 
 
-def _session(project: Project) -> dict[str, Any]:
-    """What the JSON says of its session."""
-    stored = json.loads((project.path / "measured.json").read_text(encoding="utf-8"))
-    session: dict[str, Any] = stored["fwbench"]
-    return session
-
-
 def test_the_seed_is_printed_and_stored(told: Project) -> None:
     result, _ = told.measure("--fw-launches=3")
     printed = re.search(r"every case 3 times.*--fw-seed (\d+)", str(result.stdout))
     assert printed is not None
-    assert _session(told)["launches"] == {"launches": 3, "seed": int(printed[1])}
+    assert told.session()["launches"] == {"launches": 3, "seed": int(printed[1])}
     plan = LaunchPlan(3, int(printed[1]))
     assert _by_process(told) == [plan.order(launch, _IDS) for launch in range(3)]
 
@@ -192,7 +184,7 @@ def test_a_failure_says_in_which_launch(told: Project) -> None:
     assert measured.count(_IDS[0]) == 2, "what has failed is not launched again"
     outcomes = [outcome.kind for outcome in told.outcomes().values()]
     assert sorted(outcomes) == ["failure", "passed", "passed", "passed"]
-    missing = [entry for entry in _session(told)["missing"] if _IDS[0] in entry["nodeid"]]
+    missing = [entry for entry in told.session()["missing"] if _IDS[0] in entry["nodeid"]]
     assert [entry["why"] for entry in missing] == ["call failed"]
 
 
@@ -297,7 +289,7 @@ def test_what_is_beside_cases(project: Project) -> None:
     for name in names:
         lines = [line for line in result.outlines if line.startswith(f"test_it.py::{name} ")]
         assert len(lines) == 1, name
-    reasons = {entry["nodeid"]: entry["why"] for entry in _session(project)["missing"]}
+    reasons = {entry["nodeid"]: entry["why"] for entry in project.session()["missing"]}
     marked = [name for name in names if name.startswith("test_marked")]
     (itself,) = (name for name in names if name.startswith("test_skips_itself"))
     assert reasons == {
@@ -321,7 +313,7 @@ def test_without_launches_nothing_is_shuffled(told: Project) -> None:
     assert len(_by_process(told)) == 1
     assert "fresh process" not in str(result.stdout)
     assert all("launches" not in e["extra_info"]["fwbench"] for e in records.values())
-    assert _session(told)["launches"] is None
+    assert told.session()["launches"] is None
 
 
 def test_the_ini_file_may_ask_for_launches(told: Project) -> None:
@@ -387,7 +379,7 @@ def test_an_interrupt_keeps_what_was_launched(told: Project, stuck: subprocess.P
         assert [one["launch"] for one in kept] == ([0, 1] if name == again else [0]), name
         assert entry["stats"]["data"] == [one["value_s"] for one in kept]
     assert stuck_in != again
-    assert _session(told)["outcome"] == {"failed": 0, "interrupted": True}
+    assert told.session()["outcome"] == {"failed": 0, "interrupted": True}
     told.python("-m", "fwbench", "recover", "-o", "recovered.json").check_returncode()
     assert told.records("recovered.json") == stored
 

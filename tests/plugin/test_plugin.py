@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from support.projects import QUICKLY, Project
+from support.projects import QUICKLY, Project, measuring
 
 #: Two frameworks that differ in everything that can be chosen.
 _CARDS = """
@@ -20,14 +20,7 @@ class Cards(Pool):
         return (*super().devices(cpu_model), Device("gpu:0", "an accelerator"))
 """
 
-_SIGMOID = """
-import pytest
-from fwbench.workloads import sigmoid
-
-@pytest.mark.fwbench(sigmoid)
-def test_it(case):
-    case.measure()
-"""
+_SIGMOID = measuring("sigmoid", "from fwbench.workloads import sigmoid")
 
 _SELECTED = {
     "fw": "cards,pool",
@@ -47,11 +40,9 @@ _OTHERWISE = {
     "fw_size": "7",
 }
 
-_MARKER = """
-import pytest
-from fwbench.workloads import sigmoid
-
-@pytest.mark.fwbench(
+_MARKER = _SIGMOID.replace(
+    "(sigmoid)",
+    """(
     sigmoid,
     frameworks=("cards", "pool"),
     devices="gpu",
@@ -59,10 +50,8 @@ from fwbench.workloads import sigmoid
     dtypes=("float64", "float16"),
     directions="backward,forward",
     sizes=(3, 5),
+)""",
 )
-def test_it(case):
-    case.measure()
-"""
 
 
 def _flags(settings: dict[str, str]) -> list[str]:
@@ -237,8 +226,7 @@ def test_plain_benchmarks_are_grouped_without_a_case(project: Project, grouping:
 
 def test_verify_only(cards: Project) -> None:
     """--benchmark-disable verifies the smallest size in both directions and times nothing."""
-    cards.write("test_it.py", _SIGMOID.replace("sigmoid", "sigmoid, gemm", 1))
-    cards.write("test_it.py", (cards.path / "test_it.py").read_text() + _WRONG_GRADIENT)
+    cards.write("test_it.py", _SIGMOID + _WRONG_GRADIENT)
     result = cards.run("--benchmark-disable", "--junitxml=junit.xml", fw="pool")
     outcomes = cards.outcomes()
     assert {name: outcome.kind for name, outcome in outcomes.items()} == {
@@ -387,17 +375,7 @@ def test_refused_ini(cases: Project, settings: dict[str, str], fragments: list[s
 @pytest.mark.parametrize(("marker", "fragments"), _REFUSED_MARKERS.values(), ids=_REFUSED_MARKERS)
 def test_refused_marker(project: Project, marker: str, fragments: list[str]) -> None:
     project.write("test_first.py", _LEAVES_A_TRACE)
-    project.write(
-        "test_it.py",
-        f"""
-        import pytest
-        from declared import double
-
-        @pytest.mark.fwbench({marker})
-        def test_it(case):
-            case.measure()
-        """,
-    )
+    project.write("test_it.py", measuring(marker))
     fw = None if "frameworks" in marker else "numpy"
     _assert_refused(project, project.run(fw=fw), fragments)
 

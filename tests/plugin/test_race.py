@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
-from support.projects import Project
+from support.projects import Project, measuring
 
 #: Two operations of two frameworks; pool's hyperbolic tangent fails in the second launch.
 _RACE = """
@@ -43,35 +40,15 @@ launches.is_contended = lambda launch: False
 """
 
 #: Two operations of one framework.
-_ALONE = """
-import pytest
-from declared import double, twice
-
-@pytest.mark.fwbench(double, twice, sizes=4)
-def test_it(case):
-    case.measure()
-"""
-
+_ALONE = measuring("double, twice, sizes=4")
 
 #: The same for pool, too, which does not say where its results lie. That they are computed, and no
 #: views, would be told by declared floating-point operations.
-_UNTOLD = """
-import pytest
-from declared import double, twice
-
-for operation in (double, twice):
-    operation.implement("pool")(lambda np: lambda x: 2.0 * x)
-
-@pytest.mark.fwbench(double, twice, sizes=4)
-def test_it(case):
-    case.measure()
-"""
-
-
-def _session(project: Project) -> dict[str, Any]:
-    stored = json.loads((project.path / "measured.json").read_text(encoding="utf-8"))
-    session: dict[str, Any] = stored["fwbench"]
-    return session
+_UNTOLD = measuring(
+    "double, twice, sizes=4",
+    "for operation in (double, twice):",
+    '    operation.implement("pool")(lambda np: lambda x: 2.0 * x)',
+)
 
 
 @pytest.fixture
@@ -114,7 +91,7 @@ def test_a_race_is_decided_with_four_launches(racing: Project) -> None:
             "*- fwbench -*",  # whose last line is the answer, by real times
         ]
     )
-    facts = _session(racing)
+    facts = racing.session()
     sigmoid, tanh = facts["race"]["groups"]
     standings = [(c["name"], c["standing"], c["launches"]) for c in sigmoid["contestants"]]
     assert standings == [("numpy eager", "fastest", 4), ("pool eager", "slower", 4)]
@@ -142,7 +119,7 @@ def pytest_fwbench_launched(nodeid):
     result.stdout.fnmatch_lines(
         ["*fwbench race*", "2 groups: 2 undecided *", "1 launch in * of 10 min"]
     )
-    assert [group["verdict"] for group in _session(racing)["race"]["groups"]] == ["undecided"] * 2
+    assert [group["verdict"] for group in racing.session()["race"]["groups"]] == ["undecided"] * 2
 
 
 def test_other_work_is_no_rival(racing: Project) -> None:
@@ -179,7 +156,7 @@ def test_a_budget_says_what_is_uncertain_and_what_a_launch_takes(project: Projec
             "the time of 2 of 2 cases is not known to 3%: *(a single launch)*",
         ]
     )
-    budget = _session(project)["budget"]
+    budget = project.session()["budget"]
     assert [case["uncertainty"] for case in budget["unsettled"]] == [None, None]
     again = project.run("--fw-budget=0.1s")
     assert again.ret == pytest.ExitCode.USAGE_ERROR
@@ -211,4 +188,4 @@ def test_a_budget_is_spent_on_fresh_launches(
             "  to 3%",
         ]
     )
-    assert _session(project)["budget"]["unsettled"] == []
+    assert project.session()["budget"]["unsettled"] == []

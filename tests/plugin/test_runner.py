@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.records.session_facts import NOT_REACHED
-from support.projects import Project
+from support.projects import Project, measuring
 
 # What reaches the parent
 
@@ -111,24 +111,13 @@ def test_plugins_that_know_xdist(cases: Project) -> None:
     ids=["pytest.exit", "interrupt"],
 )
 def test_end_from_a_case(project: Project, end: str, said: str) -> None:
-    project.write(
-        "test_it.py",
-        f"""
-        import pytest
-        from declared import doubling
-
-        @pytest.mark.fwbench(doubling("double", sizes=(4, 5, 6)))
-        def test_it(case):
-            case.measure()
-            if case.cell.size == 5:
-                {end}
-        """,
-    )
+    source = measuring('doubling("double", sizes=(4, 5, 6))')
+    project.write("test_it.py", f"{source}    if case.cell.size == 5:\n        {end}\n")
     result, records = project.measure()
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert said in str(result.stdout) + str(result.stderr)
     assert [entry["params"]["size"] for entry in records.values()] == [4]
-    session = json.loads((project.path / "measured.json").read_text())["fwbench"]
+    session = project.session()
     assert session["planned"] == 3
     assert [missing["why"] for missing in session["missing"]] == [NOT_REACHED] * 2
 
@@ -145,17 +134,7 @@ def test_end_from_a_worker_that_collects(project: Project) -> None:
                 pytest.exit("not in here")
         """,
     )
-    project.write(
-        "test_it.py",
-        """
-        import pytest
-        from declared import double
-
-        @pytest.mark.fwbench(double)
-        def test_it(case):
-            case.measure()
-        """,
-    )
+    project.write("test_it.py", measuring("double"))
     result = project.run()
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert "not in here" in str(result.stdout) + str(result.stderr)
@@ -193,17 +172,8 @@ def test_workers_end_side_by_side(project: Project) -> None:
                     file.write(f"{len([*Path().glob('ending-*')])}\\n")
         """,
     )
-    project.write(
-        "test_it.py",
-        """
-        import pytest
-        from fwbench.workloads import tanh
-
-        @pytest.mark.fwbench(tanh, sizes=(4,))
-        def test_it(case):
-            case.measure()
-        """,
-    )
+    source = measuring("tanh, sizes=(4,)", "from fwbench.workloads import tanh")
+    project.write("test_it.py", source)
     project.run(fw="pool,other").assert_outcomes(passed=2)
     assert project.lines("seen") == ["2", "2"]
 
@@ -297,15 +267,7 @@ def test_processes(project: Project, isolation: str) -> None:
 # Pytest's and pytest-benchmark's own options
 
 
-_SOME_WRONG = """
-import pytest
-from declared import double, twice, wrong
-
-@pytest.mark.fwbench(double, wrong, twice)
-def test_it(case):
-    print("told aloud")
-    case.measure()
-"""
+_SOME_WRONG = measuring("double, wrong, twice") + '    print("told aloud")\n'
 
 
 @pytest.mark.parametrize(("flag", "failed"), [("-x", 1), ("--maxfail=2", 2)])
@@ -416,32 +378,11 @@ def test_choosing(cases: Project, flag: str, outcomes: dict[str, int], workers: 
 
 def test_a_case_that_its_worker_does_not_know_fails(project: Project) -> None:
     """Ids must be the same in every process; the message says so."""
-    project.write(
-        "test_it.py",
-        """
-        import os
-        import pytest
-        from declared import doubling
-
-        @pytest.mark.fwbench(doubling(f"of_process_{os.getpid()}"))
-        def test_it(case):
-            case.measure()
-        """,
-    )
+    project.write("test_it.py", measuring('doubling(f"of_process_{os.getpid()}")', "import os"))
     result = project.run()
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     text = " ".join(str(result.stdout).split())
     assert "was not collected in the worker; the id of a case must be the same" in text
-
-
-_NOOP = """
-import pytest
-from fwbench.workloads import noop
-
-@pytest.mark.fwbench(noop)
-def test_it(case):
-    case.measure()
-"""
 
 
 def test_a_round_is_one_call_wherever_a_wait_is_part_of_it(project: Project) -> None:
@@ -450,7 +391,7 @@ def test_a_round_is_one_call_wherever_a_wait_is_part_of_it(project: Project) -> 
     Where calls return when they are done there is no wait, and a round of shortest calls has many.
     """
     project.install_pool()
-    project.write("test_it.py", _NOOP)
+    project.write("test_it.py", measuring("noop", "from fwbench.workloads import noop"))
     _, records = project.measure(fw="pool,numpy")
     by_framework = {entry["params"]["framework"]: entry for entry in records.values()}
     pool, numpy = (by_framework[name] for name in ("pool", "numpy"))

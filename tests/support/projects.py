@@ -44,18 +44,20 @@ twice = doubling("twice", lambda x: x + x)
 wrong = doubling("wrong", lambda x: 3.0 * x)
 '''
 
-#: One test of three operations and one that is none of fwbench's.
-CASES = """
-import pytest
-from declared import double, twice
 
-@pytest.mark.fwbench(double, twice)
-def test_it(case):
-    case.measure()
+def measuring(marker: str, *before: str) -> str:
+    """A test file whose ``test_it`` measures the cases of a marker.
 
-def test_ordinary():
-    pass
-"""
+    Args:
+        marker: its arguments; operations are those declared, or of the lines ``before``.
+    """
+    imports = ("import pytest", "from declared import double, doubling, twice, wrong")
+    test = (f"@pytest.mark.fwbench({marker})", "def test_it(case):", "    case.measure()", "")
+    return "\n".join((*imports, *before, "", *test))
+
+
+#: One test of two operations, and one without any.
+CASES = measuring("double, twice") + "\ndef test_ordinary():\n    pass\n"
 
 _PARENT_FACTS = """
 import json, os, sys
@@ -234,9 +236,16 @@ class Project:
 
     def entries(self, name: str) -> list[dict[str, Any]]:
         """The records of a JSON file in its order."""
-        stored = json.loads((self.path / name).read_text(encoding="utf-8"))
-        entries: list[dict[str, Any]] = stored["benchmarks"]
+        entries: list[dict[str, Any]] = self._stored(name)["benchmarks"]
         return entries
+
+    def session(self, name: str = "measured.json") -> dict[str, Any]:
+        """The facts of the session that a JSON file has."""
+        facts: dict[str, Any] = self._stored(name)["fwbench"]
+        return facts
+
+    def _stored(self, name: str) -> Any:
+        return json.loads((self.path / name).read_text(encoding="utf-8"))
 
     def outcomes(self, name: str = "junit.xml") -> dict[str, Outcome]:
         """What ``--junitxml`` says, by test function and case id."""
