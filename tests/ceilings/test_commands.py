@@ -102,34 +102,34 @@ def test_doctor_says_what_was_measured(here: Path, capsys: pytest.CaptureFixture
     assert ceilings.from_json(facts["ceilings"]) == FOUND
 
 
-def test_doctor_says_the_rates_of_a_gpu_in_full(
-    here: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("ceiling", "lines"),
+    [
+        (
+            Ceiling({"float32": 712_345.6e9}, 4_321e9, BY),
+            ["  float32   712,346 GFLOP/s (fake 1.2)", "  copy      4,321 GB/s (other 0.1)"],
+        ),
+        (
+            Ceiling(
+                *({}, None, {"copy_to_device": "fake 1.2"}),
+                {"copy_to_device": 2.5e10, "copy_to_host, pinned": 5e10},
+            ),
+            ["  copy_to_device 25 GB/s (fake 1.2)", "  copy_to_host, pinned 50 GB/s (unknown)"],
+        ),
+        # Doctor is what one asks when something is wrong: it does not fail of that.
+        (
+            Ceiling({"float32": 2.0**30}, 2.0**20),
+            ["  float32   1.074 GFLOP/s (unknown)", "  copy      0.001049 GB/s (unknown)"],
+        ),
+    ],
+    ids=["in full", "between host and GPU", "nobody's"],
+)
+def test_doctor_says_rates(
+    here: Path, capsys: pytest.CaptureFixture[str], ceiling: Ceiling, lines: list[str]
 ) -> None:
-    stored_ceilings(here, {"Fake 9000": Ceiling({"float32": 712_345.6e9}, 4_321e9, BY)})
+    stored_ceilings(here, {"Fake 9000": ceiling})
     assert cli.main(["doctor"]) == 0
-    assert "e+" not in "".join(_lines(capsys.readouterr().out))
-
-
-def test_doctor_says_the_rates_between_host_and_gpu(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    copied = {"copy_to_device": 2.5e10, "copy_to_host, pinned": 5e10}
-    stored_ceilings(here, {"Fake 9000": Ceiling({}, None, {"copy_to_device": "fake 1.2"}, copied)})
-    assert cli.main(["doctor"]) == 0
-    assert _lines(capsys.readouterr().out) == [
-        "ceilings of Fake 9000",
-        "  copy_to_device 25 GB/s (fake 1.2)",
-        "  copy_to_host, pinned 50 GB/s (unknown)",
-    ]
-
-
-def test_doctor_bears_rates_that_are_nobodys(
-    here: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Doctor is what one asks when something is wrong: it does not fail of that."""
-    stored_ceilings(here, {"Fake CPU": Ceiling({"float32": 2.0**30}, 2.0**20)})
-    assert cli.main(["doctor"]) == 0
-    assert "1.074 GFLOP/s" in capsys.readouterr().out
+    assert _lines(capsys.readouterr().out) == ["ceilings of Fake 9000", *lines]
 
 
 def test_doctor_measures_when_asked(

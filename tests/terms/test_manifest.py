@@ -252,53 +252,35 @@ def grow(path: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda patch, kept: touch(kept.sources[1]),
-        lambda patch, kept: Path(kept.sources[1]).unlink(),
-        lambda patch, kept: touch(Path(kept.sources[0], "training", "learner.py")),
-        lambda patch, kept: Path(kept.sources[0], "operations.py").touch(),
-        lambda patch, kept: grow(Path(kept.sources[0], "__init__.py")),
-        lambda patch, kept: touch(Path(kept.sources[0]).parent / "site-packages"),
-        lambda patch, kept: patch.syspath_prepend("/elsewhere/site-packages"),
-        lambda patch, kept: patch.setattr(CACHE, "__version__", "99"),
-        lambda patch, kept: patch.setattr(sys, "executable", "/elsewhere/python"),
-        *(
-            lambda patch, kept, name=name: patch.setenv(name, "7")
-            for name in (
-                *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
-                *("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "LD_LIBRARY_PATH"),
-            )
-        ),
-        lambda patch, kept: patch.setattr(Path, "glob", lambda *_: [Path("/dev/nvidia99")]),
-        lambda patch, kept: patch.setattr(CACHE, "_DRIVER", Path(__file__)),
-    ],
-    ids=[
-        "its module",
-        "its module is gone",
-        "a file deep in its package",
-        "a new file of its package",
-        "the size of a file",
-        "packages",
-        "path",
-        "fwbench",
-        "interpreter",
-        "visible GPUs",
-        "GPUs of the container",
-        "order of GPUs",
-        "platforms",
-        "platform",
-        "libraries",
-        "GPUs",
-        "driver",
-    ],
-)
-def test_whatever_could_change_the_answer_makes_ask_again(
+#: What may change the answer of a framework; environment variables are below.
+_CHANGES: dict[str, Callable[[pytest.MonkeyPatch, Manifest], object]] = {
+    "its module": lambda patch, kept: touch(kept.sources[1]),
+    "its module is gone": lambda patch, kept: Path(kept.sources[1]).unlink(),
+    "deep in its package": lambda _, kept: touch(Path(kept.sources[0], "training", "learner.py")),
+    "a new file": lambda patch, kept: Path(kept.sources[0], "operations.py").touch(),
+    "the size of a file": lambda patch, kept: grow(Path(kept.sources[0], "__init__.py")),
+    "packages": lambda patch, kept: touch(Path(kept.sources[0]).parent / "site-packages"),
+    "path": lambda patch, kept: patch.syspath_prepend("/elsewhere/site-packages"),
+    "fwbench": lambda patch, kept: patch.setattr(CACHE, "__version__", "99"),
+    "interpreter": lambda patch, kept: patch.setattr(sys, "executable", "/elsewhere/python"),
+    "GPUs": lambda patch, kept: patch.setattr(Path, "glob", lambda *_: [Path("/dev/nvidia99")]),
+    "driver": lambda patch, kept: patch.setattr(CACHE, "_DRIVER", Path(__file__)),
+    **{
+        name: lambda patch, kept, name=name: patch.setenv(name, "7")
+        for name in (
+            *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
+            *("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "LD_LIBRARY_PATH"),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("change", _CHANGES.values(), ids=_CHANGES)
+def test_a_change_that_could_change_the_answer_makes_ask_again(
     folder: Folder,
     kept: Manifest,
     monkeypatch: pytest.MonkeyPatch,
-    change: Callable[[pytest.MonkeyPatch, Manifest], None],
+    change: Callable[[pytest.MonkeyPatch, Manifest], object],
 ) -> None:
     """A manifest is forgotten when its framework, its packages or the devices may have changed."""
     change(monkeypatch, kept)

@@ -176,6 +176,8 @@ def test_verifying_alone_keeps_to_what_was_asked_for() -> None:
 
 # Gaps
 
+_BACKWARD = {"directions": ("backward",)}
+
 
 @pytest.mark.parametrize(
     ("of", "asked", "rich", "poor"),
@@ -183,27 +185,11 @@ def test_verifying_alone_keeps_to_what_was_asked_for() -> None:
         (gemm, {}, None, None),
         (noop, {}, None, "fwbench has no poor implementation of noop"),
         (from_numpy, {}, None, None),
-        (gemm, {"directions": ("backward",)}, None, "poor offers no gradients"),
-        (noop, {"directions": ("backward",)}, "noop has no gradient", "noop has no gradient"),
+        (gemm, _BACKWARD, None, "poor offers no gradients"),
         (gemm, {"dtypes": ("float16",)}, None, "poor has no float16"),
-        (
-            from_numpy,
-            {"directions": ("backward",)},
-            "from_numpy has no gradient",
-            "from_numpy has no gradient",
-        ),
-        (
-            gemm,
-            {"directions": ("backward",), "dtypes": ("float16",)},
-            None,
-            "poor offers no gradients",
-        ),
-        (
-            noop,
-            {"dtypes": ("float16",)},
-            None,
-            "fwbench has no poor implementation of noop",
-        ),
+        *((of, _BACKWARD, *[f"{of.name} has no gradient"] * 2) for of in (noop, from_numpy)),
+        (gemm, {**_BACKWARD, "dtypes": ("float16",)}, None, "poor offers no gradients"),
+        (noop, {"dtypes": ("float16",)}, None, "fwbench has no poor implementation of noop"),
         (gemm, {"devices": ("gpu:0",)}, None, "poor sees no gpu:0"),
     ],
 )

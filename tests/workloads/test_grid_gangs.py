@@ -130,68 +130,54 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
     assert {cell.size for cell in cells(all_reduce, replicas=(2, 3), weak=True)} == {48}
 
 
-@pytest.mark.parametrize(
-    ("workload", "asked", "gap"),
-    [
-        (lenet_step, {"replicas": (5,)}, "a batch of 48 cannot be shared evenly by 5 replicas"),
-        (lenet_step, {"replicas": (3,), "sizes": (15,)}, "the check of an odd batch of 15 has one"),
-        (
-            lenet_step,
-            {"replicas": (2,), "strategy": ("ps_sync",), "servers": (1,)},
-            NO_SERVERS,
-        ),
-        (
-            all_reduce,
-            {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,)},
-            "an exchange is between workers that wait for each other",
-        ),
-        (
-            lenet_step,
-            {"replicas": (2,), "straggler": ("2@1ms",)},
-            "the straggler is worker 2, and 2 replicas are 0 to 1",
-        ),
-        (
-            lenet_step,
-            {
-                "replicas": (2,),
-                "strategy": ("ps_async",),
-                "servers": (1,),
-                "straggler": ("1@1ms",),
-            },
-            "rich's workers take none with ps_async: a coordinator gives them graphs",
-        ),
-        (
-            sentiment_lstm_step,
-            {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,), "sparse": ("on",)},
-            "servers of rich know no rows",
-        ),
-        (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
-        (all_reduce, {"replicas": (1, 2)}, "all_reduce is between replicas, and this is a single"),
-        (all_gather, {"replicas": (5,)}, "48 elements do not divide into 5 equal parts"),
-        (
-            reduce_scatter,
-            {"replicas": (2,)},
-            "fwbench has no rich implementation of reduce_scatter",
-        ),
-        (null_step, {"replicas": (2,)}, "fwbench has no rich implementation of null_step"),
-        (sparse_read, {}, "sparse_read is between replicas: add --fw-replicas 2"),
-        (replace(lenet, name="mine").step, {"replicas": (2,)}, "fwbench's own workloads alone"),
-    ],
-    ids=[
-        *(
-            "uneven",
-            "odd",
-            "servers",
-            "not waiting",
-            "straggler",
-            "rows",
-            "given",
-            "alone",
-            "single",
-        ),
-        *("parts", "unwritten", "no null step", "no read", "foreign"),
-    ],
-)
+_ASYNCHRONOUS = {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,)}
+
+_GAPS: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "uneven": (lenet_step, {"replicas": (5,)}, "batch of 48 cannot be shared evenly by 5 replicas"),
+    "odd": (
+        *(lenet_step, {"replicas": (3,), "sizes": (15,)}),
+        "the check of an odd batch of 15 has one",
+    ),
+    "servers": (
+        *(lenet_step, {"replicas": (2,), "strategy": ("ps_sync",), "servers": (1,)}),
+        NO_SERVERS,
+    ),
+    "not waiting": (
+        *(all_reduce, _ASYNCHRONOUS),
+        "an exchange is between workers that wait for each other",
+    ),
+    "straggler": (
+        *(lenet_step, {"replicas": (2,), "straggler": ("2@1ms",)}),
+        "the straggler is worker 2, and 2 replicas are 0 to 1",
+    ),
+    "coordinator": (
+        *(lenet_step, {**_ASYNCHRONOUS, "straggler": ("1@1ms",)}),
+        "rich's workers take none with ps_async: a coordinator gives them graphs",
+    ),
+    "rows": (
+        *(sentiment_lstm_step, {**_ASYNCHRONOUS, "sparse": ("on",)}),
+        "servers of rich know no rows",
+    ),
+    "alone": (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
+    "single": (all_reduce, {"replicas": (1, 2)}, "is between replicas, and this is a single"),
+    "parts": (all_gather, {"replicas": (5,)}, "48 elements do not divide into 5 equal parts"),
+    "unwritten": (
+        *(reduce_scatter, {"replicas": (2,)}),
+        "fwbench has no rich implementation of reduce_scatter",
+    ),
+    "no null step": (
+        *(null_step, {"replicas": (2,)}),
+        "fwbench has no rich implementation of null_step",
+    ),
+    "no read": (sparse_read, {}, "sparse_read is between replicas: add --fw-replicas 2"),
+    "foreign": (
+        *(replace(lenet, name="mine").step, {"replicas": (2,)}),
+        "fwbench's own workloads alone",
+    ),
+}
+
+
+@pytest.mark.parametrize(("workload", "asked", "gap"), _GAPS.values(), ids=_GAPS)
 def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
     first, *_ = cells(workload, **asked)
     assert first.gap is not None
@@ -201,15 +187,14 @@ def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
 def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
     """Servers of the framework, servers of the session, or numbers that shards can have."""
     known = {"rich": replace(SHARED, collectives=("null_step",))}
-    served = {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,)}
     without = {"allreduce": "", "ps_sync": NO_SERVERS, "ps_async": NO_SERVERS}
     gaps_of = [
         cells(null_step, manifests=manifests, **asked)[0].gap
         for manifests, asked in (
-            (known, served),
-            (known, served | {"sizes": (50,)}),
+            (known, _ASYNCHRONOUS),
+            (known, _ASYNCHRONOUS | {"sizes": (50,)}),
             (known, {"replicas": (2,)}),
-            ({"rich": replace(SHARED, strategies=without)}, served),
+            ({"rich": replace(SHARED, strategies=without)}, _ASYNCHRONOUS),
         )
     ]
     assert gaps_of == [
