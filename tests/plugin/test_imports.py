@@ -11,7 +11,7 @@ _ROOT = Path(__file__).parents[2]
 _SOURCE = _ROOT / "src"
 
 #: Modules of fwbench that all processes of a session of one operation import together.
-_MODULES_AT_MOST = 250
+_MODULES_AT_MOST = 200
 
 #: What a session imports for replicas, a gate and reports alone.
 _BORDERS = (
@@ -49,39 +49,15 @@ class Absent:
 sys.meta_path.insert(0, Absent())
 """
 
-_TEST = """
-import pytest
-from fwbench.workloads import relu
 
-@pytest.mark.fwbench(relu, sizes=(8,))
-def test_it(case):
-    case.measure()
-"""
+def test_a_session_imports_what_it_needs(tmp_path: Path) -> None:
+    """PyTorch is measured, in a worker, where nothing else is installed than what a case needs.
 
-
-def test_a_session_needs_little(tmp_path: Path) -> None:
-    """PyTorch is measured, in a worker, where nothing else is installed than what a case needs."""
-    (tmp_path / "sitecustomize.py").write_text(_SITECUSTOMIZE, encoding="utf-8")
-    (tmp_path / "test_it.py").write_text(_TEST, encoding="utf-8")
-    options = ("--fw=torch", "--benchmark-max-time=0.01", "--fw-warmup=0", "--fw-threads=1")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "test_it.py"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "relu" in done.stdout
-    assert "1 passed" in done.stdout
-
-
-def test_an_operation_imports_no_more_than_it_needs(tmp_path: Path) -> None:
-    """The names of modules are counted once, whichever of the session's processes imports them."""
-    (tmp_path / "sitecustomize.py").write_text(_NOTING, encoding="utf-8")
+    The names of modules are counted once, whichever of the session's processes imports them.
+    """
+    (tmp_path / "sitecustomize.py").write_text(_SITECUSTOMIZE + _NOTING, encoding="utf-8")
     noted = tmp_path / "noted"
-    options = ("-k", "relu", "--fw=numpy", "--benchmark-max-time=0.01", "--fw-warmup=0")
+    options = ("-k", "relu", "--fw=torch", "--fw-threads=1", "--fw-warmup=0")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "benchmarks"],
         cwd=_ROOT,
@@ -91,6 +67,7 @@ def test_an_operation_imports_no_more_than_it_needs(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "relu" in done.stdout
     files = {Path(line) for line in noted.read_text(encoding="utf-8").splitlines()}
     modules = {
         ".".join(file.relative_to(_SOURCE).with_suffix("").parts)
