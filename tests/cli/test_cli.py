@@ -16,6 +16,7 @@ import pytest
 from fwbench import cli
 from fwbench.errors import StorageError, UsageError
 from fwbench.version import __version__
+from support.gangs import out
 from support.launched_runs import entry, write
 
 
@@ -123,8 +124,7 @@ def test_what_is_said_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixt
     made = entry(load="high")
     made["param"] = "gemm\x1b[2J"
     path = write(tmp_path / "run.json", made)
-    assert cli.main(["gate", str(path), str(path)]) == 2
-    expected_text = capsys.readouterr().err
+    expected_text = out(capsys, "gate", str(path), str(path), status=2)
     assert "\x1b" not in expected_text
     assert "gemm\\x1b[2J: load is 'high'" in expected_text
 

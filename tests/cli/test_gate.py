@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fwbench import cli
+from support.gangs import out
 from support.launched_runs import QUIET, case_id, entry, plain, times, write
 
 # Fwbench gate
@@ -106,24 +107,23 @@ def test_gate_does_not_replace_a_run(
 ) -> None:
     before = {name: (folder / name).read_bytes() for name in ("base.json", "slower.json")}
     arguments = ["gate", "base.json", "slower.json", option, path.format(folder.name)]
-    assert cli.main(arguments) == _USAGE_ERROR
-    assert "would replace a run" in capsys.readouterr().err
+    assert "would replace a run" in out(capsys, *arguments, status=_USAGE_ERROR)
     assert {name: (folder / name).read_bytes() for name in before} == before
 
 
 def test_gate_does_not_write_among_runs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The next comparison would take it for one."""
     write(folder / "runs" / "1.json", entry())
-    assert cli.main(["gate", "runs", "slower.json", "--json", "runs/figures.json"]) == _USAGE_ERROR
-    assert "be among runs" in capsys.readouterr().err
+    assert "be among runs" in out(
+        capsys, "gate", "runs", "slower.json", "--json", "runs/figures.json", status=_USAGE_ERROR
+    )
     assert cli.main(["gate", "runs", "same.json", "--markdown", "runs/verdicts.md"]) == 0
 
 
 def test_gate_takes_the_baseline_that_was_set(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["gate", "slower.json"]) == _USAGE_ERROR
-    assert "fwbench baseline set FILE" in capsys.readouterr().err
+    assert "fwbench baseline set FILE" in out(capsys, "gate", "slower.json", status=_USAGE_ERROR)
     assert cli.main(["baseline", "set", "base.json"]) == 0
     (folder / "base.json").unlink()
     assert cli.main(["gate", "slower.json"]) == 1
@@ -136,12 +136,11 @@ def test_gate_takes_the_baseline_that_was_set(
 def test_a_run_that_failed_does_not_become_the_baseline(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["baseline", "set", "base.json"]) == 0
+    out(capsys, "baseline", "set", "base.json")
     failed = {"outcome": {"failed": 1, "interrupted": False}}
     write(folder / "unfit.json", entry(values_s=times(2.0, 8)), entry("dot"), **failed)
     for files in (["unfit.json"], ["base.json", "unfit.json"]):
-        assert cli.main(["baseline", "set", *files]) == _USAGE_ERROR
-        error = capsys.readouterr().err
+        error = out(capsys, "baseline", "set", *files, status=_USAGE_ERROR)
         assert "failed" in error
         assert "unfit.json" in error
     assert [path.name for path in (folder / ".fwbench" / "baseline").iterdir()] == ["base.json"]
@@ -153,8 +152,7 @@ def test_an_empty_run_does_not_become_the_baseline(
 ) -> None:
     """Against it nothing could ever regress."""
     write(folder / "empty.json")
-    assert cli.main(["baseline", "set", "empty.json"]) == _USAGE_ERROR
-    assert "no benchmark" in capsys.readouterr().err
+    assert "no benchmark" in out(capsys, "baseline", "set", "empty.json", status=_USAGE_ERROR)
     assert not (folder / ".fwbench" / "baseline").exists()
 
 
@@ -168,8 +166,7 @@ def test_a_run_that_judges_nothing_does_not_become_the_baseline(
 ) -> None:
     """Against it no case could ever regress; unless that is what is wanted."""
     write(folder / "unfit.json", unfit)
-    assert cli.main(["baseline", "set", "unfit.json"]) == _USAGE_ERROR
-    error = capsys.readouterr().err
+    error = out(capsys, "baseline", "set", "unfit.json", status=_USAGE_ERROR)
     assert "not one of 1 cases could be judged" in error
     assert "--anyway" in error
     assert not (folder / ".fwbench" / "baseline").exists()
@@ -194,8 +191,7 @@ def test_a_baseline_of_several_sessions(folder: Path, capsys: pytest.CaptureFixt
     kept = sorted(path.name for path in (folder / ".fwbench" / "baseline").iterdir())
     assert kept == ["base.json", "other.json"]
     capsys.readouterr()
-    assert cli.main(["baseline", "show"]) == 0
-    reported = capsys.readouterr().out
+    reported = out(capsys, "baseline", "show")
     assert f"{case_id()}: 16 launches" in reported
     assert "2 cases" in reported
 
@@ -205,8 +201,9 @@ def test_two_sessions_of_one_name_are_refused(
 ) -> None:
     """One of them would be lost."""
     write(folder / "else" / "base.json", entry())
-    assert cli.main(["baseline", "set", "base.json", "else/base.json"]) == _USAGE_ERROR
-    assert "one name" in capsys.readouterr().err
+    assert "one name" in out(
+        capsys, "baseline", "set", "base.json", "else/base.json", status=_USAGE_ERROR
+    )
     write(folder / "else" / "base.txt", entry())
     assert cli.main(["baseline", "set", "base.json", "else/base.txt"]) == _USAGE_ERROR
     assert not (folder / ".fwbench" / "baseline").exists()
@@ -220,6 +217,5 @@ def test_a_folder_of_sessions_becomes_the_baseline(folder: Path) -> None:
 
 
 def test_no_baseline_is_shown_as_none(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    assert cli.main(["baseline", "show"]) == _USAGE_ERROR
-    assert "fwbench baseline set" in capsys.readouterr().err
+    assert "fwbench baseline set" in out(capsys, "baseline", "show", status=_USAGE_ERROR)
     assert not (folder / ".fwbench").exists()

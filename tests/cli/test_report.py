@@ -13,6 +13,7 @@ from fwbench import cli
 from fwbench.records.session_facts import NOT_REACHED
 from fwbench.report import escaping, sections, summary, writers
 from fwbench.report.model import read
+from support.gangs import out
 from support.launched_runs import plain, write
 from support.reports import (
     UNREADABLE,
@@ -45,10 +46,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", "run.json"]) == USAGE_ERROR
-    captured = capsys.readouterr()
+    captured = out(capsys, "report", "run.json", status=USAGE_ERROR)
     for option in ("-o", "--markdown", "--csv"):
-        assert option in captured.err
+        assert option in captured
     assert [path.name for path in folder.iterdir()] == ["run.json"]
 
 
@@ -71,12 +71,10 @@ def test_unwritable_outputs_are_said_first(
     """A folder, or a file in none: said before a run is read, and no other output is written."""
     Path("taken").mkdir()
     arguments = ["report", "unread.json", "-o", "other.html", "--csv", "other.csv"]
-    assert cli.main([*arguments, option, output_path]) == _FAILED
-    captured = capsys.readouterr()
-    assert "cannot write" in captured.err
-    assert Path(output_path).name in captured.err
-    assert "unread.json" not in captured.err
-    assert captured.out == ""
+    captured = out(capsys, *arguments, option, output_path, status=_FAILED)
+    assert "cannot write" in captured
+    assert Path(output_path).name in captured
+    assert "unread.json" not in captured
     assert sorted(path.name for path in Path().iterdir()) == ["run.json", "taken"]
     assert not [*Path("taken").iterdir()]
 
@@ -109,11 +107,9 @@ def test_without_a_run_nothing_is_written(folder: Path, capsys: pytest.CaptureFi
     earlier = b"earlier\r\n\xff"
     (folder / "report.html").write_bytes(earlier)
     arguments = ["-o", "report.html", "--csv", "report.csv"]
-    assert cli.main(["report", "empty.json", "cut.json", *arguments]) == USAGE_ERROR
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "empty.json is empty" in captured.err
-    assert "cut.json is not JSON, or is cut off" in captured.err
+    captured = out(capsys, "report", "empty.json", "cut.json", *arguments, status=USAGE_ERROR)
+    assert "empty.json is empty" in captured
+    assert "cut.json is not JSON, or is cut off" in captured
     assert (folder / "report.html").read_bytes() == earlier
     assert not (folder / "report.csv").exists()
 

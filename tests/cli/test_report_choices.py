@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fwbench import cli
+from support.gangs import out
 from support.launched_runs import plain, write
 from support.reports import case, parsed, training
 from support.section_parts import as_run, compared, keep
@@ -97,10 +98,8 @@ def test_two_outputs_are_not_one_file(
 ) -> None:
     (folder / "taken").mkdir()
     (folder / "link").symlink_to("x")
-    assert cli.main(["report", "run.json", *arguments]) == _USAGE_ERROR
-    captured = capsys.readouterr()
-    assert "two reports would be written to one file" in captured.err
-    assert captured.out == ""
+    captured = out(capsys, "report", "run.json", *arguments, status=_USAGE_ERROR)
+    assert "two reports would be written to one file" in captured
     assert not (folder / "x").exists()
 
 
@@ -109,8 +108,9 @@ def test_a_report_does_not_replace_a_run(
     folder: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
     before = (folder / "run.json").read_bytes()
-    assert cli.main(["report", "run.json", option, "./run.json"]) == _USAGE_ERROR
-    assert "would replace a run" in capsys.readouterr().err
+    assert "would replace a run" in out(
+        capsys, "report", "run.json", option, "./run.json", status=_USAGE_ERROR
+    )
     assert (folder / "run.json").read_bytes() == before
 
 
@@ -118,8 +118,7 @@ def test_a_report_does_not_replace_a_run(
 def test_what_to_show_must_be_said(
     folder: Path, capsys: pytest.CaptureFixture[str], option: str
 ) -> None:
-    assert cli.main(["report", option, "x"]) == _USAGE_ERROR
-    captured = capsys.readouterr()
-    assert "--benchmark-json" in captured.err
-    assert "--history" in captured.err
+    captured = out(capsys, "report", option, "x", status=_USAGE_ERROR)
+    assert "--benchmark-json" in captured
+    assert "--history" in captured
     assert not (folder / "x").exists()

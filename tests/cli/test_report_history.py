@@ -12,6 +12,7 @@ import pytest
 
 from fwbench import cli
 from fwbench.report import history
+from support.gangs import out
 from support.histories import change, day, levels, nightly, saved, statistics_of
 from support.reports import case, markdown_cells, parsed, rounds_of
 
@@ -96,8 +97,9 @@ def test_a_history_of_some_cases(folder: Path, capsys: pytest.CaptureFixture[str
     assert "conv" not in written
     (folder / "history.md").unlink()
     capsys.readouterr()
-    assert cli.main([*arguments, "none of them"]) == _USAGE_ERROR
-    assert "no run of 'none of them'" in capsys.readouterr().err
+    assert "no run of 'none of them'" in out(
+        capsys, *arguments, "none of them", status=_USAGE_ERROR
+    )
     assert not (folder / "history.md").exists()
 
 
@@ -131,8 +133,7 @@ def test_bad_runs_beside_a_history(folder: Path, capsys: pytest.CaptureFixture[s
     (folder / ".benchmarks" / "cut.json").write_text("{", encoding="utf-8")
     saved(folder / "run.json", case("dot"))
     arguments = ["report", "--history", ".benchmarks", "-o", "report.html", "bad.json"]
-    assert cli.main(arguments) == _USAGE_ERROR
-    assert "bad.json is empty" in capsys.readouterr().err
+    assert "bad.json is empty" in out(capsys, *arguments, status=_USAGE_ERROR)
     assert not (folder / "report.html").exists()
     assert cli.main([*arguments, "run.json"]) == _SOME_UNREADABLE
     reported = capsys.readouterr().err
@@ -145,10 +146,8 @@ def test_bad_runs_beside_a_history(folder: Path, capsys: pytest.CaptureFixture[s
 def test_a_history_of_nothing(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     (folder / "empty").mkdir()
     (folder / "history.html").write_text("earlier", encoding="utf-8")
-    assert cli.main(["report", "--history", name, "-o", "history.html"]) == _USAGE_ERROR
-    captured = capsys.readouterr()
-    assert f"no run under {name}" in captured.err
-    assert captured.out == ""
+    captured = out(capsys, "report", "--history", name, "-o", "history.html", status=_USAGE_ERROR)
+    assert f"no run under {name}" in captured
     assert (folder / "history.html").read_text(encoding="utf-8") == "earlier"
 
 
@@ -165,19 +164,17 @@ def test_unwritable_outputs_are_said_before_a_history_is_read(
     (folder / "taken").mkdir()
     monkeypatch.setattr(history, "collect", lambda *_: pytest.fail("it was read"))
     arguments = ["report", "--history", ".benchmarks"]
-    assert cli.main([*arguments, option, output_path]) == _FAILED
-    captured = capsys.readouterr()
-    assert "cannot write" in captured.err
-    assert captured.out == ""
+    captured = out(capsys, *arguments, option, output_path, status=_FAILED)
+    assert "cannot write" in captured
     assert sorted(path.name for path in folder.iterdir()) == [".benchmarks", "taken"]
     assert [*(folder / "taken").iterdir()] == []
 
 
 def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", "--history", ".benchmarks"]) == _USAGE_ERROR
-    assert "say what to write" in capsys.readouterr().err
-    assert cli.main(["report", "-o", "report.html"]) == _USAGE_ERROR
-    assert "--history FOLDER" in capsys.readouterr().err
+    assert "say what to write" in out(
+        capsys, "report", "--history", ".benchmarks", status=_USAGE_ERROR
+    )
+    assert "--history FOLDER" in out(capsys, "report", "-o", "report.html", status=_USAGE_ERROR)
     assert [path.name for path in folder.iterdir()] == [".benchmarks"]
 
 
@@ -186,8 +183,9 @@ def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[
 
 def test_why_there_is_no_run_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     saved(folder / "all" / "a.json", case(), schema=2, version="7.8")
-    assert cli.main(["report", "--history", "all", "-o", "h.html"]) == _USAGE_ERROR
-    assert "newer fwbench (7.8)" in capsys.readouterr().err
+    assert "newer fwbench (7.8)" in out(
+        capsys, "report", "--history", "all", "-o", "h.html", status=_USAGE_ERROR
+    )
 
 
 def test_a_stored_run_is_not_replaced(folder: Path) -> None:

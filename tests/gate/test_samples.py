@@ -13,7 +13,7 @@ from fwbench import cli
 from fwbench.errors import DifferentSettings, UnreadableRun, UsageError
 from fwbench.gate import samples
 from fwbench.gate.samples import FACTS, SampleSet
-from support.gangs import gang
+from support.gangs import gang, out
 from support.launched_runs import QUIET, case_id, entry, output, plain, run, sample, times, write
 
 Gate = Callable[..., int]
@@ -352,11 +352,9 @@ def test_differences_are_refused_by_name(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     message = _write_different(folder, name)
-    assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert message in captured.err
-    assert captured.err.rstrip().endswith(f"--allow-different {name}")
+    captured = out(capsys, "gate", "base.json", "contender.json", status=_USAGE_ERROR)
+    assert message in captured
+    assert captured.rstrip().endswith(f"--allow-different {name}")
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -376,8 +374,7 @@ def test_all_differences_are_named_at_once(
 ) -> None:
     """Whoever allows them needs one attempt."""
     write(folder / "contender.json", entry(threads=8, framework_version="2.0"))
-    assert cli.main(["gate", "base.json", "contender.json"]) == _USAGE_ERROR
-    message = capsys.readouterr().err
+    message = out(capsys, "gate", "base.json", "contender.json", status=_USAGE_ERROR)
     assert "--allow-different framework --allow-different threads" in message
     allowed = ["--allow-different", "framework", "--allow-different", "threads"]
     assert cli.main(["gate", "base.json", "contender.json", *allowed]) == 0
@@ -403,8 +400,7 @@ def test_one_case_that_differs_is_named() -> None:
 @pytest.mark.usefixtures("folder")
 def test_unknown_facts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["gate", "base.json", "contender.json", "--allow-different", "tread"]
-    assert cli.main(arguments) == _USAGE_ERROR
-    message = capsys.readouterr().err
+    message = out(capsys, *arguments, status=_USAGE_ERROR)
     assert "unknown fact that may differ 'tread'" in message
     assert ", ".join(FACTS) in message
     assert "Did you mean 'threads'?" in message

@@ -17,6 +17,7 @@ from fwbench.gate import self_test, sequential
 from fwbench.gate.ab import PairPlan
 from fwbench.gate.self_test import Pool
 from fwbench.gate.verdicts import Rules
+from support.gangs import out
 from support.launched_runs import entry, output, sample
 from support.projects import Project
 
@@ -149,8 +150,7 @@ def test_too_few_launches_are_refused_before_any(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(self_test, "measure", pytest.fail)
-    assert cli.main(["ab", "--self-test", "29"]) == 2
-    assert "in a row" in capsys.readouterr().err
+    assert "in a row" in out(capsys, "ab", "--self-test", "29", status=2)
 
 
 def test_the_self_test_tells_all_outcomes(
