@@ -42,15 +42,9 @@ def test_a_cell_is_named_by_what_it_is() -> None:
     one = Cell(gemm, "torch", "gpu:0", "compile", "backward", "float16", 64)
     assert one.id == "gemm-torch-gpu:0-compile-backward-float16-64"
     assert one.group == "gemm gpu:0 backward float16 64"
-    assert one.params == {
-        "workload": "gemm",
-        "framework": "torch",
-        "device": "gpu:0",
-        "execution": "compile",
-        "direction": "backward",
-        "dtype": "float16",
-        "size": 64,
-    }
+    names = ("workload", "framework", "device", "execution", "direction", "dtype", "size")
+    parts = ("gemm", "torch", "gpu:0", "compile", "backward", "float16", 64)
+    assert one.params == dict(zip(names, parts, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -53,17 +53,9 @@ def test_a_training_cell_is_named_by_what_it_is() -> None:
     one = Cell(*facts, toggles=toggles, data=generated("mnist"))
     assert one.id == "lenet-torch-cpu-graph-train-float32-200-workers:2-decay:on-synthetic"
     assert one.group == "lenet cpu train float32 200 synthetic"
-    assert one.params == {
-        "workload": "lenet",
-        "framework": "torch",
-        "device": "cpu",
-        "execution": "graph",
-        "direction": "train",
-        "dtype": "float32",
-        "size": 200,
-        "workers": "2",
-        "decay": "on",
-    }
+    names = ("workload", "framework", "device", "execution", "direction", "dtype", "size")
+    expected = dict(zip(names, ("lenet", *facts[1:]), strict=True))
+    assert one.params == {**expected, "workers": "2", "decay": "on"}
     real = Cell(*facts, data=REAL)
     assert real.id == "lenet-torch-cpu-graph-train-float32-200"
     assert real.group == "lenet cpu train float32 200"
@@ -87,11 +79,7 @@ def test_a_loader_makes_no_cell_in_another_execution() -> None:
     assert len(named(lenet.loader, executions=("eager", "graph"))) == 1
 
 
-@pytest.mark.parametrize(
-    "directions",
-    [None, ("forward",), ("backward", "forward")],
-    ids=lambda value: str(getattr(value, "name", value)),
-)
+@pytest.mark.parametrize("directions", [None, ("forward",), ("backward", "forward")], ids=str)
 @pytest.mark.parametrize("verify_only", [False, True])
 def test_the_direction_of_training_is_its_own(directions: Any, verify_only: bool) -> None:
     more = grid.GridRequest(verify_only=verify_only)
@@ -100,29 +88,20 @@ def test_the_direction_of_training_is_its_own(directions: Any, verify_only: bool
 
 
 @pytest.mark.parametrize(
-    ("of", "asked", "rich", "poor"),
+    ("of", "asked", "rich"),
     [
-        (mlp, {}, None, "poor trains no models"),
-        (mlp.step, {}, None, "poor trains no models"),
-        (mlp.loader, {}, None, "poor trains no models"),
-        (mlp, {"dtypes": ("float64",)}, None, "poor trains no models"),
-        (
-            mlp,
-            {"dtypes": ("float16",)},
-            "rich trains no models in float16",
-            "poor trains no models",
-        ),
-        (mlp, {"devices": ("gpu:0",)}, None, "poor trains no models"),
-        (mlp, {"devices": ("gpu:7",)}, "rich sees no gpu:7", "poor trains no models"),
-        (mlp.loader, {"devices": ("gpu:7",)}, "rich sees no gpu:7", "poor trains no models"),
+        *((of, {}, None) for of in (mlp, mlp.step, mlp.loader)),
+        (mlp, {"dtypes": ("float64",)}, None),
+        (mlp, {"dtypes": ("float16",)}, "rich trains no models in float16"),
+        (mlp, {"devices": ("gpu:0",)}, None),
+        *((of, {"devices": ("gpu:7",)}, "rich sees no gpu:7") for of in (mlp, mlp.loader)),
     ],
 )
-def test_a_gap_of_training_says_why(
-    of: Any, asked: dict[str, Any], rich: str | None, poor: str | None
-) -> None:
+def test_a_gap_of_training_says_why(of: Any, asked: dict[str, Any], rich: str | None) -> None:
     """A framework that trains no models has one cell, whose gap says so before anything else."""
     found = trained(of, of=("rich", "poor"), **{"executions": ("eager",), **asked})
-    assert {cell.framework: cell.gap for cell in found} == {"rich": rich, "poor": poor}
+    gaps = {cell.framework: cell.gap for cell in found}
+    assert gaps == {"rich": rich, "poor": "poor trains no models"}
 
 
 @pytest.mark.parametrize("of", [mlp, mlp.step], ids=lambda of: str(of.name))
@@ -159,17 +138,13 @@ def test_a_frameworks_own_gap_is_of_the_loop_and_its_parts(
     assert [cell.gap for cell in found] == [gap, gap, gap, None]
 
 
-@pytest.mark.parametrize(
-    ("of", "name"),
-    [(cifar_cnn, "cifar_cnn"), (cifar_cnn.step, "cifar_cnn_step")],
-    ids=["loop", "step"],
-)
-def test_a_preset_that_leaves_a_workload_out_gives_one_skip(of: Any, name: str) -> None:
+@pytest.mark.parametrize("of", [cifar_cnn, cifar_cnn.step], ids=["loop", "step"])
+def test_a_preset_that_leaves_a_workload_out_gives_one_skip(of: Any) -> None:
     """Not one for each framework and execution; it says how the workload can be asked for."""
     for sizes in (None, "quick"):
         (only,) = trained(of, of=("rich", "poor"), sizes=sizes)
         assert only.gap == (
-            f"{name} is not in the preset quick: ask for it by another --fw-size (paper, full) "
+            f"{of.name} is not in the preset quick: ask for it by another --fw-size (paper, full) "
             "or by a batch size (32)"
         )
     assert {cell.gap for cell in trained(of, sizes="full", executions=("eager",))} == {None}

@@ -1,4 +1,4 @@
-"""The networks that people know: parameters and multiply-adds as published, from the layers."""
+"""Well-known networks: parameters and multiply-adds as published, from the layers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from fwbench.workloads.models.layers import BatchNorm
 from fwbench.workloads.models.steps import PICTURES, TEXTS, ModelStep
 from fwbench.workloads.objective import SGD
 
-each_model = pytest.mark.parametrize("step", MODELS, ids=lambda step: str(step.model))
-each_of_pictures = pytest.mark.parametrize(
-    "step",
-    [step for step in MODELS if step.form is PICTURES],
-    ids=lambda step: str(step.model),
-)
+
+def _each(steps: list[ModelStep]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("step", steps, ids=lambda step: str(step.model))
+
+
+each_model = _each([*MODELS])
+each_of_pictures = _each([step for step in MODELS if step.form is PICTURES])
 
 #: Picture, parameters, and multiply-adds in thousand millions: AlexNet and VGG as in Gluon's and
 #: torchvision's model zoos, GoogLeNet and ResNet-50 as in torchvision's documentation, Inception-v3
@@ -140,14 +141,6 @@ def test_every_network_has_segments_to_recompute(step: ModelStep) -> None:
 
 
 @each_model
-def test_models_are_left_out_where_nobody_asks_for_them(step: ModelStep) -> None:
-    """A session that names nothing, or a preset alone, stays what it is."""
-    assert step.family == "models"
-    assert not step.representative
-    assert step.on_request
-
-
-@each_model
 def test_statistics_of_a_batch_are_of_several_numbers(step: ModelStep) -> None:
     """At the smallest size; two numbers would be normalized to 1 and -1 whatever they are."""
     batch = step.smallest["batch"]
@@ -205,11 +198,14 @@ def _first_update(step: ModelStep, size: Shape) -> float:
     return float(objective.optimizer.learning_rate * sum(squares) / loss)
 
 
-def test_heads_that_do_not_share_the_units_are_refused() -> None:
-    with pytest.raises(DeclarationError, match=r"heads=2, .* was given 489; change the heads"):
-        _by_name("gpt_small").at(TEXTS.read("b1t4l1u163v50"))
-
-
-def test_pictures_that_are_too_small_are_refused() -> None:
-    with pytest.raises(DeclarationError, match=r"Conv\(filters=32, .* leaves nothing of an input"):
-        _by_name("overfeat").at(_size("b1i32d8"))
+@pytest.mark.parametrize(
+    ("name", "size", "message"),
+    [
+        ("gpt_small", "b1t4l1u163v50", r"heads=2, .* was given 489; change the heads"),
+        ("overfeat", "b1i32d8", r"Conv\(filters=32, .* leaves nothing of an input"),
+    ],
+)
+def test_sizes_without_a_network_are_refused(name: str, size: str, message: str) -> None:
+    step = _by_name(name)
+    with pytest.raises(DeclarationError, match=message):
+        step.at(step.form.read(size))

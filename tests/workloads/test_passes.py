@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -22,6 +20,7 @@ from fwbench.workloads.models import reference
 from fwbench.workloads.models.gradients import forward, untrained
 from fwbench.workloads.models.layers import BatchNorm, Dense
 from fwbench.workloads.models.passes import Pass, batch_of
+from fwbench.workloads.workload import Workload
 from support.fakes import manifest
 from support.grids import gap_of
 
@@ -35,8 +34,11 @@ def test_every_network_is_measured_in_use() -> None:
     assert {of.model for of in INFERENCES} == {of.model for of in FORWARD_BACKWARDS} == names
 
 
-@each_pass
-def test_passes_are_left_out_where_nobody_asks_for_them(of: Pass) -> None:
+@pytest.mark.parametrize(
+    "of", [*MODELS, *INFERENCES, *FORWARD_BACKWARDS], ids=lambda of: str(of.name)
+)
+def test_networks_are_left_out_where_nobody_asks_for_them(of: Workload) -> None:
+    """A session that names nothing, or a preset alone, stays what it is."""
     assert of.family == "models"
     assert not of.representative
     assert of.on_request
@@ -82,27 +84,19 @@ def test_batches_of_a_loop_are_sizes_of_its_network() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "cell", "gap"),
+    ("executions", "device", "dtype", "gap"),
     [
-        ({}, ("cpu", "eager", "forward", "float32"), "fake runs no networks"),
-        (
-            {"network_executions": ("eager",)},
-            ("cpu", "eager", "forward", "float16"),
-            "fake runs no networks in float16",
-        ),
-        (
-            {"network_executions": ("eager",)},
-            ("gpu:7", "eager", "forward", "float32"),
-            "fake sees no gpu:7",
-        ),
-        ({"network_executions": ("eager",)}, ("cpu", "eager", "forward", "float32"), None),
+        ((), "cpu", "float32", "fake runs no networks"),
+        (("eager",), "cpu", "float16", "fake runs no networks in float16"),
+        (("eager",), "gpu:7", "float32", "fake sees no gpu:7"),
+        (("eager",), "cpu", "float32", None),
     ],
 )
-def test_gaps(changes: Any, cell: tuple[str, ...], gap: str | None) -> None:
+def test_gaps(executions: tuple[str, ...], device: str, dtype: str, gap: str | None) -> None:
     """A framework that trains runs no networks unless it says so."""
-    one = manifest(**changes)
+    one = manifest(network_executions=executions)
     assert lenet_inference.executions(one) == ("eager",)
-    assert gap_of(lenet_inference, one, *cell) == gap
+    assert gap_of(lenet_inference, one, device, "eager", "forward", dtype) == gap
 
 
 def test_gradients_are_measured_where_they_can_be_verified() -> None:

@@ -72,20 +72,17 @@ def test_a_cifar_folder_without_a_batch(tmp_path: Path, batches: dict[str, bytes
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda own, other: own[:-1], "should have 61,460 bytes, 20 records of 3073, and has"),
-        (lambda own, other: b"", "and has 0"),
-        (lambda own, other: changed(own, 0, 10 - own[0]), "label 10, expected 0 to 9"),
-        (lambda own, other: changed(own, 0, (own[0] == 9) * -2 + 1), "images of class"),
+        (lambda data: data[:-1], "should have 61,460 bytes, 20 records of 3073, and has"),
+        (lambda data: b"", "and has 0"),
+        (lambda data: changed(data, 0, 10 - data[0]), "label 10, expected 0 to 9"),
+        (lambda data: changed(data, 0, (data[0] == 9) * -2 + 1), "images of class"),
     ],
 )
 def test_damaged_cifar_files(
-    tmp_path: Path,
-    batches: dict[str, bytes],
-    damage: Callable[[bytes, bytes], bytes],
-    message: str,
+    tmp_path: Path, batches: dict[str, bytes], damage: Callable[[bytes], bytes], message: str
 ) -> None:
     """A wrong size, label or balance of classes is found, in the folder and in the archive."""
-    batches["data_batch_3.bin"] = damage(batches["data_batch_3.bin"], batches["test_batch.bin"])
+    batches["data_batch_3.bin"] = damage(batches["data_batch_3.bin"])
     folders = [tmp_path / "folder", tmp_path / "archive"]
     write_tree(folders[0], batches)
     folders[1].mkdir()
