@@ -181,7 +181,7 @@ def test_what_is_damaged_was_not_measured(tmp_path: Path, text: str) -> None:
 
 
 def test_what_cannot_be_read_was_not_measured(tmp_path: Path) -> None:
-    """No file, a folder of that name, or bytes that are no text: nothing is known."""
+    """No file, a folder of that name, or bytes that are not text: nothing is known."""
     stored = Ceilings(tmp_path, MACHINE, 2)
     assert stored.load() == {}
     stored.path.mkdir(parents=True)
@@ -207,7 +207,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         stored_ceilings(tmp_path)
 
 
-# What is told of records
+# Shares in records
 
 
 def test_records_say_what_was_attainable() -> None:

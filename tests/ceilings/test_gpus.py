@@ -105,7 +105,7 @@ def test_what_a_cache_holds_is_held_against_the_cache(
 
 
 def test_a_size_that_is_none_is_left_out() -> None:
-    """A file that someone has edited is no reason to lose the rest of it."""
+    """The rest of a file that someone has edited is kept."""
     stored = {"Fake 9000": {"cached_per_s": {"many": 1.0, "8": 2.0}, "bytes_per_s": 1.0}}
     assert ceilings.from_json(stored)["Fake 9000"].cached_per_s == {"8": 2.0}
     assert CEILING.cached_per_s == {}

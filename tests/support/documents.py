@@ -30,14 +30,7 @@ _SHELL = ("sh", "console")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a document.
-
-    Attributes:
-        page: the path of the document in the repository.
-        language: of the block, as it says.
-        text: the lines within the fences.
-        before: the line before the block that is not empty.
-    """
+    """A fenced block of a document; ``before`` is the last line before it that is not empty."""
 
     page: str
     language: str
@@ -47,12 +40,9 @@ class Block:
 
 @dataclass(frozen=True)
 class Command:
-    """A command that a document shows.
+    """A command that a document shows, as it is written there and as a shell splits it.
 
-    Attributes:
-        page: the path of the document in the repository.
-        text: as it is written there.
-        arguments: as a shell splits them, the program first, without variables set for it.
+    The first argument is the program; variables that are set for it are left out.
     """
 
     page: str
@@ -153,18 +143,14 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 @contextlib.contextmanager
 def unchanged(*paths: Path) -> Iterator[None]:
-    """Whatever happens meanwhile, these files stay as they are."""
+    """Assert that these files stay as they are in the block."""
     before = [path.read_bytes() for path in paths]
     yield
     assert [path.read_bytes() for path in paths] == before
 
 
 def assert_ended(ended: Ended, statuses: Collection[int]) -> None:
-    """A command ended as it is documented, and said nothing that was not measured.
-
-    Args:
-        ended: how it ended.
-    """
+    """A command ended as it is documented, and said nothing that was not measured."""
     assert "Traceback" not in ended.err, ended.err
     assert ended.status in statuses, ended
     assert ended.status not in _ERRORS or "fwbench: error: " in ended.err, ended
@@ -174,11 +160,7 @@ def assert_ended(ended: Ended, statuses: Collection[int]) -> None:
 
 
 def assert_whole(ended: Ended, written: Iterable[Path]) -> None:
-    """Files that had ``earlier`` in them have it still after a refusal, and else a whole result.
-
-    Args:
-        ended: how the command ended that was to write them.
-    """
+    """Files that had ``earlier`` in them have it still after a refusal, and else a whole result."""
     for path in written:
         text = path.read_text(encoding="utf-8")
         assert (text == "earlier") == (ended.status == _REFUSED), ended

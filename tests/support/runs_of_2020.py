@@ -73,6 +73,8 @@ def pairs(
     return [one for name, size in cases for one in pair(name, size, done, returned, **facts)]
 
 
+_SPLITS = {"train": 48_000, "validation": 12_000, "test": 10_000}
+_REAL = {"name": "mnist", "source": "real", "origin": "its authors", "digest": "d", **_SPLITS}
 #: The facts of MNIST where it was made up.
 SYNTHETIC = {"name": "mnist", "source": "synthetic", "origin": "made", "digest": "s"}
 
@@ -96,15 +98,7 @@ def lenet(
         if accuracy is None
         else [{"repetition": 1, "epoch": len(epochs), "accuracy": accuracy}],
         "steps_per_epoch": 240,
-        "data": {
-            "name": "mnist",
-            "source": "real",
-            "origin": "its authors",
-            "digest": "d",
-            "train": 48_000,
-            "validation": 12_000,
-            "test": 10_000,
-        },
+        "data": _REAL,
         **facts,
     }
     made = training(framework, execution, **what)

@@ -21,7 +21,7 @@ from fwbench.terms.replicas import Link, Straggler, link_of, network, straggler,
     ],
 )
 def test_a_network_has_one_name(text: str, name: str, link: Link | None) -> None:
-    """Whatever text stands for it; the name is read as the same link."""
+    """The same for all texts that mean it; the name is read as the same link."""
     assert network(text) == network(name) == name
     assert link_of(name) == link
 

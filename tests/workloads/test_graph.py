@@ -92,7 +92,7 @@ def test_segments_are_cut_where_one_result_is_passed_on() -> None:
 
 
 def test_segments_have_about_as_many_elements() -> None:
-    """A large result is a segment of its own, whatever many small ones are."""
+    """A large result is a segment of its own, unlike many small ones."""
     graph = trace(sequential(Dense(100), *[Dense(10)] * 7, Dense(50)), (3,))
     assert graph.segments == (range(1), range(1, 9))
 
@@ -216,7 +216,7 @@ _CHANNELS_LAST = [0, 3, 1, 4, 2, 5]
     ids=["flattened", "twice", "elementwise", "added"],
 )
 def test_rows_of_a_flattened_image_are_converted(network: object) -> None:
-    """However often it was flattened, and whatever was done to its elements one by one."""
+    """Flattened once or twice, also when its elements were changed one by one."""
     assert _rows(trace(network, (1, 2, 3))) == _CHANNELS_LAST  # type: ignore[arg-type]
 
 

@@ -67,7 +67,7 @@ def test_servers_belong_to_strategies_that_have_some() -> None:
 
 
 def test_steps_of_models_are_shared_by_their_batch() -> None:
-    """Whatever else their sizes say; weak scaling grows the batch alone."""
+    """The other numbers of their sizes stay; weak scaling grows the batch alone."""
     (step,) = (step for step in MODELS if step.name == "word_lm_step")
     asked = {"replicas": (1, 2), "sizes": ("b4t16l1u64v500",)}
     assert [cell.gap for cell in cells(step, **asked)] == [None, None]
@@ -116,7 +116,7 @@ def test_other_workloads_are_left_alone() -> None:
 
 
 def test_a_size_that_a_network_cannot_have_is_no_trouble_of_others() -> None:
-    """Whoever asks for one network by a size need not know what others make of it."""
+    """A size that is meant for one network need not fit the others."""
     (gpt,) = (step for step in MODELS if step.name == "gpt_small_step")
     size = gpt.form.read("b4t20l2u200v2000")
     shared = (("replicas", "2"), ("strategy", "allreduce"))

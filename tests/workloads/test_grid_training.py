@@ -235,7 +235,7 @@ def test_a_direction_is_asked_of_operations() -> None:
 
 
 def test_batches_that_are_asked_for_are_trained_a_few_steps() -> None:
-    """Whatever the preset, also of what the preset quick leaves out."""
+    """In every preset, also of what the preset quick leaves out."""
     for of in (mlp, cifar_cnn):
         assert {cell.schedule for cell in trained(of, sizes=(8,))} == {of.schedules["quick"]}
 

@@ -142,7 +142,7 @@ def test_every_network_has_segments_to_recompute(step: ModelStep) -> None:
 
 @each_model
 def test_statistics_of_a_batch_are_of_several_numbers(step: ModelStep) -> None:
-    """At the smallest size; two numbers would be normalized to 1 and -1 whatever they are."""
+    """At the smallest size; two numbers would be always be normalized to 1 and -1."""
     batch = step.smallest["batch"]
     for node in step.at(step.smallest).graph.nodes:
         if isinstance(node.layer, BatchNorm):

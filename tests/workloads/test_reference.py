@@ -154,7 +154,7 @@ def test_gradients_of_branches_are_the_central_differences() -> None:
 
 
 def test_the_loss_is_the_cross_entropy_and_its_gradient_the_difference() -> None:
-    """Logits so large that their exponentials are not finite are no obstacle."""
+    """Also of logits so large that their exponentials are not finite."""
     logits = np.random.default_rng(3).standard_normal((3, 4))
     labels = np.array([2, 0, 2])
     loss, gradient = reference.cross_entropy(logits, labels)

@@ -65,7 +65,7 @@ def test_layers_know_the_shape_of_their_results(
 
 @each_training
 def test_models_end_in_a_logit_for_each_class(training: Training) -> None:
-    """Whatever goes through, the last layer has them, and without a ReLU."""
+    """The last layer has them, without a ReLU."""
     assert training.graph.output == (training.classes,)
     last = training.graph.nodes[-1].layer
     assert isinstance(last, Dense)

@@ -196,7 +196,7 @@ def test_a_dot_product_is_neither_near_zero_nor_too_large(size: int) -> None:
 
 @pytest.mark.parametrize("operands", [[np.ones(3)], (1.0,), (np.ones(3), [1.0]), np.ones(3)])
 def test_operands_of_another_kind_are_refused(operands: Any) -> None:
-    """An operation whose inputs are not a tuple of arrays is told so by name."""
+    """The message names the operation whose inputs are not a tuple of arrays."""
     of = Operation("odd", lambda size, rng: operands, np.asarray, (8,))
     with pytest.raises(DeclarationError, match=r"inputs? of odd .*NumPy arrays"):
         of.operands(8)
@@ -244,7 +244,7 @@ def test_costs_are_sane_at_every_size(of: Operation) -> None:
 
 
 def test_bytes_follow_the_dtype() -> None:
-    """Elements count in the dtype of the case, what is no array does not."""
+    """Elements count in the dtype of the case, what is not an array does not."""
     cost = Cost(flops=1.0, elements=10.0, other_bytes=7.0)
     assert [cost.bytes_moved(size) for size in (2, 4, 8)] == [27.0, 47.0, 87.0]
 

@@ -58,7 +58,7 @@ def test_cifar_of_every_format_is_the_same(tmp_path: Path, batches: dict[str, by
 
 
 def test_a_cifar_folder_without_a_batch(tmp_path: Path, batches: dict[str, bytes]) -> None:
-    """The missing file is named; also an empty folder is no reason to generate something."""
+    """The missing file is named; nothing is generated for an empty folder, either."""
     folder = write_tree(tmp_path / "cifar-10-batches-bin", batches)
     (folder / "data_batch_4.bin").unlink()
     with pytest.raises(DataError, match=r"data_batch_4\.bin"):

@@ -42,7 +42,7 @@ def test_an_unknown_data_set_is_refused() -> None:
 def test_a_folder_that_is_none_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, kind: str
 ) -> None:
-    """Whoever names a folder that does not exist, or a file, is told so and by what he named it."""
+    """The message has the option or variable that named a missing folder, or a file."""
     named = tmp_path / "named"
     if kind == "file":
         named.touch()

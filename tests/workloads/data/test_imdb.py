@@ -58,7 +58,7 @@ def test_reviews_become_tokens_as_documented(
     imdb_archive(tmp_path, reviews)
     found = data.load(data.find("imdb", tmp_path))
     # In the training part: film 26 times, bad and train 6, a caf good its 3 each: "its" comes last
-    # and is the eighth word, for which there is no token left.
+    # and is the eighth word, for which a token is lacking.
     film, bad, train, a, caf, good, its = 3, 4, 5, 6, 7, 8, 9
     unknown = imdb.UNKNOWN
     assert found.train.x[:3].tolist() == [
@@ -94,7 +94,7 @@ def test_a_full_vocabulary(
 def test_reviews_from_archive_and_folder_are_the_same(
     tmp_path: Path, reviews: dict[str, bytes]
 ) -> None:
-    """Whatever the order in the archive, and whatever lies beside the reviews."""
+    """In any order in the archive, with any files beside the reviews."""
     beside = {"README": b"?", "train/unsup/0_0.txt": b"?", "train/pos/notes.md": b"?"}
     names = np.random.default_rng(1).permutation(list(reviews)).tolist()
     folders = [tmp_path / name for name in "abc"]
@@ -236,7 +236,7 @@ def test_cut_off_archives(tmp_path: Path, reviews: dict[str, bytes], keep: int) 
 def test_every_damage_is_a_data_error(
     tmp_path: Path, small_mnist: Mnist, reviews: dict[str, bytes]
 ) -> None:
-    """Whatever bytes of a file are wrong, in the packing or within: the data, or a data error."""
+    """Wrong bytes of a file, in the packing or within, give the data or a data error."""
     small_mnist.npz()
     imdb_archive(tmp_path, reviews)
     rng = np.random.default_rng(3)
@@ -292,7 +292,7 @@ def test_tokens_are_kept(tmp_path: Path, unread: Found) -> None:
 def test_what_is_kept_is_for_the_same_archive_alone(
     tmp_path: Path, unread: Found, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    """Whatever the tokens depend on, another one is another file."""
+    """A change of anything that the tokens depend on makes another file."""
     cache = tmp_path / "cache"
     data.load(unread, cache)
     path = unread.paths[0]

@@ -54,7 +54,7 @@ def test_the_global_average_is_of_each_channel_of_each_image() -> None:
 
 @pytest.mark.parametrize("name", _MAXIMA)
 def test_no_window_has_two_elements_that_are_nearly_equal(name: str) -> None:
-    """Their gradient would be anyone's choice, in bfloat16 with its 8 digits too."""
+    """Either could have the gradient, in bfloat16 with its 8 digits too."""
     of, kernel = _BY_NAME[name], _MAXIMA[name]
     (x,) = of.operands(of.by_preset.quick[0])
     for at in np.ndindex(of.reference(x).shape):

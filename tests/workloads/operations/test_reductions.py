@@ -73,7 +73,7 @@ def test_any_has_both_answers() -> None:
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_positions_are_compared_exactly(name: str) -> None:
-    """A position that is off by one is another number, whatever type it has."""
+    """A position that is off by one is another number, in any type."""
     compared = BY_NAME[name].compared
     assert compared is not None
     (positions,) = compared(np.array([2049.0, 7.0], dtype=np.float32))

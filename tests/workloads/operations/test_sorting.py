@@ -59,7 +59,7 @@ def test_rows_have_no_ties_in_any_dtype(text: str) -> None:
 
 
 def test_longer_rows_have_no_ties_in_float32() -> None:
-    """16 bits do not have so many numbers."""
+    """16 bits do not have a million numbers."""
     (x,) = workloads.sort.operands(workloads.sort.form.read("1x1000000"))
     assert len(np.unique(x.astype(np.float32))) == x.size
     assert np.min(np.diff(np.sort(x[0]))) > 2e-5

@@ -49,7 +49,7 @@ def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:
     ],
 )
 def test_published_ratios(device: str, operation: str, size: int, ratio: float) -> None:
-    """TensorFlow's time over MXNet's, on the same device, whatever was measured today."""
+    """TensorFlow's time over MXNet's on the same device, with or without a measurement of today."""
     (found,) = [
         one
         for one in operations.ratios(device, [])
@@ -184,13 +184,9 @@ def test_operations_are_told_in_rows() -> None:
         "today, until calls returned (range)": "20.00x (10.00x to 40.00x)",
         "today, until the work was done (range)": "4.00x (2.00x to 8.00x)",
     }
-    assert rows["dot"] == {
-        "operation": "dot",
-        "sizes measured": "0 of 10",
-        "2020, published (range)": "13.29x (12.75x to 14.39x)",
-        "today, until calls returned (range)": "not measured",
-        "today, until the work was done (range)": "not measured",
-    }
+    assert [*rows["dot"].values()] == [
+        *("dot", "0 of 10", "13.29x (12.75x to 14.39x)", "not measured", "not measured")
+    ]
     assert rows_of(section([run], f"{title}, size by size")) == [
         {
             "operation": f"gemm {size}",

@@ -59,6 +59,16 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 _OUTPUTS = ("-o", "report.html", "--markdown", "report.md", "--csv", "report.csv")
 
 
+def _assert_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], other: str, message: str
+) -> None:
+    """In either order, with this message, and without any output."""
+    for files in (("run.json", other), (other, "run.json")):
+        assert cli.main(["report", *files, "--paper", *_OUTPUTS]) == _USAGE_ERROR
+        assert capsys.readouterr() == ("", f"fwbench: error: {message}\n")
+        assert {path.name for path in folder.iterdir()} == {"run.json", other}
+
+
 def test_the_section_is_in_both_reports(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before what was measured, with its verdicts, its figures and its notes."""
     assert cli.main(["report", "run.json", "--paper", *_OUTPUTS]) == 0
@@ -119,16 +129,12 @@ def test_several_machines_are_refused(
 ) -> None:
     """Machines or thread counts: they are named in one order, and nothing is written."""
     write(folder / "other.json", case(), **session)
-    for files in (("run.json", "other.json"), ("other.json", "run.json")):
-        assert cli.main(["report", *files, "--paper", *_OUTPUTS]) == _USAGE_ERROR
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        assert captured.err.strip() == (
-            "fwbench: error: --paper compares one machine with 2020, and these runs are from "
-            f"several: {'; '.join(named)}; give those of one"
-        )
-        assert sorted(path.name for path in folder.iterdir()) == ["other.json", "run.json"]
-    # They are no problem of a report without 2020.
+    message = (
+        "--paper compares one machine with 2020, and these runs are from "
+        f"several: {'; '.join(named)}; give those of one"
+    )
+    _assert_refused(folder, capsys, "other.json", message)
+    # A report without 2020 takes them.
     assert cli.main(["report", "run.json", "other.json", *_OUTPUTS]) == 0
 
 
@@ -148,25 +154,17 @@ def test_a_case_in_two_runs_is_refused(
 ) -> None:
     """Either might count: it is named, and nothing is written."""
     write(folder / "again.json", case("dot"), *entries, threads=2)
-    for files in (("run.json", "again.json"), ("again.json", "run.json")):
-        assert cli.main(["report", *files, "--paper", *_OUTPUTS]) == _USAGE_ERROR
-        captured = capsys.readouterr()
-        assert captured.out == ""
-        assert captured.err.strip() == (
-            f"fwbench: error: --paper takes the runs as one, and {entries[0]['param']} is in two "
-            "of them: give the one that counts"
-        )
-        assert sorted(path.name for path in folder.iterdir()) == ["again.json", "run.json"]
-    # It is no problem where it is left out, nor in a report without 2020.
+    message = (
+        f"--paper takes the runs as one, and {entries[0]['param']} is in two "
+        "of them: give the one that counts"
+    )
+    _assert_refused(folder, capsys, "again.json", message)
+    assert cli.main(["report", "run.json", "run.json", "--paper", *_OUTPUTS]) == _USAGE_ERROR
+    assert "is in two of them" in capsys.readouterr().err
+    # It may be there twice if it is left out, or in a report without 2020.
     arguments = ["report", "run.json", "again.json"]
     assert cli.main([*arguments, "-k", "dot", "--paper", *_OUTPUTS]) == _SOME_UNREADABLE
     assert cli.main([*arguments, *_OUTPUTS]) == 0
-
-
-def test_a_run_twice_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", "run.json", "run.json", "--paper", *_OUTPUTS]) == _USAGE_ERROR
-    assert "is in two of them" in capsys.readouterr().err
-    assert [path.name for path in folder.iterdir()] == ["run.json"]
 
 
 def test_plain_records_may_be_in_two_runs(folder: Path) -> None:
@@ -290,26 +288,20 @@ def _changed(name: str, value: Any, *, of: int = 1) -> list[Entry]:
     return entries
 
 
-#: Entries of a run, and what is said of its session.
-_CHANGED: dict[str, tuple[Sequence[Entry], dict[str, Any]]] = {
-    "a completion time of 0": (_changed("completion_s", 0.0), {"threads": 2}),
-    "a completion time of 0 in TensorFlow": (_changed("completion_s", 0.0, of=0), {"threads": 2}),
-    "a completion time below 0": (_changed("completion_s", -1.0), {"threads": 2}),
-    "a dispatch time below 0": (_changed("dispatch_s", -1.0), {"threads": 2}),
-    "steps that are a list": (
-        [lenet("tensorflow", "graph", steps_per_epoch=[240])],
-        {"threads": 2},
-    ),
-    "data that are text": ([lenet(data="mnist")], {"threads": 2}),
+_CHANGED: dict[str, Sequence[Entry]] = {
+    "a completion time of 0": _changed("completion_s", 0.0),
+    "a completion time of 0 in TensorFlow": _changed("completion_s", 0.0, of=0),
+    "a completion time below 0": _changed("completion_s", -1.0),
+    "a dispatch time below 0": _changed("dispatch_s", -1.0),
+    "steps that are a list": [lenet("tensorflow", "graph", steps_per_epoch=[240])],
+    "data that are text": [lenet(data="mnist")],
 }
 
 
-@pytest.mark.parametrize(("entries", "session"), _CHANGED.values(), ids=_CHANGED)
-def test_a_changed_run_is_unreadable(
-    folder: Path, entries: Sequence[Entry], session: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("entries", _CHANGED.values(), ids=_CHANGED)
+def test_a_changed_run_is_unreadable(folder: Path, entries: Sequence[Entry]) -> None:
     """By hand, or by another program: the file is named, and the others are set beside 2020."""
-    path = write(folder / "changed.json", *entries, **session)
+    path = write(folder / "changed.json", *entries, threads=2)
     with pytest.raises(UnreadableRun, match=r"changed\.json is not a valid fwbench run"):
         read(path)
     assert cli.main(["report", "run.json", "changed.json", "--paper", *_OUTPUTS]) == 1
@@ -324,7 +316,7 @@ def test_several_gpus_are_refused() -> None:
 
 
 def test_one_case_of_two_tests_is_refused() -> None:
-    """Else the run that is given last decides, and nobody is told."""
+    """Else the run that is given last would decide in silence."""
     tensorflow, mxnet = pair("gemm", 100, 3.0)
     other, _ = pair("gemm", 100, 9.0)
     other["fullname"] = other["fullname"].replace("test_it.py::test_it", "test_it.py::test_other")
