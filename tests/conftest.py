@@ -3,6 +3,8 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,22 @@ def fork_server() -> Iterator[ForkServer]:
     server = ForkServer.start(blocking())
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def server_with() -> Iterator[Callable[[str], ForkServer]]:
+    """Fork servers that have imported a framework, too."""
+    if not _CAN_FORK:
+        pytest.skip("forks are made as on Linux")
+    with ExitStack() as servers:
+
+        @cache
+        def server(framework: str) -> ForkServer:
+            made = ForkServer.start(blocking(), framework)
+            servers.callback(made.stop)
+            return made
+
+        yield server
 
 
 @pytest.fixture

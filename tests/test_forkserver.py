@@ -139,3 +139,24 @@ def test_what_a_fork_cannot_be_is_started(
         command, cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, text=True
     )
     assert done.stdout == "False\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "modules"),
+    [
+        ({}, "True"),
+        (thread_variables(1), "True"),
+        (thread_variables(2), "False"),
+        ({"FWBENCH_ONEDNN": "off"}, "False"),
+    ],
+    ids=["none", "one thread", "two threads", "a toggle"],
+)
+def test_a_server_has_imported_a_framework(
+    variables: dict[str, str], modules: str, server_with: Callable[[str], ForkServer]
+) -> None:
+    """With one thread and no toggles: what is to have others is started."""
+    says = "import sys; print('fwbench.frameworks.numpy.replicas' in sys.modules)"
+    done = server_with("numpy").run(
+        [sys.executable, "-c", says], env={**os.environ, **variables}, stdout=-1, text=True
+    )
+    assert done.stdout == f"{modules}\n"

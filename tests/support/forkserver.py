@@ -9,6 +9,9 @@ the guards of launches. A fork hears the signals that end a program, and ignores
 Forked is what gives the same process as a start: another interpreter, other variables that an
 interpreter reads when it starts, or a folder that hides a module which is imported already, and the
 program is started. A test of how processes start has them all started: the fixture ``started``.
+
+A server may have imported a framework, too, as seconds go into that. It computes with one thread;
+what is to have more, or another value of a toggle, which is read at the import, is started.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import signal
 import socket
@@ -33,7 +37,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+from fwbench.machine import THREAD_VARIABLES, thread_variables
+from fwbench.terms.toggles import TOGGLES, variable
 
 #: What sessions of fwbench import, and its workers before their framework.
 _PRELOADED = (
@@ -47,6 +54,9 @@ _PRELOADED = (
 #: and for how long they spin: the server's NumPy has none.
 _READ_ONCE = ("PYTHON", "COV", "LANG", "LC_", "LD_", "MALLOC_", "NPY_", "OPENBLAS_")
 _MAY_DIFFER = ("PYTHONPATH", "OPENBLAS_NUM_THREADS", "OPENBLAS_THREAD_TIMEOUT")
+
+#: What frameworks and their libraries read when they are imported.
+_READ_BY_FRAMEWORKS = (*THREAD_VARIABLES, *map(variable, TOGGLES))
 
 #: What is meant for the session that starts the server.
 _OURS = ("PYTHONPATH", "PYTEST_PLUGINS", "PYTEST_XDIST_WORKER")
@@ -63,6 +73,28 @@ _IMPORTABLE = (".py", ".pyc", ".so", "")
 _HIGH = 500
 
 _start_program = subprocess._fork_exec  # type: ignore[attr-defined]
+
+
+class Imported(NamedTuple):
+    """The framework that a server has imported, if it has.
+
+    Attributes:
+        read: environment variables on which it depends; None where one was not set.
+        written: those that it has set.
+    """
+
+    read: Mapping[str, str | None] = {}
+    written: Mapping[str, str] = {}
+
+    @classmethod
+    def now(cls, framework: str) -> Imported:
+        """Import all modules of a framework of fwbench's own, and what they need."""
+        before = dict(os.environ)
+        package = importlib.import_module(f"fwbench.frameworks.{framework}")
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+        written = dict(os.environ.items() - before.items())
+        return cls({name: before.get(name) for name in _READ_BY_FRAMEWORKS}, written)
 
 
 @dataclass(frozen=True)
@@ -107,16 +139,19 @@ class Program:
         given = filter(None, self.variables.get("PYTHONPATH", "").split(os.pathsep))
         return [current] * (not self._is_safe) + [str(Path(self.folder, one)) for one in given]
 
-    def can_be_forked(self) -> bool:
+    def can_be_forked(self, imported: Imported) -> bool:
         """Whether a fork of this process becomes what a start would give."""
         return (
             self.arguments[0] == sys.executable
             and (self._own[:1] in (["-m"], ["-c"]) or self._is_guard)
             and _read_once(self.variables) == _read_once(os.environ)
             and not any(_hides(entry or self.folder) for entry in self._path)
+            and all(self.variables.get(name, was) == was for name, was in imported.read.items())
         )
 
-    def become(self, received: Sequence[int], server: ForkServer, end: _End) -> None:
+    def become(
+        self, received: Sequence[int], server: ForkServer, end: _End, imported: Imported
+    ) -> None:
         """Run the program in this process, which was forked for it.
 
         Args:
@@ -130,7 +165,7 @@ class Program:
             setattr(sys, f"__{name}__", stream)
         os.chdir(self.folder)
         os.environ.clear()
-        os.environ.update(self.variables)
+        os.environ.update({**self.variables, **imported.written})
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
@@ -232,20 +267,21 @@ class ForkServer:
         self._wait = wait
 
     @classmethod
-    def start(cls, options: str = "") -> ForkServer:
+    def start(cls, options: str = "", framework: str = "") -> ForkServer:
         """Start one with a fresh interpreter.
 
         Args:
             options: of the session of pytest that imports what is forked.
+            framework: that is imported, too; empty for none.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
+            [sys.executable, __file__, str(theirs.fileno()), framework],
             # A process with threads is not to be forked, and OpenBLAS starts some.
             env={
                 **os.environ,
                 **dict.fromkeys(_OURS, ""),
-                "OPENBLAS_NUM_THREADS": "1",
+                **thread_variables(1),
                 "PYTEST_ADDOPTS": options,
             },
             pass_fds=[theirs.fileno()],
@@ -351,14 +387,14 @@ def _forget_the_session() -> None:
         del sys.modules[name]  # keeps the path of modules as it was at its import
 
 
-def _serve(requests: socket.socket) -> tuple[Program, Sequence[int]]:
+def _serve(requests: socket.socket, imported: Imported) -> tuple[Program, Sequence[int]]:
     """Fork what is asked for; returns in each fork, with its program and its descriptors."""
     while True:
         message, received, _, _ = socket.recv_fds(requests, _MESSAGE_BYTES, _DESCRIPTORS)
         if not message:
             os._exit(0)  # the process that could ask has ended
         program = Program(**json.loads(message))
-        pid = _fork_orphan() if program.can_be_forked() else None
+        pid = _fork_orphan() if program.can_be_forked(imported) else None
         if pid == 0:
             return program, received
         for descriptor in received:
@@ -390,18 +426,19 @@ def _fork_orphan() -> int:
     return pid
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: int, framework: str) -> None:
     """Serve; each fork gets a server of its own before it becomes its program."""
     end = _End()
     atexit.register(end)
     del sys.path[0]  # the folder of this file
     _run_a_session()
+    imported = Imported.now(framework) if framework else Imported()
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     requests = socket.socket(fileno=descriptor)
     while True:
-        program, received = _serve(requests)
+        program, received = _serve(requests, imported)
         requests.close()
         if program.new_session:
             os.setsid()
@@ -413,8 +450,9 @@ def main(descriptor: int) -> None:
             os.close(one)
     requests.close()
     own = socket.socket(fileno=_raised(ours.detach()))
-    program.become(received, ForkServer(own, functools.partial(os.waitpid, server, 0)), end)
+    servant = ForkServer(own, functools.partial(os.waitpid, server, 0))
+    program.become(received, servant, end, imported)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), sys.argv[2])
