@@ -87,12 +87,12 @@ def test_one_value_stands_for_a_launch(statistic: str, values: list[float]) -> N
     rounds_s = [[4.0, 1.0, 2.0], [3.0, 2.0, 5.0], [8.0, 9.0, 4.0]]
     entries = [_entry(i, each, statistic=statistic) for i, each in enumerate(rounds_s)]
     merged = launches.merge(entries)
-    kept = merged["extra_info"]["fwbench"]["launches"]
+    stored = merged["extra_info"]["fwbench"]["launches"]
     assert merged["stats"]["data"] == values
-    assert [one["value_s"] for one in kept] == values
-    assert [one["rounds_s"] for one in kept] == rounds_s
-    assert [one["iterations"] for one in kept] == [8, 9, 10]
-    assert [one["launch"] for one in kept] == [0, 1, 2]
+    assert [one["value_s"] for one in stored] == values
+    assert [one["rounds_s"] for one in stored] == rounds_s
+    assert [one["iterations"] for one in stored] == [8, 9, 10]
+    assert [one["launch"] for one in stored] == [0, 1, 2]
 
 
 def test_a_merged_entry_is_otherwise_the_first() -> None:

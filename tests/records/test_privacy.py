@@ -30,7 +30,7 @@ def test_names_of_secrets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "expected"),
     [
         (["--x-token=abc", "-v"], ["--x-token=***", "-v"]),
         (["--x-token", "abc", "benchmarks"], ["--x-token", "***", "benchmarks"]),
@@ -42,12 +42,12 @@ def test_names_of_secrets() -> None:
         (["--fw-size=8", "--fw", "torch"], ["--fw-size=8", "--fw", "torch"]),
     ],
 )
-def test_secrets_on_a_command_line(given: list[str], kept: list[str]) -> None:
-    assert privacy.without_secrets(given) == kept
+def test_secrets_on_a_command_line(given: list[str], expected: list[str]) -> None:
+    assert privacy.without_secrets(given) == expected
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("given", "expected"),
     [
         ("/srv/work/project/benchmarks/test_x.py", "benchmarks/test_x.py"),
         ("--rootdir=/srv/work/project", "--rootdir=."),
@@ -65,8 +65,8 @@ def test_secrets_on_a_command_line(given: list[str], kept: list[str]) -> None:
         ("", ""),
     ],
 )
-def test_paths(given: str, kept: str) -> None:
-    assert _HERE.without_paths(given) == kept
+def test_paths(given: str, expected: str) -> None:
+    assert _HERE.without_paths(given) == expected
 
 
 def test_values_that_are_not_texts() -> None:

@@ -78,10 +78,10 @@ def test_what_does_not_matter(project: Project) -> None:
     folder.mkdir()
     (folder / "conftest.py").write_text(_JUMPING, encoding="utf-8")
     (folder / "test_it.py").write_text(CASES, encoding="utf-8")
-    kept = {name: value for name, value in os.environ.items() if name != "HOME"}
+    homeless = {name: value for name, value in os.environ.items() if name != "HOME"}
     plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
     session = start(
-        folder, "--benchmark-json=out.json", before=_scarce, variables={**kept, **plain}
+        folder, "--benchmark-json=out.json", before=_scarce, variables={**homeless, **plain}
     )
     output = said(session)
     assert session.returncode == pytest.ExitCode.OK
@@ -198,7 +198,7 @@ def _somebody_else_can_run() -> bool:
 def test_too_few_processes(project: Project) -> None:
     project.write("test_it.py", CASES)
     project.path.chmod(0o777)
-    # NumPy's own threads are processes, too, and without them it ends whoever imports it.
+    # NumPy's own threads are processes, too, and without them it ends the process that imports it.
     variables = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     output = said(start(project.path, before=_without_processes, variables=variables))
     assert "Traceback" not in output

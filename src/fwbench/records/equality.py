@@ -71,11 +71,7 @@ def curve(facts: CaseFacts) -> list[float]:
 
 
 def largest_difference(facts: CaseFacts, other: CaseFacts) -> LossDifference | None:
-    """Largest difference of the loss curves of two trainings of the same work.
-
-    Returns:
-        Where they do most, for what they may; None if they do not have an epoch in common.
-    """
+    """Largest difference of the loss curves of two trainings; None without a common epoch."""
     steps = facts.steps_per_epoch or 1
     differences = [
         LossDifference(
@@ -106,14 +102,11 @@ def work(facts: CaseFacts, known: Known = TOGGLES) -> tuple[Any, ...]:
 
 
 def unequal(loops: Mapping[Name, CaseFacts], known: Known = TOGGLES) -> dict[Name, Unequal]:
-    """The trainings that are not the same as most others of their work.
+    """The trainings that are not the same as most others of their work, by name.
 
     One that is equal to more than half of its work's, itself included, is not among them: a
     framework that trains otherwise than three others is unequal, and they are not. Of two that
     differ, both are.
-
-    Returns:
-        Where each of them differs most, by its name.
     """
     groups: dict[tuple[Any, ...], dict[Name, CaseFacts]] = defaultdict(dict)
     for name, facts in loops.items():

@@ -132,9 +132,9 @@ def fitted(ring: Collective, size_bytes: int, times_s: Mapping[int, float]) -> A
     terms /= np.array([*times_s.values()])[:, None]
     ones = np.ones(len(terms))
     candidates = []
-    for kept in ([0, 1], [0], [1]):
+    for columns in ([0, 1], [0], [1]):
         part = np.zeros(2)
-        part[kept] = np.linalg.lstsq(terms[:, kept], ones, rcond=None)[0]
+        part[columns] = np.linalg.lstsq(terms[:, columns], ones, rcond=None)[0]
         if (part >= 0).all():
             candidates.append(part)
     alpha_s, beta_s = min(candidates, key=lambda part: float(((terms @ part - 1) ** 2).sum()))

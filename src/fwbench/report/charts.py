@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import Any
 
 from fwbench.gate.statistics import interval
+from fwbench.records.equality import curve
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import mebibytes, time, times
 from fwbench.report.condition import early, marked
 from fwbench.report.discovery import extensions
@@ -23,7 +24,7 @@ from fwbench.report.drawing.bars import Bar
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.section import percent
-from fwbench.report.training import accuracy, deviation_text, epochs_s, losses
+from fwbench.report.training import accuracy, deviation_text, epochs_s
 
 #: The entry points by which other packages add charts.
 ENTRY_POINTS = "fwbench.charts"
@@ -125,9 +126,8 @@ def operation_times(group: Group) -> Chart:
     """Median times of each framework and execution."""
     if group.has_one_size:
         return _bars(group)
-    series: dict[str, list[Point]] = {}
-    for name, record in group.records:
-        series.setdefault(name, []).append(_point(record))
+    by_name = group_by(group.records, lambda named: named[0])
+    series = {name: [_point(record) for _, record in line] for name, line in by_name.items()}
     return lines.draw(f"{group.title}: time against size", series, "size", looks=group.looks)
 
 
@@ -205,7 +205,7 @@ def training_times(group: Group) -> Chart:
 
 def training_losses(group: Group) -> Chart:
     """A curve for each training; the title says how far they lie apart."""
-    series = {name: losses(record) for name, record in group.records}
+    series = {name: curve(record.facts) for name, record in group.records}
     what = f"{group.title}: training loss after each epoch{deviation_text(series)}"
     return lines.draw_curves(what, series, "nats", group.looks)
 

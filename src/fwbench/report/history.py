@@ -386,7 +386,7 @@ def _read(files: Iterable[Path], only: str) -> tuple[_Records, list[str]]:
             when = _when(run.when, file)
             for record in run.records:
                 if only in record.name:
-                    # Values are not kept: a case has thousands.
+                    # Without its values: a case has thousands.
                     key = record.nodeid, _machine(run, record)
                     _, moments = cases.setdefault(key, (record.without_values(), []))
                     moments.append(_moment(record, run, when))

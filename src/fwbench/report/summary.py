@@ -165,7 +165,7 @@ def _unknown(run: Run) -> Iterator[str]:
 
 def sections(runs: Sequence[Run]) -> list[Section]:
     """The tables of the summary: who is how fast, what differs most, what is missing."""
-    return [*rankings(runs), *differences(runs), *gaps(runs)]
+    return [*rankings(runs), *remarks(runs)]
 
 
 def _filled(runs: Sequence[Run], make: Callable[[Run, str], Iterable[Section]]) -> list[Section]:
@@ -180,14 +180,9 @@ def rankings(runs: Sequence[Run]) -> list[Section]:
     return _filled(runs, _rankings)
 
 
-def differences(runs: Sequence[Run]) -> list[Section]:
-    """Largest differences between contestants."""
-    return _filled(runs, _differences)
-
-
-def gaps(runs: Sequence[Run]) -> list[Section]:
-    """Cases that were not measured, and those that were not reached."""
-    return _filled(runs, _gaps)
+def remarks(runs: Sequence[Run]) -> list[Section]:
+    """Largest differences, then cases that were not measured or not reached."""
+    return [*_filled(runs, _differences), *_filled(runs, _gaps)]
 
 
 def _rankings(run: Run, suffix: str) -> Iterator[Section]:

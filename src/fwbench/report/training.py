@@ -5,12 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fwbench.records import equality
-from fwbench.records.facts import CaseFacts, Epoch
-from fwbench.records.measurement import Measurement
+from fwbench.records.facts import CaseFacts
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.session_facts import BreakEven, LossCurves
 from fwbench.terms.toggles import TOGGLES, Toggle
 
@@ -20,20 +19,10 @@ Known = Mapping[str, Toggle]
 Group = tuple[str, list[Measurement]]
 
 
-def first_repetition(record: Measurement) -> Sequence[Epoch]:
-    """The epochs of the first of its repetitions."""
-    first = record.epochs[0].repetition
-    return [epoch for epoch in record.epochs if epoch.repetition == first]
-
-
 def epochs_s(record: Measurement) -> list[float]:
     """Seconds of every epoch of the first repetition, warm-up epochs included."""
-    return [epoch.seconds for epoch in first_repetition(record)]
-
-
-def losses(record: Measurement) -> list[float]:
-    """The training loss after each epoch of the first repetition, in nats."""
-    return [epoch.train_loss for epoch in first_repetition(record)]
+    first = record.epochs[0].repetition
+    return [epoch.seconds for epoch in record.epochs if epoch.repetition == first]
 
 
 def accuracy(record: Measurement) -> float | None:
@@ -45,13 +34,9 @@ def accuracy(record: Measurement) -> float | None:
 def largest_deviation(
     curves: Mapping[str, Sequence[float]],
 ) -> tuple[float, int, tuple[str, str]] | None:
-    """The largest distance of any two loss curves, over the epochs that both have.
+    """The largest distance of any two loss curves: nats, epoch (from 1) and the two names.
 
-    Args:
-        curves: losses after each epoch, by name.
-
-    Returns:
-        The deviation in nats, the epoch (from 1) and the two names; None for fewer than two curves.
+    None for fewer than two curves.
     """
     deviations = [
         (abs(loss - other_loss), epoch, (name, other))
@@ -62,11 +47,7 @@ def largest_deviation(
 
 
 def deviation_text(curves: Mapping[str, Sequence[float]]) -> str:
-    """The largest distance of loss curves, in words; empty for one curve.
-
-    Args:
-        curves: losses after each epoch, by name.
-    """
+    """The largest distance of loss curves, in words; empty for one curve."""
     largest = largest_deviation(curves)
     if largest is None:
         return ""
@@ -80,10 +61,9 @@ def groups(loops: Iterable[Measurement], known: Known = TOGGLES) -> list[Group]:
     Args:
         loops: measured cases; those that are not training loops are left out.
     """
-    by_work = defaultdict(list)
-    for loop in loops:
-        if loop.epochs:
-            by_work[equality.work(loop.facts, known)].append(loop)
+    by_work = group_by(
+        (loop for loop in loops if loop.epochs), lambda loop: equality.work(loop.facts, known)
+    )
     return [(_title(group[0].facts), group) for group in by_work.values()]
 
 
@@ -152,12 +132,7 @@ def _settings(loop: Measurement, known: Known) -> Mapping[str, object]:
 def break_even_steps(compiled: CaseFacts, eager: CaseFacts) -> int | None:
     """The number of steps after which an execution has gained what compiling it cost.
 
-    Args:
-        compiled: the facts of a loop in that execution.
-        eager: those of the same loop in ``eager``.
-
-    Returns:
-        The number of steps; None if a step is no faster than in ``eager``.
+    None if a step is not faster than in ``eager``.
     """
     gained_s = (eager.step_s or 0.0) - (compiled.step_s or 0.0)
     return math.ceil((compiled.compile_s or 0.0) / gained_s) if gained_s > 0 else None

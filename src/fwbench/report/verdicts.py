@@ -157,16 +157,12 @@ def markdown(comparison: Comparison) -> str:
 
 def _alarm(comparison: Comparison) -> list[str]:
     """Lines to be read before anything else."""
-    interrupted = "interrupted: what follows is what was known by then"
-    return [interrupted] * comparison.interrupted + _nothing_judged(comparison)
-
-
-def _nothing_judged(comparison: Comparison) -> list[str]:
-    if not comparison.is_all_inconclusive:
-        return []
-    number = sum(verdict is Verdict.INCONCLUSIVE for verdict in comparison.verdicts.values())
-    cases = "the only case is" if number == 1 else f"all {number} cases are"
-    return [f"nothing could be judged: {cases} inconclusive"]
+    lines = ["interrupted: what follows is what was known by then"] * comparison.interrupted
+    if comparison.is_all_inconclusive:
+        number = sum(verdict is Verdict.INCONCLUSIVE for verdict in comparison.verdicts.values())
+        cases = "the only case is" if number == 1 else f"all {number} cases are"
+        lines.append(f"nothing could be judged: {cases} inconclusive")
+    return lines
 
 
 def ranked(comparison: Comparison) -> list[Judgement]:
@@ -275,11 +271,7 @@ def why_undecided(group: StoredGroup) -> str:
     """Cost of a decision, or the obstacle to it."""
     racing = [rival for rival in group.contestants if rival.standing == "open"]
     if len(racing) < 2:  # noqa: PLR2004 (a race has two contestants or more)
-        lost = [
-            f"{contestant.name} {contestant.why}"
-            for contestant in group.contestants
-            if contestant.why
-        ]
+        lost = [f"{rival.name} {rival.why}" for rival in group.contestants if rival.why]
         return f"no rival is left: {', '.join(lost)}"
     contended = max(contestant.contended for contestant in racing)
     launches = max(contestant.launches for contestant in racing)
@@ -311,12 +303,13 @@ def spent(budget: StoredBudget) -> str:
 def _too_short(budget: StoredBudget) -> list[str]:
     if budget.launch_s is None or budget.took_s < budget.budget_s or budget.launches > 1:
         return []
-    too_short = (
-        f"a budget of {duration(budget.budget_s)} is too short to measure anything twice: one "
-        f"launch of {count(budget.cases, 'case')} takes {duration(budget.launch_s)}; give more "
-        "(--fw-budget), or select fewer cases (-k)"
-    )
-    return [too_short]
+    launch = f"one launch of {count(budget.cases, 'case')} takes {duration(budget.launch_s)}"
+    return [
+        (
+            f"a budget of {duration(budget.budget_s)} is too short to measure anything twice: "
+            f"{launch}; give more (--fw-budget), or select fewer cases (-k)"
+        )
+    ]
 
 
 def unsettled(budget: StoredBudget) -> list[str]:
@@ -328,11 +321,9 @@ def unsettled(budget: StoredBudget) -> list[str]:
         return [f"the time of each of {cases} is known to {budget.resolution:.0%}"]
     named = [f"{case.name} ({_share(case.uncertainty)})" for case in budget.unsettled[:_NAMED]]
     rest = len(budget.unsettled) - len(named)
-    more = [f"{rest} more"] if rest else []
-    return [
-        f"the time of {len(budget.unsettled)} of {cases} is not known to {budget.resolution:.0%}: "
-        + ", ".join([*named, *more])
-    ]
+    names = ", ".join([*named, *[f"{rest} more"] * (rest > 0)])
+    unknown = f"{len(budget.unsettled)} of {cases} is not known to {budget.resolution:.0%}"
+    return [f"the time of {unknown}: {names}"]
 
 
 def _share(share: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Charts are told in words, and say every value and its spread."""
+"""Charts have a text, and say every value and its spread."""
 
 from __future__ import annotations
 

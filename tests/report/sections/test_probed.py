@@ -14,7 +14,7 @@ _MEBIBYTE = 2**20
 
 
 def memory(peak: int, **facts: Any) -> dict[str, Any]:
-    """Memory with a peak of so many MiB above 100, half of it in calls."""
+    """Memory with a peak in MiB above 100, half of it in calls."""
     known = {"before": 100, "bound": 100 + peak // 2, "peak": 100 + peak}
     return {f"{name}_bytes": size * _MEBIBYTE for name, size in {**known, **facts}.items()}
 

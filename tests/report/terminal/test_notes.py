@@ -104,10 +104,10 @@ def test_the_largest_difference_of_dispatch_and_completion_is_told() -> None:
     assert full == f"{first}, most of all dot eager 8: after 90 us of 18 ms (200x)"
 
 
-@pytest.mark.parametrize(("dispatch_s", "told"), [(0.5, 0), (0.49, 1), (0.0, 1), (None, 0)])
-def test_half_the_time_is_no_news(dispatch_s: float | None, told: int) -> None:
+@pytest.mark.parametrize(("dispatch_s", "lines"), [(0.5, 0), (0.49, 1), (0.0, 1), (None, 0)])
+def test_half_the_time_is_no_news(dispatch_s: float | None, lines: int) -> None:
     measured = just_measured(entry("a", 1.0, dispatch_s=dispatch_s))
-    assert len(notes.dispatch([measured], in_full=False)) == told
+    assert len(notes.dispatch([measured], in_full=False)) == lines
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ _SQUEEZED = {"textLength": "335", "lengthAdjust": "spacingAndGlyphs"}
 #: As high as pygal's rows of a legend are, and what is around them.
 _LEGEND_ROW, _AROUND_LEGEND = 18, 4
 
-#: About so many marks are below bars, and with labels that are not short so many.
+#: Approximate number of marks below bars, and with labels that are longer than the short ones.
 _MARKS, _FEW_MARKS, _SHORT = 4, 2, 17
 
 #: How pygal names the entries of a legend, each by the number of its series.

@@ -61,11 +61,8 @@ def draw(
         chart.add(name, list(corners), show_dots=False)
     heights = _heights(series, limits)
     ranges = (f"{name} {show(min(ys))} to {show(max(ys))}" for name, ys in heights.items())
-    return rendered(chart, title, "; ".join(ranges), {**_limit_looks(limits), **(looks or {})})
-
-
-def _limit_looks(limits: Limits) -> dict[str, Look]:
-    return {name: Look("var(--ink)", dash="6 4") for name in limits}
+    of_limits = dict.fromkeys(limits, Look("var(--ink)", dash="6 4"))
+    return rendered(chart, title, "; ".join(ranges), {**of_limits, **(looks or {})})
 
 
 def _axes(series: Mapping[str, Sequence[Point]], limits: Limits) -> dict[str, Any]:
@@ -220,11 +217,7 @@ _ROOM = 0.005
 
 
 class Stop(NamedTuple):
-    """A point of a track.
-
-    Attributes:
-        share: 0 to 1.
-    """
+    """A point of a track; the share is from 0 to 1."""
 
     x: float
     share: float
@@ -258,7 +251,11 @@ def draw_tracks(
     )
     chart.x_labels = marks(0, largest, ())
     for name, some in tracks.items():
-        chart.add(name, [_dot(stop) for stop in some])
+        dots = [
+            {"value": (stop.x, stop.share), "label": stop.label, "node": {"r": stop.radius}}
+            for stop in some
+        ]
+        chart.add(name, dots)
     text = (
         f"{name} {stop.label} {show(stop.x)}, {stop.share:.2%}"
         for name, some in tracks.items()
@@ -270,11 +267,3 @@ def draw_tracks(
 def _range(shares: Iterable[float]) -> tuple[float, float]:
     low, *_, high = sorted([*shares] * 2)
     return max(0.0, low - _ROOM), min(1.0, high + _ROOM)
-
-
-def _dot(stop: Stop) -> dict[str, object]:
-    return {
-        "value": (stop.x, stop.share),
-        "label": stop.label,
-        "node": {"r": stop.radius},
-    }

@@ -169,20 +169,17 @@ def _batch_columns(batches: Sequence[int]) -> list[Column[_LineByBatch]]:
     """The latency and the throughput of each batch."""
     columns: list[Column[_LineByBatch]] = [Column("case", lambda line: TableCell(line[0]))]
     for batch in batches:
-        latency, throughput = partial(_latency, batch), partial(_throughput, batch)
-        columns.append(Column(f"batch {batch}", latency, optional=False))
-        columns.append(Column(f"batch {batch}, a second", throughput, optional=False))
+        for suffix, cell in (("", _latency), (", a second", _throughput)):
+            columns.append(Column(f"batch {batch}{suffix}", partial(cell, batch), optional=False))
     return columns
 
 
 def _latency(batch: int, line: _LineByBatch) -> TableCell:
-    record = line[1].get(batch)
-    return seconds(None if record is None else record.median_s)
+    return seconds(line[1][batch].median_s if batch in line[1] else None)
 
 
 def _throughput(batch: int, line: _LineByBatch) -> TableCell:
-    record = line[1].get(batch)
-    return quantity(None if record is None else _rate(record), _shown)
+    return quantity(_rate(line[1][batch]) if batch in line[1] else None, _shown)
 
 
 def _batch_charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> Iterator[Chart]:
@@ -269,9 +266,7 @@ _ACCURACY_COLUMNS: tuple[Column[_Trained], ...] = (
     ),
     Column(
         "pictures",
-        lambda row: TableCell(
-            f"{row.record.facts.tested_examples or 0:,}", row.record.facts.tested_examples
-        ),
+        lambda row: quantity(row.record.facts.tested_examples or 0, "{:,}".format),
     ),
     Column("a call", lambda row: seconds(row.record.median_s)),
     Column("times as fast", lambda row: quantity(row.gain, "{:.2f}".format)),
@@ -295,11 +290,7 @@ def _accuracies(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 def _accuracy(
     key: _Key, records: Sequence[Measurement], names: Sequence[str], colours: Mapping[str, str]
 ) -> Section:
-    wide = {
-        (record.run, record.contestant): record
-        for record in records
-        if record.facts.dtype == DEFAULT_DTYPE
-    }
+    wide = {(r.run, r.contestant): r for r in records if r.facts.dtype == DEFAULT_DTYPE}
     network = " ".join(map(str, key))
     return Section.of(
         f"accuracy, time and bytes: {network}",

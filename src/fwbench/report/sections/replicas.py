@@ -293,8 +293,9 @@ def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str])
     cases = [row.case for row in rows]
     title = f"replicas: {title}"
     models = {id(work): _models(work) for work in group}
+    contestants = dict.fromkeys(name for work in group for name in work.lines)
     charts = [
-        *(_by_replicas(title, name, group, models) for name in _contestants(group)),
+        *(_by_replicas(title, name, group, models) for name in contestants),
         *_by_size(title, cases, colours),
     ]
     has_model = any(line for lines_of in models.values() for line in lines_of.values())
@@ -306,10 +307,6 @@ def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str])
         charts=[chart for chart in charts if chart is not None],
         notes=_notes("", cases, has_model=has_model),
     )
-
-
-def _contestants(group: Sequence[Scaling]) -> list[str]:
-    return [*dict.fromkeys(name for each in group for name in each.lines)]
 
 
 def _models(work: Scaling) -> dict[str, list[Modelled]]:
@@ -340,7 +337,10 @@ def _by_replicas(
         if line:
             size = f"{each.facts.size:,}"
             measured[size] = [_point(case) for case in line.values()]
-            continued[size] = [_modelled_point(point) for point in models[id(each)].get(name, ())]
+            continued[size] = [
+                Point(point.replicas, point.time_s, point.low_s, point.high_s, _MODEL)
+                for point in models[id(each)].get(name, ())
+            ]
     if max(map(len, measured.values()), default=0) < 2:  # noqa: PLR2004 (a single place)
         return None
     looks = palette.neutral(measured)
@@ -353,10 +353,6 @@ def _by_replicas(
     return lines.draw(title, {**measured, **drawn}, "replicas", looks=looks)
 
 
-def _modelled_point(point: Modelled) -> Point:
-    return Point(point.replicas, point.time_s, point.low_s, point.high_s, _MODEL)
-
-
 def _by_size(title: str, cases: Sequence[Shared], colours: Mapping[str, str]) -> Iterator[Chart]:
     """Bus bandwidth against size, if there are several."""
     rates = [(case, case.gang and case.gang.bus_bytes_per_s) for case in cases]
@@ -364,8 +360,8 @@ def _by_size(title: str, cases: Sequence[Shared], colours: Mapping[str, str]) ->
     points = [_rate_point(case, case.facts.size, rate) for case, rate in rates if rate]
     series, looks = _by_number(moved, [case.name for case in moved], points, colours)
     if max(map(len, series.values()), default=0) > 1:
-        show = _gigabytes
-        yield lines.draw(f"{title}: bus bandwidth", series, "elements", None, show, looks=looks)
+        title = f"{title}: bus bandwidth"
+        yield lines.draw(title, series, "elements", None, _gigabytes, looks=looks)
 
 
 def _gigabytes(rate: float) -> str:

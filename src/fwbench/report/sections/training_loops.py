@@ -28,7 +28,7 @@ from fwbench.report.section import (
     seconds,
     values_cell,
 )
-from fwbench.report.training import accuracy, epochs_s, losses
+from fwbench.report.training import accuracy, epochs_s
 
 ORDER = 40
 
@@ -126,7 +126,7 @@ _COLUMNS: tuple[Column[NamedRecord], ...] = (
     Column("all epochs", lambda row: seconds(sum(epochs_s(row.record)))),
     Column("a second", _rate),
     Column("accuracy", _tested),
-    Column("last loss", lambda row: quantity(losses(row.record)[-1], "{:.4f}".format)),
+    Column("last loss", lambda row: quantity(equality.curve(row.facts)[-1], "{:.4f}".format)),
     Column("compiling", lambda row: seconds(row.facts.compile_s)),
     Column("CPUs busy", _busy),
     Column("peak memory", lambda row: quantity(row.facts.memory_above_bytes, mebibytes)),

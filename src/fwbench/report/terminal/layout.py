@@ -133,7 +133,7 @@ class _Group:
         return self.columns[0].aligned(self.name, self.width)
 
     def subheading(self, level: int) -> str:
-        """Executions, or the toggles that lie so many lines below them."""
+        """Executions, or the toggles on a line below them."""
         names = ("".join(column.heading[level : level + 1]) for column in self.columns)
         texts = zip(self.columns, names, strict=True)
         own = "".join(column.aligned(name, self.gap + column.width) for column, name in texts)

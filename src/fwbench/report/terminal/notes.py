@@ -100,15 +100,12 @@ def _ranking(ranking: Ranking) -> list[str]:
     return [
         f"{ranking.title}: geometric mean of the median times against the fastest, {over}:",
         *(
-            f"  {mean.name:<{width}}  {mean.all_sizes:8.2f}x{_ratio(mean.largest)}"
+            f"  {mean.name:<{width}}  {mean.all_sizes:8.2f}x"
+            + ("" if mean.largest is None else f" {mean.largest:8.2f}x")
             for mean in ranking.means
         ),
         *(f"  {rest.name:<{width}}  {rest.text}" for rest in ranking.unranked),
     ]
-
-
-def _ratio(ratio: float | None) -> str:
-    return "" if ratio is None else f" {ratio:8.2f}x"
 
 
 def overhead(cases: Cases) -> list[str]:
