@@ -68,7 +68,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this session was started with, and has installed, is no business of tests' own."""
+    """Hide from tests' own sessions what this session was started with, and has installed."""
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_TESTRUNUID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYTEST_ADDOPTS", blocking())
@@ -76,7 +76,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What fwbench notes of environments that tests make is kept apart from the user's."""
+    """Keep fwbench's notes of environments that tests make apart from the user's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
@@ -104,7 +104,7 @@ def suite_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="session")
 def fork_server() -> Iterator[ForkServer]:
-    """What spares the sessions of projects, and their workers, their imports."""
+    """The server that spares the sessions of projects, and their workers, their imports."""
     if not _CAN_FORK:
         pytest.skip("forks are made as on Linux")
     server = ForkServer.start(blocking())

@@ -104,7 +104,7 @@ echo "Downloading torch (190.3MiB)"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What the script reads of a checkout, and in ``programs`` what it starts."""
+    """The files that the script reads of a checkout, and in ``programs`` those that it starts."""
     shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
     (tmp_path / "extras").mkdir()
     for name in ("pyproject.toml", "constraints.txt", "extras/pyproject.toml"):

@@ -41,7 +41,7 @@ class Machine:
     def describe(
         self, names: list[str], threads: int, interpreter_of: Callable[[str], str] | None = None
     ) -> dict[str, Any]:
-        """What frameworks say; those that doctor asks are in the environment that runs it."""
+        """The manifests of frameworks in the environment that runs doctor."""
         assert interpreter_of is not None
         self.asked.append((names, threads))
         return {name: self.answers[name] for name in names}

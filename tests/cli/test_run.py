@@ -109,7 +109,7 @@ def _python(
 def measured(
     elsewhere: Path, installed: Callable[..., subprocess.CompletedProcess[str]]
 ) -> dict[str, Any]:
-    """What ``fwbench run`` has stored of one operation."""
+    """The record of one operation that ``fwbench run`` has stored."""
     chosen = ("--fw=numpy", "-k", "noop", *QUICKLY)
     done = installed("fwbench", "run", *chosen, "--benchmark-json=run.json")
     assert done.returncode == 0, done.stdout + done.stderr

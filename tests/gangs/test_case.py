@@ -344,7 +344,7 @@ def test_wrong_null_steps_in_the_timing_leave_no_record(case: GangCase, said: st
 
 
 def _asynchronous(**changes: Any) -> GangCase:
-    """What a coordinator tells of two workers that have taken steps of batches of 4 each."""
+    """The report of a coordinator about two workers that have taken steps of batches of 4 each."""
     told = {
         "alone": expected_losses(_MLP, 4, lazy=False)[:10],
         "weights": [*range(11)],

@@ -81,7 +81,7 @@ def _bind(gang: Gang, name: str, size: int, **changes: Any) -> None:
 
 
 def _checked(gang: Gang, name: str, batch: int, updates: int, **changes: Any) -> Answers:
-    """What all workers found in ten steps; the server's updates are judged."""
+    """The results of all workers in ten steps; the server's updates are judged."""
     _bind(gang, name, batch, **changes)
     before = gang.usage()
     answers = gang.ask("check", 10, limit_s=_PATIENCE_S, doing="checking")
@@ -91,7 +91,7 @@ def _checked(gang: Gang, name: str, batch: int, updates: int, **changes: Any) ->
 
 
 def _judged(gang: Gang, objective: Any, batch: int, **changes: Any) -> float:
-    """How far the mean losses are off those of one worker."""
+    """The distance of the mean losses from those of one worker."""
     answers = _checked(gang, f"{objective.name}_step", batch, 10, **changes)
     found, checked = checks.training(answers, objective, batch, "float32", "before the timing")
     assert checked.gradient_error < 1e-4

@@ -59,7 +59,7 @@ def _bind(gang: Gang, name: str, size: int) -> None:
 
 
 def _asked(gang: Gang, step: str, batch: int) -> checks.Answers:
-    """What replicas found in training on a global batch."""
+    """The results of replicas in training on a global batch."""
     _bind(gang, step, batch)
     return gang.ask("check", 10, limit_s=_PATIENCE_S, doing="checking")
 
@@ -92,7 +92,7 @@ def test_a_language_model_is_shared(gang: Gang, step: ModelStep) -> None:
 
 
 def test_three_replicas_train_as_one_worker() -> None:
-    """Of an uneven number of them each has another share."""
+    """Shares of an uneven number of examples differ."""
     made = started(3, "tensorflow")
     try:
         for step in ("lenet_step", "mlp_step"):

@@ -42,7 +42,7 @@ def gang(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gang]:
 
 
 def _judged(gang: Gang, batch: int, training: Training = lenet) -> checks.Answers:
-    """What all replicas found in training on a global batch, once it was judged."""
+    """The results of all replicas in training on a global batch, once it was judged."""
     task = asdict(Task(training.step.name, batch, "cpu", "eager", "float32", sparse=False))
     gang.ask("bind", task, limit_s=_PATIENCE_S, doing="building")
     answers = gang.ask("check", 10, limit_s=_PATIENCE_S, doing="checking")

@@ -28,7 +28,7 @@ RULES = Rules(margin=0.01)
 
 
 def _judged(base: Sequence[float], contender: Sequence[float], **changes: Any) -> Judgement:
-    """What is said of the minimum of these launches at a level of .05."""
+    """The verdict on the minimum of these launches at a level of .05."""
     rules = Rules(**{"margin": 0.01, **changes})
     return _first(sample("a", base), sample("a", contender), rules)
 

@@ -92,7 +92,7 @@ def test_plain():
 
 @pytest.mark.serial
 def test_the_method_that_ends_the_process(project: Project, beside: Beside) -> None:
-    """Of an ordinary test it ends the session, as ever; what was measured is in the journal."""
+    """The time limit of an ordinary test ends the session; what was measured is in the journal."""
     beside("timeout")
     project.write("test_it.py", _ENDS_ALL)
     result = project.run("--benchmark-json=measured.json")

@@ -19,7 +19,7 @@ from support.neighbours import blocking
 
 @pytest.fixture
 def session(pytester: pytest.Pytester) -> BenchmarkSession:
-    """Of a configured pytest session."""
+    """The facts of a configured pytest session."""
     return BenchmarkSession(_configured(pytester))
 
 

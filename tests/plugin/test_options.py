@@ -291,7 +291,7 @@ def test_command_line_over_marker_over_ini_over_default(pytester: pytest.Pyteste
 
 
 def refused(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], argument: str) -> str:
-    """What pytest says of a bad argument."""
+    """The message of pytest about a bad argument."""
     with pytest.raises((pytest.UsageError, SystemExit, argparse.ArgumentError)) as caught:
         of(pytester, argument)
     return f"{caught.value}{capsys.readouterr().err}"

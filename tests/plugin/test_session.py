@@ -18,7 +18,7 @@ from support.projects import Project
 
 
 def asked(pytester: pytest.Pytester, *arguments: str) -> grid.GridRequest:
-    """What a session with this command line asks for."""
+    """The options of a session with this command line."""
     return Session(pytester.parseconfigure(*arguments))._request()
 
 

@@ -41,7 +41,7 @@ def shapes(project: Project) -> Project:
 
 
 def _outcomes(project: Project, *arguments: str) -> dict[str, Any]:
-    """What became of the cases of a session that is not refused, by workload and size."""
+    """The outcomes of a session that is not refused, by workload and size."""
     result = project.run(
         "--junitxml=junit.xml", "--benchmark-disable", "--fw-direction=forward", *arguments
     )

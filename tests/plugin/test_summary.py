@@ -21,7 +21,7 @@ from support.terminals import entry, shown
 
 
 def session(**changes: Any) -> Any:
-    """What the header needs to know of a session."""
+    """The part of a session that the header needs."""
     options = SimpleNamespace(threads=2, isolation="process")
     defaults = {
         "options": options,
@@ -91,7 +91,7 @@ class Page:
         self.lines.append("")
 
     def hasopt(self, char: str) -> bool:
-        """Whether pytest lists tests of an outcome."""
+        """True where pytest lists tests of an outcome."""
         return False
 
 
@@ -110,7 +110,7 @@ def test_a_table_leaves_room_on_a_terminal(
 
 
 def printed(summary: Summary, error: Exception | None = None) -> list[str]:
-    """What the summary prints after pytest-benchmark's tables, or after their failure."""
+    """The lines of the summary after pytest-benchmark's tables, or after their failure."""
     page: Any = Page()
     hook = summary.pytest_terminal_summary(page)
     next(hook)

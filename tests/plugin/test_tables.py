@@ -31,7 +31,7 @@ def row(framework: str, **facts: Any) -> dict[str, Any]:
 
 
 def grouped(*groups: Group, shown: bool = True) -> list[Group]:
-    """What the hook makes of these groups."""
+    """The groups that the hook returns for these."""
     rows = [row for _, of_group in groups for row in of_group]
     hook: Any = Tables(shown=shown).pytest_benchmark_group_stats(rows)
     next(hook)

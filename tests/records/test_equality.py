@@ -37,7 +37,7 @@ def training(framework: str = "torch", losses: Any = TORCH, **changes: Any) -> d
 
 
 def unequal(*facts: dict[str, Any], **known: Any) -> dict[str, Unequal]:
-    """Those that are found, by framework."""
+    """The pairs that are found, by framework."""
     loops = {of["framework"]: CaseFacts.unchecked(of) for of in facts}
     return equality.unequal(loops, **known)
 
@@ -89,7 +89,7 @@ def test_toggles_that_change_the_work_set_trainings_apart() -> None:
 
 
 def test_few_steps_leave_more_to_chance() -> None:
-    """What is allowed falls with the root of their number, and grows with the loss."""
+    """The allowed difference falls with the root of their number, and grows with the loss."""
     few, many = (equality.allowed_nats(1.0, steps, 1) for steps in (4, 400))
     assert few - many == pytest.approx(0.1 / 2 - 0.1 / 20)
     assert equality.allowed_nats(2.0, 4, 1) > few

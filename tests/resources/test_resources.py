@@ -151,7 +151,7 @@ _UNSHARED = [
 
 
 def _can_unshare() -> bool:
-    """Whether a process here may have file systems of its own."""
+    """True where a process may have file systems of its own."""
     with contextlib.suppress(OSError):
         return (
             subprocess.run([*_UNSHARED, "true"], check=False, capture_output=True).returncode == 0
@@ -184,7 +184,7 @@ _NOBODY = 65534
 
 
 def _somebody_else_can_run() -> bool:
-    """Whether another user than root may run this interpreter."""
+    """True where another user than root may run this interpreter."""
     with contextlib.suppress(OSError):
         command = [sys.executable, "-c", "import fwbench"]
         return subprocess.run(command, user=_NOBODY, check=False, cwd="/").returncode == 0

@@ -104,7 +104,7 @@ class Browser:
         fragment: str = "",
         scheme: str = "light",
     ) -> dict[str, Any]:
-        """What a page showed while it was used.
+        """The states of a page while it was used.
 
         Args:
             exercise: JavaScript, which may ``await``; it notes in ``seen`` what it saw.

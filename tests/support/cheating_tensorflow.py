@@ -78,7 +78,7 @@ def never_updates(learner: Any, _: int) -> None:
 
 
 class _Zeros:
-    """What a worker is said to have fetched: parameters as they were at the beginning."""
+    """Pretend that a worker has fetched parameters as they were at the beginning."""
 
     def __init__(self, answer: Any) -> None:
         self._answer = answer
@@ -137,7 +137,7 @@ class Mirrored(_Cheating, MirroredMember):
 
 
 class Coordinator(_Cheating, LeavingOut, servers.Coordinator):
-    """What gives its workers their steps."""
+    """The object that gives its workers their steps."""
 
     served_cheats = served_cheats(fetches_nothing, loses_an_update)
 

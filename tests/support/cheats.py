@@ -73,11 +73,11 @@ class LeavingOut:
     ranks: Sequence[int]
 
     def null_steps(self, shards: Sequence[Any]) -> Any:
-        """Those of the framework, unless the length of a shard is a cheat's."""
+        """The framework's steps, unless the length of a shard is a cheat's."""
         return self._tampered(super().null_steps(shards), len(shards[0]))  # type: ignore[misc]
 
     def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Any:
-        """Those of the framework, unless the length of the table is a cheat's."""
+        """The framework's steps, unless the length of the table is a cheat's."""
         return self._tampered(super().sparse_reads(table, sets), len(table))  # type: ignore[misc]
 
     def _tampered(self, steps: Any, length: int) -> Any:

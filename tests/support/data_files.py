@@ -81,7 +81,7 @@ REVIEWS = {
 
 
 def same(one: DataSet, other: DataSet) -> bool:
-    """Whether all arrays are equal and the digests too."""
+    """True where all arrays and the digests are equal."""
     return one.digest == other.digest and all(
         np.array_equal(getattr(getattr(one, part), axis), getattr(getattr(other, part), axis))
         for part in ("train", "validation", "test")

@@ -51,7 +51,7 @@ class Command:
 
     @property
     def program(self) -> str:
-        """What is run."""
+        """The command that is run."""
         return self.arguments[0]
 
 
@@ -117,7 +117,7 @@ _ERRORS = (_REFUSED, 3)
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit status, and what it printed."""
+    """The exit status and the output of a command."""
 
     status: int
     out: str

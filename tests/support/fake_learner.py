@@ -131,7 +131,7 @@ class FakeLearner(Learner):
         self._first = [by.first_s]
 
     def of(self, kind: str) -> list[list[Any]]:
-        """What is known of the events of one kind."""
+        """The arguments of the events of one kind."""
         return [[*event[1:]] for event in self.events if event[0] == kind]
 
     def step(self, examples: Any, labels: Any) -> Any:
@@ -158,7 +158,6 @@ class FakeLearner(Learner):
         self.steps = 0
 
     def set_learning_rate(self, learning_rate: float) -> None:
-        """Keep it."""
         self.events.append(("rate", learning_rate))
 
     def weights(self) -> list[NDArray[Any]]:
@@ -167,11 +166,10 @@ class FakeLearner(Learner):
         return [np.array(self.updates)]
 
     def parameters(self) -> int:
-        """As many as there should be, but for what the framework says."""
+        """The expected number, unless the framework says another."""
         return self.job.training.parameters + self.by.too_many
 
     def place(self, batch: Batch) -> Placed:
-        """As it is."""
         return batch
 
     def loader(self, batch: Batch, steps: int) -> Loader:
@@ -184,7 +182,6 @@ class FakeLearner(Learner):
         return super().epoch(batches)
 
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """Wait for them."""
         self.by.clock.wait()
         return np.asarray(losses, dtype=np.float64)
 
@@ -195,7 +192,7 @@ class FakeLearner(Learner):
         return self.by.answers(examples)
 
     def notes(self) -> dict[str, Any]:
-        """What the framework says."""
+        """The answer of the framework."""
         return self.by.noted
 
 
@@ -264,7 +261,7 @@ def case(
 
 
 def measured(*arguments: Any, **more: Any) -> dict[str, Any]:
-    """What the record of a case says after it has been measured."""
+    """The record of a case after it has been measured."""
     one = case(*arguments, **more)
     return recorded(one)
 

@@ -18,7 +18,7 @@ from fwbench.testing import FakeFramework, HandClock
 
 
 class NVMLError(Exception):
-    """What NVML raises whenever it does not answer."""
+    """The error of NVML when it does not answer."""
 
 
 @dataclass
@@ -161,7 +161,7 @@ class FakeNvml:
         return [SimpleNamespace(pid=pid) for pid in card.pids]
 
     def _of_whole(self, card: Card, value: Any) -> Any:
-        """What a slice does not have of its own."""
+        """The functions that a slice does not have of its own."""
         if card.whole is not None:
             raise NVMLError("Not Supported")
         return value
@@ -219,7 +219,7 @@ class SimulatedGpu(HandClock):
             raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
     def card(self, default_hz: float = 2.0**30, **facts: Any) -> Card:
-        """What NVML says of it: its clock as it is now."""
+        """Its clock now, as NVML reports it."""
         return Card(
             "GPU-simulated",
             clock_mhz=lambda: self.frequency_hz(self.now_s) / 1e6,

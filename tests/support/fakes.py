@@ -93,7 +93,7 @@ def cell(of: Workload, **changes: Any) -> Cell:
 
 
 def entry(name: str) -> dict[str, Any]:
-    """As much of pytest-benchmark's entry of a case as every entry of a journal has."""
+    """The part of pytest-benchmark's entry of a case that every entry of a journal has."""
     return {"extra_info": {}, "stats": {"min": 1.0}, "fullname": f"test_fake.py::{name}"}
 
 

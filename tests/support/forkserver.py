@@ -121,7 +121,7 @@ class Program:
 
     @property
     def _is_guard(self) -> bool:
-        """Whether it is :mod:`fwbench.processes.guard`, which needs the standard library alone."""
+        """True for :mod:`fwbench.processes.guard`, which needs the standard library alone."""
         *options, script = self.arguments[1:4]
         return options == ["-I", "-S"] and script.endswith("/fwbench/processes/guard.py")
 
@@ -140,7 +140,7 @@ class Program:
         return [current] * (not self._is_safe) + [str(Path(self.folder, one)) for one in given]
 
     def can_be_forked(self, imported: Imported) -> bool:
-        """Whether a fork of this process becomes what a start would give."""
+        """True where a fork of this process becomes what a start would give."""
         return (
             self.arguments[0] == sys.executable
             and (self._own[:1] in (["-m"], ["-c"]) or self._is_guard)
@@ -249,7 +249,7 @@ def _read_once(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _hides(folder: str) -> bool:
-    """Whether a folder has a module of the name of one that has been imported."""
+    """True where a folder has a module of the name of one that has been imported."""
     entries = [path for path in Path(folder).glob("*") if path.suffix in _IMPORTABLE]
     names = {path.name.partition(".")[0] for path in entries}
     return not names.isdisjoint({*sys.modules, "sitecustomize", "usercustomize"})

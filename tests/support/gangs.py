@@ -228,7 +228,7 @@ def controller(
 
 
 def out(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
-    """What a command that must exit with this status prints."""
+    """The output of a command that must exit with this status."""
     assert cli.main(arguments) == status
     captured = capsys.readouterr()
     printed, silent = (captured.err, captured.out) if status else (captured.out, captured.err)

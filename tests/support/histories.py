@@ -29,7 +29,6 @@ def when(number: int) -> str:
 
 
 def day(number: int) -> str:
-    """As a report writes it."""
     return when(number)[:10]
 
 

@@ -18,7 +18,7 @@ CEILING = Ceiling({"float32": 2.0**30, "float16": 2.0**32}, 2.0**20, {**BY, "flo
 
 
 def product_facts(framework: str = "fake", **changes: Any) -> CaseFacts:
-    """What a record of a product says, as far as it counts here."""
+    """The part of a product's record that counts here."""
     facts = {
         "workload": "gemm",
         "framework": framework,
@@ -77,7 +77,7 @@ def product_entry(median: float = 2.0, **changes: Any) -> dict[str, Any]:
 
 
 def attainable_of(one: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """What was attainable, and its share, as an entry says it."""
+    """The attainable time of an entry, and its share."""
     facts = one["extra_info"]["fwbench"]
     assert ("attainable_s" in facts) == ("attainable_share" in facts)
     return facts.get("attainable_s"), facts.get("attainable_share")

@@ -84,7 +84,7 @@ def pytest_unconfigure(config):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What JUnit's XML says of one test."""
+    """One test in JUnit's XML."""
 
     kind: str
     text: str
@@ -248,7 +248,7 @@ class Project:
         return json.loads((self.path / name).read_text(encoding="utf-8"))
 
     def outcomes(self, name: str = "junit.xml") -> dict[str, Outcome]:
-        """What ``--junitxml`` says, by test function and case id."""
+        """The outcomes in ``--junitxml``, by test function and case id."""
         found = {}
         for test in ET.parse(self.path / name).iter("testcase"):  # noqa: S314 (our own)
             troubles = [child for child in test if child.tag in ("failure", "error", "skipped")]
@@ -258,7 +258,7 @@ class Project:
         return found
 
     def parent(self) -> dict[str, Any]:
-        """What the plugin ``-p parent_facts`` saw in the process that pytest was started in."""
+        """Facts that ``-p parent_facts`` saw in the process that pytest was started in."""
         facts: dict[str, Any] = json.loads((self.path / "parent.json").read_text(encoding="utf-8"))
         return facts
 

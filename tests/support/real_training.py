@@ -21,7 +21,7 @@ def is_there(framework: str) -> bool:
 
 
 def all_of(*names: str, least: int = 1) -> str:
-    """Those that are installed, as --fw takes them; skips the test where there are too few."""
+    """The installed frameworks, as --fw takes them; skips the test where there are too few."""
     there = [name for name in names if is_there(name)]
     if len(there) < least:
         pytest.skip(f"not installed: {', '.join({*names} - {*there})}")

@@ -86,7 +86,7 @@ print(json.dumps({
 
 
 def read(output: str) -> dict[str, dict[str, Any]]:
-    """What the program has printed last."""
+    """The last line that the program has printed."""
     found: dict[str, dict[str, Any]] = json.loads(output.splitlines()[-1])
     return found
 

@@ -198,7 +198,7 @@ class Node:
 
     @property
     def ids(self) -> list[str]:
-        """Of all elements in it."""
+        """The ids of all elements in it."""
         return [node.attributes["id"] for node in self if "id" in node.attributes]
 
 
@@ -273,7 +273,7 @@ def chart_of(of: Section, title: str) -> Chart:
 
 
 def markdown_cells(line: str) -> int:
-    """How many cells a row of a table has where Markdown is shown."""
+    """The number of cells of a table's row where Markdown is shown."""
     return len(re.findall(r"(?:\\.|[^\\|])*\|", line.strip().removeprefix("|")))
 
 

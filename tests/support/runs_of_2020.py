@@ -144,7 +144,7 @@ def rows_of(found: Section) -> list[dict[str, str]]:
 
 
 def statements(*runs: Run, device: str = "cpu") -> dict[str, dict[str, str]]:
-    """What became of each statement."""
+    """The verdict of each statement."""
     return {
         row["statement"].strip('"'): row
         for row in rows_of(section(runs, STATEMENTS))
@@ -153,7 +153,7 @@ def statements(*runs: Run, device: str = "cpu") -> dict[str, dict[str, str]]:
 
 
 def judged(statement: str, *entries: Mapping[str, Any]) -> dict[str, str]:
-    """What became of a statement in a run of these cases."""
+    """The verdict of a statement in a run of these cases."""
     return statements(run_of(*entries))[statement]
 
 
@@ -164,7 +164,7 @@ def lenets(run: Run, device: str = "cpu") -> dict[tuple[str, int], dict[str, str
 
 
 def trained(run: Run, device: str = "cpu") -> dict[tuple[str, int], tuple[str, str]]:
-    """Of the table of LeNet what is of today: seconds and accuracies, where there are any."""
+    """Today's seconds and accuracies in the table of LeNet, where there are any."""
     return {
         name: (row["today (wall clock)"], row["accuracy today"])
         for name, row in lenets(run, device).items()
@@ -197,7 +197,7 @@ def few_operations(operations: int, sizes: int) -> str:
 
 
 def tells_nothing(only: Section) -> None:
-    """That is all there is of 2020: a note, and no row and no chart."""
+    """The section has a note, and neither rows nor charts."""
     assert only.title == STATEMENTS
     assert not only.rows
     assert not only.charts

@@ -65,7 +65,7 @@ class Sample:
     span: tuple[int, int]
 
     def cut(self, output: str) -> str:
-        """What is shown of an output.
+        """The parts of an output that are shown.
 
         Raises:
             ValueError: it is empty, or has no section of fwbench's.
@@ -105,7 +105,7 @@ def prepare(folder: Path) -> None:
 
 
 def output(command: str, folder: Path) -> str:
-    """What a command prints.
+    """The output of a command.
 
     Raises:
         CalledProcessError: its exit status is none of :data:`_DONE`: it did not do its work.

@@ -21,7 +21,6 @@ from support.reports import Node, case, parsed
 
 
 def titles(runs: Sequence[Run]) -> list[str]:
-    """Of all parts."""
     return [one.title for one in sections.details(runs)]
 
 
@@ -34,7 +33,7 @@ def rows(of: Section) -> list[dict[str, str]]:
 
 
 def legends(chart: Chart) -> list[str]:
-    """What the lines, or the colours, of a chart are called."""
+    """Names of the lines, or the colours, of a chart."""
     return [one.text for one in parsed(chart.svg).of_class("legend")]
 
 
@@ -138,7 +137,7 @@ def compared(*, notes: Sequence[str] = (), **changes: Any) -> Comparison:
 
 
 def as_run(comparison: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stored after ``--fw-gate``."""
+    """The record of ``--fw-gate``."""
     return output([case()], gate={"base": "b", "verdicts": {}, "comparison": comparison})
 
 

@@ -54,7 +54,7 @@ def are_right(gang: Gang, bind: Bind, name: str, size: int, bytes_each: int) -> 
 
 
 def _have_moved(sent: int | None, steps: int, bytes_each: int) -> None:
-    """Of both workers, where the system counts."""
+    """The traffic of both workers, where the system counts it."""
     if sent is not None and sent < steps * 2 * bytes_each:
         pytest.fail(f"{steps} steps have sent {sent:,} bytes, at least {steps * 2 * bytes_each:,}")
 

@@ -108,7 +108,7 @@ class Suite:
         return commit_all(self.path, **files)
 
     def slow(self) -> str:
-        """What makes one operation do twice the work."""
+        """The code that makes one operation do twice the work."""
         return _MYMATH.replace("{slowing}", "4")
 
     def start(self, *arguments: str, **variables: str) -> subprocess.Popen[str]:
@@ -132,7 +132,7 @@ class Suite:
         return process.returncode, out, err
 
     def figures(self) -> dict[str, Any]:
-        """What ``--json figures.json`` has."""
+        """The content of ``--json figures.json``."""
         found: dict[str, Any] = json.loads((self.path / "figures.json").read_text(encoding="utf-8"))
         return found
 

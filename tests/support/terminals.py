@@ -23,7 +23,7 @@ from fwbench.report.terminal.text import Line, plain
 
 
 class Terminal:
-    """What a terminal shows of what is written to it.
+    """The lines that a terminal shows of its input.
 
     Args:
         lines: its height; what scrolls out at the top is kept.

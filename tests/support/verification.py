@@ -94,12 +94,12 @@ def cells(manifest: Manifest, part: Part, device: str = "cpu") -> Iterator[Cell]
 
 
 def passes(manifest: Manifest, part: Part, device: str = "cpu") -> int:
-    """How many of the cells are no gaps, and so must pass."""
+    """The number of cells that are not gaps, and so must pass."""
     return sum(cell.gap is None for cell in cells(manifest, part, device))
 
 
 def counted(manifest: Manifest) -> Counts:
-    """What a framework has in all dtypes on the CPU, by family; families without cells are not."""
+    """The cells of a framework in all dtypes on the CPU, by family where there are any."""
     counts: dict[str, list[int]] = {}
     for cell in cells(manifest, EVERYTHING):
         of_family = counts.setdefault(cell.workload.family, [0, 0])

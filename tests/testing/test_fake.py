@@ -46,7 +46,7 @@ def test_a_synchronous_one_waits_in_the_call() -> None:
 
 
 def test_gradients_are_derived() -> None:
-    """Of a function without a gradient of its own it is derived, for any shape of the result."""
+    """The gradient of a function without one is derived, for any shape of the result."""
     rng = np.random.default_rng(0)
     x, y, g = (rng.standard_normal((3, 3)) for _ in range(3))
     fake = FakeFramework()

@@ -404,11 +404,11 @@ class Live:
 
     @property
     def output(self) -> str:
-        """What it has printed."""
+        """The lines that it has printed."""
         return (self.project.path / "output").read_text()
 
     def processes(self) -> list[psutil.Process]:
-        """What is alive of it, descendants included."""
+        """Its living processes, descendants included."""
         found = []
         for process in psutil.process_iter():
             try:
