@@ -51,7 +51,7 @@ def test_a_new_gap_is_noticed() -> None:
 
 
 def test_the_parts_have_every_operation_in_float32_and_every_dtype() -> None:
-    """What runs after each change leaves out compiled cells of other dtypes only."""
+    """Tests after each change leave out compiled cells of other dtypes only."""
     tensorflow = manifests()["tensorflow"]
     everything = {cell.id for cell in verification.cells(tensorflow, EVERYTHING)}
     parts = [cell.id for part in PARTS.values() for cell in verification.cells(tensorflow, part)]

@@ -55,7 +55,6 @@ def test_pytorch_tells_where_a_tensor_lies(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("pinned", [False, True])
 def test_mxnet_copies_between_contexts(monkeypatch: pytest.MonkeyPatch, pinned: bool) -> None:
-    """Of which pinned memory is one."""
     fake = Mock(
         cpu=lambda: SimpleNamespace(device_type="cpu", device_id=0),
         cpu_pinned=lambda: SimpleNamespace(device_type="cpu_pinned", device_id=0),

@@ -64,7 +64,7 @@ class FakeCuda:
         self.done.append("captured")
 
     def launch(self, kernel: Callable[[], Any]) -> None:
-        """What PyTorch does with a kernel: run it, or keep it for the graph."""
+        """Run a kernel, or keep it for the graph, as PyTorch does."""
         if self._captures is None:
             kernel()
         else:

@@ -62,7 +62,7 @@ class FakeCupti(ModuleType):
         assert not self.kinds
 
     def runs(self, *spans_ns: tuple[int, int]) -> None:
-        """What the GPU does, which is recorded where somebody listens."""
+        """Work on the GPU, which is recorded where a callback is registered."""
         if self.kinds == {1, 2, 10}:
             self.ran += spans_ns
 
@@ -80,7 +80,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 def test_cupti_adds_up_what_a_call_ran(clock: Callable[..., Any]) -> None:
-    """Of one call at a time: neither the pauses between kernels nor what came before it."""
+    """Neither the pauses between kernels nor earlier calls count."""
     fake = FakeCupti()
     times_s = clock(fake).times_s(
         lambda: fake.runs((1_000, 3_000), (9_000, 9_500)), 3, 1.0, lambda: fake.runs((0, 500))
@@ -108,7 +108,6 @@ def test_where_cupti_tells_nothing_the_slope_has_to_do(
 
 
 def test_work_that_fails_while_cupti_listens_fails(clock: Callable[..., Any]) -> None:
-    """What is suppressed is CUPTI's own."""
     fake = FakeCupti()
     asked = clock(fake)
 

@@ -19,7 +19,7 @@ OFFERED = {
 
 
 def notices(*gaps: Gap, missing: dict[str, str] | None = None) -> list[str]:
-    """What is noted of a framework with these gaps."""
+    """The manifest of a framework with these gaps."""
     return [*table.notices("mars", "2.2", missing or {}, gaps, OFFERED)]
 
 

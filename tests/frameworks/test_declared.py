@@ -85,7 +85,6 @@ def test_what_is_imported_already_is_not_stood_in_for() -> None:
 
 
 def test_a_whole_gap_is_the_only_one() -> None:
-    """What is not there at all has no parts; what nobody has written is a whole gap, too."""
     numpy = manifests()["numpy"]
     part, whole = Gap("a part", "gemm", dtype="float16"), Gap("all of it", "gemm")
     assert gaps.of_operation(replace(numpy, gaps=(part,)), gemm) == (part,)

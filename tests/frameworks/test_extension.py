@@ -176,7 +176,6 @@ def test_what_is_out_of_date_is_noted_and_the_rest_is_measured(project: Project)
 
 
 def test_an_operation_in_a_second_file_is_found_at_once(project: Project) -> None:
-    """What a framework has is asked again when any file of its package changes."""
     project.write("packages/planets/__init__.py", "")
     project.write("packages/planets/table.py", 'OPERATIONS = {"gemm": "matmul"}')
     project.write("packages/planets/one/__init__.py", "")

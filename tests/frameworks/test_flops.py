@@ -54,7 +54,7 @@ _MORE_THAN_NEEDED = {"dynamic_rnn": "the steps behind the ends of sequences"}
 
 @functools.cache
 def _counted() -> dict[str, int]:
-    """What PyTorch counts, by operation, each at its smallest size."""
+    """PyTorch's counts, by operation, each at its smallest size."""
     done = subprocess.run(
         [sys.executable, "-c", _COUNT],
         capture_output=True,

@@ -100,7 +100,7 @@ print(json.dumps({"manifest": manifest.to_json(), **found}))
 
 @functools.cache
 def _probed(framework: str) -> dict[str, Any]:
-    """What :data:`_PROBE` prints of a framework, in a process that has one thread."""
+    """The output of :data:`_PROBE` in a process that has one thread."""
     done = subprocess.run(
         [sys.executable, "-c", _PROBE, framework],
         capture_output=True,
@@ -130,7 +130,7 @@ def test_compile(framework: str, suite_cache: Path) -> None:
 
 @each_framework
 def test_gaps_are_strict(framework: str) -> None:
-    """What a framework says it does not offer it really does not: a closed gap shows itself.
+    """Each declared gap is one: a framework that closes it fails here.
 
     Those of GPUs are tried where there is one.
     """
@@ -202,7 +202,7 @@ def test_own(case):
 
 
 def _facts(records: dict[str, Any], start: str) -> dict[str, Any]:
-    """What the one record whose case id begins so says."""
+    """The facts of the one record whose case id begins so."""
     (name,) = (name for name in records if name.startswith(start))
     facts: dict[str, Any] = records[name]["extra_info"]["fwbench"]
     return facts

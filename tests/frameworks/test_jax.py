@@ -65,7 +65,7 @@ def project(project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch
 
 
 def _run(environment: Environment, source: str, *arguments: str) -> Any:
-    """What a program in the environment prints last, as JSON."""
+    """The last line that a program in the environment prints, as JSON."""
     done = subprocess.run(
         [environment.interpreter, "-P", "-c", source, *arguments],
         capture_output=True,
@@ -115,7 +115,7 @@ def test_trainings_are_verified(project: Project) -> None:
 
 
 def test_recomputed_networks_train_the_same(made: Environment) -> None:
-    """What normalizations take is computed once more; what a segment passes on is not needed."""
+    """The inputs of normalizations are computed once more; those of the next segment are not."""
     found = _run(made, recomputing.PROGRAM, "jax", "jit")["jit"]
     recomputing.check(found)
     assert found["on"]["convolutions"] - found["off"]["convolutions"] == 2
@@ -210,13 +210,13 @@ def test_divided_lstms_train_the_same(project: Project) -> None:
 
 @pytest.fixture(scope="module")
 def learned(made: Environment) -> dict[str, Any]:
-    """What :data:`support.jax_learners.LEARN` prints."""
+    """The output of :data:`support.jax_learners.LEARN`."""
     found: dict[str, Any] = _run(made, jax_learners.LEARN)
     return found
 
 
 def test_dropout_draws_anew_at_every_step(learned: dict[str, Any]) -> None:
-    """Of keys that are split; a reset begins with the first again, and an exact one drops nothing.
+    """Keys are split; a reset begins with the first again, and an exact one drops nothing.
 
     The learning rate is zero, so nothing else changes a loss.
     """
@@ -394,7 +394,7 @@ with framework.scope("cpu", "float32"):
 
 @pytest.fixture(scope="module")
 def waited(made: Environment) -> dict[str, tuple[list[bool], list[bool]]]:
-    """What :data:`_WAITS` prints."""
+    """The output of :data:`_WAITS`."""
     found: dict[str, tuple[list[bool], list[bool]]] = _run(made, _WAITS)
     return found
 

@@ -14,7 +14,7 @@ from fwbench.terms.manifest import Device
 
 
 class FakeJax:
-    """As much of JAX as the adapter needs to start: a configuration, and devices by platform."""
+    """The part of JAX that the adapter needs to start: a configuration, and devices by platform."""
 
     def __init__(self, devices: Mapping[str, Sequence[str]]) -> None:
         self._devices = devices
@@ -22,7 +22,7 @@ class FakeJax:
         self.config = SimpleNamespace(update=self.values.__setitem__)
 
     def local_devices(self, backend: str) -> list[SimpleNamespace]:
-        """Those of a platform; as in JAX an error where there are none."""
+        """The devices of a platform; as in JAX an error where there are none."""
         if backend not in self._devices:
             raise RuntimeError(f"Unknown backend: {backend!r} requested")
         return [SimpleNamespace(device_kind=model) for model in self._devices[backend]]
@@ -59,7 +59,6 @@ class Allocator:
         known["peak_bytes_in_use"] = max(known["peak_bytes_in_use"], taken)
 
     def memory_stats(self) -> dict[str, int]:
-        """As JAX has them."""
         return dict(self.statistics)
 
 
@@ -97,7 +96,6 @@ def test_without_a_cpu_backend_there_are_gpus_alone(
 def test_with_both_backends_the_cpu_comes_first(
     adapter: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As everywhere; and without a GPU there is the CPU alone."""
     jax, _ = started(adapter, monkeypatch, cpu=["cpu"], gpu=["NVIDIA H200"])
     assert jax.devices("a CPU") == (Device("cpu", "a CPU"), _GPU)
     jax, _ = started(adapter, monkeypatch, cpu=["cpu"])

@@ -78,7 +78,7 @@ def test_torch_tells_what_it_saves(framework: str) -> None:
 
 @pytest.mark.parametrize("framework", [if_installed("mxnet")])
 def test_mxnet_tells_what_it_plans(framework: str) -> None:
-    """Of graphs alone: two factors at least; a gradient needs no less than the forward pass."""
+    """Graphs have two factors at least; a gradient needs no less than the forward pass."""
     eager, forward, backward = _found(framework)
     assert eager is None
     assert forward >= 2 * 4 * _ELEMENTS

@@ -51,7 +51,7 @@ def run(framework: Any, function: Callable[..., Any], *operands: Any) -> Any:
 
 @needs_onnxruntime
 def test_functions_become_graphs(framework: Any) -> None:
-    """Of several nodes, with constants, attributes, inputs left out and several results."""
+    """Several nodes, with constants, attributes, inputs left out and several results."""
     (found,) = run(framework, lambda x: op.Mul(op.Sigmoid(x), 2.0), [0.0])
     assert found == 1.0
     clipped = lambda x: op.Clip(x, None, np.float32(1.0))  # noqa: E731 (an implementation)
@@ -168,7 +168,6 @@ def test_examples_lie_as_in_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_exporter_that_is_not_installed_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the executions that need it, by the name of the package."""
     there = importlib.util.find_spec("json")
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "tf2onnx" else there

@@ -77,7 +77,6 @@ def test_other_frameworks_do_not_have_it(flux: Project) -> None:
 
 
 def test_it_may_be_in_the_ini_file(flux: Project) -> None:
-    """As fwbench's own, and beside them."""
     flux.write("pytest.ini", "[pytest]\nfw_toggle = flux=low onednn=off\n")
     result = flux.run("-rs", fw="flux_pool")
     result.assert_outcomes(skipped=1)

@@ -71,7 +71,7 @@ def event(name: str, start_s: float, end_s: float, thread: str = "one") -> Event
 
 
 def test_own_time_is_without_what_lies_within() -> None:
-    """Of the same thread, at any depth, in whatever order events are written."""
+    """Events of the same thread, at any depth, in any order."""
     events = [
         *(event("inner", 2.0, 4.0), event("outer", 0.0, 10.0), event("innermost", 2.5, 3.0)),
         *(event("second", 4.0, 5.0), event("later", 10.0, 11.0)),

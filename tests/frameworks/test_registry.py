@@ -126,7 +126,6 @@ def test_one_package_found_twice(site: Site) -> None:
     ],
 )
 def test_a_missing_module(site: Site, extra: str | None, remedy: str) -> None:
-    """What is not installed is named, with the extra that installs it where there is one."""
     site.install("planets", "import rovers\n", extra=extra)
     with pytest.raises(FrameworkMissing) as caught:
         registry.load("mars", 1)
@@ -135,7 +134,6 @@ def test_a_missing_module(site: Site, extra: str | None, remedy: str) -> None:
 
 
 def test_the_extra_is_the_frameworks_own(site: Site) -> None:
-    """What another framework of the same package needs is not suggested."""
     site.install("planets", "import rovers\n", name="venus", extra="mars")
     with pytest.raises(FrameworkMissing) as caught:
         registry.load("venus", 1)
@@ -242,7 +240,6 @@ def test_notices_name_the_package(site: Site) -> None:
 
 @pytest.mark.parametrize("kind", ["FrameworkMissing", "FrameworkBroken"])
 def test_a_framework_may_say_itself_why_it_cannot_be_used(site: Site, kind: str) -> None:
-    """What a framework's file raises as fwbench's own error is passed on as it is."""
     error = f"raise errors.{kind}('too old', 'upgrade it')"
     site.install("planets", f"from fwbench import errors\n{error}\n")
     with pytest.raises(getattr(errors, kind)) as caught:

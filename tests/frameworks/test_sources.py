@@ -58,7 +58,6 @@ def test_a_package_is_covered_from_its_top(packages: Path) -> None:
 
 
 def test_a_module_in_no_package_is_its_file(packages: Path) -> None:
-    """As most frameworks from outside are."""
     path = written(packages, "planets.py", _ADAPTER)
     assert cache.packages_of(imported("planets").Mars) == (str(path), FWBENCH)
 

@@ -61,7 +61,7 @@ def _probed(**variables: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def probed() -> dict[str, Any]:
-    """What a process prints that finds the environment of NVIDIA's containers."""
+    """The output of a process in the environment of NVIDIA's containers."""
     return _probed(**_CONTAINER)
 
 

@@ -47,7 +47,7 @@ def test_it(case):
 def test_a_step_is_that_of_the_eager_run_in_float64(
     project: Project, framework: str, execution: str, optimizer: str
 ) -> None:
-    """Of a compiled model in PyTorch; in XLA of the whole step, with the state of its optimizer."""
+    """The compiled model in PyTorch; in XLA the whole step, with the state of its optimizer."""
     project.write("test_it.py", _TEST)
     arguments = ("--fw-threads=1", f"--fw-execution={execution}", "-k", optimizer)
     result, records = project.measure(*arguments, fw=framework)

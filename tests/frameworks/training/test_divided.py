@@ -34,7 +34,6 @@ def test_divided_lstms_train_the_same(
 
 
 def test_layers_that_are_elsewhere_are_wrong() -> None:
-    """What was found and what must be are named."""
     placement({"cpu:0": 3, "cpu:1": 5}, {"cpu:1": 5, "cpu:0": 3})
     with pytest.raises(WrongTraining, match=r"8 on cpu:0 are .*, and 3 on cpu:0, 5 on cpu:1 must"):
         placement({"cpu:0": 8}, {"cpu:0": 3, "cpu:1": 5})

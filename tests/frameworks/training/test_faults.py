@@ -79,7 +79,6 @@ def idle(project: Project) -> Project:
 
 @pytest.mark.parametrize(("arguments", "fragments"), _REFUSED.values(), ids=_REFUSED)
 def test_refused(idle: Project, arguments: list[str], fragments: list[str]) -> None:
-    """What cannot be meant is refused before anything runs, and the message says what would do."""
     result = idle.run(*arguments, fw="trainer")
     output = str(result.stderr) + str(result.stdout)
     assert [part for part in fragments if part not in output] == [], output
@@ -101,14 +100,14 @@ def test_what_is_left_out_refuses_nothing(idle: Project, argument: str) -> None:
 
 
 def _cut_gzip(folder: Path) -> tuple[Path, str]:
-    """Of a compressed file the beginning; returns its path and what must be said of it."""
+    """Cut a compressed file off; returns its path and the expected message."""
     path = folder / "train-labels-idx1-ubyte.gz"
     path.write_bytes(path.read_bytes()[:20_000])
     return path, "ended before the end-of-stream marker"
 
 
 def _cut_plain(folder: Path) -> tuple[Path, str]:
-    """Of a file that is not compressed the beginning."""
+    """Cut off a file that is not compressed."""
     compressed = folder / "t10k-images-idx3-ubyte.gz"
     path = compressed.with_suffix("")
     path.write_bytes(gzip.decompress(compressed.read_bytes())[:-1])
@@ -128,7 +127,7 @@ def pytest_fwbench_epoch(epoch):
 def test_truncated_data(
     cut: Callable[[Path], tuple[Path, str]], project: Project, real: Callable[[str], Found]
 ) -> None:
-    """Of a file that is cut off nothing is learned: the case fails, names it and what is wrong."""
+    """No model learns from a file that is cut off: the case fails and names it."""
     fw = one_of("mxnet", "torch", "tensorflow")
     found = real("mnist")
     folder = project.path / "cut"

@@ -29,7 +29,7 @@ _Records = dict[tuple[str, str], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def session(suite_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, _Records]:
-    """What a session printed, and what it recorded: with MNIST it is timed, and verified if not."""
+    """The output and the records of a session: timed with MNIST, verified without."""
     try:
         folder = find_real("mnist").paths[0].parent
     except pytest.skip.Exception:
@@ -73,7 +73,7 @@ def test_every_framework_answers_in_int8(session: tuple[str, _Records]) -> None:
 
 
 def test_int8_loses_little_and_is_small(session: tuple[str, _Records]) -> None:
-    """Of 2,000 test pictures of MNIST; float32 has the reference's accuracy everywhere."""
+    """On 2,000 test pictures of MNIST, float32 has the reference's accuracy everywhere."""
     find_real("mnist")
     _, records = session
     assert {framework for framework, dtype in records if dtype == "int8"} == {*_there()}

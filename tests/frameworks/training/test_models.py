@@ -26,7 +26,7 @@ _DIFFERENTIATED = (
 
 
 def _verified(framework: str, execution: str, keyword: str, cache: Path, *more: str) -> int:
-    """How many cases passed; the others are deselected, and none may fail or be left out."""
+    """The number of cases that passed; the others are deselected, and none may fail."""
     asked = (f"--fw={framework}", "--fw-device=cpu", f"--fw-execution={execution}", *more)
     status, output = verify_suite("test_models.py", cache, *asked, "-k", keyword)
     assert status == pytest.ExitCode.OK, output
@@ -152,7 +152,7 @@ def test_it(case):
 
 
 def test_a_network_in_use_is_measured(project: Project) -> None:
-    """What was timed is verified again on other pictures, whether arrays can be written or not."""
+    """Timed functions are verified again on other pictures, also where arrays are read-only."""
     fw = all_of("torch", "mxnet", "tensorflow")
     project.write("test_it.py", _LENET)
     result, records = project.measure("--fw-device=cpu", fw=fw)

@@ -122,7 +122,7 @@ def _training(
 
 
 def _found(losses: _Losses, training: str) -> list[dict[str, list[float]]]:
-    """Of each framework; skips the test where there is no data."""
+    """The records of each framework; skips the test where there is no data."""
     found = [by_training[training] for by_training in losses.values() if training in by_training]
     if not found:
         pytest.skip(f"no real {_SLICES[training][0]} here: name its folder in {data.VARIABLE}")
@@ -226,7 +226,7 @@ def test_a_measured_training(project: Project, real: Callable[[str], Found]) -> 
 
 
 def _assert_trained(entry: dict[str, Any]) -> None:
-    """What a record says of :data:`SCHEDULE`."""
+    """The facts of a record about :data:`SCHEDULE`."""
     stats, facts = entry["stats"], facts_of(entry)
     epochs = facts["epochs"]
     assert (stats["rounds"], stats["iterations"]) == (4, 1)
