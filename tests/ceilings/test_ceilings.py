@@ -26,8 +26,6 @@ from support.peaks import (
     stored_ceilings,
 )
 
-# What is attainable
-
 
 @pytest.mark.parametrize(
     ("flops", "moved_bytes", "dtype", "seconds"),
@@ -63,9 +61,6 @@ def test_without_a_copy_or_a_product_nothing_is_known(
 ) -> None:
     """A rate of zero was not measured, and is not divided by."""
     assert Ceiling({"float32": best}, rate).attainable_s(flops, 4.0, "float32") is None
-
-
-# What is best
 
 
 def test_a_better_product_is_the_ceiling() -> None:
@@ -126,9 +121,6 @@ def test_each_device_has_its_own_ceilings(monkeypatch: pytest.MonkeyPatch) -> No
         "Fake 9000": Ceiling({"float32": 2.0**32}, None, {"float32": "fake 1.2"}),
     }
     assert asked == ["fwbench.ceilings.suite", nullcontext, False, True]
-
-
-# What is kept
 
 
 def test_what_was_stored_is_loaded(tmp_path: Path) -> None:
@@ -207,9 +199,6 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
         stored_ceilings(tmp_path)
 
 
-# Shares in records
-
-
 def test_records_say_what_was_attainable() -> None:
     """Each by its dtype and its device, as a share of its median time; above 1 as it is.
 
@@ -265,9 +254,6 @@ def test_launches_are_told_of_by_their_median() -> None:
     ceilings.annotate([launched], FOUND)
     expected = {**before, "attainable_s": 2.0, "attainable_share": 0.5}
     assert launched["extra_info"]["fwbench"] == expected
-
-
-# What runs were stored with
 
 
 def test_a_run_has_the_ceilings_that_it_was_stored_with() -> None:

@@ -28,8 +28,6 @@ from support.peaks import (
     stored_ceilings,
 )
 
-# Fwbench doctor
-
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
@@ -62,8 +60,10 @@ def _peaks(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> l
     return asked
 
 
-def _lines(message: str) -> list[str]:
-    lines = message.splitlines()
+def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """The lines of doctor about ceilings."""
+    assert cli.main(["doctor", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("ceilings"))
     end = next(i for i, line in enumerate(lines) if line.startswith("fake 1.2"))
     return lines[start:end]
@@ -73,9 +73,8 @@ def test_doctor_says_that_nothing_was_measured(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without ceilings it says how to get them, and does not measure; programs get none."""
-    assert cli.main(["doctor"]) == 0
     hint = "  not measured; fwbench doctor --peaks measures them"
-    assert _lines(capsys.readouterr().out) == ["ceilings", hint]
+    assert _said(capsys) == ["ceilings", hint]
     assert cli.main(["doctor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ceilings"] == {}
     assert not (here / ".fwbench").exists()
@@ -94,8 +93,7 @@ _SAID = [
 def test_doctor_says_what_was_measured(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The rates of each device with their units, and whose they are; the same for programs."""
     stored_ceilings(here)
-    assert cli.main(["doctor"]) == 0
-    assert _lines(capsys.readouterr().out) == _SAID
+    assert _said(capsys) == _SAID
     assert cli.main(["doctor", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["ceilings"] == ceilings.to_json(FOUND)
@@ -128,8 +126,7 @@ def test_doctor_says_rates(
     here: Path, capsys: pytest.CaptureFixture[str], ceiling: Ceiling, lines: list[str]
 ) -> None:
     stored_ceilings(here, {"Fake 9000": ceiling})
-    assert cli.main(["doctor"]) == 0
-    assert _lines(capsys.readouterr().out) == ["ceilings of Fake 9000", *lines]
+    assert _said(capsys) == ["ceilings of Fake 9000", *lines]
 
 
 def test_doctor_measures_when_asked(
@@ -137,14 +134,10 @@ def test_doctor_measures_when_asked(
 ) -> None:
     """--peaks measures, and keeps what it finds for the project and its threads."""
     asked = _peaks(monkeypatch)
-    assert cli.main(["doctor", "--peaks"]) == 0
-    captured = capsys.readouterr()
-    assert _lines(captured.out) == _SAID
+    assert _said(capsys, "--peaks") == _SAID
     assert Ceilings(here, MACHINE, 2).load() == FOUND
-    assert cli.main(["doctor"]) == 0
-    assert _lines(capsys.readouterr().out) == _SAID
-    assert cli.main(["doctor", "--threads=5"]) == 0
-    assert _lines(capsys.readouterr().out)[0] == "ceilings"
+    assert _said(capsys) == _SAID
+    assert _said(capsys, "--threads=5")[0] == "ceilings"
     assert asked == [2]
 
 
@@ -181,9 +174,6 @@ def test_doctor_says_why_it_could_not_keep_them(
     assert message.startswith(
         f"fwbench: error: cannot write under {here / '.fwbench' / 'ceilings'}: "
     )
-
-
-# Fwbench recover
 
 
 def _recovered(root: Path, result: Any, *entries: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -17,9 +17,6 @@ from fwbench.records.facts import CaseFacts
 from support.peaks import BY, QUICKLY
 from support.projects import Project
 
-# Sessions
-
-
 _SIZED = """
 import pytest
 from declared import double
@@ -111,9 +108,6 @@ def test_a_session_bears_nonsense(sized: Project) -> None:
     result = sized.run("--benchmark-json=measured.json", *_SESSION, "-k", "float32")
     assert result.ret == 0
     assert (sized.path / "measured.json").exists()
-
-
-# The suite of ceilings
 
 
 def test_the_ceilings_of_numpy() -> None:

@@ -9,8 +9,6 @@ from fwbench.options.options import Selection
 from fwbench.plugin.options import from_config
 from fwbench.terms.presets import Schedule
 
-# Selections
-
 
 def test_a_selection_goes_over_another_field_by_field() -> None:
     over = Selection(frameworks=("torch",), sizes=(8,))
@@ -18,8 +16,6 @@ def test_a_selection_goes_over_another_field_by_field() -> None:
     expected = Selection(frameworks=("torch",), sizes=(8,), dtypes=("float64",))
     assert over.over(under) == expected
 
-
-# Schedules
 
 PRESET = Schedule(epochs=4, warmup_epochs=1, repetitions=2, steps=30)
 

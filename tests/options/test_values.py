@@ -12,8 +12,6 @@ from fwbench.errors import UsageError
 from fwbench.options import values
 from fwbench.options.options import SETTINGS
 
-# Parsers
-
 isolation = SETTINGS["isolation"].parse
 
 

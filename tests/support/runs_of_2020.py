@@ -21,6 +21,8 @@ XLA = "XLA slows LeNet down"
 FIRST_EPOCH = "the first epoch takes 2.5x"
 EAGER = "eager is faster"
 STATEMENTS = "What became of the statements of 2020"
+#: By kind of device, the name of its first one.
+NAMES = {"cpu": "cpu", "gpu": "gpu:0"}
 every_device = pytest.mark.parametrize("device", ["cpu", "gpu"])
 Entry = dict[str, Any]
 

@@ -149,9 +149,6 @@ def test_gaps_of_toggles_are_by_execution_toggle_and_value(
     assert manifest().toggle_gap(execution, toggle, value) == (reason if found else None)
 
 
-# The cache
-
-
 class Folder:
     def __init__(self) -> None:
         self.values: dict[str, str] = {}

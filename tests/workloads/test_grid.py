@@ -34,9 +34,6 @@ def gaps(*operations: Any, **asked: Any) -> dict[str, str | None]:
     return {cell.framework: cell.gap for cell in cells(*operations, **asked)}
 
 
-# Names
-
-
 def test_a_cell_is_named_by_what_it_is() -> None:
     """The id and the parameters say every part, the group all but who computes and how."""
     one = Cell(gemm, "torch", "gpu:0", "compile", "backward", "float16", 64)
@@ -79,9 +76,6 @@ def test_ids_differ_within_a_grid() -> None:
     )
     # Two operations, sizes, dtypes and directions; three executions on two devices, and one.
     assert len(found) == len({*found}) == 16 * (3 * 2 + 1)
-
-
-# Order and contents
 
 
 def test_what_is_compared_comes_one_after_the_other() -> None:
@@ -167,8 +161,6 @@ def test_verifying_alone_keeps_to_what_was_asked_for() -> None:
     assert {(c.size, c.direction) for c in found} == {(1, "forward"), (2, "forward")}
     assert {c.size for c in cells(one, verify_only=True, sizes=(7, 9))} == {7, 9}
 
-
-# Gaps
 
 _BACKWARD = {"directions": ("backward",)}
 
@@ -299,9 +291,6 @@ def test_complex_dtypes_are_for_operations_that_have_them() -> None:
     assert {cell.gap for cell in cells(turned, of=of, **asked, dtypes=("float32",))} == {
         "double has no float32"
     }
-
-
-# Selections that name what is not there
 
 
 ABSENT = {"broken": Absent("broken", "does not import", "try it alone")}

@@ -18,8 +18,6 @@ from fwbench.workloads.grid import Cell
 from support.fakes import manifest
 from support.grids import BOTH
 
-# Training
-
 
 def trained(
     *workloads: Any,
@@ -186,9 +184,6 @@ def test_data_is_looked_for_by_name_and_where_it_is_needed() -> None:
     assert asked == ["mnist", "mnist"]
 
 
-# Schedules
-
-
 def schedules(*workloads: Any, more: grid.GridRequest | None = None, **asked: Any) -> set[Any]:
     found = trained(*workloads, more=more, executions=("eager",), **asked)
     return {cell.schedule for cell in found}
@@ -238,9 +233,6 @@ def test_batches_that_are_asked_for_are_trained_a_few_steps() -> None:
     """In every preset, also of what the preset quick leaves out."""
     for of in (mlp, cifar_cnn):
         assert {cell.schedule for cell in trained(of, sizes=(8,))} == {of.schedules["quick"]}
-
-
-# Toggles
 
 
 def test_toggles_are_combined() -> None:

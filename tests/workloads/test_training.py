@@ -215,9 +215,6 @@ def test_the_order_is_the_same_in_every_process() -> None:
     assert order(8, 1, 2).tolist() == [4, 7, 3, 5, 2, 1, 0, 6]
 
 
-# Replicas
-
-
 @pytest.mark.parametrize(("batch", "replicas"), [(16, 2), (192, 3), (12, 2), (32, 16)])
 def test_shares_differ_and_together_are_the_batch(batch: int, replicas: int) -> None:
     """A replica that exchanges nothing learns from other examples than all together."""

@@ -75,9 +75,6 @@ def test_a_name_that_no_workload_has_cannot_be_imported() -> None:
         from fwbench.workloads import sigmiod  # noqa: F401
 
 
-# Sizes
-
-
 @each(PUBLISHED)
 def test_the_preset_paper_has_the_published_sizes(of: Operation) -> None:
     """The preset `paper` measures exactly the dimensions that the report measured."""
@@ -127,9 +124,6 @@ def test_an_empty_preset_is_the_quick_one() -> None:
     assert sizes.every == (1, 2, 3, 4)
 
 
-# References
-
-
 @each([sigmoid, tanh, softplus, softsign])
 def test_references_are_finite_where_arguments_are_large(of: Operation) -> None:
     """References do not overflow to infinity or NaN where the function itself does not."""
@@ -137,9 +131,6 @@ def test_references_are_finite_where_arguments_are_large(of: Operation) -> None:
         found = of.reference(np.array([-800.0, 800.0]))
     limits = {sigmoid: (0, 1), tanh: (-1, 1), softplus: (0, 800), softsign: (-800 / 801, 800 / 801)}
     np.testing.assert_allclose(found, limits[of], atol=1e-12)
-
-
-# Operands
 
 
 def _small(of: Operation) -> Size:
@@ -202,8 +193,6 @@ def test_operands_of_another_kind_are_refused(operands: Any) -> None:
         of.operands(8)
 
 
-# Costs, all at size 10
-
 #: What these read of their operands depends on the size, or on the data: their own tests say how
 #: much it is.
 _READ_IN_PART = {
@@ -259,9 +248,6 @@ def test_an_undeclared_cost_is_unknown() -> None:
 def test_terms_are_what_an_element_adds_up(of: Operation, terms: int) -> None:
     """Sums of `size` terms say so, so that their rounding is allowed for."""
     assert of.terms(99) == terms
-
-
-# Declarations
 
 
 @pytest.mark.parametrize("name", ["", "1st", "two words", "a-b", "a/b", "_x", "x\n"])

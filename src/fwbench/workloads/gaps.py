@@ -91,9 +91,6 @@ def of_operation(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
     return (Gap(_UNWRITTEN.format(w=operation, m=manifest), operation.name),)
 
 
-# Questions
-
-
 def _declared(w: Workload, c: Cell, m: Manifest) -> str | None:
     return m.gap(w.name, c.execution, c.direction, c.dtype, c.device)
 

@@ -13,8 +13,6 @@ from fwbench.workloads import data
 from fwbench.workloads.data import cifar
 from support.data_files import changed, same, tar_gz, write_tree
 
-# Small data sets of each format
-
 
 @pytest.fixture
 def batches(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
@@ -27,9 +25,6 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
         pixels = rng.integers(0, 256, (20, 3072), np.uint8)
         found[name] = np.concatenate([labels, pixels], axis=1).tobytes()
     return found
-
-
-# CIFAR-10
 
 
 def cifar_archive(folder: Path, contents: dict[str, bytes]) -> Path:

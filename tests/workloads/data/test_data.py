@@ -18,8 +18,6 @@ from fwbench.workloads import data
 from fwbench.workloads.data import Found, files, imdb, mnist, synthetic
 from support.data_files import Mnist, same, tar_gz, write_tree
 
-# Finding
-
 
 def test_data_that_is_nowhere_is_generated() -> None:
     """Without any data, find says synthetic and how many examples there will be."""
@@ -187,9 +185,6 @@ def test_importing_is_cheap() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
     assert not loaded & {"tensorflow", "keras", "mxnet", "torch", "jax", "scipy", "pandas"}
-
-
-# Real data
 
 
 def test_real_mnist(real: Callable[[str], Found]) -> None:

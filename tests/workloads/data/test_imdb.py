@@ -7,7 +7,7 @@ import gzip
 import os
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,6 @@ from fwbench.errors import DataError
 from fwbench.workloads import data
 from fwbench.workloads.data import Found, files, imdb
 from support.data_files import Mnist, changed, same, tar_gz, write_tree
-
-# Small data sets of each format
 
 
 def raw_tar_gz(path: Path, *blocks: bytes) -> Path:
@@ -44,9 +42,6 @@ def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
 def imdb_archive(folder: Path, contents: dict[str, bytes], *more: Any) -> Path:
     members = [(f"aclImdb/{name}", text) for name, text in contents.items()]
     return tar_gz(folder / "aclImdb_v1.tar.gz", [*members, *more])
-
-
-# IMDB
 
 
 def test_reviews_become_tokens_as_documented(
@@ -259,9 +254,6 @@ def damaged(packed: bytes, within: bool, rng: np.random.Generator) -> bytes:
     return gzip.compress(content, 1) if within else content
 
 
-# The cache
-
-
 @pytest.fixture
 def unread(tmp_path: Path, reviews: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Found:
     """A found archive, and a count of how often it is read in ``imdb.reads``."""
@@ -324,26 +316,32 @@ def test_a_changed_file_in_the_folder_is_read_anew(
     assert not same(first, data.load(found, cache))
 
 
-@pytest.mark.parametrize("damage", ["empty", "cut off", "flipped", "objects", "token", "lengths"])
-def test_a_damaged_cache_is_made_anew(tmp_path: Path, unread: Found, damage: str) -> None:
+#: Damages a cache's whole content, or some of its arrays.
+_DAMAGE: dict[str, Callable[[Any, Any], Any]] = {
+    "empty": lambda whole, _: b"",
+    "cut off": lambda whole, _: whole[:-10],
+    "flipped": lambda whole, of: changed(whole, whole.index(of["tokens"].tobytes())),
+    "objects": lambda _, of: {"tokens": of["tokens"].astype(object)},
+    "token": lambda _, of: {"tokens": of["tokens"] + np.uint16(imdb.VOCABULARY)},
+    "lengths": lambda _, of: {"lengths": of["lengths"] + np.int32(1)},
+}
+
+
+@pytest.mark.parametrize("damage", _DAMAGE.values(), ids=_DAMAGE)
+def test_a_damaged_cache_is_written_again(
+    tmp_path: Path, unread: Found, damage: Callable[[Any, Any], Any]
+) -> None:
     cache = tmp_path / "cache"
     first = data.load(unread, cache)
     (kept,) = cache.iterdir()
     whole = kept.read_bytes()
     with np.load(kept) as stored:
         arrays = dict(stored)
-    if damage == "empty":
-        kept.write_bytes(b"")
-    elif damage == "cut off":
-        kept.write_bytes(whole[:-10])
-    elif damage == "flipped":
-        kept.write_bytes(changed(whole, whole.index(arrays["tokens"].tobytes())))
-    elif damage == "objects":
-        np.savez(kept, **{**arrays, "tokens": arrays["tokens"].astype(object)})
-    elif damage == "token":
-        np.savez(kept, **{**arrays, "tokens": arrays["tokens"] + np.uint16(imdb.VOCABULARY)})
+    damaged = damage(whole, arrays)
+    if isinstance(damaged, bytes):
+        kept.write_bytes(damaged)
     else:
-        np.savez(kept, **{**arrays, "lengths": arrays["lengths"] + np.int32(1)})
+        np.savez(kept, **{**arrays, **damaged})
     assert same(first, data.load(unread, cache))
     assert imdb.reads == 2
     assert kept.read_bytes()[-200:] == whole[-200:]

@@ -116,9 +116,6 @@ def test_results_are_of_order_one(name: str) -> None:
     assert 0.3 < np.std(result) < 3
 
 
-# Published shapes
-
-
 @pytest.mark.parametrize(
     ("shapes", "number"),
     [

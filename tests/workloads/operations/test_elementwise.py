@@ -44,9 +44,6 @@ def test_erfinv_is_right_wherever_it_says_so() -> None:
     np.testing.assert_allclose([math.erf(v) for v in elementwise.erfinv(y)], y, rtol=0, atol=4e-16)
 
 
-# Operands
-
-
 @pytest.mark.parametrize(
     ("name", "naive"),
     [

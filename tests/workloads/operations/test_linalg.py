@@ -28,9 +28,6 @@ def size_of(of: Operation, *numbers: int) -> Size:
     return of.form.read("x".join(map(str, numbers[:count])))
 
 
-# Products
-
-
 @pytest.mark.parametrize(
     ("name", "terms"), [("gemv", 3), ("outer", 1), ("gemm_tn", 4), ("einsum", 5), ("tensordot", 20)]
 )
@@ -57,9 +54,6 @@ def test_factors_are_those_that_float8_has(scale: float) -> None:
         np.testing.assert_array_equal(products.in_float8(operand), operand)
 
 
-# DeepBench
-
-
 def test_the_products_of_deepbench() -> None:
     assert {kind: len(texts) for kind, texts in products.GEMM.items()} == {
         "nn": 160,
@@ -84,9 +78,6 @@ def test_the_shapes_of_deepbench_are_sizes_of_the_products(kind: str) -> None:
     moved = [of.number_of(of.form.read(text)) for text in texts]
     assert moved == sorted(moved)
     assert len({*texts}) == len(texts)
-
-
-# Systems and decompositions
 
 
 def det(x: Matrix) -> float:

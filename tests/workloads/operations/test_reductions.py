@@ -26,9 +26,6 @@ def test_terms_are_what_an_element_adds_up(name: str, terms: int) -> None:
     assert of.terms(sized(of, "3x5")) == terms
 
 
-# Operands
-
-
 @pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
 def test_extremes_are_far_from_all_others(name: str) -> None:
     """Rounded to bfloat16 there is one in every row still, and not always in the same place."""

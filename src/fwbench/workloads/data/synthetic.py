@@ -265,9 +265,6 @@ def _grain(examples: int, rng: np.random.Generator) -> Floats:
     return squares.repeat(2, axis=1).repeat(2, axis=2)
 
 
-# Words
-
-
 def _zipf(
     shape: tuple[int, int], first: int, end: int, rng: np.random.Generator
 ) -> NDArray[np.int32]:
@@ -342,8 +339,6 @@ def sequences(examples: int, rng: np.random.Generator) -> Examples:
         tokens[:, place] = np.where(followed[:, place], following, tokens[:, place])
     return tokens[:, :-1].copy(), tokens[:, 1:].copy()
 
-
-# All
 
 #: For each data set the function that draws its examples, the seed, and the numbers of examples to
 #: train, to validate and to test with; none to validate where the real data has none.

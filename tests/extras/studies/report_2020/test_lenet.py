@@ -8,6 +8,7 @@ import pytest
 
 from support.reports import case, part, run_of
 from support.runs_of_2020 import (
+    NAMES,
     PUBLISHED_LENETS,
     SYNTHETIC,
     TRAINS_FASTER,
@@ -24,8 +25,7 @@ from support.runs_of_2020 import (
 
 @every_device
 def test_published_lenets_are_shown_without_todays(device: str) -> None:
-    named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
-    run = run_of(case("gemm", "torch", device=named))
+    run = run_of(case("gemm", "torch", device=NAMES[device]))
     found = lenets(run, device)
     assert [*found] == [
         (" ".join(name), epochs)

@@ -28,14 +28,9 @@ from support.runs_of_2020 import (
     trained,
 )
 
-# What is read
-
 
 def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:
     return {(one.operation, one.size): one for one in operations.ratios(device, list(run.records))}
-
-
-# Ratios
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,6 @@ _USAGE_ERROR = 2
 _SOME_UNREADABLE = 1
 
 
-# The command
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with one run, ``run.json``, of two cores of a Fake CPU."""
@@ -276,9 +273,6 @@ def test_cells_sort_by_numbers() -> None:
     done = column(table, "today, until the work was done (range)")["gemm"]
     assert done.text == "3.00x (3.00x to 3.00x)"
     assert done.value == pytest.approx(3.0)
-
-
-# What was changed by hand, and what does not belong together
 
 
 def _changed(name: str, value: Any, *, of: int = 1) -> list[Entry]:

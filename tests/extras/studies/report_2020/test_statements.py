@@ -18,6 +18,7 @@ from support.runs_of_2020 import (
     FIRST_EPOCH,
     HOLDS,
     HYBRIDIZE,
+    NAMES,
     NOISE,
     NOISE_TOO,
     STATEMENTS,
@@ -42,9 +43,6 @@ from support.runs_of_2020 import (
     statements,
 )
 
-# What is made up
-
-
 #: The same, the first size of every operation before the second of any.
 _ACROSS = [
     (name, size)
@@ -55,9 +53,7 @@ _ACROSS = [
 ]
 
 
-# The statements
-
-
+_GRAPH_OF_15 = "tensorflow graph 1322 s, 98.64%"
 _WHOLE_EPOCHS = (
     "whole epochs of the real MNIST: pytest benchmarks/test_training.py -k lenet --fw-epochs 5"
 )
@@ -81,17 +77,9 @@ def test_all_statements_are_judged() -> None:
 @pytest.mark.parametrize(
     ("device", "statement", "figures"),
     [
-        (
-            "cpu",
-            TRAINS_FASTER,
-            "15 epochs: mxnet eager 787 s, 98.71%; tensorflow graph 1322 s, 98.64%",
-        ),
+        ("cpu", TRAINS_FASTER, f"15 epochs: mxnet eager 787 s, 98.71%; {_GRAPH_OF_15}"),
         ("cpu", HYBRIDIZE, "15 epochs: mxnet hybridize 714 s, 98.06%; mxnet eager 787 s, 98.71%"),
-        (
-            "cpu",
-            XLA,
-            "15 epochs: tensorflow xla 1318 s, 98.64%; tensorflow graph 1322 s, 98.64%",
-        ),
+        ("cpu", XLA, f"15 epochs: tensorflow xla 1318 s, 98.64%; {_GRAPH_OF_15}"),
         ("gpu", XLA, "50 epochs: tensorflow xla 323 s, 98.76%; tensorflow graph 322 s, 98.77%"),
         ("cpu", FIRST_EPOCH, "the statement itself"),
         ("cpu", EAGER, "no figures were published"),
@@ -100,15 +88,13 @@ def test_all_statements_are_judged() -> None:
 def test_statements_are_told_with_what_they_were_made_on(
     device: str, statement: str, figures: str
 ) -> None:
-    named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
-    run = run_of(case("gemm", "torch", device=named))
+    run = run_of(case("gemm", "torch", device=NAMES[device]))
     assert statements(run, device=device)[statement]["2020"] == figures
 
 
 @every_device
 def test_published_operations_are_told_without_creation(device: str) -> None:
-    named = {"cpu": "cpu", "gpu": "gpu:0"}[device]
-    run = run_of(case("gemm", "torch", device=named))
+    run = run_of(case("gemm", "torch", device=NAMES[device]))
     told = statements(run, device=device)[WAY_FASTER]["2020"]
     title = f"2020, operations on the {device.upper()}: TensorFlow's time over MXNet's"
     cells = column(section([run], title), "2020, published (range)")
@@ -168,7 +154,9 @@ def test_way_faster_is_every_operation(ratio: float, verdict: str, faster: int) 
     )
 
 
-@pytest.mark.parametrize(("ratio", "verdict"), [(2.001, HOLDS), (1.999, FAILS), (1.5, FAILS)])
+@pytest.mark.parametrize(
+    ("ratio", "verdict"), [(2.001, HOLDS), (2.0, HOLDS), (1.999, FAILS), (1.5, FAILS)]
+)
 def test_way_faster_is_twice_as_fast(ratio: float, verdict: str) -> None:
     found = judged(WAY_FASTER, *pairs(ABOUT, ratio))
     assert found["verdict"] == verdict
@@ -217,7 +205,7 @@ def test_the_figures_of_2020_keep_the_statement(device: str) -> None:
             row["operation"],
             row["framework"],
             size=int(row["size"]),
-            device={"cpu": "cpu", "gpu": "gpu:0"}[device],
+            device=NAMES[device],
             completion_s=float(row["median_s"]),
             dispatch_s=float(row["median_s"]),
         )
@@ -321,11 +309,10 @@ def _hybridized(
         # An interval on one side of 1 is enough, however wide.
         (XLA, [lenet("tensorflow", "xla", _SLOW), graph_lenet(NOISE_TOO)], HOLDS),
         (XLA, [lenet("tensorflow", "xla", NOISE_TOO), graph_lenet(_SLOW)], FAILS),
-        (WAY_FASTER, pairs(ABOUT, 2.0), HOLDS),
     ],
     ids=[
         *("one value", "other steps", "ten images of ten thousand", "generated data"),
-        *("few values", "other epochs", "slower in noise", "faster in noise", "the limit itself"),
+        *("few values", "other epochs", "slower in noise", "faster in noise"),
     ],
 )
 def test_verdicts(statement: str, entries: Sequence[Entry], verdict: str) -> None:
