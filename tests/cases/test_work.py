@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench import workloads
+from fwbench.cases.case import Case
 from fwbench.errors import (
     DeclarationError,
     FwbenchError,
@@ -34,7 +35,7 @@ from fwbench.testing import FakeFramework
 from fwbench.workloads import from_list, from_numpy, grid
 from fwbench.workloads.gaps import value_gap
 from fwbench.workloads.operation import Operation
-from support.fakes import Immutable, case_of, cell, fails, operation, recorded, square
+from support.fakes import Immutable, case_of, cell, fails, operation, recorded, square, variant
 from support.grids import RICH
 
 #: What makes a call out of an honest one, and what the one before that has returned.
@@ -69,15 +70,15 @@ def _slow(framework: FakeFramework, function: Callable[..., Any]) -> Callable[..
 # Cheats
 
 
-def _cached(run: Callable[[], Any]) -> Callable[[], Any]:
-    results: list[Any] = []
+class Cached:
+    """The result of the first call, in every call."""
 
-    def call() -> Any:
-        if not results:
-            results.append(run())
-        return results[0]
+    def __init__(self, run: Callable[..., Any]) -> None:
+        self._run, self._results = run, list[Any]()
 
-    return call
+    def __call__(self, *arguments: Any) -> Any:
+        self._results = self._results or [self._run(*arguments)]
+        return self._results[0]
 
 
 def _folded(run: Callable[[], Any]) -> Callable[[], Any]:
@@ -107,10 +108,9 @@ def _previous(run: Callable[[], Any]) -> Callable[[], Any]:
 
 @both_directions
 @pytest.mark.parametrize(
-    "cheat", [_cached, _folded, _previous], ids=["cached", "folded", "of the previous call"]
+    "cheat", [Cached, _folded, _previous], ids=["cached", "folded", "of the previous call"]
 )
 def test_a_result_that_does_not_depend_on_the_inputs(cheat: Cheat, direction: str) -> None:
-    """A call on changed inputs shows it, and the message says what it means."""
     said = "^a call on changed inputs is wrong though the first call was right, so results are kept"
     fails(square(direction, _by(cheat)), FwbenchError, said)
 
@@ -118,7 +118,7 @@ def test_a_result_that_does_not_depend_on_the_inputs(cheat: Cheat, direction: st
 @both_directions
 @pytest.mark.parametrize("before", [0, 1])
 def test_work_that_is_done_every_second_time(direction: str, before: int) -> None:
-    """Whichever of the two calls is skipped: each has inputs of its own."""
+    """Each call has inputs of its own."""
 
     def cheat(run: Callable[[], Any]) -> Callable[[], Any]:
         call = _every_second(run)
@@ -130,29 +130,23 @@ def test_work_that_is_done_every_second_time(direction: str, before: int) -> Non
     fails(square(direction, _by(cheat)), FwbenchError, said)
 
 
-@pytest.mark.parametrize("what", ["result", "gradient"])
-def test_half_of_it_is_cached(what: str) -> None:
-    """The result alone, or the gradients alone: both are verified on changed inputs."""
+def linear(framework: FakeFramework) -> Case:
+    """The gradient of twice the input."""
+    return case_of(cell(direction="backward"), framework)
+
+
+@pytest.mark.parametrize("make", [partial(square, "backward"), linear], ids=["square", "linear"])
+@pytest.mark.parametrize(
+    ("part", "error"), [("result", WrongResult), ("gradients", WrongGradient)], ids=str
+)
+def test_half_of_it_is_cached(make: Any, part: str, error: type[VerificationError]) -> None:
+    """Gradients of linear work depend on the cotangent alone, which changes with the inputs."""
 
     def cheat(run: Callable[[], Any]) -> Callable[[], Any]:
         result, gradients = run()
-        if what == "result":
-            return lambda: (result, run()[1])
-        return lambda: (run()[0], gradients)
+        return lambda: (result, run()[1]) if part == "result" else (run()[0], gradients)
 
-    error = WrongResult if what == "result" else WrongGradient
-    fails(square("backward", _by(cheat)), error, "^a call on changed inputs is wrong")
-
-
-def test_a_gradient_of_linear_work_is_cached() -> None:
-    """It does not depend on the inputs, but on the cotangent, which changes with them."""
-
-    def cheat(run: Callable[[], Any]) -> Callable[[], Any]:
-        _, gradients = run()
-        return lambda: (run()[0], gradients)
-
-    case = case_of(cell(operation(), direction="backward"), _by(cheat))
-    fails(case, WrongGradient, "^a call on changed inputs is wrong")
+    fails(make(_by(cheat)), error, "^a call on changed inputs is wrong")
 
 
 def _from_the_third(change: Callable[[Any], Any]) -> Cheat:
@@ -200,15 +194,14 @@ def test_float32_in_place_of_float64(direction: str) -> None:
             return result[0], [np.float32(gradient).astype(float) for gradient in result[1]]
         return np.float32(result).astype(float)
 
-    of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square)
-    case = case_of(cell(of, direction=direction, dtype="float64"), _by(_from_the_third(narrow)))
     error = WrongResult if direction == "forward" else WrongGradient
-    fails(case, error, "^the result of the last timed call is wrong though the first was right")
+    said = "^the result of the last timed call is wrong though the first was right"
+    fails(square(direction, _by(_from_the_third(narrow)), dtype="float64"), error, said)
 
 
 @both_directions
 def test_nothing_at_all_once_it_was_verified(direction: str) -> None:
-    """None is no result; that is said of what was timed, not in the words of NumPy."""
+    """None is not a result: the message says so, rather than in the words of NumPy."""
     fails(square(direction, _by(_from_the_third(lambda _: None))), VerificationError, "None")
 
 
@@ -219,14 +212,13 @@ def test_an_input_that_is_changed_by_the_work() -> None:
         x *= 2.0
         return x.copy()
 
-    fails(case_of(cell(operation(in_place)), FakeFramework()), WrongResult, "changed input 0")
+    fails(case_of(cell(operation(in_place))), WrongResult, "changed input 0")
 
 
 @both_directions
 def test_honest_work_passes(direction: str) -> None:
     """On arrays that can be written; and the record has the largest error of all calls."""
-    case = square(direction, FakeFramework())
-    facts = recorded(case)
+    facts = recorded(square(direction))
     assert facts["max_relative_error"] <= facts["tolerance"]
     assert facts["precision_bits"] == 23
 
@@ -261,34 +253,22 @@ class Frozen(FakeFramework):
         return partial(_slow(self, self.called_with(call)), [*inputs], cotangent)
 
     def called_with(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """What is bound to the inputs."""
         return function
 
 
 @both_directions
 def test_honest_work_on_arrays_that_cannot_be_written(direction: str) -> None:
     """The same function is called with other arrays."""
-    case = square(direction, Frozen())
-    case.measure()
-    assert case.benchmark.extra_info["fwbench"]["tolerance"] > 0
+    assert recorded(square(direction, Frozen()))["tolerance"] > 0
 
 
 @both_directions
-def test_a_cache_that_knows_no_inputs(direction: str) -> None:
-    """The function is given others, and returns what it had."""
-
-    class Cached(Frozen):
+def test_a_cache_that_does_not_depend_on_arguments(direction: str) -> None:
+    class Caching(Frozen):
         def called_with(self, function: Callable[..., Any]) -> Callable[..., Any]:
-            results: list[Any] = []
+            return Cached(function)
 
-            def call(*inputs: Any) -> Any:
-                if not results:
-                    results.append(function(*inputs))
-                return results[0]
-
-            return call
-
-    fails(square(direction, Cached()), FwbenchError, "^a call on changed inputs is wrong")
+    fails(square(direction, Caching()), FwbenchError, "^a call on changed inputs is wrong")
 
 
 @both_directions
@@ -302,45 +282,38 @@ def test_arrays_that_are_closed_over(direction: str) -> None:
         def backward(self, *arguments: Any) -> Any:
             return partial(operator.call, super().backward(*arguments))
 
-    said = "return functools.partial"
-    fails(square(direction, Closed()), DeclarationError, said)
+    fails(square(direction, Closed()), DeclarationError, "return functools.partial")
 
 
 def test_arrays_that_are_not_written() -> None:
-    """A framework that says so is told."""
-
-    class Lies(FakeFramework):
-        def write(self, array: Any, source: Any) -> bool:
-            return True
-
-    fails(square("forward", Lies()), DeclarationError, "fake's write returned True, and the")
+    lies = variant(write=lambda *_: True)()
+    fails(square("forward", lies), DeclarationError, "fake's write returned True, and the")
 
 
 # Creations
 
 
+def _creating(change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> FakeFramework:
+    """A framework whose creators are changed."""
+    create = FakeFramework.creator
+    return variant(creator=lambda *arguments: change(create(*arguments)))()
+
+
 @pytest.mark.parametrize("of", [from_numpy, from_list], ids=lambda of: str(of.name))
 def test_a_creation_that_is_kept(of: Any) -> None:
     """The source changes, and the array that is made of it must be another one."""
-
-    class Keeps(FakeFramework):
-        def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-            create, made = super().creator(device, dtype), {}
-            return lambda source: made.setdefault(id(source), create(source))
-
-    fails(case_of(cell(of), Keeps()), WrongResult, "^a call on changed inputs is wrong")
+    made: dict[int, Any] = {}
+    keeps = _creating(lambda create: lambda source: made.setdefault(id(source), create(source)))
+    fails(case_of(cell(of), keeps), WrongResult, "^a call on changed inputs is wrong")
 
 
-def test_a_creation_that_copies_once() -> None:
-    """The last one is verified to be a copy as the first was."""
-
-    class Once(FakeFramework):
-        def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-            create, copies = super().creator(device, dtype), iter([True, True])
-            return lambda source: (create(source), np.asarray(source))[not next(copies, False)]
+def test_a_creation_that_copies_twice() -> None:
+    def twice(create: Callable[..., Any]) -> Callable[..., Any]:
+        copies = iter([True, True])
+        return lambda source: (create(source), np.asarray(source))[not next(copies, False)]
 
     said = "^the result of the last timed call is wrong though the first was right: the created"
-    fails(case_of(cell(from_numpy), Once()), NotACopy, said)
+    fails(case_of(cell(from_numpy), _creating(twice)), NotACopy, said)
 
 
 # Results that cannot be verified
@@ -364,14 +337,9 @@ def test_a_result_that_is_freed() -> None:
 
 
 def test_a_result_that_is_gone_when_it_is_waited_for() -> None:
-    """Whatever is raised while an element is read is said of the result."""
-
-    class Gone(FakeFramework):
-        def read_element(self, array: Any) -> Any:
-            return None.shape  # type: ignore[attr-defined]
-
+    gone = variant(read_element=lambda self, array: None.shape)()  # type: ignore[attr-defined]
     said = "cannot be read back: fake raised AttributeError: 'NoneType' object has no attribute"
-    fails(square("forward", Gone()), UnreadableResult, said)
+    fails(square("forward", gone), UnreadableResult, said)
 
 
 @pytest.mark.parametrize(
@@ -388,14 +356,11 @@ def test_a_result_that_is_gone_when_it_is_waited_for() -> None:
     ],
     ids=["complex", "real", "not real", "integer", "another", "large", "boolean", "opposite"],
 )
-def test_numbers_of_every_kind_are_compared(
-    value: Callable[..., Any], reference: Callable[..., Any], right: bool
-) -> None:
+def test_numbers_of_every_kind_are_compared(value: Any, reference: Any, right: bool) -> None:
     """Complex ones in both parts; integers and booleans must be equal, however large."""
-    case = case_of(cell(operation(value, reference=reference)), FakeFramework())
+    case = case_of(cell(operation(value, reference=reference)))
     if right:
-        case.measure()
-        assert case.benchmark.extra_info["fwbench"]["max_relative_error"] < 1e-6
+        assert recorded(case)["max_relative_error"] < 1e-6
     else:
         fails(case, WrongResult, "the result is wrong")
 
@@ -411,36 +376,27 @@ def test_a_case_too_large_to_verify(monkeypatch: pytest.MonkeyPatch) -> None:
 # Zeros
 
 
-ZEROS = (("inputs", "zeros"),)
-
-
-def facts(of: Operation, framework: FakeFramework, **changes: Any) -> dict[str, Any]:
-    """What is recorded of a case that is timed on zeros."""
-    case = case_of(cell(of, toggles=ZEROS, **changes), framework)
-    return recorded(case)
-
-
-def watched(seen: list[bool], compute: Callable[..., Any] = lambda x: 2.0 * x) -> Operation:
-    """An operation that notes of each call whether all its inputs are zeros."""
-
-    def value(x: NDArray[Any]) -> Any:
-        seen.append(not np.any(x))
-        return compute(x)
-
-    return operation(value)
+def zeros(of: Operation | None = None, framework: FakeFramework | None = None, **more: Any) -> Case:
+    """A case that is timed on zeros."""
+    return case_of(cell(of, toggles=(("inputs", "zeros"),), **more), framework)
 
 
 @pytest.mark.parametrize("framework", [FakeFramework, Immutable])
 def test_all_that_is_timed_are_zeros(framework: type[FakeFramework]) -> None:
     """The first call is verified on ordinary numbers, and so are two after the rounds."""
     seen: list[bool] = []
-    found = facts(watched(seen), framework())
+
+    def value(x: NDArray[Any]) -> Any:
+        seen.append(not np.any(x))
+        return 2.0 * x
+
+    facts = recorded(zeros(operation(value), framework()))
     first, *timed, changed, restored = seen
     assert (first, changed, restored) == (False, False, False)
     assert len(timed) > 10
     assert all(timed)
-    assert found["toggles"]["inputs"] == found["inputs"] == "zeros"
-    assert found["max_relative_error"] <= found["tolerance"]
+    assert facts["toggles"]["inputs"] == facts["inputs"] == "zeros"
+    assert facts["max_relative_error"] <= facts["tolerance"]
 
 
 def test_cotangents_are_zeros_too() -> None:
@@ -451,50 +407,42 @@ def test_cotangents_are_zeros_too() -> None:
         seen.append((np.any(g), np.any(x)))
         return [2.0 * g]
 
-    facts(operation(gradient=gradient), FakeFramework(), direction="backward")
+    recorded(zeros(operation(gradient=gradient), direction="backward"))
     first, *timed, changed, restored = seen
     assert {first, changed, restored} == {(True, True)}
     assert {*timed} == {(False, False)}
 
 
 @both_directions
-def test_what_is_right_of_zeros_alone_is_wrong(direction: str) -> None:
-    """Three times nothing is twice nothing: the first call tells."""
-    case = case_of(
-        cell(operation(lambda x: 3.0 * x), toggles=ZEROS, direction=direction), FakeFramework()
-    )
+def test_work_that_is_right_on_zeros_alone_is_wrong(direction: str) -> None:
+    """Three times zero is twice zero: the first call is on other numbers."""
+    case = zeros(operation(lambda x: 3.0 * x), direction=direction)
     fails(case, WrongResult, "^the result is wrong: largest relative error")
 
 
 def test_work_that_ends_with_the_first_call_is_wrong() -> None:
-    """What is kept from the rounds is zeros, and the call on changed inputs has others."""
+    """The rounds leave zeros, and the call on changed inputs has other numbers."""
     calls = []
 
     def lazy(x: NDArray[Any]) -> Any:
         calls.append(True)
         return 2.0 * x if len(calls) == 1 else np.zeros_like(x)
 
-    case = case_of(cell(operation(lazy), toggles=ZEROS), FakeFramework())
-    fails(case, WrongResult, "^a call on changed inputs is wrong though the first call was right")
+    said = "^a call on changed inputs is wrong though the first call was right"
+    fails(zeros(operation(lazy)), WrongResult, said)
 
 
 def test_inputs_that_calls_change_are_found() -> None:
-    """Also zeros must stay as they are."""
-
     def careless(x: NDArray[Any]) -> Any:
         if not np.any(x):
             x += 1.0
         return 2.0 * x
 
-    case = case_of(cell(operation(careless), toggles=ZEROS), FakeFramework())
-    fails(case, WrongResult, "the work changed input 0")
+    fails(zeros(operation(careless)), WrongResult, "the work changed input 0")
 
 
 def test_zeros_are_created() -> None:
-    """An array from host data, which is still a copy."""
-    framework = FakeFramework()
-    found = facts(workloads.from_numpy, framework)
-    assert found["result_is_view"] is False
+    assert recorded(zeros(workloads.from_numpy))["result_is_view"] is False
 
 
 def test_steps_on_zeros_are_not_counted() -> None:
@@ -512,8 +460,8 @@ def test_steps_on_zeros_are_not_counted() -> None:
         updates=(0,),
         implementations={"fake": lambda np: step},
     )
-    found = facts(of, FakeFramework())
-    assert found["max_relative_error"] <= found["tolerance"]
+    facts = recorded(zeros(of))
+    assert facts["max_relative_error"] <= facts["tolerance"]
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,14 @@ def operation(
     return Operation(**{**facts, **changes})
 
 
-def cell(of: Workload, **changes: Any) -> Cell:
-    """A cell of the fake framework: eager, forward, float32 on the CPU."""
+def cell(of: Workload | None = None, **changes: Any) -> Cell:
+    """A cell of the fake framework: eager, forward, float32 on the CPU.
+
+    Args:
+        of: the workload; default: :func:`operation`.
+    """
     facts: dict[str, Any] = {
-        "workload": of,
+        "workload": of or operation(),
         "framework": "fake",
         "device": "cpu",
         "execution": "eager",
@@ -130,7 +134,7 @@ def fixture(clock: Clock, cell: Cell, **settings: Any) -> BenchmarkFixture:
 
 def case_of(
     cell: Cell,
-    framework: FakeFramework,
+    framework: FakeFramework | None = None,
     warmup_s: float = 10.0,
     kind: type[Case] = Case,
     tell: Callable[[Any], Any] = lambda _: None,
@@ -146,6 +150,7 @@ def case_of(
         probe: has the case instead of a measurement.
         precision: of the median, at which rounds end; 0 for never.
     """
+    framework = framework or FakeFramework()
     clock = Clock(framework.clock, framework.waiter(cell.device))
     facts = framework.manifest("Fake CPU")
     benchmark = fixture(clock, cell, **settings)
@@ -164,14 +169,18 @@ def recorded(case: Case) -> dict[str, Any]:
     return facts
 
 
-def square(direction: str, framework: FakeFramework, **changes: Any) -> Case:
-    """A case of ``x * x``, whose gradient depends on its input and on the cotangent."""
-    of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square, **changes)
-    return case_of(cell(of, direction=direction), framework)
+def square(direction: str, framework: FakeFramework | None = None, **changes: Any) -> Case:
+    """A case of ``x * x``, whose gradient depends on its input and on the cotangent.
+
+    Args:
+        changes: of the cell.
+    """
+    of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square)
+    return case_of(cell(of, direction=direction, **changes), framework)
 
 
 def fails(case: Case, error: type[FwbenchError], said: str) -> None:
-    """The case fails with one sentence, and nothing is kept of it."""
+    """The case fails with one sentence, and nothing is recorded of it."""
     with pytest.raises(error, match=said) as caught:
         case.measure()
     assert "\n" not in str(caught.value)
