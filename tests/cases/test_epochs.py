@@ -22,7 +22,7 @@ from fwbench.terms.presets import Schedule
 from fwbench.workloads import mlp, sentiment_lstm
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Training, order
-from support.fake_learner import FakeLearner, Trainer, data_set, told
+from support.fake_learner import FakeLearner, Trainer, answering, data_set
 from support.fake_nvml import Card, FakeNvml
 
 STEP_S = 2.0**-4
@@ -39,7 +39,7 @@ class Trained:
         epochs: the object under test.
         learner: what it trained.
         rounds_s: what pytest-benchmark would have measured.
-        told: the epochs and the numbers of steps that were told of.
+        reported: epochs and their numbers of steps, as they were reported.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Trained:
         self.schedule = schedule
         self.enabled = enabled
         self.rounds_s: list[float] = []
-        self.told: list[tuple[Epoch, int]] = []
+        self.reported: list[tuple[Epoch, int]] = []
         self.learner: FakeLearner = self.framework.learner(
             Job(training, device, execution, "float32", batch=4)
         )
@@ -72,7 +72,7 @@ class Trained:
             gpu,
             decay=decay,
             timed_s=lambda: self.rounds_s,
-            tell=lambda epoch, steps: self.told.append((epoch, steps)),
+            tell=lambda epoch, steps: self.reported.append((epoch, steps)),
         )
 
     def train(self) -> Trained:
@@ -105,17 +105,15 @@ def trained(epochs: int = 2, warmup_epochs: int = 1, **more: Any) -> Trained:
 # Rounds
 
 
-def test_warm_up_epochs_are_kept_beside_the_rounds() -> None:
-    """Slow first epochs are in no round; every epoch is kept, with its place and its seconds."""
-    slow_first = Trainer(dispatch_s=0.0, step_s=lambda step: 1.0 if step < 4 else STEP_S)
-    found = trained(epochs=3, repetitions=2, framework=slow_first)
-    assert found.rounds_s == [EPOCH_S] * 4
-    assert found.all("seconds") == [4.0, EPOCH_S, EPOCH_S] * 2
-    assert found.all("warmup") == [True, False, False] * 2
-    assert [(epoch.repetition, epoch.epoch) for epoch in found.epochs.epochs] == [
-        *((1, 1), (1, 2), (1, 3)),
-        *((2, 1), (2, 2), (2, 3)),
-    ]
+def test_each_epoch_has_the_seconds_of_its_own_round() -> None:
+    """Warm-up epochs are in no round, and recorded as well."""
+    slower = Trainer(dispatch_s=0.0, step_s=lambda step: 2.0 ** (step // 4))
+    found = trained(epochs=4, repetitions=2, framework=slower)
+    assert found.rounds_s == [8.0, 16.0, 32.0] * 2
+    assert found.all("seconds") == [4.0, 8.0, 16.0, 32.0] * 2
+    assert found.all("warmup") == [True, False, False, False] * 2
+    assert found.all("repetition") == [1] * 4 + [2] * 4
+    assert found.all("epoch") == [1, 2, 3, 4] * 2
 
 
 @pytest.mark.parametrize(
@@ -125,18 +123,9 @@ def test_warm_up_epochs_are_kept_beside_the_rounds() -> None:
 def test_rounds_are_the_epochs_that_are_not_warm_up(
     epochs: int, warmup_epochs: int, repetitions: int, rounds: int
 ) -> None:
-    """Of every repetition; and no epoch is trained that is not kept."""
     found = trained(epochs, warmup_epochs, repetitions=repetitions)
     assert len(found.rounds_s) == rounds == found.all("warmup").count(False)
     assert len(found.epochs.epochs) == epochs * repetitions == len(found.learner.of("epoch"))
-
-
-def test_each_epoch_has_the_seconds_of_its_own_round() -> None:
-    """Where all differ, none is taken for another."""
-    slower = Trainer(dispatch_s=0.0, step_s=lambda step: 2.0 ** (step // 4))
-    found = trained(epochs=4, repetitions=2, framework=slower)
-    assert found.rounds_s == [8.0, 16.0, 32.0] * 2
-    assert found.all("seconds") == [4.0, 8.0, 16.0, 32.0] * 2
 
 
 def test_a_round_ends_when_its_last_update_is_done() -> None:
@@ -146,16 +135,14 @@ def test_a_round_ends_when_its_last_update_is_done() -> None:
 
 
 def test_nothing_but_training_is_in_a_round() -> None:
-    """Neither validation, nor tests, nor going back to the initial weights, whatever they take."""
+    """Neither validation, nor tests, nor going back to the initial weights."""
     busy = Trainer(dispatch_s=0.0, logits_s=2.0, reset_s=16.0)
     found = trained(epochs=5, repetitions=2, framework=busy, data=data_set(validation=[0] * 9))
     assert found.rounds_s == [EPOCH_S] * 8
     assert found.all("seconds") == [EPOCH_S] * 10
     # Three batches of the validation part; one of the test part, which is not counted here.
     assert found.all("validation_s") == [6.0] * 10
-    assert found.learner.of("logits") == [[4], [4], [1]] * 4 + [[4], [4], [1], [2]] + (
-        [[4], [4], [1]] * 4 + [[4], [4], [1], [2]]
-    )
+    assert found.learner.of("logits") == ([[4], [4], [1]] * 5 + [[2]]) * 2
 
 
 def test_where_nothing_is_timed_the_epoch_is_trained_all_the_same() -> None:
@@ -169,41 +156,37 @@ def test_where_nothing_is_timed_the_epoch_is_trained_all_the_same() -> None:
 def test_an_epoch_for_a_profile_is_not_kept() -> None:
     """With --benchmark-cprofile pytest-benchmark trains on when all is over, as often as asked."""
     found = trained(epochs=3, repetitions=2)
-    told, kept = [*found.told], [*found.epochs.epochs]
+    reported, epochs = [*found.reported], [*found.epochs.epochs]
     found.epochs.prepare()
     for _ in range(2):
         found.epochs.round()
     found.epochs.finish()
     assert len(found.learner.of("epoch")) == 6 + 2
-    assert found.epochs.epochs == kept
-    assert found.told == told
+    assert found.epochs.epochs == epochs
+    assert found.reported == reported
 
 
-def test_every_epoch_is_told_of_when_it_is_over() -> None:
-    """As it is kept, with the number of its steps, before the next one begins."""
+def test_every_epoch_is_reported_when_it_is_over() -> None:
+    """With the number of its steps, before the next one begins."""
     found = Trained(Schedule(3))
     heard: list[int] = []
     found.epochs._tell = lambda *_: heard.append(len(found.learner.of("epoch")))
     found.train()
     assert heard == [1, 2, 3]
     found = trained(epochs=3, steps=2)
-    assert found.told == [(epoch, 2) for epoch in found.epochs.epochs]
+    assert found.reported == [(epoch, 2) for epoch in found.epochs.epochs]
 
 
 # Repetitions and order
 
 
 def test_every_repetition_begins_at_the_initial_weights() -> None:
-    """And as the framework trains by itself; not between epochs."""
     found = trained(epochs=3, repetitions=2)
-    assert [event[:2] for event in found.learner.events if event[0] in ("reset", "epoch")] == [
-        *(("reset", False), ("epoch",), ("epoch",), ("epoch",)),
-        *(("reset", False), ("epoch",), ("epoch",), ("epoch",)),
-    ]
+    begun = [event for event in found.learner.events if event[0] in ("reset", "epoch")]
+    assert begun == [("reset", False), *[("epoch",)] * 3] * 2
 
 
 def test_every_epoch_has_an_order_of_its_own() -> None:
-    """It differs by epoch and by repetition, and is the same whoever trains."""
     orders = trained(epochs=3, repetitions=2).learner.of("order")
     assert orders == [order(16, r, e).tolist() for r in range(2) for e in range(3)]
     assert len({*map(tuple, orders)}) == 6
@@ -233,12 +216,11 @@ def test_an_epoch_visits_as_many_examples_as_whole_batches_need() -> None:
     ],
 )
 def test_steps_are_whole_batches(train: int, batch: int, steps: int | None, expected: int) -> None:
-    """As many as the data has, and at most those of the schedule."""
     assert steps_of(Schedule(1, steps=steps), data_set(train), batch) == expected
 
 
 def test_images_are_learned_from_as_float32_from_0_to_1() -> None:
-    """Tokens as they are."""
+    """Tokens stay integers."""
     pixels = Split(np.array([0, 51, 255], dtype=np.uint8), np.zeros(3, np.int32))
     examples, labels = whole(pixels)
     assert (examples.dtype, examples.tolist()) == (np.float32, [0.0, np.float32(0.2), 1.0])
@@ -251,15 +233,11 @@ def test_images_are_learned_from_as_float32_from_0_to_1() -> None:
 
 
 def test_the_learning_rate_falls_each_ten_epochs() -> None:
-    """To 0.9 of itself, before the epoch; a repetition begins with the whole one again."""
+    """To 0.9 of itself; a repetition begins with the whole one again. Without decay it is left."""
     rates = trained(epochs=21, repetitions=2, decay=True).learner.of("rate")
     begin = mlp.optimizer.learning_rate
     falling = [*[begin] * 10, *[begin * 0.9] * 10, begin * 0.9 * 0.9]
     assert [rate for (rate,) in rates] == pytest.approx(falling * 2, rel=1e-12)
-
-
-def test_without_decay_the_learning_rate_is_left_alone() -> None:
-    """It is the optimiser's own."""
     assert trained(epochs=21).learner.of("rate") == []
 
 
@@ -267,7 +245,6 @@ def test_without_decay_the_learning_rate_is_left_alone() -> None:
 
 
 def test_the_train_loss_is_the_mean_of_its_steps() -> None:
-    """Of the epoch's own."""
     found = trained(epochs=3, framework=Trainer(loss_of=lambda step: 2.0**-step))
     assert found.all("train_loss") == [(1 + 1 / 2 + 1 / 4 + 1 / 8) / 4 / 16**e for e in range(3)]
 
@@ -275,7 +252,6 @@ def test_the_train_loss_is_the_mean_of_its_steps() -> None:
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("epoch", [1, 2, 3], ids=["warm-up", "a round", "the last round"])
 def test_a_loss_that_is_no_number_ends_the_training(value: float, epoch: int) -> None:
-    """The message names step and epoch, whenever it happens; nothing of that epoch is kept."""
     first = 4 * (epoch - 1) + 2
     found = Trained(Schedule(3), Trainer(loss_of=lambda step: value if step >= first else 1.0))
     with pytest.raises(Diverged) as caught:
@@ -283,7 +259,7 @@ def test_a_loss_that_is_no_number_ends_the_training(value: float, epoch: int) ->
     assert str(caught.value).startswith(
         f"the loss became {value} at step 3 of 4 in epoch {epoch}: training has diverged"
     )
-    assert len(found.epochs.epochs) == len(found.told) == epoch - 1
+    assert len(found.epochs.epochs) == len(found.reported) == epoch - 1
 
 
 def test_the_curve_of_an_epoch_is_kept_by_tenths() -> None:
@@ -302,8 +278,7 @@ def test_an_epoch_has_a_loss_for_each_of_its_batches() -> None:
         def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
             return super().losses(losses)[:-1]
 
-    found = Trained(Schedule(2))
-    found.learner.__class__ = Short
+    found = Trained(Schedule(2), Trainer(kind=Short))
     with pytest.raises(WrongTraining, match="4 batches were to be trained on, and the learner"):
         found.train()
 
@@ -313,40 +288,41 @@ def test_an_epoch_has_a_loss_for_each_of_its_batches() -> None:
 LN3 = math.log(3.0)
 
 
-def test_loss_and_accuracy_by_hand() -> None:
-    """Softmax of (ln 3, 0) is (3/4, 1/4), of (0, 0) twice 1/2."""
-    answers = told((LN3, 0.0), (LN3, 0.0), (0.0, 0.0), (0.0, LN3))
-    data = data_set(test=[0, 1, 0, 1])
-    found = trained(framework=Trainer(answers=answers), data=data)
-    surprise = [math.log(4 / 3), math.log(4), math.log(2), math.log(4 / 3)]
-    assert found.all("validation_loss") == [pytest.approx(sum(surprise) / 4, rel=1e-14)] * 2
-    # The first of equal logits is the answer.
-    assert found.all("validation_accuracy") == [0.75] * 2
-
-
-def test_large_logits_are_no_overflow() -> None:
-    """Their differences are what counts, also of float32, also below zero."""
-    answers = told((1e4, 0.0), (1e4, 1e4 - LN3), (-1e4, -1e4), (0.0, 30.0))
-    data = data_set(test=[0, 1, 0, 0])
-    found = trained(framework=Trainer(answers=answers), data=data)
-    expected = (0.0 + math.log(4) + math.log(2) + 30.0) / 4
-    assert found.all("validation_loss") == [pytest.approx(expected, rel=1e-9)] * 2
-    assert found.all("validation_accuracy") == [0.5] * 2
-
-
-def test_a_last_batch_that_is_shorter_counts_for_what_it_has() -> None:
-    """Loss and accuracy are means over examples, not over batches."""
-    answers = told(*[(LN3, 0.0)] * 5)
-    found = trained(framework=Trainer(answers=answers), data=data_set(test=[0, 0, 0, 0, 1]))
-    assert found.learner.of("logits") == [[4], [1]] * 2
-    expected = (4 * math.log(4 / 3) + math.log(4)) / 5
-    assert found.all("validation_loss") == [pytest.approx(expected, rel=1e-14)] * 2
-    assert found.all("validation_accuracy") == [0.8] * 2
+@pytest.mark.parametrize(
+    ("answers", "labels", "losses", "accuracy"),
+    [
+        # Softmax of (ln 3, 0) is (3/4, 1/4); the first of equal logits is the answer.
+        (
+            [(LN3, 0.0), (LN3, 0.0), (0.0, 0.0), (0.0, LN3)],
+            [0, 1, 0, 1],
+            [math.log(4 / 3), math.log(4), math.log(2), math.log(4 / 3)],
+            0.75,
+        ),
+        # Differences count, also of large logits in float32, also below zero.
+        (
+            [(1e4, 0.0), (1e4, 1e4 - LN3), (-1e4, -1e4), (0.0, 30.0)],
+            [0, 1, 0, 0],
+            [0.0, math.log(4), math.log(2), 30.0],
+            0.5,
+        ),
+        # Of a shorter last batch each example counts as much as others.
+        ([(LN3, 0.0)], [0, 0, 0, 0, 1], [*[math.log(4 / 3)] * 4, math.log(4)], 0.8),
+    ],
+    ids=["by hand", "large logits", "shorter last batch"],
+)
+def test_loss_and_accuracy(
+    answers: Any, labels: list[int], losses: list[float], accuracy: float
+) -> None:
+    framework = Trainer(answers=answering(*answers))
+    found = trained(framework=framework, data=data_set(test=labels))
+    loss = pytest.approx(sum(losses) / len(losses), rel=1e-9)
+    assert found.all("validation_loss") == [loss] * 2
+    assert found.all("validation_accuracy") == [accuracy] * 2
 
 
 def test_evaluation_looks_at_no_more_examples_than_an_epoch_trains_on() -> None:
     """With a limit of steps both parts are as limited; the rest of the last batch is left out."""
-    answers = told(*[(LN3, 0.0)] * 16)
+    answers = answering((LN3, 0.0))
     data = data_set(test=[0] * 8 + [1] * 8, validation=[0] * 4 + [1] * 3)
     found = trained(framework=Trainer(answers=answers), data=data, steps=1)
     assert found.learner.of("logits") == [[4], [4], [4]]
@@ -355,11 +331,13 @@ def test_evaluation_looks_at_no_more_examples_than_an_epoch_trains_on() -> None:
     two = trained(framework=Trainer(answers=answers), data=data, steps=2)
     assert two.learner.of("logits") == [[4], [3]] * 2 + [[4], [4]]
     assert two.all("validation_accuracy") == [4 / 7] * 2
+    facts = two.epochs.facts()
+    assert (facts["tested_examples"], facts["validated_examples"]) == (8, 7)
 
 
 def test_whole_epochs_are_evaluated_on_all_examples() -> None:
     """Also on more than they train on: 12 of 15 examples in whole batches, and 13 to test on."""
-    answers = told(*[(LN3, 0.0)] * 16)
+    answers = answering((LN3, 0.0))
     data = data_set(train=15, test=[0] * 12 + [1])
     for steps in ({}, {"steps": 3}):
         found = trained(framework=Trainer(answers=answers), data=data, **steps)
@@ -369,20 +347,14 @@ def test_whole_epochs_are_evaluated_on_all_examples() -> None:
         assert (facts["tested_examples"], facts["validated_examples"]) == (13, 13)
 
 
-def test_the_record_says_of_how_many_examples_an_accuracy_is() -> None:
-    """Where epochs are cut short, of no more than they train on."""
-    facts = trained(data=data_set(test=[0] * 9, validation=[0] * 3), steps=1).epochs.facts()
-    assert (facts["tested_examples"], facts["validated_examples"]) == (4, 3)
-
-
 @pytest.mark.parametrize(
     ("epochs", "tested"), [(3, [3]), (5, [5]), (7, [5, 7]), (16, [5, 10, 15, 16])]
 )
 def test_the_test_accuracy_is_known_at_milestones_and_at_the_end(
     epochs: int, tested: list[int]
 ) -> None:
-    """Of every repetition; elsewhere it is not looked for."""
-    answers = told((LN3, 0.0), (LN3, 0.0), (LN3, 0.0))
+    """In every repetition."""
+    answers = answering((LN3, 0.0))
     data = data_set(test=[0, 0, 1], validation=[1])
     found = trained(epochs, repetitions=2, framework=Trainer(answers=answers), data=data)
     known = [e for e in found.epochs.epochs if e.test_accuracy is not None]
@@ -396,7 +368,7 @@ def test_the_test_accuracy_is_known_at_milestones_and_at_the_end(
 
 def test_where_validation_is_the_test_it_is_made_once() -> None:
     """Its accuracy is the test's, and nothing is computed twice."""
-    answers = told((LN3, 0.0), (LN3, 0.0), (LN3, 0.0))
+    answers = answering((LN3, 0.0))
     found = trained(epochs=3, framework=Trainer(answers=answers), data=data_set(test=[0, 0, 1]))
     assert found.all("validation_accuracy") == [2 / 3] * 3
     assert found.all("test_accuracy") == [None, None, 2 / 3]
@@ -421,15 +393,8 @@ def test_facts_are_right_to_the_digit() -> None:
     assert "tokens_per_s" not in facts
 
 
-def test_a_limit_of_steps_is_in_the_rates() -> None:
-    """Only examples that were trained on count."""
-    facts = trained(steps=2).epochs.facts()
-    assert (facts["steps_per_epoch"], facts["epoch_s"]) == (2, 2 * STEP_S)
-    assert (facts["step_s"], facts["images_per_s"]) == (STEP_S, 64.0)
-
-
 def test_texts_count_by_their_tokens() -> None:
-    """All that the model reads, those that fill up short texts included."""
+    """Those that fill up short texts, too."""
     part = Split(np.ones((16, 500), np.int32), np.zeros(16, np.int32))
     data = DataSet("imdb", "real", "imdb.npz", part, part, part, True, "0")
     facts = trained(training=sentiment_lstm, data=data).epochs.facts()
@@ -438,14 +403,14 @@ def test_texts_count_by_their_tokens() -> None:
 
 
 def test_without_a_warm_up_epoch_the_first_is_in_the_median() -> None:
-    """Its excess is still told."""
+    """Its excess is recorded as well."""
     framework = Trainer(dispatch_s=0.0, step_s=lambda step: 1.0 if step < 4 else STEP_S)
     facts = trained(3, 0, framework=framework).epochs.facts()
     assert (facts["epoch_s"], facts["first_epoch_excess"]) == (EPOCH_S, 15.0)
 
 
 def test_every_epoch_is_among_the_facts() -> None:
-    """As plain values, those of the warm-up included."""
+    """Those of the warm-up, too."""
     (first, second) = trained().epochs.facts()["epochs"]
     assert first == {
         "repetition": 1,
@@ -486,7 +451,6 @@ def test_the_utilization_of_a_case_is_that_of_its_rounds(monkeypatch: pytest.Mon
 
 
 def test_the_use_of_the_gpu_is_kept_with_each_epoch() -> None:
-    """And its energy, at 100 W, without what is before and after; the median of timed epochs."""
     framework = Trainer(dispatch_s=0.25)
     card = Card("GPU-a", busy=50, used_bytes=1, energy_mj=lambda: int(1e5 * framework.clock()))
     found = trained(3, framework=framework, device="gpu:0", gpu=Gpu(FakeNvml(card), card))

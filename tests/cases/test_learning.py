@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
@@ -12,12 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases import verify
 from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED
 from fwbench.cases.verify import LOSS_TOLERANCES
 from fwbench.errors import Diverged, WrongTraining
 from fwbench.frameworks.learner import Job, Placed
-from fwbench.plugin import host
 from fwbench.terms.presets import Schedule
 from fwbench.workloads import cifar_cnn, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models import gradients, layers, reference, trajectories
@@ -25,43 +22,20 @@ from fwbench.workloads.training import CHECKED_STEPS, check_rows, order
 from support.fake_learner import (
     FakeLearner,
     Trainer,
-    assert_untouched,
     case,
     loops_and_steps,
     measured,
     right_losses,
 )
+from support.fakes import assert_not_recorded, fails, rounded
 
 pytestmark = pytest.mark.usefixtures("load")
 
 
-class Liar(Trainer):
-    """A framework whose learners are of one class."""
-
-    def __init__(self, kind: type[FakeLearner], **settings: Any) -> None:
-        super().__init__(**settings)
-        self.kind = kind
-
-    def learner(self, job: Any) -> FakeLearner:
-        """Of the class that was given."""
-        self.learners.append(self.kind(job, self))
-        return self.learners[-1]
-
-
 def by_first_label(examples: NDArray[Any]) -> NDArray[Any]:
-    """Logits that differ from example to example, so that parts of a batch have other losses."""
+    """Logits that differ from example to example: parts of a batch have other losses."""
     first = examples.reshape(len(examples), -1)[:, :1]
     return np.asarray(np.linspace(0.0, 3.0, 10) * np.sin(1000 * first))
-
-
-def refused(framework: Trainer, of: Any, message: str) -> None:
-    """Measuring raises one sentence, and leaves no record."""
-    one = case(framework, of)
-    with pytest.raises(WrongTraining, match=message) as caught:
-        one.measure()
-    assert len(re.findall(r"\.\s", str(caught.value))) <= 1
-    assert host.record(one.benchmark) is None
-    assert one.benchmark.extra_info == {}
 
 
 # Updates
@@ -69,9 +43,8 @@ def refused(framework: Trainer, of: Any, message: str) -> None:
 
 @loops_and_steps
 def test_a_step_that_leaves_the_weights_is_found_before_the_timing(of: Any) -> None:
-    """Whatever losses it returns."""
     every_second = Trainer(updates=lambda step: step % 2 == 0)
-    refused(every_second, of, "^an update is missing: step 2 left all weights as they were")
+    fails(case(every_second, of), WrongTraining, "^an update is missing: step 2 left all")
     assert len(every_second.called) <= 1 + 2
 
 
@@ -90,7 +63,8 @@ def test_updates_that_are_left_out_once_steps_repeat_are_found(of: Any, each: in
                 self.updates -= 1
             return loss
 
-    refused(Liar(Later), of, "^after the timing, an update is missing: step [1-3] left all")
+    said = "^after the timing, an update is missing: step [1-3] left all"
+    fails(case(Trainer(kind=Later), of), WrongTraining, said)
 
 
 def test_updates_that_an_epoch_leaves_out_are_found() -> None:
@@ -104,23 +78,23 @@ def test_updates_that_an_epoch_leaves_out_are_found() -> None:
                 self.steps -= number % 2  # as if that one had not been
             return losses
 
-    refused(Liar(InEpochs), mlp, "^after the timing, this is not the same training: at step 3 ")
+    said = "^after the timing, this is not the same training: at step 3 "
+    fails(case(Trainer(kind=InEpochs)), WrongTraining, said)
 
 
 def test_an_epoch_that_leaves_out_batches_is_found() -> None:
-    """It has fewer losses than it was given batches."""
-
     class Half(FakeLearner):
         def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
             return super().epoch([*batches][::2])
 
-    refused(Liar(Half), mlp, "^2 batches were to be trained on, and the learner returned 1 losses")
+    said = "^2 batches were to be trained on, and the learner returned 1 losses"
+    fails(case(Trainer(kind=Half)), WrongTraining, said)
 
 
 # Losses
 
 
-def part(of: Callable[[Any], Any], begins: Callable[[FakeLearner, int], bool]) -> Liar:
+def part(of: Callable[[Any], Any], begins: Callable[[FakeLearner, int], bool]) -> Trainer:
     """A framework that trains on a part of each batch from some step on.
 
     Args:
@@ -135,29 +109,34 @@ def part(of: Callable[[Any], Any], begins: Callable[[FakeLearner, int], bool]) -
             some = begins(self, self.made)
             return super().step(*((of(examples), of(labels)) if some else (examples, labels)))
 
-    return Liar(Part, answers=by_first_label)
+    return Trainer(kind=Part, answers=by_first_label)
 
 
 @loops_and_steps
 def test_a_step_on_a_part_of_its_batch_is_found_after_the_timing(of: Any) -> None:
     """Its loss is not that of the model's answers to the whole batch."""
     framework = part(lambda x: x[: len(x) // 2], lambda _, made: made > CHECKED_STEPS + 1)
-    refused(framework, of, "^after the timing, a step does not train on its whole batch: the loss")
+    said = "^after the timing, a step does not train on its whole batch: the loss"
+    fails(case(framework, of), WrongTraining, said)
 
 
 @loops_and_steps
 def test_steps_that_are_honest_until_the_third_are_found(of: Any) -> None:
-    """After every reset; the losses of the check then are another training's."""
-    framework = Trainer(
-        check_losses=lambda job: [*right(job)[:2], *(2 * loss for loss in right(job)[2:])]
+    """The losses of the check are then another training's, after every reset."""
+
+    def wrong(job: Job) -> list[float]:
+        first, second, *later = right_losses(job)
+        return [first, second, *(2 * loss for loss in later)]
+
+    fails(
+        case(Trainer(check_losses=wrong), of),
+        WrongTraining,
+        "^this is not the same training: at step 3 ",
     )
-    refused(framework, of, "^this is not the same training: at step 3 ")
 
 
 @loops_and_steps
 def test_other_losses_after_the_timing_are_found(of: Any) -> None:
-    """What was right in the first check is compared once more."""
-
     class Worse(FakeLearner):
         resets = 0
 
@@ -169,22 +148,17 @@ def test_other_losses_after_the_timing_are_found(of: Any) -> None:
             loss = super().step(examples, labels)
             return loss + (self._exact and self.resets == 2 and self.steps == 3)
 
-    refused(Liar(Worse), of, "^after the timing, this is not the same training: at step 3 the loss")
+    said = "^after the timing, this is not the same training: at step 3 the loss"
+    fails(case(Trainer(kind=Worse), of), WrongTraining, said)
 
 
 def test_with_dropout_answers_are_not_compared() -> None:
-    """They are another network's; what is left are updates and first losses."""
+    """They are another network's; updates and first losses are compared."""
     of = cifar_cnn.step
     facts = measured(Trainer(loss_of=lambda _: 1.0), of)
     assert facts["checked_updates_timed"] == UPDATES_TIMED
-    every_second = part(lambda x: x, lambda *_: False)
-    every_second.updates = lambda step: step < CHECKED_STEPS or step % 2 == 0
-    refused(every_second, of, "^after the timing, an update is missing")
-
-
-def right(job: Any) -> list[float]:
-    """The losses of the check."""
-    return [*Trainer().check_losses(job)]
+    every_second = Trainer(updates=lambda step: step < CHECKED_STEPS or step % 2 == 0)
+    fails(case(every_second, of), WrongTraining, "^after the timing, an update is missing")
 
 
 # Honest learners
@@ -192,8 +166,7 @@ def right(job: Any) -> list[float]:
 
 @loops_and_steps
 def test_the_record_says_what_was_checked(of: Any) -> None:
-    """Losses and updates, before the timing and after it."""
-    facts = measured(part(lambda x: x, lambda *_: False), of)
+    facts = measured(Trainer(answers=by_first_label), of)
     assert (facts["checked_steps"], facts["checked_updates"]) == (CHECKED_STEPS, CHECKED_STEPS)
     assert facts["checked_steps_timed"] == LOSSES_TIMED
     assert facts["checked_updates_timed"] == UPDATES_TIMED
@@ -211,14 +184,10 @@ def test_checks_after_the_timing_are_in_no_time() -> None:
 
 # The check before the timing
 
-
 #: What verifies alone trains on, see test_session.py.
-VERIFYING = Schedule(epochs=1, warmup_epochs=0, steps=2)
 
 
 def off_by(error: float, step: int) -> Callable[[Job], Sequence[float]]:
-    """Losses that are everyone's but for one."""
-
     def losses(job: Job) -> list[float]:
         found = [*right_losses(job)]
         found[step - 1] += error
@@ -227,79 +196,56 @@ def off_by(error: float, step: int) -> Callable[[Job], Sequence[float]]:
     return losses
 
 
-# The check
-
-
-WRONG = [
-    ({"too_many": 1}, "trains 109387 parameters, and its description has 109386"),
-    ({"check_losses": off_by(1e-3, 1)}, "at step 1 the loss is"),
-    ({"check_losses": off_by(-1e-4, 4)}, "at step 4 the loss is"),
-    ({"check_losses": off_by(math.nan, 2)}, "at step 2 the loss is nan"),
-    ({"check_losses": off_by(math.inf, 10)}, "at step 10 the loss is inf"),
-]
-
-
 @loops_and_steps
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    WRONG,
+    [
+        ({"too_many": 1}, "trains 109387 parameters, and its description has 109386"),
+        ({"check_losses": off_by(1e-3, 1)}, "at step 1 the loss is"),
+        ({"check_losses": off_by(-1e-4, 4)}, "at step 4 the loss is"),
+        ({"check_losses": off_by(math.nan, 2)}, "at step 2 the loss is nan"),
+        ({"check_losses": off_by(math.inf, 10)}, "at step 10 the loss is inf"),
+    ],
     ids=["parameters", "first loss", "a later loss", "NaN", "infinite"],
 )
-def test_what_is_not_everyones_training_is_never_timed(
-    of: Any, wrong: dict[str, Any], message: str
-) -> None:
-    """Another model or other losses fail the case before its first epoch or its warm-up."""
+def test_another_training_is_never_timed(of: Any, wrong: dict[str, Any], message: str) -> None:
     framework = Trainer(**wrong)
     one = case(framework, of)
-    with pytest.raises(WrongTraining, match=message):
-        one.measure()
+    fails(one, WrongTraining, message)
     (learner,) = framework.learners
     assert learner.of("epoch") == []
     assert learner.steps <= CHECKED_STEPS
-    assert_untouched(one)
+    assert one.benchmark.stats is None
 
 
 @loops_and_steps
 def test_what_the_check_found_is_in_the_record(of: Any) -> None:
-    """How far the losses were off, what was allowed, how many there were, and the optimiser."""
     noted = {"epsilon": "inside"}
     facts = measured(Trainer(check_losses=off_by(2.0**-17, 3), noted=noted), of)
     expected = {
         "parameters": 109_386,
         "checked_steps": CHECKED_STEPS,
         "max_loss_deviation": pytest.approx(2.0**-17, rel=1e-9),
-        "loss_tolerance": verify.LOSS_TOLERANCES["float32"],
-        "optimizer": {
-            "name": "Adam",
-            "learning_rate": 1e-3,
-            "beta_1": 0.9,
-            "beta_2": 0.999,
-            "epsilon": "inside",
-        },
+        "loss_tolerance": LOSS_TOLERANCES["float32"],
+        "optimizer": {"name": "Adam", **vars(mlp.optimizer), **noted},
     }
     assert {name: facts[name] for name in expected} == expected
 
 
 def test_the_same_losses_deviate_by_nothing() -> None:
-    """The check has no error of its own."""
-    assert measured()["max_loss_deviation"] == 0.0
-
-
-def test_the_optimizers_constants_are_in_the_record() -> None:
-    """What a framework does not say differently is what the workload says."""
-    assert measured()["optimizer"] == {"name": "Adam", **vars(mlp.optimizer)}
+    facts = measured()
+    assert facts["max_loss_deviation"] == 0.0
+    assert facts["optimizer"] == {"name": "Adam", **vars(mlp.optimizer)}
 
 
 def test_each_dtype_has_its_tolerance() -> None:
-    """What float32 may be off by is wrong in float64."""
     one = case(Trainer(check_losses=off_by(1e-6, 1)), dtype="float64")
-    with pytest.raises(WrongTraining, match=r"1e-08 is allowed"):
-        one.measure()
+    fails(one, WrongTraining, r"1e-08 is allowed")
 
 
 @pytest.mark.parametrize("update", ["lazy", "dense"])
 def test_lazy_updates_have_losses_of_their_own(update: str) -> None:
-    """What a framework says of its updates decides what it is compared with."""
+    """They are compared with what the framework says of its updates."""
     lazy = Trainer(
         noted={"update": update},
         check_losses=lambda job: trajectories.expected_losses(job.training, job.batch, lazy=True),
@@ -308,8 +254,7 @@ def test_lazy_updates_have_losses_of_their_own(update: str) -> None:
     if update == "lazy":
         one.measure()
     else:
-        with pytest.raises(WrongTraining):
-            one.measure()
+        fails(one, WrongTraining, "not the same training")
 
 
 def test_the_check_trains_as_described_and_then_the_framework_as_it_does() -> None:
@@ -327,48 +272,47 @@ def test_the_check_trains_as_described_and_then_the_framework_as_it_does() -> No
 # With --benchmark-disable
 
 
+def verified(framework: Trainer, of: Any = mlp, **more: Any) -> Any:
+    """A case of which nothing is timed: two steps, see test_session.py."""
+    schedule = Schedule(epochs=1, warmup_epochs=0, steps=2)
+    return case(framework, of, schedule=schedule, disabled=True, **more)
+
+
 def test_where_nothing_is_timed_a_few_steps_are_checked_and_an_epoch_is_trained() -> None:
     """Three steps of the check, two of training, one evaluation, and no record."""
-    framework = Trainer()
-    heard: list[Any] = []
-    one = case(framework, schedule=VERIFYING, disabled=True, tell=heard.append)
+    framework, heard = Trainer(), list[Any]()
+    one = verified(framework, tell=heard.append)
     one.measure()
     assert len(framework.called) == 3 + 2
     (learner,) = framework.learners
     assert len(learner.of("epoch")) == 1
     assert learner.of("order") == [order(16, 0, 0)[:16].tolist()]
     assert one.benchmark.stats is None
-    assert one.benchmark.extra_info == {}
+    assert_not_recorded(one)
     assert [(epoch["epochs"], epoch["rate"]) for epoch in heard] == [(1, 0.0)]
 
 
 def test_where_nothing_is_timed_a_step_is_checked_as_much() -> None:
-    """Three steps of the check, beside the call that is verified and pytest-benchmark's."""
+    """Three steps of the check, the call that is verified, and pytest-benchmark's."""
     framework = Trainer()
-    one = case(framework, mlp.step, disabled=True)
+    one = verified(framework, mlp.step)
     one.measure()
     assert len(framework.called) == 1 + 3 + 1
-    assert one.benchmark.extra_info == {}
+    assert_not_recorded(one)
 
 
 @loops_and_steps
-def test_where_nothing_is_timed_what_is_wrong_fails_all_the_same(of: Any) -> None:
+def test_where_nothing_is_timed_wrong_losses_fail_all_the_same(of: Any) -> None:
     """In the first three steps; later ones are looked at when it is timed."""
-    late = Trainer(check_losses=off_by(1e-2, 4))
-    case(late, of, schedule=VERIFYING, disabled=True).measure()
-    with pytest.raises(WrongTraining, match="at step 3"):
-        case(Trainer(check_losses=off_by(1e-2, 3)), of, schedule=VERIFYING, disabled=True).measure()
+    verified(Trainer(check_losses=off_by(1e-2, 4)), of).measure()
+    fails(verified(Trainer(check_losses=off_by(1e-2, 3)), of), WrongTraining, "at step 3")
 
 
 def test_where_nothing_is_timed_divergence_fails_all_the_same() -> None:
-    """In the one epoch that is trained."""
-    one = case(Trainer(loss_of=lambda _: math.nan), schedule=VERIFYING, disabled=True)
-    with pytest.raises(Diverged):
-        one.measure()
+    fails(verified(Trainer(loss_of=lambda _: math.nan)), Diverged, "diverged")
 
 
 # TF32
-
 
 #: Bits of mantissa behind the first.
 TF32, FLOAT32 = 10, 23
@@ -377,14 +321,8 @@ CONVOLUTIONS = (layers.Conv,)
 PRODUCTS = (layers.Conv, layers.Dense)
 
 
-def rounded(values: NDArray[Any], bits: int) -> NDArray[Any]:
-    """Numbers with so many bits of mantissa behind the first."""
-    mantissa, exponent = np.frexp(values)
-    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits + 1)), exponent - bits - 1))
-
-
 def narrow(forward: Callable[..., Any], bits: int, layer: Any, parameters: Any, x: Any) -> Any:
-    """A layer whose products, forward and backward, have factors of so many bits."""
+    """A layer whose products, forward and backward, have factors of ``bits`` bits."""
     kernel, *bias = parameters
     result, back = forward(layer, [rounded(kernel, bits), *bias], rounded(x, bits))
 
@@ -397,13 +335,13 @@ def narrow(forward: Callable[..., Any], bits: int, layer: Any, parameters: Any, 
 
 
 def as_computed(job: Job) -> Sequence[float]:
-    """The first losses, computed anew: stored are those in float64."""
+    """The first losses, computed again: stored are those in float64."""
     return reference.losses(job.training, check_rows(job.batch), job.training.checked_steps)
 
 
 @pytest.fixture
 def products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let layers of some kinds compute with so many bits."""
+    """Compute layers of some kinds with fewer bits."""
     kinds, bits = request.param
     for kind in kinds:
         of_kind = gradients._FORWARD[kind]
@@ -430,5 +368,4 @@ def test_a_training_in_tf32_is_refused(of: Any, is_right: bool, disabled: bool) 
     if is_right:
         one.measure()
     else:
-        with pytest.raises(WrongTraining, match=f"{LOSS_TOLERANCES['float32']:g} is allowed"):
-            one.measure()
+        fails(one, WrongTraining, f"{LOSS_TOLERANCES['float32']:g} is allowed")

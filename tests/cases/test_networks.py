@@ -23,7 +23,7 @@ from fwbench.workloads.models.layers import BatchNorm, Conv, Dense, Embedding, F
 from fwbench.workloads.models.passes import ForwardBackward, Inference, Pass
 from fwbench.workloads.training import Training
 from support.fake_learner import FakeLearner, Trainer
-from support.fakes import case_of, cell, fails, recorded
+from support.fakes import case_of, cell, fails, recorded, rounded
 
 PICTURES = replace(
     lenet,
@@ -132,13 +132,7 @@ def test_what_the_reference_says_is_right(of: type[Pass], training: Training, si
 
 
 def _rounded(bits: int) -> Callable[..., Any]:
-    """The right logits, rounded to so many bits of mantissa."""
-
-    def rounded(training: Training, examples: NDArray[Any]) -> Any:
-        mantissa, exponent = np.frexp(answers(training, examples).astype(np.float64))
-        return np.ldexp(np.round(mantissa * 2 ** (bits + 1)), exponent - bits - 1)
-
-    return rounded
+    return lambda *of: rounded(answers(*of), bits)
 
 
 @pytest.mark.parametrize(
@@ -236,13 +230,13 @@ def _narrow(bits: int) -> Callable[..., Any]:
     """
     lost = 23 - bits
 
-    def rounded(array: NDArray[Any]) -> NDArray[Any]:
+    def narrowed(array: NDArray[Any]) -> NDArray[Any]:
         whole = array.astype(np.float32).view(np.int32) + (1 << (lost - 1))
         return (whole >> lost << lost).view(np.float32).astype(np.float64)
 
     def narrow(training: Training, examples: NDArray[Any], labels: NDArray[Any]) -> Any:
-        weights = [[rounded(array) for array in arrays] for arrays in training.initial()]
-        _, of_nodes = reference.gradients(training.graph, weights, rounded(examples), labels)
+        weights = [[narrowed(array) for array in arrays] for arrays in training.initial()]
+        _, of_nodes = reference.gradients(training.graph, weights, narrowed(examples), labels)
         loss, _ = gradients(training, examples, labels)
         return loss, [array.astype(np.float32) for arrays in of_nodes for array in arrays]
 

@@ -23,7 +23,7 @@ from fwbench.testing import FakeFramework
 from fwbench.workloads import OPERATIONS, mlp
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Cost
-from support.fakes import case_of, cell, operation, recorded
+from support.fakes import case_of, cell, operation, recorded, rounded
 from support.grids import gap_of
 
 
@@ -45,12 +45,6 @@ _COMPUTED = [of for of in OPERATIONS if of.representative and _rounds(of)]
 _ARRAYS = [of for of in _COMPUTED if np.size(of.reference(*of.operands(of.smallest))) > 1]
 
 each_operation = pytest.mark.parametrize("of", _COMPUTED, ids=lambda of: str(of.name))
-
-
-def rounded(values: NDArray[Any], bits: int) -> NDArray[Any]:
-    """Numbers with so many bits of mantissa behind the first."""
-    mantissa, exponent = np.frexp(np.asarray(values, dtype=np.float64))
-    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits + 1)), exponent - bits - 1))
 
 
 def found(of: Operation, dtype: str, actual: Any, operands: list[NDArray[Any]]) -> int:

@@ -1,7 +1,4 @@
-"""A fake framework that trains: no model learns, but losses, answers and times are as told.
-
-Its clock is the hand-driven one of fakes.py.
-"""
+"""A fake framework that trains: no model learns; losses, answers and times are fields of it."""
 
 from __future__ import annotations
 
@@ -13,11 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.case import Case
 from fwbench.cases.epochs import judge
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
-from fwbench.plugin import host
 from fwbench.terms.presets import Schedule
 from fwbench.testing import FakeFramework
 from fwbench.workloads import mlp
@@ -32,20 +27,116 @@ def right_losses(job: Job) -> Sequence[float]:
     return trajectories.expected_losses(job.training, job.batch, lazy=False)
 
 
-def undecided(examples: NDArray[Any]) -> NDArray[Any]:
+def equal_logits(examples: NDArray[Any]) -> NDArray[Any]:
     """The same logit for each of ten classes."""
     return np.zeros((len(examples), 10))
 
 
-def told(*rows: Sequence[float]) -> Callable[[NDArray[Any]], NDArray[Any]]:
-    """The logits that are given here, by the first pixel of an example of :func:`data_set`.
-
-    Those of an example beyond them are the last.
-    """
+def answering(*rows: Sequence[float]) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """Answers with the row of logits that the first pixel of an example says, or with the last."""
     table = np.array(rows)
     return lambda examples: table.take(
         np.rint(examples.reshape(len(examples), -1)[:, 0] * 255).astype(int), axis=0, mode="clip"
     )
+
+
+class FakeLoader(Loader):
+    """Batches by index."""
+
+    def __init__(self, learner: FakeLearner, batch: Batch) -> None:
+        self.learner = learner
+        self.batch = batch
+        self.order: NDArray[Any] = np.arange(0)
+
+    def set_order(self, order: NDArray[Any]) -> None:
+        self.order = order
+        self.learner.events.append(("order", *order.tolist()))
+
+    def __iter__(self) -> Iterator[Placed]:
+        by = self.learner.by
+        examples, labels = self.batch
+        for chosen in np.split(self.order, len(self.order) // self.learner.job.batch):
+            by.clock.spend(by.load_s)
+            yield self.learner.place(by.loads((examples[chosen], labels[chosen])))
+
+
+class FakeLearner(Learner):
+    """Does as the fields of its framework say, and notes what it was asked for.
+
+    Attributes:
+        by: the framework.
+        events: resets, learning rates, orders, epochs and evaluations, one after the other.
+        steps: since the last reset.
+        updates: in all.
+    """
+
+    executions = ("eager", "graph", "fit")
+
+    def __init__(self, job: Job, by: Trainer) -> None:
+        super().__init__(job)
+        self.by = by
+        self.events: list[tuple[Any, ...]] = []
+        self.steps = 0
+        self.updates = 0
+        self._exact = False
+        self._first = [by.first_s]
+
+    def of(self, kind: str) -> list[list[Any]]:
+        """The arguments of the events of one kind."""
+        return [[*event[1:]] for event in self.events if event[0] == kind]
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        by = self.by
+        by.called.append(by.entered)
+        by.clock.spend(self._first.pop() if self._first else 0.0)
+        by.clock.spend(by.dispatch_s)
+        by.clock.enqueue(by.step_s(self.steps))
+        if not by.asynchronous:
+            by.clock.wait()
+        before = self.steps
+        self.steps += 1
+        self.updates += by.updates(before)
+        if self._exact:
+            return by.check_losses(self.job)[before]
+        return by.loss_of(before) if by.loss_of else judge(by.answers(examples), labels)[0]
+
+    def reset(self, *, exact: bool) -> None:
+        self.events.append(("reset", exact))
+        self.by.clock.enqueue(self.by.reset_s)
+        self._exact = exact
+        self.steps = 0
+
+    def set_learning_rate(self, learning_rate: float) -> None:
+        self.events.append(("rate", learning_rate))
+
+    def weights(self) -> list[NDArray[Any]]:
+        self.by.clock.wait()
+        return [np.array(self.updates)]
+
+    def parameters(self) -> int:
+        return self.job.training.parameters + self.by.too_many
+
+    def place(self, batch: Batch) -> Placed:
+        return batch
+
+    def loader(self, batch: Batch, steps: int) -> Loader:
+        return FakeLoader(self, batch)
+
+    def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
+        self.events.append(("epoch",))
+        return super().epoch(batches)
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        self.by.clock.wait()
+        return np.asarray(losses, dtype=np.float64)
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        self.events.append(("logits", len(examples)))
+        self.by.clock.spend(self.by.logits_s)
+        return self.by.answers(examples)
+
+    def notes(self) -> dict[str, Any]:
+        return self.by.noted
 
 
 @dataclass
@@ -65,7 +156,8 @@ class Trainer(FakeFramework):
         too_many: how many parameters there are beside those of the description.
         noted: how its training differs from others'.
         loads: what a loader makes of a batch.
-        learners: all that were asked for.
+        learners: all that it has made.
+        kind: their class.
     """
 
     step_s: Callable[[int], float] = lambda _: 2.0**-4
@@ -75,125 +167,16 @@ class Trainer(FakeFramework):
     check_losses: Callable[[Job], Sequence[float]] = right_losses
     loss_of: Callable[[int], float] | None = None
     updates: Callable[[int], bool] = lambda _: True
-    answers: Callable[[NDArray[Any]], NDArray[Any]] = undecided
+    answers: Callable[[NDArray[Any]], NDArray[Any]] = equal_logits
     too_many: int = 0
     noted: dict[str, Any] = field(default_factory=dict)
     loads: Callable[[Batch], Batch] = lambda batch: batch
     learners: list[FakeLearner] = field(default_factory=list)
+    kind: type[FakeLearner] = FakeLearner
 
-    def learner(self, job: Job) -> FakeLearner:
-        """A new one."""
-        self.learners.append(FakeLearner(job, self))
+    def learner(self, job: Job) -> Any:
+        self.learners.append(self.kind(job, self))
         return self.learners[-1]
-
-
-class FakeLoader(Loader):
-    """Batches by index."""
-
-    def __init__(self, learner: FakeLearner, batch: Batch) -> None:
-        self.learner = learner
-        self.batch = batch
-        self.order: NDArray[Any] = np.arange(0)
-
-    def set_order(self, order: NDArray[Any]) -> None:
-        """Keep it, and what was visited before."""
-        self.order = order
-        self.learner.events.append(("order", *order.tolist()))
-
-    def __iter__(self) -> Iterator[Placed]:
-        """Batches as the framework has them, each at a cost."""
-        by = self.learner.by
-        examples, labels = self.batch
-        for chosen in np.split(self.order, len(self.order) // self.learner.job.batch):
-            by.clock.spend(by.load_s)
-            yield self.learner.place(by.loads((examples[chosen], labels[chosen])))
-
-
-class FakeLearner(Learner):
-    """Does as its framework tells it, and keeps what it was asked for.
-
-    Attributes:
-        by: the framework.
-        events: resets, learning rates, orders, epochs and evaluations, one after the other.
-        steps: how many since the last reset.
-        updates: how many in all.
-    """
-
-    executions = ("eager", "graph", "fit")
-
-    def __init__(self, job: Job, by: Trainer) -> None:
-        super().__init__(job)
-        self.by = by
-        self.events: list[tuple[Any, ...]] = []
-        self.steps = 0
-        self.updates = 0
-        self._exact = False
-        self._first = [by.first_s]
-
-    def of(self, kind: str) -> list[list[Any]]:
-        """The arguments of the events of one kind."""
-        return [[*event[1:]] for event in self.events if event[0] == kind]
-
-    def step(self, examples: Any, labels: Any) -> Any:
-        """Enqueue work, beside what the first step costs."""
-        by = self.by
-        by.called.append(by.entered)
-        by.clock.spend(self._first.pop() if self._first else 0.0)
-        by.clock.spend(by.dispatch_s)
-        by.clock.enqueue(by.step_s(self.steps))
-        if not by.asynchronous:
-            by.clock.wait()
-        before = self.steps
-        self.steps += 1
-        self.updates += by.updates(before)
-        if self._exact:
-            return by.check_losses(self.job)[before]
-        return by.loss_of(before) if by.loss_of else judge(by.answers(examples), labels)[0]
-
-    def reset(self, *, exact: bool) -> None:
-        """Enqueue the initial weights."""
-        self.events.append(("reset", exact))
-        self.by.clock.enqueue(self.by.reset_s)
-        self._exact = exact
-        self.steps = 0
-
-    def set_learning_rate(self, learning_rate: float) -> None:
-        self.events.append(("rate", learning_rate))
-
-    def weights(self) -> list[NDArray[Any]]:
-        """One, which counts the updates; waits for them."""
-        self.by.clock.wait()
-        return [np.array(self.updates)]
-
-    def parameters(self) -> int:
-        """The expected number, unless the framework says another."""
-        return self.job.training.parameters + self.by.too_many
-
-    def place(self, batch: Batch) -> Placed:
-        return batch
-
-    def loader(self, batch: Batch, steps: int) -> Loader:
-        """One whose batches have a cost."""
-        return FakeLoader(self, batch)
-
-    def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
-        """Tell when it begins."""
-        self.events.append(("epoch",))
-        return super().epoch(batches)
-
-    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        self.by.clock.wait()
-        return np.asarray(losses, dtype=np.float64)
-
-    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
-        """The framework's answers."""
-        self.events.append(("logits", len(examples)))
-        self.by.clock.spend(self.by.logits_s)
-        return self.by.answers(examples)
-
-    def notes(self) -> dict[str, Any]:
-        """The answer of the framework."""
-        return self.by.noted
 
 
 def split(labels: Sequence[int]) -> Split:
@@ -261,18 +244,8 @@ def case(
 
 
 def measured(*arguments: Any, **more: Any) -> dict[str, Any]:
-    """The record of a case after it has been measured."""
-    one = case(*arguments, **more)
-    return recorded(one)
-
-
-def assert_untouched(one: Case) -> None:
-    """Nothing was timed or kept, and pytest-benchmark does not complain beside the failure."""
-    assert one.benchmark.stats is None
-    assert one.benchmark.extra_info == {}
-    assert host.record(one.benchmark) is None
-    one.benchmark._cleanup()
-    one.benchmark._logger.warning.assert_not_called()
+    """Measure a case, as :func:`case` makes it, and return its record."""
+    return recorded(case(*arguments, **more))
 
 
 loops_and_steps = pytest.mark.parametrize("of", [mlp, mlp.step], ids=lambda of: str(of.name))

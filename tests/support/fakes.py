@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench.cases.case import Case, Probe
@@ -94,6 +96,12 @@ def cell(of: Workload | None = None, **changes: Any) -> Cell:
         "size": 4,
     }
     return Cell(**{**facts, **changes})
+
+
+def rounded(values: NDArray[Any], bits: int) -> NDArray[np.float64]:
+    """Numbers with ``bits`` bits of mantissa behind the first."""
+    mantissa, exponent = np.frexp(np.asarray(values, dtype=np.float64))
+    return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, bits + 1)), exponent - bits - 1))
 
 
 def entry(name: str) -> dict[str, Any]:
@@ -183,6 +191,13 @@ def fails(case: Case, error: type[FwbenchError], said: str) -> None:
     """The case fails with one sentence, and nothing is recorded of it."""
     with pytest.raises(error, match=said) as caught:
         case.measure()
-    assert "\n" not in str(caught.value)
+    assert len(re.findall(r"\.\s|\n", str(caught.value))) <= 1
+    assert_not_recorded(case)
+
+
+def assert_not_recorded(case: Case) -> None:
+    """Nothing is recorded, and pytest-benchmark has no complaint of its own."""
     assert case.benchmark.extra_info == {}
     assert host.record(case.benchmark) is None
+    case.benchmark._cleanup()
+    case.benchmark._logger.warning.assert_not_called()
