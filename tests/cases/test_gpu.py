@@ -10,7 +10,6 @@ from typing import Any, NoReturn
 
 import pytest
 
-from fwbench.cases.case import Case
 from fwbench.errors import WrongResult
 from fwbench.measure import gpu_watch, nvml, resources
 from fwbench.measure.clock import Clock
@@ -30,14 +29,9 @@ SHORT, LONG = 2.0**11, 2.0**14
 SHORT_S, LONG_S = SHORT / HZ, LONG / HZ
 
 
-def on(framework: OnSimulatedGpu, **changes: Any) -> Case:
-    """A case of an operation on the GPU; a millisecond of rounds."""
-    return case_of(cell(operation(), device="gpu:0", **changes), framework, max_time=2.0**-10)
-
-
-def facts(framework: OnSimulatedGpu, **changes: Any) -> dict[str, Any]:
-    """What is recorded of it."""
-    case = on(framework, **changes)
+def facts(framework: FakeFramework | None = None, device: str = "gpu:0", **more: Any) -> Any:
+    """The record of an operation on the GPU; a millisecond of rounds."""
+    case = case_of(cell(device=device, **more), framework or simulated(), max_time=2.0**-10)
     return recorded(case)
 
 
@@ -48,28 +42,25 @@ def simulated(cycles: float = SHORT, **more: Any) -> OnSimulatedGpu:
 
 @pytest.fixture(autouse=True)
 def _no_nvml(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Unless a test says what it tells, whatever this machine has."""
+    """NVML is not there, unless a test provides it."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     nvml.gpu.cache_clear()
     yield
     nvml.gpu.cache_clear()
 
 
-@pytest.mark.parametrize("cycles", [SHORT, LONG])
-def test_each_time_is_told_from_the_others(cycles: float) -> None:
-    """Launch, kernel and wait make a round; each is recorded for itself."""
+@pytest.mark.parametrize(("cycles", "further_s"), [(SHORT, LAUNCH_S), (LONG, LONG_S)])
+def test_times_of_a_call(cycles: float, further_s: float) -> None:
+    """Launch, kernel and wait make a round; each is recorded for itself.
+
+    In a sequence of calls each takes as long as its launch, or as its kernel; waits do not count.
+    """
     found = facts(simulated(cycles))
     assert found["dispatch_s"] == LAUNCH_S
     assert found["wait_s"] == WAIT_S
-    assert found["device_s"] == cycles / HZ
-    assert found["device_clock"] == "events"
+    assert (found["device_s"], found["device_clock"]) == (cycles / HZ, "events")
     assert found["completion_s"] == LAUNCH_S + cycles / HZ + WAIT_S
-
-
-@pytest.mark.parametrize(("cycles", "further_s"), [(SHORT, LAUNCH_S), (LONG, LONG_S)])
-def test_throughput_is_that_of_the_slower_one(cycles: float, further_s: float) -> None:
-    """Of many calls each takes as long as its launch, or as its kernel; waits do not count."""
-    assert facts(simulated(cycles))["throughput_s"] == further_s
+    assert found["throughput_s"] == further_s
 
 
 @pytest.mark.parametrize(("cycles", "further_s"), [(SHORT, LAUNCH_S), (LONG, LONG_S)])
@@ -80,28 +71,21 @@ def test_without_the_device_s_clock_the_slope_has_to_do(cycles: float, further_s
 
 
 def test_cold_means_that_the_cache_is_emptied_before_each_call() -> None:
-    """In the rounds as by the device's clock, and outside of either time."""
+    """In the rounds as by the device's clock, and outside of either time; hot is the default."""
     found = facts(simulated(cold_cycles=LONG), toggles=(("l2", "cold"),))
     assert found["device_s"] == LONG_S
     assert found["completion_s"] == LAUNCH_S + LONG_S + WAIT_S
     assert found["throughput_s"] is None
     assert found["toggles"]["l2"] == "cold"
-
-
-def test_hot_is_the_default_and_recorded() -> None:
-    """Nothing empties the cache between calls of one operation."""
     found = facts(simulated(cold_cycles=LONG))
-    assert found["device_s"] == SHORT_S
-    assert found["toggles"]["l2"] == "hot"
+    assert (found["device_s"], found["toggles"]["l2"]) == (SHORT_S, "hot")
 
 
-def test_on_a_cpu_there_is_nothing_of_all_that() -> None:
-    """No clock but the host's, and no cache that could be emptied."""
-    case = case_of(cell(operation()), simulated())
-    found = recorded(case)
-    assert {"device_s", "device_clock", "throughput_s", "gpu"} & {
-        name for name, value in found.items() if value is not None
-    } == set()
+def test_a_cpu_has_neither_a_devices_clock_nor_a_cache_to_empty() -> None:
+    found = facts(device="cpu")
+    assert [found.get(key) for key in ("device_s", "device_clock", "throughput_s", "gpu")] == (
+        [None] * 4
+    )
     assert "l2" not in found["toggles"]
 
 
@@ -109,14 +93,13 @@ def test_on_a_cpu_there_is_nothing_of_all_that() -> None:
 
 
 def _known(monkeypatch: pytest.MonkeyPatch, gpu: SimulatedGpu, **card: Any) -> Card:
-    """Let NVML know the GPU."""
     fake = gpu.nvml(**card)
     monkeypatch.setitem(sys.modules, "pynvml", fake)
     return fake.cards[0]
 
 
 def _rising(until_s: float) -> SimulatedGpu:
-    """A GPU whose clock is a quarter of what it will be, for so long."""
+    """A GPU whose clock is a quarter of its later one until then."""
     return SimulatedGpu(lambda now_s: HZ / 4 if now_s < until_s else HZ, WAIT_S)
 
 
@@ -134,7 +117,6 @@ def test_cycles_power_and_heat_are_recorded(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_what_nvml_does_not_tell_is_unknown_and_fails_nothing() -> None:
-    """No driver, no permission: the times are there all the same."""
     found = facts(simulated())
     assert found["device_s"] == SHORT_S
     assert found["device_cycles"] is None
@@ -194,9 +176,7 @@ def test_rounds_of_a_throttled_clock_are_made_again(monkeypatch: pytest.MonkeyPa
     framework = Uneven(gpu=gpu, launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, gpu, reasons=0x20)
     monkeypatch.setattr(gpu_watch.time, "sleep", gpu.spend)
-    case = case_of(
-        cell(operation(), device="gpu:0"), framework, precision=0.01, max_time=1.0, min_rounds=5
-    )
+    case = case_of(cell(device="gpu:0"), framework, precision=0.01, min_rounds=5)
     found = recorded(case)
     ordinary = {LAUNCH_S + cycles / HZ + WAIT_S for cycles in (LONG, 2 * LONG)}
     assert {*case.benchmark.stats.stats.data} == ordinary
@@ -211,7 +191,7 @@ def test_a_gpu_that_stays_throttled_is_measured_as_it_is(monkeypatch: pytest.Mon
     _known(monkeypatch, framework.gpu, reasons=0x20)
     paused: list[float] = []
     monkeypatch.setattr(gpu_watch.time, "sleep", paused.append)
-    case = case_of(cell(operation(), device="gpu:0"), framework, precision=0.5, min_rounds=5)
+    case = case_of(cell(device="gpu:0"), framework, precision=0.5, min_rounds=5)
     found = recorded(case)
     assert found["completion_s"] == LAUNCH_S + 2 * LONG_S
     assert (found["sm_clock_hz"], found["throttled"]) == (HZ / 2, ["heat"])
@@ -220,15 +200,15 @@ def test_a_gpu_that_stays_throttled_is_measured_as_it_is(monkeypatch: pytest.Mon
 
 
 def test_a_clock_that_someone_has_set_is_no_throttling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no reason for it but the setting."""
     framework = OnSimulatedGpu(gpu=SimulatedGpu(lambda _: HZ / 2), launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, framework.gpu, reasons=0x02)
-    case = case_of(cell(operation(), device="gpu:0"), framework, precision=0.5, min_rounds=5)
+    case = case_of(cell(device="gpu:0"), framework, precision=0.5, min_rounds=5)
     found = recorded(case)
     assert (found["discarded_rounds"], found["throttled"]) == (0, [])
 
 
 # Energy
+
 
 #: A kernel of 1/64 s, at 512 W.
 _HEAVY = 2.0**24
@@ -238,14 +218,11 @@ _HEAVY_J = 8.0
 def _energy_j(
     monkeypatch: pytest.MonkeyPatch, max_time: float = 1.0, toggles: Any = (), **card: Any
 ) -> float | None:
-    """What is recorded of the energy of a call of such a kernel."""
     framework = simulated(_HEAVY, cold_cycles=_HEAVY)
     _known(monkeypatch, framework.gpu, energy_mj=lambda: int(framework.gpu.busy_s * 512e3), **card)
-    of = cell(operation(), device="gpu:0", toggles=toggles)
-    case = case_of(of, framework, max_time=max_time)
-    case.measure()
-    found: float | None = case.benchmark.extra_info["fwbench"]["energy_j"]
-    return found
+    of = cell(device="gpu:0", toggles=toggles)
+    energy_j: float | None = recorded(case_of(of, framework, max_time=max_time))["energy_j"]
+    return energy_j
 
 
 def test_energy_is_that_of_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,19 +230,13 @@ def test_energy_is_that_of_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _energy_j(monkeypatch) == pytest.approx(_HEAVY_J, rel=1e-6)
 
 
-def test_energy_that_nvml_does_not_tell_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """GPUs before Volta have no counter."""
-    assert _energy_j(monkeypatch, silent={"energy"}) is None
-
-
-def test_energy_of_a_moment_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The counter may not have moved, or have moved for what was before."""
-    assert _energy_j(monkeypatch, max_time=0.1) is None
-
-
-def test_energy_of_an_emptied_cache_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """To empty it takes energy, too, and nothing tells how much."""
-    assert _energy_j(monkeypatch, toggles=(("l2", "cold"),)) is None
+@pytest.mark.parametrize(
+    "more",
+    [{"silent": {"energy"}}, {"max_time": 0.1}, {"toggles": (("l2", "cold"),)}],
+    ids=["GPUs before Volta", "the counter may not have moved", "emptying the cache takes energy"],
+)
+def test_energy_may_be_unknown(monkeypatch: pytest.MonkeyPatch, more: Any) -> None:
+    assert _energy_j(monkeypatch, **more) is None
 
 
 # Others
@@ -326,14 +297,9 @@ def _first_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources, "FOUND_FIRST", {})
 
 
-def _facts(framework: FakeFramework, device: str = "gpu:0") -> dict[str, Any]:
-    case = case_of(cell(operation(), device=device), framework)
-    return recorded(case)
-
-
 def test_the_peak_is_recorded_with_what_was_held_before() -> None:
     """What a call takes is the difference; what was before is not its own."""
-    found = _facts(Counting(held_bytes=10 * _MIB, call_bytes=3 * _MIB))
+    found = facts(Counting(held_bytes=10 * _MIB, call_bytes=3 * _MIB))
     assert found["device_memory_before_bytes"] == 10 * _MIB
     assert found["peak_device_memory_bytes"] == 13 * _MIB
     assert found["device_memory_left_bytes"] == 0
@@ -342,16 +308,15 @@ def test_the_peak_is_recorded_with_what_was_held_before() -> None:
 def test_what_a_case_never_gives_back_is_told_of_the_next_ones() -> None:
     """For the first case of a process nothing was left: whatever it finds is its framework's."""
     framework = Counting(held_bytes=10 * _MIB, leaked_bytes=5 * _MIB)
-    left = [_facts(framework)["device_memory_left_bytes"] for _ in range(2)]
+    left = [facts(framework)["device_memory_left_bytes"] for _ in range(2)]
     framework.leaked_bytes = 2 * _MIB
-    left += [_facts(framework)["device_memory_left_bytes"] for _ in range(2)]
+    left += [facts(framework)["device_memory_left_bytes"] for _ in range(2)]
     assert left == [0, 5 * _MIB, 5 * _MIB, 7 * _MIB]
     framework.held_bytes = 0
-    assert _facts(framework)["device_memory_left_bytes"] == 0
+    assert facts(framework)["device_memory_left_bytes"] == 0
 
 
 def test_gpus_have_accounts_of_their_own() -> None:
-    """What one of them holds says nothing of another."""
     known: dict[str, int] = {}
     first = resources.DeviceMemory("gpu:0", lambda: 100, known)
     other = resources.DeviceMemory("gpu:1", lambda: 700, known)
@@ -361,16 +326,15 @@ def test_gpus_have_accounts_of_their_own() -> None:
 
 def test_what_a_framework_does_not_tell_is_unknown() -> None:
     """It is no leak, and no failure."""
-    found = _facts(FakeFramework(copies=True))
+    found = facts(FakeFramework(copies=True))
     assert found["device_memory_before_bytes"] is None
     assert found["device_memory_left_bytes"] is None
 
 
 def test_a_cpu_has_no_such_memory() -> None:
-    """Its own is that of the process."""
     assert (
         not {"device_memory_before_bytes", "peak_device_memory_bytes"}
-        & _facts(Counting(), "cpu").keys()
+        & facts(Counting(), "cpu").keys()
     )
 
 
@@ -384,7 +348,7 @@ _BUSY = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
 
 
 class Failing(OnSimulatedGpu):
-    """A framework that fails as it is told when it places an input."""
+    """Placing an input fails."""
 
     error: Exception
 
@@ -396,7 +360,6 @@ class Failing(OnSimulatedGpu):
 
 
 def failed(error: Exception, device: str = "gpu:0", **changes: Any) -> Exception:
-    """What a case fails with."""
     framework = Failing()
     framework.error = error
     with pytest.raises(type(error)) as caught:
@@ -405,7 +368,6 @@ def failed(error: Exception, device: str = "gpu:0", **changes: Any) -> Exception
 
 
 def notes(error: Exception) -> list[str]:
-    """What was added to an error."""
     return list(getattr(error, "__notes__", ()))
 
 
@@ -431,13 +393,11 @@ def test_lack_of_memory_says_what_is_free(card: Card) -> None:
 
 @pytest.mark.usefixtures("card")
 def test_what_the_case_takes_is_said_where_it_is_declared() -> None:
-    """By the cost of its operation."""
     (note,) = notes(failed(MemoryError(), cost=lambda _: Cost(flops=1.0, elements=2.0**24)))
     assert "operands and results of the case take 0.06 GiB at least" in note
 
 
 def test_a_gpu_that_another_process_has_for_itself_is_named(card: Card) -> None:
-    """With what to do about it."""
     card.compute_mode, card.pids = 3, [1]
     (note,) = notes(failed(RuntimeError(_BUSY)))
     assert note.endswith(
@@ -448,13 +408,11 @@ def test_a_gpu_that_another_process_has_for_itself_is_named(card: Card) -> None:
 
 @pytest.mark.usefixtures("card")
 def test_nothing_is_added_on_a_cpu_or_to_what_fwbench_found_wrong() -> None:
-    """Neither has to do with the GPU."""
     assert notes(failed(RuntimeError(_OUT_OF_MEMORY), "cpu")) == []
     assert notes(failed(WrongResult("the result is wrong"))) == []
 
 
 def test_a_gpu_that_nvml_does_not_know_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is the framework's own."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     nvml.gpu.cache_clear()
     error = failed(RuntimeError(_OUT_OF_MEMORY))
