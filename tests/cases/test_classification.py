@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fwbench.cases.case import Case
 from fwbench.cases.networks import ClassificationCase
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.frameworks.learner import Job
@@ -26,7 +27,7 @@ from fwbench.workloads.models.layers import Dense, Flatten
 from fwbench.workloads.models.passes import Classification
 from fwbench.workloads.objective import Classifier
 from support.fake_learner import FakeLearner, Trainer
-from support.fakes import case_of, cell, manifest
+from support.fakes import case_of, cell, fails, manifest, recorded
 from support.grids import gap_of
 
 _SIDE, _CLASSES, _TESTED, _BATCH = 8, 4, 206, 8
@@ -52,17 +53,15 @@ class Trained(Classification):
     """With weights that are known."""
 
     def weights(self) -> list[Arrays]:
-        """Of the test."""
         return WEIGHTS
 
 
 def exact(examples: NDArray[Any]) -> NDArray[Any]:
-    """As the reference."""
     return reference.inference(PICTURES.graph, WEIGHTS, examples)
 
 
 def with_bits(bits: int) -> Answer:
-    """By weights that are rounded to so many bits, with one scale."""
+    """Answers by weights that are rounded to ``bits`` bits, with one scale."""
     scale = np.abs(KERNEL).max() / (2 ** (bits - 1) - 1)
     rounded: list[Arrays] = [[], [np.round(KERNEL / scale) * scale, WEIGHTS[1][1]]]
     return lambda examples: reference.inference(PICTURES.graph, rounded, examples)
@@ -76,57 +75,48 @@ def checked_alone(examples: NDArray[Any]) -> NDArray[Any]:
 
 
 class Answering(FakeLearner):
-    """Answers as its framework tells it."""
+    """Answers by a function, in a millisecond."""
 
-    by: Framework
+    answer: Answer
+    bytes_: int | None
 
     def inference(self, examples: Any) -> Callable[[], Any]:
-        """A millisecond."""
         return partial(self._answered, examples)
 
     def _answered(self, examples: NDArray[Any]) -> Any:
         self.by.clock.spend(1e-3)
-        return self.by.answer(examples.astype(np.float64)).astype(np.float32)
+        return self.answer(examples.astype(np.float64)).astype(np.float32)
 
     def model_bytes(self) -> int | None:
-        """As it is told."""
-        return self.by.model_bytes
-
-
-@dataclass
-class Framework(Trainer):
-    """The fake that trains, and answers."""
-
-    answer: Answer = exact
-    model_bytes: int | None = None
-
-    def learner(self, job: Job) -> Answering:
-        """A new one."""
-        return Answering(job, self)
+        return self.bytes_
 
 
 def data(wrong: int = 0) -> DataSet:
-    """Pictures of which so many of the first have the label of another class."""
+    """Pictures, the first ``wrong`` of which have the label of another class."""
     labels = exact(TEST_X / 255.0).argmax(1).astype(np.int32)
     labels[:wrong] = (labels[:wrong] + 1) % _CLASSES
     test = Split(TEST_X, labels)
     return DataSet("mnist", "real", "made", test, test, test, True, "d" * 16)
 
 
-def measured(monkeypatch: pytest.MonkeyPatch, dtype: str, wrong: int = 0, **by: Any) -> Any:
-    """What the record of a case says."""
+def classification(
+    monkeypatch: pytest.MonkeyPatch,
+    dtype: str,
+    wrong: int = 0,
+    answer: Answer = exact,
+    model_bytes: int | None = None,
+) -> Case:
     found = data(wrong)
     monkeypatch.setattr(ClassificationCase, "data", lambda self: found)
     workload = Trained("pictures", PICTURES, Sizes(quick=(_BATCH,)))
-    framework = Framework(asynchronous=False, **by)
-    case = case_of(cell(workload, size=_BATCH, dtype=dtype), framework, kind=ClassificationCase)
-    case.measure()
-    return case.benchmark.extra_info["fwbench"]
+    members = {"answer": staticmethod(answer), "bytes_": model_bytes}
+    framework = Trainer(asynchronous=False, kind=type("Learner", (Answering,), members))
+    return case_of(cell(workload, size=_BATCH, dtype=dtype), framework, kind=ClassificationCase)
 
 
 def test_the_accuracy_is_that_of_the_test_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of whole batches, by trained weights; float32 says nothing of int8."""
-    facts = measured(monkeypatch, "float32", wrong=6, model_bytes=1_200)
+    """In whole batches, by trained weights."""
+    facts = recorded(classification(monkeypatch, "float32", wrong=6, model_bytes=1_200))
     assert (facts["accuracy"], facts["agreement"], facts["tested_examples"]) == (194 / 200, 1, 200)
     assert facts["data"]["name"] == "mnist"
     assert (facts["model_bytes"], facts["precision_bits"]) == (1_200, 23)
@@ -136,7 +126,8 @@ def test_the_accuracy_is_that_of_the_test_set(monkeypatch: pytest.MonkeyPatch) -
 
 def test_int8_is_verified_by_bounds_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the CPU's features and the size of the file; it has no mantissa."""
-    facts = measured(monkeypatch, "int8", wrong=6, answer=with_bits(8), model_bytes=400)
+    more = {"answer": with_bits(8), "model_bytes": 400}
+    facts = recorded(classification(monkeypatch, "int8", wrong=6, **more))
     assert 0.96 < facts["accuracy"] < 0.98
     assert 0.985 <= facts["agreement"] <= 1
     assert facts["model_bytes"] == 400
@@ -164,12 +155,10 @@ def test_int8_is_verified_by_bounds_of_its_own(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_cheats_fail(monkeypatch: pytest.MonkeyPatch, by: dict[str, Any], message: str) -> None:
     """Float under the name of int8 is too right, too few bits too wrong, wide weights too large."""
-    with pytest.raises(WrongResult, match=message):
-        measured(monkeypatch, "int8", **by)
+    fails(classification(monkeypatch, "int8", **by), WrongResult, message)
 
 
 def test_weights_fit_the_network() -> None:
-    """They are stored for LeNet, and its learners begin with them."""
     weights = lenet_classification.weights()
     shapes = [[array.shape for array in arrays] for arrays in weights]
     assert shapes == [[one.shape for one in node.weights] for node in lenet.graph.nodes]
@@ -192,7 +181,6 @@ def _classifier(tested: int) -> Classifier:
 
 
 def test_batches_of_the_check_are_test_pictures() -> None:
-    """One after the other, and from the first again."""
     batches = _classifier(5).check_batches(2, 3)
     assert [labels.tolist() for _, labels in batches] == [[0, 1], [2, 3], [4, 0]]
     assert batches[2][0].ravel().tolist() == [4.0, 0.0]
@@ -203,17 +191,13 @@ def _learner(training: Any) -> FakeLearner:
 
 
 def test_int8_is_calibrated_with_whole_batches() -> None:
-    """Of examples; without any it cannot be asked for."""
-    assert [batch.ravel().tolist() for batch in _learner(_classifier(5)).calibration_batches()] == [
-        [0.0, 1.0],
-        [2.0, 3.0],
-    ]
+    batches = _learner(_classifier(5)).calibration_batches()
+    assert [batch.ravel().tolist() for batch in batches] == [[0.0, 1.0], [2.0, 3.0]]
     with pytest.raises(DeclarationError, match="lenet was asked for in int8 without examples"):
         _learner(lenet).calibration_examples()
 
 
 def test_networks_without_examples_have_a_gap_in_int8() -> None:
-    """One sentence that names the network that has them."""
     framework = manifest(network_executions=("eager",), int8_executions=("eager",))
     assert gap_of(lenet_inference, framework, "cpu", "eager", "forward", "int8") == (
         "int8 has to be calibrated with examples, and lenet_inference has drawn weights and no "
@@ -222,35 +206,26 @@ def test_networks_without_examples_have_a_gap_in_int8() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "gap"),
+    ("device", "execution", "dtype", "gap"),
     [
-        (("cpu", "quantized", "forward", "int8"), None),
-        (("cpu", "quantized", "forward", "float32"), None),
-        (
-            ("cpu", "quantized", "forward", "float64"),
-            "fake answers in float32 and int8 alone in quantized",
-        ),
-        (
-            ("cpu", "eager", "forward", "int8"),
-            "fake answers in int8 in quantized, and not in eager",
-        ),
-        (
-            ("gpu:0", "quantized", "forward", "int8"),
-            "int8 is measured on the CPU, and not on gpu:0",
-        ),
+        ("cpu", "quantized", "int8", None),
+        ("cpu", "quantized", "float32", None),
+        ("cpu", "quantized", "float64", "fake answers in float32 and int8 alone in quantized"),
+        ("cpu", "eager", "int8", "fake answers in int8 in quantized, and not in eager"),
+        ("gpu:0", "quantized", "int8", "int8 is measured on the CPU, and not on gpu:0"),
     ],
 )
 def test_trained_networks_answer_in_int8_where_a_framework_does(
-    where: tuple[str, str, str, str], gap: str | None
+    device: str, execution: str, dtype: str, gap: str | None
 ) -> None:
     """An execution that only int8 has answers in float32, too, to compare it with."""
     framework = manifest(network_executions=("eager",), int8_executions=("quantized",))
     assert lenet_classification.executions(framework) == ("eager", "quantized")
+    where = (device, execution, "forward", dtype)
     assert gap_of(lenet_classification, framework, *where) == gap
 
 
 def test_a_framework_without_int8_has_a_gap() -> None:
-    """As one without networks has."""
     without = manifest(network_executions=("eager",))
     cpu = ("cpu", "eager", "forward", "int8")
     assert gap_of(lenet_classification, without, *cpu) == "fake runs no networks in int8"

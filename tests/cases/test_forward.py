@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases.backward import Backward
-from fwbench.cases.case import bind
+from fwbench.cases.case import Case, bind
 from fwbench.errors import WrongGradient, WrongResult
 from fwbench.frameworks.layout import Layout, axes
 from fwbench.frameworks.table import Laid
 from fwbench.testing import FakeFramework
 from fwbench.workloads.operation import Implementation, Operation
 from fwbench.workloads.workload import Cost
-from support.fakes import Immutable, case_of, cell, recorded
+from support.fakes import Immutable, case_of, cell, fails, recorded, variant
 
 each_direction = pytest.mark.parametrize("direction", ["forward", "backward"])
 
@@ -34,9 +33,8 @@ def computed(implementation: Implementation, **facts: Any) -> Operation:
     return Operation(**{**declared, **facts})
 
 
-def measure(of: Operation, direction: str) -> None:
-    """Verify the first call, time some, and verify again."""
-    case_of(cell(of, direction=direction), FakeFramework()).measure()
+def made(of: Operation, direction: str = "forward", **changes: Any) -> Case:
+    return case_of(cell(of, direction=direction, **changes))
 
 
 def both(x: NDArray[Any]) -> tuple[Any, ...]:
@@ -66,38 +64,38 @@ def test_booleans_and_whole_numbers_move_bytes_of_their_own(
 
 @each_direction
 def test_every_result_is_verified(direction: str) -> None:
-    """A list or a tuple is right, and so is the gradient, in which each has its share."""
-    measure(computed(lambda np: both, reference=both), direction)
-    measure(computed(lambda np: lambda x: both(x)[::1], reference=both), direction)
+    """Lists and tuples are right, and so is the gradient, in which each has its share."""
+    made(computed(lambda np: both, reference=both), direction).measure()
+    made(computed(lambda np: lambda x: both(x)[::1], reference=both), direction).measure()
 
 
 @each_direction
 @pytest.mark.parametrize("wrong", [0, 1])
 def test_one_wrong_result_is_found(wrong: int, direction: str) -> None:
-    """Whichever it is."""
-
     def value(x: Any) -> tuple[Any, ...]:
         results = [*both(x)]
         results[wrong] = results[wrong] + 0.001
         return tuple(results)
 
-    with pytest.raises(WrongResult, match="the result is wrong"):
-        measure(computed(lambda np: value, reference=both), direction)
+    fails(
+        made(computed(lambda np: value, reference=both), direction),
+        WrongResult,
+        "the result is wrong",
+    )
 
 
 @pytest.mark.parametrize(
     ("value", "number"), [(lambda x: both(x)[0], 1), (lambda x: (*both(x), x), 3)]
 )
 def test_another_number_of_results_is_wrong(value: Any, number: int) -> None:
-    """It is said of both sides."""
     said = f"returned {number} results, the NumPy reference 2"
-    with pytest.raises(WrongResult, match=said):
-        measure(computed(lambda np: value, reference=both), "forward")
+    fails(made(computed(lambda np: value, reference=both)), WrongResult, said)
 
 
 def test_the_cotangents_of_several_results() -> None:
-    """The gradient begins with one for each, of its shape."""
-    work = bind(cell(computed(lambda np: both, reference=both), direction="backward"), _fake())
+    work = bind(
+        cell(computed(lambda np: both, reference=both), direction="backward"), FakeFramework()
+    )
     assert isinstance(work, Backward)
     assert [x.shape for x in work.cotangent] == [(2, 3), (2,)]
 
@@ -113,7 +111,7 @@ def test_parameters(direction: str) -> None:
         reference=lambda x, times, more: times * x + more,
         parameters=lambda size: (size, 0.5),
     )
-    measure(of, direction)
+    made(of, direction).measure()
 
 
 @each_direction
@@ -132,23 +130,21 @@ def test_toggles_that_switch_an_operation(direction: str) -> None:
         switched_by=("loop",),
     )
     assert of.toggles == {"inputs", "l2", "loop"}
-    measure(of, direction)
+    made(of, direction).measure()
     assert {*loops} == {"native"}
     loops.clear()
-    switched = replace(cell(of, direction=direction), toggles=(("loop", "python"),))
-    case_of(switched, FakeFramework()).measure()
+    made(of, direction, toggles=(("loop", "python"),)).measure()
     assert {*loops} == {"python"}
 
 
 def test_only_the_variables_are_differentiated_by() -> None:
-    """Other floating-point operands stay as they are."""
     of = computed(
         lambda np: lambda x, y: x * y,
         inputs=lambda size, rng: (rng.standard_normal(3), rng.standard_normal(3)),
         reference=lambda x, y: x * y,
         variables=(1,),
     )
-    work = bind(cell(of, direction="backward"), _fake())
+    work = bind(cell(of, direction="backward"), FakeFramework())
     _, gradients = work.run()
     assert len(gradients) == 1
     work.verify(work.run())
@@ -158,25 +154,22 @@ def test_only_the_variables_are_differentiated_by() -> None:
 
 
 def test_results_that_are_right_up_to_their_sign() -> None:
-    """What is compared is the same of both, and other errors are found."""
     of = computed(lambda np: lambda x: -x, reference=lambda x: x, compared=lambda x: (np.abs(x),))
-    measure(of, "forward")
+    made(of).measure()
     wrong = computed(
         lambda np: lambda x: -1.01 * x, reference=lambda x: x, compared=lambda x: (np.abs(x),)
     )
-    with pytest.raises(WrongResult):
-        measure(wrong, "forward")
+    fails(made(wrong), WrongResult, "is wrong")
 
 
-def test_shapes_are_compared_before_what_is_made_of_results() -> None:
-    """What is compared could hide that there are too many elements."""
+def test_shapes_are_compared_before_results_are_prepared() -> None:
+    """The preparation could hide that there are too many elements."""
     of = computed(
         lambda np: lambda x: np.concatenate([x, x]),
         reference=lambda x: x,
         compared=lambda x: (np.max(x),),
     )
-    with pytest.raises(WrongResult, match="has the shape"):
-        measure(of, "forward")
+    fails(made(of), WrongResult, "has the shape")
 
 
 # Layouts
@@ -198,15 +191,15 @@ def test_another_layout(direction: str) -> None:
 
     laid = Laid(lambda np: value, axes("rc->cr", results=["rc->cr"]))
     of = computed(laid, reference=lambda x: np.cumsum(x, axis=1))
-    measure(of, direction)
+    made(of, direction).measure()
     assert {*seen} == {(3, 2)}
 
 
 def test_a_wrong_layout_is_found() -> None:
-    """The result has another shape, or other values."""
     laid = Laid(lambda np: columns_first, axes("rc->cr"))
-    with pytest.raises(WrongResult, match="has the shape"):
-        measure(computed(laid, reference=lambda x: np.cumsum(x, axis=1)), "forward")
+    fails(
+        made(computed(laid, reference=lambda x: np.cumsum(x, axis=1))), WrongResult, "has the shape"
+    )
 
 
 @each_direction
@@ -226,31 +219,21 @@ def test_a_layout_that_makes_one_operand_of_two(direction: str) -> None:
         inputs=lambda size, rng: (rng.standard_normal(3), rng.standard_normal(3)),
         reference=lambda x, y: x * y**2,
     )
-    measure(of, direction)
+    made(of, direction).measure()
 
 
 def test_a_gradient_of_another_shape_is_wrong_in_any_layout() -> None:
     """It is not converted before its shape is known to be right."""
 
-    class Transposing(FakeFramework):
-        def backward(self, *arguments: Any) -> Any:
-            run = super().backward(*arguments)
-
-            def transposed() -> Any:
-                result, gradients = run()
-                return result, [gradient.T for gradient in gradients]
-
-            return transposed
+    def transposing(self: Any, *arguments: Any) -> Any:
+        result, gradients = FakeFramework.backward(self, *arguments)()
+        return lambda: (result, [gradient.T for gradient in gradients])
 
     laid = Laid(lambda np: columns_first, axes("rc->cr", results=["rc->cr"]))
     of = computed(laid, reference=lambda x: np.cumsum(x, axis=1))
-    work = bind(cell(of, direction="backward"), Transposing())
+    work = bind(cell(of, direction="backward"), variant(backward=transposing)())
     with pytest.raises(WrongGradient, match=r"input 0 has the shape \(2, 3\), the input \(3, 2\)"):
         work.verify(work.run())
-
-
-def _fake() -> FakeFramework:
-    return FakeFramework(asynchronous=False)
 
 
 # In place
@@ -282,23 +265,20 @@ def momentum(step: Callable[..., Any], **changes: Any) -> Operation:
     return Operation(**{**facts, **changes})
 
 
-def measured(step: Callable[..., Any], framework: FakeFramework | None = None) -> dict[str, Any]:
-    """What the record of a case says."""
-    case = case_of(cell(momentum(step)), framework or FakeFramework())
-    return recorded(case)
+def updating(step: Callable[..., Any], framework: FakeFramework | None = None) -> Case:
+    return case_of(cell(momentum(step)), framework)
 
 
-def test_steps_in_place_are_measured() -> None:
-    """The operation may change what it says that it changes, over and over."""
-    facts = measured(in_place)
+@pytest.mark.parametrize(
+    ("step", "framework"),
+    [(in_place, FakeFramework), (new_arrays, Immutable)],
+    ids=["in place", "new arrays"],
+)
+def test_steps_are_measured(step: Callable[..., Any], framework: type[FakeFramework]) -> None:
+    """An operation may change the operands that it declares; immutable ones stay as they are."""
+    facts = recorded(updating(step, framework()))
     assert facts["max_relative_error"] <= facts["tolerance"]
     assert facts["result_is_view"] is False
-
-
-def test_steps_to_new_arrays_are_measured() -> None:
-    """Immutable arrays are left as they are, and so every call is the first step."""
-    facts = measured(new_arrays, Immutable())
-    assert facts["max_relative_error"] <= facts["tolerance"]
 
 
 def test_timed_calls_go_on_from_one_another() -> None:
@@ -309,7 +289,7 @@ def test_timed_calls_go_on_from_one_another() -> None:
         seen.append(x.copy())
         in_place(x, g, m)
 
-    measured(step)
+    updating(step).measure()
     *timed, changed, restored = seen
     assert len(timed) > 10
     np.testing.assert_array_equal(restored, timed[0])
@@ -331,20 +311,15 @@ def wrong_state(x: NDArray[Any], g: NDArray[Any], m: NDArray[Any]) -> None:
 
 @pytest.mark.parametrize("step", [wrong_weights, wrong_state, lambda x, g, m: None])
 def test_a_wrong_step_is_refused(step: Callable[..., Any]) -> None:
-    """Weights and state are compared, both."""
-    with pytest.raises(WrongResult, match="largest relative error"):
-        measured(step)
+    fails(updating(step), WrongResult, "largest relative error")
 
 
 def test_gradients_must_stay_as_they_are() -> None:
-    """What the operation does not say that it overwrites it must not change."""
-
     def step(x: NDArray[Any], g: NDArray[Any], m: NDArray[Any]) -> None:
         in_place(x, g, m)
         g *= 0.5
 
-    with pytest.raises(WrongResult, match="the work changed input 1"):
-        measured(step)
+    fails(updating(step), WrongResult, "the work changed input 1")
 
 
 @pytest.mark.parametrize("honest_calls", [1, 2])
@@ -357,24 +332,21 @@ def test_steps_that_are_skipped_are_refused(honest_calls: int) -> None:
         if len(calls) <= honest_calls:
             in_place(x, g, m)
 
-    with pytest.raises(WrongResult, match=r"no step was made|a call on changed inputs is wrong"):
-        measured(step)
+    fails(updating(step), WrongResult, r"no step was made|a call on changed inputs is wrong")
 
 
 def test_a_result_that_is_kept_is_refused() -> None:
-    """New arrays from the first call, whatever the operands are now."""
     kept: list[Any] = []
 
     def step(*arrays: NDArray[Any]) -> Any:
         kept.append(new_arrays(*arrays))
         return kept[0]
 
-    with pytest.raises(WrongResult, match="a call on changed inputs is wrong"):
-        measured(step, Immutable())
+    fails(updating(step, Immutable()), WrongResult, "a call on changed inputs is wrong")
 
 
 def test_a_call_that_is_made_twice_is_two_steps() -> None:
-    """Whoever looks for results that are kept makes a call on changed inputs twice."""
+    """The check for kept results makes a call on changed inputs twice."""
     work = bind(cell(momentum(in_place)), FakeFramework())
     work.verify(work.run())
     last = work.run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase, compare_gradients
 from fwbench.errors import FwbenchError, WrongGradient, WrongResult, WrongTraining
-from fwbench.frameworks.learner import Job
 from fwbench.terms.presets import Sizes
 from fwbench.workloads import lenet, sentiment_lstm
 from fwbench.workloads.models import reference
@@ -42,20 +41,23 @@ TEXTS = replace(
 
 
 class NetworkLearner(FakeLearner):
-    """Answers and differentiates by the reference, at the cost of a call."""
+    """Answers and differentiates at the cost of a call, by the reference if it is honest.
 
-    by: Network
+    Attributes:
+        infers: the logits of a batch.
+        differentiates: the loss of a batch and its gradients.
+    """
+
+    infers: Callable[..., Any]
+    differentiates: Callable[..., Any]
 
     def inference(self, examples: Any) -> Callable[[], Any]:
-        """As the framework does it."""
-        return partial(self._spent, self.by.infers, examples)
+        return partial(self._spent, self.infers, examples)
 
     def forward_backward(self, examples: Any, labels: Any) -> Callable[[], Any]:
-        """As the framework does it."""
-        return partial(self._spent, self.by.differentiates, examples, labels)
+        return partial(self._spent, self.differentiates, examples, labels)
 
     def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
-        """As they are."""
         return [array for arrays in of_nodes for array in arrays]
 
     def _spent(self, function: Callable[..., Any], *batch: Any) -> Any:
@@ -68,7 +70,7 @@ class NetworkLearner(FakeLearner):
 
 
 def answers(training: Training, examples: NDArray[Any]) -> NDArray[Any]:
-    """The right logits, rounded."""
+    """The right logits, rounded to float32."""
     logits = reference.inference(training.graph, training.initial(), examples)
     return logits.astype(np.float32)
 
@@ -76,27 +78,20 @@ def answers(training: Training, examples: NDArray[Any]) -> NDArray[Any]:
 def gradients(
     training: Training, examples: NDArray[Any], labels: NDArray[Any]
 ) -> tuple[NDArray[Any], list[NDArray[Any]]]:
-    """The right loss and gradients, rounded."""
+    """The right loss and gradients, rounded to float32."""
     loss, of_nodes = reference.gradients(training.graph, training.initial(), examples, labels)
     every = [array.astype(np.float32) for arrays in of_nodes for array in arrays]
     return np.float32(loss), every  # type: ignore[return-value]
 
 
-@dataclass
-class Network(Trainer):
-    """The fake framework, which also answers.
-
-    Attributes:
-        infers: the logits of a batch.
-        differentiates: the loss of a batch and its gradients.
-    """
-
-    infers: Callable[..., Any] = answers
-    differentiates: Callable[..., Any] = gradients
-
-    def learner(self, job: Job) -> NetworkLearner:
-        """A new one."""
-        return NetworkLearner(job, self)
+def network(
+    infers: Callable[..., Any] = answers,
+    differentiates: Callable[..., Any] = gradients,
+    **more: Any,
+) -> Trainer:
+    """The fake framework, which also answers."""
+    members = {"infers": staticmethod(infers), "differentiates": staticmethod(differentiates)}
+    return Trainer(kind=type("Learner", (NetworkLearner,), members), **more)
 
 
 KINDS: dict[type[Pass], Any] = {Inference: InferenceCase, ForwardBackward: ForwardBackwardCase}
@@ -104,16 +99,15 @@ KINDS: dict[type[Pass], Any] = {Inference: InferenceCase, ForwardBackward: Forwa
 
 def case(
     of: type[Pass],
-    framework: Network | None = None,
+    framework: Trainer | None = None,
     training: Training = PICTURES,
     size: int = 8,
     dtype: str = "float32",
 ) -> Any:
-    """A case of a small network."""
     workload = of(training.name, training, Sizes(quick=(size,)))
     (direction,) = workload.directions or ()
     one = cell(workload, size=size, direction=direction, dtype=dtype)
-    return case_of(one, framework or Network(), kind=KINDS[of])
+    return case_of(one, framework or network(), kind=KINDS[of])
 
 
 each_kind = pytest.mark.parametrize("of", KINDS, ids=lambda of: str(of.suffix))
@@ -123,7 +117,6 @@ each_kind = pytest.mark.parametrize("of", KINDS, ids=lambda of: str(of.suffix))
 @pytest.mark.parametrize("training", [PICTURES, TEXTS], ids=lambda training: str(training.name))
 @pytest.mark.parametrize("size", [1, 8, 24])
 def test_what_the_reference_says_is_right(of: type[Pass], training: Training, size: int) -> None:
-    """In batches that repeat their examples, and with an answer for each token."""
     facts = recorded(case(of, training=training, size=size))
     assert facts["parameters"] == training.parameters
     assert 0 < facts["max_relative_error"] < 1e-6
@@ -140,19 +133,19 @@ def _rounded(bits: int) -> Callable[..., Any]:
 )
 def test_a_record_has_the_precision_of_answers(dtype: str, bits: int) -> None:
     """At most that of the dtype, which is what was asked for."""
-    facts = recorded(case(Inference, Network(infers=_rounded(bits)), dtype=dtype))
+    facts = recorded(case(Inference, network(infers=_rounded(bits)), dtype=dtype))
     assert facts["precision_bits"] == min(bits, {"float32": 23, "float16": 10}.get(dtype, 7))
 
 
 def test_a_record_has_throughput_cost_and_what_was_compiled() -> None:
     """Examples and tokens that went through in a second, by the median call."""
-    framework = Network(first_s=0.0, asynchronous=False, work_s=0.5, dispatch_s=0.0)
+    framework = network(first_s=0.0, asynchronous=False, work_s=0.5, dispatch_s=0.0)
     facts = recorded(case(Inference, framework))
     assert (facts["workload"], facts["direction"]) == ("small_inference", "forward")
     assert facts["images_per_s"] == 8 / 0.5
     assert facts["compile_s"] == 0.0
     assert facts["flops"] == 2 * 8 * PICTURES.graph.multiply_adds
-    framework = Network(asynchronous=False, work_s=0.25, dispatch_s=0.0)
+    framework = network(asynchronous=False, work_s=0.25, dispatch_s=0.0)
     facts = recorded(case(ForwardBackward, framework, TEXTS))
     assert (facts["workload"], facts["direction"]) == ("words_forward_backward", "backward")
     assert facts["tokens_per_s"] == 8 * 5 / 0.25
@@ -160,24 +153,22 @@ def test_a_record_has_throughput_cost_and_what_was_compiled() -> None:
 
 
 def _in_training(training: Training, examples: NDArray[Any]) -> Any:
-    """With the statistics of the batch."""
     return reference.answer(training.graph, training.initial(), examples)[0].astype(np.float32)
 
 
 def _first_only() -> Callable[..., Any]:
     """Keeps the answers to the first batch."""
-    kept: list[Any] = []
+    first: list[Any] = []
 
-    def kept_answers(training: Training, examples: NDArray[Any]) -> Any:
-        if not kept:
-            kept.append(answers(training, examples))
-        return kept[0]
+    def kept_answers(*of: Any) -> Any:
+        first[:] = first or [answers(*of)]
+        return first[0]
 
     return kept_answers
 
 
 def _less_and_less(calls: int) -> Callable[..., Any]:
-    """Right for so many calls, and from then on zeros."""
+    """Right for ``calls`` calls, and from then on zeros."""
     left = [None] * calls
 
     def fewer(training: Training, examples: NDArray[Any]) -> Any:
@@ -203,12 +194,17 @@ def _less_and_less(calls: int) -> Callable[..., Any]:
     ids=["statistics of the batch", "order", "half", "two", "kept", "less"],
 )
 def test_wrong_answers_fail(infers: Callable[..., Any], said: str) -> None:
-    """Before anything is timed, or afterwards."""
-    fails(case(Inference, Network(infers=infers)), WrongResult, said)
+    fails(case(Inference, network(infers=infers)), WrongResult, said)
 
 
-def _changed(change: Callable[[Any, list[Any]], Any]) -> Callable[..., Any]:
-    return lambda *of: change(*gradients(*of))
+def _changed(change: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:
+    """The right loss, and other gradients."""
+
+    def changed(*of: Any) -> Any:
+        loss, every = gradients(*of)
+        return loss, change(every)
+
+    return changed
 
 
 def _kept_loss() -> Callable[..., Any]:
@@ -244,66 +240,62 @@ def _narrow(bits: int) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("differentiates", "error", "said"),
+    ("change", "said"),
     [
-        (_changed(lambda loss, every: every), WrongGradient, "returned a list, and not the loss"),
+        (lambda every: every[:-1], "5 gradients were returned, for 6 inputs"),
         (
-            _changed(lambda loss, every: (loss, every[:-1])),
-            WrongGradient,
-            "5 gradients were returned, for 6 inputs",
-        ),
-        (
-            _changed(lambda loss, every: (loss, [*every[:-1], 0 * every[-1]])),
-            WrongGradient,
+            lambda every: [*every[:-1], 0 * every[-1]],
             r"by parameter 5 of the shape \(4,\) is wrong: it has the norm 0, and that of the",
         ),
         (
-            _changed(lambda loss, every: (loss, [each / 2 for each in every])),
-            WrongGradient,
+            lambda every: [each / 2 for each in every],
             r"by parameter 0 .* is wrong: .* difference is 0\.5 of that, 0\.0002 is allowed",
         ),
+        (lambda every: [*every[:-2], every[-2][::-1], every[-1]], "by parameter 4 .* is wrong"),
         (
-            _changed(lambda loss, every: (loss, [*every[:-2], every[-2][::-1], every[-1]])),
-            WrongGradient,
-            r"by parameter 4 .* is wrong",
-        ),
-        (
-            _changed(lambda loss, every: (loss, [*every[:2], 1.05 * every[2], *every[3:]])),
-            WrongGradient,
+            lambda every: [*every[:2], 1.05 * every[2], *every[3:]],
             r"by parameter 2 .* is wrong: .* difference is 0\.05 of that",
         ),
+        (
+            lambda every: [every[0].T, *every[1:]],
+            r"gradient of input 0 has the shape \(3, 1, 3, 3\)",
+        ),
+    ],
+    ids=["fewer", "left out", "half", "order", "5 % more", "layout"],
+)
+def test_wrong_gradients_fail(change: Callable[[list[Any]], list[Any]], said: str) -> None:
+    """Each parameter by its place."""
+    fails(case(ForwardBackward, network(differentiates=_changed(change))), WrongGradient, said)
+
+
+@pytest.mark.parametrize(
+    ("differentiates", "error", "said"),
+    [
+        (lambda *of: gradients(*of)[1], WrongGradient, "returned a list, and not the loss"),
         (_narrow(10), WrongGradient, "by parameter 0 .* is wrong"),
         (_narrow(7), WrongGradient, "by parameter 0 .* is wrong"),
         (
-            _changed(lambda loss, every: (loss, [every[0].T, *every[1:]])),
-            WrongGradient,
-            r"gradient of input 0 has the shape \(3, 1, 3, 3\)",
+            lambda *of: (8 * gradients(*of)[0], gradients(*of)[1]),
+            WrongResult,
+            "the result is wrong",
         ),
-        (_changed(lambda loss, every: (8 * loss, every)), WrongResult, "the result is wrong"),
         (_kept_loss(), WrongResult, "a call on changed inputs is wrong"),
     ],
-    ids=[
-        *("no loss", "fewer", "left out", "half", "order", "5 % more", "TF32", "bfloat16"),
-        *("layout", "sum of losses", "kept"),
-    ],
+    ids=["no loss", "TF32", "bfloat16", "sum of losses", "kept"],
 )
-def test_wrong_gradients_fail(
+def test_wrong_losses_and_narrow_gradients_fail(
     differentiates: Callable[..., Any], error: type[FwbenchError], said: str
 ) -> None:
-    """Each parameter by its place, and the loss."""
-    fails(case(ForwardBackward, Network(differentiates=differentiates)), error, said)
+    fails(case(ForwardBackward, network(differentiates=differentiates)), error, said)
 
 
 @each_kind
 def test_another_network_fails(of: type[Pass]) -> None:
-    """By the number of its parameters, before its answers."""
-    fails(case(of, Network(too_many=1)), WrongTraining, "the model trains .* another model")
+    fails(case(of, network(too_many=1)), WrongTraining, "the model trains .* another model")
 
 
 @each_kind
 def test_work_that_changes_its_batch_fails(of: type[Pass]) -> None:
-    """The next call would compute something else."""
-
     def changing(right: Callable[..., Any]) -> Callable[..., Any]:
         def changed(training: Training, *batch: NDArray[Any]) -> Any:
             result = right(training, *batch)
@@ -312,12 +304,11 @@ def test_work_that_changes_its_batch_fails(of: type[Pass]) -> None:
 
         return changed
 
-    framework = Network(infers=changing(answers), differentiates=changing(gradients))
+    framework = network(infers=changing(answers), differentiates=changing(gradients))
     fails(case(of, framework), WrongResult, "the work changed input 0")
 
 
 def test_gradients_that_vanish_are_right() -> None:
-    """Where the reference's is 0 everywhere, nothing else is."""
     zeros = np.zeros((2, 3))
     same = partial(list, [zeros])
     assert compare_gradients([zeros], [zeros], 1e-9, same) == (0.0, 1e-9)
