@@ -66,7 +66,7 @@ def test_spinning_names_the_remedy() -> None:
 
 
 def test_leaks_name_the_first_case_after_them() -> None:
-    """And how much was held at most; workspaces that a framework keeps are no leak."""
+    """Workspaces that a framework holds are not a leak."""
     left = [facts(device_memory_left_bytes=size * 2**20, size=size) for size in (1, 32, 512, 2048)]
     (line,) = condition.notes([*left, facts()], 2)
     assert line.startswith("2 of 5 cases (torch) began while earlier cases held up to 2,048 MiB")

@@ -66,7 +66,7 @@ def points_of(node: Node) -> list[tuple[float, float]]:
 
 
 def outside(chart: Chart) -> list[tuple[float, float]]:
-    """Whatever is drawn beside the frame of a chart, where it has no scale and may be cut off."""
+    """Points drawn beyond the frame of a chart, where it has no scale and may be cut off."""
     picture = parsed(chart.svg)
     background = picture.of_class("plot")[0].of_class("background")[0]
     width, height = (float(background.attributes[name]) for name in ("width", "height"))

@@ -183,7 +183,7 @@ class Proxy:
                     target.sendall(received)
 
     def cut(self) -> None:
-        """Let nothing through any more."""
+        """Stop passing anything on."""
         self._is_cut.set()
 
     def __enter__(self) -> Self:
