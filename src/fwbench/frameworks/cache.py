@@ -36,7 +36,6 @@ class ManifestCache:
 
     Args:
         cache: ``config.cache``; None where pytest's cache is switched off.
-        interpreter_of: the interpreter that has a framework, by the framework's name.
         path_of: the folders that this interpreter imports packages from.
     """
 

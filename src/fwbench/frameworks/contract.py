@@ -34,12 +34,7 @@ BoundCall = Callable[[], Any]
 
 
 class Saved(NamedTuple):
-    """Tensors that a forward pass keeps for the backward pass.
-
-    Attributes:
-        size_bytes: of all of it.
-        tensors: how many.
-    """
+    """Tensors that a forward pass keeps for the backward pass."""
 
     size_bytes: int
     tensors: int
@@ -50,7 +45,6 @@ class Framework(Replicable, ABC):
 
     Attributes:
         name: as ``--fw`` takes it; equals the name of the entry point.
-        version: of the framework.
         namespace: the argument of implementations: ``torch``, ``tf``, ``np``, MXNet's ``nd``.
         operations: by the name of an operation of fwbench's, the dotted path of the function
             below the namespace, or an implementation (:mod:`fwbench.frameworks.table`). Operations
@@ -58,8 +52,6 @@ class Framework(Replicable, ABC):
         conjugates: whether gradients by complex numbers are conjugate, so that they point where the
             result grows, as PyTorch's and TensorFlow's; JAX's are not, and neither is what they
             begin with.
-        capabilities: what it can do.
-        gaps: what the framework does not offer, of operations and of training.
         variables: the environment variables that change its speed, by their whole names; they are
             recorded, unless a name says that the value is a secret.
         reads_stack: whether its operations look at the Python stack above them: they are called at
@@ -89,20 +81,11 @@ class Framework(Replicable, ABC):
         """The threads that the framework really computes with; None where it is not known."""
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
-        """Every device there is, the CPU first where it is one of them.
-
-        Args:
-            cpu_model: the name of this machine's CPU; no framework knows it.
-        """
+        """Every device there is, the CPU first where it is one of them."""
         return (Device("cpu", cpu_model),)
 
     def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
-        """A context in which work is placed on ``device``; entered around a whole case.
-
-        Args:
-            device: where to.
-            dtype: of the case, for a framework that needs to know it.
-        """
+        """A context in which work is placed on ``device``; entered around a whole case."""
         return nullcontext()
 
     @abstractmethod
@@ -110,7 +93,6 @@ class Framework(Replicable, ABC):
         """The framework's own call that copies a NumPy array or a list into a new array.
 
         Args:
-            device: where to.
             dtype: of the new array: ``float32``, ``bfloat16``, ``int64``, ...
         """
 
@@ -191,7 +173,6 @@ class Framework(Replicable, ABC):
         too: the same function is verified on other inputs once it was timed.
 
         Args:
-            implementation: called with the namespace, it returns the function to run.
             execution: one of :attr:`Capabilities.executions`.
 
         Returns:
@@ -209,7 +190,6 @@ class Framework(Replicable, ABC):
         """Bind the forward pass and the gradient.
 
         Args:
-            implementation: called with the namespace, it returns the function to differentiate.
             variables: the positions of the inputs to differentiate by.
             cotangent: an array shaped like the result, with which its gradient begins; a tuple of
                 them where there are several results, with None for those that have no gradient,
@@ -253,9 +233,6 @@ class Framework(Replicable, ABC):
 
     def profiler(self, device: str) -> Profiler | None:
         """The framework's own profiler; None where it has none.
-
-        Args:
-            device: of the work that is to be profiled.
 
         Raises:
             ImportError: what it needs is not installed.
@@ -373,11 +350,7 @@ def responds(framework: Framework, device: str) -> bool:
 
 
 def leaves_well(framework: Framework, device: str, *, failed: bool) -> bool:
-    """Give back what a case has left on a device, and tell whether another case can run there.
-
-    Args:
-        failed: whether it has.
-    """
+    """Give back what a case has left on a device, and tell whether another case can run there."""
     if failed and not responds(framework, device):
         return False
     try:

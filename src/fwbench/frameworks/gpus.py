@@ -122,11 +122,7 @@ class CuptiPython(Listener):
 
 
 class Cupti(DeviceClock):
-    """The GPU's busy time in each call: the sum of its records, without the pauses between.
-
-    Args:
-        wait: until it has nothing left to do.
-    """
+    """The GPU's busy time in each call: the sum of its records, without the pauses between."""
 
     name = CUPTI
 

@@ -34,9 +34,6 @@ class Job:
     """A training: its model, device, execution and dtype.
 
     Attributes:
-        training: model, optimiser, loss.
-        device: where.
-        execution: how the framework runs it.
         dtype: of the computation; parameters are float32 where it is narrower.
         batch: examples in a batch.
         workers: processes (TensorFlow and JAX: threads) that load data; 0 for the training one
@@ -112,7 +109,6 @@ class Predictor(ABC):
     """A network in use: it answers, with its initial weights.
 
     Attributes:
-        executions: the executions that this code can answer in.
         exported_from: the framework that the network was built in, if it was exported from there.
 
     Raises:
@@ -192,9 +188,6 @@ class Predictor(ABC):
         """Bytes that a planner would reserve by each of its strategies; None where not known.
 
         Called in a process of its own, instead of :meth:`planned_bytes`, which is its ``both``.
-
-        Args:
-            training: of forward and backward pass, and not of the forward pass alone.
         """
         return None
 
@@ -207,9 +200,6 @@ class Learner(Predictor):
             record.
         updates_lazily: whether its Adam passes over rows without a gradient where gradients are
             sparse.
-
-    Raises:
-        DeclarationError: the job asks for an execution that this code cannot train in.
     """
 
     epsilon_placement: ClassVar[Mapping[type, str]] = {}

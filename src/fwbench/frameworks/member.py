@@ -26,12 +26,10 @@ class Place:
 
     Attributes:
         rank: its number among the processes of its role, from 0.
-        replicas: how many workers there are.
         strategy: how they agree, as the toggle ``strategy`` names it.
         host: the address at which the others reach it; empty until it is known.
         role: what the process is: a worker, a server, or the framework's
             :attr:`fwbench.Capabilities.coordinator`.
-        servers: how many parameter servers there are.
     """
 
     rank: int
@@ -89,9 +87,6 @@ class ReplicatedLearner:
         """Take the first step, if there is no other way to know :meth:`gradients`.
 
         All replicas call it at once, before the learner is reset.
-
-        Args:
-            examples: of this replica's share, as the learner places them.
         """
 
     def bound(self, batches: Sequence[Batch]) -> Callable[[], Any]:

@@ -30,12 +30,7 @@ _NAMED = 6
 
 
 class Results(NamedTuple):
-    """The arrays that a forward pass makes.
-
-    Attributes:
-        elements: of all of them, as a gradient needs them.
-        largest: of the largest one.
-    """
+    """Elements of a forward pass: of all arrays, as a gradient needs them, and of the largest."""
 
     elements: int
     largest: int
@@ -48,7 +43,6 @@ class ModelLearner(Learner):
         job: whose objective is a :class:`~fwbench.workloads.model.ModelObjective`.
 
     Attributes:
-        framework: the name of its framework.
         takes: what a version must be, for messages.
         plain: the execution of the run in float64 that others are verified against.
 
@@ -120,9 +114,6 @@ class ModelLearner(Learner):
 
     def built(self, namespace: Any, named: Mapping[str, Callable[[str], Any]] | None = None) -> Any:
         """The model of the version, which no other learner changes.
-
-        Args:
-            named: what finds models by name, by the package that has them.
 
         Raises:
             DeclarationError: it is not one.
@@ -202,11 +193,7 @@ class ModelLearner(Learner):
         self.load([given.get(name, array) for name, array in here.items()])
 
     def begin_with(self, initial: Mapping[str, NDArray[Any]]) -> None:
-        """Have another learner's initial weights.
-
-        Args:
-            initial: of the same framework's version of the same model.
-        """
+        """Have another learner's initial weights."""
         self.initial = dict(initial)
 
     def check_trained(self) -> None:
@@ -249,11 +236,7 @@ class ModelLearner(Learner):
         ]
 
     def laid(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Inputs in the layout of the framework.
-
-        Args:
-            inputs: in the one that all versions share.
-        """
+        """Inputs in the layout of the framework."""
         return self._layout.place(inputs)
 
     def loader(self, batch: Batch, steps: int) -> Loader:

@@ -34,11 +34,7 @@ Plan = Callable[[], int | None]
 
 
 def with_plan(run: BoundCall, plan: Plan) -> BoundCall:
-    """Bound work that can say what memory was planned for it, for :func:`planned_bytes`.
-
-    Args:
-        run: is called as before, and costs as much.
-    """
+    """Bound work that can say what memory was planned for it, for :func:`planned_bytes`."""
     vars(run)[_PLAN] = plan
     return run
 

@@ -37,10 +37,8 @@ class Operator:
     """One operator in the calls that were profiled.
 
     Attributes:
-        name: as the framework's profiler has it.
         operator_class: one of :data:`CLASSES`.
         time_s: its own time, without that of operators that it called.
-        calls: how often it was called.
     """
 
     name: str
@@ -103,7 +101,6 @@ class Event:
 
     Attributes:
         thread: where, by its plane and its name.
-        name: of the operator.
         start_ns: since any moment, the same for all events.
         duration_ns: of it and what it has called.
         is_instruction: whether it is one of XLA's.

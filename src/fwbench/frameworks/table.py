@@ -76,6 +76,22 @@ def layout_of(implementation: Implementation) -> Layout:
 #: What a framework computes an operation with, by the operation's name.
 Table = Mapping[str, str | Implementation]
 
+#: Convolutions of images that differ in their windows alone.
+CONVOLUTIONS = (
+    *("conv2d", "conv2d_3x3", "conv2d_1x1", "conv2d_7x7_s2", "conv2d_5x20_s2"),
+    *("conv2d_dilated", "conv2d_grouped"),
+)
+
+
+def named(*operations: str, below: str = "") -> dict[str, str]:
+    """Rows for operations whose functions have the operations' names.
+
+    Args:
+        below: path that these functions are below.
+    """
+    prefix = f"{below}." if below else ""
+    return {name: f"{prefix}{name}" for name in operations}
+
 
 def implementation(table: Table, operation: str) -> Implementation:
     """The implementation of one operation.
@@ -88,11 +104,7 @@ def implementation(table: Table, operation: str) -> Implementation:
 
 
 def missing_paths(table: Table, namespace: Any) -> dict[str, str]:
-    """The paths of a table that do not lead to a function, by operation.
-
-    Args:
-        namespace: of the framework, in the version that is installed.
-    """
+    """The paths of a table that do not lead to a function, by operation."""
     entries = {name: implementation(table, name) for name in table}
     calls = {
         name: entry.entry if isinstance(entry, Laid) else entry for name, entry in entries.items()
@@ -116,9 +128,6 @@ def check(framework: str, table: Table, gaps: Iterable[object]) -> None:
 
     Operations of other packages are implemented where they are declared
     (:meth:`fwbench.Operation.implement`), so every name in a table is one of fwbench's own.
-
-    Args:
-        gaps: what it declares that it does not offer.
 
     Raises:
         DeclarationError: a name in the table that no operation has, an entry that is neither a
@@ -159,7 +168,6 @@ def notices(
 
     Args:
         missing: the paths of its table that lead nowhere, by operation.
-        gaps: what it declares that it does not offer.
         offered: its ``operations`` (those that it implements), ``executions`` and ``dtypes``.
 
     Returns:

@@ -86,11 +86,7 @@ class MosaicListener(Listener):
 
 
 def planned(run: BoundCall, function: Any, *arguments: Any) -> BoundCall:
-    """Bound work with what XLA has planned for it, if it is compiled as a whole.
-
-    Args:
-        arguments: of each call.
-    """
+    """Bound work with what XLA has planned for it, if it is compiled as a whole."""
     if not hasattr(function, "lower"):
         return run
     return with_plan(run, partial(planned_bytes, function, *arguments))

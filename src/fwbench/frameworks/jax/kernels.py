@@ -266,11 +266,7 @@ class Keyed:
         self._draw = draw
 
     def executed(self, execute: Callable[[Any], Any]) -> Callable[..., Any]:
-        """The function of the operands.
-
-        Args:
-            execute: makes the function that is executed of one, as ``jax.jit`` does.
-        """
+        """The function of the operands."""
         step = execute(self._step)
         key = jax.random.key(0)
 

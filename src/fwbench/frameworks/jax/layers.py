@@ -43,9 +43,6 @@ class Network:
         """The initial state that each layer keeps from one step to the next.
 
         Moving averages of batch normalization; of dropout a random key, and its rate.
-
-        Args:
-            drops: whether dropout drops anything.
         """
         return [
             _STATES.get(type(node.layer), _stateless)(node.layer, node.shapes[0], place, drops)
@@ -53,12 +50,7 @@ class Network:
         ]
 
     def answer(self, parameters: Sequence[Arrays], state: Sequence[Arrays], x: Any) -> Any:
-        """The logits of a batch, float32 at least, once the network is trained.
-
-        Args:
-            parameters: of each layer.
-            state: of each layer.
-        """
+        """The logits of a batch, float32 at least, once the network is trained."""
         functions = [
             partial(_FUNCTIONS[type(node.layer)], node.layer, [*given, *of_layer])
             for node, given, of_layer in zip(
@@ -71,10 +63,6 @@ class Network:
         self, parameters: Sequence[Arrays], state: Sequence[Arrays], x: Any
     ) -> tuple[Any, list[Arrays]]:
         """The logits of a batch, float32 at least, while the network is trained.
-
-        Args:
-            parameters: of each layer.
-            state: of each layer.
 
         Returns:
             The logits, and the state of each layer for the next step.

@@ -32,11 +32,7 @@ _LOSSES: Mapping[bool, Callable[..., Any]] = {
 
 
 class JaxModelLearner(ModelLearner):
-    """A function of parameters and inputs, whose parameters go from step to step.
-
-    Args:
-        keep: called with results that the clock has to wait for.
-    """
+    """A function of parameters and inputs, whose parameters go from step to step."""
 
     framework = "jax"
     takes = "a tuple of a function and its parameters: function(parameters, *inputs)"

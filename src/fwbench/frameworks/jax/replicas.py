@@ -28,11 +28,7 @@ _SAME = PartitionSpec()
 
 
 class JaxMember(Member):
-    """A process of ``jax.distributed``, with one device in a mesh of all of them.
-
-    Args:
-        keep: called with results that the clock has to wait for.
-    """
+    """A process of ``jax.distributed``, with one device in a mesh of all of them."""
 
     def __init__(self, place: Place, keep: Keep) -> None:
         super().__init__(place)
@@ -115,9 +111,6 @@ def _cpu_client(host: str) -> Any:
     JAX has no public way to say the address, and then takes that of the machine's name: often
     127.0.0.1 or 127.0.1.1, which do not reach this process from a network namespace or another
     machine, and otherwise one that may be outside of loopback.
-
-    Args:
-        host: at which the others reach this process.
     """
     gloo = _jax.make_gloo_tcp_collectives(
         distributed_client=distributed.global_state.client, hostname=host
@@ -142,13 +135,7 @@ def _global(mesh: Mesh, spec: PartitionSpec, own: Any) -> Any:
 
 
 class ReplicatedJaxLearner(JaxLearner):
-    """The usual step in ``jax.shard_map``: on each device a share of the batch.
-
-    Args:
-        job: what to train; its batch is this replica's share.
-        mesh: of a device of each replica.
-        keep: called with results that the clock has to wait for.
-    """
+    """The usual step in ``jax.shard_map``: on each device a share of the batch."""
 
     executions = ("jit",)
 

@@ -38,11 +38,8 @@ class State(NamedTuple):
     """All that a step changes.
 
     Attributes:
-        parameters: of each layer.
         layers: what each layer keeps.
         moments: what the optimiser keeps.
-        steps: how many there were.
-        learning_rate: of the steps to come.
     """
 
     parameters: Sequence[Sequence[Any]]
@@ -90,11 +87,7 @@ class _Batches(Loader):
 
 
 class JaxLearner(Learner):
-    """A network of pure functions, whose state goes from step to step.
-
-    Args:
-        keep: called with results that the clock has to wait for.
-    """
+    """A network of pure functions, whose state goes from step to step."""
 
     executions = tuple(_EXECUTIONS)
     epsilon_placement = EPSILON_AS_DEFINED
@@ -326,9 +319,6 @@ class DividedLearner(JaxLearner):
 
     A compiled function has its arguments on one device, or on all alike: so each part has its own,
     and JAX differentiates what calls them.
-
-    Args:
-        keep: called with results that the clock has to wait for.
     """
 
     executions = ("jit",)

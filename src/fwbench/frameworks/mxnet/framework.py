@@ -364,11 +364,7 @@ _PLACES = {"cpu": "cpu", "cpu_pinned": PINNED}
 
 
 class MXNetCopies(Copies):
-    """``NDArray.copyto``, which makes a new array in a context.
-
-    Args:
-        pinned: whether the memory of the host is page-locked.
-    """
+    """``NDArray.copyto``, which makes a new array in a context."""
 
     def __init__(self, gpu: Any, *, pinned: bool) -> None:
         self._host = mx.cpu_pinned() if pinned else mx.cpu()

@@ -42,11 +42,7 @@ class NumPyCall(Call):
 
 
 def of_numpy(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """An operator of ``mx.np`` for the arrays of ``mx.nd`` or the symbols of ``mx.sym``.
-
-    Args:
-        operator: for the arrays of ``mx.np`` or the symbols of ``mx.sym.np``.
-    """
+    """An operator of ``mx.np`` for the arrays of ``mx.nd`` or the symbols of ``mx.sym``."""
 
     def call(*operands: Any) -> Any:
         results = operator(*(operand.as_np_ndarray() for operand in operands))

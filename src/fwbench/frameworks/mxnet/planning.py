@@ -47,11 +47,6 @@ def by_strategy(
     """Bytes reserved by what the planner shares: nothing, in place, between results, both.
 
     The process must not have made an executor before.
-
-    Args:
-        arrays: values of its inputs, by their names; those of parameters may be left out.
-        training: whether there is a backward pass.
-        constant: the inputs that it does not go to.
     """
     how: dict[str, Any] = {"training": training, "constant": constant}
     with _set(_LOGGED, "1"), _errors() as log:
@@ -151,7 +146,6 @@ class Planned:
     """An operator in a plan.
 
     Attributes:
-        name: of the operator.
         inputs: the numbers of the values that it takes.
         outputs: the shapes of its results, by their numbers.
     """
@@ -200,10 +194,6 @@ def shared_bytes(
 
     An upper bound: operators that do not need all of their operands are not known, so some memory
     is freed later than MXNet frees it.
-
-    Args:
-        nodes: as :func:`read` gives them.
-        gradients: the shapes of gradients that have memory of their own.
     """
     given = _given(nodes, gradients)
     sizes = dict(_results(nodes, given, itemsize_bytes))
@@ -244,11 +234,7 @@ def _results(
 
 
 class _MemoryPool:
-    """Memory that is free, as MXNet's planner looks for it: the next larger, then the next smaller.
-
-    Attributes:
-        size_bytes: of all memory, free or not.
-    """
+    """Free memory, as MXNet's planner looks for it: the next larger, then the next smaller."""
 
     def __init__(self) -> None:
         self._sizes: list[int] = []
@@ -281,12 +267,7 @@ class _MemoryPool:
 def computed(
     log: str, gradients: Sequence[tuple[int, ...]], itemsize_bytes: int = 4
 ) -> dict[str, int]:
-    """The two strategies that are computed: by their names, what they reserve.
-
-    Args:
-        log: what MXNet wrote when it planned one graph.
-        gradients: the shapes of gradients that have memory of their own.
-    """
+    """The two strategies that are computed: by their names, what they reserve."""
     nodes = read(log)
     return {
         "none": unshared_bytes(nodes, gradients, itemsize_bytes),

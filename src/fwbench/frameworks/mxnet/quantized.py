@@ -16,15 +16,7 @@ from fwbench.workloads.objective import Batch
 
 
 class MXNetInt8(Predictor):
-    """A hybridized network whose activations and weights are int8.
-
-    Args:
-        job: which network; it has examples to calibrate it with.
-        context: where it computes.
-
-    Raises:
-        DeclarationError: it has none.
-    """
+    """A hybridized network whose activations and weights are int8."""
 
     executions = ("hybridize",)
 

@@ -37,11 +37,7 @@ def enter(place: Place, addresses: Sequence[str]) -> None:
 
 
 class SharedStore(mx.kv.KVStore):  # type: ignore[misc]
-    """A store of MXNet's under another name in Python.
-
-    Args:
-        store: what it is; a process has one that is distributed.
-    """
+    """A store of MXNet's under another name in Python."""
 
     def __init__(self, store: Any) -> None:
         super().__init__(store.handle)
@@ -81,11 +77,7 @@ class Added(mx.optimizer.Optimizer):  # type: ignore[misc]
 
 
 class ModelStore(SharedStore):
-    """The part of a store that has one model: trainers count keys from 0.
-
-    Args:
-        store: that all models share.
-    """
+    """The part of a store that has one model: trainers count keys from 0."""
 
     def __init__(self, store: Any, first: int) -> None:
         super().__init__(store)

@@ -324,7 +324,6 @@ class _Trainers:
     """A trainer for each network, as one: a trainer takes parameters of one context.
 
     Args:
-        networks: each in its context.
         optimizer: with its constants; each trainer has one of its own, which counts its updates.
     """
 

@@ -28,10 +28,6 @@ class Export(NamedTuple):
 
     Attributes:
         source: the framework that builds and exports it.
-        name: of the network.
-        graph: of the network.
-        classes: how many labels there are.
-        batch: examples in a batch.
         weights: that it begins with; None where they are drawn.
     """
 
@@ -68,7 +64,6 @@ class Exported(NamedTuple):
     """A network as a model of ONNX's.
 
     Attributes:
-        model: the file.
         parameters: how many numbers the source trains; exporters fold some into others.
     """
 
@@ -83,11 +78,7 @@ class Refused(NamedTuple):
 
 
 def exported(export: Export) -> Exported | Refused:
-    """A network from the source's exporter.
-
-    Args:
-        export: which, and from where.
-    """
+    """A network from the source's exporter."""
     try:
         return _EXPORTERS[export.source](export.job)
     except Exception as error:  # noqa: BLE001 (exporters raise exceptions of every kind)
@@ -153,7 +144,6 @@ class Source(NamedTuple):
     """A framework that networks are exported from.
 
     Attributes:
-        framework: its name.
         packages: what its exporter imports.
         channels_first: whether its images have the channels first.
     """

@@ -93,9 +93,6 @@ class OnnxRuntime(Framework):
     def session(self, model: bytes, level: Any = _EXECUTIONS["graph"]) -> Any:
         """A session that runs a model.
 
-        Args:
-            level: how far its graph may be rewritten.
-
         Raises:
             ExportError: it cannot be run; the message names the operator.
         """

@@ -17,7 +17,7 @@ from fwbench.frameworks.layout import (
     SEQUENCE_CHANNELS_FIRST,
 )
 from fwbench.frameworks.onnxruntime import kernels
-from fwbench.frameworks.table import Call, Laid, Table
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table
 from fwbench.workloads.operations.normalisation import (
     ALPHA,
     BATCH_EPSILON,
@@ -108,13 +108,7 @@ OPERATIONS: Table = {
     "einsum": Call("Einsum", equation="bmk,bnk->bmn"),
     "linear": lambda op, n: lambda x, w, b: op.Gemm(x, w, b, transB=1),
     # Convolution
-    "conv2d": Laid(kernels.CONV, CONV2D),
-    "conv2d_3x3": Laid(kernels.CONV, CONV2D),
-    "conv2d_1x1": Laid(kernels.CONV, CONV2D),
-    "conv2d_7x7_s2": Laid(kernels.CONV, CONV2D),
-    "conv2d_5x20_s2": Laid(kernels.CONV, CONV2D),
-    "conv2d_dilated": Laid(kernels.CONV, CONV2D),
-    "conv2d_grouped": Laid(kernels.CONV, CONV2D),
+    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.CONV, CONV2D)),
     "depthwise_conv2d": Laid(kernels.CONV, CONV2D),
     "conv2d_transposed": Laid(kernels.convolving("ConvTranspose"), CONV2D_TRANSPOSED),
     "conv1d": Laid(kernels.CONV, CONV1D),

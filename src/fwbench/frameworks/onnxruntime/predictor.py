@@ -34,9 +34,6 @@ _IMAGES = 3
 class OnnxRuntimePredictor(Predictor):
     """A network that a process of its own has exported, untimed: frameworks slow each other down.
 
-    Args:
-        job: which network; the execution says from where it is exported.
-
     Raises:
         ExportError: it cannot be exported, or not be run.
     """
@@ -119,7 +116,6 @@ def quantized(model: bytes, batches: Iterator[NDArray[Any]]) -> bytes:
 
     Args:
         model: in float32.
-        batches: of examples to calibrate it with, as it takes them.
     """
     # Here: it takes a moment that other networks need not wait for.
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static

@@ -118,11 +118,7 @@ def build(graph: Graph, x: Any, policy: Any) -> tuple[Any, list[list[Any]]]:
 
 
 def segments(graph: Graph, x: Any, of_nodes: list[list[Any]]) -> list[Any]:
-    """A Keras model of each segment of a network, in their order; they share its layers.
-
-    Args:
-        of_nodes: the layers of each node.
-    """
+    """A Keras model of each segment of a network, in their order; they share its layers."""
     functions = [_chained(each) for each in of_nodes]
     models = []
     for segment in graph.segments:

@@ -19,14 +19,7 @@ from fwbench.workloads.objective import Batch
 
 
 class LiteRTPredictor(Predictor):
-    """A Keras network that was converted to LiteRT's format.
-
-    Args:
-        job: which network; for int8 it has examples to calibrate it with.
-
-    Raises:
-        DeclarationError: it has none.
-    """
+    """A Keras network that was converted to LiteRT's format."""
 
     executions = ("litert",)
 

@@ -26,12 +26,6 @@ class ReservedPort:
     TensorFlow opens a port by its number, and takes no socket. So a socket that does not listen
     keeps the port until the server has it: with ``SO_REUSEPORT`` on both, the kernel gives the port
     to further sockets of this user that ask for its number, and not to those that ask for any port.
-
-    Args:
-        host: the address at which others reach it.
-
-    Attributes:
-        address: host and port.
     """
 
     def __init__(self, host: str) -> None:

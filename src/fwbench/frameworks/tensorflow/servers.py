@@ -133,12 +133,7 @@ class Coordinator(Member):
 
 
 class ServedLearner(TensorFlowLearner):
-    """The usual step as a graph that any of the workers runs, in any order.
-
-    Attributes:
-        sent: how many steps were given to workers since it was reset.
-        made: how many of them have updated the variables.
-    """
+    """The usual step as a graph that any of the workers runs, in any order."""
 
     def __init__(self, job: Job, coordinator: Any) -> None:
         self.coordinator = coordinator
@@ -218,7 +213,6 @@ class _Scheduled(ServedSteps):
     """Steps that are scheduled, and taken some time later.
 
     Args:
-        coordinator: ``ClusterCoordinator``.
         step: what a worker does with an argument; it returns arrays.
     """
 
@@ -246,7 +240,6 @@ class NullSteps(_Scheduled):
     """Parameters in variables, one server after the other, which all workers fetch and update.
 
     Args:
-        coordinator: ``ClusterCoordinator``.
         shards: the update, times the factor of a worker.
     """
 
@@ -271,11 +264,7 @@ class NullSteps(_Scheduled):
 
 
 class SparseReads(_Scheduled):
-    """A table in a variable on a server.
-
-    Args:
-        coordinator: ``ClusterCoordinator``.
-    """
+    """A table in a variable on a server."""
 
     def __init__(
         self, coordinator: Any, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]

@@ -25,9 +25,6 @@ class TorchCopies(Copies):
 
     That is where PyTorch puts what it copies to the CPU without waiting (``_to_copy`` in
     aten/src/ATen/native/TensorConversions.cpp).
-
-    Args:
-        pinned: whether the memory of the host is page-locked.
     """
 
     def __init__(self, device: str, *, pinned: bool) -> None:
@@ -130,11 +127,7 @@ _SWITCHES: Mapping[str, Callable[[], Any]] = {
 
 
 def set_tf32(*, allowed: bool) -> None:
-    """Compute float32 on GPUs in TF32, or in float32, regardless of the environment.
-
-    Args:
-        allowed: whether in TF32.
-    """
+    """Compute float32 on GPUs in TF32, or in float32, regardless of the environment."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the older names will go
         torch.backends.cuda.matmul.allow_tf32 = allowed

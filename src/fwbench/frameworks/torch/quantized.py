@@ -24,14 +24,7 @@ _ENGINES = ("x86", "qnnpack")
 
 
 class TorchInt8(Predictor):
-    """A network whose activations and weights are int8.
-
-    Args:
-        job: which network; it has examples to calibrate it with.
-
-    Raises:
-        DeclarationError: it has none.
-    """
+    """A network whose activations and weights are int8."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
