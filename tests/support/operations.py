@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from fwbench import workloads
-from fwbench.terms.presets import Shape
 from fwbench.workloads import Operation
 
 
@@ -23,15 +22,17 @@ def named(name: str) -> Operation:
     return operation
 
 
-def sized(of: Operation, text: str) -> Shape:
-    """The shape of an operation that a text stands for."""
+def sized(of: Operation, size: str | int) -> Any:
+    """The shape of an operation that a text stands for; a number stays."""
+    if isinstance(size, int):
+        return size
     assert of.form is not None
-    return of.form.read(text)
+    return of.form.read(size)
 
 
 def computed(name: str, size: str | int) -> tuple[tuple[Any, ...], Any]:
     """The operands of an operation, and what its reference makes of them."""
     of = named(name)
-    at = size if isinstance(size, int) else sized(of, size)
+    at = sized(of, size)
     operands = of.operands(at)
     return operands, of.reference(*operands, *of.parameters(at))

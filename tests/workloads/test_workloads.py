@@ -244,12 +244,6 @@ def test_an_undeclared_cost_is_unknown() -> None:
     assert (of.cost_of("forward", 8), of.cost_of("backward", 8)) == (None, None)
 
 
-@pytest.mark.parametrize(("of", "terms"), [(dot, 99), (gemm, 99), (l2_normalize, 99), (tanh, 1)])
-def test_terms_are_what_an_element_adds_up(of: Operation, terms: int) -> None:
-    """Sums of `size` terms say so, so that their rounding is allowed for."""
-    assert of.terms(99) == terms
-
-
 @pytest.mark.parametrize("name", ["", "1st", "two words", "a-b", "a/b", "_x", "x\n"])
 def test_names_that_would_break_ids_are_refused(name: str) -> None:
     """A name becomes part of case ids, so it is letters, digits and underscores."""

@@ -1,4 +1,4 @@
-"""Costs of operations, counted by hand at small sizes."""
+"""Costs of operations, and terms of their elements, counted by hand at small sizes."""
 
 from __future__ import annotations
 
@@ -54,5 +54,21 @@ from support.operations import named, sized
 )
 def test_costs(name: str, size: str | int, forward: Cost, backward: Cost | None) -> None:
     of = named(name)
-    at = size if isinstance(size, int) else sized(of, size)
+    at = sized(of, size)
     assert (of.cost_of("forward", at), of.cost_of("backward", at)) == (forward, backward)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "terms"),
+    [
+        *(("dot", 99, 99), ("gemm", 99, 99), ("l2_normalize", 99, 99), ("tanh", 99, 1)),
+        *(("gemv", "2x3", 3), ("outer", "2x3", 1), ("gemm_tn", "2x3x4", 4)),
+        *(("einsum", "2x3x4x5", 5), ("tensordot", "2x3x4x5", 20)),
+        *(("sum", "3x5", 15), ("norm", "3x5", 15), ("sum_columns", "3x5", 3)),
+        *(("sum_rows", "3x5", 5), ("max", "3x5", 1)),
+    ],
+)
+def test_terms_are_what_an_element_adds_up(name: str, size: str | int, terms: int) -> None:
+    """Sums of many terms say so, so that their rounding is allowed for."""
+    of = named(name)
+    assert of.terms(sized(of, size)) == terms

@@ -10,30 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Size
-from fwbench.workloads import LINALG, Operation
 from fwbench.workloads.operations import products
-
-BY_NAME = {of.name: of for of in LINALG}
-
+from support.operations import named
 
 Matrix = list[list[float]]
-
-
-def size_of(of: Operation, *numbers: int) -> Size:
-    """A small size: the first numbers that its form has a place for."""
-    if of.form is None:
-        return numbers[0]
-    count = of.form.template.count("{")
-    return of.form.read("x".join(map(str, numbers[:count])))
-
-
-@pytest.mark.parametrize(
-    ("name", "terms"), [("gemv", 3), ("outer", 1), ("gemm_tn", 4), ("einsum", 5), ("tensordot", 20)]
-)
-def test_terms_are_what_an_element_adds_up(name: str, terms: int) -> None:
-    of = BY_NAME[name]
-    assert of.terms(size_of(of, 2, 3, 4, 5)) == terms
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0])
@@ -49,7 +29,7 @@ def test_factors_are_those_that_float8_has(scale: float) -> None:
     assert {*rounded} <= {*table}
     nearest = np.abs(numbers[:, None] - table).min(axis=1)
     np.testing.assert_array_equal(np.abs(rounded - numbers), nearest)
-    operands = BY_NAME["scaled_gemm"].operands(BY_NAME["scaled_gemm"].smallest)
+    operands = named("scaled_gemm").operands(named("scaled_gemm").smallest)
     for operand in operands:
         np.testing.assert_array_equal(products.in_float8(operand), operand)
 
@@ -72,7 +52,7 @@ def test_the_products_of_deepbench() -> None:
 @pytest.mark.parametrize("kind", products.GEMM)
 def test_the_shapes_of_deepbench_are_sizes_of_the_products(kind: str) -> None:
     """In their order none moves less than the one before; each is there once."""
-    of = BY_NAME[f"gemm_{kind}"]
+    of = named(f"gemm_{kind}")
     assert of.form is not None
     texts = products.GEMM[kind]
     moved = [of.number_of(of.form.read(text)) for text in texts]
@@ -89,7 +69,7 @@ def det(x: Matrix) -> float:
 
 
 def reference(name: str, size: int = 4) -> tuple[tuple[NDArray[Any], ...], Any]:
-    of = BY_NAME[name]
+    of = named(name)
     operands = of.operands(size)
     return operands, of.reference(*operands)
 
@@ -117,7 +97,7 @@ def test_systems_are_solved(name: str) -> None:
 def test_a_triangular_system_reads_one_triangle() -> None:
     (x, y), solution = reference("triangular_solve")
     assert not np.any(np.triu(x, 1))
-    near(BY_NAME["triangular_solve"].reference(x + np.triu(np.ones_like(x), 1), y), solution)
+    near(named("triangular_solve").reference(x + np.triu(np.ones_like(x), 1), y), solution)
 
 
 def test_inverse() -> None:
@@ -128,7 +108,7 @@ def test_inverse() -> None:
 def test_slogdet() -> None:
     (x,), found = reference("slogdet")
     near(found, math.log(abs(det(x.tolist()))))
-    near(BY_NAME["slogdet"].reference(x[::-1]), found)
+    near(named("slogdet").reference(x[::-1]), found)
 
 
 @pytest.mark.parametrize("name", ["svd_values", "svd"])
@@ -171,7 +151,7 @@ def test_what_is_compared_of_vectors_whose_signs_are_free(
 ) -> None:
     (x,), results = reference(name)
     assert [np.shape(result) for result in results] == shapes
-    compared = BY_NAME[name].compared
+    compared = named(name).compared
     assert compared is not None
     made, *others = compared(*results)
     near(made, x)
@@ -179,7 +159,7 @@ def test_what_is_compared_of_vectors_whose_signs_are_free(
     for found, expected in zip(compared(*flipped), [made, *others], strict=True):
         near(found, expected)
     # The gradient is that of the signs which a framework has chosen.
-    for found, expected in zip(BY_NAME[name].aligned(results, flipped), flipped, strict=True):
+    for found, expected in zip(named(name).aligned(results, flipped), flipped, strict=True):
         near(found, expected)
     stretched = [result * 2.0 for result in results]
     assert not any(map(np.allclose, compared(*stretched), [made, *others]))
@@ -195,12 +175,12 @@ def test_factors_are_triangular(name: str) -> None:
 @pytest.mark.parametrize("name", ["solve", "inverse", "slogdet", "cholesky", "triangular_solve"])
 def test_matrices_are_well_conditioned(name: str) -> None:
     """Rounding is not magnified beyond what is allowed for."""
-    for size in BY_NAME[name].by_preset.quick[:2]:
-        assert np.linalg.cond(BY_NAME[name].operands(size)[0]) < 10
+    for size in named(name).by_preset.quick[:2]:
+        assert np.linalg.cond(named(name).operands(size)[0]) < 10
 
 
 @pytest.mark.parametrize("name", ["cholesky", "eigh"])
 def test_gradients_by_symmetric_matrices_are_compared_along_symmetric_directions(name: str) -> None:
-    along = BY_NAME[name].along(np.arange(9.0).reshape(3, 3))
+    along = named(name).along(np.arange(9.0).reshape(3, 3))
     near(along, along.T)
     near(np.tril(along), np.tril(np.arange(9.0).reshape(3, 3)))

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.workloads import LOSSES, Operation
+from fwbench.workloads import Operation
 from fwbench.workloads.workload import Cost
-from support.operations import sized
-
-_BY_NAME = {of.name: of for of in LOSSES}
+from support.operations import named, sized
 
 
 def _operands(of: Operation) -> Any:
@@ -31,7 +29,7 @@ def _shares(row: list[float]) -> list[float]:
     [("softmax", float), ("log_softmax", math.log)],
 )
 def test_softmax_is_a_share_of_exponentials(name: str, formula: Callable[[float], float]) -> None:
-    of = _BY_NAME[name]
+    of = named(name)
     (x,) = _operands(of)
     expected = [[formula(share) for share in _shares(row)] for row in x.tolist()]
     np.testing.assert_allclose(of.reference(x), expected, rtol=1e-12)
@@ -39,8 +37,8 @@ def test_softmax_is_a_share_of_exponentials(name: str, formula: Callable[[float]
 
 def test_softmax_does_not_overflow() -> None:
     x = np.array([[1000.0, 0.0], [-1000.0, 0.0]])
-    np.testing.assert_array_equal(_BY_NAME["softmax"].reference(x), [[1, 0], [0, 1]])
-    np.testing.assert_array_equal(_BY_NAME["log_softmax"].reference(x), [[0, -1000], [-1000, 0]])
+    np.testing.assert_array_equal(named("softmax").reference(x), [[1, 0], [0, 1]])
+    np.testing.assert_array_equal(named("log_softmax").reference(x), [[0, -1000], [-1000, 0]])
 
 
 def _cross_entropies(x: Any, labels: Any) -> list[float]:
@@ -73,7 +71,7 @@ _LOSSES: dict[str, Callable[[Any, Any], list[float]]] = {
 
 @pytest.mark.parametrize("name", _LOSSES)
 def test_losses_are_the_means_of_their_formulas(name: str) -> None:
-    of = _BY_NAME[name]
+    of = named(name)
     operands = _operands(of)
     losses = _LOSSES[name](*operands)
     expected = sum(losses) / (1 if name.endswith("_sum") else len(losses))
@@ -82,7 +80,7 @@ def test_losses_are_the_means_of_their_formulas(name: str) -> None:
 
 def test_huber_has_a_gradient_at_its_inputs() -> None:
     """Distances are off 0 and 1, on both sides of 1, and of both signs."""
-    x, y = _BY_NAME["huber"].operands(_BY_NAME["huber"].by_preset.quick[1])
+    x, y = named("huber").operands(named("huber").by_preset.quick[1])
     distance = np.abs(x - y)
     assert np.min(np.minimum(distance, np.abs(distance - 1))) > 0.04
     assert 0.4 < np.mean(distance < 1) < 0.6
@@ -90,8 +88,8 @@ def test_huber_has_a_gradient_at_its_inputs() -> None:
 
 
 def test_answers_are_zero_and_one() -> None:
-    _, answers = _BY_NAME["binary_cross_entropy"].operands(
-        _BY_NAME["binary_cross_entropy"].by_preset.quick[1]
+    _, answers = named("binary_cross_entropy").operands(
+        named("binary_cross_entropy").by_preset.quick[1]
     )
     assert {*answers.flat} == {0.0, 1.0}
     assert 0.4 < np.mean(answers) < 0.6
@@ -105,7 +103,7 @@ def _collapsed(path: tuple[int, ...]) -> list[int]:
 @pytest.mark.parametrize("labels", [[1, 2], [1, 1], [2, 1]])
 def test_ctc_adds_up_all_paths_that_say_the_labels(labels: list[int]) -> None:
     """Its loss is the logarithm of their share among all paths, of 3 classes in 5 steps."""
-    of = _BY_NAME["ctc_loss"]
+    of = named("ctc_loss")
     x, _ = of.operands(sized(of, "n1t5c3l2"))
     shares = [_shares(row) for row in x[0].tolist()]
     likely = sum(
@@ -119,7 +117,7 @@ def test_ctc_adds_up_all_paths_that_say_the_labels(labels: list[int]) -> None:
 
 def test_the_cost_of_ctc() -> None:
     """2 sequences of 20 steps with 29 classes, and a path of 11 places for 5 labels."""
-    of = _BY_NAME["ctc_loss"]
+    of = named("ctc_loss")
     size = sized(of, "n2t20c29l5")
     forward = Cost(5 * 1160 + 6 * 440, 1160 + 10 + 2)
     assert of.cost_of("forward", size) == forward

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.workloads import POOLING, Operation
-from support.operations import sized
-
-_BY_NAME = {of.name: of for of in POOLING}
+from fwbench.workloads import Operation
+from support.operations import named, sized
 
 #: Kernel by operation.
 _MAXIMA = {"max_pool2d": (2, 2), "max_pool2d_3x3_s2": (3, 3), "max_pool1d": (2,)}
@@ -32,7 +30,7 @@ def _window(x: Any, at: tuple[int, ...], kernel: tuple[int, ...]) -> list[float]
 @pytest.mark.parametrize("name", _WINDOWS)
 def test_references_pool_windows_at_a_distance_of_two(name: str) -> None:
     """Every element is the largest, or the average, of its window."""
-    of, kernel = _BY_NAME[name], _WINDOWS[name]
+    of, kernel = named(name), _WINDOWS[name]
     (x,) = of.operands(_tiny(of))
     result = of.reference(x)
     for at in np.ndindex(result.shape):
@@ -43,7 +41,7 @@ def test_references_pool_windows_at_a_distance_of_two(name: str) -> None:
 
 def test_the_global_average_is_of_each_channel_of_each_image() -> None:
     """One number for each, with the axes of space kept."""
-    of = _BY_NAME["global_avg_pool"]
+    of = named("global_avg_pool")
     (x,) = of.operands(_tiny(of))
     result = of.reference(x)
     assert result.shape == (2, 1, 1, 3)
@@ -55,7 +53,7 @@ def test_the_global_average_is_of_each_channel_of_each_image() -> None:
 @pytest.mark.parametrize("name", _MAXIMA)
 def test_no_window_has_two_elements_that_are_nearly_equal(name: str) -> None:
     """Either could have the gradient, in bfloat16 with its 8 digits too."""
-    of, kernel = _BY_NAME[name], _MAXIMA[name]
+    of, kernel = named(name), _MAXIMA[name]
     (x,) = of.operands(of.by_preset.quick[0])
     for at in np.ndindex(of.reference(x).shape):
         window = sorted(_window(x, at, kernel))
@@ -65,7 +63,7 @@ def test_no_window_has_two_elements_that_are_nearly_equal(name: str) -> None:
 
 def test_any_place_of_a_window_may_have_its_maximum() -> None:
     """A pooling that always took the same place would be wrong."""
-    of = _BY_NAME["max_pool2d_3x3_s2"]
+    of = named("max_pool2d_3x3_s2")
     (x,) = of.operands(of.by_preset.quick[0])
     windows = [_window(x, at, (3, 3)) for at in np.ndindex(of.reference(x).shape)]
     assert {int(np.argmax(window)) for window in windows} == {*range(9)}
