@@ -84,18 +84,14 @@ def test_every_implementation_is_verified(made: Environment, suite_cache: Path, 
     """Every operation is right in every execution and direction, and none is left out.
 
     Other dtypes are for the night, and tried by representatives: JAX compiles in its eager
-    execution, too, which takes as long as everything else here. NumPy of the environment that runs
-    pytest is beside it, in the same session.
+    execution, too, which takes as long as everything else here.
     """
     part = replace(PARTS[name], everything=PARTS[name] is FLOAT32)
-    both, envs, options = "jax,numpy", str(made.folder.parent), ("--fw-device=cpu", "-v")
-    status, output = verify(both, part, suite_cache, *options, FWBENCH_ENVS=envs)
+    envs = str(made.folder.parent)
+    status, output = verify("jax", part, suite_cache, "--fw-device=cpu", "-v", FWBENCH_ENVS=envs)
     assert status == pytest.ExitCode.OK, output
-    expected = sum(passes(manifests()[framework], part) for framework in ("jax", "numpy"))
-    assert f" {expected} passed" in output, output
+    assert f" {passes(manifests()['jax'], part)} passed" in output, output
     assert f"  jax {made.frameworks['jax']}: cpu" in output
-    if part.everything:
-        assert f"  numpy {np.__version__}: cpu" in output
 
 
 @pytest.mark.nightly
@@ -354,7 +350,7 @@ from fwbench.frameworks.registry import load
 
 framework = load("jax", 2)
 wait, create = framework.waiter("cpu"), framework.creator("cpu", "float32")
-x = np.full((2048, 2048), 1e-3)
+x = np.full((1024, 1024), 1e-3)
 
 def product(jax):
     return jax.numpy.matmul
