@@ -31,11 +31,11 @@ from fwbench.workloads.operation import Operation
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "tests/frameworks/cells.json"
 
+#: XLA without the optimisations that LLVM makes of its programs, which are the same ones.
+UNOPTIMIZED_XLA = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+
 #: Half the time of a session with XLA goes into optimising programs that run once.
-QUICK_XLA = (
-    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
-    "--xla_cpu_use_fusion_emitters=false"
-)
+QUICK_XLA = f"{UNOPTIMIZED_XLA} --xla_cpu_use_fusion_emitters=false"
 
 #: What a framework has by family: "16 of 112 cells"; the others are gaps.
 Counts = dict[str, str]
