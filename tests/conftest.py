@@ -52,7 +52,6 @@ _TURNS = pytest.StashKey[Turns]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Processes that share the tests take turns."""
     if hasattr(config, "workerinput"):
         config.stash[_TURNS] = Turns(Path(config.getoption("basetemp")).parent)
 
@@ -90,7 +89,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def real() -> Callable[[str], Found]:
-    """Finds real data, or skips the test."""
     return find_real
 
 
@@ -130,7 +128,6 @@ def server_with() -> Iterator[Callable[[str], ForkServer]]:
 
 @pytest.fixture
 def forked(fork_server: ForkServer) -> Iterator[None]:
-    """Have what the test itself starts forked."""
     with fork_server.forking():
         yield
 

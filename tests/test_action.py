@@ -45,7 +45,6 @@ def _steps() -> list[dict[str, Any]]:
 
 
 def _script(part: str) -> str:
-    """The one script that has this text."""
     (script,) = [step["run"] for step in _steps() if part in step.get("run", "")]
     return str(script)
 

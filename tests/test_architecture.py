@@ -154,7 +154,6 @@ def test_imports_within_functions_and_for_types_count() -> None:
 
 
 def test_no_module_imports_itself_through_others() -> None:
-    """There is no circle."""
     assert _circles({module: _dependencies(module) for module in _modules()}) == []
 
 

@@ -42,7 +42,6 @@ def _rename(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def _naming(folder: Path, repository: str) -> list[Path]:
-    """The files that name a repository."""
     files = [path for path in folder.rglob("*") if path.suffix in (".md", ".toml")]
     return [path for path in files if repository in path.read_text(encoding="utf-8")]
 

@@ -24,7 +24,6 @@ class Visitor:
             self._leave.wait(_PATIENCE_S)
 
     def leave(self) -> None:
-        """End the turn."""
         self._leave.set()
         self._thread.join(_PATIENCE_S)
 
@@ -74,7 +73,6 @@ def test_a_process_stays_alone_for_its_next_serial_test(tmp_path: Path) -> None:
 
 
 def test_serial_tests_take_turns(tmp_path: Path) -> None:
-    """One after the other."""
     first = Visitor(tmp_path, alone=True)
     assert _came_in(first)
     second = Visitor(tmp_path, alone=True)

@@ -61,7 +61,6 @@ def _peaks(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> l
 
 
 def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
-    """The lines of doctor about ceilings."""
     assert cli.main(["doctor", *arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("ceilings"))

@@ -29,7 +29,6 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def extras_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of fwbench-extras."""
     folder = _build(Path(__file__).parents[2] / "extras", tmp_path_factory.mktemp("extras"))
     (built,) = folder.glob("*.whl")
     return built
@@ -43,13 +42,11 @@ def _build(project: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def wheel(distributions: Path) -> Path:
-    """The wheel of this checkout."""
     (built,) = distributions.glob("*.whl")
     return built
 
 
 @pytest.fixture(scope="session")
 def sdist(distributions: Path) -> Path:
-    """The source distribution of this checkout."""
     (built,) = distributions.glob("*.tar.gz")
     return built

@@ -82,8 +82,6 @@ def _raises(error: BaseException) -> Callable[[argparse.Namespace], int]:
 
 
 def _command(run: Callable[[argparse.Namespace], int]) -> Any:
-    """A command of this name: ``fwbench tried``."""
-
     def add_to(commands: Any) -> None:
         commands.add_parser("tried").set_defaults(run=run)
 

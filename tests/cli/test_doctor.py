@@ -33,7 +33,6 @@ class Machine:
         self.error: Exception | None = None
 
     def registry(self) -> dict[str, Any]:
-        """The frameworks by name."""
         if self.error is not None:
             raise self.error
         return self.answers

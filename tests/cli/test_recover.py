@@ -15,7 +15,6 @@ from support.gangs import out
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project in the current folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -39,7 +39,6 @@ _INCOMPLETE = 1
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with one run, ``run.json``."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "run.json", case())
     return tmp_path

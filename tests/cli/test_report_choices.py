@@ -19,7 +19,6 @@ _SOME_UNREADABLE = 1
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with one run, ``run.json``."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "run.json", case(), case("dot", "torch"))
     return tmp_path

@@ -19,7 +19,6 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def in_wheel(wheel: Path) -> set[str]:
-    """The names of the wheel's files."""
     with zipfile.ZipFile(wheel) as archive:
         return {*archive.namelist()}
 

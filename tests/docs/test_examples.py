@@ -13,7 +13,6 @@ from support.real_training import facts_of
 
 
 def _examples(page: str) -> list[str]:
-    """The blocks of Python on a page."""
     return [block.text for block in blocks(page) if block.language == "python"]
 
 

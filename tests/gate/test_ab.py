@@ -50,7 +50,6 @@ class Bench:
         self._draw = np.random.default_rng(seed)
 
     def __call__(self, side: int, selected: Collection[str] | None, seed: int) -> SampleSet:
-        """Measure one launch."""
         pair = len(self.calls) // 2
         self.calls.append((side, None if selected is None else tuple(sorted(selected)), seed))
         self.now_s += _LAUNCH_S

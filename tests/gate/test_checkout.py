@@ -17,7 +17,6 @@ from support.suites import commit_all, count_worktrees, run_git
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for temporary files."""
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(folder))
@@ -26,7 +25,6 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with a commit."""
     root = tmp_path / "repository"
     root.mkdir()
     run_git(root, "init", "--quiet")

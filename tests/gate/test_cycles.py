@@ -36,7 +36,6 @@ def sides(change: float, clock: float | None) -> tuple[Measurement, Measurement]
 
 
 def by_time(judgements: list[Judgement]) -> Judgement:
-    """The one on the smallest rounds."""
     return next(each for each in judgements if each.metric == "minimum")
 
 
@@ -63,7 +62,6 @@ AGREEMENTS = [
 def test_launches_must_differ_in_cycles_too(
     change: float, clock: float | None, verdict: Verdict
 ) -> None:
-    """Pairs and stored launches alike."""
     base, contender = sides(change, clock)
     assert sequential.verdict_so_far(base, contender, RULES, 1) is verdict
     result = by_time(sequential.judge(base, contender, RULES, 1))

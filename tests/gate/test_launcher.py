@@ -53,7 +53,6 @@ class Sessions:
 
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
-    """In place of real ones."""
     made = Sessions()
     monkeypatch.setattr(session, "run", made.run)
     return made
@@ -61,7 +60,6 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[ComparisonJob]:
-    """A job that has begun."""
     with resume.job(tmp_path, {"seed": 0}, resume=False) as begun:
         yield begun
 

@@ -26,7 +26,6 @@ def group(*cases: str) -> RaceGroup:
 
 
 def race(*groups: RaceGroup, budget_s: float = 1e9, clock: Clock | None = None) -> Race:
-    """A race of these groups."""
     return Race(lambda _: groups, Budget(budget_s, clock or Clock()))
 
 

@@ -69,7 +69,6 @@ def _changed(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
 
 
 def _facts(made: dict[str, Any]) -> dict[str, Any]:
-    """The record of the first benchmark."""
     facts: dict[str, Any] = made["benchmarks"][0]["extra_info"]["fwbench"]
     return facts
 

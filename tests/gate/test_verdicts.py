@@ -400,7 +400,6 @@ _OF: dict[Verdict, Measurement] = {
 
 
 def _comparison(*result: Verdict) -> Comparison:
-    """A comparison with these verdicts."""
     theirs = [_OF[verdict] for verdict in result if verdict in _OF]
     ours = [sample(one.key, times(1.0)) for one in theirs]
     if Verdict.MISSING in result:

@@ -43,7 +43,6 @@ def test_drift_is_the_last_fifth_over_the_first(
 @pytest.mark.parametrize("slope", [0.3, -0.3])
 @pytest.mark.parametrize("number", [6, 30, 1000])
 def test_a_lasting_trend_is_a_drift(number: int, slope: float) -> None:
-    """Upwards and downwards, from six rounds on, also under noise."""
     assert condition.is_drifting(rounds(number, slope, noise=0.01))
 
 
@@ -53,7 +52,6 @@ def test_a_change_of_level_is_a_drift() -> None:
 
 
 def test_a_small_trend_is_not_a_drift() -> None:
-    """However certain it is."""
     assert not condition.is_drifting(rounds(1000, 0.09))
 
 

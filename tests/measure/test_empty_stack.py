@@ -35,7 +35,6 @@ def test_the_foot_is_kept() -> None:
 
 
 def test_a_call_within_a_call_has_a_foot_of_its_own() -> None:
-    """The other one is busy."""
     assert empty_stack.call(lambda: (empty_stack.call(_depth), _depth())) == (2, 3)
     assert empty_stack.call(lambda: empty_stack.call(lambda: empty_stack.call(_depth))) == 2
 
@@ -82,8 +81,6 @@ def test_errors_are_the_callers(error: type[BaseException]) -> None:
 
 
 def test_nothing_of_a_call_is_kept() -> None:
-    """A case's arrays are gone when the case is."""
-
     class Array:
         pass
 

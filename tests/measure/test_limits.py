@@ -56,7 +56,6 @@ def test_nothing_is_claimed_of_other_processors(tmp_path: Path, line: str) -> No
 
 
 def test_nothing_is_claimed_without_procfs(tmp_path: Path) -> None:
-    """Elsewhere than on Linux."""
     assert limits.of_processor(proc=tmp_path) == Limits()
 
 

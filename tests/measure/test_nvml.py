@@ -126,7 +126,6 @@ def test_clock_power_and_heat(two: FakeNvml) -> None:
 
 
 def test_what_nvml_does_not_tell_is_unknown(two: FakeNvml) -> None:
-    """Each for itself, and nothing fails."""
     gpu = nvml.gpu("gpu:0")
     assert gpu is not None
     two.cards[0].silent = {"clock", "reasons", "older reasons", "default"}

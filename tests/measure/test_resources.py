@@ -101,7 +101,6 @@ def test_the_name_of_the_process_is_no_matter(tmp_path: Path) -> None:
 def test_utilization_is_the_busy_share_of_the_threads(
     monkeypatch: pytest.MonkeyPatch, busy_s: float, wall_s: float, threads: int, expected: float
 ) -> None:
-    """Of a stretch alone, whatever the process did before."""
     reading = Mock(side_effect=[100.0, 100.0 + busy_s])
     monkeypatch.setattr(resources, "time", SimpleNamespace(process_time=reading))
     clock = CpuClock()
@@ -110,7 +109,6 @@ def test_utilization_is_the_busy_share_of_the_threads(
 
 
 def test_a_clock_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each stretch is its own."""
     reading = Mock(side_effect=[1.0, 2.0, 10.0, 14.0])
     monkeypatch.setattr(resources, "time", SimpleNamespace(process_time=reading))
     clock = CpuClock()
@@ -130,8 +128,6 @@ def test_what_a_process_has_had(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_processor_time_is_that_of_all_threads() -> None:
-    """Of threads that have ended, too."""
-
     def work() -> None:
         while time.thread_time() < 0.05:
             pass
@@ -161,7 +157,6 @@ class Account:
         return self._reading["wall"]
 
     def process_time(self) -> float:
-        """Of this process."""
         return self._reading["own"]
 
     def getrusage(self, who: int) -> Any:
@@ -177,7 +172,6 @@ class Account:
         return SimpleNamespace(cpu_times=lambda: used)
 
     def cpu_times(self) -> Any:
-        """Of all processors."""
         names = ("user", "system", "steal", "idle", "iowait", "guest")
         return namedtuple("Times", names)(*(self._reading.get(name, 0.0) for name in names))
 
@@ -270,7 +264,6 @@ def test_what_is_kept_for_others_does_not_count() -> None:
 
 
 def test_the_largest_part_stands() -> None:
-    """Not the latest."""
     measured = PeakMemory()
     _allocate(100)
     measured.pause()
@@ -296,7 +289,6 @@ def test_what_was_largest_can_be_forgotten() -> None:
 
 
 def test_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is claimed."""
     monkeypatch.setattr(resources, "reset_peak_memory", lambda: False)
     measured = PeakMemory()
     measured.pause()

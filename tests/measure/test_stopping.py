@@ -49,7 +49,6 @@ def test_rounds_without_noise_are_enough_at_twenty() -> None:
 
 
 def test_short_rounds_last_twenty_milliseconds() -> None:
-    """However many that are."""
     made, rule = stopped(repeat(2.0**-14))
     assert (made - 1) * 2.0**-14 < 20e-3 <= made * 2.0**-14
     assert rule.facts()["stopped"] == PRECISE

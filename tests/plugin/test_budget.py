@@ -13,10 +13,7 @@ from fwbench.plugin.race import BudgetHooks
 
 
 class Cache(dict[str, Any]):
-    """pytest's cache, in memory."""
-
     def set(self, key: str, value: Any) -> None:
-        """Keep a value."""
         self[key] = value
 
 
@@ -50,7 +47,6 @@ class Sessions:
 
 @pytest.fixture
 def sessions(pytester: pytest.Pytester) -> Sessions:
-    """Sessions in a new project."""
     return Sessions(pytester)
 
 

@@ -104,7 +104,6 @@ def gated(suite: Project, measured: dict[str, str]) -> Project:
 
 
 def _set(*files: str, status: int = 0) -> None:
-    """Run ``fwbench baseline set``."""
     assert cli.main(["baseline", "set", *files]) == status
 
 
@@ -119,7 +118,6 @@ def _rows(result: pytest.RunResult) -> dict[str, str]:
 
 
 def _assert_refused(project: Project, result: pytest.RunResult, *said: str) -> None:
-    """A usage error, before anything was measured."""
     assert result.ret == pytest.ExitCode.USAGE_ERROR, str(result.stdout)
     for text in said:
         assert text in str(result.stderr)

@@ -33,7 +33,6 @@ _OPTIONS: dict[str, Any] = {
 
 
 def test_options_arrive_as_they_were() -> None:
-    """Paths too, wherever they stand in an option's value."""
     found = handover.unpacked(handover._packed(_OPTIONS))
     assert found == {name: value for name, value in _OPTIONS.items() if name != "a pure path"} | {
         "a pure path": Path("/data/sets")

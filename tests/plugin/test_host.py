@@ -19,7 +19,6 @@ from support.neighbours import blocking
 
 @pytest.fixture
 def session(pytester: pytest.Pytester) -> BenchmarkSession:
-    """The facts of a configured pytest session."""
     return BenchmarkSession(_configured(pytester))
 
 

@@ -28,7 +28,6 @@ HALF = Status("case 2 of 4, 10 s left", "gemm-torch-cpu-eager-forward-float32-64
 
 @pytest.fixture
 def hand() -> Clock:
-    """A clock that is set by hand."""
     return Clock()
 
 
@@ -232,7 +231,6 @@ class Seen(Terminal):
         self.changed = threading.Event()
 
     def write(self, text: str) -> None:
-        """Show a text, and tell."""
         super().write(text)
         self.changed.set()
 

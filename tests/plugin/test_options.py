@@ -330,7 +330,6 @@ def test_bad_options_are_refused_by_name(
 
 
 def marked(**keywords: Any) -> pytest.Mark:
-    """The marker with these keywords."""
     return pytest.mark.fwbench(**keywords).mark
 
 

@@ -63,7 +63,6 @@ def _ini(settings: dict[str, str]) -> str:
 
 
 def _collected(result: pytest.RunResult) -> list[str]:
-    """The case ids that ``--collect-only -q`` printed."""
     return [line.split("[")[1].removesuffix("]") for line in result.outlines if "::" in line]
 
 

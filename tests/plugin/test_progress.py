@@ -57,7 +57,6 @@ def _on(terminal: Terminal, project: Project, *arguments: str, **variables: str)
 
 
 def _progress(text: str) -> list[str]:
-    """The lines of progress in a text."""
     return re.findall(r"(?:launch \d of \d, )?case \d of \d", text)
 
 
@@ -196,7 +195,6 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> tuple[Progress, list[Status]]:
 
 
 def _epoch(**changes: Any) -> dict[str, Any]:
-    """The figures of an epoch."""
     return {
         "repetition": 1,
         "epoch": 1,

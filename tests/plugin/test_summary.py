@@ -69,8 +69,6 @@ def test_the_header_warns_of_a_shared_process() -> None:
 
 
 class Page:
-    """A terminal that keeps what is written."""
-
     isatty = False
     verbosity = 0
 
@@ -78,15 +76,12 @@ class Page:
         self.lines = [""]
 
     def section(self, title: str, **markup: Any) -> None:
-        """Write a title."""
         self.lines = [f"== {title}", ""]
 
     def write(self, text: str, **markup: bool) -> None:
-        """Write a part of a line."""
         self.lines[-1] += text
 
     def line(self, text: str) -> None:
-        """End a line."""
         self.lines[-1] = self.lines[-1].rstrip()
         self.lines.append("")
 

@@ -42,7 +42,6 @@ def grouped(*groups: Group, shown: bool = True) -> list[Group]:
 
 
 def named(groups: list[Group]) -> dict[str | None, list[str]]:
-    """The names in each group."""
     return {name: [each["name"] for each in rows] for name, rows in groups}
 
 

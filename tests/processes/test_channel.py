@@ -22,7 +22,6 @@ def ends() -> Iterator[tuple[Channel, socket.socket]]:
 
 
 def test_messages_arrive_in_order(ends: tuple[Channel, socket.socket]) -> None:
-    """Kinds and values, tuples as lists, with nothing in between."""
     channel, other = ends
     sender = Channel(other)
     sender.send("first", (1, 2), {"a": None})

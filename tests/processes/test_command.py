@@ -63,7 +63,6 @@ def _processes(line: str) -> list[psutil.Process]:
 
 
 def _assert_ended(processes: list[psutil.Process]) -> None:
-    """They have, or are about to."""
     _, alive = psutil.wait_procs(processes, timeout=10)
     assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
 

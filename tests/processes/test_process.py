@@ -30,7 +30,6 @@ def test_one_process_answers_every_call() -> None:
 
 
 def test_it_ends_with_a_parent_that_is_killed() -> None:
-    """Nothing is left of it."""
     command = [sys.executable, "-c", _PARENT]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None

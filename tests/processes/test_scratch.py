@@ -16,7 +16,6 @@ from fwbench.processes import scratch
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder for temporary files."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     return tmp_path
 
@@ -79,7 +78,6 @@ def test_what_others_have_made_stays(temporary: Path, tmp_path: Path, kind: str)
 def test_a_new_folder_that_is_taken_for_an_abandoned_one(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another one is made."""
     answers = iter([None])
     take = scratch.take
     monkeypatch.setattr(scratch, "take", lambda made: next(answers, take(made)))

@@ -109,7 +109,6 @@ def test_an_error_has_the_last_lines(suite: Callable[[str], None]) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A project of two tests."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (tmp_path / "test_two.py").write_text(_TWO, encoding="utf-8")
     return tmp_path

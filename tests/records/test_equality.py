@@ -37,7 +37,6 @@ def training(framework: str = "torch", losses: Any = TORCH, **changes: Any) -> d
 
 
 def unequal(*facts: dict[str, Any], **known: Any) -> dict[str, Unequal]:
-    """The pairs that are found, by framework."""
     loops = {of["framework"]: CaseFacts.unchecked(of) for of in facts}
     return equality.unequal(loops, **known)
 

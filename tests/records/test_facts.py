@@ -31,7 +31,6 @@ _SOME_UNREADABLE = 1
 
 
 def facts(**changes: Any) -> dict[str, Any]:
-    """The facts of a made-up record."""
     made: dict[str, Any] = {**entry()["extra_info"]["fwbench"], **changes}
     return made
 

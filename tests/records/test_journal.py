@@ -25,7 +25,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def written(folder: Path, *lines: Any, name: str = "now.jsonl") -> Path:
-    """A journal with these lines."""
     journal = Journal(folder, name)
     for line in lines:
         journal.append(line)
@@ -34,7 +33,6 @@ def written(folder: Path, *lines: Any, name: str = "now.jsonl") -> Path:
 
 
 def recovered(path: Path) -> Recovered:
-    """The run in a journal."""
     return journal.recover(path, host.with_statistics)
 
 

@@ -74,7 +74,6 @@ def test_a_mark_says_which_launch() -> None:
 
 
 def _merged(*entries: dict[str, Any]) -> dict[str, Any]:
-    """The facts of merged launches."""
     facts: dict[str, Any] = launches.merge(entries)["extra_info"]["fwbench"]
     return facts
 

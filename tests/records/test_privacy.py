@@ -82,7 +82,6 @@ def test_a_project_in_the_root_folder() -> None:
 
 
 def test_the_name_of_the_machine() -> None:
-    """It goes; readers of pytest-benchmark's files find its key."""
     assert privacy.without_host({"node": "mine", "machine": "x86_64"}) == {
         "node": "",
         "machine": "x86_64",

@@ -68,7 +68,6 @@ def sections(runs):
 
 
 def report(project: Project, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run ``fwbench report`` on the project's run."""
     return project.python("-m", "fwbench", "report", "run.json", *arguments)
 
 
@@ -124,7 +123,6 @@ def test_what_cannot_be_used_is_named(
 
 
 def test_every_module_of_sections_is_found() -> None:
-    """There is no list of them: a file is enough."""
     folder = Path(str(sections.__file__)).parent
     files = {file.stem for file in folder.glob("*.py")} - {"__init__"}
     modules = extensions(sections, "fwbench.nothing")

@@ -24,7 +24,6 @@ from support.section_parts import marks, rows
 
 
 def medians(of: HistoryLine) -> list[float]:
-    """In the order of the runs."""
     return [moment.median_s for moment in of.moments]
 
 

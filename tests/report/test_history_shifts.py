@@ -136,7 +136,6 @@ def test_runs_that_alternate_are_no_shift() -> None:
 
 @pytest.fixture
 def without_ruptures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra is not installed."""
     monkeypatch.setitem(sys.modules, "ruptures", None)
 
 

@@ -61,7 +61,6 @@ def loop(
 
 
 def measured(records: Sequence[dict[str, Any]]) -> list[Measurement]:
-    """Records as they are read."""
     return [just_measured(record) for record in records]
 
 

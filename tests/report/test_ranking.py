@@ -33,7 +33,6 @@ from support.terminals import IN_FULL, entry, shown
 def timed(
     framework: str, time_s: float = 1.0, workload: str = "gemm", size: int = 8, **facts: Any
 ) -> Measurement:
-    """A forward pass on the CPU."""
     made = entry(framework, time_s, **{"workload": workload, "size": size, **facts})
     return Measurement(CaseFacts.checked(made["extra_info"]["fwbench"]), (time_s,))
 

@@ -208,7 +208,6 @@ def test_too_few_processes(project: Project) -> None:
 
 @pytest.fixture
 def no_more_files() -> Iterator[None]:
-    """This process can open no further file."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     lowest_free = os.dup(0)
     os.close(lowest_free)

@@ -37,8 +37,6 @@ _TRAINING = fakes.cell(mlp, direction="train", size=8)
 
 
 def _creates(change: Callable[[Any], Any]) -> type[FakeFramework]:
-    """A framework whose created arrays are changed."""
-
     def creator(self: Any, device: str, dtype: str) -> Callable[[Any], Any]:
         create = FakeFramework.creator(self, device, dtype)
         return lambda source: change(create(source))
@@ -87,22 +85,17 @@ class OnceRight(FakeFramework):
 
 
 class Forgetful(FakeFramework):
-    """Has another address for every question."""
-
     def address(self, array: Any) -> int:
         self.thread_count += 1
         return self.thread_count
 
 
 class WaitsForLess(FakeFramework):
-    """Waits for a quarter of the work."""
-
     def waiter(self, device: str) -> Callable[[], Any]:
         return lambda: self.clock.spend(max(0.0, self.clock.idle_s - self.clock()) / 4)
 
 
 def _devices(*names: str) -> type[FakeFramework]:
-    """A framework that has these devices."""
     return variant(
         devices=lambda self, cpu_model: tuple(Device(name, "Fake 9000") for name in names)
     )
@@ -129,8 +122,6 @@ class Resumes(Trainer):
 
 
 class TrainsAnyhow(Trainer):
-    """Trains eagerly in every execution."""
-
     def learner(self, job: Job) -> Any:
         return super().learner(replace(job, execution="eager"))
 

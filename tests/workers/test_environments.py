@@ -34,7 +34,6 @@ def environment(folder: Path, name: str = "second", **changes: Any) -> Environme
 
 
 def made(environments: Environments, name: str = "second", **changes: Any) -> Environment:
-    """A complete environment in its place."""
     one = environment(environments.folder, name, **changes)
     one.folder.mkdir(parents=True)
     complete(one)

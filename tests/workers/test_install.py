@@ -103,7 +103,6 @@ def test_without_uv_venv_and_pip_do_it(env: Maker) -> None:
 
 
 def _origin(**facts: Any) -> Callable[[str], Any]:
-    """A distribution that was installed from there."""
     text = json.dumps(facts) if facts else None
     return lambda _: SimpleNamespace(read_text=lambda _: text)
 

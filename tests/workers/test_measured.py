@@ -52,7 +52,6 @@ _SIZES = (4, 8)
 
 
 def _ids(framework: str) -> list[str]:
-    """The case ids of one framework."""
     return [
         f"{name}-{framework}-cpu-eager-forward-float32-{size}"
         for name in _CASES_OF

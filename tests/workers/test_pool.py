@@ -404,11 +404,9 @@ class Live:
 
     @property
     def output(self) -> str:
-        """The lines that it has printed."""
         return (self.project.path / "output").read_text()
 
     def processes(self) -> list[psutil.Process]:
-        """Its living processes, descendants included."""
         found = []
         for process in psutil.process_iter():
             try:
@@ -442,7 +440,6 @@ def start(project: Project) -> Iterator[Start]:
 
 
 def _recover(project: Project) -> list[dict[str, Any]]:
-    """The records that ``fwbench recover`` finds."""
     command = "import sys; from fwbench.cli import main; sys.exit(main())"
     subprocess.run(
         [sys.executable, "-c", command, "recover", "-o", "recovered.json"],

@@ -30,14 +30,12 @@ class Unkillable:
         """Nothing comes of it."""
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until the limit."""
         assert timeout is not None, "waited without a limit"
         raise subprocess.TimeoutExpired("worker", timeout)
 
 
 @pytest.fixture
 def worker(monkeypatch: pytest.MonkeyPatch) -> WorkerProcess:
-    """A worker that cannot be ended."""
     monkeypatch.setattr(subprocess, "Popen", Unkillable)
     monkeypatch.setattr(os, "killpg", lambda *_: None)
     return WorkerProcess(WorkerSpec("stuck"), 1)

@@ -68,12 +68,10 @@ class Installing:
         assert len(self.installers) == 3, "a guard, an installer, and what that has started"
 
     def assert_ended(self) -> None:
-        """Nothing is left of the installers."""
         _, alive = psutil.wait_procs(self.installers, timeout=10.0)
         assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
 
     def kill(self) -> None:
-        """End everything at once."""
         self.process.kill()
         self.process.wait()
         for one in self.installers:

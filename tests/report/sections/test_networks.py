@@ -13,7 +13,6 @@ _MEBIBYTE = 2**20
 
 
 def network(framework: str = "torch", batch: int = 1, call_s: float = 0.5, **facts: Any) -> Any:
-    """A network in use, or in training."""
     return case(
         "resnet50_inference",
         framework,

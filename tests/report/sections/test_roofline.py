@@ -47,7 +47,6 @@ def section(run: Run) -> Section:
 
 @pytest.fixture(scope="module")
 def charts(section: Section) -> tuple[Chart, Chart]:
-    """Operations a second, and bytes a second."""
     computed, moved = section.charts
     return computed, moved
 

@@ -23,7 +23,6 @@ _BY_SIZE, _BY_OPERATION, _BY_FAMILY = DETAILS
 
 
 def table(*records: dict[str, Any], detail: Any = EVERY_SIZE) -> Matrix:
-    """The only table of cases."""
     (only,) = matrices(works(map(just_measured, records)), detail)
     return only
 

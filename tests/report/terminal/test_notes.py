@@ -15,7 +15,6 @@ _Record = dict[str, Any]
 
 
 def means(*records: _Record) -> list[str]:
-    """The lines on geometric means."""
     return notes.geometric_means([just_measured(record) for record in records])
 
 

@@ -80,7 +80,6 @@ def test_nothing_is_asked_for() -> None:
 
 @pytest.fixture(scope="module")
 def full() -> Node:
-    """A page with something of everything."""
     return shown(*everything(), problems=["bad.json is empty"])
 
 

@@ -124,8 +124,6 @@ def test_a_file_that_is_gone_when_it_is_read(small_mnist: Mnist) -> None:
 
 
 class _Trap:
-    """Leaves a mark when it is unpickled."""
-
     def __init__(self, mark: Path) -> None:
         self.mark = mark
 

@@ -22,7 +22,6 @@ DIGESTS = {
 
 @pytest.fixture(scope="module")
 def generated() -> dict[str, DataSet]:
-    """All that is generated."""
     return {
         name: data.load(Found(name, "synthetic", "generated", (), synthetic.TRAIN_EXAMPLES[name]))
         for name in data.NAMES
