@@ -1,24 +1,22 @@
-"""TensorFlow's replicas, each with a mistake of its own: which one, the batch of a replica says."""
+"""TensorFlow's replicas, whose mistakes depend on the batch of a replica."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
-from fwbench.frameworks.learner import Job
+from numpy.typing import NDArray
+
 from fwbench.frameworks.member import Participant, Place
 from fwbench.frameworks.tensorflow import servers
 from fwbench.frameworks.tensorflow.framework import TensorFlow
 from fwbench.frameworks.tensorflow.replicas import MirroredMember
-from support.cheats import LeavingOut, served_cheats, skips_a_step
+from support.cheats import CheatingMember, replica_cheats, served_cheats
 
 
 def exchanges_nothing(learner: Any, _: int) -> None:
-    """Every replica trains alone, by the gradients of its own share."""
     multiply_gradients(learner, learner.strategy.num_replicas_in_sync)
     learner.optimizer._all_reduce_sum_gradients = lambda pairs: pairs
 
 
 def adds_up(learner: Any, _: int) -> None:
-    """Gradients are summed where they should be averaged."""
     multiply_gradients(learner, 2)
 
 
@@ -33,29 +31,9 @@ def multiply_gradients(learner: Any, factor: float) -> None:
     learner._differentiated = wrong
 
 
-def begins_otherwise(learner: Any, rank: int) -> None:
-    """The second replica has one other weight."""
-    reset = learner.reset
-
-    def wrong(*, exact: bool) -> None:
-        reset(exact=exact)
-        if rank:
-            weights = learner.variables[0].numpy()
-            weights.flat[0] += 1e-4
-            learner.variables[0].assign(weights)
-
-    learner.reset = wrong
-
-
-def skips(learner: Any, rank: int) -> None:
-    """The second replica does not update its weights in its third step."""
-
-    def put_back(earlier: list[Any]) -> None:
-        for variable, each in zip(learner.variables, earlier, strict=True):
-            variable.assign(each)
-
-    if rank:
-        skips_a_step(learner, lambda: [each.numpy() for each in learner.variables], put_back)
+def _write(learner: Any, weights: list[NDArray[Any]]) -> None:
+    for variable, array in zip(learner.variables, weights, strict=True):
+        variable.assign(array)
 
 
 def loses_a_step(learner: Any, _: int) -> None:
@@ -106,39 +84,16 @@ def loses_an_update(steps: Any) -> None:
     steps.take = wrong
 
 
-#: By strategy and the batch of a replica; others are honest.
-CHEATS: dict[tuple[str, int], Callable[[Any, int], None]] = {
-    ("allreduce", 8): exchanges_nothing,
-    ("allreduce", 16): adds_up,
-    ("allreduce", 24): begins_otherwise,
-    ("allreduce", 32): skips,
-    ("ps_async", 8): adds_up,
-    ("ps_async", 16): loses_a_step,
-    ("ps_async", 24): never_updates,
-}
-
-
-class _Cheating:
-    """A member whose learners are tampered with before they are compiled."""
-
-    place: Place
-
-    def learner(self, job: Job) -> Any:
-        made = super().learner(job)  # type: ignore[misc]
-        cheat = CHEATS.get((self.place.strategy, job.batch))
-        if cheat is not None:
-            cheat(made.learner, self.place.rank)
-            made.learner.build()
-        return made
-
-
-class Mirrored(_Cheating, MirroredMember):
+class Mirrored(CheatingMember, MirroredMember):
     """One of its replicas."""
 
+    replica_cheats = replica_cheats(exchanges_nothing, adds_up, _write)
 
-class Coordinator(_Cheating, LeavingOut, servers.Coordinator):
-    """The object that gives its workers their steps."""
 
+class Coordinator(CheatingMember, servers.Coordinator):
+    """Its workers get their steps here."""
+
+    replica_cheats: ClassVar = {8: adds_up, 16: loses_a_step, 24: never_updates}
     served_cheats = served_cheats(fetches_nothing, loses_an_update)
 
 
@@ -150,8 +105,6 @@ class CheatingTensorFlow(TensorFlow):
     def member(self, place: Place) -> Participant:
         if not place.servers:
             return Mirrored(place)
-        return (
-            Coordinator(place)
-            if place.role == self.capabilities.coordinator
-            else super().member(place)
-        )
+        if place.role == self.capabilities.coordinator:
+            return Coordinator(place)
+        return super().member(place)

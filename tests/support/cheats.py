@@ -5,12 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from itertools import count
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fwbench.cases.case import Case
 from fwbench.cases.training import LoopCase
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.member import Place
 from fwbench.measure.clock import Clock
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.terms.presets import Schedule
@@ -22,31 +26,59 @@ from fwbench_extras.cheats import Cheat
 from support.fake_learner import FOUND, KINDS, data_set
 from support.fakes import cell, fixture
 
-T = TypeVar("T")
+#: Changes the learner of a replica, given its rank.
+LearnerCheat = Callable[[Any, int], None]
 
-#: What is done to the steps of a worker.
+#: Changes the steps of a worker.
 Tamper = Callable[[Any], None]
 
 
-def skips_a_step(
-    learner: Any, taken: Callable[[], T], put_back: Callable[[T], None], number: int = 3
-) -> None:
-    """One step of a learner does not update its weights.
+def replica_cheats(
+    exchanges_nothing: LearnerCheat,
+    adds_up: LearnerCheat,
+    write: Callable[[Any, list[NDArray[Any]]], None],
+    skipped: int = 3,
+) -> Mapping[int, LearnerCheat]:
+    """Mistakes by the batch of a replica; others are honest.
 
     Args:
-        number: which step, from 1 on.
+        exchanges_nothing: has every replica train alone, by the gradients of its own share.
+        adds_up: sums gradients that should be averaged.
+        write: gives a learner other weights.
+        skipped: the step that is left out, from 1 on.
     """
-    steps, step = [0], learner.step
 
-    def wrong(*batch: Any) -> Any:
-        steps[0] += 1
-        before = taken()
-        loss = step(*batch)
-        if steps[0] == number:
-            put_back(before)
-        return loss
+    def read(learner: Any) -> list[NDArray[Any]]:
+        return [*map(np.array, learner.weights())]
 
-    learner.step = wrong
+    def begins_otherwise(learner: Any, rank: int) -> None:
+        """The second replica has one other weight."""
+        reset = learner.reset
+
+        def wrong(*, exact: bool) -> None:
+            reset(exact=exact)
+            weights = read(learner)
+            weights[0].flat[0] += 1e-4
+            write(learner, weights)
+
+        if rank:
+            learner.reset = wrong
+
+    def skips(learner: Any, rank: int) -> None:
+        """The second replica does not update its weights in one step."""
+        steps, step = count(1), learner.step
+
+        def wrong(*batch: Any) -> Any:
+            before = read(learner)
+            loss = step(*batch)
+            if next(steps) == skipped:
+                write(learner, before)
+            return loss
+
+        if rank:
+            learner.step = wrong
+
+    return {8: exchanges_nothing, 16: adds_up, 24: begins_otherwise, 32: skips}
 
 
 def reads_the_step_before(steps: Any) -> None:
@@ -56,28 +88,37 @@ def reads_the_step_before(steps: Any) -> None:
 
 
 def served_cheats(fetches_nothing: Tamper, loses_an_update: Tamper) -> Mapping[int, Tamper]:
-    """By the length of a shard, or of a table; others are honest."""
+    """Mistakes by the length of a shard, or of a table; others are honest."""
     return {2: fetches_nothing, 3: loses_an_update, 96: reads_the_step_before}
 
 
-class LeavingOut:
-    """A member whose null steps and sparse reads leave something out, by their size.
+class CheatingMember:
+    """A member that makes mistakes, by the sizes of its work.
 
-    The first worker is honest if it is the only one of its process.
+    The first worker is honest in null steps and sparse reads if it is the only one of its process.
 
     Attributes:
-        served_cheats: what is done to them.
+        replica_cheats: change learners, before those that are compiled are.
+        served_cheats: change null steps and sparse reads.
     """
 
-    served_cheats: ClassVar[Mapping[int, Tamper]]
+    replica_cheats: ClassVar[Mapping[int, LearnerCheat]]
+    served_cheats: ClassVar[Mapping[int, Tamper]] = {}
+    place: Place
     ranks: Sequence[int]
 
+    def learner(self, job: Job) -> Any:
+        made = super().learner(job)  # type: ignore[misc]
+        if job.batch in self.replica_cheats:
+            self.replica_cheats[job.batch](made.learner, self.place.rank)
+            if hasattr(made.learner, "build"):
+                made.learner.build()
+        return made
+
     def null_steps(self, shards: Sequence[Any]) -> Any:
-        """The framework's steps, unless the length of a shard is a cheat's."""
         return self._tampered(super().null_steps(shards), len(shards[0]))  # type: ignore[misc]
 
     def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Any:
-        """The framework's steps, unless the length of the table is a cheat's."""
         return self._tampered(super().sparse_reads(table, sets), len(table))  # type: ignore[misc]
 
     def _tampered(self, steps: Any, length: int) -> Any:
