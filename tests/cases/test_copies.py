@@ -15,7 +15,7 @@ from fwbench.frameworks.gpus import PINNED, Copies
 from fwbench.testing import FakeFramework
 from fwbench.workloads import COPIES, copy_to_device, copy_to_host
 from fwbench.workloads.operation import Operation
-from support.fakes import case_of, cell, manifest, recorded
+from support.fakes import case_of, cell, fails, manifest, recorded
 from support.grids import gap_of
 
 
@@ -32,19 +32,15 @@ def _placed(values: Any, place: str) -> Any:
 
 
 class FakeCopies(Copies):
-    """Copies that say where they are made."""
-
     def __init__(self, device: str, host: str, copy: Callable[[Any, str], Any]) -> None:
         self._host = host
         self.to_device = lambda array: copy(array, device)
         self.to_host = lambda array: copy(array, host)
 
     def on_host(self, values: Any, dtype: str) -> Any:
-        """In the host's memory that was asked for."""
         return _placed(np.asarray(values, dtype), self._host)
 
     def place(self, array: Any) -> str:
-        """As the array says."""
         found: str = array.place
         return found
 
@@ -63,12 +59,10 @@ class Copying(FakeFramework):
     hosts: list[str] = field(default_factory=list)
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-        """An array that says where it lies."""
         create = super().creator(device, dtype)
         return lambda values: _placed(create(values), device)
 
     def copier(self, device: str, *, pinned: bool) -> Copies:
-        """Copies, each of which takes its time."""
         self.hosts.append(PINNED if pinned and self.pins else "cpu")
 
         def timed(array: Any, place: str) -> Any:
@@ -78,7 +72,6 @@ class Copying(FakeFramework):
         return FakeCopies(device, self.hosts[-1], timed)
 
     def write(self, array: Any, source: Any) -> bool:
-        """In place."""
         array[...] = source
         return True
 
@@ -88,26 +81,19 @@ def _case(of: Operation, framework: FakeFramework, **changes: Any) -> Case:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("pinned", ["off", "on"])
+@pytest.mark.parametrize("toggles", [(), (("pinned", "off"),), (("pinned", "on"),)])
 @pytest.mark.parametrize("of", COPIES, ids=lambda of: str(of.name))
-def test_a_copy_is_timed_and_recorded(of: Operation, pinned: str, dtype: str) -> None:
+def test_a_copy_is_timed_and_recorded(of: Operation, toggles: Any, dtype: str) -> None:
     """Every element crosses the bus once; the memory of the host is what was asked for."""
     framework = Copying()
-    case = _case(of, framework, dtype=dtype, toggles=(("pinned", pinned),))
-    found = recorded(case)
+    found = recorded(_case(of, framework, dtype=dtype, toggles=toggles))
+    pinned = dict(toggles).get("pinned", "off")
     assert found["completion_s"] == framework.dispatch_s + framework.work_s
     assert found["bytes"] == 4 * np.dtype(dtype).itemsize
     assert (found["max_relative_error"], found["tolerance"]) == (0.0, 0.0)
     assert found["result_is_view"] is False
     assert found["toggles"]["pinned"] == pinned
     assert framework.hosts == [PINNED if pinned == "on" else "cpu"]
-
-
-def test_ordinary_memory_is_the_default() -> None:
-    """It is what arrays have that nobody thought of."""
-    framework = Copying()
-    _case(copy_to_device, framework).measure()
-    assert framework.hosts == ["cpu"]
 
 
 def _kept() -> Callable[[Any, str], Any]:
@@ -124,7 +110,6 @@ def _kept() -> Callable[[Any, str], Any]:
 def _changed(
     change: Callable[[Any], Any], *, moved: bool = True
 ) -> Callable[[], Callable[[Any, str], Any]]:
-    """A copy that is something else."""
     return lambda: lambda array, place: _placed(change(array), place if moved else array.place)
 
 
@@ -143,33 +128,24 @@ def _changed(
 def test_what_is_no_copy_is_refused(
     of: Operation, copy: Callable[[], Callable[[Any, str], Any]], said: str
 ) -> None:
-    """An array that stays where it is, one with other values, and one that was copied once."""
-    case = _case(of, Copying(copy=copy()))
-    with pytest.raises(VerificationError, match=said):
-        case.measure()
-    assert case.benchmark.extra_info == {}
+    fails(_case(of, Copying(copy=copy())), VerificationError, said)
 
 
 @pytest.mark.parametrize(
     ("of", "what"), [(copy_to_device, "what is copied"), (copy_to_host, "the copy")]
 )
 def test_memory_that_is_not_pinned_is_refused(of: Operation, what: str) -> None:
-    """It would be timed as if it were."""
     case = _case(of, Copying(pins=False), toggles=(("pinned", "on"),))
-    with pytest.raises(WrongResult, match=f"{what} lies in the memory of cpu instead of cpu, pin"):
-        case.measure()
+    fails(case, WrongResult, f"{what} lies in the memory of cpu instead of cpu, pin")
 
 
 @pytest.mark.parametrize("of", COPIES, ids=lambda of: str(of.name))
 def test_on_a_cpu_there_is_nothing_to_copy(of: Operation) -> None:
-    """A gap with the reason, whatever the framework; and one of frameworks without copies."""
     arguments = ("eager", "forward", "float32")
     written = manifest(operations=(of.name,))
     assert gap_of(of, written, "gpu:0", *arguments) is None
     said = f"{of.name} copies between the host and a GPU, and the device is cpu"
     assert gap_of(of, written, "cpu", *arguments) == said
-    assert (
-        gap_of(of, manifest(), "gpu:0", *arguments)
-        == f"fwbench has no fake implementation of {of.name}"
-    )
+    said = f"fwbench has no fake implementation of {of.name}"
+    assert gap_of(of, manifest(), "gpu:0", *arguments) == said
     assert {*Copying().manifest("a CPU").operations} >= {one.name for one in COPIES}

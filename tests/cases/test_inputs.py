@@ -16,17 +16,14 @@ from support.fakes import case_of, cell, operation
 
 
 def of_bytes(count: int) -> Callable[[], list[NDArray[Any]]]:
-    """Computes an array of so many bytes."""
     return lambda: [np.zeros(count, np.uint8)]
 
 
 def unknown() -> list[NDArray[Any]]:
-    """Is not asked where something is known."""
     pytest.fail("it was computed again")
 
 
 def test_what_is_known_is_not_computed_again() -> None:
-    """The same arrays come back for the same key."""
     some = OperandCache(100)
     first = some.arrays("key", of_bytes(10))
     assert some.arrays("key", unknown) is first
@@ -34,7 +31,7 @@ def test_what_is_known_is_not_computed_again() -> None:
 
 
 def test_what_was_asked_for_longest_ago_goes_first() -> None:
-    """There is a limit to what all take together, and it holds at any time."""
+    """The limit of all together holds at any time."""
     some = OperandCache(100)
     for key in "abc":
         some.arrays(key, of_bytes(40))
@@ -47,7 +44,6 @@ def test_what_was_asked_for_longest_ago_goes_first() -> None:
 
 
 def test_what_is_too_large_is_not_kept() -> None:
-    """Nor does it drive out what is."""
     some = OperandCache(100)
     some.arrays("small", of_bytes(10))
     assert some.arrays("large", of_bytes(101))[0].size == 101
@@ -56,7 +52,7 @@ def test_what_is_too_large_is_not_kept() -> None:
 
 
 def test_what_is_kept_stays_as_it_is() -> None:
-    """Whatever becomes of the arrays that it was computed from; and nobody writes to it."""
+    """Its arrays are copies, and read-only."""
     some = OperandCache(100)
     source = np.ones(4)
     (array,) = some.arrays("key", lambda: [source[::-1]])
@@ -74,17 +70,14 @@ class Counted:
         self.operation = operation(np.square, self.gradient, inputs=self.draw, reference=self.value)
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
-        """The operands."""
         self.draws += 1
         return (rng.standard_normal(size),)
 
     def value(self, x: NDArray[Any]) -> NDArray[Any]:
-        """The reference."""
         self.references += 1
         return np.square(x)
 
     def gradient(self, cotangent: Any, x: Any) -> list[Any]:
-        """The framework's."""
         return [2 * x * cotangent]
 
 
@@ -94,9 +87,9 @@ def test_cases_of_the_same_operands_draw_them_once() -> None:
     for direction in ("forward", "backward"):
         for dtype in ("float32", "float64"):
             of = cell(counted.operation, direction=direction, dtype=dtype)
-            case_of(of, FakeFramework()).measure()
+            case_of(of).measure()
     assert counted.draws == 2
-    case_of(cell(counted.operation, size=5), FakeFramework()).measure()
+    case_of(cell(counted.operation, size=5)).measure()
     assert counted.draws == 4
 
 
@@ -104,25 +97,24 @@ def test_executions_share_their_references() -> None:
     """Of the first operands and of the changed ones; each dtype rounds them in its own way."""
     counted = Counted()
     for _ in range(3):
-        case_of(cell(counted.operation), FakeFramework()).measure()
+        case_of(cell(counted.operation)).measure()
     assert counted.references == 2
-    case_of(cell(counted.operation, dtype="float64"), FakeFramework()).measure()
+    case_of(cell(counted.operation, dtype="float64")).measure()
     assert counted.references == 4
 
 
 def test_executions_share_the_slopes_of_their_references() -> None:
-    """Of three directions, each from two ends, for either operands."""
+    """Three directions, each from two ends, for either operands."""
     counted = Counted()
     for _ in range(3):
-        case_of(cell(counted.operation, direction="backward"), FakeFramework()).measure()
+        case_of(cell(counted.operation, direction="backward")).measure()
     assert counted.references == 2 * (1 + 3 * 2)
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_what_is_wrong_is_found_with_what_is_known(direction: str) -> None:
-    """A right case before it makes no wrong one right."""
     counted = Counted()
-    case_of(cell(counted.operation, direction=direction), FakeFramework()).measure()
+    case_of(cell(counted.operation, direction=direction)).measure()
 
     class Wrong(FakeFramework):
         def forward(self, *arguments: Any) -> Callable[[], Any]:
@@ -143,15 +135,13 @@ def test_what_is_wrong_is_found_with_what_is_known(direction: str) -> None:
 
 
 def test_other_operations_of_the_same_name_share_nothing() -> None:
-    """Two test files may each have one."""
     of = operation(lambda x: 2.0 * x)
     other = operation(lambda x: 3.0 * x, reference=lambda x: 3.0 * x)
-    case_of(cell(of), FakeFramework()).measure()
-    case_of(cell(other), FakeFramework()).measure()
+    case_of(cell(of)).measure()
+    case_of(cell(other)).measure()
 
 
 def test_operands_have_their_place_among_what_is_kept() -> None:
-    """First and changed ones are the operation's own."""
     of = operation()
     before_bytes = OPERAND_CACHE.size_bytes
     first = drawn_operands(of, 4, changed=False)

@@ -1,4 +1,4 @@
-"""The format that work was computed in is told from its error, in every operation."""
+"""The format that work was computed in shows in its error, in every operation."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from fwbench.testing import FakeFramework
 from fwbench.workloads import OPERATIONS, mlp
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Cost
-from support.fakes import case_of, cell, operation, recorded, rounded
+from support.fakes import case_of, cell, fails, operation, recorded, rounded
 from support.grids import gap_of
 
 
 def _rounds(of: Operation) -> bool:
-    """Whether it computes one array of numbers from numbers; sorted ones are few, and coarse."""
+    """True if it computes one array of numbers from numbers, not few or coarse ones."""
     if of.family == "sorting":
         return False
     operands = of.operands(of.smallest)
@@ -48,7 +48,6 @@ each_operation = pytest.mark.parametrize("of", _COMPUTED, ids=lambda of: str(of.
 
 
 def found(of: Operation, dtype: str, actual: Any, operands: list[NDArray[Any]]) -> int:
-    """What is said of a result, however wrong it is."""
     size = of.by_preset.quick[0]
     reference = np.asarray(of.reference(*operands))
     deviation = verify.compare(np.asarray(actual), reference, allowed=1.0)
@@ -56,7 +55,6 @@ def found(of: Operation, dtype: str, actual: Any, operands: list[NDArray[Any]]) 
 
 
 def is_reduced(dtype: str, bits: int | None) -> bool:
-    """What is said of a record."""
     return precision.is_reduced(CaseFacts.unchecked({"dtype": dtype, "precision_bits": bits}))
 
 
@@ -93,7 +91,6 @@ def test_honest_work_has_the_bits_of_its_dtype(of: Operation, dtype: str) -> Non
 
 @pytest.mark.parametrize("of", _ARRAYS, ids=lambda of: str(of.name))
 def test_float64_that_is_computed_in_float32(of: Operation) -> None:
-    """Most of it is beyond the tolerance, too."""
     operands = [*of.operands(of.by_preset.quick[0])]
     actual = of.reference(*(x.astype(np.float32).astype(np.float64) for x in operands))
     assert found(of, "float64", np.float32(actual), operands) == 23
@@ -110,7 +107,6 @@ def test_float16_that_is_computed_in_bfloat16(of: Operation) -> None:
 
 
 def test_no_error_is_the_dtypes_own() -> None:
-    """A copy has no error, and nothing says that it was computed in less."""
     for dtype, bits in precision.DTYPES.items():
         assert precision.bits(dtype, 0.0, 0.0, 1) == bits
 
@@ -123,8 +119,8 @@ def test_a_gradient_in_less_shows_in_float32() -> None:
     assert precision.bits("float16", 1e-5, 2.0**-8, 1) == 10
 
 
-def test_what_is_not_known_is_not_reduced() -> None:
-    """Records of earlier versions, and dtypes of other packages."""
+def test_an_unknown_precision_is_not_reduced() -> None:
+    """In records of earlier versions, and in dtypes of other packages."""
     assert not is_reduced("float32", None)
     assert not is_reduced("int8", 7)
 
@@ -140,15 +136,14 @@ _TF32 = (("tf32", "on"),)
 def test_tf32_has_a_tolerance_of_its_own(
     off_by: float, toggles: tuple[tuple[str, str], ...], *, right: bool
 ) -> None:
-    """What its 10 bits lose is right where they are asked for, and wrong where they are not."""
     of = operation(lambda x: 2.0 * x * (1.0 + off_by))
     case = case_of(cell(of, device="gpu:0", toggles=toggles), FakeFramework(), disabled=True)
     with nullcontext() if right else pytest.raises(WrongResult, match="largest relative error"):
         case.measure()
 
 
-def test_a_training_in_tf32_is_held_to_the_bounds_of_its_mantissa() -> None:
-    """Which is that of float16; other trainings are held to those of their dtype."""
+def test_training_in_tf32_has_the_bounds_of_its_mantissa() -> None:
+    """That of float16."""
     job = Job(mlp, "gpu:0", "eager", "float32", 8)
     assert job.verified_as == "float32"
     assert replace(job, tf32=True).verified_as == "float16"
@@ -184,9 +179,9 @@ def test_complex_operands_follow_the_dtype(dtype: str, of: str) -> None:
 
 def test_complex_results_are_compared_as_complex_numbers() -> None:
     """A right one passes, and also once the operands are changed; the conjugate does not."""
-    case_of(cell(doubled(lambda x: x + x)), FakeFramework()).measure()
-    with pytest.raises(WrongResult, match="the result is wrong"):
-        case_of(cell(doubled(lambda x: 2 * np.conj(x))), FakeFramework()).measure()
+    case_of(cell(doubled(lambda x: x + x))).measure()
+    conjugate = doubled(lambda x: 2 * np.conj(x))
+    fails(case_of(cell(conjugate)), WrongResult, "the result is wrong")
 
 
 @pytest.mark.parametrize(
@@ -208,15 +203,13 @@ def test_a_complex_case_is_verified_as_its_two_parts(
 def test_a_narrower_complex_dtype_is_noticed() -> None:
     """In complex128 the digits of complex64 are too few; elsewhere records say so."""
     coarse = doubled(lambda x: (x + x).astype(np.complex64).astype(x.dtype))
-    case_of(cell(coarse, dtype="complex64"), FakeFramework()).measure()
-    with pytest.raises(WrongResult):
-        case_of(cell(coarse, dtype="complex128"), FakeFramework()).measure()
+    case_of(cell(coarse, dtype="complex64")).measure()
+    fails(case_of(cell(coarse, dtype="complex128")), WrongResult, "is wrong")
     halves = CaseFacts.unchecked({"dtype": "complex64", "precision_bits": 10})
     assert (reduced_bits(halves), full_bits(halves)) == (10, 23)
 
 
 def test_impossible_rates_of_complex_numbers_are_those_of_their_parts() -> None:
-    """An operation on a complex number is several on real ones."""
     facts = CaseFacts.unchecked({"dtype": "complex64", "flops": 2e9, "completion_s": 1.0})
     with pytest.raises(ImpossibleRate):
         timing.check_rates(facts, Limits({"float32": 1e9}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from fwbench.workloads import mlp
 from fwbench.workloads.models.passes import FORWARD_BACKWARDS, INFERENCES
 from support import fake_learner
 from support.fake_learner import FakeLearner, Trainer
-from support.fakes import case_of, cell, operation
+from support.fakes import assert_not_recorded, case_of, cell
 
 pytestmark = pytest.mark.usefixtures("load")
 
@@ -42,23 +43,47 @@ class Held:
         self.now = self.peak = 100
 
     def take(self, size: int, moment: int = 0) -> None:
-        """Hold so much more, and ``moment`` in addition for a moment."""
+        """Hold ``size`` bytes more, and ``moment`` in addition for a moment."""
         self.now += size
         self.peak = max(self.peak, self.now + moment)
 
     def forget(self) -> bool:
-        """As the system does."""
         self.peak = self.now
         return True
 
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> Held:
-    """What the process is said to hold."""
     process = Held()
     monkeypatch.setattr(measure, "reset_peak_memory", process.forget)
     monkeypatch.setattr(measure, "peak_memory_bytes", lambda: process.peak)
     return process
+
+
+class HoldingLearner(FakeLearner):
+    """A step takes 40 bytes for a moment, gradients 35, and inference 15."""
+
+    by: Any
+
+    def step(self, *arguments: Any) -> Any:
+        self.by.held.take(0, moment=40)
+        return super().step(*arguments)
+
+    def inference(self, examples: Any) -> BoundCall:
+        return self._taking(15, self.by.in_use(len(examples)))
+
+    def forward_backward(self, examples: Any, labels: Any) -> BoundCall:
+        return self._taking(35)
+
+    def planned_bytes(self, training: bool) -> int:
+        return 33 if training else 11
+
+    def _taking(self, moment: int, result: Any = None) -> BoundCall:
+        def call() -> Any:
+            self.by.held.take(0, moment=moment)
+            return result
+
+        return call
 
 
 class Holding(Trainer):
@@ -77,68 +102,41 @@ class Holding(Trainer):
 
         return with_plan(call, lambda: 25)
 
-    def backward(self, *arguments: Any) -> BoundCall:
-        """As forward passes, without a plan."""
-        return super().backward(*arguments)
-
     def saved_for_backward(self, run: BoundCall) -> Saved:
         """Two tensors; the call is made."""
         run()
         return Saved(20, 2)
 
     def learner(self, job: Job) -> FakeLearner:
-        """A model takes 50 bytes, a step 40 for a moment, gradients 35, and inference 15."""
+        """A model takes 50 bytes."""
         self.held.take(50, moment=900)
-        learner = super().learner(job)
-        step = learner.step
-
-        def held_step(*arguments: Any) -> Any:
-            self.held.take(0, moment=40)
-            return step(*arguments)
-
-        learner.step = held_step  # type: ignore[method-assign]
-
-        def inference(examples: Any) -> BoundCall:
-            return self._taking(15, self.in_use(len(examples)))
-
-        learner.inference = inference  # type: ignore[method-assign]
-        learner.forward_backward = (  # type: ignore[method-assign]
-            lambda examples, labels: self._taking(35)
-        )
-        learner.planned_bytes = lambda training: 33 if training else 11  # type: ignore[method-assign]
-        return learner
+        return super().learner(job)
 
     def in_use(self, examples: int) -> NDArray[Any]:
         """The same logit for each of ten classes, as the learner answers."""
         return np.zeros((examples, 10))
 
-    def _taking(self, moment: int, result: Any = None) -> BoundCall:
-        def call() -> Any:
-            self.held.take(0, moment=moment)
-            return result
-
-        return call
-
 
 @pytest.fixture
 def framework(held: Held) -> Holding:
     """The framework of the process."""
-    made = Holding()
+    made = Holding(kind=HoldingLearner)
     made.held = held
     return made
 
 
 def found(probe: Probe, make: Callable[..., Any], *arguments: Any, **more: Any) -> CaseFacts:
-    """What a probe finds out about a case."""
+    """Probe a case, of which nothing is verified, timed or recorded."""
     facts: list[CaseFacts] = []
-    make(*arguments, **more, probe=lambda *given: facts.append(probe(*given))).measure()
+    case = make(*arguments, **more, probe=lambda *given: facts.append(probe(*given)))
+    case.measure()
+    assert_not_recorded(case)
     return facts[0]
 
 
 def test_the_peak_is_that_of_calls(framework: Holding) -> None:
     """Above what was held before, and above what is held with the inputs placed."""
-    measured = found(memory, case_of, cell(operation()), framework).memory
-    assert measured is not None
+    measured = found(memory, case_of, cell(), framework).memory
     assert measured == {
         "before_bytes": 100,
         "bound_bytes": 110,
@@ -153,9 +151,9 @@ def test_the_peak_is_that_of_calls(framework: Holding) -> None:
     assert Memory.checked(dict(measured)) == measured
 
 
-def test_of_a_gradient_what_is_saved_is_told(framework: Holding) -> None:
+def test_arrays_saved_for_a_gradient_are_counted(framework: Holding) -> None:
     """By one more call, after the peak is known; without a planner nothing is planned."""
-    cases = cell(operation(), direction="backward", device="gpu:0")
+    cases = cell(direction="backward", device="gpu:0")
     measured = found(memory, case_of, cases, framework).memory
     assert measured is not None
     assert (measured.saved_bytes, measured.saved_tensors) == (20, 2)
@@ -186,7 +184,6 @@ def test_training_and_forward_pass_apart(framework: Holding, of: Any) -> None:
 def test_networks_without_an_update(
     framework: Holding, workload: Any, kind: type[Case], expected: tuple[int | None, ...]
 ) -> None:
-    """Inference, and forward with backward pass, are what is called."""
     cases = cell(workload, size=8, direction=workload.directions[0])
     measured = found(memory, case_of, cases, framework, kind=kind).memory
     assert measured is not None
@@ -194,7 +191,7 @@ def test_networks_without_an_update(
 
 
 def test_inference_that_answers_otherwise_has_no_memory(framework: Holding) -> None:
-    """A case of training times no inference: what it is worth is found out where it is called."""
+    """A case of training times no inference: it is verified where it is called."""
     framework.in_use = lambda examples: np.eye(examples, 10)  # type: ignore[method-assign]
     with pytest.raises(WrongResult, match=r"and the answer of the learner that is trained 0"):
         found(forward_memory, fake_learner.case, framework, of=mlp.step)
@@ -202,7 +199,6 @@ def test_inference_that_answers_otherwise_has_no_memory(framework: Holding) -> N
 
 @pytest.mark.usefixtures("held")
 def test_a_learner_that_only_trains_answers_for_the_test_set() -> None:
-    """It has no inference of its own."""
     framework = Trainer()
     forward = found(forward_memory, fake_learner.case, framework).forward_memory
     assert forward is not None
@@ -211,26 +207,21 @@ def test_a_learner_that_only_trains_answers_for_the_test_set() -> None:
 
 
 def test_of_a_loader_its_pass_is_measured(framework: Holding) -> None:
-    """No step is made."""
     measured = found(memory, fake_learner.case, framework, of=mlp.loader).memory
     assert measured is not None
     assert measured.planned_bytes is None
     assert framework.called == []
 
 
-def test_where_the_system_does_not_tell(
-    framework: Holding, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is claimed of the process."""
+def test_the_peak_may_be_unknown(framework: Holding, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "reset_peak_memory", lambda: False)
-    measured = found(memory, case_of, cell(operation()), framework).memory
+    measured = found(memory, case_of, cell(), framework).memory
     assert measured is not None
     assert (measured.peak_bytes, measured.above_bytes, measured.calls_bytes) == (None, None, None)
     assert measured.planned_bytes == 25
 
 
 def test_most_work_has_no_plan() -> None:
-    """Nobody is asked for one."""
     assert planned_bytes(FakeFramework().forward(lambda np: np.copy, [1.0], "eager")) is None
 
 
@@ -239,14 +230,14 @@ def test_most_work_has_no_plan() -> None:
 
 @dataclass
 class Seen(Profiler):
-    """A profiler that has seen what a test says."""
+    """A profiler with operators of a test."""
 
     operators: Sequence[Operator] = ()
     calls: list[int] = field(default_factory=list)
     framework: FakeFramework | None = None
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
-        """Returns them, and counts the calls before it and in it."""
+        """The operators; counts the calls before it and in it."""
         assert self.framework is not None
         self.calls.append(len(self.framework.called))
         work()
@@ -261,26 +252,18 @@ class Profiled(FakeFramework):
     seen: Any = None
 
     def profiler(self, device: str) -> Profiler | None:
-        """Returns it, or raises what it is."""
+        """The profiler, or an error."""
         if isinstance(self.seen, Exception):
             raise self.seen
         return self.seen
 
 
-def profiled(seen: Any, folder: Path) -> tuple[CaseFacts, Case]:
-    """What the probe finds out about a case, and the case."""
+def profiled(seen: Any, folder: Path) -> CaseFacts:
     framework = Profiled()
     framework.seen = seen
     if isinstance(seen, Seen):
         seen.framework = framework
-    found: list[CaseFacts] = []
-
-    def probe(case: Case, clock: Clock) -> None:
-        found.append(profile(case, clock, folder))
-
-    case = case_of(cell(operation()), framework, probe=probe)
-    case.measure()
-    return found[0], case
+    return found(partial(profile, folder=folder), case_of, cell(), framework)
 
 
 def test_a_profile_is_recorded(tmp_path: Path) -> None:
@@ -292,8 +275,7 @@ def test_a_profile_is_recorded(tmp_path: Path) -> None:
             Operator("conv", profiler.CONVOLUTION, 1.5, 3),
         ]
     )
-    facts, case = profiled(seen, tmp_path)
-    found = facts.profile
+    found = profiled(seen, tmp_path).profile
     assert found is not None
     assert found.shares == {profiler.CONVOLUTION: 0.75, profiler.ELEMENTWISE: 0.25}
     assert found.operators_s == 2.0
@@ -305,16 +287,14 @@ def test_a_profile_is_recorded(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [found.trace]
     assert found.trace == "double-fake-cpu-eager-forward-float32-4.json"
     assert Profile.checked(dict(found)) == found
-    # Nothing is verified or timed, and nobody complains about it.
     assert seen.calls == [3, 6]
-    assert case.benchmark.extra_info == {}
 
 
 def test_ten_operators_are_kept(tmp_path: Path) -> None:
     """Shares are of all of them."""
     many = [Operator(f"op{n}", profiler.OTHER, 1.0, 1) for n in range(20)]
-    facts, _ = profiled(Seen([*many, Operator("top", profiler.MATMUL, 20.0, 1)]), tmp_path)
-    found = facts.profile
+    seen = Seen([*many, Operator("top", profiler.MATMUL, 20.0, 1)])
+    found = profiled(seen, tmp_path).profile
     assert found is not None
     assert found.shares == pytest.approx({profiler.MATMUL: 0.5, profiler.OTHER: 0.5})
     assert [each.name for each in found.operators or ()][:2] == ["top", "op0"]
@@ -330,8 +310,7 @@ def test_ten_operators_are_kept(tmp_path: Path) -> None:
     ],
     ids=["no profiler", "not importable", "nothing seen"],
 )
-def test_what_has_no_profile_says_why(seen: Any, reason: str, tmp_path: Path) -> None:
-    """One sentence, from which the gap in the record is made."""
+def test_a_missing_profile_has_a_reason(seen: Any, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ProbeError, match=reason):
         profiled(seen, tmp_path)
 

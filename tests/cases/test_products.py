@@ -20,7 +20,7 @@ from fwbench.testing import Differentiable, FakeFramework
 from fwbench.testing.fake import to_bfloat16
 from fwbench.workloads import gemm
 from fwbench.workloads.operation import Operation
-from support.fakes import case_of, cell, recorded
+from support.fakes import case_of, cell, fails, recorded
 
 Array = NDArray[Any]
 
@@ -29,7 +29,7 @@ _N = 150  # columns of two groups and of a part of one
 
 @pytest.fixture(autouse=True)
 def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is a product is verified by sums; no test waits for a large one."""
+    """Verify every product by sums: no test waits for a large one."""
     monkeypatch.setattr(products, "LEAST", 0.0)
 
 
@@ -55,7 +55,6 @@ def _case(
     of: Operation = gemm,
     **changes: Any,
 ) -> Case:
-    """A product that the fake framework computes with ``value``."""
     of = replace(of, implementations={"fake": lambda np: Differentiable(value, gradient)})
     case = case_of(cell(of, **{"size": _N, **changes}), FakeFramework())
     assert products.is_large(of, case.cell)
@@ -84,21 +83,18 @@ def test_right_products_pass(dtype: str, direction: str) -> None:
 
 
 _SHAPES: dict[str, Size] = {
-    name: getattr(workloads, name).size_of("x".join(lengths.split()))
-    for name, lengths in {
-        "gemm_nn": "70 130 90",
-        "gemm_tn": "70 130 90",
-        "gemm_nt": "70 130 90",
-        "batch_gemm": "3 20 70 40",
-        "einsum": "3 20 70 40",
-        "tensordot": "30 70 8 6",
+    name: getattr(workloads, name).size_of(size)
+    for size, names in {
+        "70x130x90": ("gemm_nn", "gemm_tn", "gemm_nt"),
+        "3x20x70x40": ("batch_gemm", "einsum"),
+        "30x70x8x6": ("tensordot",),
     }.items()
+    for name in names
 }
 
 
 @pytest.mark.parametrize("name", _SHAPES)
 def test_factors_are_those_of_the_product(name: str) -> None:
-    """Their product is the reference, whatever is transposed or summed over."""
     of, size = getattr(workloads, name), _SHAPES[name]
     operands = of.operands(size)
     np.testing.assert_allclose(np.matmul(*of.factors(*operands)), of.reference(*operands))
@@ -110,10 +106,7 @@ _BY: dict[str, Callable[[Array, Array, Array], list[Array]]] = {
     "gemm_nt": lambda g, x, y: [g @ y, g.T @ x],
     "batch_gemm": lambda g, x, y: [g @ y.transpose(0, 2, 1), x.transpose(0, 2, 1) @ g],
     "einsum": lambda g, x, y: [g @ y, g.transpose(0, 2, 1) @ x],
-    "tensordot": lambda g, x, y: [
-        np.einsum("mn,kln->mkl", g, y),
-        np.einsum("mkl,mn->kln", x, g),
-    ],
+    "tensordot": lambda g, x, y: [np.einsum("mn,kln->mkl", g, y), np.einsum("mkl,mn->kln", x, g)],
 }
 
 
@@ -134,8 +127,6 @@ def test_every_product_is_verified_so(name: str, direction: str) -> None:
 
 
 def _one_wrong(of: Callable[[float], float]) -> Callable[..., Array]:
-    """A product with one wrong element."""
-
     def value(x: Array, y: Array) -> Array:
         result = np.matmul(x, y)
         result[101, 77] = of(float(result[101, 77]))
@@ -170,7 +161,6 @@ _WRONG: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("wrong", _WRONG.values(), ids=_WRONG)
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_wrong_products_are_refused(wrong: Callable[..., Any], direction: str) -> None:
-    """What the comparison of all elements refuses, as far as these tests know of any."""
     case = _case(wrong, direction=direction)
     with pytest.raises(VerificationError, match="result"):
         _verify(case)
@@ -199,25 +189,23 @@ _WRONG_GRADIENTS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("wrong", _WRONG_GRADIENTS.values(), ids=_WRONG_GRADIENTS)
 def test_wrong_gradients_are_refused(wrong: Callable[..., Any]) -> None:
-    """Differences of the reference would have told as much, in a hundred times the time."""
+    """Differences of the reference would find them, too, in a hundred times the time."""
     with pytest.raises(WrongGradient):
         _verify(_case(gradient=wrong, direction="backward"))
 
 
 def test_a_product_that_is_kept_is_refused() -> None:
-    """A call on changed inputs meets other sums."""
     first: list[Array] = []
 
     def value(x: Array, y: Array) -> Array:
         first.append(x @ y)
         return first[0]
 
-    with pytest.raises(WrongResult, match="a call on changed inputs is wrong"):
-        _case(value).measure()
+    fails(_case(value), WrongResult, "a call on changed inputs is wrong")
 
 
-def test_columns_that_are_swapped_are_told_by_most_weights() -> None:
-    """Errors that cancel are what weights are drawn at random for: no pair passes."""
+def test_swapped_columns_are_found() -> None:
+    """Weights are random so that errors do not cancel: every pair is found."""
     rng = np.random.default_rng(5)
     left, right = rng.standard_normal((40, 64)), rng.standard_normal((64, 64))
     expected, product = products.expected_sums(left, right), left @ right
@@ -253,13 +241,10 @@ def test_small_products_and_others_are_compared_as_ever(monkeypatch: pytest.Monk
     assert not products.is_large(gemm, cell(gemm, size=1_024))
     assert not products.is_large(gemm, complex64)
     linear = workloads.linear
-    size = linear.size_of("2048x2048x2048")
-    assert not products.is_large(linear, cell(linear, size=size))
+    assert not products.is_large(linear, cell(linear, size=linear.size_of("2048x2048x2048")))
 
 
 def test_the_reference_is_not_computed() -> None:
-    """Neither of the product, nor to know the shape of the cotangent."""
-
     def never(*_: Any) -> Any:
         raise AssertionError("the product was computed in NumPy")
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.case import bind
+from fwbench.cases.case import Case, bind
 from fwbench.cases.random import check_moments, check_range
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.testing import FakeFramework
 from fwbench.workloads.distribution import Moments, discrete
 from fwbench.workloads.operation import Operation
-from support.fakes import case_of, cell, recorded
+from support.fakes import case_of, cell, fails, recorded
 
 SIZE = 4_000
 
@@ -38,21 +38,18 @@ def drawing(draw: Callable[..., Any], moments: Moments = UNIFORM, **changes: Any
     return Operation(**{**facts, **changes})
 
 
-def measured(of: Operation, dtype: str = "float32") -> dict[str, Any]:
-    """What the record of a case says."""
-    case = case_of(cell(of, size=SIZE, dtype=dtype), FakeFramework())
-    return recorded(case)
+def made(of: Operation, dtype: str = "float32") -> Case:
+    return case_of(cell(of, size=SIZE, dtype=dtype))
 
 
 def uniform(generator: np.random.Generator, like: NDArray[Any]) -> NDArray[Any]:
-    """Honest numbers in the dtype of the operand."""
     return generator.random(SIZE).astype(like.dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_honest_numbers_are_measured(dtype: str) -> None:
     """They are timed; the record claims no error, for there is no right result."""
-    facts = measured(drawing(uniform), dtype)
+    facts = recorded(made(drawing(uniform), dtype))
     assert facts["completion_s"] > 0
     assert "max_relative_error" not in facts
 
@@ -73,9 +70,7 @@ def test_honest_numbers_are_measured(dtype: str) -> None:
     ids=["mean", "variance", "range", "ramp", "pairs", "dtype", "shape", "two", "nan"],
 )
 def test_other_numbers_are_wrong(draw: Callable[..., Any], message: str) -> None:
-    """Of another distribution, not independent, or of another shape or dtype."""
-    with pytest.raises(WrongResult, match=message):
-        measured(drawing(draw))
+    fails(made(drawing(draw)), WrongResult, message)
 
 
 def paired(numbers: NDArray[Any]) -> NDArray[Any]:
@@ -115,8 +110,11 @@ def test_skewed_numbers_may_be_far_off_by_chance(seed: int, place: int) -> None:
 
 def test_the_same_numbers_in_every_call_are_wrong() -> None:
     """A key that stands for itself, or a constant that a compiler has folded."""
-    with pytest.raises(WrongResult, match="those of the first call"):
-        measured(drawing(lambda of, like: np.random.default_rng(0).random(SIZE, "f4")))
+    fails(
+        made(drawing(lambda of, like: np.random.default_rng(0).random(SIZE, "f4"))),
+        WrongResult,
+        "those of the first call",
+    )
 
 
 def test_numbers_that_repeat_once_inputs_are_restored_are_wrong() -> None:
@@ -151,10 +149,13 @@ def test_a_changed_operand_is_noticed() -> None:
         "reference": lambda x: x,
         "parameters": lambda size: (),
     }
-    measured(drawing(lambda of, x: dropped(of, x, stale=False), moments, **facts))
+    made(drawing(lambda of, x: dropped(of, x, stale=False), moments, **facts)).measure()
     first.clear()
-    with pytest.raises(WrongResult, match="no such number"):
-        measured(drawing(lambda of, x: dropped(of, x, stale=True), moments, **facts))
+    fails(
+        made(drawing(lambda of, x: dropped(of, x, stale=True), moments, **facts)),
+        WrongResult,
+        "no such number",
+    )
 
 
 def test_a_permutation_has_every_number_once() -> None:
@@ -186,6 +187,5 @@ def test_moments_of_a_few_values() -> None:
 
 @pytest.mark.parametrize("facts", [{"moments": lambda n: UNIFORM}, {"updates": (0,)}])
 def test_a_gradient_that_cannot_be_verified_is_refused(facts: dict[str, Any]) -> None:
-    """Neither of random results nor of operands that are overwritten."""
     with pytest.raises(DeclarationError, match="differentiable=False"):
         Operation("odd", lambda size, rng: (), np.asarray, (8,), **facts)

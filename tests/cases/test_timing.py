@@ -12,11 +12,7 @@ import numpy as np
 import pytest
 
 from fwbench.cases import timing
-from fwbench.errors import (
-    ImpossibleRate,
-    SkippedWork,
-    UnfinishedWork,
-)
+from fwbench.errors import ImpossibleRate, SkippedWork, UnfinishedWork
 from fwbench.measure.limits import Limits
 from fwbench.records.facts import CaseFacts
 from fwbench.testing import FakeFramework
@@ -31,6 +27,7 @@ from support.fakes import (
     operation,
     recorded,
     square,
+    variant,
 )
 
 both_directions = pytest.mark.parametrize("direction", ["forward", "backward"])
@@ -53,11 +50,11 @@ class Lazy(FakeFramework):
         return np.asarray(result).view()
 
 
-def reading(delays_s: Iterable[float], framework: type[FakeFramework] = FakeFramework) -> Any:
-    """A framework whose readings take longer, one after the other; and then no longer."""
+def reading(delays_s: Iterable[float]) -> Any:
+    """A framework whose first readings are delayed."""
     left_s = iter(delays_s)
 
-    class Slow(framework):  # type: ignore[misc,valid-type]
+    class Slow(FakeFramework):
         def read_element(self, array: Any) -> Any:
             self.clock.spend(next(left_s, 0.0))
             return self.to_numpy(array)
@@ -80,7 +77,6 @@ def test_work_that_remains_when_the_clock_stops(
 
 
 def test_a_creation_that_is_not_waited_for() -> None:
-    """Arrays from host data are read like results."""
     fails(case_of(cell(from_numpy), NEVER_WAITS()), UnfinishedWork, "does not wait")
 
 
@@ -142,17 +138,14 @@ class _WorksWhileWaiting(FakeFramework):
 def test_work_that_moved_to_where_the_clock_waits() -> None:
     """The case fails before anything is timed; the message names both times."""
     said = "^work is done while fwbench waits .* took at least 62.5 ms, and a call 977 us"
-    fails(case_of(cell(operation()), _WorksWhileWaiting(work_s=0.0)), UnfinishedWork, said)
+    fails(case_of(cell(), _WorksWhileWaiting(work_s=0.0)), UnfinishedWork, said)
 
 
 def test_a_waiter_may_take_a_while() -> None:
     """Waiting by way of a small computation costs something each time, and is no work of a call."""
 
-    class Slow(FakeFramework):
-        def waiter(self, device: str) -> Callable[[], Any]:
-            return lambda: (self.clock.wait(), self.clock.spend(2.0**-13))
-
-    recorded(case_of(cell(operation()), Slow(work_s=2.0**-10)))
+    slow = variant(waiter=lambda by, _: lambda: (by.clock.wait(), by.clock.spend(2.0**-13)))
+    recorded(case_of(cell(), slow(work_s=2.0**-10)))
 
 
 # Changed inputs
@@ -189,9 +182,8 @@ _SHORT = {"work_s": 2.0**-12, "dispatch_s": 2.0**-12}
 
 @both_directions
 def test_right_results_that_are_kept(direction: str) -> None:
-    """The case fails, and the message names both times; nothing is recorded."""
     said = "^calls on changed inputs took 63 ms at least, and most others 488 us at most, so"
-    case = case_of(cell(operation(), direction=direction), _Slower(**_SHORT))
+    case = case_of(cell(direction=direction), _Slower(**_SHORT))
     fails(case, SkippedWork, said)
 
 
@@ -209,7 +201,7 @@ def test_every_single_call_takes_long_on_a_busy_machine() -> None:
             self.single = True
             return super().write(array, source)
 
-    recorded(case_of(cell(operation()), Busy(**_SHORT)))
+    recorded(case_of(cell(), Busy(**_SHORT)))
 
 
 @both_directions
@@ -218,21 +210,19 @@ def test_some_calls_take_long_on_a_busy_machine(direction: str, slow: int) -> No
     """One of ten that does not shows that the work takes no longer."""
     framework = _Slower(**_SHORT)
     framework.slow = slow
-    recorded(case_of(cell(operation(), direction=direction), framework))
+    recorded(case_of(cell(direction=direction), framework))
 
 
 def test_work_of_less_than_a_millisecond_may_take_longer() -> None:
     """Memory is cold and threads sleep when inputs have just changed."""
     framework = _Slower(work_s=2.0**-14, dispatch_s=2.0**-14)
     framework.more_s = 2.0**-10
-    recorded(case_of(cell(operation()), framework))
+    recorded(case_of(cell(), framework))
 
 
 def test_nothing_is_compared_where_nothing_was_timed() -> None:
     """With --benchmark-disable results are verified, and times are not."""
-    case = case_of(cell(operation()), _Slower(), disabled=True)
-    case.measure()
-    assert case.benchmark.stats is None
+    case_of(cell(), _Slower(), disabled=True).measure()
 
 
 # Rates
@@ -253,7 +243,6 @@ def _facts(**changes: Any) -> CaseFacts:
 
 
 def test_what_is_possible_is_recorded_with_its_limits() -> None:
-    """Both, where both are known."""
     held = timing.check_rates(_facts(), _LIMITS)
     assert dict(held) == {"limit_flops_per_s": 1e9, "limit_bytes_per_s": 1e10}
 
@@ -261,24 +250,37 @@ def test_what_is_possible_is_recorded_with_its_limits() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        (
-            {"flops": 6.253e12},
-            "6,253 GFLOP in 1 s are 6,253 GFLOP/s, and no more than 1 are possible here (2 CPUs)",
-        ),
-        (
-            {"bytes": 2e10},
-            "20 GB in 1 s are 20 GB/s, and no more than 10 are possible here (2 CPUs)",
-        ),
+        ({"flops": 6.253e12}, "6,253 GFLOP in 1 s are 6,253 GFLOP/s, and no more than 1"),
+        ({"bytes": 2e10}, "20 GB in 1 s are 20 GB/s, and no more than 10"),
     ],
 )
 def test_what_is_impossible_is_refused(changes: dict[str, float], said: str) -> None:
-    """The message has the work, the time, the rate, the limit and where it is from."""
-    with pytest.raises(ImpossibleRate, match=re.escape(said)):
+    with pytest.raises(ImpossibleRate, match=re.escape(f"{said} are possible here (2 CPUs)")):
         timing.check_rates(_facts(**changes), _LIMITS)
 
 
-def test_tf32_is_held_against_products_in_tf32() -> None:
-    """They are many times as fast as those of float32, and that is no mistake."""
+@pytest.mark.parametrize(
+    ("changes", "limits", "recorded_limits"),
+    [
+        ({"bytes": 1e15, "result_is_view": True}, _LIMITS, {"limit_flops_per_s": 1e9}),
+        ({"bytes": 1e15, "result_is_view": None}, _LIMITS, {"limit_flops_per_s": 1e9}),
+        ({"flops": None, "bytes": None}, _LIMITS, {}),
+        ({"flops": 0.0, "bytes": 0.0}, _LIMITS, {}),
+        ({"dtype": "float16", "flops": 1e20, "bytes": None}, _LIMITS, {}),
+        ({"flops": 1e20, "bytes": 1e20}, Limits(), {}),
+    ],
+    ids=[
+        *("a view moves no bytes", "what may be a view", "no cost is declared"),
+        *("no work is declared", "another dtype", "no limit is known"),
+    ],
+)
+def test_where_nothing_is_known_nothing_is_claimed(
+    changes: dict[str, Any], limits: Limits, recorded_limits: dict[str, float]
+) -> None:
+    assert dict(timing.check_rates(_facts(**changes), limits)) == recorded_limits
+
+
+def test_products_in_tf32_have_a_limit_of_their_own() -> None:
     limits = replace(_LIMITS, flops_per_s={"float32": 1e9, "tf32": 8e9})
     fast = {"flops": 8e9, "toggles": {"tf32": "on"}}
     assert timing.check_rates(_facts(**fast), limits).limit_flops_per_s == 8e9
@@ -286,31 +288,8 @@ def test_tf32_is_held_against_products_in_tf32() -> None:
         timing.check_rates(_facts(**{**fast, "toggles": {"tf32": "off"}}), limits)
 
 
-@pytest.mark.parametrize("is_view", [True, None])
-def test_views_move_no_bytes(is_view: bool | None) -> None:
-    """Nor does what may be one."""
-    held = timing.check_rates(_facts(bytes=1e15, result_is_view=is_view), _LIMITS)
-    assert dict(held) == {"limit_flops_per_s": 1e9}
-
-
-@pytest.mark.parametrize(
-    ("changes", "limits"),
-    [
-        ({"flops": None, "bytes": None}, _LIMITS),
-        ({"flops": 0.0, "bytes": 0.0}, _LIMITS),
-        ({"dtype": "float16", "flops": 1e20, "bytes": None}, _LIMITS),
-        ({"flops": 1e20, "bytes": 1e20}, Limits()),
-    ],
-    ids=["no cost is declared", "no work is declared", "another dtype", "no limit is known"],
-)
-def test_where_nothing_is_known_nothing_is_claimed(changes: dict[str, Any], limits: Limits) -> None:
-    """Neither a failure nor a fact."""
-    assert dict(timing.check_rates(_facts(**changes), limits)) == {}
-
-
 @pytest.mark.parametrize("limit_flops_per_s", [1.9e9, 2.1e9], ids=["too fast", "possible"])
 def test_a_case_that_is_too_fast_has_no_record(limit_flops_per_s: float) -> None:
-    """Its rounds are not kept; the record of another one has the limit."""
     of = operation(cost=lambda _: Cost(flops=2e9 * _S, elements=0.0))
     case = case_of(cell(of), FakeFramework())
     case._limits = replace(_LIMITS, flops_per_s={"float32": limit_flops_per_s})

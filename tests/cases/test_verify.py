@@ -18,7 +18,6 @@ NAN, INF = float("nan"), float("inf")
 
 
 def array(*values: Any) -> NDArray[Any]:
-    """An array of these values."""
     return np.array(values)
 
 
@@ -26,7 +25,6 @@ def array(*values: Any) -> NDArray[Any]:
 
 
 def error(actual: Any, reference: Any, allowed: float) -> float:
-    """The largest relative error of a result."""
     return verify.compare(actual, reference, allowed).largest
 
 
@@ -51,7 +49,6 @@ def error(actual: Any, reference: Any, allowed: float) -> float:
     ids=str,
 )
 def test_what_equals_the_reference_is_right(values: Any) -> None:
-    """Equal values have no error, be they NaN, infinite, none at all or a scalar; nothing warns."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert error(np.copy(values), values, 1e-6) == 0.0
@@ -78,14 +75,12 @@ def test_what_equals_the_reference_is_right(values: Any) -> None:
 def test_what_differs_from_the_reference_is_wrong(
     found: NDArray[Any], reference: NDArray[Any]
 ) -> None:
-    """NaN, infinities, zeros, huge and tiny numbers are all told from other values."""
     with pytest.raises(WrongResult):
         error(found, reference, 1e-6)
 
 
 @pytest.mark.parametrize("place", [0, 49, 99])
 def test_one_wrong_element_is_found_wherever_it_is(place: int) -> None:
-    """One element among a hundred that is off by more than allowed fails the result."""
     reference = np.linspace(1.0, 2.0, 100)
     found = reference.copy()
     found[place] *= 1 + 2e-6
@@ -95,13 +90,11 @@ def test_one_wrong_element_is_found_wherever_it_is(place: int) -> None:
 
 
 def test_the_largest_error_is_returned() -> None:
-    """What is returned is the largest relative error of all elements."""
     reference = array(4.0, 4.0, 4.0)
     assert error(array(4.0, 4.5, 3.75), reference, 1.0) == 0.5 / 4.0
 
 
 def test_the_allowed_error_is_still_allowed() -> None:
-    """An error that equals the tolerance is let through, the next larger one is not."""
     assert error(array(1.125), array(1.0), 0.125) == 0.125
     with pytest.raises(WrongResult):
         error(array(np.nextafter(1.125, 2.0)), array(1.0), 0.125)
@@ -122,7 +115,6 @@ def test_large_elements_are_seen_in_their_own_scale() -> None:
 
 
 def test_the_message_says_where_what_and_how_many() -> None:
-    """A wrong result is described by place, both values, the error, the tolerance and a count."""
     reference = np.full((3, 4), 2.0)
     found = reference.copy()
     found[1, 2] = 3.0
@@ -136,7 +128,6 @@ def test_the_message_says_where_what_and_how_many() -> None:
 
 
 def test_the_message_of_a_scalar_has_no_place() -> None:
-    """A wrong scalar is called the only element."""
     with pytest.raises(WrongResult, match="inf at the only element, where it is nan"):
         error(np.float64(NAN), np.float64(1.0), 1e-3)
 
@@ -171,7 +162,6 @@ def test_a_scalar_may_be_an_array_of_one_element(shape: tuple[int, ...]) -> None
 
 
 def test_low_precision_is_compared_in_float64() -> None:
-    """The comparison itself adds no rounding of the result's own dtype."""
     found = np.array([1.0 + 2.0**-10], dtype=np.float16)
     assert error(found, array(1.0), 1.0) == 2.0**-10
 
@@ -180,7 +170,6 @@ def test_low_precision_is_compared_in_float64() -> None:
 
 
 def test_tolerances_follow_the_precision_of_the_dtype() -> None:
-    """The coarser a dtype, the more it may be off."""
     by_dtype = [verify.tolerance(d, 1) for d in ("float64", "float32", "float16", "bfloat16")]
     assert by_dtype == sorted(by_dtype)
     assert len({*by_dtype}) == 4
@@ -210,7 +199,6 @@ def test_tolerances_grow_with_the_root_of_the_terms(dtype: str) -> None:
 
 
 def test_an_operations_factor_multiplies_its_tolerance() -> None:
-    """The factor applies to the whole of it, rounding of sums included."""
     assert verify.tolerance("float32", 64, 3.0) == 3 * verify.tolerance("float32", 64)
 
 
@@ -245,13 +233,11 @@ def test_inputs_may_be_rounded_to_their_dtype(found: NDArray[Any], wanted: NDArr
     ids=["coarser", "longer", "int", "longer int", "bool"],
 )
 def test_inputs_that_changed_are_refused(found: NDArray[Any], wanted: NDArray[Any]) -> None:
-    """What arrives with other values or another shape fails before anything is computed."""
     with pytest.raises(WrongResult):
         verify.placed(found, wanted, "float32")
 
 
 def test_an_array_that_changes_with_its_source_is_no_copy() -> None:
-    """A copy stays as it was; what does not is refused, with what to do about it."""
     verify.copied(array(1.0, 2.0), array(1.0, 2.0))
     with pytest.raises(NotACopy, match="use the framework's copying constructor"):
         verify.copied(array(1.0, 2.0), array(1.0, 0.0))
@@ -261,13 +247,11 @@ def test_an_array_that_changes_with_its_source_is_no_copy() -> None:
 
 
 def test_as_many_parameters_as_described() -> None:
-    """Nothing is said of a model that has them."""
     verify.parameters(60_170, 60_170)
 
 
 @pytest.mark.parametrize("found", [0, 60_169, 60_171, 120_340])
 def test_another_number_of_parameters_is_another_model(found: int) -> None:
-    """The message has both numbers and what to do."""
     with pytest.raises(WrongTraining) as caught:
         verify.parameters(found, 60_170)
     assert str(caught.value) == (
@@ -281,7 +265,7 @@ LOSSES = [2.5, 2.25, 2.0, 1.75]
 
 @pytest.mark.parametrize("dtype", verify.LOSS_TOLERANCES)
 def test_the_same_losses_pass(dtype: str) -> None:
-    """In whatever precision the framework gives them; the largest deviation is returned."""
+    """In every precision that a framework gives; the largest deviation is returned."""
     allowed = verify.LOSS_TOLERANCES[dtype]
     assert verify.losses(array(*LOSSES), LOSSES, [allowed]) == (0.0, allowed)
     assert verify.losses(array(*LOSSES).astype(np.float32), LOSSES, [allowed]) == (0.0, allowed)
@@ -314,7 +298,6 @@ def test_losses_may_be_off_by_the_tolerance_and_no_more() -> None:
 @pytest.mark.parametrize("step", [1, 2, 4])
 @pytest.mark.parametrize("value", [NAN, INF, -INF, 2.5e9, -2.0])
 def test_one_wrong_loss_is_found_wherever_it_is(step: int, value: float) -> None:
-    """The message names the step; NaN and infinities are wrong, and nothing warns."""
     found = array(*LOSSES)
     found[step - 1] = value
     with warnings.catch_warnings():
