@@ -94,32 +94,6 @@ def test_an_epoch_that_leaves_out_batches_is_found() -> None:
 # Losses
 
 
-def part(of: Callable[[Any], Any], begins: Callable[[FakeLearner, int], bool]) -> Trainer:
-    """A framework that trains on a part of each batch from some step on.
-
-    Args:
-        begins: whether it does, by the learner and how many steps it has made.
-    """
-
-    class Part(FakeLearner):
-        made = 0
-
-        def step(self, examples: Any, labels: Any) -> Any:
-            self.made += 1
-            some = begins(self, self.made)
-            return super().step(*((of(examples), of(labels)) if some else (examples, labels)))
-
-    return Trainer(kind=Part, answers=by_first_label)
-
-
-@loops_and_steps
-def test_a_step_on_a_part_of_its_batch_is_found_after_the_timing(of: Any) -> None:
-    """Its loss is not that of the model's answers to the whole batch."""
-    framework = part(lambda x: x[: len(x) // 2], lambda _, made: made > CHECKED_STEPS + 1)
-    said = "^after the timing, a step does not train on its whole batch: the loss"
-    fails(case(framework, of), WrongTraining, said)
-
-
 @loops_and_steps
 def test_steps_that_are_honest_until_the_third_are_found(of: Any) -> None:
     """The losses of the check are then another training's, after every reset."""

@@ -33,23 +33,6 @@ from support.fakes import (
 both_directions = pytest.mark.parametrize("direction", ["forward", "backward"])
 
 
-class Lazy(FakeFramework):
-    """Computes a result when it is read."""
-
-    def waiter(self, device: str) -> None:
-        return None
-
-    def read_element(self, array: Any) -> Any:
-        self.clock.spend(0.0 if array.flags.owndata else self.work_s)
-        return array
-
-    def _cost(self) -> None:
-        self.clock.spend(self.dispatch_s)
-
-    def _rounded(self, result: Any) -> Any:
-        return np.asarray(result).view()
-
-
 def reading(delays_s: Iterable[float]) -> Any:
     """A framework whose first readings are delayed."""
     left_s = iter(delays_s)
@@ -64,7 +47,7 @@ def reading(delays_s: Iterable[float]) -> Any:
 
 @both_directions
 @pytest.mark.parametrize(
-    "framework", [NEVER_WAITS, SAYS_IT_IS_DONE, Lazy], ids=["never waits", "no waiter", "lazy"]
+    "framework", [NEVER_WAITS, SAYS_IT_IS_DONE], ids=["never waits", "no waiter"]
 )
 def test_work_that_remains_when_the_clock_stops(
     framework: type[FakeFramework], direction: str
@@ -116,29 +99,6 @@ def test_one_long_call_hides_no_work() -> None:
 
 
 # Waiting for nothing
-
-
-class _WorksWhileWaiting(FakeFramework):
-    """Does nothing in calls, and a call's work when it is waited for a second time after one."""
-
-    waits = 0
-
-    def _cost(self) -> None:
-        super()._cost()
-        self.waits = 0
-
-    def waiter(self, device: str) -> Callable[[], Any]:
-        def wait() -> None:
-            self.waits += 1
-            self.clock.spend(2.0**-4 if self.waits == 2 else 0.0)
-
-        return wait
-
-
-def test_work_that_moved_to_where_the_clock_waits() -> None:
-    """The case fails before anything is timed; the message names both times."""
-    said = "^work is done while fwbench waits .* took at least 62.5 ms, and a call 977 us"
-    fails(case_of(cell(), _WorksWhileWaiting(work_s=0.0)), UnfinishedWork, said)
 
 
 def test_a_waiter_may_take_a_while() -> None:

@@ -42,29 +42,19 @@ def rounds(clock: Clock, run: Callable[[], object], count: int, iterations: int)
     return found
 
 
-def test_a_call_is_timed_until_its_result_exists(hand: HandClock) -> None:
-    """The time of a call that returns early includes the work that it has enqueued."""
-    assert Clock(hand, hand.wait).time(call(hand)) == (DISPATCH_S + WORK_S, "result")
-
-
-def test_work_enqueued_before_is_not_counted(hand: HandClock) -> None:
-    """The clock waits before its first reading too, so that earlier work is nobody's time."""
-    hand.enqueue(100.0)
-    seconds, _ = Clock(hand, hand.wait).time(call(hand))
-    assert seconds == DISPATCH_S + WORK_S
-
-
-def test_without_waiting_only_the_dispatch_is_seen(hand: HandClock) -> None:
-    """What a clock without a waiter reads is the time until the call returned."""
-    seconds, _ = Clock(hand).time(call(hand))
-    assert seconds == DISPATCH_S
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_call_is_timed_until_its_result_exists(hand: HandClock, waits: bool) -> None:
+    """Without a waiter, until it returned; earlier work does not count."""
+    hand.enqueue(100.0 if waits else 0.0)
+    clock = Clock(hand, hand.wait) if waits else Clock(hand)
+    assert clock.time(call(hand)) == (DISPATCH_S + WORK_S * waits, "result")
 
 
 # Dispatch and completion
 
 
 @pytest.mark.parametrize("iterations", [1, 2, 8])
-def test_dispatch_is_told_from_the_measured_rounds(hand: HandClock, iterations: int) -> None:
+def test_dispatch_is_that_of_the_measured_rounds(hand: HandClock, iterations: int) -> None:
     """The dispatch time of a call is right however many calls a round has."""
     clock = Clock(hand, hand.wait)
     rounds_s = rounds(clock, call(hand), 3, iterations)
@@ -74,26 +64,18 @@ def test_dispatch_is_told_from_the_measured_rounds(hand: HandClock, iterations: 
     assert facts["completion_s"] == rounds_s[0]
 
 
-def test_dispatch_passes_over_what_came_before_the_rounds(hand: HandClock) -> None:
-    """Waits of the first call, the warm-up and the calibration do not enter the dispatch time."""
+def test_work_before_the_rounds_is_in_no_dispatch_time(hand: HandClock) -> None:
+    """Neither that of the first call, warm-up and calibration, nor what is pending at its start."""
     clock = Clock(hand, hand.wait)
     for earlier_s in (8.0, 16.0, 32.0):
         clock.time(lambda seconds=earlier_s: hand.enqueue(seconds))
-    rounds_s = rounds(clock, call(hand), 2, 1)
-    assert clock.facts(rounds_s, 1)["dispatch_s"] == DISPATCH_S
-
-
-def test_waiting_before_a_round_is_no_part_of_it(hand: HandClock) -> None:
-    """Work that is pending when a round begins does not make its dispatch look shorter."""
-    clock = Clock(hand, hand.wait)
     hand.enqueue(64.0)
-    rounds_s = rounds(clock, call(hand), 1, 1)
-    assert rounds_s == [DISPATCH_S + WORK_S]
+    rounds_s = rounds(clock, call(hand), 2, 1)
+    assert rounds_s == [DISPATCH_S + WORK_S] * 2
     assert clock.facts(rounds_s, 1)["dispatch_s"] == DISPATCH_S
 
 
 def test_dispatch_and_completion_are_medians_of_the_rounds(hand: HandClock) -> None:
-    """One slow round among three moves neither."""
     costs = iter([0.25, 4.0, 0.25])
 
     def run() -> None:
@@ -114,7 +96,7 @@ def test_dispatch_is_completion_where_calls_return_when_done(hand: HandClock) ->
 
 
 def test_every_measurement_has_facts_of_its_own(hand: HandClock) -> None:
-    """Rounds whose facts have been told do not enter those of later ones."""
+    """Rounds of earlier facts do not enter later ones."""
     clock = Clock(hand, hand.wait)
     clock.facts(rounds(clock, lambda: hand.spend(8.0), 3, 1), 1)
     facts = clock.facts(rounds(clock, call(hand), 3, 1), 1)
@@ -123,7 +105,7 @@ def test_every_measurement_has_facts_of_its_own(hand: HandClock) -> None:
 
 
 def test_facts_need_whole_rounds(hand: HandClock) -> None:
-    """Beginnings and ends are told apart by counting: a reading too many is found out."""
+    """Beginnings and ends are distinguished by counting."""
     clock = Clock(hand)
     rounds_s = rounds(clock, call(hand), 1, 1)
     clock()
@@ -135,7 +117,7 @@ def test_facts_need_whole_rounds(hand: HandClock) -> None:
 
 
 class Kernel:
-    """Keeps account of what a process has had of its processors, as a test dictates."""
+    """An account of a process's use of its processors, moved by hand."""
 
     def __init__(self, hand: HandClock) -> None:
         self._hand = hand
@@ -242,7 +224,7 @@ def test_a_stretch_that_is_not_over_ends_with_the_rounds(hand: HandClock) -> Non
     assert (facts["cpu_s"], facts["preempted"]) == (2 * TINY_S, 1.0)
 
 
-def test_what_is_done_meanwhile_is_in_no_stretch_of_rounds(hand: HandClock) -> None:
+def test_work_between_stretches_is_in_no_stretch_of_rounds(hand: HandClock) -> None:
     """A short call is timed, then something else is done for long, then rounds are made."""
     kernel = Kernel(hand)
     clock = Clock(hand, None, kernel)
@@ -257,5 +239,4 @@ def test_what_is_done_meanwhile_is_in_no_stretch_of_rounds(hand: HandClock) -> N
 
 
 def test_the_clock_is_named_after_what_it_reads() -> None:
-    """Records, which name the timer, say which clock was read and that it waits."""
     assert Clock(wait=lambda: None).__name__ == "waiting(perf_counter)"

@@ -36,6 +36,12 @@ def test_a_slice_has_no_energy_of_its_own() -> None:
     assert nvml.Gpu(fake, part).energy_j() is None
 
 
+def known() -> nvml.Gpu:
+    gpu = nvml.gpu("gpu:0")
+    assert gpu is not None
+    return gpu
+
+
 def busy(device: str, uuid: str = "") -> float | None:
     """The utilisation of a device; None where it is not known."""
     gpu = nvml.gpu(device, uuid)
@@ -98,8 +104,7 @@ def test_a_slice_has_clocks_and_memory_and_no_utilisation(two: FakeNvml) -> None
     """Of a GPU in slices CUDA sees one; the clocks are the whole GPU's."""
     part = Card("MIG-a", name="NVIDIA H200 MIG 1g.18gb", whole=two.cards[0])
     two.cards[0].slices = (part,)
-    gpu = nvml.gpu("gpu:0")
-    assert gpu is not None
+    gpu = known()
     assert gpu.use() is None
     assert gpu.sm_clock_hz() == 1980e6
     identity = gpu.identity()
@@ -110,15 +115,12 @@ def test_a_slice_has_clocks_and_memory_and_no_utilisation(two: FakeNvml) -> None
 @pytest.mark.usefixtures("two")
 def test_who_a_gpu_is() -> None:
     """What its times depend on, and NVML knows."""
-    gpu = nvml.gpu("gpu:0")
-    assert gpu is not None
-    assert gpu.identity() == GpuIdentity("GPU-a", "96.00", True, 700.0, 1980e6, None)
+    assert known().identity() == GpuIdentity("GPU-a", "96.00", True, 700.0, 1980e6, None)
 
 
 def test_clock_power_and_heat(two: FakeNvml) -> None:
     """With why the clock is not higher, settings apart; drivers before 535 name that otherwise."""
-    gpu = nvml.gpu("gpu:0")
-    assert gpu is not None
+    gpu = known()
     two.cards[0].clock_mhz, two.cards[0].reasons = 1200, 0x04 | 0x20 | 0x02
     assert gpu.state() == GpuState(1200e6, ("power", "heat"), 512.5, 61.0)
     two.cards[0].silent = {"reasons"}
@@ -126,8 +128,7 @@ def test_clock_power_and_heat(two: FakeNvml) -> None:
 
 
 def test_what_nvml_does_not_tell_is_unknown(two: FakeNvml) -> None:
-    gpu = nvml.gpu("gpu:0")
-    assert gpu is not None
+    gpu = known()
     two.cards[0].silent = {"clock", "reasons", "older reasons", "default"}
     assert gpu.state() == GpuState(None, None, 512.5, 61.0)
     assert gpu.default_sm_clock_hz == 2100e6
@@ -161,8 +162,7 @@ def test_throttled_is_below_three_quarters_of_the_default(
 
 def test_other_processes_are_counted(two: FakeNvml) -> None:
     """Neither this one nor its session's other workers; nothing is known where it is not listed."""
-    gpu = nvml.gpu("gpu:0")
-    assert gpu is not None
+    gpu = known()
     assert gpu.others() is None
     two.cards[0].pids = [os.getpid(), 1]
     assert gpu.others() == 1
@@ -170,29 +170,28 @@ def test_other_processes_are_counted(two: FakeNvml) -> None:
     assert gpu.others() == 0
 
 
-@pytest.mark.usefixtures("two")
-def test_a_gpu_that_is_not_there_is_unknown() -> None:
-    """NVML's error is not passed on."""
-    assert nvml.gpu("gpu:2") is None
-
-
-def test_the_cpu_is_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NVML is not even asked."""
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert nvml.gpu("cpu") is None
-
-
-def test_without_a_driver_nothing_is_known(two: FakeNvml) -> None:
-    """NVML's error is not passed on."""
-    two.is_there = False
-    assert nvml.gpu("gpu:0") is None
-
-
-@pytest.mark.usefixtures("two")
-def test_without_nvml_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An import that fails is as good as an answer."""
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    assert nvml.gpu("gpu:0") is None
+@pytest.mark.parametrize(
+    ("device", "has_driver", "has_nvml"),
+    [
+        ("gpu:2", True, True),
+        ("gpu:0", False, True),
+        ("gpu:0", True, False),
+        ("cpu", True, False),
+    ],
+    ids=["another GPU", "no driver", "no NVML", "CPU"],
+)
+def test_a_gpu_that_is_not_there_is_unknown(
+    two: FakeNvml,
+    monkeypatch: pytest.MonkeyPatch,
+    device: str,
+    has_driver: bool,
+    has_nvml: bool,
+) -> None:
+    """NVML's errors are not passed on, and an import that fails is an answer."""
+    two.is_there = has_driver
+    if not has_nvml:
+        monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert nvml.gpu(device) is None
 
 
 def _seen(*models: str) -> Manifest:

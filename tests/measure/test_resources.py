@@ -36,28 +36,24 @@ MIB = 2**20
 def test_the_peak_of_this_process_rises_and_is_forgotten() -> None:
     """It stays when memory is given back, until it is reset."""
     reset_peak_memory()
-    before = peak_memory_bytes()
+    peaks = [peak_memory_bytes()]
     block = bytearray(b"\1") * (64 * MIB)
-    held = peak_memory_bytes()
+    peaks.append(peak_memory_bytes())
     del block
-    after = peak_memory_bytes()
+    peaks.append(peak_memory_bytes())
     reset_peak_memory()
-    forgotten = peak_memory_bytes()
-    assert before is not None
-    assert held is not None
-    assert after is not None
-    assert forgotten is not None
+    before, held, after, forgotten = (peak or 0 for peak in (*peaks, peak_memory_bytes()))
     # Linux counts in batches of pages, so none of them is exact.
-    assert min(held, after) > before + 32 * MIB
-    assert forgotten < after - 32 * MIB
+    assert min(held, after) > before + 32 * MIB > 32 * MIB
+    assert 0 < forgotten < after - 32 * MIB
 
 
-STATUS = "Name:\tpython\nVmPeak:\t  900 kB\nVmHWM:\t   300 kB\nVmRSS:\t   200 kB\n"
+STATUS = "Name:\tpythön\nVmPeak:\t  900 kB\nVmHWM:\t   300 kB\nVmRSS:\t   200 kB\n"
 
 
 def test_the_peak_is_that_of_resident_memory(tmp_path: Path) -> None:
-    """Not of address space, and not what is resident now; in bytes."""
-    (tmp_path / "status").write_text(STATUS, encoding="ascii")
+    """Not of address space, and not what is resident now; Linux does not escape names."""
+    (tmp_path / "status").write_text(STATUS, encoding="utf-8")
     assert peak_memory_bytes(tmp_path) == 300 * 1024
 
 
@@ -85,12 +81,6 @@ def test_without_proc_the_peak_is_unknown(make: Callable[[Path], Any], tmp_path:
     assert reset_peak_memory(proc) is (proc.is_dir() and not (proc / "clear_refs").is_dir())
 
 
-def test_the_name_of_the_process_is_no_matter(tmp_path: Path) -> None:
-    """It stands in the same file, in whatever letters; Linux does not escape it."""
-    (tmp_path / "status").write_text(STATUS.replace("python", "pythön"), encoding="utf-8")
-    assert peak_memory_bytes(tmp_path) == 300 * 1024
-
-
 # Processors
 
 
@@ -106,17 +96,6 @@ def test_utilization_is_the_busy_share_of_the_threads(
     clock = CpuClock()
     clock.start()
     assert clock.utilization(wall_s, threads) == expected
-
-
-def test_a_clock_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    reading = Mock(side_effect=[1.0, 2.0, 10.0, 14.0])
-    monkeypatch.setattr(resources, "time", SimpleNamespace(process_time=reading))
-    clock = CpuClock()
-    found = []
-    for _ in range(2):
-        clock.start()
-        found.append(clock.utilization(4.0, 1))
-    assert found == [0.25, 1.0]
 
 
 def test_what_a_process_has_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,10 +162,7 @@ _NEIGHBOURS: dict[str, tuple[dict[str, float], float | None]] = {
     "nobody is idle": ({"wall": 2.0, "own": 0.0, "idle": 3.0, "iowait": 1.0}, 0.0),
     "guests are counted once": ({"wall": 2.0, "own": 0.0, "user": 1.0, "guest": 1.0}, 0.5),
     "coarser counting": ({"wall": 2.0, "own": 2.0, "user": 1.75}, 0.0),
-    "those that load data": (
-        {"wall": 2.0, "own": 2.0, "child": 1.0, "ended": 0.5, "user": 4.5},
-        0.5,
-    ),
+    "loaders": ({"wall": 2.0, "own": 2.0, "child": 1.0, "ended": 0.5, "user": 4.5}, 0.5),
     "too short to be counted": ({"wall": 0.0625, "own": 0.0, "user": 1.0}, None),
 }
 
@@ -222,15 +198,12 @@ def test_children_are_those_of_all_threads(tmp_path: Path) -> None:
 
 # Memory of a case
 
-
-_MEBIBYTE = 2**20
-
 # Bounds leave 25 MiB for what earlier tests of this process have left, and give back meanwhile.
 
 
 def _allocate(mebibytes: int) -> None:
     """Touch so much memory, and give it back."""
-    assert np.ones(mebibytes * _MEBIBYTE, dtype=np.uint8).any()
+    assert np.ones(mebibytes * MIB, dtype=np.uint8).any()
 
 
 def _grown_bytes(measured: PeakMemory) -> int:
@@ -248,44 +221,37 @@ def test_the_peak_is_that_of_the_measured_parts() -> None:
     measured.resume()
     _allocate(120)
     measured.pause()
-    assert 95 * _MEBIBYTE < _grown_bytes(measured) < 240 * _MEBIBYTE
+    measured.resume()
+    _allocate(10)  # the largest part counts, not the latest
+    measured.pause()
+    assert 95 * MIB < _grown_bytes(measured) < 240 * MIB
 
 
 def test_what_is_kept_for_others_does_not_count() -> None:
     """It is held while the next part is measured."""
     measured = PeakMemory()
     measured.pause()
-    kept = np.ones(100 * _MEBIBYTE, dtype=np.uint8)
+    kept = np.ones(100 * MIB, dtype=np.uint8)
     measured.resume(kept.nbytes)
     _allocate(80)
     measured.pause()
     assert kept.any()
-    assert 60 * _MEBIBYTE < _grown_bytes(measured) < 140 * _MEBIBYTE
-
-
-def test_the_largest_part_stands() -> None:
-    measured = PeakMemory()
-    _allocate(100)
-    measured.pause()
-    measured.resume()
-    _allocate(10)
-    measured.pause()
-    assert _grown_bytes(measured) > 75 * _MEBIBYTE
+    assert 60 * MIB < _grown_bytes(measured) < 140 * MIB
 
 
 def test_what_was_largest_can_be_forgotten() -> None:
     """What is held then is told, and the peak is that of what follows."""
     measured = PeakMemory()
     _allocate(400)
-    held = np.ones(100 * _MEBIBYTE, dtype=np.uint8)
+    held = np.ones(100 * MIB, dtype=np.uint8)
     held_bytes = measured.restart()
     _allocate(60)
     measured.pause()
     assert held.any()
-    assert 125 * _MEBIBYTE < _grown_bytes(measured) < 240 * _MEBIBYTE
+    assert 125 * MIB < _grown_bytes(measured) < 240 * MIB
     assert measured.before_bytes is not None
     assert held_bytes is not None
-    assert 75 * _MEBIBYTE < held_bytes - measured.before_bytes < 150 * _MEBIBYTE
+    assert 75 * MIB < held_bytes - measured.before_bytes < 150 * MIB
 
 
 def test_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,69 +27,52 @@ def warmed(costs_s: Iterable[float], limit_s: float, at_least_s: float = 0.0) ->
     return warm_up(lambda: hand.enqueue(next(costs)), clock, limit_s, at_least_s)
 
 
-def test_steady_calls_take_ten_blocks() -> None:
-    """Calls that cost the same from the start are steady as soon as ten blocks can be compared."""
-    assert warmed(repeat(CALL_S), 100.0) == WarmUp(10, 10 * CALL_S, True)
+SHORT_S = 2.0**-12  # four of them are just short of a millisecond
+CLOSE_S = 2.0**-10  # one is
 
 
-@pytest.mark.parametrize(("limit_s", "calls"), [(100.0, 64), (32 * CALL_S, 32)])
-def test_steady_calls_go_on_for_a_while_where_that_is_asked(limit_s: float, calls: int) -> None:
-    """The scheduler moves another thread later than times seem to have settled."""
-    found = warmed(repeat(CALL_S), limit_s, at_least_s=64 * CALL_S)
-    assert found == WarmUp(calls, calls * CALL_S, True)
+@pytest.mark.parametrize(
+    ("costs_s", "limit_s", "at_least_s", "expected"),
+    [
+        # Calls are steady as soon as ten blocks can be compared.
+        (repeat(CALL_S), 100.0, 0.0, WarmUp(10, 10 * CALL_S, True)),
+        # The scheduler moves another thread later than times seem to have settled.
+        (repeat(CALL_S), 100.0, 64 * CALL_S, WarmUp(64, 64 * CALL_S, True)),
+        (repeat(CALL_S), 32 * CALL_S, 64 * CALL_S, WarmUp(32, 32 * CALL_S, True)),
+        # Blocks are doubled until one takes a millisecond, and all calls made are counted.
+        (repeat(SHORT_S), 100.0, 0.0, WarmUp(87, 87 * SHORT_S, True)),
+        # A block of two calls is compared by the call with a block of one.
+        (
+            chain([1.03125 * CLOSE_S], repeat(CLOSE_S)),
+            4 * CLOSE_S,
+            0.0,
+            WarmUp(4, 4.03125 * CLOSE_S, True),
+        ),
+        # Of ten blocks the earlier five may have two slow ones, which the median does not see.
+        (
+            chain([64 * CALL_S] * 6, repeat(CALL_S)),
+            100.0,
+            0.0,
+            WarmUp(14, (6 * 64 + 8) * CALL_S, True),
+        ),
+        ((2.0**n for n in range(99)), 7.0, 0.0, WarmUp(3, 7.0, False)),
+        # Two blocks are made even where the first outlasts the limit.
+        (repeat(4.0), 1.0, 0.0, WarmUp(2, 8.0, True)),
+        (chain([4.0], repeat(1.0)), 1.0, 0.0, WarmUp(2, 5.0, False)),
+        (repeat(SHORT_S), SHORT_S, 0.0, WarmUp(2, 2 * SHORT_S, True)),
+    ],
+)
+def test_calls_are_warmed_up_until_steady_or_over(
+    costs_s: Iterable[float], limit_s: float, at_least_s: float, expected: WarmUp
+) -> None:
+    assert warmed(costs_s, limit_s, at_least_s) == expected
 
 
-def test_short_calls_are_gathered_into_blocks_of_a_millisecond() -> None:
-    """Blocks are doubled until one takes a millisecond, and all calls made are counted."""
-    short_s = 2.0**-12  # four of them are just short of a millisecond
-    calls = 1 + 2 + 4 + 10 * 8
-    assert warmed(repeat(short_s), 100.0) == WarmUp(calls, calls * short_s, True)
-
-
-def test_blocks_are_compared_by_the_call() -> None:
-    """A block of two calls is as steady as a block of one before, if its calls cost the same."""
-    call_s = 2.0**-10  # just short of a millisecond
-    costs = chain([1.03125 * call_s], repeat(call_s))
-    assert warmed(costs, 4 * call_s) == WarmUp(4, 4.03125 * call_s, True)
-
-
-def test_slow_first_calls_are_waited_out() -> None:
-    """A case is not steady before ten blocks in a row are without the slow first calls."""
-    slow = [64 * CALL_S] * 6
-    found = warmed(chain(slow, repeat(CALL_S)), 100.0)
-    # Of ten blocks, the earlier five may have two slow ones: the median does not see those.
-    assert found.steady is True
-    assert found.calls == 6 + 10 - 2
-    assert found.seconds == 6 * 64 * CALL_S + 8 * CALL_S
-
-
-@pytest.mark.parametrize(("later", "steady"), [(1.05, True), (1.07, False)])
+@pytest.mark.parametrize(("later", "steady"), [(1.05, True), (1.07, False), (0.9, False)])
 def test_settled_means_within_a_twentieth(later: float, steady: bool) -> None:
-    """Two runs of five blocks that differ by up to 5 % are steady, by more are not."""
+    """Two runs of five blocks that differ by up to 5 % are steady."""
     costs = chain([CALL_S] * 5, [CALL_S * later] * 5)
-    assert warmed(costs, 9.5 * CALL_S).steady is steady
-
-
-def test_times_that_fall_too_far_are_not_steady() -> None:
-    """Calls that become faster are as unsteady as calls that become slower."""
-    assert warmed(chain([1.0] * 5, [0.9] * 5), 9.0).steady is False
-
-
-def test_the_limit_ends_what_never_settles() -> None:
-    """Calls that grow slower and slower end at the limit, and are said not to be steady."""
-    assert warmed((2.0**n for n in range(99)), 7.0) == WarmUp(3, 7.0, False)
-
-
-def test_one_block_is_never_enough() -> None:
-    """Two blocks are made even where the first outlasts the limit: one alone tells nothing."""
-    assert warmed(repeat(4.0), 1.0) == WarmUp(2, 8.0, True)
-    assert warmed(chain([4.0], repeat(1.0)), 1.0) == WarmUp(2, 5.0, False)
-
-
-def test_blocks_shorter_than_a_millisecond_count_when_time_is_up() -> None:
-    """A limit below a millisecond ends the warm-up too, with the two blocks that it must have."""
-    short_s = 2.0**-12
-    assert warmed(repeat(short_s), short_s) == WarmUp(2, 2 * short_s, True)
+    assert warmed(costs, 9.5 * min(1.0, later) * CALL_S).steady is steady
 
 
 @pytest.mark.parametrize("limit_s", [0.0, -1.0])
@@ -109,7 +92,7 @@ _VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
 
 
 class Spinning:
-    """A process whose threads spin for so long."""
+    """A process whose threads spin for ``seconds``."""
 
     def __init__(self, seconds: float) -> None:
         self.left_s = seconds
@@ -117,7 +100,6 @@ class Spinning:
         self.waited_s = 0.0
 
     def used(self) -> float:
-        """Processor seconds so far."""
         return self.used_s
 
     def sleep(self, seconds: float) -> None:
@@ -132,7 +114,7 @@ class Spinning:
     [(0.0, 0.002), (0.0001, 0.002), (0.099, 0.102), (0.1, 0.102), (9.0, 0.3)],
 )
 def test_spinning_threads_are_waited_for(spins_s: float, waits_s: float) -> None:
-    """For as long as they do, and one look more; and not for ever."""
+    """For as long as they spin, and one more look; at most 0.3 s."""
     process = Spinning(spins_s)
     wait_until_idle(process.used, process.sleep)
     assert process.waited_s == pytest.approx(waits_s)
