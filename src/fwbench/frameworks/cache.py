@@ -15,13 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.errors import FrameworkUnavailable
+from fwbench.frameworks.variables import PLACEMENT
 from fwbench.terms.manifest import Absent, Manifest
 from fwbench.version import __version__
 
 #: What decides which devices a framework sees, and which modules and libraries it is made of.
 _VARIABLES = (
-    *("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"),
-    *("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "LD_LIBRARY_PATH", "PYTHONPATH"),
+    *PLACEMENT,
+    "LD_LIBRARY_PATH",
+    "PYTHONPATH",
 )
 
 #: The version of NVIDIA's driver, as Linux tells it.
@@ -82,18 +84,16 @@ class ManifestCache:
         """
         if not self._cache or (isinstance(manifest, Manifest) and _may_see_more(manifest)):
             return
+        stored: dict[str, Any]
+        places: Sequence[str] = ()
         if isinstance(manifest, Absent):
-            if manifest.missing:
-                fingerprint = self._fingerprint(manifest.name)
-                kept = {"fingerprint": fingerprint, "absent": dataclasses.asdict(manifest)}
-                self._set(manifest.name, kept)
+            if not manifest.missing:
+                return
+            stored = {"absent": dataclasses.asdict(manifest)}
         else:
-            fingerprint = self._fingerprint(manifest.name, manifest.sources)
-            stored = {"fingerprint": fingerprint, "manifest": manifest.to_json()}
-            self._set(manifest.name, stored)
-
-    def _set(self, name: str, stored: dict[str, Any]) -> None:
-        self._cache.set(_key(name), {**stored, "digest": _digest(stored)})
+            places, stored = manifest.sources, {"manifest": manifest.to_json()}
+        stored["fingerprint"] = self._fingerprint(manifest.name, places)
+        self._cache.set(_key(manifest.name), {**stored, "digest": _digest(stored)})
 
     def _fingerprint(self, name: str, places: Sequence[str] = ()) -> str:
         """A text that differs whenever the framework could answer differently.

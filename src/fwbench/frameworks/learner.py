@@ -105,6 +105,27 @@ class Order:
         return self._examples
 
 
+class Dropouts:
+    """Rates of dropout that layers have as attributes, and that checks switch off."""
+
+    def __init__(self, layers: Iterable[Any], *names: str) -> None:
+        self._rates = [
+            (layer, name, getattr(layer, name))
+            for layer in layers
+            for name in names
+            if isinstance(getattr(layer, name, None), float)
+        ]
+
+    def switch(self, *, on: bool) -> bool:
+        """Drop out at the rates of the layers, or not at all; True if that changes any rate."""
+        changed = False
+        for layer, name, rate in self._rates:
+            wanted = rate if on else 0.0
+            changed = changed or getattr(layer, name) != wanted
+            setattr(layer, name, wanted)
+        return changed
+
+
 class Predictor(ABC):
     """A network in use: it answers, with its initial weights.
 

@@ -368,7 +368,6 @@ def resize(x: Any, h: int, w: int, method: str) -> Any:
 
 
 def im2col(x: Any) -> Any:
-    layout = ("NHWC", "HWIO", "NHWC")
     return jax.lax.conv_general_dilated_patches(
-        x, (3, 3), (1, 1), "VALID", dimension_numbers=layout
+        x, (3, 3), (1, 1), "VALID", dimension_numbers=_DIMENSIONS[2]
     )

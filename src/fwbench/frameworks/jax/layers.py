@@ -80,8 +80,8 @@ class Network:
 
             return call
 
-        each = zip(self._graph.nodes, self._given(parameters), strict=True)
-        functions = [function(place, *one) for place, one in enumerate(each)]
+        given = self._given(parameters)
+        functions = [*map(function, range(len(given)), self._graph.nodes, given)]
         recomputed = partial(_recomputed, later) if self._recompute else None
         return self._evaluate(functions, x, recomputed), later
 

@@ -165,8 +165,8 @@ class ReplicatedJaxLearner(JaxLearner):
 
     def _differentiated(self, parameters: Any, state: Any, examples: Any, labels: Any) -> Any:
         """With the mean gradients of all replicas."""
-        found, gradients = super()._differentiated(parameters, state, examples, labels)
-        return found, self.exchanged(gradients)
+        loss, gradients = super()._differentiated(parameters, state, examples, labels)
+        return loss, self.exchanged(gradients)
 
     def exchanged(self, gradients: Any) -> Any:
         """The mean over all replicas."""

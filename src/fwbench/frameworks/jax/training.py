@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -119,12 +119,15 @@ class JaxLearner(Learner):
         (loss, layers), gradients = self._differentiated(
             state.parameters, state.layers, examples, labels
         )
+        return self._updated(state, layers, gradients), loss
+
+    def _updated(self, state: State, layers: Any, gradients: Any) -> State:
         steps = state.steps + 1
         decreases, moments = self._update.decrease(
             gradients, state.moments, state.learning_rate, steps
         )
         parameters = jax.tree.map(jnp.subtract, state.parameters, decreases)
-        return State(parameters, layers, moments, steps, state.learning_rate), loss
+        return State(parameters, layers, moments, steps, state.learning_rate)
 
     def step(self, examples: Any, labels: Any) -> Any:
         """The loss of one step, in one compiled function; the state before it is given up."""
@@ -145,19 +148,19 @@ class JaxLearner(Learner):
 
     def _initial(self, *, drops: bool) -> State:
         """The state of a network before training."""
-        training = self.job.training
-        parameters = [
-            [jnp.array(array, self._dtype) for array in arrays] for arrays in training.initial()
-        ]
-        state = State(
-            parameters,
-            self._network.initial_state(drops=drops),
-            (),
-            jnp.zeros((), jnp.int32),
-            jnp.asarray(training.optimizer.learning_rate),
-        )
+        state = self._state_of(self._network, self.job.training.initial(), drops=drops)
         placed: State = self.put(state)
         return placed
+
+    def _state_of(self, network: Network, weights: Iterable[Arrays], *, drops: bool) -> State:
+        """The state of a network with these weights, without an optimiser's moments."""
+        return State(
+            [[jnp.array(array, self._dtype) for array in arrays] for arrays in weights],
+            network.initial_state(drops=drops),
+            (),
+            jnp.zeros((), jnp.int32),
+            jnp.asarray(self.job.training.optimizer.learning_rate),
+        )
 
     def inference(self, examples: Any) -> Callable[[], Any]:
         """All of the network in one compiled function."""
@@ -333,57 +336,35 @@ class DividedLearner(JaxLearner):
         self._networks = networks
         self._loss = jax.jit(cross_entropy)
         super().__init__(job, devices[0], keep)
-        self._updated = jax.jit(self._update_of, donate_argnums=0)
+        self._update_part = jax.jit(self._updated, donate_argnums=0)
 
     def step(self, examples: Any, labels: Any) -> Any:
         """The loss of one step; the states before it are given up."""
 
         def loss_of(parameters: Sequence[Any]) -> Any:
             x, later = examples, []
-            for part, own, state, device in zip(
+            for part, weights, state, device in zip(
                 self._parts, parameters, self._states, self._devices, strict=True
             ):
-                x, layers = part(own, state.layers, jax.device_put(x, device))
+                x, layers = part(weights, state.layers, jax.device_put(x, device))
                 later.append(layers)
             return self._loss(x, labels), later
 
         differentiate = jax.value_and_grad(loss_of, has_aux=True)
         (loss, later), gradients = differentiate([state.parameters for state in self._states])
-        self._states = [*map(self._updated, self._states, later, gradients)]
+        self._states = [*map(self._update_part, self._states, later, gradients)]
         self._keep((loss, self._states))
         return loss
 
-    def _update_of(self, state: State, layers: Any, gradients: Any) -> State:
-        """The state of a part after a step."""
-        steps = state.steps + 1
-        decreases, moments = self._update.decrease(
-            gradients, state.moments, state.learning_rate, steps
-        )
-        parameters = jax.tree.map(jnp.subtract, state.parameters, decreases)
-        return State(parameters, layers, moments, steps, state.learning_rate)
-
     def reset(self, *, exact: bool) -> None:
         """States of the same shapes, so that compiled code stays; without dropout if exact."""
-        self._states = self._placed_states(drops=not exact)
-
-    def _placed_states(self, *, drops: bool) -> list[State]:
-        training = self.job.training
-        arrays = iter(training.initial())
-        states = []
+        weights = iter(self.job.training.initial())
+        self._states = []
         for graph, network, device in zip(self._graphs, self._networks, self._devices, strict=True):
-            parameters = [
-                [jnp.array(array, self._dtype) for array in of_node]
-                for of_node in itertools.islice(arrays, len(graph.nodes))
-            ]
-            state = State(
-                parameters,
-                network.initial_state(drops=drops),
-                self._update.start(parameters),
-                jnp.zeros((), jnp.int32),
-                jnp.asarray(training.optimizer.learning_rate),
-            )
-            states.append(jax.device_put(state, device))
-        return states
+            of_part = itertools.islice(weights, len(graph.nodes))
+            state = self._state_of(network, of_part, drops=not exact)
+            state = state._replace(moments=self._update.start(state.parameters))
+            self._states.append(jax.device_put(state, device))
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """A part of each state."""

@@ -10,7 +10,10 @@ from fwbench.workloads.operations.linalg import DECOMPOSITIONS
 from fwbench.workloads.operations.optimisers import OPTIMISERS
 from fwbench.workloads.operations.recurrent import RECURRENT
 
-_PRODUCTS = ("dot", "gemm", "gemv", "outer", "gemm_nn", "gemm_tn", "gemm_nt", "batch_gemm")
+_PRODUCTS = (
+    *("dot", "gemm", "gemv", "outer", "gemm_nn", "gemm_tn", "gemm_nt", "batch_gemm", "tensordot"),
+    *("linear", *(operation.name for operation in (*CONVOLUTION, *ATTENTION, *RECURRENT))),
+)
 
 #: How many terms float16 bears: those of a row until it is off by more than it may be, and all of a
 #: mean until their sum is beyond what float16 has.
@@ -57,22 +60,16 @@ GAPS: tuple[Gap, ...] = (
         device="cpu",
         terms_above=1024,
     ),
+    # Products, convolutions, attention and recurrent layers
+    *(
+        Gap("mxnet has no float16 product on the CPU", operation, dtype="float16", device="cpu")
+        for operation in _PRODUCTS
+    ),
     # Vectors and matrices
     Gap("mxnet has no float8", "scaled_gemm"),
     *(
-        Gap("mxnet has no float16 product on the CPU", operation, dtype="float16", device="cpu")
-        for operation in (*_PRODUCTS, "tensordot", "linear")
-    ),
-    *(
         Gap("mxnet has no linear algebra in float16", operation.name, dtype="float16")
         for operation in DECOMPOSITIONS
-    ),
-    # Convolution
-    *(
-        Gap(
-            "mxnet has no float16 product on the CPU", operation.name, dtype="float16", device="cpu"
-        )
-        for operation in CONVOLUTION
     ),
     # Normalisation
     Gap(
@@ -103,20 +100,6 @@ GAPS: tuple[Gap, ...] = (
             terms_above=terms,
         )
         for operation, terms in _IN_FLOAT16.items()
-    ),
-    # Attention
-    *(
-        Gap(
-            "mxnet has no float16 product on the CPU", operation.name, dtype="float16", device="cpu"
-        )
-        for operation in ATTENTION
-    ),
-    # Recurrent layers
-    *(
-        Gap(
-            "mxnet has no float16 product on the CPU", operation.name, dtype="float16", device="cpu"
-        )
-        for operation in RECURRENT
     ),
     # Sorting and searching
     *(

@@ -129,10 +129,10 @@ def placed_eigh(results: Arrays) -> Any:
 # Convolution
 
 
-def _convolving(function: Any, window: Window) -> Any:
+def convolution(F: Any, window: Window, operator: str = "Convolution") -> Any:
     """A convolution with its arguments; MXNet wants one for each axis."""
     return partial(
-        function,
+        getattr(F, operator),
         kernel=window.kernel,
         stride=(window.stride,) * window.rank,
         pad=(window.padding,) * window.rank,
@@ -143,19 +143,10 @@ def _convolving(function: Any, window: Window) -> Any:
     )
 
 
-def convolution(F: Any, window: Window) -> Any:
-    return _convolving(F.Convolution, window)
-
-
-def deconvolution(F: Any, window: Window) -> Any:
-    return _convolving(F.Deconvolution, window)
-
-
 # Pooling
 
 
 pooling = partial(Call, "Pooling")
-
 
 global_pooling = partial(pooling, global_pool=True, kernel=(1, 1))
 

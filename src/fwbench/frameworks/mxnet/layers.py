@@ -185,41 +185,29 @@ def _conv(layer: layers.Conv, before: Shape, _: Job) -> Any:
     )
 
 
-def _average_pool(layer: layers.AveragePool, _: Shape, __: Job) -> Any:
-    return nn.AvgPool2D(layer.size, layer.step, layer.padding)
-
-
-def _max_pool(layer: layers.MaxPool, _: Shape, __: Job) -> Any:
-    return nn.MaxPool2D(layer.size, layer.step, layer.padding)
-
-
 def _dense(layer: layers.Dense, before: Shape, _: Job) -> Any:
     activation = "relu" if layer.relu else None
     flatten = len(before) == 1
     return nn.Dense(layer.units, activation=activation, flatten=flatten, in_units=before[-1])
 
 
-def _batch_norm(layer: layers.BatchNorm, before: Shape, _: Job) -> Any:
-    return nn.BatchNorm(momentum=layer.momentum, epsilon=layer.epsilon, in_channels=before[-1])
-
-
-def _embedding(layer: layers.Embedding, _: Shape, job: Job) -> Any:
-    return nn.Embedding(layer.vocabulary, layer.units, sparse_grad=job.sparse)
-
-
 _BLOCKS: dict[type[Layer], Callable[[Any, Shape, Job], Any]] = {
     layers.Conv: _conv,
-    layers.AveragePool: _average_pool,
-    layers.MaxPool: _max_pool,
+    layers.AveragePool: lambda layer, _, __: nn.AvgPool2D(layer.size, layer.step, layer.padding),
+    layers.MaxPool: lambda layer, _, __: nn.MaxPool2D(layer.size, layer.step, layer.padding),
     layers.GlobalAveragePool: lambda _, __, ___: _GlobalAveragePool(),
     layers.Flatten: lambda _, __, ___: nn.Flatten(),
     layers.Dense: _dense,
     layers.Relu: lambda _, __, ___: nn.Activation("relu"),
     layers.Dropout: lambda layer, _, __: nn.Dropout(layer.rate),
-    layers.BatchNorm: _batch_norm,
+    layers.BatchNorm: lambda layer, before, _: nn.BatchNorm(
+        momentum=layer.momentum, epsilon=layer.epsilon, in_channels=before[-1]
+    ),
     layers.Add: lambda _, __, ___: _Add(),
     layers.Concat: lambda _, __, ___: _Concat(),
-    layers.Embedding: _embedding,
+    layers.Embedding: lambda layer, _, job: nn.Embedding(
+        layer.vocabulary, layer.units, sparse_grad=job.sparse
+    ),
     layers.LSTM: lambda layer, before, _: _LSTM(layer, before[-1]),
     layers.Positions: lambda _, before, __: _Positions(before),
     layers.LayerNorm: lambda layer, before, _: nn.LayerNorm(

@@ -12,7 +12,7 @@ import numpy as np
 from mxnet import autograd, gluon
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import Job
+from fwbench.frameworks.learner import Dropouts, Job
 from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
 from fwbench.frameworks.mxnet.training import new_optimizer
 
@@ -55,12 +55,7 @@ class MXNetModelLearner(ModelLearner):
             warnings.simplefilter("ignore")  # of parameters that the user has initialised
             self._net.initialize(ctx=self._context)
         self._net.cast(self.job.dtype)
-        self._dropouts = [
-            (block, name, getattr(block, name))
-            for block in _blocks(self._net)
-            for name in _DROPOUTS
-            if isinstance(getattr(block, name, None), float)
-        ]
+        self._dropouts = Dropouts(_blocks(self._net), *_DROPOUTS)
         self._compile()
 
     def _compile(self) -> None:
@@ -76,7 +71,7 @@ class MXNetModelLearner(ModelLearner):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """By the names that ``save_parameters`` gives them."""
-        return {name: one.data().asnumpy() for name, one in self._parameters.items()}
+        return {name: array.data().asnumpy() for name, array in self._parameters.items()}
 
     def load(self, values: Iterable[NDArray[Any]]) -> None:
         """In place, so that cached operators stay."""
@@ -86,7 +81,7 @@ class MXNetModelLearner(ModelLearner):
 
     def trained_names(self) -> list[str]:
         """The parameters that have a gradient."""
-        return [name for name, one in self._parameters.items() if one.grad_req != "null"]
+        return [name for name, array in self._parameters.items() if array.grad_req != "null"]
 
     def _answer(self, inputs: Sequence[Any]) -> Any:
         answered = self._net(*inputs)
@@ -123,9 +118,7 @@ class MXNetModelLearner(ModelLearner):
         """Weights in place; a new trainer."""
         self.check_trained()
         self.load(self.initial.values())
-        for block, name, rate in self._dropouts:
-            setattr(block, name, 0.0 if exact else rate)
-        if self._dropouts:
+        if self._dropouts.switch(on=not exact):
             self._compile()
         mx.random.seed(SEED)
         self._trainer = gluon.Trainer(
@@ -137,7 +130,7 @@ class MXNetModelLearner(ModelLearner):
         self._trainer.set_learning_rate(learning_rate)
 
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
-        """The loss of each step as NumPy's number; an NDArray is no number of Python's."""
+        """The loss of each step as NumPy's number."""
         return np.asarray([float(loss.asscalar()) for loss in losses])
 
 

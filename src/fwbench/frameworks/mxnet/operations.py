@@ -127,7 +127,9 @@ OPERATIONS: Table = {
     # Convolution
     **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution, CONV2D)),
     "depthwise_conv2d": Laid(kernels.convolution, CONV2D),
-    "conv2d_transposed": Laid(kernels.deconvolution, CONV2D_TRANSPOSED),
+    "conv2d_transposed": Laid(
+        partial(kernels.convolution, operator="Deconvolution"), CONV2D_TRANSPOSED
+    ),
     "conv1d": Laid(kernels.convolution, CONV1D),
     "conv3d": Laid(kernels.convolution, CONV3D),
     # Pooling

@@ -16,10 +16,17 @@ import numpy as np
 from mxnet import autograd, gluon
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.learner import (
+    EPSILON_AS_DEFINED,
+    Dropouts,
+    Job,
+    Learner,
+    Loader,
+    Order,
+    Placed,
+)
 from fwbench.frameworks.mxnet import planning
 from fwbench.frameworks.mxnet.layers import Network
-from fwbench.workloads.models import layers
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, Optimizer, RMSprop
 
@@ -69,16 +76,11 @@ class MXNetLearner(Learner):
     def __init__(self, job: Job, context: Any) -> None:
         super().__init__(job)
         self._context = self._labels_context = context
-        graph = job.training.graph
         self._net = self._network()
         self._labels = job.batch * job.training.labels_per_example
         self._net.initialize(ctx=context)
         self._loss = gluon.loss.SoftmaxCrossEntropyLoss()
-        self._dropouts = [
-            (block, node.layer.rate)
-            for block, node in zip(self._net.blocks, graph.nodes, strict=True)
-            if isinstance(node.layer, layers.Dropout)
-        ]
+        self._dropouts = Dropouts(self._net.blocks, "_rate")
         self._compile()
 
     def _network(self) -> Any:
@@ -109,10 +111,7 @@ class MXNetLearner(Learner):
     def _begin(self, *, dropout: bool) -> None:
         """The initial weights and averages."""
         # Not by record(train_mode=False): MXNet's dropout has no gradient then.
-        rates = [rate if dropout else 0.0 for _, rate in self._dropouts]
-        if rates != [block._rate for block, _ in self._dropouts]:  # noqa: SLF001 (no other way)
-            for (block, _), rate in zip(self._dropouts, rates, strict=True):
-                block._rate = rate  # noqa: SLF001 (see above)
+        if self._dropouts.switch(on=dropout):
             self._compile()
         for parameter, array in self._in_layout(self.job.training.initial()):
             parameter.set_data(mx.nd.array(array, ctx=self._context, dtype="float32"))

@@ -11,6 +11,8 @@ from fwbench.workloads.operations.linalg import DECOMPOSITIONS
 #: How many terms are added up or multiplied in the dtype itself without being off by too much.
 _IN_DTYPE = (("prod", "float16", 1024), ("prod", "bfloat16", 256), ("cumsum", "bfloat16", 256))
 
+_IN_XLA_ONLY = (("erfinv", "float16"), ("erfinv", "bfloat16"), ("lgamma", "bfloat16"))
+
 _NO_KERNEL = "tensorflow has no kernel for it in {}"
 
 #: It rotates until what is left is 1e-6 in every dtype.
@@ -32,12 +34,8 @@ def _missing() -> Iterator[Gap]:
 GAPS: tuple[Gap, ...] = (
     # Activations
     *(
-        Gap(
-            "tensorflow's gelu has a constant of float32 in every dtype",
-            operation,
-            dtype="float64",
-        )
-        for operation in ("gelu", "gelu_tanh")
+        Gap("tensorflow's gelu has a constant of float32 in every dtype", name, dtype="float64")
+        for name in ("gelu", "gelu_tanh")
     ),
     # Elementwise arithmetic
     *(
@@ -48,11 +46,7 @@ GAPS: tuple[Gap, ...] = (
             dtype=dtype,
             device="cpu",
         )
-        for operation, dtype in (
-            ("erfinv", "float16"),
-            ("erfinv", "bfloat16"),
-            ("lgamma", "bfloat16"),
-        )
+        for operation, dtype in _IN_XLA_ONLY
         for execution in ("eager", "graph")
     ),
     Gap("tensorflow.experimental.numpy has no bfloat16", "hypot", dtype="bfloat16"),
@@ -93,13 +87,8 @@ GAPS: tuple[Gap, ...] = (
         for execution in ("eager", "graph")
     ),
     *(
-        Gap(
-            "tensorflow's xla finds no singular values in float16",
-            operation,
-            "xla",
-            dtype="float16",
-        )
-        for operation in ("svd_values", "svd")
+        Gap("tensorflow's xla finds no singular values in float16", name, "xla", dtype="float16")
+        for name in ("svd_values", "svd")
     ),
     Gap("tensorflow's xla is off by 3 % in float16", "eigh", "xla", dtype="float16"),
     Gap(_NO_KERNEL.format("float16"), "slogdet", dtype="float16"),
@@ -128,11 +117,7 @@ GAPS: tuple[Gap, ...] = (
     Gap("tensorflow has no bfloat16 LRN on the CPU", "lrn", dtype="bfloat16", device="cpu"),
     Gap("XLA multiplies float16 by float32 in its LRN, and fails", "lrn", "xla", dtype="float16"),
     # Softmax and losses
-    Gap(
-        "tensorflow's CTC loss has numbers of float32 in every dtype",
-        "ctc_loss",
-        dtype="float64",
-    ),
+    Gap("tensorflow's CTC loss has numbers of float32 in every dtype", "ctc_loss", dtype="float64"),
     *(
         Gap(
             "tensorflow adds up a mean of float16 in float16, which has nothing beyond 65504",

@@ -363,13 +363,9 @@ def rmsprop(tf: Any) -> Callable[..., None]:
 # Images
 
 
-def resize_bilinear(tf: Any, h: int, w: int) -> Any:
-    """The result is float32 for images of every dtype."""
-    return Call("image.resize", size=(h, w), method="bilinear")(tf)
-
-
-def resize_nearest(tf: Any, h: int, w: int) -> Any:
-    return Call("image.resize", size=(h, w), method="nearest")(tf)
+def resize(method: str) -> Implementation:
+    """The result is float32 for images of every dtype where it is interpolated."""
+    return lambda tf, h, w: Call("image.resize", size=(h, w), method=method)(tf)
 
 
 def im2col(tf: Any, *_: int) -> Any:

@@ -174,40 +174,29 @@ def _max_pool(layer: layers.MaxPool, policy: Any) -> list[Any]:
     return [_Around(layer.padding, dtype=policy), pool] if layer.padding else [pool]
 
 
-def _dense(layer: layers.Dense, policy: Any) -> list[Any]:
-    activation = "relu" if layer.relu else None
-    return [keras.layers.Dense(layer.units, activation=activation, dtype=policy)]
-
-
-def _batch_norm(layer: layers.BatchNorm, policy: Any) -> list[Any]:
-    return [
-        keras.layers.BatchNormalization(
-            momentum=layer.momentum, epsilon=layer.epsilon, dtype=policy
-        )
-    ]
-
-
-def _dropout(layer: layers.Dropout, policy: Any) -> list[Any]:
-    return [keras.layers.Dropout(layer.rate, seed=DROPOUT_SEED, dtype=policy)]
-
-
-def _embedding(layer: layers.Embedding, policy: Any) -> list[Any]:
-    return [keras.layers.Embedding(layer.vocabulary, layer.units, dtype=policy)]
-
-
 _LAYERS: dict[type[Layer], Callable[[Any, Any], list[Any]]] = {
     layers.Conv: _conv,
     layers.AveragePool: _average_pool,
     layers.MaxPool: _max_pool,
     layers.GlobalAveragePool: lambda _, policy: [keras.layers.GlobalAveragePooling2D(dtype=policy)],
     layers.Flatten: lambda _, policy: [keras.layers.Flatten(dtype=policy)],
-    layers.Dense: _dense,
+    layers.Dense: lambda layer, policy: [
+        keras.layers.Dense(layer.units, activation="relu" if layer.relu else None, dtype=policy)
+    ],
     layers.Relu: lambda _, policy: [keras.layers.ReLU(dtype=policy)],
-    layers.Dropout: _dropout,
-    layers.BatchNorm: _batch_norm,
+    layers.Dropout: lambda layer, policy: [
+        keras.layers.Dropout(layer.rate, seed=DROPOUT_SEED, dtype=policy)
+    ],
+    layers.BatchNorm: lambda layer, policy: [
+        keras.layers.BatchNormalization(
+            momentum=layer.momentum, epsilon=layer.epsilon, dtype=policy
+        )
+    ],
     layers.Add: lambda _, policy: [keras.layers.Add(dtype=policy)],
     layers.Concat: lambda _, policy: [keras.layers.Concatenate(dtype=policy)],
-    layers.Embedding: _embedding,
+    layers.Embedding: lambda layer, policy: [
+        keras.layers.Embedding(layer.vocabulary, layer.units, dtype=policy)
+    ],
     layers.LSTM: lambda layer, policy: [
         keras.layers.LSTM(layer.units, return_sequences=layer.sequences, dtype=policy)
     ],

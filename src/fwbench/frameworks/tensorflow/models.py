@@ -13,14 +13,9 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
+from fwbench.frameworks.learner import Dropouts
 from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
-from fwbench.frameworks.tensorflow.training import new_optimizer
-
-_EXECUTIONS: dict[str, Callable[[Any], Any]] = {
-    "eager": lambda function: function,
-    "graph": tf.function,
-    "xla": partial(tf.function, jit_compile=True),
-}
+from fwbench.frameworks.tensorflow.training import EXECUTIONS, clear, new_optimizer
 
 _POLICIES = {"bfloat16": "mixed_bfloat16"}
 
@@ -43,7 +38,7 @@ class TensorFlowModelLearner(ModelLearner):
 
     framework = "tensorflow"
     takes = "a Keras model"
-    executions = tuple(_EXECUTIONS)
+    executions = tuple(EXECUTIONS)
 
     def _build(self) -> None:
         policy = _POLICIES.get(self.job.dtype, self.job.dtype)
@@ -51,11 +46,8 @@ class TensorFlowModelLearner(ModelLearner):
         self._model = self._in(policy)
         self._listed = len(self.model.taken) > 1 and _takes_list(self._model)
         self._optimizer = new_optimizer(self.model.optimizer)
-        self._dropouts = [
-            (layer, layer.rate)
-            for layer in self._model._flatten_layers()  # noqa: SLF001 (`layers` has the top alone)
-            if isinstance(getattr(layer, "rate", None), float)
-        ]
+        layers = self._model._flatten_layers()  # noqa: SLF001 (`layers` has the top alone)
+        self._dropouts = Dropouts(layers, "rate")
         self._compile()
 
     def _in(self, policy: str) -> Any:
@@ -91,7 +83,7 @@ class TensorFlowModelLearner(ModelLearner):
 
     def _compile(self) -> None:
         """Trace the step again, which reads the rates of dropout."""
-        self._step = _EXECUTIONS[self.job.execution](self._train)
+        self._step = EXECUTIONS[self.job.execution](self._train)
 
     def _is_model(self, given: Any) -> bool:
         return isinstance(given, keras.Model)
@@ -142,7 +134,7 @@ class TensorFlowModelLearner(ModelLearner):
         def answered(*inputs: Any) -> Any:
             return arrays_of(self._called(inputs, training=False))
 
-        return partial(_EXECUTIONS[self.job.execution](answered), *examples)
+        return partial(EXECUTIONS[self.job.execution](answered), *examples)
 
     def step(self, examples: Any, labels: Any) -> Any:
         """The loss of one step by ``GradientTape`` and ``apply_gradients``."""
@@ -153,13 +145,9 @@ class TensorFlowModelLearner(ModelLearner):
         self.check_trained()
         if not self._optimizer.built:
             self._optimizer.build(self._model.trainable_variables)
-        for variable in self._optimizer.variables:
-            if variable is not self._optimizer.learning_rate:
-                variable.assign(np.zeros(variable.shape, variable.dtype))
+        clear(self._optimizer)
         self.load(self.initial.values())
-        for layer, rate in self._dropouts:
-            layer.rate = 0.0 if exact else rate
-        if self._dropouts:
+        if self._dropouts.switch(on=not exact):
             self._compile()
 
     def set_learning_rate(self, learning_rate: float) -> None:

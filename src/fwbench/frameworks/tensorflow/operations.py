@@ -212,8 +212,8 @@ OPERATIONS: Table = {
     "rfft": "signal.rfft",
     "fft2": "signal.fft2d",
     # Images
-    "resize_bilinear": kernels.resize_bilinear,
-    "resize_nearest": kernels.resize_nearest,
+    "resize_bilinear": kernels.resize("bilinear"),
+    "resize_nearest": kernels.resize("nearest"),
     "im2col": kernels.im2col,
     # No operation
     "noop": lambda tf: lambda x: x,

@@ -21,13 +21,21 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import EPSILON_AS_DEFINED, LOSS_SCALE, Job, Learner, Loader, Placed
+from fwbench.frameworks.learner import (
+    EPSILON_AS_DEFINED,
+    LOSS_SCALE,
+    Dropouts,
+    Job,
+    Learner,
+    Loader,
+    Placed,
+)
 from fwbench.frameworks.tensorflow.layers import build, segments
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Adam, Batch, Optimizer, RMSprop
 
 #: The executions that can train, each with what it makes of the step; and see :class:`KerasFit`.
-_EXECUTIONS: dict[str, Callable[[Any], Any]] = {
+EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda step: step,
     "graph": tf.function,
     "xla": partial(tf.function, jit_compile=True),
@@ -70,7 +78,7 @@ class _Batches(Loader):
 class TensorFlowLearner(Learner):
     """TensorFlow's way to train: a step of one's own, eager, as a graph, or compiled by XLA."""
 
-    executions = tuple(_EXECUTIONS)
+    executions = tuple(EXECUTIONS)
     epsilon_placement = EPSILON_AS_DEFINED
     updates_lazily = False  # Keras' Adam touches every row, for dense and for sparse gradients
 
@@ -87,9 +95,8 @@ class TensorFlowLearner(Learner):
             self.optimizer = keras.optimizers.LossScaleOptimizer(self.rule)
             self._scaled = self.optimizer.scale_loss
         self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        self._dropouts = [
-            (layer, layer.rate) for layer in layers if isinstance(layer, keras.layers.Dropout)
-        ]
+        dropouts = (layer for layer in layers if isinstance(layer, keras.layers.Dropout))
+        self._dropouts = Dropouts(dropouts, "rate")
         self._averages = [
             (variable, np.full(variable.shape, start))
             for layer in layers
@@ -113,7 +120,7 @@ class TensorFlowLearner(Learner):
 
     def build(self) -> None:
         """Compile the step, which reads the rates of dropout when it is traced."""
-        self._step = _EXECUTIONS[self.job.execution](self._train)
+        self._step = EXECUTIONS[self.job.execution](self._train)
 
     def _differentiated(self, variables: Sequence[Any], examples: Any, labels: Any) -> Any:
         with tf.GradientTape() as tape:
@@ -139,9 +146,7 @@ class TensorFlowLearner(Learner):
         """Variables in place, so that compiled code stays where nothing is dropped out."""
         if not self.optimizer.built:  # not for a network that is never updated
             self.optimizer.build(self.model.trainable_variables)
-        for variable in self.optimizer.variables:
-            if variable is not self.optimizer.learning_rate:
-                variable.assign(np.zeros(variable.shape, variable.dtype))
+        clear(self.optimizer)
         if self.job.dtype == "float16":
             self.optimizer.dynamic_scale.assign(LOSS_SCALE)
         self.set_learning_rate(self.job.training.optimizer.learning_rate)
@@ -154,15 +159,12 @@ class TensorFlowLearner(Learner):
             variable.assign(array)
         for variable, array in self._averages:
             variable.assign(array)
-        rates = [rate if dropout else 0.0 for _, rate in self._dropouts]
-        if rates != [layer.rate for layer, _ in self._dropouts]:
-            for (layer, _), rate in zip(self._dropouts, rates, strict=True):
-                layer.rate = rate
+        if self._dropouts.switch(on=dropout):
             self.build()
 
     def inference(self, examples: Any) -> Callable[[], Any]:
         """The model as a function, called with ``training=False``."""
-        answer = _EXECUTIONS[self.job.execution](partial(self.in_use(), training=False))
+        answer = EXECUTIONS[self.job.execution](partial(self.in_use(), training=False))
         return partial(answer, examples)
 
     def in_use(self) -> Any:
@@ -181,7 +183,7 @@ class TensorFlowLearner(Learner):
         """A ``GradientTape`` around the model, all of it inside the graph where there is one."""
         self._begin(dropout=False)
         differentiated = partial(self._differentiated, self.variables)
-        return partial(_EXECUTIONS[self.job.execution](differentiated), examples, labels)
+        return partial(EXECUTIONS[self.job.execution](differentiated), examples, labels)
 
     def trained(self, of_nodes: Sequence[Arrays]) -> list[NDArray[Any]]:
         """The arrays unchanged: Keras has the layouts of the definitions."""
@@ -233,7 +235,7 @@ def _passes(model: Any) -> Callable[[Any], Any]:
 @contextmanager
 def _averages_kept(model: Any) -> Iterator[None]:
     """Moving averages have followed the batch in the forward pass, and do so once."""
-    norms = [one for one in model.layers if isinstance(one, keras.layers.BatchNormalization)]
+    norms = [layer for layer in model.layers if isinstance(layer, keras.layers.BatchNormalization)]
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.momentum = 1.0
@@ -279,6 +281,13 @@ class KerasFit(TensorFlowLearner):
 def new_optimizer(constants: Optimizer) -> Any:
     """Keras' own, which adds epsilon where the definition does."""
     return _OPTIMIZERS[type(constants)](constants)
+
+
+def clear(optimizer: Any) -> None:
+    """Set all that an optimiser keeps to zero, but for the learning rate."""
+    for variable in optimizer.variables:
+        if variable is not optimizer.learning_rate:
+            variable.assign(np.zeros(variable.shape, variable.dtype))
 
 
 def _adam(constants: Adam) -> Any:
@@ -365,11 +374,11 @@ class DividedLearner(TensorFlowLearner):
         gradients: dict[int, Any] = {}
         upstream = None
         for device, model, tape, given, result in reversed(passes):
-            own = model.trainable_variables
+            trained = model.trainable_variables
             with tf.device(device):
-                *found, upstream = tape.gradient(result, [*own, given], upstream)
-                found = [*map(tf.convert_to_tensor, found)]
-            gradients |= dict(zip(map(id, own), found, strict=True))
+                *slopes, upstream = tape.gradient(result, [*trained, given], upstream)
+                slopes = [*map(tf.convert_to_tensor, slopes)]
+            gradients |= dict(zip(map(id, trained), slopes, strict=True))
         return loss, [gradients[id(variable)] for variable in variables]
 
     def placement(self) -> Mapping[str, int]:

@@ -15,7 +15,17 @@ _ON_CPU = {
 
 #: Of which PyTorch's documentation says that the host waits for the device.
 _WAITING = ("cholesky", "solve", "inverse", "svd", "svd_values", "eigh", "boolean_mask")
-_OF_UNKNOWN_SIZE = ("unique",)
+
+_NOT_CAPTURED = {
+    **{name: f"{name} waits for the GPU, which cannot be captured" for name in _WAITING},
+    "unique": "the size of unique's result is not known before",
+    **dict.fromkeys(
+        (operation.name for operation in OPTIMISERS),
+        "the calls before its capture would be steps that nothing verifies",
+    ),
+}
+
+_HALVES = ("float16", "bfloat16")
 
 GAPS: tuple[Gap, ...] = (
     # Activations
@@ -40,17 +50,13 @@ GAPS: tuple[Gap, ...] = (
     *(
         Gap(f"torch has no linear algebra in {dtype}", operation.name, dtype=dtype)
         for operation in DECOMPOSITIONS
-        for dtype in ("float16", "bfloat16")
+        for dtype in _HALVES
     ),
-    # Normalisation
+    # Normalisation and random numbers
     *(
-        Gap(
-            f"torch has no {dtype} pooling over channels on the CPU",
-            "lrn",
-            dtype=dtype,
-            device="cpu",
-        )
-        for dtype in ("float16", "bfloat16")
+        Gap(f"torch has no {dtype} {what} on the CPU", operation, dtype=dtype, device="cpu")
+        for operation, what in (("lrn", "pooling over channels"), ("random_gamma", "gamma numbers"))
+        for dtype in _HALVES
     ),
     Gap(
         "torch adds up the gradients of layer_norm's vectors in bfloat16",
@@ -61,57 +67,18 @@ GAPS: tuple[Gap, ...] = (
         terms_above=64,
     ),
     # Softmax and losses
-    *(
-        Gap(f"torch has no {dtype} CTC loss", "ctc_loss", dtype=dtype)
-        for dtype in ("float16", "bfloat16")
-    ),
-    # Random numbers
-    *(
-        Gap(
-            f"torch has no {dtype} gamma numbers on the CPU",
-            "random_gamma",
-            dtype=dtype,
-            device="cpu",
-        )
-        for dtype in ("float16", "bfloat16")
-    ),
+    *(Gap(f"torch has no {dtype} CTC loss", "ctc_loss", dtype=dtype) for dtype in _HALVES),
     # Optimisers
     Gap("torch has no FTRL", "ftrl"),
     # Executions for GPUs
     *(Gap(reason, execution=execution, device="cpu") for execution, reason in _ON_CPU.items()),
     *(
-        Gap(
-            "the calls before its capture would be steps that nothing verifies",
-            operation.name,
-            execution="cuda_graph",
-            device="gpu",
-        )
-        for operation in OPTIMISERS
-    ),
-    *(
-        Gap(
-            f"{name} waits for the GPU, which cannot be captured",
-            name,
-            execution="cuda_graph",
-            device="gpu",
-        )
-        for name in _WAITING
-    ),
-    *(
-        Gap(
-            f"the size of {name}'s result is not known before",
-            name,
-            execution="cuda_graph",
-            device="gpu",
-        )
-        for name in _OF_UNKNOWN_SIZE
+        Gap(reason, name, execution="cuda_graph", device="gpu")
+        for name, reason in _NOT_CAPTURED.items()
     ),
     # Networks
     Gap(
-        "torch has no bfloat16 LSTM on most CPUs",
-        "sentiment_lstm",
-        dtype="bfloat16",
-        device="cpu",
+        "torch has no bfloat16 LSTM on most CPUs", "sentiment_lstm", dtype="bfloat16", device="cpu"
     ),
     *(
         Gap(

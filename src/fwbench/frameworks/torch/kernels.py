@@ -40,27 +40,15 @@ class ScaledMatmul(Call):
 # Convolution
 
 
-def _convolving(function: Any, window: Window) -> Any:
-    """A convolution with the arguments that differ from PyTorch's defaults."""
-    given = {"stride": window.stride, "dilation": window.dilation, "groups": window.groups}
-    changed = {name: value for name, value in given.items() if value != 1}
-    return partial(function, padding=window.padding, **changed)
+def convolution(name: str) -> Implementation:
+    """``nn.functional.<name>`` with the arguments that differ from PyTorch's defaults."""
 
+    def implementation(torch: Any, window: Window) -> Any:
+        given = {"stride": window.stride, "dilation": window.dilation, "groups": window.groups}
+        changed = {key: value for key, value in given.items() if value != 1}
+        return partial(getattr(torch.nn.functional, name), padding=window.padding, **changed)
 
-def conv1d(torch: Any, window: Window) -> Any:
-    return _convolving(torch.nn.functional.conv1d, window)
-
-
-def conv2d(torch: Any, window: Window) -> Any:
-    return _convolving(torch.nn.functional.conv2d, window)
-
-
-def conv3d(torch: Any, window: Window) -> Any:
-    return _convolving(torch.nn.functional.conv3d, window)
-
-
-def conv2d_transposed(torch: Any, window: Window) -> Any:
-    return _convolving(torch.nn.functional.conv_transpose2d, window)
+    return implementation
 
 
 # Normalisation
@@ -233,12 +221,8 @@ def optimiser(name: str, *states: str, **options: Any) -> Implementation:
 # Images, channels first
 
 
-def resize_bilinear(torch: Any, h: int, w: int) -> Any:
-    return Call("nn.functional.interpolate", size=(h, w), mode="bilinear")(torch)
-
-
-def resize_nearest(torch: Any, h: int, w: int) -> Any:
-    return Call("nn.functional.interpolate", size=(h, w), mode="nearest")(torch)
+def resize(mode: str) -> Implementation:
+    return lambda torch, h, w: Call("nn.functional.interpolate", size=(h, w), mode=mode)(torch)
 
 
 def im2col(torch: Any, h: int, w: int) -> Any:

@@ -186,14 +186,6 @@ class _SampledWords(nn.Module):  # type: ignore[misc]
         return torch.cat([of_right[:, None], of_words.masked_fill(hits, LOWEST)], 1)
 
 
-def _average_pool(layer: layers.AveragePool, _: Shape, __: Job) -> nn.Module:
-    return nn.AvgPool2d(layer.size, layer.step, layer.padding)
-
-
-def _max_pool(layer: layers.MaxPool, _: Shape, __: Job) -> nn.Module:
-    return nn.MaxPool2d(layer.size, layer.step, layer.padding)
-
-
 def _batch_norm(layer: layers.BatchNorm, before: Shape, _: Job) -> nn.Module:
     of_vectors, of_images = BATCH_NORMS
     # PyTorch's momentum is the share of the new value.
@@ -202,14 +194,10 @@ def _batch_norm(layer: layers.BatchNorm, before: Shape, _: Job) -> nn.Module:
     )
 
 
-def _embedding(layer: layers.Embedding, _: Shape, job: Job) -> nn.Module:
-    return nn.Embedding(layer.vocabulary, layer.units, sparse=job.sparse)
-
-
 _MODULES: dict[type[Layer], Callable[[Any, Shape, Job], nn.Module]] = {
     layers.Conv: lambda layer, before, _: _Conv(layer, before[-1]),
-    layers.AveragePool: _average_pool,
-    layers.MaxPool: _max_pool,
+    layers.AveragePool: lambda layer, _, __: nn.AvgPool2d(layer.size, layer.step, layer.padding),
+    layers.MaxPool: lambda layer, _, __: nn.MaxPool2d(layer.size, layer.step, layer.padding),
     layers.GlobalAveragePool: lambda _, __, ___: _GlobalAveragePool(),
     layers.Flatten: lambda _, __, ___: nn.Flatten(),
     layers.Dense: lambda layer, before, _: _Dense(layer, before[-1]),
@@ -218,7 +206,9 @@ _MODULES: dict[type[Layer], Callable[[Any, Shape, Job], nn.Module]] = {
     layers.BatchNorm: _batch_norm,
     layers.Add: lambda _, __, ___: _Add(),
     layers.Concat: lambda _, __, ___: _Concat(),
-    layers.Embedding: _embedding,
+    layers.Embedding: lambda layer, _, job: nn.Embedding(
+        layer.vocabulary, layer.units, sparse=job.sparse
+    ),
     layers.LSTM: lambda layer, before, _: _LSTM(layer, before[-1]),
     layers.Positions: lambda _, before, __: _Positions(before),
     layers.LayerNorm: lambda layer, before, _: nn.LayerNorm(before[-1], layer.epsilon),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -17,19 +16,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from fwbench.frameworks.learner import Dropouts
 from fwbench.frameworks.models import SEED, ModelLearner, Results, arrays_of
 from fwbench.frameworks.torch import training
-
-
-def _compiled(model: nn.Module) -> Any:
-    torch.compiler.reset()
-    return torch.compile(model, dynamic=False)
-
-
-_EXECUTIONS: dict[str, Callable[[nn.Module], Any]] = {
-    "eager": lambda model: model,
-    "compile": _compiled,
-}
 
 
 def _of_torchvision(name: str) -> nn.Module:
@@ -89,27 +78,18 @@ class TorchModelLearner(ModelLearner):
 
     framework = "torch"
     takes = "an nn.Module"
-    executions = tuple(_EXECUTIONS)
+    executions = tuple(training.EXECUTIONS)
 
     def _build(self) -> None:
         job = self.job
-        self._device = torch.device(job.device.replace("gpu", "cuda"))
-        self._dtype = torch.float64 if job.dtype == "float64" else torch.float32
+        self._device = training.device_of(job)
+        self._dtype = training.parameters_dtype(job)
         torch.manual_seed(SEED)
         module: nn.Module = self.built(torch, _NAMED)
         self._module = module.to(device=self._device, dtype=self._dtype)
-        self._forward = _EXECUTIONS[job.execution](self._module)
-        self._dropouts = [
-            (part, name, getattr(part, name))
-            for part in self._module.modules()
-            for name in _DROPOUTS
-            if isinstance(getattr(part, name, None), float)
-        ]
-        self._precision: Any = (
-            partial(torch.autocast, self._device.type, dtype=getattr(torch, job.dtype))
-            if job.dtype not in ("float32", "float64")
-            else contextlib.nullcontext
-        )
+        self._forward = training.EXECUTIONS[job.execution](self._module)
+        self._dropouts = Dropouts(self._module.modules(), *_DROPOUTS)
+        self._precision = training.precision_of(job)
 
     def _is_model(self, given: Any) -> bool:
         return isinstance(given, nn.Module)
@@ -171,8 +151,7 @@ class TorchModelLearner(ModelLearner):
         self.check_trained()
         self.load(self.initial.values())
         self._module.train()
-        for part, name, share in self._dropouts:
-            setattr(part, name, 0.0 if exact else share)
+        self._dropouts.switch(on=not exact)
         torch.manual_seed(SEED)
         parameters = [p for p in self._module.parameters() if p.requires_grad]
         self._optimizer = training.new_optimizer(self.model.optimizer, parameters)
@@ -181,8 +160,7 @@ class TorchModelLearner(ModelLearner):
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate in every group of the optimiser."""
-        for group in self._optimizer.param_groups:
-            group["lr"] = learning_rate
+        training.set_learning_rate(self._optimizer, learning_rate)
 
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
         """The loss of each step as NumPy's number."""

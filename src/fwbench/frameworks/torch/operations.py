@@ -99,11 +99,11 @@ OPERATIONS: Table = {
         Layout(place_results=transposed_factors, restore_results=transposed_factors),
     ),
     # Convolution
-    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.conv2d, CONV2D)),
-    "depthwise_conv2d": Laid(kernels.conv2d, CONV2D),
-    "conv2d_transposed": Laid(kernels.conv2d_transposed, CONV2D_TRANSPOSED),
-    "conv1d": Laid(kernels.conv1d, CONV1D),
-    "conv3d": Laid(kernels.conv3d, CONV3D),
+    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution("conv2d"), CONV2D)),
+    "depthwise_conv2d": Laid(kernels.convolution("conv2d"), CONV2D),
+    "conv2d_transposed": Laid(kernels.convolution("conv_transpose2d"), CONV2D_TRANSPOSED),
+    "conv1d": Laid(kernels.convolution("conv1d"), CONV1D),
+    "conv3d": Laid(kernels.convolution("conv3d"), CONV3D),
     # Pooling
     "max_pool2d": Laid(Call("nn.functional.max_pool2d", kernel_size=2), CHANNELS_FIRST),
     "max_pool2d_3x3_s2": Laid(
@@ -212,8 +212,8 @@ OPERATIONS: Table = {
     # Fourier transforms
     **named("fft", "rfft", "fft2", below="fft"),
     # Images
-    "resize_bilinear": Laid(kernels.resize_bilinear, CHANNELS_FIRST),
-    "resize_nearest": Laid(kernels.resize_nearest, CHANNELS_FIRST),
+    "resize_bilinear": Laid(kernels.resize("bilinear"), CHANNELS_FIRST),
+    "resize_nearest": Laid(kernels.resize("nearest"), CHANNELS_FIRST),
     "im2col": Laid(kernels.im2col, PATCHES),
     # No operation
     "noop": lambda torch: lambda x: x,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -31,7 +31,7 @@ def _compiled(model: nn.Module) -> Any:
 _DIFFERS = (nn.Dropout, *BATCH_NORMS)
 
 #: The executions that can train, each with what it makes of the model.
-_EXECUTIONS: dict[str, Callable[[nn.Module], Any]] = {
+EXECUTIONS: dict[str, Callable[[nn.Module], Any]] = {
     "eager": lambda model: model,
     "compile": _compiled,
 }
@@ -40,7 +40,7 @@ _EXECUTIONS: dict[str, Callable[[nn.Module], Any]] = {
 class _Batches(Loader):
     def __init__(self, job: Job, tensors: Placed, steps: int) -> None:
         self._order = Order(steps * job.batch)
-        self._device = _device(job)
+        self._device = device_of(job)
         self._label_for_each_token = bool(job.training.labels_shape)
         self._loader: Any = DataLoader(
             TensorDataset(*tensors),
@@ -66,7 +66,7 @@ class _Batches(Loader):
 class TorchLearner(Learner):
     """A model of ``nn.Module`` that is trained by ``torch.optim``."""
 
-    executions = tuple(_EXECUTIONS)
+    executions = tuple(EXECUTIONS)
     epsilon_placement: ClassVar = {
         Adam: "added to the root of the corrected second moment",
         RMSprop: "sqrt(epsilon) added to the root of the mean square",
@@ -75,19 +75,13 @@ class TorchLearner(Learner):
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
-        self._device = _device(job)
-        parameters = torch.float64 if job.dtype == "float64" else torch.float32
+        self._device = device_of(job)
+        self._dtype = parameters_dtype(job)
         model = Network(job.training.graph, job)
-        self._model = model.to(device=self._device, dtype=parameters)
-        self._dtype = parameters
+        self._model = model.to(device=self._device, dtype=self._dtype)
         self._loss = nn.CrossEntropyLoss()
-        self._forward = _EXECUTIONS[job.execution](self._model)
-        narrow = job.dtype not in ("float32", "float64")
-        self._precision: Any = (
-            partial(torch.autocast, self._device.type, dtype=getattr(torch, job.dtype))
-            if narrow
-            else contextlib.nullcontext
-        )
+        self._forward = EXECUTIONS[job.execution](self._model)
+        self._precision = precision_of(job)
         self._update = self._scaled_update if job.dtype == "float16" else self._plain_update
 
     def step(self, examples: Any, labels: Any) -> Any:
@@ -190,8 +184,7 @@ class TorchLearner(Learner):
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate in every group of every optimiser."""
         for optimizer in self._optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate
+            set_learning_rate(optimizer, learning_rate)
 
     def weights(self) -> Iterator[NDArray[Any]]:
         """The parameters that have a gradient."""
@@ -237,8 +230,27 @@ def saved_bytes(module: nn.Module) -> int:
     return len(file.getvalue())
 
 
-def _device(job: Job) -> torch.device:
+def device_of(job: Job) -> torch.device:
+    """PyTorch's device of a job."""
     return torch.device(job.device.replace("gpu", "cuda"))
+
+
+def parameters_dtype(job: Job) -> torch.dtype:
+    """The dtype of a job's parameters: float32 where the computation is narrower."""
+    return torch.float64 if job.dtype == "float64" else torch.float32
+
+
+def precision_of(job: Job) -> Callable[[], AbstractContextManager[Any]]:
+    """``torch.autocast`` to a dtype narrower than float32."""
+    if job.dtype in ("float32", "float64"):
+        return nullcontext
+    return partial(torch.autocast, device_of(job).type, dtype=getattr(torch, job.dtype))
+
+
+def set_learning_rate(optimizer: Any, learning_rate: float) -> None:
+    """Set the learning rate in every group of an optimiser."""
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate
 
 
 def new_optimizer(constants: Optimizer, parameters: Iterable[Any]) -> Any:
