@@ -10,8 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks import cache, gpus, table
@@ -103,7 +105,7 @@ class Framework(Replicable, ABC):
     def read_element(self, array: Array) -> NDArray[Any]:
         """One element of the array on the host, or all of them; waits for the array's values.
 
-        Worth a method where :meth:`to_numpy` copies: what it takes is told from what a call took.
+        Worth a method where :meth:`to_numpy` copies: its time is compared with that of a call.
         """
         return self.to_numpy(array)
 
@@ -128,7 +130,7 @@ class Framework(Replicable, ABC):
         return array
 
     def address(self, array: Array) -> int | None:
-        """Where the array's first element lies in memory; None where it is not known."""
+        """The address of the array's first element in memory; None where it is not known."""
         return None
 
     @abstractmethod
@@ -314,6 +316,26 @@ class Framework(Replicable, ABC):
         package = self.package or type(self).__module__.partition(".")[0]
         for notice in table.notices(self.name, self.version, missing, self.gaps, offered):
             yield f"package {package}: {notice}"
+
+
+class HostFramework(Framework, ABC):
+    """A framework on the CPU with NumPy's arrays, whose calls return when they are done."""
+
+    def creator(self, device: str, dtype: str) -> Callable[[Any], Array]:
+        """``np.array`` with the dtype; it copies."""
+        return partial(np.array, dtype=dtype)
+
+    def to_numpy(self, array: Array) -> NDArray[Any]:
+        """The array itself."""
+        return np.asarray(array)
+
+    def address(self, array: Array) -> int | None:
+        """The address of the array's data."""
+        return int(np.asarray(array).ctypes.data)
+
+    def waiter(self, device: str) -> Callable[[], Any] | None:
+        """Nothing to wait for."""
+        return None
 
 
 def differentiates_all(cotangent: Any) -> bool:

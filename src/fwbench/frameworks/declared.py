@@ -103,8 +103,8 @@ def stubbed(packages: Collection[str]) -> Iterator[None]:
     finally:
         sys.meta_path.remove(finder)
         for name, module in {**sys.modules}.items():
-            own = name.startswith("fwbench.frameworks.") and name not in modules
-            if own or isinstance(module, Stub):
+            is_imported = name.startswith(_OWN) and name not in modules
+            if is_imported or isinstance(module, Stub):
                 del sys.modules[name]
         for name in os.environ.keys() - variables:
             del os.environ[name]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-#: Where an array lies that is in memory of the host which the GPU can copy by itself.
+#: The place of an array in memory of the host which the GPU can copy by itself.
 PINNED = "cpu, pinned"
 
 
@@ -32,7 +32,7 @@ class Copies(ABC):
 
     @abstractmethod
     def place(self, array: Any) -> str:
-        """Where an array lies: ``cpu``, :data:`PINNED`, or ``gpu:N``."""
+        """The place of an array: ``cpu``, :data:`PINNED`, or ``gpu:N``."""
 
 
 EVENTS, CUPTI = "events", "cupti"
@@ -141,16 +141,16 @@ class Cupti(DeviceClock):
             # What is wrong with CUPTI fails no case: another tool may listen, or permission lack.
             with suppress(Exception):
                 self._listener.begin()
-            found_s: Sequence[float] = []
+            busy_s: Sequence[float] = []
             try:
                 run()
                 self._wait()
             finally:
                 with suppress(Exception):
-                    found_s = self._listener.end()
-            if not found_s:
+                    busy_s = self._listener.end()
+            if not busy_s:
                 return []
-            times_s.append(sum(found_s))
+            times_s.append(sum(busy_s))
         return times_s
 
 

@@ -1,4 +1,4 @@
-"""Arrays that lie otherwise in a framework than in the definition of an operation.
+"""Layouts of arrays that differ between a framework and the definition of an operation.
 
 The definition has one layout: channels last, the batch first. A framework whose function wants
 another one says so beside the function in its table. The arrays are converted when they are placed

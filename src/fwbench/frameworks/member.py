@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -50,6 +51,24 @@ class Place:
         """The addresses of the workers, of the servers, and of what coordinates them."""
         workers, serving = addresses[: self.replicas], addresses[self.replicas :]
         return workers, serving[: self.servers], serving[self.servers :]
+
+
+def reserved(host: str, option: int = socket.SO_REUSEPORT) -> socket.socket:
+    """A bound socket that keeps a port for a server which opens ports by their numbers.
+
+    It does not listen. With the same option on both, the kernel gives the port to further sockets
+    of this user that ask for its number, and not to those that ask for any port.
+    """
+    keeper = socket.socket()
+    keeper.setsockopt(socket.SOL_SOCKET, option, 1)
+    keeper.bind((host, 0))
+    return keeper
+
+
+def address_of(bound: socket.socket) -> str:
+    """Host and port of a socket."""
+    host, port = bound.getsockname()
+    return f"{host}:{port}"
 
 
 class Updates(NamedTuple):

@@ -135,7 +135,7 @@ class ModelLearner(Learner):
     def _by_name(self, name: str, named: Mapping[str, Callable[[str], Any]]) -> Any:
         package, _, model = name.partition(":")
         if package not in named or not model:
-            known = ", ".join(f"'{of}:<name>'" for of in named) or "none"
+            known = ", ".join(f"'{package}:<name>'" for package in named) or "none"
             raise DeclarationError(
                 f"{self.model.name} for {self.framework} is named {name!r}; known are {known}"
             )
@@ -268,9 +268,8 @@ class ModelLearner(Learner):
         Raises:
             DeclarationError: there are not as many answers as targets.
         """
-        own = self.version.loss
-        if own is not None:
-            return own(returned, *targets)
+        if self.version.loss is not None:
+            return self.version.loss(returned, *targets)
         wanted = self.model.targets
         assert wanted is not None  # noqa: S101 (a gap otherwise)
         result, (target,) = arrays_of(returned)[0], targets
@@ -304,5 +303,5 @@ def listed(names: Sequence[str]) -> str:
 
 
 def _text_of(error: Exception) -> str:
-    said = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {said}"
+    first_line = str(error).strip().partition("\n")[0]
+    return f"{type(error).__name__}: {first_line}"

@@ -29,7 +29,7 @@ def requested() -> str:
 #: The attribute by which bound work says so.
 _PLAN = "planned_bytes"
 
-#: Tells how much memory a planner reserves for results; None where there is no planner.
+#: Bytes that a planner reserves for results; None where there is no planner.
 Plan = Callable[[], int | None]
 
 

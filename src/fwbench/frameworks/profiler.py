@@ -18,7 +18,7 @@ POOLING = "pooling"
 DATA_MOVEMENT = "data movement"
 OPTIMISER = "optimiser"
 LOSS = "loss"
-#: Several of these in one kernel, as compilers make them: their times cannot be told apart.
+#: Several of these in one kernel, as compilers make them: their times cannot be separated.
 FUSED = "fused"
 OTHER = "other"
 
@@ -83,12 +83,12 @@ def together(operators: Sequence[Operator]) -> list[Operator]:
     """Operators of the same name and class as one, those with the most time first."""
     times_s: dict[tuple[str, str], float] = {}
     calls: dict[tuple[str, str], int] = {}
-    for each in operators:
-        key = (each.name, each.operator_class)
-        times_s[key] = times_s.get(key, 0.0) + each.time_s
-        calls[key] = calls.get(key, 0) + each.calls
+    for operator in operators:
+        key = (operator.name, operator.operator_class)
+        times_s[key] = times_s.get(key, 0.0) + operator.time_s
+        calls[key] = calls.get(key, 0) + operator.calls
     united = [Operator(*key, times_s[key], calls[key]) for key in times_s]
-    return sorted(united, key=lambda each: -each.time_s)
+    return sorted(united, key=lambda operator: -operator.time_s)
 
 
 # The profilers of XLA and TensorFlow. Both frameworks write the format XPlane
@@ -119,7 +119,7 @@ class Event:
 
 
 def own_times_s(events: Iterable[Event]) -> Iterator[tuple[Event, float]]:
-    """Each event with its own time: without that of events of its thread which lie within it."""
+    """Each event with its own time: without that of events of its thread within it."""
     threads: dict[str, list[Event]] = defaultdict(list)
     for event in events:
         threads[event.thread].append(event)
@@ -128,15 +128,15 @@ def own_times_s(events: Iterable[Event]) -> Iterator[tuple[Event, float]]:
 
 
 def _own_times_s(events: Iterable[Event]) -> Iterator[tuple[Event, float]]:
-    open_ones: list[tuple[Event, list[float]]] = []
+    enclosing: list[tuple[Event, list[float]]] = []
     for event in events:
-        while open_ones and open_ones[-1][0].end_ns <= event.start_ns:
-            yield _closed(*open_ones.pop())
-        if open_ones:
-            open_ones[-1][1].append(event.duration_ns)
-        open_ones.append((event, []))
-    while open_ones:
-        yield _closed(*open_ones.pop())
+        while enclosing and enclosing[-1][0].end_ns <= event.start_ns:
+            yield _closed(*enclosing.pop())
+        if enclosing:
+            enclosing[-1][1].append(event.duration_ns)
+        enclosing.append((event, []))
+    while enclosing:
+        yield _closed(*enclosing.pop())
 
 
 def _closed(event: Event, within_ns: list[float]) -> tuple[Event, float]:

@@ -3,7 +3,7 @@
 A framework's ``operations`` hold one for each family. A value is the dotted path of a function
 below the framework's namespace, a :class:`Call` (the same with keyword arguments), or, where a path
 will not do, an :data:`~fwbench.workloads.operation.Implementation`; each of them in a :class:`Laid`
-where the framework's arrays lie otherwise than the definition's.
+where the framework's layout is not the definition's.
 
 Tables and gaps are checked before anything is measured: what can only be a mistake makes the
 framework unusable (:func:`check`); what may have been right for another version of the framework or
@@ -57,7 +57,7 @@ class Call:
 
 
 class Laid:
-    """An implementation whose arrays lie otherwise than in the definition of the operation."""
+    """An implementation whose arrays have another layout than the definition of the operation."""
 
     def __init__(self, entry: str | Implementation, layout: Layout) -> None:
         self.entry = Call(entry) if isinstance(entry, str) else entry

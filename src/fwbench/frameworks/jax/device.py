@@ -28,7 +28,7 @@ class JaxCopies(Copies):
 
     Args:
         cpu: the one for the CPU; None for page-locked memory.
-        keep: is told of every copy, for the clock to wait for.
+        keep: called with every copy, for the clock to wait for.
     """
 
     def __init__(self, name: str, gpu: Any, cpu: Any | None, keep: Callable[[Any], None]) -> None:

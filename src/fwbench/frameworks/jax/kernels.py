@@ -185,7 +185,7 @@ def _masked_step(carried: Any, now: Any) -> Any:
     before, weights = carried
     sums, within = now
     (after, _), _ = lstm_step(carried, sums)
-    state, cell = (jnp.where(within, *each) for each in zip(after, before, strict=True))
+    state, cell = (jnp.where(within, *pair) for pair in zip(after, before, strict=True))
     return ((state, cell), weights), jnp.where(within, state, 0)
 
 
@@ -213,7 +213,7 @@ def zeros(x: Any, units: int) -> Any:
     return jnp.zeros((len(x), units), x.dtype)
 
 
-# Indexing. Its integers have 32 bits unless it is told otherwise.
+# Indexing. Its integers have 32 bits by default.
 
 
 def _narrowed(arrays: Arrays) -> list[NDArray[Any]]:
@@ -279,8 +279,8 @@ class Keyed:
 
     def _step(self, key: Any, *operands: Any) -> tuple[Any, Any]:
         """The key for the next call, and what is drawn in this one."""
-        key, own = jax.random.split(key)
-        return key, self._draw(own, *operands)
+        key, subkey = jax.random.split(key)
+        return key, self._draw(subkey, *operands)
 
 
 def drawn(draw: Callable[..., Any]) -> Implementation:

@@ -265,8 +265,8 @@ def _trained_batch_norm(
 def _trained_dropout(_: layers.Dropout, __: Arrays, state: Arrays, x: Any) -> tuple[Any, Arrays]:
     """The rate is an argument: what is checked without dropout is the code that is timed."""
     key, rate = state
-    key, own = random.split(key)
-    kept = random.bernoulli(own, 1.0 - rate, x.shape)
+    key, subkey = random.split(key)
+    kept = random.bernoulli(subkey, 1.0 - rate, x.shape)
     return jnp.where(kept, x / (1.0 - rate).astype(x.dtype), 0.0), [key, rate]
 
 

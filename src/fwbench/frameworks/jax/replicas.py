@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.jax.training import JaxLearner, Keep, State
 from fwbench.frameworks.learner import Job, Placed
-from fwbench.frameworks.member import Member, Place, ReplicatedLearner, TracedLearner
+from fwbench.frameworks.member import (
+    Member,
+    Place,
+    ReplicatedLearner,
+    TracedLearner,
+    address_of,
+    reserved,
+)
 from fwbench.workloads.objective import Batch
 
 #: The one axis of the mesh; along it every replica has a device.
@@ -35,19 +42,12 @@ class JaxMember(Member):
         self._keep = keep
         self._keeper: socket.socket | None = None
         if place.rank == 0:
-            # gRPC opens a port by its number, and with SO_REUSEPORT, as this does: until then the
-            # kernel does not give the number to processes that ask for any port.
-            self._keeper = socket.socket()
-            self._keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            self._keeper.bind((place.host, 0))
+            self._keeper = reserved(place.host)  # for gRPC
 
     @property
     def address(self) -> str:
         """Host and port of the coordinator, which the first process has; others need nothing."""
-        if self._keeper is None:
-            return ""
-        host, port = self._keeper.getsockname()
-        return f"{host}:{port}"
+        return "" if self._keeper is None else address_of(self._keeper)
 
     def join(self, addresses: Sequence[str]) -> None:
         """``jax.distributed.initialize``, and a device that knows of those of the others.

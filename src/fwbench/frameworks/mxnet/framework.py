@@ -38,8 +38,8 @@ if "bool" not in vars(np):
 if variable("onednn") in os.environ:
     os.environ["MXNET_MKLDNN_ENABLED"] = str(int(os.environ[variable("onednn")] == "on"))
 
-# cuDNN's convolutions are in TF32 unless they are told not to be, and MXNet does not tell them; its
-# libraries read this when they are loaded.
+# cuDNN's convolutions are in TF32 by default, and MXNet does not change that; its libraries read
+# this when they are loaded.
 os.environ["NVIDIA_TF32_OVERRIDE"] = "0"
 
 # Read at import: the profiler knows the operators of a bulk by one name, made of all of theirs.
@@ -172,8 +172,8 @@ class MXNet(Framework):
         """The fewest threads of MXNet's OpenMP and of its BLAS."""
         pools = threadpoolctl.threadpool_info()
         folder = mx.__path__[0]
-        own = [p for p in pools if p["user_api"] == "openmp" or p["filepath"].startswith(folder)]
-        return min((p["num_threads"] for p in own), default=None)
+        used = [p for p in pools if p["user_api"] == "openmp" or p["filepath"].startswith(folder)]
+        return min((p["num_threads"] for p in used), default=None)
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
         """The CPU and every GPU; MXNet does not give their names."""

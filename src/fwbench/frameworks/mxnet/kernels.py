@@ -351,7 +351,7 @@ COORDINATES = Layout(
 )
 
 
-#: DLPack, which tells where arrays lie, does not know MXNet's bool.
+#: DLPack, which gives the addresses of arrays, does not know MXNet's bool.
 MASK = Layout(
     place=lambda arrays: [arrays[0], arrays[1].astype(np.int32)],
     restore=lambda arrays: [arrays[0], arrays[1].astype(np.bool_)],

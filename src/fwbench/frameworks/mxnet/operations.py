@@ -30,7 +30,7 @@ from fwbench.workloads.operations.normalisation import (
 from fwbench.workloads.operations.optimisers import L1, MOMENTUM, RHO, TINY
 from fwbench.workloads.operations.random import DROPPED
 
-#: ``pad`` pads the last two axes, and wants to be told so of the others.
+#: ``pad`` pads the last two axes, and wants zeros for the others.
 _PADDING = (0, 0, 0, 0, 1, 1, 2, 2)
 
 OPERATIONS: Table = {

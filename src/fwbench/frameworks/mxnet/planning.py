@@ -201,10 +201,10 @@ def shared_bytes(
     pool = _MemoryPool()
     blocks: dict[int, int] = {}
     for node in nodes:
-        own = [number for number in node.outputs if number in sizes]
-        blocks |= {number: pool.take(sizes[number]) for number in own}
+        results = [number for number in node.outputs if number in sizes]
+        blocks |= {number: pool.take(sizes[number]) for number in results}
         users.subtract(node.inputs)
-        for number in dict.fromkeys((*own, *node.inputs)):
+        for number in dict.fromkeys((*results, *node.inputs)):
             if number in blocks and not users[number]:
                 pool.free(blocks.pop(number))
     return pool.size_bytes

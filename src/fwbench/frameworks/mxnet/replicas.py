@@ -108,8 +108,8 @@ class _Learner(MXNetLearner):
     def _trainer_of(self, optimizer: Any) -> Any:
         """The KVStore's, which begins where all workers' networks begin."""
         # Not by name, as a trainer would: dense10_weight comes before dense9_weight.
-        each = (block.collect_params().values() for block in self._net.blocks)
-        parameters = list(itertools.chain.from_iterable(each))
+        of_blocks = (block.collect_params().values() for block in self._net.blocks)
+        parameters = list(itertools.chain.from_iterable(of_blocks))
         self._store.fill(parameters)
         trainer = gluon.Trainer(
             parameters,

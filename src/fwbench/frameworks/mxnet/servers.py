@@ -19,7 +19,7 @@ import numpy as np
 from mxnet.kvstore.kvstore_server import KVStoreServer
 from numpy.typing import NDArray
 
-from fwbench.frameworks.member import SERVER, Participant, Place, ServedSteps
+from fwbench.frameworks.member import SERVER, Participant, Place, ServedSteps, address_of, reserved
 
 
 def enter(place: Place, addresses: Sequence[str]) -> None:
@@ -135,19 +135,14 @@ class MXNetServing(Participant):
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
-        self._port = 0
-        if place.role != SERVER:
-            # It listens where it is told to. Until then no other process gets the port, as ps-lite
-            # alone shares addresses without a listener.
-            self._kept = socket.socket()
-            self._kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._kept.bind((place.host, 0))
-            _, self._port = self._kept.getsockname()
+        # ps-lite alone shares addresses without a listener.
+        is_server = place.role == SERVER
+        self._keeper = None if is_server else reserved(place.host, socket.SO_REUSEADDR)
 
     @property
     def address(self) -> str:
-        """Host and port of the scheduler; those of servers are not needed."""
-        return f"{self.place.host}:{self._port}"
+        """Host and port of the scheduler; servers need none."""
+        return "" if self._keeper is None else address_of(self._keeper)
 
     def join(self, addresses: Sequence[str]) -> None:
         """Begin to serve, in a thread; workers know when all are connected."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import threadpoolctl
-from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import BoundCall, HostFramework
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.numpy.gaps import GAPS
 from fwbench.frameworks.numpy.operations import OPERATIONS
@@ -22,7 +21,7 @@ from fwbench.workloads.operation import Implementation
 _NO_SERVERS = "NumPy has no parameter servers; its ring shows what the wire allows an all-reduce"
 
 
-class NumPy(Framework):
+class NumPy(HostFramework):
     """NumPy on the CPU. Ufuncs take one thread; products take the BLAS's."""
 
     name = "numpy"
@@ -60,22 +59,6 @@ class NumPy(Framework):
         """The threads of NumPy's BLAS."""
         pools = threadpoolctl.threadpool_info()
         return max((p["num_threads"] for p in pools if p["user_api"] == "blas"), default=None)
-
-    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-        """``np.array`` with the dtype; it copies."""
-        return partial(np.array, dtype=dtype)
-
-    def to_numpy(self, array: Any) -> NDArray[Any]:
-        """The array, as it is NumPy's own."""
-        return np.asarray(array)
-
-    def address(self, array: Any) -> int | None:
-        """The address of the array's data."""
-        return int(np.asarray(array).ctypes.data)
-
-    def waiter(self, device: str) -> Callable[[], Any] | None:
-        """Nothing to wait for: NumPy returns when it is done."""
-        return None
 
     def forward(
         self, implementation: Implementation, inputs: Sequence[Any], execution: str

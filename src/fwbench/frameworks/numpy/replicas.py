@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.member import Member, Place
+from fwbench.frameworks.member import Member, Place, address_of
 
 _NOTHING = memoryview(b"")
 
@@ -36,8 +36,7 @@ class Ring(Member):
     @property
     def address(self) -> str:
         """Host and port where the replica before connects."""
-        host, port = self._listener.getsockname()
-        return f"{host}:{port}"
+        return address_of(self._listener)
 
     def join(self, addresses: Sequence[str]) -> None:
         """Connect to the next replica, accept the one before, and hear from all."""

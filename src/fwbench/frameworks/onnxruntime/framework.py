@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import onnxruntime as ort
-from numpy.typing import NDArray
 
 from fwbench.errors import ExportError
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import BoundCall, HostFramework
 from fwbench.frameworks.learner import Job, Predictor
 from fwbench.frameworks.onnxruntime.exporting import EXPORTED_OPSET, SOURCES
 from fwbench.frameworks.onnxruntime.gaps import FROM_MXNET, GAPS
@@ -29,7 +27,7 @@ _EXECUTIONS = {"graph": ort.GraphOptimizationLevel.ORT_ENABLE_ALL}
 _ERRORS = 3
 
 
-class OnnxRuntime(Framework):
+class OnnxRuntime(HostFramework):
     """ONNX Runtime on the CPU, which returns when it is done; it has no gradients."""
 
     name = "onnxruntime"
@@ -57,22 +55,6 @@ class OnnxRuntime(Framework):
     def threads(self) -> int | None:
         """The threads that every session is given."""
         return self._threads
-
-    def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
-        """``np.array``, which copies: sessions take NumPy's arrays as they are."""
-        return partial(np.array, dtype=dtype)
-
-    def to_numpy(self, array: Any) -> NDArray[Any]:
-        """The array, as it is NumPy's own."""
-        return np.asarray(array)
-
-    def address(self, array: Any) -> int | None:
-        """The address of the array's data."""
-        return int(np.asarray(array).ctypes.data)
-
-    def waiter(self, device: str) -> Callable[[], Any] | None:
-        """Nothing to wait for: ``run`` returns when it is done."""
-        return None
 
     def forward(
         self, implementation: Implementation, inputs: Sequence[Any], execution: str

@@ -137,7 +137,7 @@ def _array(constant: Any) -> NDArray[Any]:
 class Operators:
     """The operators of ONNX by their names, to be called with at least one value.
 
-    An operator with several results is told how many: ``op.Split(x, results=2, axis=1)``.
+    An operator with several results takes their number: ``op.Split(x, results=2, axis=1)``.
     """
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -193,7 +193,7 @@ def model_of(function: Callable[..., Any], operands: Sequence[NDArray[Any]]) -> 
         for name, operand in zip(names, operands, strict=True)
     ]
     # An input that is returned as it is needs a node between the two.
-    outputs = [graph.call("Identity", [one], 1).name for one in answers]
+    outputs = [graph.call("Identity", [value], 1).name for value in answers]
     made = helper.make_graph(
         graph.nodes,
         "implementation",

@@ -114,12 +114,12 @@ def build(graph: Graph, x: Any, policy: Any) -> tuple[Any, list[list[Any]]]:
         policy: dtype of the computation, or policy of Keras'.
     """
     of_nodes = [_LAYERS[type(node.layer)](node.layer, policy) for node in graph.nodes]
-    return graph.evaluate([_chained(each) for each in of_nodes], x), of_nodes
+    return graph.evaluate([*map(_chained, of_nodes)], x), of_nodes
 
 
 def segments(graph: Graph, x: Any, of_nodes: list[list[Any]]) -> list[Any]:
     """A Keras model of each segment of a network, in their order; they share its layers."""
-    functions = [_chained(each) for each in of_nodes]
+    functions = [*map(_chained, of_nodes)]
     models = []
     for segment in graph.segments:
         result = graph.part(segment, functions, x)

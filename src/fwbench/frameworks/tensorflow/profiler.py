@@ -85,7 +85,7 @@ def _operators(events: Sequence[Event]) -> Iterator[Operator]:
 
 
 def _type(event: Event) -> str:
-    """The type of a kernel; empty for what is no kernel, or does nothing but call others."""
+    """The type of a kernel; empty for other events, and for kernels that only call others."""
     if event.name.startswith(_EAGER):
         kind = event.name.removeprefix(_EAGER)
     else:
@@ -98,8 +98,8 @@ def _type(event: Event) -> str:
 def _is_optimisers(event: Event, ranges: Sequence[Event]) -> bool:
     name = event.name.lower()
     return any(optimiser in name for optimiser in _OPTIMISERS) or any(
-        each.thread == event.thread and each.start_ns <= event.start_ns < each.end_ns
-        for each in ranges
+        optimiser.thread == event.thread and optimiser.start_ns <= event.start_ns < optimiser.end_ns
+        for optimiser in ranges
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +11,15 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.member import Member, Place, ReplicatedLearner, TracedLearner
+from fwbench.frameworks.member import (
+    Member,
+    Participant,
+    Place,
+    ReplicatedLearner,
+    TracedLearner,
+    address_of,
+    reserved,
+)
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
 from fwbench.workloads.objective import Adam, RMSprop
 
@@ -20,40 +27,30 @@ from fwbench.workloads.objective import Adam, RMSprop
 _SLOTS: Mapping[type, str] = {Adam: "_momentums", RMSprop: "_velocities"}
 
 
-class ReservedPort:
-    """A port of this process' own, for TensorFlow's server.
-
-    TensorFlow opens a port by its number, and takes no socket. So a socket that does not listen
-    keeps the port until the server has it: with ``SO_REUSEPORT`` on both, the kernel gives the port
-    to further sockets of this user that ask for its number, and not to those that ask for any port.
-    """
-
-    def __init__(self, host: str) -> None:
-        # tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc
-        os.environ["TF_GRPC_REUSE_PORT"] = "true"
-        self._keeper = socket.socket()
-        self._keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        self._keeper.bind((host, 0))
-        _, port = self._keeper.getsockname()
-        self.address = f"{host}:{port}"
-
-    def release(self) -> None:
-        """Leave the port to the server, which has it now."""
-        self._keeper.close()
-
-
-class MirroredMember(Member):
-    """A worker of a strategy whose collectives run in a ring over gRPC."""
+class ClusterTask(Participant):
+    """A task of a cluster, which keeps a port for TensorFlow's server until that has it."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
-        self._port = ReservedPort(place.host)
-        self._strategy: Any = None
+        # tensorflow/core/distributed_runtime/rpc/grpc_server_lib.cc
+        os.environ["TF_GRPC_REUSE_PORT"] = "true"
+        self._keeper = reserved(place.host)
+        self._address = address_of(self._keeper)
 
     @property
     def address(self) -> str:
-        """Host and port of this worker's server."""
-        return self._port.address
+        """Host and port of this task's server."""
+        return self._address
+
+    def close(self) -> None:
+        """Give the port back; servers and connections end with their process."""
+        self._keeper.close()
+
+
+class MirroredMember(ClusterTask, Member):
+    """A worker of a strategy whose collectives run in a ring over gRPC."""
+
+    _strategy: Any = None
 
     def join(self, addresses: Sequence[str]) -> None:
         """``MultiWorkerMirroredStrategy``, which starts the server of this process."""
@@ -68,7 +65,7 @@ class MirroredMember(Member):
             implementation=distribute.experimental.CommunicationImplementation.RING
         )
         self._strategy = distribute.MultiWorkerMirroredStrategy(resolver, options)
-        self._port.release()
+        self._keeper.close()
         self._ready = self.all_reduce(tf.constant(1.0))
         self.barrier()
 
@@ -97,10 +94,6 @@ class MirroredMember(Member):
     def learner(self, job: Job) -> ReplicatedLearner:
         """A model with mirrored variables."""
         return KerasReplica(MirroredLearner(job, self._strategy))
-
-    def close(self) -> None:
-        """Give the port back; the process' server ends with the process."""
-        self._port.release()
 
 
 class MirroredLearner(TensorFlowLearner):

@@ -26,7 +26,7 @@ from fwbench.frameworks.member import (
     ServedSteps,
     Updates,
 )
-from fwbench.frameworks.tensorflow.replicas import KerasReplica, ReservedPort
+from fwbench.frameworks.tensorflow.replicas import ClusterTask, KerasReplica
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
 from fwbench.workloads.objective import Batch
 
@@ -46,17 +46,8 @@ def _cluster(place: Place, addresses: Sequence[str]) -> Any:
     return tf.train.ClusterSpec({job: list(tasks) for job, tasks in jobs.items()})
 
 
-class ServerTask(Participant):
+class ServerTask(ClusterTask):
     """A worker or a parameter server: ``tf.distribute.Server``, which does what it is given."""
-
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
-        self._port = ReservedPort(place.host)
-
-    @property
-    def address(self) -> str:
-        """Host and port of the server."""
-        return self._port.address
 
     def join(self, addresses: Sequence[str]) -> None:
         """Serve, in threads of TensorFlow's own."""
@@ -73,25 +64,13 @@ class ServerTask(Participant):
             protocol="grpc",
             config=config,
         )
-        self._port.release()
-
-    def close(self) -> None:
-        """Give the port back; the server ends with its process."""
-        self._port.release()
+        self._keeper.close()
 
 
-class Coordinator(Member):
+class Coordinator(ClusterTask, Member):
     """``ClusterCoordinator``, which gives workers their steps."""
 
-    def __init__(self, place: Place) -> None:
-        super().__init__(place)
-        self._port = ReservedPort(place.host)
-        self._coordinator: Any = None
-
-    @property
-    def address(self) -> str:
-        """Host and port of the coordinator's own server."""
-        return self._port.address
+    _coordinator: Any = None
 
     @property
     def ranks(self) -> Sequence[int]:
@@ -105,7 +84,7 @@ class Coordinator(Member):
         )
         strategy = tf.distribute.ParameterServerStrategy(resolver)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
-        self._port.release()
+        self._keeper.close()
 
     def barrier(self) -> None:
         """Wait for all workers, which alone take steps."""
@@ -126,10 +105,6 @@ class Coordinator(Member):
     def learner(self, job: Job) -> ReplicatedLearner:
         """A model whose variables lie on the servers, one server after the other."""
         return _Served(ServedLearner(job, self._coordinator))
-
-    def close(self) -> None:
-        """Give the port back; connections end with their process."""
-        self._port.release()
 
 
 class ServedLearner(TensorFlowLearner):

@@ -63,9 +63,7 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
 
 def _launched(run: BoundCall, execution: str) -> BoundCall:
     """A call as its execution launches it."""
-    if execution != _CUDA_GRAPH:
-        return run
-    return gpus.captured(run)
+    return gpus.captured(run) if execution == _CUDA_GRAPH else run
 
 
 #: What NumPy does not have.
@@ -146,9 +144,9 @@ class Torch(Framework):
     operations = OPERATIONS
 
     def __init__(self) -> None:
-        asked = os.environ.get(variable("onednn"))
-        if asked:
-            torch.backends.mkldnn.set_flags(asked == "on")
+        onednn = os.environ.get(variable("onednn"))
+        if onednn:
+            torch.backends.mkldnn.set_flags(onednn == "on")
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
         gpus.set_tf32(allowed=is_on("tf32"))
 

@@ -149,7 +149,7 @@ def switches() -> dict[str, Any]:
 def _places() -> dict[str, Any]:
     """Settings with a precision each: products, convolutions, recurrent layers; none before 2.9.
 
-    cuDNN computes the latter two in TF32 unless it is told not to.
+    cuDNN computes the latter two in TF32 by default.
     """
     cudnn = torch.backends.cudnn
     places = {

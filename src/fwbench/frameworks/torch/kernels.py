@@ -31,8 +31,8 @@ class ScaledMatmul(Call):
         def run(x: Any, y: Any) -> Any:
             if not scales:
                 scales.append(namespace.ones((), device=x.device))
-            (one,) = scales
-            return product(x, y.t(), one, whole, one, whole, output_dtype=namespace.bfloat16)
+            (scale,) = scales
+            return product(x, y.t(), scale, whole, scale, whole, output_dtype=namespace.bfloat16)
 
         return run
 
