@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -111,10 +111,8 @@ def fork_server() -> Iterator[ForkServer]:
 
 
 @pytest.fixture(scope="session")
-def server_with() -> Iterator[Callable[[str], ForkServer]]:
-    """Fork servers that have imported a framework, too."""
-    if not _CAN_FORK:
-        pytest.skip("forks are made as on Linux")
+def forking_with() -> Iterator[Callable[[str], AbstractContextManager[None]]]:
+    """Have what is started within a block forked from a process that has imported a framework."""
     with ExitStack() as servers:
 
         @cache
@@ -123,7 +121,7 @@ def server_with() -> Iterator[Callable[[str], ForkServer]]:
             servers.callback(made.stop)
             return made
 
-        yield server
+        yield lambda name: server(name).forking() if _CAN_FORK else nullcontext()
 
 
 @pytest.fixture

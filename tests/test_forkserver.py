@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -152,11 +153,14 @@ def test_what_a_fork_cannot_be_is_started(
     ids=["none", "one thread", "two threads", "a toggle"],
 )
 def test_a_server_has_imported_a_framework(
-    variables: dict[str, str], modules: str, server_with: Callable[[str], ForkServer]
+    variables: dict[str, str],
+    modules: str,
+    forking_with: Callable[[str], AbstractContextManager[None]],
 ) -> None:
     """With one thread and no toggles: what is to have others is started."""
     says = "import sys; print('fwbench.frameworks.numpy.replicas' in sys.modules)"
-    done = server_with("numpy").run(
-        [sys.executable, "-c", says], env={**os.environ, **variables}, stdout=-1, text=True
-    )
-    assert done.stdout == f"{modules}\n"
+    with forking_with("numpy"):
+        said = subprocess.check_output(
+            [sys.executable, "-c", says], env={**os.environ, **variables}, text=True
+        )
+    assert said == f"{modules}\n"

@@ -24,7 +24,7 @@ from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import DTYPES, FLOAT8
 from fwbench.workers.environments import Environment, Environments
 from fwbench.workloads import OPERATIONS, data
-from support import jax_learners, jax_replicas, recomputing, served_steps
+from support import jax_learners, jax_replicas, recomputing, shared_loops
 from support.projects import Project
 from support.real_training import SCHEDULE, facts_of
 from support.verification import FLOAT32, PARTS, UNOPTIMIZED_XLA, counted, kept, passes, verify
@@ -190,7 +190,7 @@ def test_replicas(
 
 def test_loops_of_replicas(project: Project) -> None:
     """They train as those of one worker."""
-    served_steps.assert_alike(project, "jax", "--fw-execution=jit")
+    shared_loops.assert_alike(project, "jax", "--fw-execution=jit")
 
 
 def test_divided_lstms_train_the_same(project: Project) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -17,29 +19,62 @@ from fwbench.errors import GangFailed
 from fwbench.gangs import gang as gangs
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.launch import Local, Loopback
+from fwbench.gangs.place import Composition
 from fwbench.gangs.shares import Task
-from support.gangs import SOON, composition, controller, started
+from support.gangs import SOON, Meddled, composition, controller, running, started
+from support.real_training import all_of
 from support.terminals import Proxy
 
-_TASK = asdict(Task("all_reduce", 1000, "cpu", "eager", "float32", sparse=False))
+#: What gangs of a framework do here.
+_TASKS = {
+    "numpy": Task("all_reduce", 1000, "cpu", "eager", "float32", sparse=False),
+    "mxnet": Task("mlp_step", 16, "cpu", "eager", "float32", sparse=False),
+    "tensorflow": Task("mlp_step", 16, "cpu", "graph", "float32", sparse=False),
+}
+_TASK = asdict(_TASKS["numpy"])
+
+_WITH_SERVERS: dict[str, dict[str, Any]] = {
+    "ps_sync": {"servers": 1, "coordinator": "scheduler", "updating": True},
+    "ps_async": {"servers": 1, "coordinator": "coordinator"},
+}
 
 #: A round that never ends by itself.
 _FOR_EVER = 10**9
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
+
+Forking = Callable[[str], AbstractContextManager[None]]
+
+
+def _asked(framework: str, strategy: str, replicas: int = 2, **more: Any) -> Composition:
+    """The composition of a gang of a framework; the test is skipped where that is missing."""
+    more |= _WITH_SERVERS.get(strategy, {})
+    return composition(replicas, all_of(framework), strategy=strategy, **more)
+
+
+@contextmanager
+def _working(asked: Composition) -> Iterator[Gang]:
+    """A gang that has taken a step."""
+    with running(Gang(asked, Local(), SOON)) as gang:
+        gang.ask("bind", asdict(_TASKS[asked.framework]), limit_s=300.0, doing="building")
+        _round(gang, 1)
+        yield gang
 
 
 @pytest.fixture
-def gang() -> Iterator[Gang]:
+def gang(forking_with: Forking) -> Iterator[Gang]:
     """Two workers that have built an all-reduce."""
-    made = started()
-    made.ask("bind", _TASK, limit_s=_PATIENCE_S, doing="building")
-    yield made
-    made.close()
+    with forking_with("numpy"), _working(composition()) as made:
+        yield made
 
 
-def _round(gang: Gang, steps: int = 3, limit_s: float = _PATIENCE_S) -> list[Any]:
+def _round(gang: Gang, steps: int = 3, limit_s: float = 300.0) -> list[Any]:
     return gang.ask("round", steps, limit_s=limit_s, doing="taking steps")
+
+
+def _pid(gang: Gang, role: str) -> int:
+    names = [place.name for place in gang.composition.places]
+    return gang.pids[names.index(role)]
 
 
 def _gone(pids: list[int]) -> bool:
@@ -68,14 +103,30 @@ def test_workers_answer_by_rank_and_leave_no_process(gang: Gang) -> None:
     assert _gone(pids)
 
 
-def test_a_killed_worker_ends_the_gang(gang: Gang) -> None:
+@pytest.mark.parametrize(
+    ("framework", "strategy", "role"),
+    [
+        ("numpy", "allreduce", "worker 1 of 2"),
+        ("mxnet", "ps_sync", "worker 1 of 2"),
+        ("mxnet", "ps_sync", "server 0 of 1"),
+        ("mxnet", "ps_sync", "the scheduler"),
+        ("tensorflow", "allreduce", "worker 1 of 2"),
+        ("tensorflow", "ps_async", "server 0 of 1"),
+    ],
+)
+def test_a_killed_role_ends_the_gang(
+    forking_with: Forking, framework: str, strategy: str, role: str
+) -> None:
     """Long before any limit; it is named, and what the others ran into follows."""
-    pids = gang.pids
-    threading.Timer(0.3, os.kill, (pids[1], signal.SIGKILL)).start()
-    with pytest.raises(GangFailed, match=r"^worker 1 of 2 was killed .*taking") as caught:
-        _round(gang, _FOR_EVER, limit_s=600.0)
-    assert "as a consequence, worker 0 of 2 raised ConnectionError" in str(caught.value)
-    assert _gone(pids)
+    asked = _asked(framework, strategy)
+    with forking_with(framework), _working(asked) as gang:
+        pids = gang.pids
+        threading.Timer(0.3, os.kill, (_pid(gang, role), signal.SIGKILL)).start()
+        with pytest.raises(GangFailed, match=f"^{role} was killed by SIGKILL .*taking") as caught:
+            _round(gang, 10**5, limit_s=600.0)
+        said = "as a consequence, worker 0 of 2 raised ConnectionError"
+        assert (said in str(caught.value)) or framework != "numpy"
+        assert _gone(pids)
 
 
 def test_a_worker_that_ends_after_its_answer_ends_the_gang(gang: Gang) -> None:
@@ -86,15 +137,30 @@ def test_a_worker_that_ends_after_its_answer_ends_the_gang(gang: Gang) -> None:
         gang.ask("usage", limit_s=600.0, doing="telling")
 
 
-def test_a_stopped_worker_ends_the_gang(gang: Gang) -> None:
+@pytest.mark.parametrize(
+    ("framework", "strategy", "role", "said"),
+    [
+        ("numpy", "allreduce", "worker 1 of 2", "(?s)worker 1 of 2 did .*in _exchange"),
+        ("mxnet", "ps_sync", "worker 1 of 2", "worker 1 of 2.* did"),
+        ("mxnet", "ps_sync", "server 0 of 1", "server 0 of 1.* did"),
+        ("tensorflow", "allreduce", "worker 1 of 2", "worker 1 of 2 did"),
+        ("tensorflow", "ps_async", "worker 1 of 2", "^worker 1 of 2 and the coordinator did"),
+    ],
+)
+def test_a_stopped_role_ends_the_gang(
+    forking_with: Forking, framework: str, strategy: str, role: str, said: str
+) -> None:
     """Only the limit notices it; the message has the place where the others wait."""
-    pids = gang.pids
-    os.kill(pids[1], signal.SIGSTOP)
-    said = "worker 1 of 2 did not answer within 1 s while .*: worker 1 of 2 is stopped .SIGSTOP"
-    with pytest.raises(GangFailed, match=said) as caught:
-        _round(gang, limit_s=1.0)
-    assert "in _exchange" in str(caught.value)
-    assert _gone(pids)
+    asked = _asked(framework, strategy)
+    with forking_with(framework), _working(asked) as gang:
+        pids = gang.pids
+        os.kill(_pid(gang, role), signal.SIGSTOP)
+        with pytest.raises(GangFailed, match=said) as caught:
+            _round(gang, 10**5, limit_s=1.0)
+        assert f" did not answer within 1 s while taking steps: {role} is stopped (SIGSTOP" in str(
+            caught.value
+        )
+        assert _gone(pids)
 
 
 def test_a_gang_that_sleeps_while_it_builds_is_ended(gang: Gang) -> None:
@@ -125,79 +191,101 @@ def test_a_worker_that_fails_is_the_cause(gang: Gang) -> None:
 # The start
 
 
-class _Meddled(Gang):
-    """A gang with which something is done before its workers join, and to their answers."""
-
-    def __init__(self, meddle: Callable[[Gang, str, list[Any]], list[Any]]) -> None:
-        super().__init__(composition(), Local(), SOON)
-        self._meddle = meddle
-        self.every_pid: list[int] = []
-
-    def ask(self, kind: str, *values: Any, **how: Any) -> list[Any]:
-        self.every_pid = self.pids
-        if kind == "join":
-            values = (self._meddle(self, kind, values[0]),)
-            how["limit_s"] = 1.0
-        answers = super().ask(kind, *values, **how)
-        return self._meddle(self, kind, answers) if kind == "prepare" else answers
-
-
-def _signalled(number: signal.Signals) -> Callable[..., list[Any]]:
-    def meddle(gang: Gang, kind: str, values: list[Any]) -> list[Any]:
-        if kind == "join":
-            os.kill(gang.pids[1], number)
-        return values
+def _signalled(role: str, number: signal.Signals) -> Callable[[Gang, list[str]], list[str]]:
+    def meddle(gang: Gang, addresses: list[str]) -> list[str]:
+        os.kill(_pid(gang, role), number)
+        return addresses
 
     return meddle
 
 
 @pytest.mark.parametrize(
-    ("number", "said"),
+    ("framework", "strategy", "role", "number"),
     [
-        (signal.SIGKILL, "worker 1 of 2 was killed by SIGKILL .* while joining the others"),
-        (signal.SIGSTOP, "worker 1 of 2 did not answer within 1 s while joining the others"),
+        ("numpy", "allreduce", "worker 1 of 2", signal.SIGKILL),
+        ("numpy", "allreduce", "worker 1 of 2", signal.SIGSTOP),
+        ("mxnet", "ps_sync", "server 0 of 1", signal.SIGKILL),
+        ("mxnet", "ps_sync", "the scheduler", signal.SIGSTOP),
+        ("tensorflow", "allreduce", "worker 1 of 2", signal.SIGKILL),
+        ("tensorflow", "ps_async", "the coordinator", signal.SIGSTOP),
     ],
-    ids=["killed", "stopped"],
 )
-def test_a_worker_that_fails_before_it_joins(number: signal.Signals, said: str) -> None:
-    """The others would wait for it: a limit of its own ends the start."""
-    gang = _Meddled(_signalled(number))
-    with pytest.raises(GangFailed, match=said):
-        gang.start()
-    assert _gone(gang.every_pid)
-
-
-def test_other_versions_are_refused() -> None:
-    """Before anything runs; the message says who has what."""
-
-    def meddle(_: Gang, kind: str, values: list[Any]) -> list[Any]:
-        if kind == "prepare":
-            values[1]["versions"]["numpy"] = "0.1"
-        return values
-
-    gang = _Meddled(meddle)
-    with pytest.raises(
-        GangFailed, match=r"must have the same versions.*; worker 1 of 2 on .*numpy 0\.1"
+def test_a_role_that_fails_before_it_joins(
+    forking_with: Forking, framework: str, strategy: str, role: str, number: signal.Signals
+) -> None:
+    """The others would wait for it, TensorFlow's servers for ever: a limit ends the start."""
+    killed = number == signal.SIGKILL
+    asked = _asked(framework, strategy)
+    gang = Meddled(_signalled(role, number), asked, _PATIENCE_S if killed else 1.0)
+    said = "was killed by SIGKILL .*" if killed else "did not answer within 1 s"
+    with (
+        forking_with(framework),
+        pytest.raises(GangFailed, match=f"{role} {said} while joining the others"),
     ):
         gang.start()
     assert _gone(gang.every_pid)
 
 
-def test_a_cut_connection_ends_the_gang() -> None:
+@pytest.mark.parametrize(
+    ("framework", "strategy", "said"),
+    [
+        ("torch", "allreduce", r"worker 0 of 1 on .* torch 2\.\d+"),
+        ("mxnet", "ps_sync", r"the scheduler on .* mxnet 1\.9"),
+        ("tensorflow", "allreduce", r"worker 0 of 1 on .* tensorflow 2\.\d+"),
+    ],
+)
+def test_another_version_is_refused(framework: str, strategy: str, said: str) -> None:
+    """By all roles, which are started here as they are for users, before anything is built."""
+    asked = _asked(framework, strategy, 1, version="0.1")
+    said = rf"the same versions, and have .*{said}.*controller: .* {framework} 0\.1"
+    with pytest.raises(GangFailed, match=said):
+        Gang(asked, Local(), SOON).start()
+
+
+def test_a_worker_with_another_version_is_refused() -> None:
+    """Though the first one has the controller's; the message says who has what."""
+    gang = Gang(composition(version="1.26"), Local(), SOON)
+    own = gang._own_versions
+    gang.greetings = [
+        {"host": "here", "versions": own | {"numpy": version}} for version in ("1.26", "0.1")
+    ]
+    with pytest.raises(GangFailed, match=r"must have the same .*; worker 1 of 2 on .*numpy 0\.1"):
+        gang._refuse_versions()
+
+
+@pytest.mark.parametrize(
+    ("framework", "strategy", "said"),
+    [
+        ("mxnet", "ps_sync", "the scheduler ended with exit status 1 .*bind failed"),
+        ("tensorflow", "allreduce", ".* gRPC server"),
+    ],
+)
+def test_a_port_that_somebody_took_is_recognised(
+    forking_with: Forking, framework: str, strategy: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what a framework says of it, at once; the gang would be started again."""
+    monkeypatch.setattr(gangs, "_STARTS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        asked = _asked(framework, strategy)
+        gang = Meddled(lambda _, each: [one and address for one in each], asked, _PATIENCE_S)
+        said = f"(?s)took the ports of a gang 1 times: {said}"
+        with forking_with(framework), pytest.raises(GangFailed, match=said):
+            gang.start()
+    assert _gone(gang.every_pid)
+
+
+def test_a_cut_connection_ends_the_gang(forking_with: Forking) -> None:
     """Nothing is closed, and nothing arrives any more: only the limit notices it."""
-    with Proxy() as proxy:
-
-        def meddle(_: Gang, kind: str, values: list[Any]) -> list[Any]:
-            return values if kind == "prepare" else [proxy.in_front_of(each) for each in values]
-
-        gang = _Meddled(meddle)
-        gang.start()
-        gang.ask("bind", _TASK, limit_s=_PATIENCE_S, doing="building")
-        _round(gang)
-        proxy.cut()
-        said = "worker 0 of 2 and worker 1 of 2 did not answer within 1 s .* is cut"
-        with pytest.raises(GangFailed, match=said):
-            _round(gang, limit_s=1.0)
+    with Proxy() as proxy, forking_with("numpy"):
+        gang = Meddled(lambda _, addresses: [*map(proxy.in_front_of, addresses)])
+        with running(gang):
+            gang.ask("bind", _TASK, limit_s=_PATIENCE_S, doing="building")
+            _round(gang)
+            proxy.cut()
+            said = "worker 0 of 2 and worker 1 of 2 did not answer within 1 s .* is cut"
+            with pytest.raises(GangFailed, match=said):
+                _round(gang, limit_s=1.0)
     assert _gone(gang.every_pid)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
 from fwbench.workloads import lenet, lenet_step
-from support import served_steps
+from support import shared_loops
 from support.grids import SHARED, gap_of
 from support.projects import Project
 
@@ -22,9 +24,16 @@ _TWO = {"replicas": "2", "strategy": "allreduce"}
         ("tensorflow", ("--fw-execution=graph",)),
     ],
 )
-def test_replicas_train_as_one_worker(project: Project, fw: str, asked: tuple[str, ...]) -> None:
+@pytest.mark.usefixtures("started")  # forked they are from a process with the framework
+def test_replicas_train_as_one_worker(
+    project: Project,
+    forking_with: Callable[[str], AbstractContextManager[None]],
+    fw: str,
+    asked: tuple[str, ...],
+) -> None:
     """Epoch by epoch, on their shares of the same batches; what they learn is as good."""
-    served_steps.assert_alike(project, fw, *asked)
+    with forking_with(fw):
+        shared_loops.assert_alike(project, fw, *asked)
 
 
 @pytest.mark.parametrize(

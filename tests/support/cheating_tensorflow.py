@@ -100,7 +100,7 @@ class Coordinator(CheatingMember, servers.Coordinator):
 class CheatingTensorFlow(TensorFlow):
     """Loaded by roles through an entry point, as any framework."""
 
-    name: ClassVar = "cheating_tensorflow"
+    name: ClassVar = "cheating"
 
     def member(self, place: Place) -> Participant:
         if not place.servers:

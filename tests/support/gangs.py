@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from fwbench import cli
 from fwbench.frameworks.member import Place
 from fwbench.frameworks.numpy.replicas import Ring
-from fwbench.gangs import checks
 from fwbench.gangs.gang import Gang, GangTimeouts
 from fwbench.gangs.launch import Local
 from fwbench.gangs.place import Composition
-from fwbench.gangs.shares import Task
-from fwbench.records.facts import CaseFacts
 from fwbench.terms.replicas import LOOPBACK, link_of
 from fwbench.testing import HandClock
-from fwbench.workloads import word_lm_sampled_step, word_lm_step
-from fwbench.workloads.models.steps import ModelStep
 
 #: Where tests wait for what never comes they wait as long as this.
 SOON = GangTimeouts(start_s=300.0, join_s=60.0, least_s=1.0, times=20.0)
@@ -59,41 +53,43 @@ def started(
     return gang
 
 
-#: Steps of a language model, with a softmax over all words and over a few.
-LANGUAGE_MODELS = pytest.mark.parametrize(
-    "step", [word_lm_step, word_lm_sampled_step], ids=lambda step: step.name
-)
+G = TypeVar("G", bound=Gang)
 
 
-def trains_as_one(gang: Gang, step: ModelStep, execution: str, patience_s: float) -> CaseFacts:
-    """Train a language model by a gang, verify it, and return the facts.
+@contextmanager
+def running(gang: G) -> Iterator[G]:
+    """Start a gang, and close it at the end of the block."""
+    gang.start()
+    try:
+        yield gang
+    finally:
+        gang.close()
 
-    Its size has several numbers, of which replicas share the batch.
+
+class Meddled(Gang):
+    """A gang with which something is done before its roles join each other.
+
+    Args:
+        meddle: does it; gets the addresses at which roles join, and returns other ones.
+        join_s: how long they may take.
     """
-    size = step.smallest
-    task = Task(
-        step.name, size["batch"], "cpu", execution, "float32", sparse=False, shape=str(size)
-    )
-    gang.ask("bind", asdict(task), limit_s=patience_s, doing="building")
-    objective = step.at(size)
-    answers = gang.ask("check", objective.checked_steps, limit_s=patience_s, doing="checking")
-    found, _ = checks.training(answers, objective, size["batch"], "float32", "before the timing")
-    return found
 
-
-class Robbed(Gang):
-    """A gang whose members get ports that another process has taken."""
-
-    every_pid: Sequence[int] = ()
+    def __init__(
+        self,
+        meddle: Callable[[Gang, list[str]], list[str]],
+        asked: Composition | None = None,
+        join_s: float = 1.0,
+    ) -> None:
+        super().__init__(asked or composition(), Local(), replace(SOON, join_s=join_s))
+        self._meddle = meddle
+        self.every_pid: Sequence[int] = ()
 
     def ask(self, kind: str, *values: Any, **how: Any) -> list[Any]:
-        """Ask as usual; while they join, their ports are taken."""
-        if kind != "join":
-            return super().ask(kind, *values, **how)
-        self.every_pid = self.pids
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            address = f"127.0.0.1:{taken.getsockname()[1]}"
-            return super().ask(kind, [each and address for each in values[0]], **how)
+        """Ask as usual; when all roles have started, something is done."""
+        if kind == "join":
+            self.every_pid = self.pids
+            values = (self._meddle(self, values[0]),)
+        return super().ask(kind, *values, **how)
 
 
 @dataclass
