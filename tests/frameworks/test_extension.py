@@ -113,7 +113,7 @@ _UNUSABLE = {
 def test_a_wrong_declaration_is_one_sentence(project: Project, source: str, said: str) -> None:
     """It names the package, before anything runs; the framework is absent, and others go on.
 
-    GridRequest for by name, it refuses the session.
+    Requested by name, it refuses the session.
     """
     project.install("mars", "planets:Mars", source)
     project.write("test_it.py", _WITH_NUMPY.format(other="mars"))
@@ -129,6 +129,7 @@ def test_two_packages_of_one_name(project: Project) -> None:
     """The name is refused, and both packages are named; other frameworks go on."""
     project.install_pool()
     project.install("pool", "other_module:Pool", "", package="other-package")
+    project.forget_manifests()  # as an installer would, who changes site-packages
     project.write("test_it.py", _WITH_NUMPY.format(other="pool"))
     result = project.run(fw=None)
     result.assert_outcomes(passed=1, skipped=1)
