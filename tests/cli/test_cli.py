@@ -71,9 +71,6 @@ def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str])
         assert done.stdout.split() == [completed]
 
 
-# Exit statuses
-
-
 def _raises(error: BaseException) -> Callable[[argparse.Namespace], int]:
     def run(_: argparse.Namespace) -> int:
         raise error

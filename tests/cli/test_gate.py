@@ -130,9 +130,6 @@ def test_gate_takes_the_baseline_that_was_set(
     assert cli.main(["gate", "same.json"]) == 0
 
 
-# Fwbench baseline
-
-
 def test_a_run_that_failed_does_not_become_the_baseline(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

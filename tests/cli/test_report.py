@@ -34,9 +34,6 @@ _SOME_UNREADABLE = 1
 _INCOMPLETE = 1
 
 
-# The command
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -140,9 +137,6 @@ def test_a_run_without_a_case_is_a_report() -> None:
     assert writers.comma_separated([run]).count("\n") == 1
 
 
-# Runs that fwbench did not write
-
-
 def test_plain_pytest_benchmark_is_shown(tmp_path: Path) -> None:
     run = read(foreign_run(tmp_path / "plain.json"))
     result = shown(run)
@@ -170,9 +164,6 @@ def test_plain_and_own_records_are_apart() -> None:
     titles = [one.title for one in sections.details([run])]
     assert titles == ["gemm cpu forward float32", "other benchmarks"]
     assert [*column(part([run], "other benchmarks"), "median")] == ["test_c"]
-
-
-# Interrupted runs
 
 
 def _interrupted(path: Path, **session: Any) -> None:

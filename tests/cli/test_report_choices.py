@@ -24,9 +24,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# Cases that are chosen
-
-
 def test_cases_are_chosen_by_their_names(folder: Path) -> None:
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", "-k", "gemm", *arguments]) == 0
@@ -78,9 +75,6 @@ def test_verdicts_are_chosen_by_the_names_of_cases(folder: Path) -> None:
         written = (folder / "report.md").read_text(encoding="utf-8")
         assert "| regressed | slow |" in written
         assert "| improved | fast |" not in written
-
-
-# What is asked for
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,6 @@ _FAILED = 3
 _SOME_UNREADABLE = 1
 
 
-# The command
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a history in ``.benchmarks`` of an upgrade that made a case slower."""
@@ -176,9 +173,6 @@ def test_what_to_write_must_be_said(folder: Path, capsys: pytest.CaptureFixture[
     )
     assert "--history FOLDER" in out(capsys, "report", "-o", "report.html", status=_USAGE_ERROR)
     assert [path.name for path in folder.iterdir()] == [".benchmarks"]
-
-
-# What was changed by hand, and other odd files
 
 
 def test_why_there_is_no_run_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,9 +68,6 @@ def test_a_suite_that_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert cli.main(["run"]) == 3
 
 
-# The wheel
-
-
 @pytest.fixture(scope="module")
 def elsewhere(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory outside the repository, in which a virtual environment has the wheel alone."""

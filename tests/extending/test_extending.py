@@ -60,9 +60,6 @@ def _install(project: Project, section: str, framework: str = "mine_fwbench.py")
     project.install(name, value, _source(section, framework), group=group)
 
 
-# An operation
-
-
 def _apply(project: Project, edits: list[tuple[str, str]]) -> None:
     """Add each line at the end of the family, or of the table, of its file in a copy of fwbench."""
     packages = _copied(project).parent
@@ -136,8 +133,6 @@ def test_what_an_operation_can_say(project: Project, framework: str) -> None:
     assert (facts["fwbench"]["size"], facts["fwbench"]["shape"]) == (48, "n1h4w4c2")
 
 
-# A framework, and its toggle
-
 _CASES = measuring("gemm, tanh, sizes=(8,)", "from fwbench.workloads import gemm, tanh")
 
 
@@ -177,9 +172,6 @@ def test_a_toggle_is_one_attribute(project: Project) -> None:
     refused = project.run("--fw-toggle=layout=diagonal", fw="mine")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
     assert "unknown value of the toggle layout 'diagonal'" in str(refused.stderr)
-
-
-# A chart, and a section
 
 
 def test_a_chart_is_one_module(project: Project) -> None:

@@ -46,9 +46,6 @@ def run(framework: Any, function: Callable[..., Any], *operands: Any) -> Any:
     return framework.forward(lambda _: function, arrays, "graph")()
 
 
-# Operators
-
-
 @needs_onnxruntime
 def test_functions_become_graphs(framework: Any) -> None:
     """Several nodes, with constants, attributes, inputs left out and several results."""
@@ -91,8 +88,6 @@ def test_an_operator_that_the_runtime_lacks_is_named(framework: Any) -> None:
     with pytest.raises(ExportError, match=r"onnxruntime \S+ refuses the model: .* for Erf\("):
         framework.session(model)
 
-
-# Networks
 
 JOB = Job(lenet, "cpu", "from_torch", "float32", 2)
 

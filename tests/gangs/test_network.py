@@ -194,9 +194,6 @@ def test_a_session_records_its_network(project: Project) -> None:
         assert gang.get("straggler") == late
 
 
-# What is missing
-
-
 @pytest.fixture
 def unasked() -> Iterator[None]:
     """Forget earlier answers."""

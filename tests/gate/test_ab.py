@@ -86,9 +86,6 @@ def _same(number: int) -> dict[str, tuple[float, float]]:
     return {f"same-{i}": (1.0, 1.0) for i in range(number)}
 
 
-# Pairs
-
-
 def test_launches_come_in_pairs_of_both_sides() -> None:
     """One of each side, in an order that is chance; one order of cases for both."""
     bench = Bench(_same(3))
@@ -147,9 +144,6 @@ def test_pairs_go_on_while_a_case_is_noisy() -> None:
     assert min(pairs) >= 5
 
 
-# The budget
-
-
 def test_the_budget_ends_a_noisy_job() -> None:
     bench = Bench(_same(2), spread=0.5, seed=3)
     comparison = _compare(bench, budget_s=800)
@@ -180,9 +174,6 @@ def test_what_is_going_on_is_said() -> None:
     assert message[2].endswith(": all cases, 1 min 20 s until pair 5 is done")
     assert "1 of 3 cases are open" in message[10]
     assert message[10].endswith(", 8 min 20 s left")
-
-
-# What is not judged
 
 
 def test_contended_launches_are_noted() -> None:
@@ -246,9 +237,6 @@ def test_an_open_case_that_is_lost_is_inconclusive(side: int) -> None:
     assert comparison.verdicts == {"slow": Verdict.INCONCLUSIVE, "other": Verdict.REGRESSED}
     (lost,) = (one for one in comparison.judgements if one.key == "slow")
     assert "call failed" in lost.reason
-
-
-# What must be the same
 
 
 def test_facts_that_are_not_compared_must_be_the_same() -> None:

@@ -120,9 +120,6 @@ def test_cases_that_fail_when_they_are_measured_again(
     assert job.launches == 2
 
 
-# One launch
-
-
 def test_a_launch_is_one_whatever_the_project_sets(
     job: ComparisonJob, sessions: Sessions, pytester: pytest.Pytester
 ) -> None:
@@ -162,9 +159,6 @@ def test_launches_are_the_comparisons_own(argument: str, instead: str) -> None:
     with pytest.raises(UsageError, match=f"^{flag} cannot be passed on .*{instead}"):
         refuse_launching(["-k", "gemm", argument])
     refuse_launching(["-k", "gemm", "--fw-threads=2", "--fw-threshold", "1%"])
-
-
-# Resumed
 
 
 def _resumed(job: ComparisonJob) -> ComparisonJob:

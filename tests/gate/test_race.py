@@ -65,9 +65,6 @@ def _speeds(draw: np.random.Generator, number: int) -> Floats:
     return draw.normal(0, 0.005, number) + math.log(1.4) * (draw.random(number) < 0.5)
 
 
-# Decisions
-
-
 def test_far_losers_are_dropped_after_four_launches() -> None:
     """Three times as slow is clear; a quarter slower takes more launches, and the leader wins."""
     one, history = run({"a": 1.0, "b": 10.0, "c": 1.25, "d": 3.5}, _normal(0.01), 0)
@@ -158,9 +155,6 @@ def test_contended_launches_do_not_count() -> None:
     assert one.open(history) == ["b"]
 
 
-# Contestants that fail
-
-
 def test_who_fails_is_out_and_whoever_lost_to_it_is_back() -> None:
     """A contestant whose work turned out to be wrong has beaten nobody."""
     one, history = group("wrong", "a", "b"), History()
@@ -183,9 +177,6 @@ def test_a_contestant_that_is_left_alone_has_not_won() -> None:
     assert not running.select(["a"], history)
     assert one.verdict(history) is GroupVerdict.UNDECIDED
     assert one.more_launches(history) is None
-
-
-# Launches
 
 
 def test_only_open_groups_are_launched_again() -> None:

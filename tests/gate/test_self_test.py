@@ -183,9 +183,6 @@ def test_a_pool_of_a_sessions_json() -> None:
     assert {*pool.forms(5)} == {plain.key}
 
 
-# The suite
-
-
 @pytest.fixture
 def suite(project: Project) -> Project:
     """A project with the self-test's suite, as the self-test has it."""

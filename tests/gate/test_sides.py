@@ -102,9 +102,6 @@ def test_sides_need_a_common_framework(environments: Environments) -> None:
     assert "numpy@bare" in str(refused.value)
 
 
-# The sides are revisions
-
-
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository with two commits, in whose folder ``inner`` we are."""

@@ -26,9 +26,6 @@ def _as_lists(*samples: Iterable[float]) -> list[list[float]]:
     return [list(map(float, sample)) for sample in samples]
 
 
-# The test
-
-
 @pytest.mark.parametrize(("n", "m"), _SIZES)
 def test_p_is_scipys(n: int, m: int) -> None:
     """Without ties every probability is that of SciPy's exact test, in both directions."""
@@ -118,9 +115,6 @@ def test_p_of_equal_values_is_one() -> None:
     assert statistics.p_slower([1.0] * 7, [1.0] * 5, 0.0) == 1.0
 
 
-# What could be shown
-
-
 @pytest.mark.parametrize(("n", "m"), [*itertools.product(range(1, 9), repeat=2)])
 def test_smallest_p_is_that_of_all_pairs_won(n: int, m: int) -> None:
     """It is what the test gives where every launch of one side is above every one of the other."""
@@ -151,9 +145,6 @@ def test_launches_needed(level: float, needed: int) -> None:
     assert statistics.launches_needed(level) == needed
     assert statistics.smallest_p(needed, needed) <= level
     assert statistics.smallest_p(needed - 1, needed - 1) > level
-
-
-# Ratio and interval
 
 
 def test_ratio_is_of_medians() -> None:
@@ -203,9 +194,6 @@ def test_interval_covers_the_true_ratio() -> None:
 
 def test_interval_of_constant_times_is_a_point() -> None:
     assert statistics.interval([2.0] * 5, [3.0] * 7, 0.99, 0) == (1.5, 1.5)
-
-
-# What would have been seen
 
 
 def test_four_of_five_comparisons_find_what_is_detectable() -> None:

@@ -50,9 +50,6 @@ def test_a_call_is_timed_until_its_result_exists(hand: HandClock, waits: bool) -
     assert clock.time(call(hand)) == (DISPATCH_S + WORK_S * waits, "result")
 
 
-# Dispatch and completion
-
-
 @pytest.mark.parametrize("iterations", [1, 2, 8])
 def test_dispatch_is_that_of_the_measured_rounds(hand: HandClock, iterations: int) -> None:
     """The dispatch time of a call is right however many calls a round has."""
@@ -111,9 +108,6 @@ def test_facts_need_whole_rounds(hand: HandClock) -> None:
     clock()
     with pytest.raises(AssertionError, match="odd number"):
         clock.facts(rounds_s, 1)
-
-
-# Processors
 
 
 class Kernel:
@@ -233,9 +227,6 @@ def test_work_between_stretches_is_in_no_stretch_of_rounds(hand: HandClock) -> N
     rounds_s = rounds(clock, lambda: kernel.run(TINY_S, cpu_s=TINY_S), 3, 1)
     facts = clock.facts(rounds_s, 1)
     assert (facts["cpu_s"], facts["preempted"]) == (3 * TINY_S, 0.0)
-
-
-# Names
 
 
 def test_the_clock_is_named_after_what_it_reads() -> None:

@@ -20,9 +20,6 @@ def rounds(number: int, slope: float = 0.0, noise: float = 0.0, seed: int = 0) -
     ]
 
 
-# Drift
-
-
 @pytest.mark.parametrize(
     ("rounds_s", "share"),
     [
@@ -67,9 +64,6 @@ def test_noise_is_rarely_a_drift() -> None:
     large = [each for each in noisy if abs(condition.drift(each) or 0.0) > 0.1]
     assert len(large) > 100
     assert sum(map(condition.is_drifting, noisy)) <= 6
-
-
-# Contention
 
 
 @pytest.mark.parametrize(
@@ -121,9 +115,6 @@ def test_contention_is_said_before_drift() -> None:
 def test_a_case_has_the_condition_of_its_middle_launch(launches: list[str], case: str) -> None:
     """Half of the launches must have been as bad, since the median launch stands for the case."""
     assert condition.of_launches(launches) == case
-
-
-# Spinning
 
 
 @pytest.mark.parametrize(

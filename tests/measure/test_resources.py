@@ -81,9 +81,6 @@ def test_without_proc_the_peak_is_unknown(make: Callable[[Path], Any], tmp_path:
     assert reset_peak_memory(proc) is (proc.is_dir() and not (proc / "clear_refs").is_dir())
 
 
-# Processors
-
-
 @pytest.mark.parametrize(
     ("busy_s", "wall_s", "threads", "expected"),
     [(2.0, 2.0, 1, 1.0), (2.0, 2.0, 2, 0.5), (3.0, 2.0, 2, 0.75), (0.0, 2.0, 2, 0.0)],
@@ -195,8 +192,6 @@ def test_children_are_those_of_all_threads(tmp_path: Path) -> None:
     assert sorted(resources._children(tmp_path)) == [11, 12, 15]
     assert resources._children(tmp_path / "elsewhere") == []
 
-
-# Memory of a case
 
 # Bounds leave 25 MiB for what earlier tests of this process have left, and give back meanwhile.
 

@@ -85,9 +85,6 @@ def test_no_warm_up_calls_nothing(limit_s: float) -> None:
     assert warm_up(never, Clock(HandClock()), limit_s) == WarmUp(0, 0.0, None)
 
 
-# Spinning threads
-
-
 _VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
 
 

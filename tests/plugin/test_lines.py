@@ -35,9 +35,6 @@ def _line(terminal: Any, hand: Clock, *, below: bool = True) -> TerminalLine:
     return TerminalLine(terminal, below=below, clock=hand)
 
 
-# On a terminal
-
-
 @pytest.mark.parametrize("begun", ["test_it.py ...", "", "x" * 79, "x" * 81, "x" * 100])
 @pytest.mark.parametrize("above", [0, 22, 23, 50])
 def test_a_begun_line_goes_on_where_it_was(hand: Clock, begun: str, above: int) -> None:
@@ -137,9 +134,6 @@ def test_only_terminals_that_can_are_drawn_on(
     assert draws_in_place(stream, variables) is expected
 
 
-# In logs
-
-
 def test_a_log_gets_a_line_a_minute(hand: Clock) -> None:
     """None in the first minute, then one, whatever happens meanwhile; announcements at once."""
     written: list[str] = []
@@ -157,9 +151,6 @@ def test_nothing_is_nothing() -> None:
     line.show(HALF)
     line.announce("launch")
     line.clear()
-
-
-# In files
 
 
 def test_a_file_tells_another_process(hand: Clock, tmp_path: Path) -> None:

@@ -60,9 +60,6 @@ def _progress(text: str) -> list[str]:
     return re.findall(r"(?:launch \d of \d, )?case \d of \d", text)
 
 
-# On a terminal
-
-
 def test_dots_stay_one_line(mixed: Project) -> None:
     """With what was drawn below them meanwhile nothing is left, and times are kept."""
     terminal = Terminal()
@@ -111,9 +108,6 @@ def test_cases_in_this_process_are_shown_as_they_begin(mixed: Project) -> None:
 def test_without_pytests_terminal_nothing_is_shown(mixed: Project) -> None:
     terminal = Terminal()
     assert _on(terminal, mixed, "-p", "no:terminal") == []
-
-
-# In logs
 
 
 @pytest.mark.parametrize("where", ["pipe", "dumb", "-s"])
@@ -167,9 +161,6 @@ def test_quiet_logs_have_none(mixed: Project) -> None:
     result = mixed.run("-q", "-p", "often", "--fw-launches=2", "-p", "no:randomly")
     assert "case 1" not in str(result.stdout)
     assert "fwbench: launch" not in str(result.stdout)
-
-
-# What the line says
 
 
 class Recorder:

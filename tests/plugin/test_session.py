@@ -91,9 +91,6 @@ def _implemented(*names: str, by: Any = lambda _: abs) -> Operation:
     )
 
 
-# Markers
-
-
 def test_a_marker_names_operations_loops_and_their_parts() -> None:
     """In any mixture; the parts of a loop are workloads of their own."""
     named = (gemm, lenet, lenet.step, lenet.loader)
@@ -115,9 +112,6 @@ def test_a_marker_that_names_something_else_is_refused(
 ) -> None:
     with pytest.raises(UsageError, match=f"^@pytest.mark.fwbench {message}"):
         workloads_of(pytest.mark.fwbench(*named).mark, _KNOWN)
-
-
-# Implementations
 
 
 def test_an_implementation_without_adapter_is_one_gap() -> None:

@@ -242,9 +242,6 @@ def test_benchmarks_that_are_not_cases_are_in_the_journal(cases: Project) -> Non
     assert "test_plain" in names
 
 
-# What a record does not say
-
-
 _SECRETS = {
     "NVIDIA_API_KEY": "nvapi-hushhush",
     "KMP_TOKEN": "ghp-hushhush",

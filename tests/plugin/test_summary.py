@@ -65,9 +65,6 @@ def test_the_header_warns_of_a_shared_process() -> None:
     assert first.startswith("fwbench: fake; all frameworks in this process, where they disturb")
 
 
-# The section in the terminal
-
-
 class Page:
     isatty = False
     verbosity = 0

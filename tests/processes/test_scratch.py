@@ -98,9 +98,6 @@ def test_where_nothing_can_be_locked(temporary: Path, monkeypatch: pytest.Monkey
     assert [*temporary.iterdir()] == []
 
 
-# Owners
-
-
 def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     """Until it is released, or the process has died, by SIGKILL too; children inherit nothing."""
     code = (

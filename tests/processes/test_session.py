@@ -104,9 +104,6 @@ def test_an_error_has_the_last_lines(suite: Callable[[str], None]) -> None:
     assert "line 1" not in last.splitlines()
 
 
-# Any session
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")

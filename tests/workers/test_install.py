@@ -144,9 +144,6 @@ def test_the_same_fwbench_is_installed(
     assert install._this_fwbench() == installs
 
 
-# What is refused
-
-
 def test_a_name_that_is_taken(env: Maker) -> None:
     """An environment is never overwritten; what to do is said."""
     uv = env.uv()

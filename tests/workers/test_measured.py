@@ -59,9 +59,6 @@ def _ids(framework: str) -> list[str]:
     ]
 
 
-# Side by side
-
-
 def test_two_environments_are_measured_side_by_side(beside: Project) -> None:
     """One session, one table for each case: ids, records and report tell the two apart.
 
@@ -181,9 +178,6 @@ def test_environments_of_the_project_are_found_without_a_variable(
     (cases.path / "inner").mkdir()
     result = cases.run("--rootdir=.", "test_it.py", fw="numpy@second")
     result.assert_outcomes(passed=5)
-
-
-# What is wrong
 
 
 #: Frameworks of environments that cannot be used, and what must be said of each.

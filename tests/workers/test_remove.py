@@ -207,9 +207,6 @@ def test_what_others_keep_out_of_version_control_stays(
     assert (shared / ".gitignore").read_text(encoding="utf-8") == "*.log\n"
 
 
-# Removal
-
-
 def test_what_is_removed_is_gone(env: Maker) -> None:
     """The whole folder; other environments stay, and the name is free again."""
     env.make("second", "third")
@@ -255,9 +252,6 @@ def test_what_cannot_be_removed(env: Maker, monkeypatch: pytest.MonkeyPatch) -> 
     _, said = env("remove", "second", status=3)
     folder = env.environments.folder_of("second")
     assert said == f"fwbench: error: cannot remove {folder}: Permission denied\n"
-
-
-# Other commands beside
 
 
 def test_without_environments(env: Maker) -> None:

@@ -88,9 +88,6 @@ def test_without_a_change_the_framework_is_honest(cheat: Cheat, direction: str) 
     assert host.record(case.benchmark) is not None
 
 
-# Cheats before any work is bound
-
-
 @pytest.mark.parametrize("cheat", [cheat for cheat in CHEATS if not cheat.directions])
 def test_threads_are_set_and_checked(cheat: Cheat, monkeypatch: pytest.MonkeyPatch) -> None:
     """A framework that says that it has more threads is refused; one that hides them is not."""

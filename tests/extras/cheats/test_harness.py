@@ -32,9 +32,6 @@ def test_step(case):
 """
 
 
-# Any harness
-
-
 def _named(*names: str) -> list[Cheat]:
     return [cheat for cheat in CHEATS if cheat.name in names]
 
@@ -85,9 +82,6 @@ def test_every_cheat_of_an_operation_is_tried() -> None:
     assert {*outcomes} == cheats
 
 
-# The page
-
-
 def test_the_example_of_the_page_runs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,9 +94,6 @@ def test_the_example_of_the_page_runs(
     assert capsys.readouterr().out == "2 of 4\n"
     missed, total = map(int, re.findall(r"It misses (\d+) of (\d+) ", text)[0])
     assert total / 2 < missed < total
-
-
-# As frameworks
 
 
 def test_users_do_not_have_them() -> None:

@@ -112,9 +112,6 @@ def test_decay(project: Project) -> None:
     assert 1e-5 < abs(on[10] - off[10]) < 1e-2
 
 
-# A live line
-
-
 #: Lets a terminal have every line, however soon it follows the one before.
 _OFTEN = "from fwbench.plugin import lines\nlines._TERMINAL_S = 0.0\n"
 

@@ -38,9 +38,6 @@ pytestmark = pytest.mark.usefixtures("started")
 _EXECUTIONS = {"tensorflow": "graph", "mxnet": "hybridize", "torch": "eager"}
 
 
-# The same training
-
-
 #: Trains exactly, through the framework's own loader, and prints the loss of each step; and then
 #: those of two steps from the beginning that change nothing.
 _LOSSES = """
@@ -178,9 +175,6 @@ def test_every_training_is_verified(
     assert f"{passed} passed" in output, output
     assert output.count("fit is a whole loop: it has no step of its own") == bool(skipped)
     assert (f"{skipped} skipped" in output) == bool(skipped), output
-
-
-# What is measured
 
 
 #: Of the files as they are known everywhere.

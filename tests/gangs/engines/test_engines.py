@@ -56,9 +56,6 @@ def rendezvous() -> Iterator[Rendezvous]:
     rendezvous.close()
 
 
-# The rendezvous
-
-
 def test_a_process_with_the_secret_is_accepted(rendezvous: Rendezvous) -> None:
     """Both connections, in any order; each process connects once."""
     ticket = rendezvous.ticket(3)
@@ -233,9 +230,6 @@ def test_no_role_survives_its_controller(path: Path, name: str) -> None:
         process.wait()
         _, left = psutil.wait_procs(family, _SOON_S)
         assert left == []
-
-
-# Places of a file
 
 
 def test_places_of_a_file_are_filled_in_their_order(path: Path) -> None:
