@@ -73,13 +73,11 @@ class FakeCuda:
 
 @pytest.fixture
 def cuda() -> FakeCuda:
-    """CUDA as PyTorch offers it."""
     return FakeCuda()
 
 
 @pytest.fixture
 def graphs(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> ModuleType:
-    """The adapter's module on it."""
     with stubbed({"torch"}):
         module = importlib.import_module("fwbench.frameworks.torch.gpus")
     monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
@@ -129,7 +127,6 @@ class Graphed(FakeFramework):
 
 
 def graphed(graphs: ModuleType, cuda: FakeCuda, *, copies_inputs: bool) -> Any:
-    """A case of it."""
     framework = Graphed()
     framework.cuda, framework.captured = cuda, graphs.captured
     framework.copies_inputs = copies_inputs
@@ -165,7 +162,6 @@ def _gaps(of: Any, device: str) -> dict[str, str | None]:
 
 
 def test_they_are_gaps_on_a_cpu() -> None:
-    """Each with its reason."""
     gaps = _gaps(gemm, "cpu")
     assert [*gaps] == [*ON_GPU]
     assert "launches CUDA graphs" in str(gaps["reduce_overhead"])

@@ -42,23 +42,19 @@ class FakeCupti(ModuleType):
         self._completed = completed
 
     def activity_enable(self, kind: int) -> None:
-        """Recorded from here on."""
         self._may("activity_enable")
         self.kinds.add(kind)
 
     def activity_disable(self, kind: int) -> None:
-        """Recorded no longer."""
         self.kinds.remove(kind)
 
     def activity_flush_all(self, flag: int) -> None:
-        """Give all records to the callback."""
         self._may("activity_flush_all")
         assert flag == 1
         self._completed([SimpleNamespace(start=a, end=b) for a, b in self.ran])
         self.ran.clear()
 
     def finalize(self) -> None:
-        """No other tool could listen otherwise."""
         assert not self.kinds
 
     def runs(self, *spans_ns: tuple[int, int]) -> None:
@@ -128,7 +124,6 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
             """Nothing is to be done."""
 
         def end(self) -> list[float]:
-            """Two kernels."""
             return [1.0, 2.0]
 
     assert clock(None, Own).times_s(lambda: None, 1, 1.0, lambda: None) == [3.0]

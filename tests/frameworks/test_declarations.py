@@ -19,7 +19,6 @@ OFFERED = {
 
 
 def notices(*gaps: Gap, missing: dict[str, str] | None = None) -> list[str]:
-    """The manifest of a framework with these gaps."""
     return [*table.notices("mars", "2.2", missing or {}, gaps, OFFERED)]
 
 
@@ -71,7 +70,6 @@ def test_a_stale_gap_announces_itself(gap: Gap, why: str) -> None:
 
 
 def test_what_a_version_lacks_is_one_sentence() -> None:
-    """However many functions that are."""
     missing = {"relu": "nn.relu", "tanh": "nn.tanh"}
     assert notices(missing=missing) == ["mars 2.2 has no nn.relu, nn.tanh; skipped: relu, tanh"]
 
@@ -99,6 +97,5 @@ def test_a_table_that_names_operations_is_right(entry: Any) -> None:
     ],
 )
 def test_what_can_only_be_a_mistake_is_refused(operations: Any, gaps: Any, message: str) -> None:
-    """The message names the framework and what was found."""
     with pytest.raises(DeclarationError, match=f"of mars .*{message}"):
         table.check("mars", operations, gaps)

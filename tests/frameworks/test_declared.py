@@ -19,7 +19,6 @@ from support.fakes import operation
 
 
 def test_every_framework_declares_itself() -> None:
-    """By its name, with what its class says."""
     found = manifests()
     assert [*found] == ["jax", "mxnet", "numpy", "onnxruntime", "tensorflow", "torch"]
     assert found["tensorflow"].executions == ("eager", "graph", "xla")
@@ -77,7 +76,6 @@ def test_a_package_is_stood_in_for(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_is_imported_already_is_not_stood_in_for() -> None:
-    """It is there, and so it is what it is."""
     with stubbed({"json"}):
         import json
 

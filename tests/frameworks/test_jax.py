@@ -34,7 +34,6 @@ _AT_NIGHT = (pytest.mark.nightly,)
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The environment, made as users make it."""
     project = tmp_path_factory.mktemp("project")
     (project / "pytest.ini").write_text("", encoding="utf-8")
     done = subprocess.run(
@@ -206,7 +205,6 @@ def test_divided_lstms_train_the_same(project: Project) -> None:
 
 @pytest.fixture(scope="module")
 def learned(made: Environment) -> dict[str, Any]:
-    """The output of :data:`support.jax_learners.LEARN`."""
     found: dict[str, Any] = _run(made, jax_learners.LEARN)
     return found
 
@@ -390,7 +388,6 @@ with framework.scope("cpu", "float32"):
 
 @pytest.fixture(scope="module")
 def waited(made: Environment) -> dict[str, tuple[list[bool], list[bool]]]:
-    """The output of :data:`_WAITS`."""
     found: dict[str, tuple[list[bool], list[bool]]] = _run(made, _WAITS)
     return found
 

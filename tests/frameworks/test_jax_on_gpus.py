@@ -52,7 +52,6 @@ class Allocator:
         self.statistics = {"bytes_in_use": 0, "peak_bytes_in_use": 0, "num_allocs": 0}
 
     def take(self, size_bytes: int) -> None:
-        """And give it back at once."""
         known = self.statistics
         known["num_allocs"] += 1
         taken = known["bytes_in_use"] + size_bytes

@@ -36,7 +36,6 @@ def test_an_order_that_is_not_its_own_inverse() -> None:
 
 @pytest.mark.parametrize("text", ["nhwc", "nhwc->nch", "nhwc->nchx", "nnhw->nhwn", "->x"])
 def test_what_is_not_an_order_of_axes_is_refused(text: str) -> None:
-    """It can only be a mistake."""
     with pytest.raises(DeclarationError, match="not an order of axes"):
         axes(text)
 

@@ -11,13 +11,11 @@ from support.fake_learner import FakeLearner, Trainer
 
 
 def job(execution: str) -> Job:
-    """A job of the small loop."""
     return Job(mlp, "cpu", execution, "float32", 8)
 
 
 @pytest.mark.parametrize("execution", FakeLearner.executions)
 def test_a_learner_trains_in_the_executions_that_it_names(execution: str) -> None:
-    """Each of them gives a learner of that job."""
     assert Trainer().learner(job(execution)).job.execution == execution
 
 

@@ -17,15 +17,11 @@ class Classic:
         self.value = value
 
     def as_np_ndarray(self) -> Modern:
-        """The same, as mx.np takes it."""
         return Modern(self.value)
 
 
 class Modern(Classic):
-    """An array of mx.np."""
-
     def as_nd_ndarray(self) -> Classic:
-        """The same, as mx.nd takes it."""
         return Classic(self.value)
 
 
@@ -48,7 +44,6 @@ def test_arrays_are_converted_there_and_back() -> None:
 
 @pytest.mark.parametrize("kind", [list, tuple])
 def test_several_results_are_converted(kind: Any) -> None:
-    """Each of them, whatever holds them."""
     call = of_numpy(lambda x, y: kind([scaled(x), scaled(y)]))
     results = call(Classic(1.0), Classic(2.0))
     assert [(type(result), result.value) for result in results] == [(Classic, 2.0), (Classic, 4.0)]

@@ -41,13 +41,11 @@ class FakeCuda:
 
 @pytest.fixture
 def cuda() -> FakeCuda:
-    """CUDA as PyTorch offers it."""
     return FakeCuda()
 
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> Any:
-    """PyTorch's adapter on it."""
     module = adapter("torch")
     monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
     return object.__new__(module.Torch)
@@ -63,7 +61,6 @@ def test_pytorch_waits_for_the_stream_of_the_case(torch: Any, cuda: FakeCuda) ->
 
 
 def test_pytorch_tells_the_uuid_of_a_gpu(torch: Any) -> None:
-    """By which NVML knows it, whatever is visible."""
     assert torch.devices("a CPU") == (
         Device("cpu", "a CPU"),
         Device("gpu:0", "NVIDIA H200", "uuid-0"),
@@ -72,7 +69,6 @@ def test_pytorch_tells_the_uuid_of_a_gpu(torch: Any) -> None:
 
 
 def test_tensorflow_waits_for_the_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not for the CPU, too, which is never behind."""
     module = adapter("tensorflow")
     entered: list[str] = []
     waited: list[str] = []

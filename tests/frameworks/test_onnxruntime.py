@@ -41,7 +41,6 @@ def framework() -> Any:
 
 
 def run(framework: Any, function: Callable[..., Any], *operands: Any) -> Any:
-    """The results of a function of values."""
     arrays = [np.asarray(operand, np.float32) for operand in operands]
     return framework.forward(lambda _: function, arrays, "graph")()
 
@@ -69,7 +68,6 @@ def test_an_input_can_be_the_result(framework: Any) -> None:
 
 @needs_onnxruntime
 def test_an_operator_that_does_not_exist_is_named() -> None:
-    """With the one that it nearly is."""
     with pytest.raises(AttributeError, match="no operator 'Sigmoyd' in opset 21; did you mean Sig"):
         op.Sigmoyd  # noqa: B018 (raises)
 
@@ -114,13 +112,10 @@ def test_what_an_exporter_raises_is_its_answer(monkeypatch: pytest.MonkeyPatch) 
 
 
 class Answers:
-    """In place of a process that exports."""
-
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
     def submit(self, *_: Any) -> Future[Any]:
-        """The answer, or the exception."""
         future: Future[Any] = Future()
         if isinstance(self._answer, Exception):
             future.set_exception(self._answer)
@@ -139,7 +134,6 @@ class Answers:
 def test_a_network_that_cannot_be_exported_fails_its_case(
     answer: Any, error: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one sentence."""
     monkeypatch.setattr(predictor, "_exporter", cache(lambda _: Answers(answer)))
     with pytest.raises(error, match=said):
         OnnxRuntimePredictor(JOB, lambda _: None)
@@ -173,7 +167,6 @@ def test_an_exporter_that_is_not_installed_is_a_gap(monkeypatch: pytest.MonkeyPa
 
 
 def test_lambdas_in_layers_cannot_be_sent() -> None:
-    """The message says where to define them."""
     network = sequential(Flatten(), Dense(2, initializer=lambda shape, rng: np.ones(shape)))
     job = replace(JOB, training=replace(lenet, network=network))
     with pytest.raises(ExportError, match=r"lenet cannot be sent to .* top of a module"):

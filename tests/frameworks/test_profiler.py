@@ -17,7 +17,6 @@ _TABLE = {profiler.ELEMENTWISE: ("log", "add"), profiler.LOSS: ("log_softmax",)}
 
 
 def _prefixes(framework: str) -> Prefixes:
-    """The framework's classes of operators, without the framework."""
     with stubbed({framework, "keras"}):
         module = importlib.import_module(f"fwbench.frameworks.{framework}.profiler")
     prefixes: Prefixes = module.PREFIXES
@@ -66,7 +65,6 @@ def test_operators_of_a_name_are_one() -> None:
 
 
 def event(name: str, start_s: float, end_s: float, thread: str = "one") -> Event:
-    """An event from one second to another."""
     return Event(thread, name, start_s * 1e9, (end_s - start_s) * 1e9)
 
 

@@ -14,7 +14,6 @@ from support.real_training import if_installed
 
 
 def _found(framework: str, *executions: str) -> dict[str, dict[str, Any]]:
-    """With and without recomputation, by execution."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", recomputing.PROGRAM, framework, *executions],
         capture_output=True,

@@ -30,7 +30,6 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def written(folder: Path, name: str, text: str = "") -> Path:
-    """A file, and the folders above it."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -38,13 +37,11 @@ def written(folder: Path, name: str, text: str = "") -> Path:
 
 
 def imported(name: str) -> ModuleType:
-    """A module that has just been written."""
     importlib.invalidate_caches()
     return importlib.import_module(name)
 
 
 def test_fwbenchs_own_are_made_of_fwbench() -> None:
-    """All of it, and nothing of Python's."""
     assert cache.packages_of(NumPy) == (FWBENCH,)
 
 

@@ -71,8 +71,6 @@ def test_a_namespace_that_cannot_import_lacks_the_function() -> None:
 
 
 class Old(FakeFramework):
-    """A version that has one function of two."""
-
     __module__ = "support.fakes"
     version = "2.2"
     namespace = NEW

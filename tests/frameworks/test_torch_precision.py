@@ -82,7 +82,6 @@ def test_both_interfaces_agree(probed: dict[str, Any]) -> None:
 
 
 def test_the_toggle_turns_it_on() -> None:
-    """By the variable that a worker is started with."""
     assert _is(_probed(FWBENCH_TF32="on")["started"], allowed=True)
 
 

@@ -165,7 +165,6 @@ def test_a_batch_that_memory_does_not_hold_is_refused() -> None:
 
 
 def test_probes_look_into_single_processes() -> None:
-    """So there is a gap in their place."""
     case = _case(ScriptedGang())
     case._probe = lambda *_: None
     with pytest.raises(ProbeError, match="a case of 2 replicas cannot be profiled"):
@@ -223,7 +222,6 @@ def test_replicas_that_train_as_one_pass() -> None:
     ],
 )
 def test_replicas_that_train_otherwise_fail(changes: dict[str, Any], said: str) -> None:
-    """Before anything is timed."""
     fakes.fails(_train(_trained(**changes)), WrongTraining, f"^before the timing, {said}")
 
 
@@ -235,7 +233,6 @@ def test_a_wrong_gradient_comes_first() -> None:
 
 
 def test_an_update_that_all_leave_out_is_noticed() -> None:
-    """Though their weights are equal."""
     answers = _trained()
     for each in answers:
         each["weights"] = [0, 1, 1, *range(3, 11)]
@@ -324,7 +321,6 @@ def test_each_kind_of_role_holds_parameters_of_its_own() -> None:
 
 
 def test_what_is_wrong_in_the_check_of_null_steps_fails_them() -> None:
-    """By the worker that says so."""
     fakes.fails(_null_step(12_800, wrong="it is"), WrongResult, "^before the timing, it is$")
 
 
@@ -389,7 +385,6 @@ def test_workers_that_do_not_wait_are_recorded_as_unequal_work() -> None:
 def test_workers_that_do_not_wait_and_do_something_else_fail(
     changes: dict[str, Any], said: str
 ) -> None:
-    """Before anything is timed."""
     fakes.fails(_asynchronous(**changes), WrongTraining, f"^before the timing, .*{said}")
 
 

@@ -28,8 +28,6 @@ def _share(name: str, ring: Ring) -> Any:
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("replicas", [2, 3])
 def test_right_exchanges_pass(name: str, replicas: int) -> None:
-    """In every checked step, and after steps in between."""
-
     def check(ring: Ring) -> None:
         share = _share(name, ring)
         share.check(3)

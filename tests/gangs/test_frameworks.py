@@ -114,7 +114,6 @@ class Replicas(Gang):
         self.copies = 2 * replicas if self.composition.servers else 2 * (replicas - 1)
 
     def of(self, kind: str, *values: Any) -> list[Any]:
-        """The answers of all that take steps."""
         return self.ask(kind, *values, limit_s=_PATIENCE_S, doing=kind)
 
     def used(self, kind: str, steps: int) -> Used:
@@ -218,7 +217,6 @@ def test_three_replicas_train_as_one_worker(framework: str) -> None:
 def test_cheats_are_found(
     gang: Replicas, batch: int, error: type[VerificationError], said: str
 ) -> None:
-    """By what is checked before anything is timed."""
     with pytest.raises(error, match=said):
         gang.trains(lenet_step, batch)
 
@@ -327,7 +325,6 @@ def test_steps_that_compute_nothing_are_right(
 def test_steps_that_leave_something_out_are_found(
     served: Sequence[Replicas], name: str, size: int, said: str
 ) -> None:
-    """By what is checked before anything is timed."""
     for gang in served:
         gang.bind(name, size)
         with pytest.raises(WrongResult, match=said):

@@ -54,7 +54,6 @@ def _asked(framework: str, strategy: str, replicas: int = 2, **more: Any) -> Com
 
 @contextmanager
 def _working(asked: Composition) -> Iterator[Gang]:
-    """A gang that has taken a step."""
     with running(Gang(asked, Local(), SOON)) as gang:
         gang.ask("bind", asdict(_TASKS[asked.framework]), limit_s=300.0, doing="building")
         _round(gang, 1)
@@ -63,7 +62,6 @@ def _working(asked: Composition) -> Iterator[Gang]:
 
 @pytest.fixture
 def gang(forking_with: Forking) -> Iterator[Gang]:
-    """Two workers that have built an all-reduce."""
     with forking_with("numpy"), _working(composition()) as made:
         yield made
 
@@ -78,7 +76,6 @@ def _pid(gang: Gang, role: str) -> int:
 
 
 def _gone(pids: list[int]) -> bool:
-    """True when none of these processes is left."""
     until_s = time.monotonic() + _PATIENCE_S
     while any(psutil.pid_exists(pid) for pid in pids):
         if time.monotonic() > until_s:
@@ -290,7 +287,6 @@ def test_a_cut_connection_ends_the_gang(forking_with: Forking) -> None:
 
 
 def test_what_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And what has been started is ended."""
     first: list[Any] = []
 
     def start(self: Loopback, host: int, *arguments: Any) -> Any:

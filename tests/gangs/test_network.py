@@ -40,7 +40,6 @@ needs_network = pytest.mark.skipif(
 
 
 def _namespaces(pids: list[int]) -> set[str]:
-    """The network namespaces of processes."""
     found = set()
     for pid in pids:
         with suppress(OSError):  # it has ended, or is another user's
@@ -117,7 +116,6 @@ def test_a_cut_link_ends_the_gang_and_nothing_is_left(gang: Gang) -> None:
 
 @needs_network
 def test_a_killed_worker_leaves_no_network(gang: Gang) -> None:
-    """The others' ends as well."""
     namespaces = _own(gang)
     os.kill(gang.pids[0], signal.SIGKILL)
     with pytest.raises(GangFailed, match="worker 0 of 2 was killed by SIGKILL"):
@@ -196,7 +194,6 @@ def test_a_session_records_its_network(project: Project) -> None:
 
 @pytest.fixture
 def unasked() -> Iterator[None]:
-    """Forget earlier answers."""
     network.missing.cache_clear()
     yield
     network.missing.cache_clear()
@@ -240,8 +237,6 @@ def test_a_system_without_namespaces(
     ],
 )
 def test_a_kernel_without_a_queue(kind: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is named."""
-
     def configure(_: Any, __: str, commands: list[str]) -> None:
         if any(f" {kind} " in command for command in commands):
             raise NetworkUnavailable("tc: Error: Specified qdisc kind is unknown.")

@@ -47,7 +47,6 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("packages")
 def test_engines_of_other_packages_start_gangs() -> None:
-    """By the name of their entry point."""
     assert SETTINGS["engine"].parse("pinned") == "pinned"
     gangs = GangPool("pinned")
     try:
@@ -60,7 +59,6 @@ def test_engines_of_other_packages_start_gangs() -> None:
 
 @pytest.mark.usefixtures("packages")
 def test_an_engine_that_does_not_work_is_named() -> None:
-    """With where it is, and another one."""
     said = r"the engine broken \(of_nobody:Engine\) cannot be used: .*use --fw-engine local"
     with pytest.raises(UsageError, match=said):
         engine("broken")
@@ -103,14 +101,12 @@ def _gangs() -> tuple[GangPool, list[ScriptedGang]]:
 
 
 def test_cases_of_one_composition_share_a_gang() -> None:
-    """It is started once."""
     gangs, made = _gangs()
     assert gangs(composition(2)) is gangs(composition(2))
     assert [gang.asked for gang in made] == [[("start",)]]
 
 
 def test_another_composition_ends_the_gang_before() -> None:
-    """Before it is started itself."""
     gangs, made = _gangs()
     gangs(composition(2))
     gangs(composition(3))

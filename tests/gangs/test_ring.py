@@ -102,8 +102,6 @@ def test_it_sends_what_an_all_reduce_must_send() -> None:
 
 
 def test_a_neighbour_that_has_gone_is_named() -> None:
-    """And not waited for."""
-
     def leave(ring: Ring) -> str:
         if ring.place.rank == 1:
             ring.close()

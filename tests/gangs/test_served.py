@@ -24,14 +24,11 @@ _SIZE = 96
 
 @dataclass
 class Server:
-    """Parameters that all workers of a process have."""
-
     barrier: threading.Barrier = field(default_factory=lambda: threading.Barrier(_REPLICAS))
     lock: threading.Lock = field(default_factory=threading.Lock)
     parameters: Any = 0.0
 
     def meet(self) -> None:
-        """Return when all workers are here."""
         self.barrier.wait(60)
 
 
@@ -78,8 +75,6 @@ class Steps(_Settled):
 
 
 class Reads(_Settled):
-    """Rows of a table."""
-
     def __init__(self, table: Any, sets: Sequence[Any], lie: str) -> None:
         self._table, self._sets, self._lie = table, sets, lie
 
@@ -88,8 +83,6 @@ class Reads(_Settled):
 
 
 class Worker(Member):
-    """A worker in a thread."""
-
     def __init__(self, place: Place, server: Server, lie: str) -> None:
         super().__init__(place)
         self._server = server
@@ -185,7 +178,6 @@ class _Late(Worker):
         """No other worker takes steps."""
 
     def null_steps(self, shards: Sequence[Any]) -> Any:
-        """Steps that fetch arrays without some updates."""
         steps, take = super().null_steps(shards), Steps.take
         lacks = self._missing * np.concatenate(shards)
         steps.take = lambda which: [  # type: ignore[method-assign]
@@ -218,7 +210,6 @@ def test_more_updates_than_can_be_counted_are_refused() -> None:
 
 
 def test_rows_of_another_step_are_found() -> None:
-    """By the worker that has read them."""
     for answers in _found("sparse_read", "ps_async", "fetches the step before"):
         assert [bool(each["wrong"]) for each in answers] == [False, False, True]
         said = "at any time, worker 2 fetched other numbers than 32 rows of the table in sparse_rea"

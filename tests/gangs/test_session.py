@@ -106,7 +106,6 @@ def test_too_few_places_are_refused_before_anything_is_measured(project: Project
 
 
 def test_without_replicas_a_collective_says_what_it_needs(project: Project) -> None:
-    """It is a skip with a reason."""
     project.write("test_it.py", _FRAIL)
     result = project.run("-k", "all_reduce", "-rs")
     result.assert_outcomes(skipped=3)

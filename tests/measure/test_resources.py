@@ -58,7 +58,6 @@ def test_the_peak_is_that_of_resident_memory(tmp_path: Path) -> None:
 
 
 def test_the_peak_alone_is_reset(tmp_path: Path) -> None:
-    """By the number that Linux has for it."""
     assert reset_peak_memory(tmp_path) is True
     assert (tmp_path / "clear_refs").read_text(encoding="ascii") == "5"
 

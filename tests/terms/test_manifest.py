@@ -353,7 +353,6 @@ def test_a_cache_that_is_nested_too_deeply_is_nothing(folder: Folder, kept: Mani
 
 
 def test_without_a_cache_nothing_is_kept() -> None:
-    """With pytest's cache switched off, frameworks are asked every time."""
     off = cache(None, 2)
     off.put(manifest())
     assert off.get("fake") is None

@@ -20,7 +20,6 @@ def test_a_shape_is_its_numbers_by_name() -> None:
 
 
 def test_shapes_are_equal_by_their_text() -> None:
-    """However they were read; and no shape is a number."""
     assert _PRODUCT.read("2x3x4") == Form("{a}x{b}x{c}").read("2x3x4") != _PRODUCT.read("2x3x5")
     assert len({_PRODUCT.read("2x3x4"), _PRODUCT.read("2x3x4")}) == 1
     assert _PRODUCT.read("2x3x4") != "2x3x4"

@@ -39,7 +39,6 @@ def test_a_framework_is_asked_once(tmp_path: Path, described: list[str]) -> None
 def test_an_unknown_framework_is_refused_before_any_is_asked(
     tmp_path: Path, described: list[str]
 ) -> None:
-    """With those that are there, and the near miss."""
     found = Inventory(Environments(tmp_path), 1, None, isolated=True)
     with pytest.raises(UsageError, match=r"unknown framework 'numpi'; .*Did you mean 'numpy'\?"):
         found.ask(["torch", "numpi"])

@@ -47,7 +47,6 @@ def test_a_worker_that_cannot_be_ended_is_left_behind(worker: WorkerProcess) -> 
 
 
 def test_a_worker_that_cannot_be_ended_is_reported(worker: WorkerProcess) -> None:
-    """By the case that it was to run."""
     with pytest.raises(WorkerDied, match=r"did not finish and was ended, and is still there 10 s"):
         worker.receive(time.monotonic(), "did not finish")
 

@@ -230,7 +230,6 @@ def test_a_gpu_that_is_not_there_is_refused(project: Project, device: str, said:
 
 
 def test_a_cold_cache_is_a_gap_on_a_cpu(project: Project) -> None:
-    """With the reason; the GPU's cases run beside it."""
     project.install_pool()
     project.install("brittle", "brittle_framework:Brittle", _BRITTLE)
     project.write("test_it.py", _TURNS)

@@ -76,7 +76,6 @@ def test_the_clock_is_put_back() -> None:
 
 
 def test_every_cheat_of_an_operation_is_tried() -> None:
-    """In every direction; training is a workload of fwbench alone."""
     outcomes = check_harness(lambda _: None)
     cheats = {(cheat.name, d) for cheat in CHEATS for d in cheat.directions if d != "train"}
     assert {*outcomes} == cheats

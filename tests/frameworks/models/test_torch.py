@@ -171,7 +171,6 @@ def test_memory_is_measured_of_inference_and_of_steps(project: Project) -> None:
 
 
 def test_each_fault_fails_one_case(project: Project) -> None:
-    """In one sentence."""
     tests = "".join(
         f"\n@pytest.mark.fwbench({declared})\ndef test_{place}(case):\n    case.measure()\n"
         for place, (declared, _) in enumerate(_FAULTS.values())

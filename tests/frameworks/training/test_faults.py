@@ -107,7 +107,6 @@ def _cut_gzip(folder: Path) -> tuple[Path, str]:
 
 
 def _cut_plain(folder: Path) -> tuple[Path, str]:
-    """Cut off a file that is not compressed."""
     compressed = folder / "t10k-images-idx3-ubyte.gz"
     path = compressed.with_suffix("")
     path.write_bytes(gzip.decompress(compressed.read_bytes())[:-1])

@@ -84,7 +84,6 @@ _Losses = dict[str, dict[str, dict[str, list[float]]]]
 
 @pytest.fixture(scope="module")
 def losses(real: Callable[[str], Found], tmp_path_factory: pytest.TempPathFactory) -> _Losses:
-    """On slices of the data that is there."""
     frameworks = all_of(*_EXECUTIONS, least=2).split(",")
     arrays, jobs = {}, {}
     for training, (name, examples, job) in _SLICES.items():
@@ -220,7 +219,6 @@ def test_a_measured_training(project: Project, real: Callable[[str], Found]) -> 
 
 
 def _assert_trained(entry: dict[str, Any]) -> None:
-    """The facts of a record about :data:`SCHEDULE`."""
     stats, facts = entry["stats"], facts_of(entry)
     epochs = facts["epochs"]
     assert (stats["rounds"], stats["iterations"]) == (4, 1)

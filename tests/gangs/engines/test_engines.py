@@ -57,7 +57,6 @@ def rendezvous() -> Iterator[Rendezvous]:
 
 
 def test_a_process_with_the_secret_is_accepted(rendezvous: Rendezvous) -> None:
-    """Both connections, in any order; each process connects once."""
     ticket = rendezvous.ticket(3)
     with pytest.raises(GangFailed, match="cannot be reached"):
         connect(ticket._replace(port=1), ROLE)
@@ -103,7 +102,6 @@ def test_other_connections_are_refused(rendezvous: Rendezvous, wrong: str) -> No
 
 
 def test_an_ticket_says_which_process_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or what has started it does."""
     for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
     assert Ticket.parse("here 80 secret 5") == Ticket("here", 80, "secret", 5)
@@ -162,7 +160,6 @@ def test_a_role_of_mpiexec_that_is_killed_is_named(path: Path) -> None:
 
 
 def test_a_role_ends_with_its_launcher(path: Path) -> None:
-    """The message has the role that is lost with it."""
     program(path, _MPIEXEC)
     gang = _mpi()
     gang.start()
@@ -201,7 +198,6 @@ def test_an_mpiexec_that_starts_nothing_is_named(
 
 
 def test_without_mpiexec_the_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is measured."""
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(UsageError, match="by mpiexec, which is not there: install Open MPI"):
         check("mpi", None, ())
@@ -217,7 +213,6 @@ def test_networks_are_for_processes_of_one_machine(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mpi", "places"])
 def test_no_role_survives_its_controller(path: Path, name: str) -> None:
-    """However it dies."""
     program(path, _MPIEXEC)
     file = path / "places.toml"
     file.write_text(f'place = [{{command = ["env"], python = "{sys.executable}", roles = 2}}]')
@@ -258,7 +253,6 @@ def test_places_of_a_file_are_filled_in_their_order(path: Path) -> None:
 
 
 def test_more_roles_than_places_are_refused() -> None:
-    """The message has both numbers."""
     machines = Machines(by_role=[Machine(["env"])], file="places.toml")
     with pytest.raises(UsageError, match=r"of 2 processes .* and places.toml has 1: add places"):
         Gang(composition(2), ListedMachines(machines)).start()
@@ -273,7 +267,6 @@ def test_more_roles_than_places_are_refused() -> None:
     ids=["unreachable", "no command"],
 )
 def test_a_place_that_cannot_be_reached_is_named(path: Path, command: str, said: str) -> None:
-    """With what the command for it has written."""
     file = path / "places.toml"
     file.write_text(f"[[place]]\ncommand = {command}")
     gang = Gang(composition(1), engine("local", file), SOON)
@@ -296,7 +289,6 @@ def test_a_place_that_cannot_be_reached_is_named(path: Path, command: str, said:
     ],
 )
 def test_a_file_that_says_something_else_is_refused(tmp_path: Path, text: str, said: str) -> None:
-    """Before anything is measured; the message has the key."""
     file = tmp_path / "places.toml"
     file.write_text(text)
     with pytest.raises(UsageError, match=said):

@@ -141,21 +141,18 @@ def test_no_role_survives_its_controller() -> None:
 def test_without_a_cluster_the_engine_is_refused(
     address: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message says how one is started, or found."""
     monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(UsageError, match=f"no Ray cluster was found {said}"):
         engine("ray").refuse_more(2)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is measured."""
     monkeypatch.setattr(clusters, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r'is not installed: pip install "fwbench\[ray\]"'):
         check("ray", None, ())
 
 
 def test_ray_has_nodes_and_a_network_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither can be chosen."""
     monkeypatch.setattr(clusters, "find_spec", lambda _: True)
     machines = Machines(by_role=[Machine(["env"])], file="places.toml")
     with pytest.raises(UsageError, match="with --fw-engine ray Ray decides where roles run"):

@@ -180,7 +180,6 @@ def test_the_origin_has_no_folders_of_the_user(
 
 
 def test_importing_is_cheap() -> None:
-    """Neither a framework nor anything else large is imported."""
     code = "import sys, fwbench.workloads.data; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())
