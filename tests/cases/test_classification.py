@@ -50,8 +50,6 @@ Answer = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class Trained(Classification):
-    """With weights that are known."""
-
     def weights(self) -> list[Arrays]:
         return WEIGHTS
 
@@ -115,7 +113,6 @@ def classification(
 
 
 def test_the_accuracy_is_that_of_the_test_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whole batches, by trained weights."""
     facts = recorded(classification(monkeypatch, "float32", wrong=6, model_bytes=1_200))
     assert (facts["accuracy"], facts["agreement"], facts["tested_examples"]) == (194 / 200, 1, 200)
     assert facts["data"]["name"] == "mnist"
@@ -254,6 +251,5 @@ def test_generated_pictures_are_a_gap() -> None:
     ],
 )
 def test_what_the_cpu_has_for_int8(tmp_path: Path, line: str, features: str | None) -> None:
-    """As Linux names it; nothing is known where the system does not tell."""
     (tmp_path / "cpuinfo").write_text(f"{line}\n", encoding="utf-8")
     assert int8_features(tmp_path) == features

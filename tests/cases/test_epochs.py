@@ -76,7 +76,6 @@ class Trained:
         )
 
     def train(self) -> Trained:
-        """All rounds."""
         rounds = (self.schedule.epochs - self.schedule.warmup_epochs) * self.schedule.repetitions
         for _ in range(rounds if self.enabled else 1):
             self.epochs.prepare()
@@ -88,7 +87,6 @@ class Trained:
         return self
 
     def all(self, what: str) -> list[Any]:
-        """One field of every epoch."""
         return [getattr(epoch, what) for epoch in self.epochs.epochs]
 
 
@@ -394,7 +392,6 @@ def test_facts_are_right_to_the_digit() -> None:
 
 
 def test_texts_count_by_their_tokens() -> None:
-    """Those that fill up short texts, too."""
     part = Split(np.ones((16, 500), np.int32), np.zeros(16, np.int32))
     data = DataSet("imdb", "real", "imdb.npz", part, part, part, True, "0")
     facts = trained(training=sentiment_lstm, data=data).epochs.facts()
@@ -410,7 +407,6 @@ def test_without_a_warm_up_epoch_the_first_is_in_the_median() -> None:
 
 
 def test_every_epoch_is_among_the_facts() -> None:
-    """Those of the warm-up, too."""
     (first, second) = trained().epochs.facts()["epochs"]
     assert first == {
         "repetition": 1,

@@ -38,7 +38,6 @@ def made(of: Operation, direction: str = "forward", **changes: Any) -> Case:
 
 
 def both(x: NDArray[Any]) -> tuple[Any, ...]:
-    """Two results of different shapes."""
     return 3.0 * x, x.sum(axis=1)
 
 

@@ -278,7 +278,6 @@ class Counting(FakeFramework):
     leaked_bytes: int = 0
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
-        """The most since now."""
         if device == "cpu":
             return super().watch_memory(device)
         self.most_bytes = self.held_bytes
@@ -293,12 +292,10 @@ class Counting(FakeFramework):
 
 @pytest.fixture(autouse=True)
 def _first_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No case has found anything yet."""
     monkeypatch.setattr(resources, "FOUND_FIRST", {})
 
 
 def test_the_peak_is_recorded_with_what_was_held_before() -> None:
-    """What a call takes is the difference; what was before is not its own."""
     found = facts(Counting(held_bytes=10 * _MIB, call_bytes=3 * _MIB))
     assert found["device_memory_before_bytes"] == 10 * _MIB
     assert found["peak_device_memory_bytes"] == 13 * _MIB
@@ -348,8 +345,6 @@ _BUSY = "CUDA error: CUDA-capable device(s) is/are busy or unavailable"
 
 
 class Failing(OnSimulatedGpu):
-    """Placing an input fails."""
-
     error: Exception
 
     def creator(self, device: str, dtype: str) -> Any:

@@ -94,7 +94,6 @@ def test_cases_of_the_same_operands_draw_them_once() -> None:
 
 
 def test_executions_share_their_references() -> None:
-    """Of the first operands and of the changed ones; each dtype rounds them in its own way."""
     counted = Counted()
     for _ in range(3):
         case_of(cell(counted.operation)).measure()

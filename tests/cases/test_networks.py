@@ -70,7 +70,6 @@ class NetworkLearner(FakeLearner):
 
 
 def answers(training: Training, examples: NDArray[Any]) -> NDArray[Any]:
-    """The right logits, rounded to float32."""
     logits = reference.inference(training.graph, training.initial(), examples)
     return logits.astype(np.float32)
 
@@ -89,7 +88,6 @@ def network(
     differentiates: Callable[..., Any] = gradients,
     **more: Any,
 ) -> Trainer:
-    """The fake framework, which also answers."""
     members = {"infers": staticmethod(infers), "differentiates": staticmethod(differentiates)}
     return Trainer(kind=type("Learner", (NetworkLearner,), members), **more)
 
@@ -198,8 +196,6 @@ def test_wrong_answers_fail(infers: Callable[..., Any], said: str) -> None:
 
 
 def _changed(change: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:
-    """The right loss, and other gradients."""
-
     def changed(*of: Any) -> Any:
         loss, every = gradients(*of)
         return loss, change(every)
@@ -264,7 +260,6 @@ def _narrow(bits: int) -> Callable[..., Any]:
     ids=["fewer", "left out", "half", "order", "5 % more", "layout"],
 )
 def test_wrong_gradients_fail(change: Callable[[list[Any]], list[Any]], said: str) -> None:
-    """Each parameter by its place."""
     fails(case(ForwardBackward, network(differentiates=_changed(change))), WrongGradient, said)
 
 

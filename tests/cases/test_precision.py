@@ -143,7 +143,6 @@ def test_tf32_has_a_tolerance_of_its_own(
 
 
 def test_training_in_tf32_has_the_bounds_of_its_mantissa() -> None:
-    """That of float16."""
     job = Job(mlp, "gpu:0", "eager", "float32", 8)
     assert job.verified_as == "float32"
     assert replace(job, tf32=True).verified_as == "float16"

@@ -103,7 +103,6 @@ class Holding(Trainer):
         return with_plan(call, lambda: 25)
 
     def saved_for_backward(self, run: BoundCall) -> Saved:
-        """Two tensors; the call is made."""
         run()
         return Saved(20, 2)
 
@@ -119,7 +118,6 @@ class Holding(Trainer):
 
 @pytest.fixture
 def framework(held: Held) -> Holding:
-    """The framework of the process."""
     made = Holding(kind=HoldingLearner)
     made.held = held
     return made
@@ -163,7 +161,6 @@ def test_arrays_saved_for_a_gradient_are_counted(framework: Holding) -> None:
 
 @pytest.mark.parametrize("of", [mlp, mlp.step], ids=["loop", "step"])
 def test_training_and_forward_pass_apart(framework: Holding, of: Any) -> None:
-    """Of a loop, a step; the forward pass keeps nothing for a gradient, so nothing is saved."""
     step = found(memory, fake_learner.case, framework, of=of).memory
     assert step is not None
     assert (step.above_bytes, step.calls_bytes) == (90, 40)
@@ -247,12 +244,9 @@ class Seen(Profiler):
 
 
 class Profiled(FakeFramework):
-    """The fake framework with a profiler."""
-
     seen: Any = None
 
     def profiler(self, device: str) -> Profiler | None:
-        """The profiler, or an error."""
         if isinstance(self.seen, Exception):
             raise self.seen
         return self.seen
@@ -291,7 +285,6 @@ def test_a_profile_is_recorded(tmp_path: Path) -> None:
 
 
 def test_ten_operators_are_kept(tmp_path: Path) -> None:
-    """Shares are of all of them."""
     many = [Operator(f"op{n}", profiler.OTHER, 1.0, 1) for n in range(20)]
     seen = Seen([*many, Operator("top", profiler.MATMUL, 20.0, 1)])
     found = profiled(seen, tmp_path).profile
@@ -316,7 +309,6 @@ def test_a_missing_profile_has_a_reason(seen: Any, reason: str, tmp_path: Path) 
 
 
 def test_the_overhead_is_against_the_time_of_a_call() -> None:
-    """Of a training loop, against that of a step."""
     found = Profile(call_s=3.0)
     assert CaseFacts(completion_s=2.0, profile=found).profile_overhead == 0.5
     assert CaseFacts(completion_s=200.0, step_s=2.0, profile=found).profile_overhead == 0.5

@@ -34,7 +34,6 @@ def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _verify(case: Case) -> None:
-    """Verify the first call."""
     work = bind(case.cell, case.framework)
     work.verify(work.run())
 

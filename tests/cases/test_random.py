@@ -99,8 +99,6 @@ def test_numbers_half_as_wrong_are_wrong(
 
 @pytest.mark.parametrize(("seed", "place"), [(64_681, 0), (351_562, 1)], ids=["variance", "pairs"])
 def test_skewed_numbers_may_be_far_off_by_chance(seed: int, place: int) -> None:
-    """Of 400,000 honest samples of exponential numbers those whose squares and whose products of
-    neighbours are farthest off: by more than five standard deviations of a mean of them."""
     drawn = np.random.default_rng(seed).standard_exponential(1_000)
     x = drawn - 1
     off = [(np.var(x) - 1) / np.sqrt(8), np.mean(x[1:] * x[:-1])]
@@ -178,7 +176,6 @@ def test_coarse_numbers_may_be_off_by_their_grain() -> None:
 
 
 def test_moments_of_a_few_values() -> None:
-    """Of a fair die, as textbooks have them."""
     die = discrete(range(1, 7), [1 / 6] * 6)
     assert (die.mean, die.variance) == pytest.approx((3.5, 35 / 12))
     assert die.kurtosis == pytest.approx(303 / 175)

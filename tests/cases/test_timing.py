@@ -74,8 +74,6 @@ def test_a_slow_reading_is_not_work(delays_s: Iterable[float]) -> None:
 
 
 def test_one_long_reading_of_what_is_there_hides_no_work() -> None:
-    """The shortest of several counts."""
-
     class Disturbed(NEVER_WAITS):  # type: ignore[misc,valid-type]
         delays_s = iter([8.0])
 

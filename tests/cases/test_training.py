@@ -89,7 +89,6 @@ def test_the_first_step_is_kept_apart() -> None:
 def test_compilation_is_what_the_first_step_took_beyond_the_median_of_the_others(
     of: Any, first_s: float, step_s: Callable[[int], float], compile_s: float
 ) -> None:
-    """Of the nine other steps of the check; there is no negative time."""
     framework = Trainer(first_s=first_s, dispatch_s=0.0, asynchronous=False, step_s=step_s)
     assert measured(framework, of)["compile_s"] == compile_s
 
@@ -186,7 +185,6 @@ def test_every_step_is_made_in_the_scope_of_its_case(of: Any, device: str, dtype
 
 
 def test_epochs_are_reported_while_the_case_runs() -> None:
-    """With all that a live line shows."""
     heard: list[dict[str, Any]] = []
     facts = measured(schedule=Schedule(2, repetitions=2), tell=heard.append)
     more = {"epochs": 2, "repetitions": 2, "rate": 16 / EPOCH_S, "unit": "images"}
@@ -210,8 +208,6 @@ def test_a_profile_is_of_an_epoch_that_is_not_in_the_record() -> None:
 
 
 def test_peak_memory_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the process since the case had its data, and the framework's of the device."""
-
     framework = Trainer()
     monkeypatch.setattr(framework, "watch_memory", lambda device: lambda: {"gpu:0": 4096}[device])
     events: list[str] = []
@@ -421,7 +417,6 @@ def test_each_token_is_answered_for() -> None:
 
 @pytest.mark.usefixtures("text")
 def test_a_loader_gives_the_labels_of_each_example_in_order() -> None:
-    """Those of an example one after the other, as the loss takes them; others are refused."""
     assert measured(framework(), of=WORDS.loader)["steps_per_epoch"] == 2
     by_place = framework(loads=lambda batch: (batch[0], batch[1].T.ravel()))
     fails(case(by_place, of=WORDS.loader), WrongResult, "the loader's last batch does not hold")

@@ -101,7 +101,6 @@ def test_the_allowed_error_is_still_allowed() -> None:
 
 
 def test_elements_near_zero_are_seen_in_the_scale_of_the_others() -> None:
-    """What cancels to almost nothing may be off by what its neighbours may be off by."""
     reference = array(1.0, -1.0, 1e-12)
     assert error(array(1.0, -1.0, 5e-7), reference, 1e-6) < 1e-6
     with pytest.raises(WrongResult):
@@ -217,7 +216,6 @@ def test_an_operations_factor_multiplies_its_tolerance() -> None:
     ids=["exact", "rounded", "int", "smaller int", "bool"],
 )
 def test_inputs_may_be_rounded_to_their_dtype(found: NDArray[Any], wanted: NDArray[Any]) -> None:
-    """What arrives may differ by the rounding of floating-point numbers, and by nothing else."""
     verify.placed(found, wanted, "float32")
 
 
@@ -275,7 +273,6 @@ def test_the_same_losses_pass(dtype: str) -> None:
 
 
 def test_each_loss_may_have_a_tolerance_of_its_own() -> None:
-    """What comes closest to its own is returned; what is off by more is named with it."""
     allowed = verify.LOSS_TOLERANCES["float64"]
     found = array(*LOSSES) + array(0.5, 0.0, 3.0, 0.0) * allowed
     nearest = verify.losses(found, LOSSES, allowed * array(1.0, 1.0, 4.0, 8.0))

@@ -99,7 +99,6 @@ def test_work_that_is_done_every_second_time(direction: str, before: int) -> Non
 
 
 def linear(framework: FakeFramework) -> Case:
-    """The gradient of twice the input."""
     return case_of(cell(direction="backward"), framework)
 
 
@@ -144,7 +143,6 @@ def test_arrays_that_are_not_written() -> None:
 
 
 def _creating(change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> FakeFramework:
-    """A framework whose creators are changed."""
     create = FakeFramework.creator
     return variant(creator=lambda *arguments: change(create(*arguments)))()
 
