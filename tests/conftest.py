@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Fixtures and hooks of all tests."""
 
 import os
 import sys

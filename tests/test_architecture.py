@@ -268,8 +268,9 @@ def test_docstrings_begin_with_a_noun_or_a_verb() -> None:
     clause = re.compile(r"(What|How|Whether|Those|That|As|Of)\b")
     documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     wrong = [
-        f"{module}: {text.splitlines()[0]}"
-        for module, file in _modules().items()
+        f"{file.relative_to(_ROOT)}: {text.splitlines()[0]}"
+        for folder in ("src", "extras", "benchmarks", "scripts", "tests")
+        for file in sorted((_ROOT / folder).rglob("*.py"))
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, documented) and (text := ast.get_docstring(node) or "")
         if clause.match(text)

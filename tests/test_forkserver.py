@@ -1,4 +1,4 @@
-"""What the fork server forks is the process that a start would give, and is started otherwise."""
+"""The fork server gives the process that a start would give, or starts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``scripts/install`` installs, shows, and tells uv of pip's settings."""
+"""``scripts/install``: what it installs, shows, and tells uv of pip's settings."""
 
 from __future__ import annotations
 

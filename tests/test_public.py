@@ -1,4 +1,4 @@
-"""What a third party imports from the package itself."""
+"""Names that a third party imports from the package itself."""
 
 from __future__ import annotations
 

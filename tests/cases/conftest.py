@@ -1,4 +1,4 @@
-"""What the tests of cases share."""
+"""Fixtures of the tests of cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong is found, wherever it is; what is right but for rounding is let through."""
+"""Wrong values are found in every place; right ones but for rounding pass."""
 
 from __future__ import annotations
 

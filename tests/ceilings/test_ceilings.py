@@ -1,4 +1,4 @@
-"""What a machine can do at most is kept, and told of records: right where it is known."""
+"""Ceilings of a machine are stored, and records have the share of them that they reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine can do at most is measured, and sessions tell records of it."""
+"""Ceilings of a machine are measured, and sessions tell records of them."""
 
 from __future__ import annotations
 

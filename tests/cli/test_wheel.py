@@ -1,4 +1,4 @@
-"""What is published: the wheel and the source distribution, and what they say of themselves."""
+"""The wheel and the source distribution, and their metadata."""
 
 from __future__ import annotations
 

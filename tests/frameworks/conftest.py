@@ -1,4 +1,4 @@
-"""What the tests of the real frameworks share."""
+"""Fixtures of the tests of the real frameworks."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""How adapters copy between host and GPU, with stand-ins for their frameworks."""
+"""Copies of adapters between host and GPU, with stand-ins for their frameworks."""
 
 from __future__ import annotations
 

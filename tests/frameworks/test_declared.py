@@ -1,4 +1,4 @@
-"""What frameworks declare is read without them, and nothing remains of the stand-ins."""
+"""Declarations of frameworks are read without them, and nothing remains of the stand-ins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others add: a framework from a package of theirs, an operation from a folder of theirs."""
+"""Additions of others: a framework from a package, an operation from a folder."""
 
 import pytest
 

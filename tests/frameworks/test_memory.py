@@ -1,4 +1,4 @@
-"""What frameworks tell of memory: tensors that PyTorch saves, and what MXNet plans."""
+"""Memory as frameworks report it: tensors that PyTorch saves, and MXNet's plans."""
 
 from __future__ import annotations
 

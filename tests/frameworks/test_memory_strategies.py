@@ -1,4 +1,4 @@
-"""What MXNet's planner would reserve if results shared less, from its log."""
+"""The memory that MXNet's planner would reserve if results shared less, from its log."""
 
 from __future__ import annotations
 

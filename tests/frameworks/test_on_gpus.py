@@ -1,4 +1,4 @@
-"""What adapters ask of their frameworks on a GPU, with stand-ins for these frameworks."""
+"""Calls of adapters to their frameworks on a GPU, with stand-ins for these frameworks."""
 
 from __future__ import annotations
 

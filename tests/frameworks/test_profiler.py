@@ -1,4 +1,4 @@
-"""What profilers share: classes of operators by their names, own times of events, traces."""
+"""Parts of all profilers: classes of operators by name, own times of events, traces."""
 
 from __future__ import annotations
 

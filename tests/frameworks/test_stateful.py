@@ -1,4 +1,4 @@
-"""What the state of optimisers and of recurrent layers needs of frameworks."""
+"""The state of optimisers and of recurrent layers in frameworks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is verified around a timing, too, is right of representatives in every framework.
+"""Representatives are right before and after a timing in every framework.
 
 Verification alone does not read single elements, write inputs in place, or call bound work again.
 """

@@ -131,7 +131,7 @@ class Kernel:
 
 
 def test_processor_time_is_that_of_the_rounds(hand: HandClock) -> None:
-    """What threads take while the clock waits counts; what is taken between rounds does not.
+    """Time of threads counts while the clock waits, and does not between rounds.
 
     Nor is it part of a round to ask for it.
     """
@@ -172,7 +172,7 @@ def test_rounds_in_which_the_process_was_preempted(
     switches: list[int],
     share: float,
 ) -> None:
-    """As often as once in 10 ms of a round, however many calls it has: less is no sharing.
+    """Once in 10 ms of a round is sharing, for any number of calls; less is not.
 
     Of a round in which it got a quarter of a processor, once in 10 ms of that.
     """

@@ -24,7 +24,7 @@ def _depth() -> int:
 
 
 def test_a_call_has_one_frame_below_it() -> None:
-    """That of the foot, however deep the caller stands, and however often it calls."""
+    """The frame of the foot, from any depth, in every call."""
     assert [empty_stack.call(_depth) for _ in range(3)] == [2, 2, 2]
     assert _depth() > 10
 

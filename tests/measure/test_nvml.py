@@ -51,7 +51,6 @@ def busy(device: str, uuid: str = "") -> float | None:
 
 @pytest.mark.usefixtures("two")
 def test_the_use_of_a_gpu_is_what_nvml_says() -> None:
-    """Of the device that is asked for: a share, and bytes."""
     gpus = [nvml.gpu(f"gpu:{i}") for i in range(2)]
     uses = [gpu.use() if gpu else None for gpu in gpus]
     assert uses == [GpuUse(0.0, 1000), GpuUse(0.97, 2000)]
@@ -101,7 +100,7 @@ def test_different_gpus_may_be_in_another_order(
 
 
 def test_a_slice_has_clocks_and_memory_and_no_utilisation(two: FakeNvml) -> None:
-    """Of a GPU in slices CUDA sees one; the clocks are the whole GPU's."""
+    """CUDA sees one of the slices; the clocks are the whole GPU's."""
     part = Card("MIG-a", name="NVIDIA H200 MIG 1g.18gb", whole=two.cards[0])
     two.cards[0].slices = (part,)
     gpu = known()
@@ -114,7 +113,6 @@ def test_a_slice_has_clocks_and_memory_and_no_utilisation(two: FakeNvml) -> None
 
 @pytest.mark.usefixtures("two")
 def test_who_a_gpu_is() -> None:
-    """What its times depend on, and NVML knows."""
     assert known().identity() == GpuIdentity("GPU-a", "96.00", True, 700.0, 1980e6, None)
 
 

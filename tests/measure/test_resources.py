@@ -1,4 +1,4 @@
-"""What memory and processors were used for is told, and None where it cannot be."""
+"""The use of memory and processors, and None where it is not known."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ _GONE = 2
 
 
 class Account:
-    """What the kernel says of all processors and of this process, one reading after the other."""
+    """Readings of all processors and of this process, one after the other."""
 
     def __init__(self, *readings: dict[str, float]) -> None:
         self._readings = iter(readings)
@@ -135,7 +135,7 @@ class Account:
         return self._reading["own"]
 
     def getrusage(self, who: int) -> Any:
-        """Of processes that this one has started, and that have ended."""
+        """The use of children that have ended."""
         assert who == resource.RUSAGE_CHILDREN
         return SimpleNamespace(ru_utime=self._reading.get("ended", 0.0), ru_stime=0.0)
 
@@ -184,7 +184,7 @@ def test_what_other_processes_kept_busy(
 
 
 def test_children_are_those_of_all_threads(tmp_path: Path) -> None:
-    """As the kernel lists them; where it does not, there are none."""
+    """The kernel lists them; where it does not, there are none."""
     for thread, children in (("10", "11 12 "), ("13", ""), ("14", "15 ")):
         (tmp_path / "task" / thread).mkdir(parents=True)
         (tmp_path / "task" / thread / "children").write_text(children, encoding="ascii")
@@ -207,7 +207,7 @@ def _grown_bytes(measured: PeakMemory) -> int:
 
 
 def test_the_peak_is_that_of_the_measured_parts() -> None:
-    """What is held in between, however much, does not count."""
+    """Memory that is held in between does not count."""
     measured = PeakMemory()
     _allocate(80)
     measured.pause()
@@ -234,7 +234,7 @@ def test_what_is_kept_for_others_does_not_count() -> None:
 
 
 def test_what_was_largest_can_be_forgotten() -> None:
-    """What is held then is told, and the peak is that of what follows."""
+    """Memory that is held then is returned, and the peak begins again."""
     measured = PeakMemory()
     _allocate(400)
     held = np.ones(100 * MIB, dtype=np.uint8)

@@ -28,7 +28,7 @@ def stopped(
     max_time_s: float = 0.25,
     min_rounds: int = 5,
 ) -> tuple[int, Stopping]:
-    """How many rounds were made of these, and the rule that ended them."""
+    """The number of rounds that were made of these, and the rule that ended them."""
     rule = Stopping(precision, max_time_s, min_rounds)
     made = next(made for made, round_s in enumerate(rounds_s, 1) if rule.add(round_s))
     return made, rule
@@ -125,7 +125,7 @@ def test_ranks_of_many_values_are_exact_but_for_one(number: int) -> None:
 
 
 def test_the_interval_is_of_two_of_the_values() -> None:
-    """Of twenty, the fourth from either end in any order, so three disturbed ones do not widen it.
+    """The fourth of twenty from either end, so three disturbed ones do not widen it.
 
     The median is above all of seven, or below, in one of 64 samples.
     """

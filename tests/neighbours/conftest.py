@@ -1,4 +1,4 @@
-"""What the tests beside other plugins share."""
+"""Fixtures of the tests beside other plugins."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a launch took is known in later sessions with the same settings."""
+"""The time of a launch is known in later sessions with the same settings."""
 
 from __future__ import annotations
 

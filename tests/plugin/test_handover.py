@@ -1,4 +1,4 @@
-"""What a worker is handed over arrives, also where its interpreter is another one."""
+"""Options and modules reach a worker, also where its interpreter is another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken from inside pytest-benchmark is there, in the release that is installed."""
+"""The parts of pytest-benchmark that fwbench uses are in the installed release."""
 
 from __future__ import annotations
 

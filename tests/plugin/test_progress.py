@@ -1,4 +1,4 @@
-"""How far a session is: seen while it runs, and gone before anybody else writes."""
+"""The progress of a session: seen while it runs, and gone before other output."""
 
 from __future__ import annotations
 

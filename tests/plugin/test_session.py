@@ -1,4 +1,4 @@
-"""What the options ask of cells beside a selection."""
+"""Requests of the options to cells beside a selection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was not measured is remembered with the reason, what was not reached among it."""
+"""Cases that were not measured are recorded with the reason, also those not reached."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What tests share: fakes, small projects, stored runs."""
+"""Helpers of the tests: fakes, small projects, stored runs."""

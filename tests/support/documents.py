@@ -1,4 +1,4 @@
-"""What the documents show: their blocks, and the commands in these and in the text."""
+"""Blocks of the documents, and the commands in these and in the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine could do at most."""
+"""Made-up ceilings of a machine."""
 
 from __future__ import annotations
 

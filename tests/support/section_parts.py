@@ -1,4 +1,4 @@
-"""What is read of the sections of a report, and work whose share is known."""
+"""Readers of the sections of a report, and work whose share is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a framework says of itself reaches the parent, and is kept as long as it stays true."""
+"""Manifests reach the parent process, and are stored as long as they stay true."""
 
 from __future__ import annotations
 

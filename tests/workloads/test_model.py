@@ -1,4 +1,4 @@
-"""What a model of a user's may be declared with; frameworks are not needed."""
+"""Declarations of users' models; frameworks are not needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of training with real frameworks share."""
+"""Fixtures of the tests of training with real frameworks."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the tests of data sets share."""
+"""Fixtures of the tests of data sets."""
 
 from __future__ import annotations
 

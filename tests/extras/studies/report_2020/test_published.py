@@ -1,4 +1,4 @@
-"""What was published in 2020 is stored as it was published."""
+"""The figures of 2020 are stored as they were published."""
 
 from __future__ import annotations
 
