@@ -1,11 +1,9 @@
-"""Interpreters of their own, with fwbench and what it needs linked into them: no network is asked.
-
-A program that runs this module's :func:`make` stands in for uv, see :func:`install_uv`.
-"""
+"""Interpreters of their own, with fwbench and what it needs linked into them, and no network."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -18,16 +16,17 @@ from packaging.requirements import Requirement
 from fwbench import cli
 from fwbench.workers.environments import Environment, Environments, complete
 
-_UV = """\
-#!{python}
-import json, os, sys, time
+#: Programs of the standard library alone: they start sooner.
+_PROGRAM = f"""\
+#!{sys.executable} -IS
+import json, os, shutil, subprocess, sys, time
 from pathlib import Path
-
-sys.path.insert(0, {tests!r})
-from support.venvs import make, name_framework
 
 here = Path(__file__).parent
 command, arguments = sys.argv[1], sys.argv[2:]
+"""
+
+_UV = """
 with (here / "uv.log").open("a") as log:
     print(json.dumps([sys.argv[1:], os.environ.get("VIRTUAL_ENV")]), file=log)
 if command == "venv":
@@ -39,6 +38,18 @@ else:
     print("installing into it", file=sys.stderr)
 {install}
 """
+
+_PYTHON = """
+assert [command, arguments[0]] == ["-m", "venv"]
+folder = Path(arguments[1])
+{venv}
+pip = next(folder.glob("lib/*/site-packages")) / "pip"
+pip.mkdir()
+(pip / "__main__.py").write_text({pip!r})
+"""
+
+#: Frameworks that interpreters do not name: each would cost fwbench doctor a process.
+_OTHERS = re.compile(r"^(?!numpy|torch).* = fwbench\.frameworks\..*\n", re.MULTILINE)
 
 
 def make(folder: Path, *, fwbench: bool = True) -> Path:
@@ -53,6 +64,12 @@ def make(folder: Path, *, fwbench: bool = True) -> Path:
     for name, place in _distributions("fwbench").items():
         for top in _tops(name) if fwbench or name != "fwbench" else ():
             (packages / top).symlink_to(place / top)
+    for info in packages.glob("fwbench-*.dist-info"):
+        installed = info.resolve()
+        info.unlink()
+        shutil.copytree(installed, info)
+        points = info / "entry_points.txt"
+        points.write_text(_OTHERS.sub("", points.read_text(encoding="utf-8")), encoding="utf-8")
     return packages
 
 
@@ -94,18 +111,9 @@ class Uv:
         install: what it does for ``uv pip install``.
     """
 
-    def __init__(self, folder: Path, venv: str = "make(folder)", install: str = "") -> None:
+    def __init__(self, folder: Path, venv: str, install: str) -> None:
         self.folder = folder
-        folder.mkdir(exist_ok=True)
-        source = _UV.format(
-            python=sys.executable,
-            tests=str(Path(__file__).parents[1]),
-            venv=_indented(venv),
-            install=_indented(install),
-        )
-        program = folder / "uv"
-        program.write_text(source, encoding="utf-8")
-        program.chmod(0o755)
+        _write_program(folder / "uv", _UV.format(venv=_indented(venv), install=_indented(install)))
 
     @property
     def calls(self) -> list[tuple[list[str], str | None]]:
@@ -117,6 +125,11 @@ class Uv:
 
 def _indented(source: str) -> str:
     return "\n".join(f"    {line}" for line in (source or "pass").splitlines())
+
+
+def _write_program(path: Path, source: str) -> None:
+    path.write_text(_PROGRAM + source, encoding="utf-8")
+    path.chmod(0o755)
 
 
 def _distributions(name: str) -> dict[str, Path]:
@@ -141,8 +154,15 @@ def _tops(name: str) -> list[str]:
     return sorted({file.parts[0] for file in files} - {"..", "__pycache__"})
 
 
+def _copying(interpreter: Path) -> str:
+    return f"shutil.copytree({str(interpreter)!r}, folder, symlinks=True, dirs_exist_ok=True)"
+
+
 class Maker:
     """A project, and the programs on the path that make environments for it.
+
+    Args:
+        interpreter: a folder with one that has fwbench, to be copied.
 
     Attributes:
         path: the project's folder, which is the current one.
@@ -151,7 +171,7 @@ class Maker:
         temporary: the folder for temporary files.
     """
 
-    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, path: Path, interpreter: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.path = path
         self.programs = path / "programs"
         self.programs.mkdir()
@@ -159,6 +179,7 @@ class Maker:
         self.temporary.mkdir()
         (path / "pytest.ini").write_text("", encoding="utf-8")
         self.environments = Environments(path)
+        self._interpreter = interpreter
         self._capsys = capsys
 
     def make(self, *names: str) -> None:
@@ -168,26 +189,20 @@ class Maker:
             folder.mkdir(parents=True)
             complete(Environment(name, folder, ("numpy",), "3.11", "uv", {"numpy": "1.0"}))
 
-    def uv(self, **behaviour: str) -> Uv:
-        """Put a uv on the path that makes environments without a network."""
-        return Uv(self.programs, **behaviour)
+    def uv(self, venv: str = "", install: str = "", interpreter: Path | None = None) -> Uv:
+        """Put a uv on the path that makes environments without a network.
+
+        Args:
+            venv: what it does instead of copying an interpreter; as of :class:`Uv`.
+            install: as of :class:`Uv`.
+            interpreter: the folder of another one to be copied.
+        """
+        return Uv(self.programs, venv or _copying(interpreter or self._interpreter), install)
 
     def python(self, *, pip: str) -> str:
         """Put an interpreter on the path whose venvs have a pip that runs this source."""
         program = self.programs / "mypython"
-        program.write_text(
-            f"#!{sys.executable}\n"
-            "import sys\n"
-            "from pathlib import Path\n"
-            f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
-            "from support.venvs import make\n"
-            "assert sys.argv[1:3] == ['-m', 'venv']\n"
-            "folder = make(Path(sys.argv[3])) / 'pip'\n"
-            "folder.mkdir()\n"
-            f"(folder / '__main__.py').write_text({pip!r})\n",
-            encoding="utf-8",
-        )
-        program.chmod(0o755)
+        _write_program(program, _PYTHON.format(venv=_copying(self._interpreter), pip=pip))
         return program.name
 
     def __call__(self, *arguments: str, status: int = 0) -> tuple[str, str]:

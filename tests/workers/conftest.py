@@ -9,15 +9,26 @@ from types import SimpleNamespace
 import pytest
 
 from fwbench.workers import install
-from support.venvs import Maker
+from support.venvs import Maker, make
+
+
+@pytest.fixture(scope="session")
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of an interpreter with fwbench, to be copied."""
+    folder = tmp_path_factory.mktemp("interpreter")
+    make(folder)
+    return folder
 
 
 @pytest.fixture
 def env(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    interpreter: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> Maker:
     """A project without environments, on a machine without uv."""
-    made = Maker(tmp_path, capsys)
+    made = Maker(tmp_path, interpreter, capsys)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{made.programs}{os.pathsep}{os.defpath}")
     monkeypatch.setattr(

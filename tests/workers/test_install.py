@@ -17,7 +17,7 @@ import pytest
 
 from fwbench.version import __version__
 from fwbench.workers import install
-from support.venvs import Maker
+from support.venvs import Maker, make, name_framework
 
 # What is made
 
@@ -26,7 +26,7 @@ def test_an_environment_is_made_and_shown(env: Maker, monkeypatch: pytest.Monkey
     """With uv: an interpreter, what was asked for and this fwbench; then it is looked at.
 
     What the installer says is passed on; what was made, and how to measure it, is the result. An
-    environment that is active has nothing to do with it.
+    environment that is active has nothing to do with it. One is never overwritten.
     """
     monkeypatch.setenv("VIRTUAL_ENV", str(env.path / "active"))
     uv = env.uv()
@@ -60,12 +60,18 @@ def test_an_environment_is_made_and_shown(env: Maker, monkeypatch: pytest.Monkey
         "  --fw          numpy@second",
         f"  numpy         {np.__version__}",
     ]
+    _, said = env("add", "second", "numpy", status=2)
+    assert said == (
+        "fwbench: error: there is an environment 'second' already (fwbench env list); choose "
+        "another name, or remove it first: fwbench env remove second\n"
+    )
+    assert len(uv.calls) == 2
+    assert [*env.environments.all()] == ["second"]
+    _assert_alone(env)
 
 
-def test_only_the_environment_is_left(env: Maker) -> None:
-    """Nothing tells that it was being made; environments stay out of version control."""
-    env.uv()
-    env("add", "second", "numpy")
+def _assert_alone(env: Maker) -> None:
+    """Nothing tells that an environment was being made; it stays out of version control."""
     assert env.left() == ["second"]
     ignored = env.environments.folder / ".gitignore"
     assert ignored.read_text(encoding="utf-8") == "*\n"
@@ -75,18 +81,11 @@ def test_only_the_environment_is_left(env: Maker) -> None:
     assert [*env.temporary.iterdir()] == []
 
 
-def test_another_interpreter_is_built_on(env: Maker) -> None:
-    """uv is told which, by path, name or version as it takes them."""
-    uv = env.uv()
-    env("add", "second", "numpy", "--python", "3.13")
-    assert uv.calls[0][0][2:4] == ["--python", "3.13"]
-
-
 def test_uv_beside_the_interpreter_is_used(env: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Installed into the environment that runs fwbench, it need not be on the path."""
     monkeypatch.setenv("PATH", os.defpath)
-    uv = env.uv()
-    env("add", "second", "numpy")
+    uv = env.uv(install="sys.exit(1)")
+    env("add", "second", "numpy", status=3)
     assert len(uv.calls) == 2
 
 
@@ -142,19 +141,6 @@ def test_the_same_fwbench_is_installed(
     """From where this one came: another one would measure otherwise."""
     monkeypatch.setattr(metadata, "distribution", _origin(**origin))
     assert install._this_fwbench() == installs
-
-
-def test_a_name_that_is_taken(env: Maker) -> None:
-    """An environment is never overwritten; what to do is said."""
-    uv = env.uv()
-    env("add", "second", "numpy")
-    _, said = env("add", "second", "numpy", status=2)
-    assert said == (
-        "fwbench: error: there is an environment 'second' already (fwbench env list); choose "
-        "another name, or remove it first: fwbench env remove second\n"
-    )
-    assert len(uv.calls) == 2
-    assert [*env.environments.all()] == ["second"]
 
 
 @pytest.mark.parametrize("name", ["default", "a-b", "../up", "a/b"])
@@ -218,13 +204,14 @@ def test_only_the_end_of_what_an_installer_said_is_repeated(env: Maker) -> None:
 
 
 def test_an_interpreter_that_cannot_be_made(env: Maker) -> None:
-    """A failure before anything is installed leaves nothing either."""
+    """uv knows interpreters by path, name or version; its failure leaves nothing either."""
     uv = env.uv(venv="folder.joinpath('half').mkdir(); sys.exit('no such python')")
     _, said = env("add", "second", "numpy", "--python", "3.99", status=2)
     assert "fwbench: error: --python 3.99 makes no environment: " in said
     assert "uv ended with exit status 1; its last output:" in said
     assert said.endswith("  no such python\n")
-    assert len(uv.calls) == 1
+    ((command, _),) = uv.calls
+    assert command[2:4] == ["--python", "3.99"]
     assert env.left() == []
 
 
@@ -246,43 +233,39 @@ def test_an_installer_that_does_not_run(env: Maker) -> None:
 
 
 def test_a_framework_that_is_not_there(env: Maker) -> None:
-    """An environment named after a framework is to have it; one with any other name need not."""
+    """An environment named after a framework is to have it."""
     env.uv()
     _, said = env("add", "torch@nightly", "numpy", status=3)
     error = said[said.index("fwbench: error: ") :]
     assert error.startswith("fwbench: error: torch cannot be used in torch@nightly: not installed")
     assert "add its requirement (torch==VERSION), or choose another name" in error
     assert env.left() == []
-    env("add", "nightly", "numpy")
-    assert env.left() == ["nightly"]
 
 
 _BROKEN = "raise OSError('libbroken.so: cannot open shared object file')"
 
 
 def test_a_framework_that_does_not_import(env: Maker) -> None:
-    """The framework that gives an environment its name is tried: its error is the answer."""
-    env.uv(
-        install=f"name_framework(next(folder.glob('lib/*/site-packages')), 'frail', {_BROKEN!r})"
-    )
+    """The framework that gives an environment its name is tried: its error is the answer.
+
+    In an environment that is named after none, those that work are what it holds.
+    """
+    other = env.path / "other"
+    name_framework(make(other), "frail", _BROKEN)
+    env.uv(interpreter=other)
     _, said = env("add", "frail", "frail", status=3)
     assert "fwbench: error: frail cannot be used in frail: does not import (OSError: libbro" in said
     assert "Traceback" not in said
     assert env.left() == []
-
-
-def test_one_broken_framework_does_not_keep_the_others_out(env: Maker) -> None:
-    """In an environment that is named after none, those that work are what it holds."""
-    env.uv(
-        install=f"name_framework(next(folder.glob('lib/*/site-packages')), 'frail', {_BROKEN!r})"
-    )
     env("add", "second", "frail")
     assert [*env.environments.all()["second"].frameworks] == ["numpy"]
 
 
 def test_an_environment_in_which_fwbench_does_not_run(env: Maker) -> None:
     """The message has the reason why it does not run, and nothing is left."""
-    env.uv(venv="make(folder, fwbench=False)")
+    other = env.path / "other"
+    make(other, fwbench=False)
+    env.uv(interpreter=other)
     _, said = env("add", "second", "numpy", status=3)
     assert "fwbench: error: fwbench does not run in second; its last output:\n" in said
     assert "No module named fwbench" in said

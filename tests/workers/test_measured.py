@@ -217,31 +217,21 @@ def test_nothing_that_can_be_used_is_a_usage_error(
     assert "Traceback" not in message
 
 
-@pytest.mark.parametrize("flag", ["--cache-clear", "-v"], ids=["not cached", "cached"])
-def test_an_interpreter_that_has_gone(
-    beside: Project, monkeypatch: pytest.MonkeyPatch, flag: str
-) -> None:
-    """An environment whose Python is no more is named, whether or not its answer is cached."""
+def test_an_environment_that_has_gone(beside: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose Python is no more is named, cached or not; the cache has no say if all is gone."""
     own = beside.path / "envs"
     _environment(own, "second", lambda packages: None)
     monkeypatch.setenv("FWBENCH_ENVS", str(own))
     beside.run(fw="numpy,numpy@second").assert_outcomes(passed=9)
     (own / "second" / "bin" / "python").unlink()
-    result = beside.run(flag, "--junitxml=junit.xml", fw="numpy,numpy@second")
-    output = str(result.stdout) + str(result.stderr)
-    assert result.ret == pytest.ExitCode.OK, output
-    result.assert_outcomes(passed=5, skipped=4)
-    texts = [one.text for one in beside.outcomes().values() if one.kind == "skipped"]
-    assert all("its interpreter does not run" in text for text in texts), texts
-    assert all("bin/python" in text for text in texts)
-
-
-def test_an_environment_that_has_gone(beside: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cache has no say about an environment that has gone."""
-    own = beside.path / "envs"
-    _environment(own, "second", lambda packages: None)
-    monkeypatch.setenv("FWBENCH_ENVS", str(own))
-    beside.run(fw="numpy,numpy@second").assert_outcomes(passed=9)
+    for flag in ("-v", "--cache-clear"):
+        result = beside.run(flag, "--junitxml=junit.xml", fw="numpy,numpy@second")
+        output = str(result.stdout) + str(result.stderr)
+        assert result.ret == pytest.ExitCode.OK, output
+        result.assert_outcomes(passed=5, skipped=4)
+        texts = [one.text for one in beside.outcomes().values() if one.kind == "skipped"]
+        assert all("its interpreter does not run" in text for text in texts), texts
+        assert all("bin/python" in text for text in texts)
     shutil.rmtree(own / "second")
     result = beside.run(fw="numpy,numpy@second")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

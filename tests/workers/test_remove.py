@@ -202,8 +202,8 @@ def test_what_others_keep_out_of_version_control_stays(
     shared.mkdir()
     (shared / ".gitignore").write_text("*.log\n", encoding="utf-8")
     monkeypatch.setenv("FWBENCH_ENVS", str(shared))
-    env.uv()
-    env("add", "second", "numpy")
+    env.uv(install="sys.exit(1)")
+    env("add", "second", "numpy", status=3)
     assert (shared / ".gitignore").read_text(encoding="utf-8") == "*.log\n"
 
 
