@@ -103,27 +103,18 @@ def trained(epochs: int = 2, warmup_epochs: int = 1, **more: Any) -> Trained:
 # Rounds
 
 
-def test_each_epoch_has_the_seconds_of_its_own_round() -> None:
+@pytest.mark.parametrize("warmup_epochs", [0, 1, 3])
+def test_each_epoch_has_the_seconds_of_its_own_round(warmup_epochs: int) -> None:
     """Warm-up epochs are in no round, and recorded as well."""
     slower = Trainer(dispatch_s=0.0, step_s=lambda step: 2.0 ** (step // 4))
-    found = trained(epochs=4, repetitions=2, framework=slower)
-    assert found.rounds_s == [8.0, 16.0, 32.0] * 2
-    assert found.all("seconds") == [4.0, 8.0, 16.0, 32.0] * 2
-    assert found.all("warmup") == [True, False, False, False] * 2
+    found = trained(4, warmup_epochs, repetitions=2, framework=slower)
+    seconds = [4.0, 8.0, 16.0, 32.0]
+    assert found.rounds_s == seconds[warmup_epochs:] * 2
+    assert found.all("seconds") == seconds * 2
+    assert found.all("warmup") == [epoch <= warmup_epochs for epoch in (1, 2, 3, 4)] * 2
     assert found.all("repetition") == [1] * 4 + [2] * 4
     assert found.all("epoch") == [1, 2, 3, 4] * 2
-
-
-@pytest.mark.parametrize(
-    ("epochs", "warmup_epochs", "repetitions", "rounds"),
-    [(1, 0, 1, 1), (2, 1, 1, 1), (5, 2, 1, 3), (3, 0, 2, 6), (4, 3, 3, 3)],
-)
-def test_rounds_are_the_epochs_that_are_not_warm_up(
-    epochs: int, warmup_epochs: int, repetitions: int, rounds: int
-) -> None:
-    found = trained(epochs, warmup_epochs, repetitions=repetitions)
-    assert len(found.rounds_s) == rounds == found.all("warmup").count(False)
-    assert len(found.epochs.epochs) == epochs * repetitions == len(found.learner.of("epoch"))
+    assert len(found.learner.of("epoch")) == 8
 
 
 def test_a_round_ends_when_its_last_update_is_done() -> None:
@@ -202,19 +193,19 @@ def test_an_epoch_visits_as_many_examples_as_whole_batches_need() -> None:
 
 
 @pytest.mark.parametrize(
-    ("train", "batch", "steps", "expected"),
+    ("train", "steps", "expected"),
     [
-        (16, 4, None, 4),
-        (17, 4, None, 4),
-        (19, 4, None, 4),
-        (16, 16, None, 1),
-        (16, 4, 3, 3),
-        (16, 4, 4, 4),
-        (16, 4, 99, 4),
+        (16, None, 4),
+        (17, None, 4),
+        (19, None, 4),
+        (4, None, 1),
+        (16, 3, 3),
+        (16, 4, 4),
+        (16, 99, 4),
     ],
 )
-def test_steps_are_whole_batches(train: int, batch: int, steps: int | None, expected: int) -> None:
-    assert steps_of(Schedule(1, steps=steps), data_set(train), batch) == expected
+def test_steps_are_whole_batches(train: int, steps: int | None, expected: int) -> None:
+    assert steps_of(Schedule(1, steps=steps), data_set(train), 4) == expected
 
 
 def test_images_are_learned_from_as_float32_from_0_to_1() -> None:
