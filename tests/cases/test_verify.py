@@ -1,4 +1,4 @@
-"""What is wrong is found, wherever it is; what is right but for rounding is let through."""
+"""Wrong results are found, wherever they are; right ones are accepted, up to rounding."""
 
 from __future__ import annotations
 
@@ -257,7 +257,7 @@ def test_the_same_losses_pass(dtype: str) -> None:
 
 
 def test_each_loss_may_have_a_tolerance_of_its_own() -> None:
-    """What comes closest to its own is returned; what is off by more is named with it."""
+    """The loss that comes closest to its own is returned; one that is off by more is named."""
     allowed = verify.LOSS_TOLERANCES["float64"]
     found = array(*LOSSES) + array(0.5, 0.0, 3.0, 0.0) * allowed
     nearest = verify.losses(found, LOSSES, allowed * array(1.0, 1.0, 4.0, 8.0))

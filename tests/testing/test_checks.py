@@ -20,7 +20,7 @@ from fwbench.testing.conformance import arrays, work
 from fwbench.testing.conformance.arrays import Adapter
 from fwbench.workloads import OPERATIONS, dot, gemm, mlp, noop, sigmoid
 from support import fakes
-from support.fake_learner import Trainer, right_losses
+from support.fake_learner import FakeLearner, Trainer, right_losses
 from support.fakes import NEVER_WAITS, SAYS_IT_IS_DONE, variant
 
 
@@ -84,41 +84,17 @@ class OnceRight(FakeFramework):
         return lambda: run() + next(calls)
 
 
-class Forgetful(FakeFramework):
-    def address(self, array: Any) -> int:
-        self.thread_count += 1
-        return self.thread_count
+class Resuming(FakeLearner):
+    """Goes on where it was, instead of back to the beginning."""
 
-
-class WaitsForLess(FakeFramework):
-    def waiter(self, device: str) -> Callable[[], Any]:
-        return lambda: self.clock.spend(max(0.0, self.clock.idle_s - self.clock()) / 4)
+    def reset(self, *, exact: bool) -> None:
+        steps = self.steps
+        super().reset(exact=exact)
+        self.steps = steps
 
 
 def _devices(*names: str) -> type[FakeFramework]:
-    return variant(
-        devices=lambda self, cpu_model: tuple(Device(name, "Fake 9000") for name in names)
-    )
-
-
-def _losses(job: Any) -> Sequence[float]:
-    return [loss + 1e-3 for loss in right_losses(job)]
-
-
-class Resumes(Trainer):
-    """Goes on where it was, instead of back to the beginning."""
-
-    def learner(self, job: Any) -> Any:
-        learner = super().learner(job)
-        reset = learner.reset
-
-        def again(*, exact: bool) -> None:
-            steps = learner.steps
-            reset(exact=exact)
-            learner.steps = steps
-
-        learner.reset = again  # type: ignore[method-assign]
-        return learner
+    return variant(devices=lambda *_: tuple(Device(name, "Fake 9000") for name in names))
 
 
 class TrainsAnyhow(Trainer):
@@ -149,6 +125,7 @@ _WAITING = partial(work.waiting_waits, cell=_CELL)
 _THREADS = partial(work.processor_time_fits_threads, cell=_CELL)
 _LOSSES = partial(work.first_losses_are_right, cell=_TRAINING)
 _TRAINS = partial(work.undeclared_training_is_refused, cell=_TRAINING)
+_NAMED = arrays.devices_are_named
 _JSON = arrays.manifest_survives_json
 
 #: Computes in float32, though in bfloat16 it is told to.
@@ -169,7 +146,11 @@ _BROKEN = {
     "bfloat16 that is 0": Broken(_NARROW, _creates(np.zeros_like), "rounded to bfloat16"),
     "integers that are floats": Broken(_INTEGERS, _creates(np.float64), "must stay integers"),
     "integers that are others": Broken(_INTEGERS, _creates(np.abs), "the same values"),
-    "two addresses": Broken(_ADDRESSES, Forgetful, "the address of an array's first element"),
+    "two addresses": Broken(
+        _ADDRESSES,
+        variant(address=partial(lambda numbers, *_: next(numbers), itertools.count())),
+        "the address of an array's first element",
+    ),
     "one address": Broken(
         _ADDRESSES,
         variant(address=lambda self, array: 1),
@@ -212,26 +193,36 @@ _BROKEN = {
     ),
     "waiter that does nothing": Broken(_WAITING, NEVER_WAITS, "waiter does not wait for the work"),
     "no waiter": Broken(_WAITING, SAYS_IT_IS_DONE, "the call does not wait for the work"),
-    "waiter of less": Broken(_WAITING, WaitsForLess, "waiter does not wait for the work"),
+    "waiter of less": Broken(
+        _WAITING,
+        variant(
+            waiter=lambda by, _: lambda: by.clock.spend(max(0, by.clock.idle_s - by.clock()) / 4)
+        ),
+        "waiter does not wait for the work",
+    ),
     "nothing that takes long": Broken(
         partial(work.waiting_waits, cell=replace(_CELL, workload=noop)),
         lambda: FakeFramework(dispatch_s=2.0**-40, work_s=2.0**-40),
         "too short",
     ),
     "more threads": Broken(_THREADS, FakeFramework, "3.0 processors busy", threads=3.0),
-    "no CPU": Broken(arrays.devices_are_named, _devices("gpu:0"), "return cpu first"),
-    "other names": Broken(arrays.devices_are_named, _devices("cpu", "cuda"), "cpu, cuda"),
-    "a device twice": Broken(arrays.devices_are_named, _devices("cpu", "cpu"), "each once"),
+    "no CPU": Broken(_NAMED, _devices("gpu:0"), "return cpu first"),
+    "other names": Broken(_NAMED, _devices("cpu", "cuda"), "cpu, cuda"),
+    "a device twice": Broken(_NAMED, _devices("cpu", "cpu"), "each once"),
     "bytes in manifest": Broken(
         _JSON, variant(build=lambda self: {"libraries": b"blas"}), "cannot be sent as JSON"
     ),
     "tuple in manifest": Broken(
         _JSON, variant(build=lambda self: {"libraries": ("blas",)}), "the manifest's build is"
     ),
-    "other losses": Broken(_LOSSES, lambda: Trainer(check_losses=_losses), "at step 1 the loss is"),
+    "other losses": Broken(
+        _LOSSES,
+        lambda: Trainer(check_losses=lambda job: [x + 1e-3 for x in right_losses(job)]),
+        "at step 1 the loss is",
+    ),
     "other model": Broken(_LOSSES, lambda: Trainer(too_many=1), "the model trains"),
     "any training": Broken(_TRAINS, TrainsAnyhow, "it would train as another one"),
-    "reset that does not": Broken(_LOSSES, Resumes, "at step 1 the loss is"),
+    "reset that does not": Broken(_LOSSES, lambda: Trainer(kind=Resuming), "at step 1 the loss is"),
 }
 
 
