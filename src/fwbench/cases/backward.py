@@ -183,7 +183,7 @@ def _cotangent(
 _DIRECTIONS = 3
 
 #: With this seed no two of the first four elements are moved alike in all of them, whichever of
-#: three inputs they are of: of an input that is no larger, errors that cancel in one direction show
+#: three inputs they are of: of an input of at most four, errors that cancel in one direction show
 #: in another.
 _SEED = 302
 

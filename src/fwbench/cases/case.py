@@ -48,7 +48,7 @@ class Case:
     Attributes:
         cell: the cell of the grid.
         framework: the framework, loaded in this process.
-        measured: whether :meth:`measure` was called, whatever came of it.
+        measured: whether :meth:`measure` was called, even if it failed.
     """
 
     #: What stands for a launch: the smallest of its rounds.
@@ -165,9 +165,9 @@ class Case:
     def _device_memory(self) -> DeviceMemory | None:
         """Memory that the framework has in use on its GPU; None on a CPU."""
         device = self.cell.device
-        return (
-            None if device == "cpu" else DeviceMemory(device, self.framework.watch_memory(device))
-        )
+        if device == "cpu":
+            return None
+        return DeviceMemory(device, self.framework.watch_memory(device))
 
     def _warm_up(self, work: Work, *, readable: bool) -> CaseFacts:
         """Warm up, and check that calls are over when their work is; nothing if none is timed."""
@@ -205,7 +205,7 @@ class Case:
     def _watched(self, watch: GpuWatch) -> CaseFacts:
         """State of its GPU, and other processes on it."""
         others = self.gpu.others() if self.gpu else None
-        return CaseFacts(**asdict(watch.condition()), others_on_gpu=others)
+        return CaseFacts(**watch.facts(), others_on_gpu=others)
 
     def _warmed(self, work: Work) -> WarmUp:
         """Warm the GPU up until its clock has risen, and the work until its times have settled."""
@@ -343,8 +343,8 @@ class Benchmark(Protocol):
 
     Attributes:
         fixture: pytest-benchmark's, which users know as ``case.benchmark``.
-        time_rounds: ``time_rounds(target, setup=..., rounds=...)`` times so many calls of the
-            target, each after an untimed call of the setup.
+        time_rounds: ``time_rounds(target, setup=..., rounds=...)`` times that many calls of
+            the target, each after an untimed call of the setup.
         stopping: what has ended the rounds; None where their number was fixed.
         watch: sets rounds aside at which a GPU was throttled; None where there is none to watch.
     """

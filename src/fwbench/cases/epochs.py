@@ -29,7 +29,7 @@ from fwbench.workloads.training import Batch, order
 #: After these epochs the test accuracy is known, and at the end: those of the 2020 report.
 _MILESTONES = (5, 10, 15)
 
-#: Parts in which the curve of an epoch is kept.
+#: Points of the recorded curve of an epoch.
 _CURVE_POINTS = 10
 
 _REMEDY = "lower the learning rate or use a wider dtype"
@@ -48,7 +48,7 @@ class Course(ABC):
     job: Job
 
     @abstractmethod
-    def begin(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
+    def start_epoch(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
         """Make an epoch ready, from the initial weights if it is the first of a repetition.
 
         Args:
@@ -71,7 +71,7 @@ class Course(ABC):
 
     @abstractmethod
     def utilization(self, seconds: float) -> float:
-        """The share of its processors that an epoch was busy on, of so many seconds."""
+        """The share of its processors that an epoch of ``seconds`` seconds was busy on."""
 
     @abstractmethod
     def examine(self, part: str, examples: int) -> tuple[float, float]:
@@ -97,7 +97,7 @@ class Alone(Course):
         self._visited = steps * learner.job.batch
         self._cpu = CpuClock()
 
-    def begin(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
+    def start_epoch(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
         """All weights, the order of examples, and a device that has nothing left to do."""
         if epoch == 0:
             self._learner.reset(exact=False)
@@ -211,7 +211,7 @@ class Epochs:
     def _begin(self) -> None:
         repetition, epoch = self._position
         rate = self._course.job.training.optimizer.learning_rate * _DECAY ** (epoch // _DECAY_EACH)
-        self._course.begin(repetition, epoch, rate if self._decay else None)
+        self._course.start_epoch(repetition, epoch, rate if self._decay else None)
         self._energy = EnergyMeter(self._gpu, self._clock)
 
     def _end(self, seconds: float, losses: Sequence[Any]) -> None:

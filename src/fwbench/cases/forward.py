@@ -75,7 +75,7 @@ class Forward(OperationWork):
         if compared is not None:
             # Of the same shapes: what is made of others has no meaning.
             for actual, reference in zip(results, expected, strict=True):
-                verify.same_shape(actual, reference)
+                verify.check_shape(actual, reference.shape)
             results, expected = [*compared(*results)], compared(*expected)
         deviations = [
             verify.compare(actual, reference, self.allowed)
@@ -239,7 +239,7 @@ class Copy(OperationWork):
         )
 
     def _memory(self, result: Any) -> CaseFacts:
-        """The copy lies where it must; and that is somewhere else, so it is no view.
+        """The copy lies where it must, which is somewhere else, so it is not a view.
 
         Raises:
             WrongResult: it lies elsewhere.
@@ -269,12 +269,12 @@ class Creation(OperationWork):
             NotACopy: they change with it.
         """
         before = np.copy(self.framework.to_numpy(result))
-        kept = self.source.copy()
+        values = self.source.copy()
         self.source[:] = [0.0] * len(self.source)
         try:
             verify.copied(before, self.framework.to_numpy(result))
         finally:
-            self.source[:] = kept
+            self.source[:] = values
         is_array = isinstance(self.source, np.ndarray)
         addresses = {int(self.source.ctypes.data)} if is_array else set()
         return CaseFacts(result_is_view=self._is_view([result], addresses))

@@ -2,8 +2,8 @@
 
 A call on changed inputs shows what a call on the same inputs cannot: that its result was kept from
 an earlier call, or was computed when the work was bound. The call is the same one, as the clock saw
-it. Where a framework's arrays can be written, their values change in place, under whatever is bound
-to them; where they cannot, the same function is called with new arrays, which is why it must then
+it. Where a framework's arrays can be written, their values change in place, under what is bound to
+them; where they cannot, the same function is called with new arrays, which is why it must then
 be a :class:`functools.partial`.
 """
 
@@ -221,7 +221,7 @@ Compute = Callable[[], Iterable[NDArray[Any]]]
 
 
 class OperandCache:
-    """The arrays that were asked for last, as long as they take no more memory than they may.
+    """The arrays that were requested last, within a limit of memory.
 
     Args:
         limit_bytes: what all of them may take together.
@@ -236,7 +236,7 @@ class OperandCache:
         self.size_bytes = 0
 
     def arrays(self, key: Hashable, compute: Compute) -> Sequence[NDArray[Any]]:
-        """The arrays of a key; those that are kept cannot be written to.
+        """The arrays of a key; cached ones cannot be written to.
 
         Args:
             compute: computes them where they are not known.
@@ -319,7 +319,7 @@ def read_result(framework: Framework, array: Array) -> NDArray[Any]:
     """The values of an array of a result.
 
     Raises:
-        UnreadableResult: it is no array of numbers, or reading it fails.
+        UnreadableResult: it is not an array of numbers, or reading it fails.
     """
     with guarded_read(framework, array):
         values = np.asarray(framework.to_numpy(array))
@@ -340,29 +340,26 @@ def check_room(work: str, elements: float) -> None:
     Raises:
         TooLargeToVerify: they take more memory than is free.
     """
-    needed_bytes, free_bytes = int(8 * elements), psutil.virtual_memory().available
-    if needed_bytes > free_bytes:
-        raise TooLargeToVerify(
-            f"{work} has arrays of {elements:,.0f} elements: drawn in float64 they take "
-            f"{gibibytes(needed_bytes)} of memory, and {gibibytes(free_bytes)} are free; measure a "
-            "smaller size"
-        )
+    arrays = f"{work} has arrays of {elements:,.0f} elements: drawn in float64 they take"
+    _check_free(int(8 * elements), arrays)
 
 
 def check_fits(inputs: Sequence[NDArray[Any]], results: Sequence[NDArray[Any]]) -> None:
     """Check that there is room to compare a result with its reference.
 
-    The kernel grants memory that it does not have, and ends the process that uses it.
-
     Raises:
         TooLargeToVerify: it takes more memory than is free.
     """
     elements = sum(array.size for array in inputs), sum(array.size for array in results)
-    needed_bytes = _COPIES * 8 * sum(elements)
+    work = f"to verify {elements[1]:,} elements of results against {elements[0]:,} of inputs takes"
+    _check_free(_COPIES * 8 * sum(elements), work)
+
+
+def _check_free(needed_bytes: int, work: str) -> None:
+    """The kernel grants memory that it does not have, and ends the process that uses it."""
     free_bytes = psutil.virtual_memory().available
     if needed_bytes > free_bytes:
         raise TooLargeToVerify(
-            f"to verify {elements[1]:,} elements of results against {elements[0]:,} of inputs "
-            f"takes {gibibytes(needed_bytes)} of memory, and {gibibytes(free_bytes)} are free; "
+            f"{work} {gibibytes(needed_bytes)} of memory, and {gibibytes(free_bytes)} are free; "
             "measure a smaller size"
         )

@@ -55,7 +55,7 @@ LOGIT_TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-2, "bfloat1
 GRADIENT_TOLERANCES = {"float64": 1e-10, "float32": 1e-4}
 
 #: Elements of a window are as good as equal if they differ by less, relative to the root mean
-#: square of all; and so many times what the choice between them makes of a gradient is allowed.
+#: square of all; and this many times what the choice between them makes of a gradient is allowed.
 _NEARLY_EQUAL = {"float64": 1e-13, "float32": 1e-5}
 _CHOICES = 2.0
 

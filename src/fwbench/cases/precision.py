@@ -42,7 +42,7 @@ _BLOCKS = 16.0
 #: of 64 to 1,024: 1.1e-3 to 1.4e-3.
 _TF32 = 2.0**-8
 
-#: So many numbers are not representable in float32 by chance.
+#: This many numbers are not representable in float32 by chance.
 _MANY = 4
 
 

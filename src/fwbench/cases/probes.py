@@ -80,7 +80,7 @@ def memory(case: Case, clock: Clock) -> CaseFacts:
 
 
 def forward_memory(case: Case, clock: Clock) -> CaseFacts:
-    """The memory of inference on a batch, for which nothing is kept for gradients.
+    """The memory of inference on a batch, for which nothing is saved for gradients.
 
     Raises:
         WrongResult: the answers are not those that the learner's steps are verified by.
@@ -134,8 +134,7 @@ def _step(case: Case) -> _Bound:
 
 def _gradients(case: Case) -> _Bound:
     learner = cast("TrainingCase", case).learner()
-    _, placed = _batch(learner)
-    return _bound(learner, learner.forward_backward(*placed), training=True)
+    return _bound(learner, learner.forward_backward(*_batch(learner)[1]), training=True)
 
 
 def _inference(case: Case) -> _Bound:
@@ -196,7 +195,7 @@ _BEFORE = 3
 #: Calls under the profiler.
 _PROFILED_CALLS = 3
 
-#: Operators that are kept by their names.
+#: Operators that are recorded by their names.
 _SHOWN = 10
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")

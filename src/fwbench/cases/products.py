@@ -53,7 +53,7 @@ class Product(Forward):
         left, right = self._factors(inputs)
         check_count(on_host, [left])
         (result,) = self.layout.restore_results(on_host)
-        self._check_shape(result, left, right)
+        verify.check_shape(result, _shape_of(left, right))
         return self._compare_sums("result", result, left, right, WrongResult, "the result")
 
     def _factors(self, operands: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -61,14 +61,6 @@ class Product(Forward):
         assert self.operation.factors is not None  # noqa: S101 (what makes it a product)
         left, right = self.operation.factors(*self.layout.restore([*map(widest, operands)]))
         return left, right
-
-    def _check_shape(self, result: NDArray[Any], left: NDArray[Any], right: NDArray[Any]) -> None:
-        expected = _shape_of(left, right)
-        if result.shape != expected:
-            raise WrongResult(
-                f"the result has the shape {result.shape}, the NumPy reference {expected}; the "
-                "implementation computes something else"
-            )
 
     def _compare_sums(
         self,

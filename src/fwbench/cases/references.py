@@ -233,7 +233,7 @@ def _check_equal(learner: ModelLearner, shapes: Shapes, framework: str, others: 
 
 
 def _only(framework: str, shapes: Shapes, others: Shapes) -> str:
-    """The parameters whose shapes another version lacks, whatever the order of their axes."""
+    """The parameters whose shapes another version lacks, in any order of their axes."""
     left = Counter(tuple(sorted(shape)) for shape in others.values())
     extra = []
     for name, shape in shapes.items():
@@ -262,9 +262,9 @@ def shared_run(
         return by, run()
     file = folder / f"{learner.model.name}-{learner.job.batch}-{what}.npz"
     if file.exists():
-        with np.load(file) as kept:
-            places = range(len(kept.files) - 1)
-            return str(kept["by"]), [kept[f"array{place}"] for place in places]
+        with np.load(file) as stored:
+            places = range(len(stored.files) - 1)
+            return str(stored["by"]), [stored[f"array{place}"] for place in places]
     arrays = run()
     named = {f"array{place}": array for place, array in enumerate(arrays)}
     np.savez(file, by=np.array(by), **named)

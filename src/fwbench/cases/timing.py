@@ -27,12 +27,12 @@ from fwbench.records.units import time as shown
 from fwbench.terms.names import answered_dtype, product_precision
 from fwbench.workloads.grid import Cell
 
-#: Work that remains is in every reading. What else takes time, such as other processes or whatever
-#: a framework prepares when it reads for the first time, is not in the shortest of so many. The
+#: Work that remains is in every reading. What else takes time, such as other processes or what a
+#: framework prepares when it reads for the first time, is not in the shortest of this many. The
 #: second shortest counts: work may be done while this process has to wait for a processor.
 _READINGS = 60
 
-#: Nor may a single disturbed call look long, or one reading of what was there: so many tries are
+#: Nor may a single disturbed call look long, or one reading of what was there: this many tries are
 #: made at least, except of calls that take longer than a disturbance.
 _READINGS_AT_LEAST = 3
 _LONG_S = 0.1
@@ -46,13 +46,13 @@ _READING_PAUSE_S = 0.01
 _LONG_READING_PAUSE_S = 0.1
 _PAUSE_EACH = 3
 
-#: What the shortest reading may take: so many times reading alone, this share of the call, and so
-#: many seconds. JAX's first readings of results take twice as long as later ones.
+#: What the shortest reading may take: this many times reading alone, this share of the call, and
+#: this many seconds. JAX's first readings of results take twice as long as later ones.
 _ALONE = 2.0
 _SHARE = 0.5
 _READING_SPARE_S = 20e-6
 
-#: What waiting for nothing may take: this share of the call, and so many seconds more.
+#: What waiting for nothing may take: this share of the call, and this many seconds more.
 _IDLE_SHARE = 0.5
 _IDLE_SPARE_S = 200e-6
 
@@ -128,7 +128,7 @@ def _reading_s(framework: Framework, clock: Clock, arrays: Sequence[Array]) -> f
         return clock.read() - start_s
 
 
-#: The fastest call on changed inputs may take this many times the others, and so many seconds more.
+#: The fastest call on changed inputs may take this many times the others, and a millisecond more.
 _TIMES = 10.0
 _SPARE_S = 1e-3
 
@@ -219,7 +219,7 @@ def check_rates(facts: CaseFacts, limits: Limits) -> CaseFacts:
     Of a result that is a view, or may be one, no bytes are claimed to have moved.
 
     Returns:
-        The limits that it was held against, for the record.
+        The limits of its rates, for the record.
 
     Raises:
         ImpossibleRate: it was faster.

@@ -73,10 +73,14 @@ class Deviation(NamedTuple):
     Attributes:
         largest: relative error of the worst element.
         rms: root mean square of the relative errors.
+        worst: index of the worst element, in the order of the elements.
+        beyond: number of elements that are off by more than allowed.
     """
 
     largest: float
     rms: float
+    worst: int = 0
+    beyond: int = 0
 
 
 def compare(
@@ -94,7 +98,7 @@ def compare(
     # A framework may return a scalar as a vector of one element (MXNet has no other way).
     if actual.size == reference.size == 1:
         actual = actual.reshape(reference.shape)
-    same_shape(actual, reference, by)
+    check_shape(actual, reference.shape, by)
     if np.array_equal(actual, reference):  # as of copies, and where there are no elements
         return Deviation(0.0, 0.0)
     errors = relative(actual, reference, allowed)
@@ -107,18 +111,20 @@ def compare(
             f"{allowed:.3g} is allowed. {errors.beyond} of {reference.size} elements are off by "
             "more"
         )
-    return Deviation(errors.largest, errors.rms)
+    return errors
 
 
-def same_shape(actual: NDArray[Any], reference: NDArray[Any], by: str = "NumPy reference") -> None:
+def check_shape(
+    actual: NDArray[Any], expected: tuple[int, ...], by: str = "NumPy reference"
+) -> None:
     """Check that a result has the shape of its reference.
 
     Raises:
         WrongResult: it has another one.
     """
-    if actual.shape != reference.shape:
+    if actual.shape != expected:
         raise WrongResult(
-            f"the result has the shape {actual.shape}, the {by} {reference.shape}; "
+            f"the result has the shape {actual.shape}, the {by} {expected}; "
             "the implementation computes something else"
         )
 
@@ -281,23 +287,7 @@ _BLOCK = 2**15
 _SQUARED_AT_LEAST = 1e-100
 
 
-class Errors(NamedTuple):
-    """The relative errors of all elements.
-
-    Attributes:
-        largest: of them.
-        worst: the index of the element that it is of, in the order of the elements.
-        rms: root mean square.
-        beyond: how many are larger than allowed.
-    """
-
-    largest: float
-    worst: int
-    rms: float
-    beyond: int
-
-
-def relative(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> Errors:
+def relative(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> Deviation:
     """The relative errors of an array; infinite where no error is allowed and there is one.
 
     Args:
@@ -314,7 +304,7 @@ def relative(actual: NDArray[Any], reference: NDArray[Any], allowed: float) -> E
             largest, worst = float(errors[place]), start + place
         squares += _sum_of_squares(errors)
         beyond += int(np.count_nonzero(errors > allowed))
-    return Errors(largest, worst, math.sqrt(squares / reference.size), beyond)
+    return Deviation(largest, math.sqrt(squares / reference.size), worst, beyond)
 
 
 def _block_errors(

@@ -48,7 +48,7 @@ class _GangCourse(Course):
         self._steps = steps
         self._next = (0, 0)
 
-    def begin(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
+    def start_epoch(self, repetition: int, epoch: int, learning_rate: float | None) -> None:
         """Note the epoch: replicas prepare it themselves; none of them changes its rate."""
         self._next = repetition, epoch
 

@@ -78,7 +78,7 @@ class Clock:
 
     def __call__(self) -> float:
         """Wait, then read: at the beginning of a round, and at its end."""
-        # Whatever stands between the readings is in every round, of which some take microseconds.
+        # All code between the readings is in every round, of which some take microseconds.
         if self._in_round:
             returned = now = self.read()
             if self.wait is not None:

@@ -20,7 +20,7 @@ from fwbench.measure.clock import Clock, repeated
 #: So much work tells the time of a call, ...
 _WORK_S = 5e-3
 #: ... in this many calls at most: a queue of CUDA's has about a thousand places, and a call may be
-#: several kernels. The device's clock is asked for so many calls at least.
+#: several kernels. The device's clock times this many calls at least.
 _CALLS_AT_MOST = 64
 _TIMED_AT_LEAST = 5
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu, GpuState, is_throttled
@@ -21,25 +21,6 @@ _EACH_S = 20e-3
 #: How long a throttled GPU is left alone at a time, and all together.
 _PAUSE_S = 0.05
 _PAUSES_AT_MOST = 10
-
-
-@dataclass(frozen=True)
-class GpuCondition:
-    """State of a GPU while a case was measured; None where NVML does not tell.
-
-    Attributes:
-        sm_clock_hz: the median clock of its multiprocessors.
-        throttled: every reason why that was not higher, settings apart.
-        power_w: what it drew at the end.
-        temperature_c: at the end, in degrees Celsius.
-        discarded_rounds: how many were set aside.
-    """
-
-    sm_clock_hz: float | None
-    throttled: list[str] | None
-    power_w: float | None
-    temperature_c: float | None
-    discarded_rounds: int
 
 
 class GpuWatch:
@@ -77,19 +58,19 @@ class GpuWatch:
             return ()
         return rounds_s
 
-    def condition(self) -> GpuCondition:
-        """State of the GPU from the first reading until now."""
+    def facts(self) -> dict[str, Any]:
+        """State of the GPU from the first reading until now, for the record."""
         last = self._look()
         clocks_hz = [state.sm_clock_hz for state in self._states if state.sm_clock_hz is not None]
         reasons = [state.reasons for state in self._states if state.reasons is not None]
         every = {reason: None for some in reasons for reason in some if reason != "idle"}
-        return GpuCondition(
-            sm_clock_hz=statistics.median(clocks_hz) if clocks_hz else None,
-            throttled=[*every] if reasons else None,
-            power_w=last.power_w,
-            temperature_c=last.temperature_c,
-            discarded_rounds=self._discarded,
-        )
+        return {
+            "sm_clock_hz": statistics.median(clocks_hz) if clocks_hz else None,
+            "throttled": [*every] if reasons else None,
+            "power_w": last.power_w,
+            "temperature_c": last.temperature_c,
+            "discarded_rounds": self._discarded,
+        }
 
     def _look(self) -> GpuState:
         self._states.append(self._gpu.state())
@@ -104,7 +85,7 @@ class GpuWatch:
         self._looked_s = self._clock.read()
 
 
-#: The shortest time whose energy is told: some five times what the counter may need to move.
+#: The shortest time whose energy is known: some five times what the counter may need to move.
 LEAST_S = 0.5
 
 

@@ -271,7 +271,7 @@ def gpu(device: str, uuid: str = "") -> Gpu | None:
     """The GPU that a framework calls ``gpu:N``; None where NVML cannot tell which it is.
 
     Args:
-        device: ``cpu``, or ``gpu:N`` as CUDA counts, whatever ``CUDA_VISIBLE_DEVICES`` hides.
+        device: ``cpu``, or ``gpu:N`` as CUDA counts those that ``CUDA_VISIBLE_DEVICES`` shows.
         uuid: what the framework says of it; empty where it does not tell.
     """
     if device == "cpu":

@@ -184,7 +184,7 @@ def _sent_by(end: socket.socket) -> int | None:
 class PeakMemory:
     """The resident memory of this process while a case is measured.
 
-    What is made for verification does not count, nor what is kept of it for other cases:
+    Memory of verification does not count, nor what is cached of it for other cases:
     :meth:`pause` before it, :meth:`resume` after.
 
     Attributes:

@@ -1,7 +1,7 @@
 """When the rounds of a case are enough: their median is known precisely, or their time is over.
 
 The median is known by a distribution-free interval: two of the sorted rounds, of which binomial
-probabilities say how often the true median lies between them, whatever the rounds' distribution
+probabilities say how often the true median lies between them, for any distribution of the rounds
 (David and Nagaraja, *Order Statistics*, 3rd edition, 2003, section 7.1).
 
 Looking at it again and again, and stopping at the first that is narrow, would make it optimistic.
@@ -51,7 +51,7 @@ class Stopping:
     Args:
         precision: the width of the median's interval that is narrow enough, as a share of the
             median.
-        max_time_s: the time of rounds after which they end, whatever the interval.
+        max_time_s: the time of rounds after which they end with any interval.
     """
 
     def __init__(self, precision: float, max_time_s: float, min_rounds: int) -> None:
@@ -67,7 +67,7 @@ class Stopping:
 
     def add(self, seconds: float) -> bool:
         """True if the round was the last one."""
-        # Whatever stands here is between two rounds, where asynchronous work can see it.
+        # This code runs between two rounds, where asynchronous work can see it.
         self._rounds_s.append(seconds)
         self._total_s += seconds
         rounds = len(self._rounds_s)

@@ -40,7 +40,7 @@ class WarmUp:
     steady: bool | None
 
 
-#: So long are calls made that another thread computes; seen were 15 to 60 ms until it has moved.
+#: Time for which calls of another thread are made; seen were 15 to 60 ms until it has moved.
 HANDED_OVER_S = 0.08
 
 
@@ -78,7 +78,7 @@ def warm_up(
     return WarmUp(calls, total_s, True)
 
 
-#: A GPU is kept busy for so long at least, and so long at most while its clock still rises: an idle
+#: A GPU is kept busy for this long at least, and this long at most while its clock rises: an idle
 #: one has a fifth of it, and ramps of up to 0.3 s are reported.
 _BUSY_AT_LEAST_S = 0.2
 _BUSY_AT_MOST_S = 2.0
@@ -130,11 +130,11 @@ def _settled(times_s: Sequence[float]) -> bool:
     return abs(later - earlier) <= _STEADY_WITHIN * max(earlier, later)
 
 
-#: So long each look takes; a process is idle when it has used less than a tenth of it.
+#: Seconds that each look takes; a process is idle when it has used less than a tenth of it.
 _LOOK_S = 2e-3
 _IDLE = 0.1
 
-#: Threads that are told to spin for ever are not waited for: OpenBLAS' do for 0.1 s by default, and
+#: Threads that are set to spin for ever are not waited for: OpenBLAS' do for 0.1 s by default, and
 #: those of Intel's OpenMP for 0.2 s.
 _AT_MOST_S = 0.3
 

@@ -138,7 +138,7 @@ class FakeFramework(Framework):
 
     @contextmanager
     def scope(self, device: str, dtype: str) -> Iterator[None]:
-        """A context that is kept in :attr:`entered`."""
+        """A context that sets :attr:`entered`."""
         self._check_device(device)
         self.entered = device, dtype
         yield

@@ -120,7 +120,7 @@ def undeclared_device_is_refused(adapter: Adapter) -> None:
 
 
 def check_refused(work: Callable[[], Any], otherwise: str) -> None:
-    """Check that work that the adapter does not declare raises, whatever the exception.
+    """Check that work that the adapter does not declare raises any exception.
 
     Raises:
         ConformanceError: it ran.

@@ -94,9 +94,9 @@ def test_processor_time_fits_threads(adapter: Adapter, long_cell: Cell) -> None:
 
 def test_threads_are_set(adapter: Adapter, pytestconfig: pytest.Config) -> None:
     """This process and a new one compute with the number of threads that is requested of each."""
-    name, own = adapter.manifest.name, requested_threads(pytestconfig)
-    other = 2 if own == 1 else 1
-    arrays.threads_are_set({own: adapter.manifest, other: describe([name], other)[name]})
+    name, threads = adapter.manifest.name, requested_threads(pytestconfig)
+    other = 2 if threads == 1 else 1
+    arrays.threads_are_set({threads: adapter.manifest, other: describe([name], other)[name]})
 
 
 def test_undeclared_training_is_refused(adapter: Adapter, training_cell: Cell) -> None:
