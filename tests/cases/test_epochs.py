@@ -261,8 +261,6 @@ def test_the_curve_of_an_epoch_is_kept_by_tenths() -> None:
 
 
 def test_an_epoch_has_a_loss_for_each_of_its_batches() -> None:
-    """Fewer are those of other work, and the training ends."""
-
     class Short(FakeLearner):
         def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
             return super().losses(losses)[:-1]
@@ -342,7 +340,6 @@ def test_whole_epochs_are_evaluated_on_all_examples() -> None:
 def test_the_test_accuracy_is_known_at_milestones_and_at_the_end(
     epochs: int, tested: list[int]
 ) -> None:
-    """In every repetition."""
     answers = answering((LN3, 0.0))
     data = data_set(test=[0, 0, 1], validation=[1])
     found = trained(epochs, repetitions=2, framework=Trainer(answers=answers), data=data)
@@ -356,7 +353,6 @@ def test_the_test_accuracy_is_known_at_milestones_and_at_the_end(
 
 
 def test_where_validation_is_the_test_it_is_made_once() -> None:
-    """Its accuracy is the test's, and nothing is computed twice."""
     answers = answering((LN3, 0.0))
     found = trained(epochs=3, framework=Trainer(answers=answers), data=data_set(test=[0, 0, 1]))
     assert found.all("validation_accuracy") == [2 / 3] * 3
@@ -391,7 +387,6 @@ def test_texts_count_by_their_tokens() -> None:
 
 
 def test_without_a_warm_up_epoch_the_first_is_in_the_median() -> None:
-    """Its excess is recorded as well."""
     framework = Trainer(dispatch_s=0.0, step_s=lambda step: 1.0 if step < 4 else STEP_S)
     facts = trained(3, 0, framework=framework).epochs.facts()
     assert (facts["epoch_s"], facts["first_epoch_excess"]) == (EPOCH_S, 15.0)

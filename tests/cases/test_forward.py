@@ -181,7 +181,6 @@ def columns_first(x: Any) -> Any:
 
 @each_direction
 def test_another_layout(direction: str) -> None:
-    """Operands, results, cotangents and gradients are converted, and what is computed is right."""
     seen: list[tuple[int, ...]] = []
 
     def value(x: Any) -> Any:
@@ -203,8 +202,6 @@ def test_a_wrong_layout_is_found() -> None:
 
 @each_direction
 def test_a_layout_that_makes_one_operand_of_two(direction: str) -> None:
-    """Gradients come back as those of both."""
-
     def packed(operands: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         return [np.concatenate([x.ravel() for x in operands])]
 

@@ -145,7 +145,6 @@ def test_an_unknown_clock_is_given_its_least_time() -> None:
 
 
 def test_a_clock_that_never_settles_ends_the_warm_up_and_is_said() -> None:
-    """After two seconds; the record says that nothing was steady."""
     gpu = SimulatedGpu(lambda now_s: HZ * (1.0 + now_s))
     found = warm_device(lambda: gpu.launch(LONG), Clock(gpu, gpu.wait), Gpu(gpu.nvml(), gpu.card()))
     assert found.steady is False
@@ -322,7 +321,6 @@ def test_gpus_have_accounts_of_their_own() -> None:
 
 
 def test_what_a_framework_does_not_tell_is_unknown() -> None:
-    """It is no leak, and no failure."""
     found = facts(FakeFramework(copies=True))
     assert found["device_memory_before_bytes"] is None
     assert found["device_memory_left_bytes"] is None
@@ -354,16 +352,14 @@ class Failing(OnSimulatedGpu):
         return place
 
 
-def failed(error: Exception, device: str = "gpu:0", **changes: Any) -> Exception:
+def notes(error: Exception, device: str = "gpu:0", **changes: Any) -> list[str]:
+    """The notes of the error that a case fails with, which is the framework's own."""
     framework = Failing()
     framework.error = error
     with pytest.raises(type(error)) as caught:
         case_of(cell(operation(**changes), device=device), framework).measure()
-    return caught.value
-
-
-def notes(error: Exception) -> list[str]:
-    return list(getattr(error, "__notes__", ()))
+    assert caught.value is error
+    return getattr(error, "__notes__", [])
 
 
 @pytest.fixture
@@ -377,24 +373,17 @@ def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
 
 
 def test_lack_of_memory_says_what_is_free(card: Card) -> None:
-    """Beside what the framework asked for, and what the case needs; who else is there counts."""
+    """Other processes count; operands and results of the case by its declared cost."""
     card.pids = [1, 2]
-    error = failed(RuntimeError(_OUT_OF_MEMORY))
-    assert str(error) == _OUT_OF_MEMORY
-    (note,) = notes(error)
+    (note,) = notes(RuntimeError(_OUT_OF_MEMORY), cost=lambda _: Cost(flops=1.0, elements=2.0**24))
     assert note.startswith("gpu:0: 1.00 GiB of 140.00 GiB are free; ")
-    assert "2 other processes on it" in note
-
-
-@pytest.mark.usefixtures("card")
-def test_what_the_case_takes_is_said_where_it_is_declared() -> None:
-    (note,) = notes(failed(MemoryError(), cost=lambda _: Cost(flops=1.0, elements=2.0**24)))
     assert "operands and results of the case take 0.06 GiB at least" in note
+    assert "2 other processes on it" in note
 
 
 def test_a_gpu_that_another_process_has_for_itself_is_named(card: Card) -> None:
     card.compute_mode, card.pids = 3, [1]
-    (note,) = notes(failed(RuntimeError(_BUSY)))
+    (note,) = notes(RuntimeError(_BUSY))
     assert note.endswith(
         "1 other process on it; it is in EXCLUSIVE_PROCESS mode and takes one process at a time: "
         "end the others, or set the mode with nvidia-smi -c DEFAULT"
@@ -402,14 +391,10 @@ def test_a_gpu_that_another_process_has_for_itself_is_named(card: Card) -> None:
 
 
 @pytest.mark.usefixtures("card")
-def test_nothing_is_added_on_a_cpu_or_to_what_fwbench_found_wrong() -> None:
-    assert notes(failed(RuntimeError(_OUT_OF_MEMORY), "cpu")) == []
-    assert notes(failed(WrongResult("the result is wrong"))) == []
+def test_nothing_is_added_on_a_cpu_or_to_errors_of_fwbench() -> None:
+    assert notes(RuntimeError(_OUT_OF_MEMORY), "cpu") == []
+    assert notes(WrongResult("the result is wrong")) == []
 
 
-def test_a_gpu_that_nvml_does_not_know_adds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    nvml.gpu.cache_clear()
-    error = failed(RuntimeError(_OUT_OF_MEMORY))
-    nvml.gpu.cache_clear()
-    assert (str(error), notes(error)) == (_OUT_OF_MEMORY, [])
+def test_a_gpu_that_nvml_does_not_know_adds_nothing() -> None:
+    assert notes(RuntimeError(_OUT_OF_MEMORY)) == []

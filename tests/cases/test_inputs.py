@@ -82,7 +82,7 @@ class Counted:
 
 
 def test_cases_of_the_same_operands_draw_them_once() -> None:
-    """The first ones and the changed ones, whatever the direction and the dtype."""
+    """The first ones and the changed ones, in every direction and dtype."""
     counted = Counted()
     for direction in ("forward", "backward"):
         for dtype in ("float32", "float64"):

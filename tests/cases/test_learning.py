@@ -147,7 +147,6 @@ def test_the_record_says_what_was_checked(of: Any) -> None:
 
 
 def test_checks_after_the_timing_are_in_no_time() -> None:
-    """Epochs, rounds and sums are those of the training alone."""
     framework = Trainer()
     facts = measured(framework)
     assert len(facts["epochs"]) == 3

@@ -86,7 +86,6 @@ def test_one_long_reading_of_what_is_there_hides_no_work() -> None:
 
 
 def test_one_long_call_hides_no_work() -> None:
-    """It is the first after the warm-up that is disturbed."""
     delays_s, framework = iter([0.0] * 11 + [0.09]), NEVER_WAITS()
 
     def value(x: Any) -> Any:
@@ -179,7 +178,6 @@ def test_work_of_less_than_a_millisecond_may_take_longer() -> None:
 
 
 def test_nothing_is_compared_where_nothing_was_timed() -> None:
-    """With --benchmark-disable results are verified, and times are not."""
     case_of(cell(), _Slower(), disabled=True).measure()
 
 

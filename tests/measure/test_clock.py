@@ -52,7 +52,6 @@ def test_a_call_is_timed_until_its_result_exists(hand: HandClock, waits: bool) -
 
 @pytest.mark.parametrize("iterations", [1, 2, 8])
 def test_dispatch_is_that_of_the_measured_rounds(hand: HandClock, iterations: int) -> None:
-    """The dispatch time of a call is right however many calls a round has."""
     clock = Clock(hand, hand.wait)
     rounds_s = rounds(clock, call(hand), 3, iterations)
     assert rounds_s == [(DISPATCH_S + iterations * WORK_S) / iterations] * 3
@@ -85,7 +84,6 @@ def test_dispatch_and_completion_are_medians_of_the_rounds(hand: HandClock) -> N
 
 
 def test_dispatch_is_completion_where_calls_return_when_done(hand: HandClock) -> None:
-    """Without a waiter there is one time: the median of the rounds themselves."""
     costs = iter([3.0, 1.0, 2.0])
     clock = Clock(hand)
     facts = clock.facts(rounds(clock, lambda: hand.spend(next(costs)), 3, 1), 1)
@@ -93,7 +91,6 @@ def test_dispatch_is_completion_where_calls_return_when_done(hand: HandClock) ->
 
 
 def test_every_measurement_has_facts_of_its_own(hand: HandClock) -> None:
-    """Rounds of earlier facts do not enter later ones."""
     clock = Clock(hand, hand.wait)
     clock.facts(rounds(clock, lambda: hand.spend(8.0), 3, 1), 1)
     facts = clock.facts(rounds(clock, call(hand), 3, 1), 1)

@@ -44,7 +44,6 @@ def test_a_lasting_trend_is_a_drift(number: int, slope: float) -> None:
 
 
 def test_a_change_of_level_is_a_drift() -> None:
-    """A processor that changes its speed half-way."""
     assert condition.is_drifting(rounds(500, noise=0.05) + [1.3 * x for x in rounds(500, seed=1)])
 
 
@@ -91,7 +90,6 @@ def test_contended_if_others_are_busy_and_it_shows(
 
 
 def test_a_slowdown_is_of_the_median_round() -> None:
-    """Against the fastest, whatever the slowest took."""
     assert condition.slowdown([9.0, 2.0, 3.0, 99.0, 2.0]) == 1.5
 
 

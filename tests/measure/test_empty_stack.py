@@ -40,7 +40,7 @@ def test_a_call_within_a_call_has_a_foot_of_its_own() -> None:
 
 
 def test_a_round_has_nothing_but_its_own_loop_below_it() -> None:
-    """pytest-benchmark's runner is at the foot, whatever made it and whoever called that."""
+    """pytest-benchmark's runner is at the foot."""
 
     def make_runner(function: Callable[[], object], calls: int) -> Callable[[int], list[object]]:
         def runner(more: int) -> list[object]:

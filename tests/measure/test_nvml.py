@@ -43,7 +43,6 @@ def known() -> nvml.Gpu:
 
 
 def busy(device: str, uuid: str = "") -> float | None:
-    """The utilisation of a device; None where it is not known."""
     gpu = nvml.gpu(device, uuid)
     use = gpu and gpu.use()
     return use.utilization if use else None
@@ -80,7 +79,7 @@ def test_cuda_counts_what_is_visible(
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize("uuid", ["GPU-b", "b"])
 def test_a_uuid_is_surest(monkeypatch: pytest.MonkeyPatch, uuid: str) -> None:
-    """Whatever is visible; PyTorch leaves out the beginning. One that is not there is unknown."""
+    """With any that are visible; PyTorch leaves out the beginning. An absent one is unknown."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     assert busy("gpu:0", uuid) == 0.97
     assert busy("gpu:0", "elsewhere") is None
@@ -92,7 +91,7 @@ def test_a_uuid_is_surest(monkeypatch: pytest.MonkeyPatch, uuid: str) -> None:
 def test_different_gpus_may_be_in_another_order(
     two: FakeNvml, monkeypatch: pytest.MonkeyPatch, order: str | None, expected: float | None
 ) -> None:
-    """CUDA has the fastest first unless told otherwise; nothing is better than a wrong GPU."""
+    """CUDA has the fastest first by default; nothing is better than a wrong GPU."""
     two.cards[0].name = "NVIDIA T4"
     if order:
         monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
@@ -205,6 +204,5 @@ def test_gpus_of_a_framework_that_does_not_tell_have_nvml_s_names(two: FakeNvml)
 
 
 def test_without_a_driver_such_gpus_have_a_name_of_their_own(two: FakeNvml) -> None:
-    """The record of a case says on what it was measured, whatever is known."""
     two.is_there = False
     assert nvml.named(_seen("")).devices[1].model == "NVIDIA GPU"

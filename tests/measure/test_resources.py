@@ -73,7 +73,6 @@ def test_the_peak_alone_is_reset(tmp_path: Path) -> None:
     ids=["no folder", "no file", "no such line", "not to be read"],
 )
 def test_without_proc_the_peak_is_unknown(make: Callable[[Path], Any], tmp_path: Path) -> None:
-    """Other systems have none, and nothing fails there."""
     proc = tmp_path / "proc"
     make(proc)
     assert peak_memory_bytes(proc) is None

@@ -55,7 +55,6 @@ def test_short_rounds_last_twenty_milliseconds() -> None:
 
 
 def test_noisy_rounds_end_with_their_time() -> None:
-    """Their interval is recorded as it was then."""
     made, rule = stopped(scattered(64))
     assert made > 20
     facts = rule.facts()
@@ -64,7 +63,6 @@ def test_noisy_rounds_end_with_their_time() -> None:
 
 
 def test_a_lower_precision_takes_fewer_rounds() -> None:
-    """The same rounds are enough for it."""
     made = [stopped(scattered(4096), precision, max_time_s=20.0)[0] for precision in (0.1, 0.2)]
     assert 20 < made[1] < made[0] < 4096
 
@@ -77,7 +75,6 @@ def test_as_many_rounds_as_the_user_wants_are_made(min_rounds: int) -> None:
 
 
 def test_few_rounds_are_never_called_precise() -> None:
-    """A maximal time that ends before twenty rounds is over, whatever the interval."""
     _, few = stopped(repeat(2.0**-5))
     assert few.facts() == {"precision": 0.02, "median_interval": None, "stopped": TIME_OVER}
     _, more = stopped(repeat(2.0**-6))
@@ -139,7 +136,6 @@ def test_the_interval_is_of_two_of_the_values() -> None:
 
 
 def test_two_speeds_are_not_precise() -> None:
-    """Rounds that alternate between them have an interval from one to the other."""
     _, rule = stopped(cycle([ROUND_S, 2 * ROUND_S]))
     assert rule.facts()["stopped"] == TIME_OVER
     assert rule.facts()["median_interval"] == pytest.approx(2 / 3, abs=0.4)

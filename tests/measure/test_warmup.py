@@ -77,8 +77,6 @@ def test_settled_means_within_a_twentieth(later: float, steady: bool) -> None:
 
 @pytest.mark.parametrize("limit_s", [0.0, -1.0])
 def test_no_warm_up_calls_nothing(limit_s: float) -> None:
-    """Without a warm-up nothing is called, and nothing is said of steadiness."""
-
     def never() -> Callable[[], object]:
         raise AssertionError("called")
 

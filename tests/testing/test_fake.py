@@ -35,14 +35,10 @@ def test_a_call_takes_the_time_that_is_set() -> None:
     assert fake.clock() == 12.5
     assert fake.to_numpy(run()).tolist() == [-1.0, -1.0]
     assert fake.clock() == 12.25 + 0.25 + 2 * 4.0
-
-
-def test_a_synchronous_one_waits_in_the_call() -> None:
-    """Without anything to wait for, a call returns when its work is done."""
-    fake = FakeFramework(asynchronous=False, dispatch_s=0.25, work_s=4.0)
-    assert fake.waiter("cpu") is None
-    fake.forward(lambda np: np.negative, [np.ones(2)], "eager")()
-    assert fake.clock() == 4.25
+    synchronous = FakeFramework(asynchronous=False, dispatch_s=0.25, work_s=4.0)
+    assert synchronous.waiter("cpu") is None
+    synchronous.forward(lambda np: np.negative, [np.ones(2)], "eager")()
+    assert synchronous.clock() == 4.25
 
 
 def test_gradients_are_derived() -> None:
