@@ -28,7 +28,7 @@ from fwbench.processes import namespace
 from fwbench.processes.namespace import Namespace
 from fwbench.terms.replicas import Link
 from support.gangs import controller, started
-from support.projects import Project
+from support.projects import Project, measuring
 
 _LINK = Link(100_000_000)
 _TASK = asdict(Task("all_reduce", 1000, "cpu", "eager", "float32", sparse=False))
@@ -168,12 +168,8 @@ def test_a_delay_comes_before_the_rate() -> None:
 @needs_network
 def test_a_session_records_its_network(project: Project) -> None:
     """In the id, and as facts; the link is what limits, and the straggler is said."""
-    project.write(
-        "test_it.py",
-        "import pytest\nfrom fwbench.workloads import all_reduce\n"
-        "@pytest.mark.fwbench(all_reduce, sizes=(65536,))\n"
-        "def test_it(case):\n    case.measure()\n",
-    )
+    imports = "from fwbench.workloads import all_reduce"
+    project.write("test_it.py", measuring("all_reduce, sizes=(65536,)", imports))
     result = project.run(
         *("--fw-replicas=2", "--fw-network=0.1gbit", "--fw-straggler=none,1@1ms"),
         *("--benchmark-json=run.json", "--benchmark-max-time=0.1"),

@@ -67,8 +67,18 @@ def _assert_ended(processes: list[psutil.Process]) -> None:
     assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_who_is_interrupted_leaves_no_program_behind() -> None:
-    """The program ends, with what it has started, when the function for its lines raises."""
+@pytest.mark.parametrize(
+    "deaf", ["", "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"]
+)
+def test_an_interruption_leaves_no_program_behind(
+    begins: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program and what it has started end when the function for its lines raises.
+
+    Each gets as long as it needs for its traceback, no longer: one that does not listen is killed.
+    """
+    if begins:
+        monkeypatch.setattr(command, "_GRACE_S", 0.2)
     started: list[psutil.Process] = []
 
     def interrupt(line: str) -> None:
@@ -77,24 +87,9 @@ def test_who_is_interrupted_leaves_no_program_behind() -> None:
 
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        command.run(python(_TWO), keep_lines=1, say=interrupt)
+        command.run(python(f"{begins}{_TWO}"), keep_lines=1, say=interrupt)
     assert time.monotonic() - begin < 30
     assert len(started) == 2
-    _assert_ended(started)
-
-
-def test_what_does_not_listen_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program gets as long as it needs for its traceback, no longer."""
-    monkeypatch.setattr(command, "_GRACE_S", 0.2)
-    started: list[psutil.Process] = []
-
-    def interrupt(line: str) -> None:
-        started.extend(_processes(line))
-        raise KeyboardInterrupt
-
-    deaf = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN){_TWO}"
-    with pytest.raises(KeyboardInterrupt):
-        command.run(python(deaf), keep_lines=1, say=interrupt)
     _assert_ended(started)
 
 

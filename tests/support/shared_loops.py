@@ -5,16 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from support.projects import Project
+from support.projects import Project, measuring
 
-_LOOPS = """
-import pytest
-from fwbench.workloads import lenet, mlp
-
-@pytest.mark.fwbench(lenet, mlp)
-def test_it(case):
-    case.measure()
-"""
+_LOOPS = measuring("lenet, mlp", "from fwbench.workloads import lenet, mlp")
 
 _STEPS = 3
 

@@ -6,7 +6,7 @@ import pytest
 
 from fwbench.workers import pool
 from fwbench.workers.pool import _Deadline
-from support.projects import Project
+from support.projects import Project, measuring
 
 
 @pytest.fixture
@@ -43,19 +43,9 @@ def test_an_epoch_restarts_the_sessions_own(now: list[float]) -> None:
     assert deadline.first[0] == 1000.0
 
 
-_CASES = """
-import pytest
-from fwbench.workloads import tanh
-
-@pytest.mark.fwbench(tanh, sizes=(4, 5))
-def test_it(case):
-    case.measure()
-"""
-
-
 def test_the_first_case_of_a_process_is_marked(project: Project) -> None:
     """Its first call starts what a framework, and a GPU, start once: later ones do not compare."""
-    project.write("test_it.py", _CASES)
+    project.write("test_it.py", measuring("double, sizes=(4, 5)"))
     project.run("--fw-direction=forward", "--benchmark-json=run.json").assert_outcomes(passed=2)
     run = json.loads((project.path / "run.json").read_text(encoding="utf-8"))
     facts = [entry["extra_info"]["fwbench"] for entry in run["benchmarks"]]

@@ -21,6 +21,8 @@ from fwbench.workers import environments as module
 from fwbench.workers.environments import Environment, Environments, check_name, complete
 from fwbench.workers.inventory import Inventory
 
+_FACTS = "fwbench-environment.json"
+
 
 def environment(folder: Path, name: str = "second", **changes: Any) -> Environment:
     """An environment that has NumPy alone, with some of it changed."""
@@ -50,44 +52,30 @@ def environments(tmp_path: Path) -> Environments:
 
 
 @pytest.mark.parametrize(
-    "name", ["a", "9", "nightly", "tensorflow@2.20", "torch@2.9.0+cu126", "X_1"]
+    ("name", "framework"),
+    [
+        *(("a", "a"), ("9", "9"), ("X_1", "X_1"), ("torch", "torch"), ("torch@nightly", "torch")),
+        *(("tensorflow@2.20", "tensorflow"), ("torch@2.9.0+cu126", "torch")),
+    ],
 )
-def test_what_can_be_a_name(name: str) -> None:
-    """Letters, digits and the signs of versions are fine."""
+def test_a_name_says_the_framework(name: str, framework: str) -> None:
+    """Letters, digits and the signs of versions are fine; a framework comes before the sign."""
     check_name(name)
+    assert framework_of(name) == framework
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "",
-        "default",
-        "with-dash",
-        "two words",
-        ".hidden",
-        "..",
-        "@2",
-        "_x",
-        "a/b",
-        "a,b",
-        "é",
-        "a\n",
+        *("", "default", "with-dash", "two words", ".hidden", ".."),
+        *("@2", "_x", "a/b", "a,b", "é", "a\n"),
     ],
 )
-def test_what_cannot_be_a_name(name: str) -> None:
-    """Names that look like parts of a case id, of --fw or of a path are refused."""
+def test_a_name_that_looks_like_something_else_is_refused(name: str) -> None:
+    """A part of a case id, of --fw or of a path."""
     with pytest.raises(UsageError) as caught:
         check_name(name)
     assert str(caught.value).startswith(f"environment {name!r}: give a name of letters, digits and")
-
-
-@pytest.mark.parametrize(
-    ("reference", "framework"),
-    [("torch", "torch"), ("torch@nightly", "torch"), ("torch@2.9.0+cu126", "torch")],
-)
-def test_the_framework_of_a_reference(reference: str, framework: str) -> None:
-    """The part before the sign is the framework, wherever it is installed."""
-    assert framework_of(reference) == framework
 
 
 @pytest.mark.parametrize(
@@ -194,8 +182,9 @@ def test_a_project_without_environments(environments: Environments) -> None:
 
 
 def test_what_is_complete_is_found_as_it_was_made(environments: Environments) -> None:
-    """Every fact comes back, the paths beside."""
+    """Every fact comes back, the paths beside; its file appears as a whole, with nothing else."""
     one = made(environments)
+    assert [path.name for path in one.folder.iterdir()] == [_FACTS]
     assert environments.all() == {"second": one}
     assert environments.environment_of("numpy@second") == one
     assert environments.references() == ["numpy@second"]
@@ -240,22 +229,14 @@ def test_its_packages_lie_in_its_folder(environments: Environments) -> None:
 # What cannot be read
 
 
-_FACTS = "fwbench-environment.json"
+_MORE = {"python": "3", "installer": "uv", "frameworks": {}, "of a later fwbench": 1}
 
 UNREADABLE = {
     "no JSON": "{",
     "no object": "[]",
     "nothing": "{}",
     "missing": '{"requirements": []}',
-    "too much": json.dumps(
-        {
-            "requirements": [],
-            "python": "3",
-            "installer": "uv",
-            "frameworks": {},
-            "of a later fwbench": 1,
-        }
-    ),
+    "too much": json.dumps({"requirements": [], **_MORE}),
 }
 
 
@@ -278,12 +259,6 @@ def test_other_environments_can_be_used(environments: Environments) -> None:
     made(environments, "good")
     (made(environments, "bad").folder / _FACTS).write_text("{", encoding="utf-8")
     assert environments.environment_of("numpy@good") is not None
-
-
-def test_an_environment_is_complete_or_not(environments: Environments) -> None:
-    """Its file appears as a whole: nothing else is left in the folder."""
-    one = made(environments)
-    assert [path.name for path in one.folder.iterdir()] == [_FACTS]
 
 
 def test_facts_that_cannot_be_written(environments: Environments) -> None:
@@ -395,11 +370,11 @@ def test_a_removed_environment_is_forgotten(
     brought: Environment, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Another one in its place was not made here."""
-    text = (brought.folder / "fwbench-environment.json").read_text(encoding="utf-8")
+    text = (brought.folder / _FACTS).read_text(encoding="utf-8")
     assert main(["env", "remove", "numpy"]) == 0
     assert capsys.readouterr().out == "removed numpy\n"
     brought.folder.mkdir()
-    (brought.folder / "fwbench-environment.json").write_text(text, encoding="utf-8")
+    (brought.folder / _FACTS).write_text(text, encoding="utf-8")
     assert not brought.is_made_here
 
 

@@ -11,10 +11,13 @@ from typing import Any
 import psutil
 import pytest
 
-from support.projects import QUICKLY, Project
+from support.projects import QUICKLY, Project, measuring
 
 #: What a case writes to descriptors that are not its own.
 _FOREIGN = "this is not a message"
+
+_TANH = "from fwbench.workloads import tanh"
+
 
 # How cases die
 
@@ -74,20 +77,8 @@ OPERATIONS = [
 """
 
 
-_EACH_DIES = """
-import os
-import pytest
-from declared import double
-from dying import OPERATIONS
-
-@pytest.mark.fwbench(*OPERATIONS, double)
-def test_it(case):
-    case.measure()
-
-@pytest.mark.fwbench(double)
-def test_well(case):
-    case.measure()
-"""
+_EACH_DIES = measuring("*OPERATIONS, double", "from dying import OPERATIONS")
+_EACH_DIES += measuring("double").replace("test_it", "test_well")
 
 
 #: What the failure of each must say, beside the tail of what it wrote.
@@ -154,17 +145,7 @@ def test_worker_that_does_not_start(project: Project, stage: str, said: str) -> 
         """,
     )
     project.write("conftest.py", "def pytest_collection_finish():\n    open('fail', 'w').close()\n")
-    project.write(
-        "test_it.py",
-        """
-        import pytest
-        from fwbench.workloads import tanh
-
-        @pytest.mark.fwbench(tanh, sizes=(4, 5, 6))
-        def test_it(case):
-            case.measure()
-        """,
-    )
+    project.write("test_it.py", measuring("tanh, sizes=(4, 5, 6)", _TANH))
     project.run("--collect-only", fw="frail,pool")  # asks: what has answered would run cases
     result = project.run("--junitxml=junit.xml", fw="frail,pool")
     result.assert_outcomes(passed=3, failed=3)
@@ -201,17 +182,7 @@ def test_worker_that_does_not_begin_its_session(project: Project, hook: str) -> 
         {f"def {hook}(): fail()" if hook else "fail()"}
         """,
     )
-    project.write(
-        "test_it.py",
-        """
-        import pytest
-        from fwbench.workloads import tanh
-
-        @pytest.mark.fwbench(tanh, sizes=(4, 5, 6, 7))
-        def test_it(case):
-            case.measure()
-        """,
-    )
+    project.write("test_it.py", measuring("tanh, sizes=(4, 5, 6, 7)", _TANH))
     result = project.run("--junitxml=junit.xml", fw="numpy,pool")
     result.assert_outcomes(passed=4, failed=4)
     failures = [each.text for name, each in project.outcomes().items() if "pool" in name]
@@ -351,20 +322,17 @@ _PYTEST = (
 
 
 _PATIENCE_S = 60.0
-_SLOW = """
+_SLOW = measuring(
+    'double, doubling("slow", forever)',
+    """
 import subprocess, time
-import pytest
-from declared import double, doubling
 
 def forever(x):
     subprocess.Popen(["sleep", "600"])
     open("slow", "w").close()
     time.sleep(600)
-
-@pytest.mark.fwbench(double, doubling("slow", forever), double)
-def test_it(case):
-    case.measure()
-""".replace(", double)", ")")
+""",
+)
 
 
 _SLOW_IMPORT = """

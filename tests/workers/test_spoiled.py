@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable
 
 import pytest
 
 from support import fake_nvml
-from support.projects import Project
+from support.projects import Project, measuring
 
 #: The framework of pool_framework.py, on a GPU whose errors are sticky, as CUDA's are.
 _BRITTLE = """
@@ -31,15 +32,10 @@ class Brittle(Pool):
         return place
 """
 
-_CASES = """
+_NOTED = """
 import os
 from pathlib import Path
-import inspect
-import os
-
-import pytest
 from brittle_framework import Brittle
-from declared import doubling
 
 def noted(name, act=lambda x: None):
     def function(x):
@@ -58,25 +54,29 @@ def out_of_bounds(x):
 def out_of_memory(x):
     raise MemoryError("CUDA out of memory. Tried to allocate 9.00 GiB; 1.00 GiB is free")
 
-@pytest.mark.fwbench(
+CASES = [
     noted("first"), noted("full", out_of_memory), noted("second"), noted("bad", out_of_bounds),
     noted("third"), noted("fourth"),
-)
-def test_it(case):
-    case.measure()
+]
 """
 
-
 _FORWARD = ("--fw-direction=forward", "--benchmark-disable")
-_ASKED = ("--fw-device=gpu", *_FORWARD)
 
 
-def test_a_spoiled_device_costs_one_case(project: Project) -> None:
-    """Its worker is replaced, and the next case runs; one that lacked memory does not spoil it."""
+@pytest.fixture
+def brittle(project: Project) -> Project:
+    """A project with that framework."""
     project.install_pool()
     project.install("brittle", "brittle_framework:Brittle", _BRITTLE)
-    project.write("test_it.py", _CASES)
-    result = project.run(*_ASKED, fw="brittle")
+    project.write("test_it.py", _TURNS)
+    return project
+
+
+def test_a_spoiled_device_costs_one_case(brittle: Project) -> None:
+    """Its worker is replaced, and the next case runs; one that lacked memory does not spoil it."""
+    project = brittle
+    project.write("test_it.py", measuring("*CASES", _NOTED))
+    result = project.run("--fw-device=gpu", *_FORWARD, fw="brittle")
     result.assert_outcomes(passed=4, failed=2)
     workers = dict(line.split() for line in project.lines("workers"))
     earlier, later = workers["first"], workers["third"]
@@ -89,9 +89,6 @@ def test_a_spoiled_device_costs_one_case(project: Project) -> None:
 _THEN_ANOTHER = """
 import os
 from pathlib import Path
-import inspect
-import os
-
 import pytest
 from fwbench.workloads import tanh
 
@@ -109,10 +106,9 @@ def test_then(case):
 """
 
 
-def test_a_worker_ends_with_its_last_case_on_a_gpu(project: Project) -> None:
+def test_a_worker_ends_with_its_last_case_on_a_gpu(brittle: Project) -> None:
     """A process keeps half a gigabyte of a GPU as long as it lives, and others need it."""
-    project.install_pool()
-    project.install("brittle", "brittle_framework:Brittle", _BRITTLE)
+    project = brittle
     source = _BRITTLE.replace('"brittle"', '"robust"')
     project.install("robust", "robust_framework:Brittle", source)
     project.write("test_it.py", _THEN_ANOTHER)
@@ -153,33 +149,32 @@ class Greedy(Pool):
         return super().creator(device, dtype)
 """
 
-_TURNS = """
-import inspect
-import os
+_TURNS = measuring("sigmoid, tanh, sizes=(4, 5)", "from fwbench.workloads import sigmoid, tanh")
 
-import pytest
-from fwbench.workloads import sigmoid, tanh
 
-@pytest.mark.fwbench(sigmoid, tanh, sizes=(4, 5))
-def test_it(case):
-    case.measure()
-"""
+@pytest.fixture
+def sharing(project: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Project]:
+    """Installs two frameworks of one such GPU, of which the first sees it at once or does not."""
+    monkeypatch.setenv("HOLDER", str(project.path / "holder"))
+    project.write("test_it.py", _TURNS)
+
+    def install(greedy_sees: str) -> Project:
+        project.install_pool()
+        for name, sees in (("greedy", greedy_sees), ("miserly", "yes")):
+            code = _GREEDY.replace("NAME", name).replace("SEES", sees)
+            project.install(name, f"{name}_framework:Greedy", code)
+        return project
+
+    return install
 
 
 @pytest.mark.parametrize("asked", ["--benchmark-disable", "--fw-launches=2"])
 def test_frameworks_share_a_gpu_that_takes_one_process(
-    project: Project, monkeypatch: pytest.MonkeyPatch, asked: str
+    sharing: Callable[..., Project], asked: str
 ) -> None:
     """Cases of one run together; its worker ends before the next begins, as the one that looked."""
-    monkeypatch.setenv("HOLDER", str(project.path / "holder"))
-    project.install_pool()
-    for name, sees in (("greedy", "no"), ("miserly", "yes")):
-        code = _GREEDY.replace("NAME", name).replace("SEES", sees)
-        project.install(name, f"{name}_framework:Greedy", code)
-    project.write("test_it.py", _TURNS)
     options = ("--fw-device=cpu,gpu", "--fw-direction=forward", asked)
-    result = project.run(*options, fw="greedy,miserly")
-    result.assert_outcomes(passed=16)
+    sharing("no").run(*options, fw="greedy,miserly").assert_outcomes(passed=16)
 
 
 #: NVML in a project, with one GPU in that mode.
@@ -192,21 +187,15 @@ def __getattr__(name):
 
 
 def test_frameworks_look_at_such_a_gpu_one_after_another(
-    project: Project, monkeypatch: pytest.MonkeyPatch
+    sharing: Callable[..., Project],
 ) -> None:
     """Both see it, and the cases of each run; a message says that another process holds it."""
-    holder = project.path / "holder"
-    monkeypatch.setenv("HOLDER", str(holder))
-    project.install_pool()
-    for name in ("greedy", "miserly"):
-        code = _GREEDY.replace("NAME", name).replace("SEES", "yes")
-        project.install(name, f"{name}_framework:Greedy", code)
+    project = sharing("yes")
     (project.packages / "pynvml.py").write_text(_EXCLUSIVE, encoding="utf-8")
-    project.write("test_it.py", _TURNS)
-    options = ("--fw-device=gpu", "--fw-direction=forward", "--benchmark-disable")
-    project.run(*options, fw="greedy,miserly").assert_outcomes(passed=8)
-    holder.write_text(str(os.getpid()), encoding="utf-8")
-    result = project.run(*options, "--cache-clear", fw="greedy,miserly")
+    asked = ("--fw-device=gpu", *_FORWARD)
+    project.run(*asked, fw="greedy,miserly").assert_outcomes(passed=8)
+    project.write("holder", str(os.getpid()))
+    result = project.run(*asked, "--cache-clear", fw="greedy,miserly")
     assert "a GPU here is in EXCLUSIVE_PROCESS mode and takes one process at a time" in " ".join(
         (*result.outlines, *result.errlines)
     )
@@ -219,21 +208,15 @@ def test_frameworks_look_at_such_a_gpu_one_after_another(
         ("MIG-0a1b", "unknown device 'MIG-0a1b'"),
     ],
 )
-def test_a_gpu_that_is_not_there_is_refused(project: Project, device: str, said: str) -> None:
+def test_a_gpu_that_is_not_there_is_refused(brittle: Project, device: str, said: str) -> None:
     """Before anything is measured; a slice is named as the GPU that CUDA makes of it."""
-    project.install_pool()
-    project.install("brittle", "brittle_framework:Brittle", _BRITTLE)
-    project.write("test_it.py", _TURNS)
-    result = project.run(f"--fw-device={device}", fw="brittle")
+    result = brittle.run(f"--fw-device={device}", fw="brittle")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{said}*"])
 
 
-def test_a_cold_cache_is_a_gap_on_a_cpu(project: Project) -> None:
-    project.install_pool()
-    project.install("brittle", "brittle_framework:Brittle", _BRITTLE)
-    project.write("test_it.py", _TURNS)
+def test_a_cold_cache_is_a_gap_on_a_cpu(brittle: Project) -> None:
     asked = ("--fw-device=cpu", "--fw-toggle=l2=cold", "-rs")
-    result = project.run(*asked, *_FORWARD, fw="brittle")
+    result = brittle.run(*asked, *_FORWARD, fw="brittle")
     result.assert_outcomes(skipped=4)
     result.stdout.fnmatch_lines(["*l2=cold is for GPUs, and the device is cpu*"])

@@ -21,7 +21,7 @@ from fwbench.gangs.engines import clusters
 from fwbench.gangs.engines.places import Machine, Machines
 from fwbench.gangs.pool import check, engine
 from support.gangs import controller
-from support.projects import Project
+from support.projects import Project, measuring
 
 #: What a node takes: the least memory for objects that Ray allows, of which there will be none.
 _NODE = {
@@ -42,14 +42,7 @@ _PORTS = (
 
 _SOON_S = 30.0
 
-_CASES = """
-import pytest
-from fwbench.workloads import all_reduce
-
-@pytest.mark.fwbench(all_reduce, sizes=(8,))
-def test_it(case):
-    case.measure()
-"""
+_CASES = measuring("all_reduce, sizes=(8,)", "from fwbench.workloads import all_reduce")
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed")
 
