@@ -38,9 +38,6 @@ def computed(value: Any, **facts: Any) -> Operation:
     return Operation(**{**declared, **facts})
 
 
-# Signs
-
-
 def factors(x: Any, sign: float = 1.0) -> tuple[Any, ...]:
     """Two numbers whose product is the square of the sum; the sign of both is free."""
     total = x.sum()
@@ -80,9 +77,6 @@ def test_a_wrong_gradient_is_found_whatever_the_signs() -> None:
         WrongGradient,
         "the gradient of input 0 is wrong",
     )
-
-
-# Results without gradients
 
 
 def largest(x: Any) -> tuple[Any, ...]:
@@ -128,8 +122,6 @@ def test_what_is_differentiated() -> None:
     assert differentiated(("a", "b"), ("x", "y")) == (("a", "b"), ("x", "y"))
     assert differentiated(("a", "b", "c"), ("x", None, "z")) == (["a", "c"], ["x", "z"])
 
-
-# Complex numbers
 
 TURN = 0.6 + 0.8j
 
@@ -184,8 +176,6 @@ def test_complex_digits_are_those_of_both_parts(part: complex) -> None:
     assert is_float32(coarse)
     assert not is_float32(coarse + part * 1e-12)
 
-
-# Central differences
 
 X = np.array([0.5, -1.5, 2.0, 3.0])
 Y = np.array([1.0, 2.0, -0.5, 0.25])

@@ -148,9 +148,6 @@ def test_training_in_tf32_has_the_bounds_of_its_mantissa() -> None:
     assert replace(job, tf32=True).verified_as == "float16"
 
 
-# Complex numbers
-
-
 def doubled(value: Any) -> Operation:
     """Twice a complex vector, which the fake framework computes with ``value``."""
     return Operation(

@@ -222,9 +222,6 @@ def test_most_work_has_no_plan() -> None:
     assert planned_bytes(FakeFramework().forward(lambda np: np.copy, [1.0], "eager")) is None
 
 
-# Profiles
-
-
 @dataclass
 class Seen(Profiler):
     """A profiler with operators of a test."""

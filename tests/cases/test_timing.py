@@ -95,17 +95,11 @@ def test_one_long_call_hides_no_work() -> None:
     fails(case_of(cell(operation(value)), framework), UnfinishedWork, "does not wait")
 
 
-# Waiting for nothing
-
-
 def test_a_waiter_may_take_a_while() -> None:
     """Waiting by way of a small computation costs something each time, and is no work of a call."""
 
     slow = variant(waiter=lambda by, _: lambda: (by.clock.wait(), by.clock.spend(2.0**-13)))
     recorded(case_of(cell(), slow(work_s=2.0**-10)))
-
-
-# Changed inputs
 
 
 class _Slower(FakeFramework):
@@ -179,9 +173,6 @@ def test_work_of_less_than_a_millisecond_may_take_longer() -> None:
 
 def test_nothing_is_compared_where_nothing_was_timed() -> None:
     case_of(cell(), _Slower(), disabled=True).measure()
-
-
-# Rates
 
 
 #: A call of the fake framework takes 65 / 1024 s.
