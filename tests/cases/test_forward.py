@@ -58,9 +58,6 @@ def test_booleans_and_whole_numbers_move_bytes_of_their_own(
     assert work.verify(work.run()).bytes == expected_bytes
 
 
-# Several results
-
-
 @each_direction
 def test_every_result_is_verified(direction: str) -> None:
     """Lists and tuples are right, and so is the gradient, in which each has its share."""
@@ -97,9 +94,6 @@ def test_the_cotangents_of_several_results() -> None:
     )
     assert isinstance(work, Backward)
     assert [x.shape for x in work.cotangent] == [(2, 3), (2,)]
-
-
-# Parameters, variables
 
 
 @each_direction
@@ -149,9 +143,6 @@ def test_only_the_variables_are_differentiated_by() -> None:
     work.verify(work.run())
 
 
-# Results that may rightly differ
-
-
 def test_results_that_are_right_up_to_their_sign() -> None:
     of = computed(lambda np: lambda x: -x, reference=lambda x: x, compared=lambda x: (np.abs(x),))
     made(of).measure()
@@ -169,9 +160,6 @@ def test_shapes_are_compared_before_results_are_prepared() -> None:
         compared=lambda x: (np.max(x),),
     )
     fails(made(of), WrongResult, "has the shape")
-
-
-# Layouts
 
 
 def columns_first(x: Any) -> Any:
@@ -230,9 +218,6 @@ def test_a_gradient_of_another_shape_is_wrong_in_any_layout() -> None:
     work = bind(cell(of, direction="backward"), variant(backward=transposing)())
     with pytest.raises(WrongGradient, match=r"input 0 has the shape \(2, 3\), the input \(3, 2\)"):
         work.verify(work.run())
-
-
-# In place
 
 
 def in_place(x: NDArray[Any], g: NDArray[Any], m: NDArray[Any]) -> None:

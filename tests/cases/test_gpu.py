@@ -89,9 +89,6 @@ def test_a_cpu_has_neither_a_devices_clock_nor_a_cache_to_empty() -> None:
     assert "l2" not in found["toggles"]
 
 
-# Clocks
-
-
 def _known(monkeypatch: pytest.MonkeyPatch, gpu: SimulatedGpu, **card: Any) -> Card:
     fake = gpu.nvml(**card)
     monkeypatch.setitem(sys.modules, "pynvml", fake)
@@ -206,9 +203,6 @@ def test_a_clock_that_someone_has_set_is_no_throttling(monkeypatch: pytest.Monke
     assert (found["discarded_rounds"], found["throttled"]) == (0, [])
 
 
-# Energy
-
-
 #: A kernel of 1/64 s, at 512 W.
 _HEAVY = 2.0**24
 _HEAVY_J = 8.0
@@ -238,9 +232,6 @@ def test_energy_may_be_unknown(monkeypatch: pytest.MonkeyPatch, more: Any) -> No
     assert _energy_j(monkeypatch, **more) is None
 
 
-# Others
-
-
 @pytest.mark.parametrize(("slowed", "condition"), [(False, "clean"), (True, "contended")])
 def test_others_on_the_gpu_are_recorded(
     monkeypatch: pytest.MonkeyPatch, slowed: bool, condition: str
@@ -252,9 +243,6 @@ def test_others_on_the_gpu_are_recorded(
     assert found["others_on_gpu"] == 1
     if found["others_cpus"] is None or found["others_cpus"] <= 0.25:  # as this machine is just now
         assert found["condition"] == condition
-
-
-# Memory
 
 
 _MIB = 2**20
@@ -331,9 +319,6 @@ def test_a_cpu_has_no_such_memory() -> None:
         not {"device_memory_before_bytes", "peak_device_memory_bytes"}
         & facts(Counting(), "cpu").keys()
     )
-
-
-# Failures
 
 
 _GIBIBYTE = 2**30

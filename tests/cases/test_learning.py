@@ -38,9 +38,6 @@ def by_first_label(examples: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.linspace(0.0, 3.0, 10) * np.sin(1000 * first))
 
 
-# Updates
-
-
 @loops_and_steps
 def test_a_step_that_leaves_the_weights_is_found_before_the_timing(of: Any) -> None:
     every_second = Trainer(updates=lambda step: step % 2 == 0)
@@ -91,9 +88,6 @@ def test_an_epoch_that_leaves_out_batches_is_found() -> None:
     fails(case(Trainer(kind=Half)), WrongTraining, said)
 
 
-# Losses
-
-
 @loops_and_steps
 def test_steps_that_are_honest_until_the_third_are_found(of: Any) -> None:
     """The losses of the check are then another training's, after every reset."""
@@ -135,9 +129,6 @@ def test_with_dropout_answers_are_not_compared() -> None:
     fails(case(every_second, of), WrongTraining, "^after the timing, an update is missing")
 
 
-# Honest learners
-
-
 @loops_and_steps
 def test_the_record_says_what_was_checked(of: Any) -> None:
     facts = measured(Trainer(answers=by_first_label), of)
@@ -154,8 +145,6 @@ def test_checks_after_the_timing_are_in_no_time() -> None:
     (learner,) = framework.learners
     assert len(learner.of("epoch")) == 3 + UPDATES_TIMED + 1
 
-
-# The check before the timing
 
 #: What verifies alone trains on, see test_session.py.
 
@@ -242,9 +231,6 @@ def test_the_check_trains_as_described_and_then_the_framework_as_it_does() -> No
     assert begun[-3:] == [("reset", True), ("epoch",), ("reset", False)]
 
 
-# With --benchmark-disable
-
-
 def verified(framework: Trainer, of: Any = mlp, **more: Any) -> Any:
     """A case of which nothing is timed: two steps, see test_session.py."""
     schedule = Schedule(epochs=1, warmup_epochs=0, steps=2)
@@ -284,8 +270,6 @@ def test_where_nothing_is_timed_wrong_losses_fail_all_the_same(of: Any) -> None:
 def test_where_nothing_is_timed_divergence_fails_all_the_same() -> None:
     fails(verified(Trainer(loss_of=lambda _: math.nan)), Diverged, "diverged")
 
-
-# TF32
 
 #: Bits of mantissa behind the first.
 TF32, FLOAT32 = 10, 23

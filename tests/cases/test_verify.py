@@ -21,9 +21,6 @@ def array(*values: Any) -> NDArray[Any]:
     return np.array(values)
 
 
-# Results
-
-
 def error(actual: Any, reference: Any, allowed: float) -> float:
     return verify.compare(actual, reference, allowed).largest
 
@@ -159,9 +156,6 @@ def test_another_shape_is_wrong(found: NDArray[Any], reference: NDArray[Any]) ->
         error(found, reference, 1e-6)
 
 
-# Tolerances
-
-
 def test_tolerances_follow_the_precision_of_the_dtype() -> None:
     by_dtype = [verify.tolerance(d, 1) for d in ("float64", "float32", "float16", "bfloat16")]
     assert by_dtype == sorted(by_dtype)
@@ -195,9 +189,6 @@ def test_an_operations_factor_multiplies_its_tolerance() -> None:
     assert verify.tolerance("float32", 64, 3.0) == 3 * verify.tolerance("float32", 64)
 
 
-# Inputs and copies
-
-
 @pytest.mark.parametrize(
     ("found", "wanted", "right"),
     [
@@ -226,9 +217,6 @@ def test_an_array_that_changes_with_its_source_is_no_copy() -> None:
     verify.copied(array(1.0, 2.0), array(1.0, 2.0))
     with pytest.raises(NotACopy, match="use the framework's copying constructor"):
         verify.copied(array(1.0, 2.0), array(1.0, 0.0))
-
-
-# Training
 
 
 @pytest.mark.parametrize("found", [0, 60_169, 60_171, 120_340])

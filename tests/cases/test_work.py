@@ -60,9 +60,6 @@ def _by(cheat: Cheat) -> FakeFramework:
     return Cheating()
 
 
-# Cheats
-
-
 @both_directions
 def test_less_work_once_it_was_verified(direction: str) -> None:
     """The result of the last timed call is verified as the first was: here a tenth of it is."""
@@ -125,9 +122,6 @@ def test_honest_work_passes(direction: str) -> None:
     assert facts["precision_bits"] == 23
 
 
-# Arrays that are not written
-
-
 def test_arrays_that_are_closed_over() -> None:
     """A call that cannot be given others is refused, and the message says what to return."""
     closed = variant(write=lambda *_: False)()
@@ -137,9 +131,6 @@ def test_arrays_that_are_closed_over() -> None:
 def test_arrays_that_are_not_written() -> None:
     lies = variant(write=lambda *_: True)()
     fails(square("forward", lies), DeclarationError, "fake's write returned True, and the")
-
-
-# Creations
 
 
 def _creating(change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> FakeFramework:
@@ -162,9 +153,6 @@ def test_a_creation_that_copies_twice() -> None:
 
     said = "^the result of the last timed call is wrong though the first was right: the created"
     fails(case_of(cell(from_numpy), _creating(twice)), NotACopy, said)
-
-
-# Results that cannot be verified
 
 
 def test_a_result_that_is_freed() -> None:
@@ -219,9 +207,6 @@ def test_a_case_too_large_to_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fwbench.cases.inputs.psutil.virtual_memory", lambda: memory)
     said = "to verify 4 elements of results against 4 of inputs takes 0.00 GiB of memory, and"
     fails(square("forward", FakeFramework()), TooLargeToVerify, said)
-
-
-# Zeros
 
 
 def zeros(of: Operation | None = None, framework: FakeFramework | None = None, **more: Any) -> Case:

@@ -268,9 +268,6 @@ def test_records(project: Project, threads: int) -> None:
     assert len(parent["workers"]) == len(frameworks), "what describes a framework measures"
 
 
-# On a GPU
-
-
 @pytest.fixture(scope="module")
 def cuda() -> None:
     """Skips where PyTorch has no CUDA device; asked in a process of its own."""

@@ -171,9 +171,6 @@ def test_probes_look_into_single_processes() -> None:
         case.measure()
 
 
-# Training
-
-
 def _trained(**changes: Any) -> list[dict[str, Any]]:
     """The answers of two replicas that train as one would."""
     expected = expected_losses(_MLP, 8, lazy=False)[:10]
@@ -253,9 +250,6 @@ def test_weights_that_differ_after_the_timing_leave_no_record() -> None:
     with pytest.raises(WrongTraining, match=r"^after the timing, worker 1 has other weights"):
         case.measure()
     assert host.record(case.benchmark) is None
-
-
-# Servers
 
 
 _SERVED = (("replicas", "2"), ("strategy", "ps_sync"), ("servers", "1"))

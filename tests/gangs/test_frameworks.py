@@ -239,9 +239,6 @@ def test_exchanges_of_arrays_are_right(framework: str, gang: Replicas) -> None:
             assert gang.of("verify_last") == [{}, {}]
 
 
-# Parameter servers
-
-
 @_with_servers
 @pytest.mark.parametrize("step", [lenet_step, mlp_step], ids=lambda step: step.name)
 def test_workers_that_do_not_wait_learn(framework: str, unwaiting: Replicas, step: Step) -> None:

@@ -185,9 +185,6 @@ def test_a_worker_that_fails_is_the_cause(gang: Gang) -> None:
     assert _gone(pids)
 
 
-# The start
-
-
 def _signalled(role: str, number: signal.Signals) -> Callable[[Gang, list[str]], list[str]]:
     def meddle(gang: Gang, addresses: list[str]) -> list[str]:
         os.kill(_pid(gang, role), number)
@@ -334,9 +331,6 @@ def test_a_straggler_is_late_in_each_step(gang: Gang) -> None:
     first, straggler = (answer["seconds"] for answer in _round(gang))
     assert straggler >= 3 * 0.05
     assert first >= 2 * 0.05
-
-
-# The controller
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["alone", "with its group"])

@@ -114,9 +114,6 @@ def _rows(result: pytest.RunResult) -> dict[str, str]:
     return {row[1]: row[0] for row in rows if len(row) > 1 and row[1] in (_SLOWING, _STEADY)}
 
 
-# What would be in vain
-
-
 def _assert_refused(project: Project, result: pytest.RunResult, *said: str) -> None:
     assert result.ret == pytest.ExitCode.USAGE_ERROR, str(result.stdout)
     for text in said:
@@ -191,9 +188,6 @@ def test_a_comparison_with_nothing_is_refused(gated: Project) -> None:
 def test_collecting_needs_no_baseline(suite: Project) -> None:
     result = suite.run("--fw-gate", "--collect-only")
     assert result.ret == pytest.ExitCode.OK
-
-
-# What passes and what fails
 
 
 def test_an_unchanged_suite_passes(gated: Project) -> None:
@@ -292,9 +286,6 @@ def test_a_failed_test_is_a_failed_session(gated: Project) -> None:
     _set("now.json", status=2)
 
 
-# What was not measured
-
-
 #: Cases that the baseline has and a session has not, by the reasons that it gives.
 _GONE = {
     "chosen": "deselected",
@@ -365,9 +356,6 @@ def test_a_gate_that_judges_nothing_is_not_green(
     assert _rows(result) == {_STEADY: "inconclusive", _SLOWING: "missing"}
 
 
-# What must be the same
-
-
 def test_differences_are_refused_unless_allowed(gated: Project) -> None:
     """By name, as a usage error that the session's run has, too.
 
@@ -388,9 +376,6 @@ def test_differences_are_refused_unless_allowed(gated: Project) -> None:
     result = gated.run(*_PASSING, "--fw-allow-different=threads,framework")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     assert all(text in str(result.stdout) for text in differences)
-
-
-# Which runs become the baseline
 
 
 def test_an_interrupted_run_is_not_judged_nor_becomes_the_baseline(

@@ -322,9 +322,6 @@ def test_the_ini_file_may_ask_for_launches(told: Project) -> None:
     assert len(_by_process(told)) == 2
 
 
-# An interrupt
-
-
 _PATIENCE_S = 60.0
 _STUCK = """def trouble(name):
     if len(Path("order").read_text().splitlines()) == 6:

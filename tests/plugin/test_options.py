@@ -326,9 +326,6 @@ def test_bad_options_are_refused_by_name(
         of(pytester, ini=f"{setting} = {value}")
 
 
-# Markers
-
-
 def marked(**keywords: Any) -> pytest.Mark:
     return pytest.mark.fwbench(**keywords).mark
 

@@ -264,9 +264,6 @@ def test_processes(project: Project, isolation: str) -> None:
     assert toggles == [{"inputs": "normal", "omp_num_threads_at_import": "1"}] * 4
 
 
-# Pytest's and pytest-benchmark's own options
-
-
 _SOME_WRONG = measuring("double, wrong, twice") + '    print("told aloud")\n'
 
 
