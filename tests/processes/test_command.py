@@ -67,9 +67,10 @@ def _assert_ended(processes: list[psutil.Process]) -> None:
     assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
 
 
-@pytest.mark.parametrize(
-    "deaf", ["", "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"]
-)
+_DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+
+
+@pytest.mark.parametrize("begins", ["", _DEAF], ids=["listens", "is deaf"])
 def test_an_interruption_leaves_no_program_behind(
     begins: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
