@@ -83,7 +83,7 @@ print(json.dumps(found))
 #: the others with a trace of its own. Prints, as JSON, how each has failed, which processes are
 #: left, and where its members could be reached: in a network of their own, where there can be one.
 FAULTS = """
-import json, os, signal, sys, threading
+import json, os, signal, socket, sys, threading
 from dataclasses import asdict
 import psutil
 from fwbench.terms.replicas import Link
@@ -93,7 +93,7 @@ from fwbench.gangs.launch import Local
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.network import missing
 from fwbench.gangs.shares import Task
-from support.gangs import SOON, Robbed, composition
+from support.gangs import SOON, Meddled, composition
 
 FOR_EVER = 10**6
 
@@ -116,11 +116,13 @@ class Struck(Gang):
 
 def robbed():
     gang_module._STARTS = 1
-    gang = Robbed(composition(2, "jax"), Local(), SOON)
-    try:
-        gang.start()
-    except GangFailed as error:
-        return str(error)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        moved = lambda _, addresses: [each and address for each in addresses]
+        try:
+            Meddled(moved, composition(2, "jax"), SOON.join_s).start()
+        except GangFailed as error:
+            return str(error)
 
 
 def failed(moment, number, network="loopback"):
