@@ -7,6 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from support.real_training import if_installed
+
 _ROOT = Path(__file__).parents[2]
 _SOURCE = _ROOT / "src"
 
@@ -50,14 +54,17 @@ sys.meta_path.insert(0, Absent())
 """
 
 
-def test_a_session_imports_what_it_needs(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("framework", "absent"), [("numpy", ""), if_installed("torch", _SITECUSTOMIZE)]
+)
+def test_a_session_imports_what_it_needs(framework: str, absent: str, tmp_path: Path) -> None:
     """PyTorch is measured, in a worker, where nothing else is installed than what a case needs.
 
     The names of modules are counted once, whichever of the session's processes imports them.
     """
-    (tmp_path / "sitecustomize.py").write_text(_SITECUSTOMIZE + _NOTING, encoding="utf-8")
+    (tmp_path / "sitecustomize.py").write_text(absent + _NOTING, encoding="utf-8")
     noted = tmp_path / "noted"
-    options = ("-k", "relu", "--fw=torch", "--fw-threads=1", "--fw-warmup=0")
+    options = ("-k", "relu", f"--fw={framework}", "--fw-threads=1", "--fw-warmup=0")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "benchmarks"],
         cwd=_ROOT,

@@ -161,7 +161,7 @@ def check_writable(arguments: argparse.Namespace) -> None:
 
 
 def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
-    """Write a comparison to the requested files, and print it."""
+    """Write a comparison to the requested files, and print it; returns the exit status."""
     # First: the reader of the table may have gone.
     if arguments.markdown is not None:
         files.write_atomically(arguments.markdown, verdicts.markdown(comparison))

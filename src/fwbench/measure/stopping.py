@@ -51,7 +51,7 @@ class Stopping:
     Args:
         precision: the width of the median's interval that is narrow enough, as a share of the
             median.
-        max_time_s: the time of rounds after which they end with any interval.
+        max_time_s: the time of rounds after which they end, precise or not.
     """
 
     def __init__(self, precision: float, max_time_s: float, min_rounds: int) -> None:
