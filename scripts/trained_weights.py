@@ -23,12 +23,15 @@ _STEPS, _BATCH = 1_200, 32
 
 def main() -> int:
     """Train, and write; returns the exit status."""
-    found = data.find(lenet.dataset, None)
-    if found.source != "real":
+    data_set = data.find(lenet.dataset, None)
+    if data_set.source != "real":
         sys.exit(f"{lenet.dataset} was not found: name its folder in {data.VARIABLE}")
-    train = data.load(found).train
+    train = data.load(data_set).train
     parameters = lenet.initial()
-    descents = [[reference.Descent(lenet.optimizer, one) for one in each] for each in parameters]
+    descents = [
+        [reference.Descent(lenet.optimizer, parameter) for parameter in node_parameters]
+        for node_parameters in parameters
+    ]
     chosen = order(train.y.size, 0, 0)[: _STEPS * _BATCH].reshape(_STEPS, _BATCH)
     for step, rows in enumerate(chosen, 1):
         x, y = train.x[rows] / 255.0, train.y[rows]

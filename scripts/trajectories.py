@@ -33,11 +33,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare, and write nothing")
     check = parser.parse_args().check
-    found = _trajectories()
+    trajectories = _trajectories()
     if not check:
-        _FILE.write_text(_layout(found) + "\n", encoding="utf-8")
+        _FILE.write_text(_layout(trajectories) + "\n", encoding="utf-8")
         return 0
-    differences = _differences(found)
+    differences = _differences(trajectories)
     print("\n".join(differences) or f"{_FILE.name} is up to date")
     return 1 if differences else 0
 
@@ -59,28 +59,31 @@ def _losses(training: Training, rows: int, update: str) -> Trajectory:
     return [float(f"{loss:.{_DIGITS}g}") for loss in losses]
 
 
-def _layout(found: Any, indent: str = "") -> str:
+def _layout(value: Any, indent: str = "") -> str:
     """JSON with a line for each list."""
-    if not isinstance(found, dict):
-        return json.dumps(found)
+    if not isinstance(value, dict):
+        return json.dumps(value)
     inner = indent + "  "
-    lines = [f"{inner}{json.dumps(key)}: {_layout(of, inner)}" for key, of in found.items()]
+    lines = [
+        f"{inner}{json.dumps(key)}: {_layout(inner_value, inner)}"
+        for key, inner_value in value.items()
+    ]
     return "\n".join(["{", ",\n".join(lines), indent + "}"])
 
 
-def _differences(found: dict[str, Any]) -> list[str]:
+def _differences(trajectories: dict[str, Any]) -> list[str]:
     """Entries of the file that are out of date, a line each."""
     try:
         stored = dict(_flat(json.loads(_FILE.read_text(encoding="utf-8"))))
     except FileNotFoundError:
         return [f"{_FILE.name} is missing"]
-    now = dict(_flat(found))
+    now = dict(_flat(trajectories))
     compared = {name: _difference(stored.get(name), now.get(name)) for name in {**stored, **now}}
     return [f"{name}: {difference}" for name, difference in compared.items() if difference]
 
 
-def _flat(found: dict[str, Any]) -> Iterator[tuple[str, Trajectory]]:
-    for name, updates in found.items():
+def _flat(trajectories: dict[str, Any]) -> Iterator[tuple[str, Trajectory]]:
+    for name, updates in trajectories.items():
         for update, by_rows in updates.items():
             for rows, losses in by_rows.items():
                 yield f"{name}, {update}, {rows} rows", losses

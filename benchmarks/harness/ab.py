@@ -84,13 +84,13 @@ def _outcome(name: str, outcome: self_test.ErrorRates) -> list[bounds.Finding]:
             return [bounds.at_most(what, outcome.cost, _COST_AT_MOST, "x")]
         return [bounds.Finding(what, f"{outcome.cost:.2f}x")]
     number = outcome.comparisons
-    found, overlooked = outcome.found / number, outcome.overlooked / number
+    detected, overlooked = outcome.detected / number, outcome.overlooked / number
     what = f"{name}: +{percent} % found"
     least = _FOUND_AT_LEAST.get(name, {}).get(percent)
-    told = f"{found:.0%}; {overlooked:.0%} unchanged"
+    figure = f"{detected:.0%}; {overlooked:.0%} unchanged"
     if least is None:
-        return [bounds.Finding(what, told)]
-    return [bounds.Finding(what, told, f"at least {least:.0%}", found >= least)]
+        return [bounds.Finding(what, figure)]
+    return [bounds.Finding(what, figure, f"at least {least:.0%}", detected >= least)]
 
 
 def _at_least(what: str, share: float, least: float) -> bounds.Finding:
@@ -126,13 +126,13 @@ def _real(number: int) -> list[bounds.Finding]:
     print(json.dumps({key: str(v) for key, v in comparison.verdicts.items()}, indent=1))
     planted = [v for k, v in comparison.verdicts.items() if _name(k) in _SLOWED]
     others = [v for k, v in comparison.verdicts.items() if _name(k) in _STEADY]
-    found = planted.count(Verdict.REGRESSED)
+    detected = planted.count(Verdict.REGRESSED)
     return [
         bounds.Finding(
             f"comparison {number + 1}: +5 % found in 6 of 10 cases",
-            str(found),
+            str(detected),
             "at least 4",
-            found >= 4,
+            detected >= 4,
         ),
         _none("  of these called unchanged", planted.count(Verdict.UNCHANGED)),
         _none("  of the others called regressed", others.count(Verdict.REGRESSED)),

@@ -167,19 +167,19 @@ def test_noop(case: Case, turn: int) -> None:
     pairs.measure(case, turn, _bare_s)
 
 
-def _finding(key: tuple[str, str, int], found: list[tuple[float, float]]) -> bounds.Finding:
+def _finding(key: tuple[str, str, int], times_s: list[tuple[float, float]]) -> bounds.Finding:
     if key[1] == noop.name:
-        more_us = 1e6 * statistics.median(fwbench_s - bare_s for fwbench_s, bare_s in found)
+        more_us = 1e6 * statistics.median(fwbench_s - bare_s for fwbench_s, bare_s in times_s)
         what = " ".join(map(str, key))
         return bounds.at_most(f"{what} - empty call", more_us, _NOOP_BOUND_US, "us")
-    return pairs.ratio(key, found, _WITHIN)
+    return pairs.ratio(key, times_s, _WITHIN)
 
 
 def main() -> int:
     """Measure, print, and give the exit status."""
     given = bounds.arguments(__doc__, rounds=3)
-    found = pairs.measured(__file__, given.rounds)
-    return bounds.conclude([_finding(*item) for item in sorted(found.items())])
+    measured = pairs.measured(__file__, given.rounds)
+    return bounds.conclude([_finding(*item) for item in sorted(measured.items())])
 
 
 if __name__ == "__main__":

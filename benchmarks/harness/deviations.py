@@ -77,9 +77,11 @@ def _missing_update(step: ModelStep) -> float:
     return float(abs(without - losses[1]) / allowed)
 
 
-def _findings(found: Mapping[str, Sequence[tuple[str, float]]]) -> Iterator[bounds.Finding]:
+def _findings(
+    shares_by_workload: Mapping[str, Sequence[tuple[str, float]]],
+) -> Iterator[bounds.Finding]:
     steps = {step.name: step for step in MODELS}
-    for workload, shares in sorted(found.items()):
+    for workload, shares in sorted(shares_by_workload.items()):
         figure = ", ".join(f"{framework} {share:.2g}" for framework, share in shares)
         yield bounds.Finding(workload, figure, "1", all(share <= 1 for _, share in shares))
         if workload in steps:
@@ -94,7 +96,7 @@ def main() -> int:
     """Measure, print, and give the exit status."""
     texts = {"select": "which cases, as pytest's -k"}
     given = bounds.arguments(__doc__, rounds=1, texts=texts)
-    found = defaultdict(list)
+    shares_by_workload = defaultdict(list)
     selected = f"-k={_selected(given.select)}"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.json"
@@ -102,8 +104,8 @@ def main() -> int:
             for record in bounds.records(path, _SUITE, *_OPTIONS, selected):
                 facts = record["extra_info"]["fwbench"]
                 share = max(_shares(facts))
-                found[facts["workload"]].append((facts["framework"], share))
-    return bounds.conclude([*_findings(found)])
+                shares_by_workload[facts["workload"]].append((facts["framework"], share))
+    return bounds.conclude([*_findings(shares_by_workload)])
 
 
 if __name__ == "__main__":

@@ -196,7 +196,7 @@ class Session(Watched):
         if process is None:
             return ""
         number = signal.Signals[fault.signal]
-        self.pids = {str(each.pid) for each in self.processes()}
+        self.pids = {str(child.pid) for child in self.processes()}
         try:
             process.send_signal(number)
             if number == signal.SIGSTOP:
@@ -229,7 +229,7 @@ class Session(Watched):
             yield f"it has not ended within {_END_WITHIN_S:g} s"
         yield from settled(self._left, _GONE_WITHIN_S)
         yield from self._lost()
-        if "INTERNALERROR" in self.said:
+        if "INTERNALERROR" in self.printed:
             yield "INTERNALERROR in its output"
 
     def _left(self) -> Iterator[str]:
@@ -244,7 +244,7 @@ class Session(Watched):
                 yield path
 
     def _lost(self) -> Iterator[str]:
-        passed = {*re.findall(r"^(test_suite\.py::\S+) .*?PASSED", self.said, re.MULTILINE)}
+        passed = {*re.findall(r"^(test_suite\.py::\S+) .*?PASSED", self.printed, re.MULTILINE)}
         if not passed:
             return
         results = self.folder / "results.json"

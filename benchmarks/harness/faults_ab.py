@@ -181,12 +181,12 @@ class Place:
 
     def processes(self) -> list[psutil.Process]:
         """The processes of this round that are alive."""
-        found = []
+        marked = []
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 if process.environ().get(_MARK) == self.variables[_MARK]:
-                    found.append(process)
-        return [one for one in found if one.status() != psutil.STATUS_ZOMBIE]
+                    marked.append(process)
+        return [alive for alive in marked if alive.status() != psutil.STATUS_ZOMBIE]
 
     def worktrees(self) -> int:
         """The number of worktrees beside the repository, git's notes included."""
@@ -299,10 +299,10 @@ def _check_status(tally: Tally, fault: str, status: int, output: str) -> None:
 def _check_nothing_left(place: Place, tally: Tally, fault: str, *, killed: bool) -> None:
     _wait(lambda: not place.processes())
     left = place.processes()
-    tally.note("processes", len(left), fault, [one.cmdline() for one in left])
-    for one in left:
+    tally.note("processes", len(left), fault, [survivor.cmdline() for survivor in left])
+    for process in left:
         with suppress(psutil.Error):
-            one.kill()
+            process.kill()
     if killed:
         place.run("env", "list")
     tally.note("worktrees", place.worktrees(), fault)

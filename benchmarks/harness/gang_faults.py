@@ -38,27 +38,27 @@ _STOPPED = "{name} is stopped"
 def _faults(gang: Tried) -> list[Fault]:
     """All faults of a gang; also of its server, and of the role behind that."""
     served = [
-        Fault(kind, phase, role, said)
+        Fault(kind, phase, role, message)
         for role in range(2, gang.roles)
-        for kind, said in (("killed", _KILLED), ("stopped", _STOPPED))
+        for kind, message in (("killed", _KILLED), ("stopped", _STOPPED))
         for phase in ("join", "round")
     ]
     return [
-        Fault("killed", "prepare", said=_KILLED),
-        Fault("killed", "join", said=_KILLED),
-        Fault("stopped", "join", said=_STOPPED),
-        Fault("cut", "join", said=f"GangFailed: {gang.takes_steps}"),
-        Fault("stopped", "bind", said=_STOPPED),
-        Fault("killed", "round", said=_KILLED),
-        Fault("stopped", "round", said=_STOPPED),
-        Fault("cut", "round", said="did not answer within"),
+        Fault("killed", "prepare", message=_KILLED),
+        Fault("killed", "join", message=_KILLED),
+        Fault("stopped", "join", message=_STOPPED),
+        Fault("cut", "join", message=f"GangFailed: {gang.takes_steps}"),
+        Fault("stopped", "bind", message=_STOPPED),
+        Fault("killed", "round", message=_KILLED),
+        Fault("stopped", "round", message=_STOPPED),
+        Fault("cut", "round", message="did not answer within"),
         *served,
-        *[Fault("port taken", "join", said="took the ports of a gang 3 times")] * gang.has_port,
-        Fault("other version", "prepare", said="must have the same versions"),
-        Fault("controller killed", "join", said="SIGKILL"),
-        Fault("controller killed", "round", said="SIGKILL"),
-        Fault("interrupted", "join", said="KeyboardInterrupt"),
-        Fault("interrupted", "round", said="KeyboardInterrupt"),
+        *[Fault("port taken", "join", message="took the ports of a gang 3 times")] * gang.has_port,
+        Fault("other version", "prepare", message="must have the same versions"),
+        Fault("controller killed", "join", message="SIGKILL"),
+        Fault("controller killed", "round", message="SIGKILL"),
+        Fault("interrupted", "join", message="KeyboardInterrupt"),
+        Fault("interrupted", "round", message="KeyboardInterrupt"),
     ]
 
 
@@ -134,7 +134,7 @@ def main() -> int:
         for fault in _faults(GANGS[name]) * given.rounds
         if given.faults in str(fault)
     ]
-    return bounds.conclude([_try(*each) for each in faults])
+    return bounds.conclude([_try(*fault) for fault in faults])
 
 
 if __name__ == "__main__":

@@ -33,13 +33,13 @@ class Fault:
         phase: the question to all roles while which it is done; empty for answers and addresses
             that are tampered with.
         role: to which one, from the first worker on.
-        said: a part of what the failure must say, with the name of the role.
+        message: a part of what the failure must say, with the name of the role.
     """
 
     kind: str
     phase: str
     role: int = 1
-    said: str = "{name}"
+    message: str = "{name}"
 
     def __str__(self) -> str:
         return f"{self.kind} at {self.phase}" + (f", role {self.role}" if self.role != 1 else "")
@@ -175,18 +175,18 @@ class Session(Watched):
         )
 
     @property
-    def said(self) -> str:
+    def printed(self) -> str:
         """The printed text, without the margin of failures."""
-        return super().said.replace("\nE   ", "\n")
+        return super().printed.replace("\nE   ", "\n")
 
     def suffer(self) -> tuple[float, float]:
         """Wait for the end; how long the gang was there after the fault, and how long it may be."""
         until_s = time.monotonic() + _END_WITHIN_S
-        told = self.folder / "struck.json"
-        self.wait(told.exists, until_s)
-        if not told.exists():
+        struck = self.folder / "struck.json"
+        self.wait(struck.exists, until_s)
+        if not struck.exists():
             return 0.0, 0.0
-        self.struck: dict[str, Any] = json.loads(told.read_text(encoding="utf-8"))
+        self.struck: dict[str, Any] = json.loads(struck.read_text(encoding="utf-8"))
         self._used_s = 0.0
         self.wait(self._is_gone, until_s)
         gone_s = time.time() - self.struck["at_s"]
@@ -207,22 +207,24 @@ class Session(Watched):
         status = self.process.poll()
         left = settled(self.left, _GONE_WITHIN_S)
         if not hasattr(self, "struck"):
-            yield f"the fault has not come: {self.said[-_TAIL_CHARACTERS:]}"
+            yield f"the fault has not come: {self.printed[-_TAIL_CHARACTERS:]}"
             return
         expected = _INTERRUPTED if self._fault.ends_session else _FAILED
         if status != expected:
-            yield f"exit status {status}, expected {expected}: {self.said[-_TAIL_CHARACTERS:]}"
+            yield f"exit status {status}, expected {expected}: {self.printed[-_TAIL_CHARACTERS:]}"
         yield from left
-        said = self._fault.said.format(name=self.struck["name"])
-        if said not in " ".join(self.said.split()):
-            yield f"not said: {said}"
-        if not self._fault.ends_session and "1 failed, 1 passed" not in self.said:
+        expected_text = self._fault.message.format(name=self.struck["name"])
+        if expected_text not in " ".join(self.printed.split()):
+            yield f"not said: {expected_text}"
+        if not self._fault.ends_session and "1 failed, 1 passed" not in self.printed:
             yield "the next case has not passed"
 
     @property
     def failure(self) -> str:
         """The failure of the first case, in one line."""
-        lines = [line for line in self.said.splitlines() if "Error: " in line or "Failed: " in line]
+        lines = [
+            line for line in self.printed.splitlines() if "Error: " in line or "Failed: " in line
+        ]
         return " ".join(lines[0].split()) if lines else ""
 
 

@@ -259,12 +259,12 @@ def _alternately_s(case: StepCase) -> list[tuple[float, float]]:
     learner = case.learner()
     learner.reset(exact=False)
     ((examples, labels),) = case.training.check_batches(case.cell.batch, 1)
-    own = partial(learner.step, *learner.place((examples, labels)))
+    step = partial(learner.step, *learner.place((examples, labels)))
     wait = case.framework.waiter(case.cell.device) or int
     for _ in range(_WARM_UP):
-        own()
+        step()
     return [
-        (_processor_s(lambda: (own(), wait())), _processor_s(by_hand_step)) for _ in range(_PAIRS)
+        (_processor_s(lambda: (step(), wait())), _processor_s(by_hand_step)) for _ in range(_PAIRS)
     ]
 
 
@@ -301,7 +301,7 @@ def main() -> int:
     """Measure, print, and give the exit status."""
     texts = {"select": "which cases, as pytest's -k"}
     given = bounds.arguments(__doc__, rounds=3, texts=texts)
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    times_s: dict[str, list[tuple[float, float]]] = defaultdict(list)
     alternately: dict[str, list[tuple[float, float]]] = defaultdict(list)
     options = [f"--fw-epochs={_EPOCHS}", f"--fw-steps={_STEPS}", f"-k={given.select}"]
     with tempfile.TemporaryDirectory() as folder:
@@ -314,17 +314,17 @@ def main() -> int:
                 parts = ("framework", "execution", "workload", "shape")
                 name = " ".join(filter(None, (facts.get(part) for part in parts)))
                 by_hand_s = min(record["extra_info"]["by_hand_s"])
-                found[name].append((record["stats"]["min"], by_hand_s))
+                times_s[name].append((record["stats"]["min"], by_hand_s))
                 alternately[name] += record["extra_info"].get("processor_s", [])
-    findings = [_finding(*item) for item in sorted(found.items())]
+    findings = [_finding(*item) for item in sorted(times_s.items())]
     steps = ((name, pairs_s) for name, pairs_s in sorted(alternately.items()) if pairs_s)
     return bounds.conclude([*findings, *(_in_processor_time(*item) for item in steps)])
 
 
-def _finding(name: str, found: list[tuple[float, float]]) -> bounds.Finding:
-    ratios = [ours_s / by_hand_s for ours_s, by_hand_s in found]
-    by_hand_s = min(by_hand_s for _, by_hand_s in found)
-    ratio = min(ours_s for ours_s, _ in found) / by_hand_s
+def _finding(name: str, times_s: list[tuple[float, float]]) -> bounds.Finding:
+    ratios = [ours_s / by_hand_s for ours_s, by_hand_s in times_s]
+    by_hand_s = min(by_hand_s for _, by_hand_s in times_s)
+    ratio = min(ours_s for ours_s, _ in times_s) / by_hand_s
     return bounds.Finding(
         f"{name} ({1e3 * by_hand_s:.4g} ms)",
         f"{ratio:.3f} ({min(ratios):.3f} to {max(ratios):.3f})",
@@ -333,9 +333,9 @@ def _finding(name: str, found: list[tuple[float, float]]) -> bounds.Finding:
     )
 
 
-def _in_processor_time(name: str, found: list[tuple[float, float]]) -> bounds.Finding:
-    own_s, by_hand_s = (statistics.median(times_s) for times_s in zip(*found, strict=True))
-    low, _, high = statistics.quantiles([own / by_hand for own, by_hand in found], n=4)
+def _in_processor_time(name: str, pairs_s: list[tuple[float, float]]) -> bounds.Finding:
+    own_s, by_hand_s = (statistics.median(times_s) for times_s in zip(*pairs_s, strict=True))
+    low, _, high = statistics.quantiles([step_s / by_hand for step_s, by_hand in pairs_s], n=4)
     return bounds.Finding(
         f"{name}, processor time ({1e3 * by_hand_s:.4g} ms)",
         f"{own_s / by_hand_s:.3f} ({low:.3f} to {high:.3f})",

@@ -57,12 +57,12 @@ def _predicted_s(steps: Steps, replicas: int) -> float:
 
 
 def _findings(steps: Steps, gangs: list[dict[str, Any]]) -> list[bounds.Finding]:
-    found = []
+    findings = []
     for gang in gangs:
         used = gang["bus_bytes_per_s"] / _LINK_BYTES_PER_S
         replicas = gang["replicas"]
         step_ms = 1e3 * steps[replicas, _MANY]
-        found += [
+        findings += [
             bounds.Finding(f"{replicas} replicas: a step of 1 MiB", f"{step_ms:.1f} ms"),
             bounds.Finding(
                 f"{replicas} replicas: bus bandwidth of the link",
@@ -74,7 +74,7 @@ def _findings(steps: Steps, gangs: list[dict[str, Any]]) -> list[bounds.Finding]
     ratio = steps[4, _MANY] / steps[2, _MANY]
     off = steps[8, _MANY] / _predicted_s(steps, 8) - 1
     return [
-        *found,
+        *findings,
         bounds.Finding("4 replicas over 2", f"{ratio:.3f}", "1.47 to 1.53", 1.47 <= ratio <= 1.53),
         bounds.Finding(
             "8 replicas over the model's", f"{off:+.1%}", "within 5 %", abs(off) <= 0.05

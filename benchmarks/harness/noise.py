@@ -86,8 +86,8 @@ def _on(machine: Machine, *, together: bool = False) -> Callable[[Pool], Pool]:
         common = machine(draw, pool.launches)
 
         def changed(sample: Measurement) -> Measurement:
-            own = common if together else machine(draw, pool.launches)
-            return _scaled(sample, np.exp(own))
+            noise = common if together else machine(draw, pool.launches)
+            return _scaled(sample, np.exp(noise))
 
         cases = {key: _calmed(sample) for key, sample in pool.cases.items()}
         forms = [

@@ -99,7 +99,7 @@ _TOOLS: dict[str, Callable[[partial[Any], Case], pairs.Block]] = {
     "tensorflow": _loop,
 }
 
-_sizes = {of.name: of.by_preset.quick[1] for of in _OPERATIONS}
+_sizes = {operation.name: operation.by_preset.quick[1] for operation in _OPERATIONS}
 _in_turns = pytest.mark.usefixtures("turn")
 
 
@@ -134,8 +134,8 @@ def _measure(case: Case) -> None:
 def main() -> int:
     """Measure, print, and give the exit status."""
     given = bounds.arguments(__doc__, rounds=3)
-    found = pairs.measured(__file__, given.rounds)
-    return bounds.conclude([pairs.ratio(*item, _WITHIN) for item in sorted(found.items())])
+    measured = pairs.measured(__file__, given.rounds)
+    return bounds.conclude([pairs.ratio(*item, _WITHIN) for item in sorted(measured.items())])
 
 
 if __name__ == "__main__":

@@ -89,7 +89,7 @@ class _Way:
         start_s = time.perf_counter()
         records = bounds.records(path, __file__, f"--fw={_FRAMEWORKS}", *options)
         self.sessions_s.append(time.perf_counter() - start_s)
-        self.measuring_s.append(sum(each["extra_info"]["measuring_s"] for each in records))
+        self.measuring_s.append(sum(entry["extra_info"]["measuring_s"] for entry in records))
         self.rounds_s.append(sum(map(_rounds_s, records)))
         for record in records:
             self.medians_s[record["name"]].append(record["stats"]["median"])

@@ -128,7 +128,9 @@ def main() -> int:
         sessions = bounds.in_turn(
             given.rounds, {kind: partial(project.run, kind) for kind in _SESSIONS}
         )
-    used_ms = bounds.medians({kind: [each.used_ms for each in sessions[kind]] for kind in sessions})
+    used_ms = bounds.medians(
+        {kind: [session.used_ms for session in sessions[kind]] for kind in sessions}
+    )
     findings = [
         bounds.Finding(f"{kind}, per second", f"{ms:.2f} ms") for kind, ms in used_ms.items()
     ]
@@ -140,7 +142,7 @@ def main() -> int:
     ]
     for workload in ("noop", "gemm"):
         medians_s = bounds.medians(
-            {kind: [each.medians_s[workload] for each in sessions[kind]] for kind in sessions}
+            {kind: [session.medians_s[workload] for session in sessions[kind]] for kind in sessions}
         )
         ratio = medians_s["terminal"] / medians_s["nothing"]
         findings.append(bounds.Finding(f"{workload}, terminal over nothing", f"{ratio:.3f}x"))

@@ -80,7 +80,7 @@ def _works(stored: Mapping[str, Any]) -> list[Work]:
     """The groups of at least two contestants of a session."""
     records = from_json("pool", stored).records
     measured = [record for record in records if record.facts]
-    return [Work(c.title, [each.nodeid for each in c.entrants]) for c in contests(measured)]
+    return [Work(c.title, [entrant.nodeid for entrant in c.entrants]) for c in contests(measured)]
 
 
 def _times_s(sample: Measurement) -> list[float]:
@@ -90,12 +90,12 @@ def _times_s(sample: Measurement) -> list[float]:
 
 def _centres(pool: Pool) -> dict[str, float]:
     """The median of each case over all launches that were not contended, if there are such."""
-    found = {}
+    centres = {}
     for key, sample in pool.cases.items():
         times_s = _times_s(sample)
         clean = [t for t, keys in zip(times_s, pool.contended, strict=True) if key not in keys]
-        found[key] = median(clean or times_s)
-    return found
+        centres[key] = median(clean or times_s)
+    return centres
 
 
 def _machine(pool: Pool) -> Pool:
@@ -156,7 +156,7 @@ def _simulated(
         counts += _judged(race, history, truth)
         decided = [g for g in race.groups if g.verdict(history) is not GroupVerdict.UNDECIDED]
         launches = [[history.number(c) for c in group.contestants] for group in decided]
-        longest = max((max(each) for each in launches), default=0)
+        longest = max((max(numbers) for numbers in launches), default=0)
         counts["launched"] += sum(map(sum, launches))
         counts["everything"] += longest * sum(map(len, launches))
     return [*_verdicts(name, counts), *_cost(name, counts)]
@@ -243,13 +243,13 @@ def main() -> int:
     )
     for name, raced in machines.items():
         centres = _centres(raced) if "recorded" in name else truth
-        found = [
+        results = [
             *_simulated(name, raced, works, centres, arguments.rounds),
             _far(name, raced, works),
         ]
-        for finding in found:
+        for finding in results:
             print(f"{finding.what}: {finding.figure} {finding.bound}", flush=True)
-        findings += found
+        findings += results
     return bounds.conclude(findings)
 
 

@@ -79,7 +79,7 @@ class Watched:
             )
 
     @property
-    def said(self) -> str:
+    def printed(self) -> str:
         """The printed text."""
         return (self.folder / "output").read_text(encoding="utf-8", errors="replace")
 

@@ -122,8 +122,10 @@ def test_pytest_understands_it_and_it_selects_cases(
     if config.option.pyargs or not any(name.startswith("benchmarks") for name in files):
         return
     selection = replace(
-        options.asked,
-        frameworks=tuple(name.partition("@")[0] for name in options.asked.frameworks or declared),
+        options.requested,
+        frameworks=tuple(
+            name.partition("@")[0] for name in options.requested.frameworks or declared
+        ),
     )
     if set(selection.frameworks or ()) & {*_OF_PAGES} or config.option.keyword == _WRITTEN:
         return

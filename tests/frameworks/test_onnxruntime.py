@@ -92,7 +92,7 @@ JOB = Job(lenet, "cpu", "from_torch", "float32", 2)
 
 def test_what_is_exported_is_the_same_network() -> None:
     """Sent as a graph, since functions cannot be sent; shapes, weights and batches are the same."""
-    job = Export.of(JOB, "torch").job
+    job = Export.from_job(JOB, "torch").job
     assert (job.batch, job.training.shape, job.training.classes) == (2, lenet.shape, 10)
     assert job.training.graph.nodes == lenet.graph.nodes
     pairs = zip(job.training.initial(), lenet.initial(), strict=True)
@@ -107,7 +107,7 @@ def test_what_an_exporter_raises_is_its_answer(monkeypatch: pytest.MonkeyPatch) 
         raise RuntimeError("operator aten::nothing is not supported\nat line 1")
 
     monkeypatch.setattr(exporting, "_EXPORTERS", {"torch": fails})
-    refused = exporting.exported(Export.of(JOB, "torch"))
+    refused = exporting.exported(Export.from_job(JOB, "torch"))
     assert refused == Refused("RuntimeError: operator aten::nothing is not supported")
 
 

@@ -179,9 +179,9 @@ def test_a_gang_in_which_something_runs_is_not_asleep(gang: Gang) -> None:
 def test_a_worker_that_fails_is_the_cause(gang: Gang) -> None:
     """A request that one of them cannot do; the others need not wait."""
     pids = gang.pids
-    each = [_TASK, {**_TASK, "dtype": "float3"}]
+    role_values = [_TASK, {**_TASK, "dtype": "float3"}]
     with pytest.raises(GangFailed, match=r"^worker 1 of 2 raised TypeError: .*while building"):
-        gang.ask("bind", each=each, limit_s=_PATIENCE_S, doing="building")
+        gang.ask("bind", role_values=role_values, limit_s=_PATIENCE_S, doing="building")
     assert _gone(pids)
 
 

@@ -109,7 +109,7 @@ def test_what_is_clearly_slower_is_always_found() -> None:
     nothing, slowed = _outcomes(_pool({10: 1.1}))
     assert nothing.false_alarms == 0
     assert slowed.what == "one case of 4 slowed by 10 %"
-    assert (slowed.comparisons, slowed.found, slowed.overlooked) == (10, 10, 0)
+    assert (slowed.comparisons, slowed.detected, slowed.overlooked) == (10, 10, 0)
     assert (slowed.claimed, slowed.kept) == (10, 10)
     # One of 4 cases is launched more often than five times a side.
     assert 1 < slowed.cost < 2
@@ -117,15 +117,15 @@ def test_what_is_clearly_slower_is_always_found() -> None:
 
 def test_what_is_below_the_threshold_is_never_found() -> None:
     _, slightly = _outcomes(_pool({5: 1.02}))
-    assert (slightly.found, slightly.overlooked, slightly.false_alarms) == (0, 10, 0)
+    assert (slightly.detected, slightly.overlooked, slightly.false_alarms) == (0, 10, 0)
     # It does its 5 % less than it should, and what was said of it does not hold.
     assert slightly.kept < slightly.claimed
 
 
 def test_each_slowdown_has_its_outcome() -> None:
     _, little, much = _outcomes(_pool({10: 1.5, 5: 1.005}))
-    assert (little.what, little.found) == ("one case of 4 slowed by 5 %", 0)
-    assert (much.what, much.found) == ("one case of 4 slowed by 10 %", 10)
+    assert (little.what, little.detected) == ("one case of 4 slowed by 5 %", 0)
+    assert (much.what, much.detected) == ("one case of 4 slowed by 10 %", 10)
 
 
 def test_outcomes_are_repeatable() -> None:

@@ -39,7 +39,7 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         options.Option(spec.flag, spec.parse, spec.metavar, spec.help, lambda: 5),
     )
     assert of(pytester) == Options(
-        asked=Selection(),
+        requested=Selection(),
         configured=Selection(),
         threads=5,
         isolation="process",
@@ -121,7 +121,7 @@ def test_each_option_is_read_from_either_source(
     pytester: pytest.Pytester, argument: str, setting: str, name: str, value: Any, source: str
 ) -> None:
     found = of(pytester, ini=setting) if source == "ini" else of(pytester, argument)
-    selection = found.configured if source == "ini" else found.asked
+    selection = found.configured if source == "ini" else found.requested
     assert {**vars(found), **vars(selection), **found.toggles}[name] == value
 
 

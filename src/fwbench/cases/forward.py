@@ -81,7 +81,10 @@ class Forward(OperationWork):
             verify.compare(actual, reference, self.allowed)
             for actual, reference in zip(results, expected, strict=True)
         ]
-        return Deviation(max(of.largest for of in deviations), max(of.rms for of in deviations))
+        return Deviation(
+            max(deviation.largest for deviation in deviations),
+            max(deviation.rms for deviation in deviations),
+        )
 
     def _checked(self, on_host: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The inputs as they were placed, where there is room to compare these results."""

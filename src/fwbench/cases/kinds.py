@@ -27,4 +27,7 @@ _CASES: dict[type[Workload], type[Case]] = {
 
 def case_class(workload: Workload) -> type[Case]:
     """The class that measures a workload; the plain case unless the table says otherwise."""
-    return next((kind for of, kind in _CASES.items() if isinstance(workload, of)), Case)
+    return next(
+        (kind for workload_class, kind in _CASES.items() if isinstance(workload, workload_class)),
+        Case,
+    )

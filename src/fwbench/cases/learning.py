@@ -143,7 +143,7 @@ def _placement(learner: Learner) -> CaseFacts:
     if job.model_parallel == 1:
         return CaseFacts()
     stages = job.training.graph.divided(job.model_parallel)
-    expected = {name: of.parameters for name, of in zip(job.devices, stages, strict=True)}
+    expected = {name: stage.parameters for name, stage in zip(job.devices, stages, strict=True)}
     actual = dict(learner.placement())
     verify.placement(actual, expected)
     return CaseFacts(parameters_on_devices=actual)

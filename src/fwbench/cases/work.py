@@ -204,9 +204,9 @@ class OperationWork(RepeatedWork):
             precision_bits=precision.bits(self.dtype, deviation.rms, gradient_error, self.terms),
         )
 
-    def _is_view(self, arrays: Sequence[Array], of: set[int]) -> bool | None:
+    def _is_view(self, arrays: Sequence[Array], operands: set[int]) -> bool | None:
         addresses = [self.framework.address(array) for array in arrays]
-        return None if None in addresses else not of.isdisjoint(addresses)
+        return None if None in addresses else not operands.isdisjoint(addresses)
 
 
 def _worse(facts: CaseFacts, more: CaseFacts) -> CaseFacts:

@@ -39,7 +39,7 @@ _ARGUMENTS = (
 
 _COPY, _CACHED = "copy", "cached_copy"
 
-_BETWEEN = {of.name for of in COPIES}
+_BETWEEN = {copy_operation.name for copy_operation in COPIES}
 
 
 def path_of(facts: CaseFacts) -> str:

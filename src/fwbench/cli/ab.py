@@ -232,7 +232,7 @@ def _self_test(launches: int, plan: PairPlan, rules: Rules, live: Live) -> int:
         figures = [f"false alarms in {outcome.false_alarms / number:.1%} of comparisons"]
         if outcome.percent:
             figures += [
-                f"regressed in {outcome.found / number:.1%}",
+                f"regressed in {outcome.detected / number:.1%}",
                 f"unchanged in {outcome.overlooked / number:.1%}",
             ]
         figures.append(f"{outcome.cost:.2f} times the launches of {plan.pairs} pairs")

@@ -173,7 +173,7 @@ def capabilities(manifest: Manifest) -> dict[str, str]:
     """The capabilities of a framework as texts, by name; empty for one that it does not have."""
     on_request = dict.fromkeys(manifest.on_request, " (on request)")
     offered = [name for name, reason in manifest.strategies.items() if not reason]
-    own = (toggle.name for toggle in manifest.own_toggles)
+    own_toggles = (toggle.name for toggle in manifest.own_toggles)
     rows: dict[str, Sequence[Sequence[str]]] = {
         "executions": [[name + on_request.get(name, "") for name in manifest.executions]],
         "dtypes": [manifest.dtypes],
@@ -183,7 +183,7 @@ def capabilities(manifest: Manifest) -> dict[str, str]:
         "int8": [manifest.int8_executions],
         "own models": [manifest.users_models],
         "recompute": [manifest.recomputing_executions],
-        "toggles": [[*manifest.process_toggles, *own]],
+        "toggles": [[*manifest.process_toggles, *own_toggles]],
         "replicas": [manifest.gang_executions, offered, manifest.collectives],
         "gpu memory": [["peak"] * manifest.gpu_memory],
         "gpu clock": [[manifest.gpu_clock]],

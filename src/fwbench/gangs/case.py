@@ -142,7 +142,7 @@ class GangCase(Case):
                 refuse_too_large(composition, arrays_bytes)
             gang = self._gangs(composition)
             try:
-                found, checked, pilot_s = self._begin(gang)
+                facts, checked, pilot_s = self._begin(gang)
             except BaseException:
                 gang.kill()  # the state of its roles is unknown
                 raise
@@ -152,23 +152,23 @@ class GangCase(Case):
         with self._discarded_on_failure():
             try:
                 timed = self._time(gang, pilot_s)
-                again = self._verify_timed(gang, pilot_s)
+                verified = self._verify_timed(gang, pilot_s)
                 alone_s = self.alone_s(gang)
             except BaseException:
                 gang.kill()
                 raise
-        checked |= Checked.unchecked({"steps_timed": again.steps})
+        checked |= Checked.unchecked({"steps_timed": verified.steps})
         rounds = cast("GangClock", self._clock).rounds
         gang_facts = self._gang_facts(gang, checked, alone_s)
-        self._record(found | timed | self.throughput(rounds) | gang_facts)
+        self._record(facts | timed | self.throughput(rounds) | gang_facts)
 
     @property
     def _composition(self) -> Composition:
         framework = self.framework
-        own = composition_of(
+        composition = composition_of(
             self.cell, framework.capabilities.coordinator, self._threads, framework.version
         )
-        return replace(own, updating=self._has_servers and self.servers_update)
+        return replace(composition, updating=self._has_servers and self.servers_update)
 
     @property
     def _has_servers(self) -> bool:
@@ -217,10 +217,10 @@ class GangCase(Case):
         )
         quiet_s = max(quiet_s, gang.limits.limit_s(first.step_s))
         steps = self.checked_steps
-        found, checked = self._check(gang, steps, first.step_s, "before the timing", quiet_s)
+        case_facts, checked = self._check(gang, steps, first.step_s, "before the timing", quiet_s)
         pilot = self._round(gang, _PILOT_STEPS, gang.limits.limit_s(_PILOT_STEPS * first.step_s))
-        found |= CaseFacts(first_call_in_process_s=first.step_s)
-        return found, checked, pilot.step_s
+        case_facts |= CaseFacts(first_call_in_process_s=first.step_s)
+        return case_facts, checked, pilot.step_s
 
     def _check(
         self, gang: Gang, steps: int, step_s: float, when: str, quiet_s: float
@@ -230,12 +230,12 @@ class GangCase(Case):
         doing = f"checking {steps} steps"
         answers = gang.ask("check", steps, limit_s=limit_s, doing=doing, quiet_s=quiet_s)
         after = gang.usage()
-        found, checked = self.judge(answers, when)
+        case_facts, checked = self.judge(answers, when)
         checked |= checks.served(before, after, self.updates(steps, checked=True), when)
         sent = checks.sent(answers, before, after)
         who = f"{steps} steps of {self.cell.replicas} replicas"
         checks.refuse_silence(who, sent, steps * self.least_bytes, f"{self.elements:,} numbers")
-        return found, checked | Checked.unchecked({"sent_bytes": sent})
+        return case_facts, checked | Checked.unchecked({"sent_bytes": sent})
 
     def _quiet_s(self, gang: Gang) -> float:
         """The time that all roles may sleep in a step: while its bytes are on their way."""
@@ -389,10 +389,10 @@ class SharedStepCase(GangCase):
             *checks.training(answers, self._objective, batch, dtype, when, sparse=self._is_sparse)
         )
 
-    def _with_model(self, found: CaseFacts, checked: Checked) -> tuple[CaseFacts, Checked]:
+    def _with_model(self, case_facts: CaseFacts, checked: Checked) -> tuple[CaseFacts, Checked]:
         """Add the facts that the record of one worker has, too."""
         model = CaseFacts(parameters=self.elements, checked_steps=checked.steps)
-        return found | model, checked
+        return case_facts | model, checked
 
     def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
         """Images or tokens per second."""

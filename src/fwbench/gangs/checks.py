@@ -59,7 +59,7 @@ def fetched(answers: Answers, when: str) -> None:
     Raises:
         WrongResult: something is.
     """
-    wrong = next((each["wrong"] for each in answers if each["wrong"]), "")
+    wrong = next((answer["wrong"] for answer in answers if answer["wrong"]), "")
     if wrong:
         raise WrongResult(f"{when}, {wrong}")
 
@@ -74,7 +74,7 @@ def same_weights(answers: Answers, when: str) -> None:
     Raises:
         WrongTraining: they differ, or an update is missing.
     """
-    for step, checksums in enumerate(zip(*(each["weights"] for each in answers), strict=True)):
+    for step, checksums in enumerate(zip(*(a["weights"] for a in answers), strict=True)):
         others = [rank for rank, checksum in enumerate(checksums) if checksum != checksums[0]]
         if others:
             after = f"after step {step}" if step else "before the first step"
@@ -82,8 +82,8 @@ def same_weights(answers: Answers, when: str) -> None:
                 f"{when}, worker {others[0]} has other weights than worker 0 {after}: it began "
                 "with others, leaves out updates, or they do not exchange their gradients"
             )
-    for rank, each in enumerate(answers):
-        _updated(each["weights"], f"worker {rank}", when)
+    for rank, answer in enumerate(answers):
+        _updated(answer["weights"], f"worker {rank}", when)
 
 
 def _updated(weights: Sequence[int], whose: str, when: str) -> None:
@@ -119,11 +119,11 @@ def training(
         WrongTraining: the mean losses are not the reference's, all shares have the same losses, or
             weights differ.
     """
-    wrong = "".join(each["wrong_gradient"] for each in answers)
+    wrong = "".join(answer["wrong_gradient"] for answer in answers)
     if wrong:
         raise WrongGradient(f"{when}, what {len(answers)} replicas exchange is wrong: {wrong}")
     same_weights(answers, when)
-    losses = np.array([each["losses"] for each in answers])
+    losses = np.array([answer["losses"] for answer in answers])
     spread = float(np.ptp(losses, axis=0).max())
     if not spread > _SAME_NATS:
         raise WrongTraining(
@@ -178,7 +178,7 @@ def asynchronous(
     allowed = verify.loss_tolerances(objective, expected, dtype, sparse=sparse)
     with verify.within(f"{when}, updates made one after the other are not those of one process"):
         deviation, tolerance = verify.losses(np.array(first["alone"]), expected, allowed)
-    _falling(np.array([each["losses"] for each in answers]), when)
+    _falling(np.array([answer["losses"] for answer in answers]), when)
     return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked.unchecked(
         {"steps": steps, "gradient_error": first["gradient_error"]} | _made(answers, when)
     )
@@ -194,7 +194,7 @@ def served(before: Answers, after: Answers, expected: int, when: str) -> Checked
     Raises:
         WrongTraining: one was updated more often, or less.
     """
-    if all(each.get("updates") is None for each in after):
+    if all(answer.get("updates") is None for answer in after):
         return Checked()
     had, have = (Counter[tuple[int, str]](_counted(answers)) for answers in (before, after))
     made = {*(have - had).values()} or {0}

@@ -156,7 +156,10 @@ class Gang:
             self.network = REAL
         places = [replace(place, host=host) for place, host in zip(places, addresses, strict=True)]
         self.greetings = self.ask(
-            "prepare", each=[*map(asdict, places)], limit_s=self.limits.start_s, doing="starting"
+            "prepare",
+            role_values=[*map(asdict, places)],
+            limit_s=self.limits.start_s,
+            doing="starting",
         )
         self._refuse_versions()
         addresses = [greeting["address"] for greeting in self.greetings]
@@ -165,14 +168,14 @@ class Gang:
         self.start_s = time.monotonic() - start_s
 
     def _start_roles(self, places: Sequence[Place], hosts: Hosts) -> None:
-        own = self.composition
+        gang = self.composition
         try:
             for host, place in enumerate(places):
-                self._roles.append(hosts.start(host, place.name, own.framework, own.threads))
+                self._roles.append(hosts.start(host, place.name, gang.framework, gang.threads))
         except OSError as error:
             self.kill()
             raise GangFailed(
-                f"{own.replicas} replicas of {own.framework} cannot be started: {error}; ask for "
+                f"{gang.replicas} replicas of {gang.framework} cannot be started: {error}; ask for "
                 "fewer --fw-replicas, or allow more processes (ulimit -u) and open files "
                 "(ulimit -n)"
             ) from error
@@ -210,13 +213,13 @@ class Gang:
             f"{place.name} on {greeting['host']}": greeting["versions"]
             for place, greeting in places
         }
-        own = versions["their controller"] = self._own_versions
-        if all(others == own for others in versions.values()):
+        controller_versions = versions["their controller"] = self._own_versions
+        if all(others == controller_versions for others in versions.values()):
             return
         self.kill()
         listed = "; ".join(
-            f"{name}: {', '.join(f'{what} {version}' for what, version in theirs.items())}"
-            for name, theirs in versions.items()
+            f"{name}: {', '.join(f'{what} {version}' for what, version in place_versions.items())}"
+            for name, place_versions in versions.items()
         )
         raise GangFailed(f"the workers of a gang must have the same versions, and have {listed}")
 
@@ -235,7 +238,7 @@ class Gang:
         *values: Any,
         limit_s: float,
         doing: str,
-        each: Sequence[Any] | None = None,
+        role_values: Sequence[Any] | None = None,
         quiet_s: float = math.inf,
     ) -> list[Any]:
         """Send the same request to every role that takes steps, and wait for all answers.
@@ -244,7 +247,7 @@ class Gang:
             kind: of the request; see :mod:`fwbench.gangs.role`.
             quiet_s: how long all roles may sleep, while nothing is timed: building or compiling
                 may take its time, but roles that all sleep wait for an event that never comes.
-            each: instead of ``values``, one for each role.
+            role_values: instead of ``values``, one for each role.
 
         Returns:
             The answers, by rank.
@@ -254,7 +257,9 @@ class Gang:
             VerificationError: a role found its result wrong.
         """
         roles = [*self._stepping]
-        requests = [values] * len(roles) if each is None else [(value,) for value in each]
+        requests = (
+            [values] * len(roles) if role_values is None else [(value,) for value in role_values]
+        )
         return self._ask(roles, kind, requests, limit_s, doing, quiet_s)
 
     def _ask(

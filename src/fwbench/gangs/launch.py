@@ -207,8 +207,10 @@ def ready(roles: Collection[RoleProcess], timeout_s: float) -> list[RoleProcess]
 
 def role_arguments(framework: str, threads: int) -> tuple[list[str], dict[str, str]]:
     """The arguments of a role's process, and variables of its environment, on any machine."""
-    own = {name: value for name, value in os.environ.items() if name.startswith(_OWN_VARIABLES)}
-    return [framework, str(threads)], own | thread_variables(threads)
+    variables = {
+        name: value for name, value in os.environ.items() if name.startswith(_OWN_VARIABLES)
+    }
+    return [framework, str(threads)], variables | thread_variables(threads)
 
 
 class Hosts(Protocol):

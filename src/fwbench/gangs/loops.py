@@ -180,8 +180,8 @@ class ReplicaLoop:
     def read(self) -> DataSet:
         """Read the data set, once in a process."""
         paths = tuple(map(Path, self.paths))
-        found = Found(self.name, self.source, self.origin, paths, None)
-        return _read(found, None if self.cache is None else Path(self.cache))
+        data_set = Found(self.name, self.source, self.origin, paths, None)
+        return _read(data_set, None if self.cache is None else Path(self.cache))
 
 
 _read = lru_cache(maxsize=1)(load)

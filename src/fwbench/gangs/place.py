@@ -67,7 +67,7 @@ def composition_of(
             empty if there is none.
         threads: of each process.
     """
-    own = Composition(
+    composition = Composition(
         cell.framework,
         cell.toggle("strategy"),
         cell.replicas,
@@ -75,9 +75,9 @@ def composition_of(
         network=cell.toggle("network"),
         version=version,
     )
-    if own.strategy not in WITH_SERVERS:
-        return own
-    return replace(own, servers=int(cell.toggle("servers")), coordinator=coordinator)
+    if composition.strategy not in WITH_SERVERS:
+        return composition
+    return replace(composition, servers=int(cell.toggle("servers")), coordinator=coordinator)
 
 
 def refuse_too_large(composition: Composition, arrays_bytes: float) -> None:
@@ -90,8 +90,8 @@ def refuse_too_large(composition: Composition, arrays_bytes: float) -> None:
     Raises:
         TooLargeToVerify: it takes more than nine tenths of the free memory.
     """
-    own = psutil.Process().memory_info()
-    role_bytes = own.rss - getattr(own, "shared", 0) + arrays_bytes
+    memory = psutil.Process().memory_info()
+    role_bytes = memory.rss - getattr(memory, "shared", 0) + arrays_bytes
     needed = len(composition.places) * role_bytes
     most = _AT_MOST * psutil.virtual_memory().available
     if needed > most:

@@ -109,12 +109,12 @@ class ServedShare(Share):
         return _answer(self._differences())
 
     def _compared(
-        self, rank: int, actual: NDArray[Any], least: NDArray[Any], most: NDArray[Any], of: str
+        self, rank: int, actual: NDArray[Any], least: NDArray[Any], most: NDArray[Any], what: str
     ) -> str:
         """The difference of a fetched array, as text; empty if all elements are within bounds."""
         who = f"worker {rank} fetched"
         if actual.shape != least.shape:
-            return f"{who} an array of shape {actual.shape} instead of {least.shape}: {of}"
+            return f"{who} an array of shape {actual.shape} instead of {least.shape}: {what}"
         wrong = np.argwhere(~((least <= actual) & (actual <= most)))  # not a number, too
         if not wrong.size:
             return ""
@@ -123,7 +123,7 @@ class ServedShare(Share):
         if least[place] != most[place]:
             right = f"{right} to {most[place]:.9g}"
         return (
-            f"{who} other numbers than {of} in {self.task.workload}: element "
+            f"{who} other numbers than {what} in {self.task.workload}: element "
             f"{', '.join(map(str, place))} is {actual[place]:.9g}, and {right} is right; "
             f"{len(wrong):,} of {actual.size:,} elements are wrong"
         )
@@ -194,8 +194,10 @@ class NullShare(ServedShare):
         They are those that this process has begun before, but for one of each other worker of its,
         which may have taken its time.
         """
-        factors = [each + 1 for each in self.member.ranks]
-        begun = (self._taken - 1) * sum(factors) + sum(each for each in factors if each <= rank)
+        factors = [rank_ + 1 for rank_ in self.member.ranks]
+        begun = (self._taken - 1) * sum(factors) + sum(
+            factor for factor in factors if factor <= rank
+        )
         return max(0, begun - (len(factors) - 1) * max(factors))
 
     @property
@@ -211,8 +213,8 @@ class NullShare(ServedShare):
                 f"to {_EXACT:,}: measure fewer rounds, or with fewer replicas"
             )
         actual = np.concatenate([np.ravel(x) for x in self._steps.fetched(self._last[rank])])
-        of = f"the updates of {self._taken} steps"
-        return self._compared(rank, actual, least * self._update, most * self._update, of)
+        what = f"the updates of {self._taken} steps"
+        return self._compared(rank, actual, least * self._update, most * self._update, what)
 
 
 class ReadShare(ServedShare):

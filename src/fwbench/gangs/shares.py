@@ -83,11 +83,11 @@ class Share(ABC):
             VerificationError: a result is wrong.
         """
         sent = sent_bytes()
-        found = self._check(steps)
+        findings = self._check(steps)
         # A replica that has its result may still have bytes to send; at the barrier none has.
         self.member.barrier()
         now = sent_bytes()
-        return found | {"sent_bytes": None if sent is None or now is None else now - sent}
+        return findings | {"sent_bytes": None if sent is None or now is None else now - sent}
 
     @abstractmethod
     def _check(self, steps: int) -> dict[str, Any]:
@@ -191,8 +191,8 @@ class TrainedShare(Share):
             return {"gradient_error": None, "wrong_gradient": ""}
         try:
             error, _ = networks.compare_gradients(gradients, expected, allowed, lambda: expected)
-        except WrongGradient as found:  # the others are still taking steps
-            return {"gradient_error": None, "wrong_gradient": str(found)}
+        except WrongGradient as mismatch:  # the others are still taking steps
+            return {"gradient_error": None, "wrong_gradient": str(mismatch)}
         return {"gradient_error": error, "wrong_gradient": ""}
 
     def without_exchange(self) -> AbstractContextManager[Any] | None:
@@ -244,7 +244,7 @@ class AsynchronousShare(TrainedShare):
         ]
         self._settle()
         together = {
-            "losses": [learner.losses(each).tolist() for each in losses],
+            "losses": [learner.losses(step_losses).tolist() for step_losses in losses],
             "updates": self._model.updates(),
             "notes": learner.notes(),
         }

@@ -46,7 +46,7 @@ class ErrorRates:
     Attributes:
         percent: by how much one case was slowed; 0 if none was.
         false_alarms: in how many of them an unchanged case was called regressed or improved.
-        found: slowed cases that were called regressed.
+        detected: slowed cases that were called regressed.
         overlooked: slowed cases that were called unchanged.
         claimed: slowed cases of which it was said that a change as large would have shown.
         kept: how many of these were found.
@@ -57,7 +57,7 @@ class ErrorRates:
     percent: int
     comparisons: int
     false_alarms: int
-    found: int
+    detected: int
     overlooked: int
     claimed: int
     kept: int

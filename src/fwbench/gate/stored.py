@@ -141,8 +141,8 @@ def judge(base: Measurement, contender: Measurement, rules: Rules, level: float)
         and contender.values(metric.name)
         and (metric.is_time or not contended)
     ]
-    again = partial(judge, rules=rules, level=level)
-    return verdicts.confirmed(judgements, base, contender, again)
+    judge_again = partial(judge, rules=rules, level=level)
+    return verdicts.confirmed(judgements, base, contender, judge_again)
 
 
 def _judge(

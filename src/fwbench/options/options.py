@@ -53,7 +53,7 @@ class Options:
     """Options of a session; :data:`SETTINGS` explains those that are not here.
 
     Attributes:
-        asked: what the command line selects; it wins over markers.
+        requested: what the command line selects; it wins over markers.
         configured: what the ini file selects; markers win over it.
         timeout_s: per case, its bind, verification and warm-up included; of a training loop, per
             epoch.
@@ -69,7 +69,7 @@ class Options:
         threads_asked: whether the number of threads was given.
     """
 
-    asked: Selection
+    requested: Selection
     configured: Selection
     threads: int
     isolation: str
@@ -113,7 +113,7 @@ class Options:
 
     def selection(self, marker: Selection) -> Selection:
         """Selection of a test with this marker."""
-        return self.asked.over(marker.over(self.configured))
+        return self.requested.over(marker.over(self.configured))
 
     def schedule(self, preset: Schedule) -> Schedule:
         """Schedule of a training: the requested one, or else the preset's.
@@ -123,7 +123,7 @@ class Options:
         Raises:
             UsageError: every epoch would be a warm-up epoch.
         """
-        asked = {
+        given = {
             "epochs": self.epochs,
             "warmup_epochs": self.warmup_epochs,
             "repetitions": self.repetitions,
@@ -131,7 +131,7 @@ class Options:
         }
         if self.epochs is not None:
             preset = replace(preset, steps=None)
-        schedule = replace(preset, **{n: v for n, v in asked.items() if v is not None})
+        schedule = replace(preset, **{n: v for n, v in given.items() if v is not None})
         if schedule.warmup_epochs >= schedule.epochs:
             raise UsageError(
                 f"of {schedule.epochs} epochs {schedule.warmup_epochs} are for warm-up, which "

@@ -115,7 +115,9 @@ def _class_of(cell: grid.Cell) -> type[Case]:
     """The class that measures a cell, imported with the first cell that needs it."""
     if cell.gang:
         kinds = pool().case_kinds(cell).items()
-        return next(kind for of, kind in kinds if isinstance(cell.workload, of))
+        return next(
+            kind for workload_class, kind in kinds if isinstance(cell.workload, workload_class)
+        )
     if isinstance(cell.workload, Operation):
         return Case
     from fwbench.cases.kinds import case_class

@@ -32,7 +32,7 @@ def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) 
     """
     cells = {item: item.stash[CELL] for item in items if CELL in item.stash}
     requested = _selections(session, cells)
-    _check({name for each in requested.values() for name in each.families or ()}, cells)
+    _check({name for selection in requested.values() for name in selection.families or ()}, cells)
     everything = _names_tests(config)
     out = {
         item
@@ -62,9 +62,9 @@ def _check(requested: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
     """Refuse families that are not there; operations of the user's own may have some, too."""
     if not requested:
         return
-    own = [workload.family for workload in MODELS]
-    own += [cell.workload.family for cell in cells.values()]
-    known = dict.fromkeys(name for name in (*FAMILIES, *own, ALL, REPRESENTATIVES) if name)
+    used = [workload.family for workload in MODELS]
+    used += [cell.workload.family for cell in cells.values()]
+    known = dict.fromkeys(name for name in (*FAMILIES, *used, ALL, REPRESENTATIVES) if name)
     for name in sorted(requested - known.keys()):
         raise unknown("family", name, known)
 

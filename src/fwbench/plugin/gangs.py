@@ -44,8 +44,8 @@ class GangHooks:
 
     def equip(self, case: Any, replicas: int) -> None:
         """Give a case what it needs to have a gang."""
-        asked = self._options.threads if self._options.threads_asked else None
-        threads = asked or max(1, usable_cpus() // replicas)
+        requested = self._options.threads if self._options.threads_asked else None
+        threads = requested or max(1, usable_cpus() // replicas)
         are_here = self._gangs.are_here
         case.with_gangs(self._gangs, self._options.engine, threads, are_here=are_here)
 

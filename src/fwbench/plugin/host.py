@@ -268,7 +268,7 @@ class BenchmarkSession:
             The entries, and how many benchmarks have been measured now.
         """
         every = self._session.benchmarks
-        plain = [each for each in every[first:] if "fwbench" not in each.extra_info]
+        plain = [measured for measured in every[first:] if "fwbench" not in measured.extra_info]
         return [e.as_dict(include_data=True) for e in plain if not e.has_error], len(every)
 
     def clear(self) -> None:

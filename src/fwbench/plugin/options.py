@@ -114,7 +114,7 @@ def from_config(config: pytest.Config) -> Options:
     if debugging:
         settings["isolation"] = "none"
     options = Options(
-        asked=Selection(**{n: config.getoption(DEST[n]) for n in SELECTORS}),
+        requested=Selection(**{n: config.getoption(DEST[n]) for n in SELECTORS}),
         configured=Selection(**{n: _ini(config, n) for n in SELECTORS}),
         **settings,
         threads_asked=_given(config, "threads") is not None,

@@ -198,8 +198,8 @@ class Entrants:
         ]
 
     def _group(self, title: str, cases: Sequence[str]) -> RaceGroup:
-        own = [self._cells[case].threshold for case in cases]
-        threshold = next((share for share in own if share is not None), self.threshold)
+        thresholds = [self._cells[case].threshold for case in cases]
+        threshold = next((share for share in thresholds if share is not None), self.threshold)
         return RaceGroup(title, {case: _name(self._cells[case]) for case in cases}, threshold)
 
 

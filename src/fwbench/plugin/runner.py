@@ -193,8 +193,8 @@ class IsolatedRunner:
         )
 
     def _worker_session(self, session: pytest.Session, worker: WorkerSpec) -> dict[str, Any]:
-        own = [item for item in cases_of(session) if self._worker_of(item) == worker]
-        return self._session_of(own, worker)
+        items = [item for item in cases_of(session) if self._worker_of(item) == worker]
+        return self._session_of(items, worker)
 
     def _session_of(self, items: Sequence[pytest.Item], worker: WorkerSpec) -> dict[str, Any]:
         files = {suite.module_name(item.path) or str(item.path): None for item in items}

@@ -119,8 +119,8 @@ class Session:
             keeps_workers=self.keeps_workers,
         )
         if self.in_worker:
-            own = config.stash[OWN_MANIFEST]
-            inventory.manifests[own.name] = own
+            manifest = config.stash[OWN_MANIFEST]
+            inventory.manifests[manifest.name] = manifest
         return inventory
 
     @property
@@ -258,7 +258,7 @@ class Session:
         return grid.GridRequest(requested, options.schedule, find, weak=weak)
 
     def _own_toggles(self) -> list[toggles.Toggle]:
-        return [own for manifest in self.manifests.values() for own in manifest.own_toggles]
+        return [toggle for manifest in self.manifests.values() for toggle in manifest.own_toggles]
 
     @property
     def known_toggles(self) -> Mapping[str, toggles.Toggle]:
@@ -267,7 +267,7 @@ class Session:
 
     def _check_requested(self) -> None:
         """Refuse options that select nothing; a marker that selects nothing is skipped."""
-        requested = self.options.asked.over(self.options.configured)
+        requested = self.options.requested.over(self.options.configured)
         foreign = self.options.toggles.keys() - toggles.TOGGLES.keys()  # some framework's, maybe
         if requested != Selection() or not self.manifests or foreign:
             self.inventory.ask(requested.frameworks)

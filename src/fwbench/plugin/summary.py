@@ -41,8 +41,8 @@ def header(session: Session, *, in_full: bool) -> list[str]:
     if session.plan is not None:
         launches, seed = dataclasses.astuple(session.plan)
         least = " at least" if session.options.is_adaptive else ""
-        each = f"every case{least} " + ("once" if launches == 1 else f"{launches} times")
-        lines.append(f"  {each}, each time in a fresh process, shuffled: --fw-seed {seed}")
+        launched = f"every case{least} " + ("once" if launches == 1 else f"{launches} times")
+        lines.append(f"  {launched}, each time in a fresh process, shuffled: --fw-seed {seed}")
     for manifest in session.manifests.values():
         if in_full:
             devices = ", ".join(f"{device.name} ({device.model})" for device in manifest.devices)
@@ -94,7 +94,9 @@ class Summary:
         """Keep what a case brought, or why it was skipped."""
         measured = getattr(report, "fwbench", None)
         if report.outcome == RERUN:
-            self.records = [each for each in self.records if each["fullname"] != report.nodeid]
+            self.records = [
+                record for record in self.records if record["fullname"] != report.nodeid
+            ]
         elif report.failed and report.nodeid in self._cells:
             self.failed[report.nodeid] = identity(self._cells[report.nodeid])
         elif measured is not None:

@@ -94,4 +94,6 @@ def readable(descriptors: Sequence[int], timeout_s: float) -> Collection[int]:
     Args:
         timeout_s: how long to wait for the first of them.
     """
-    return [found for found in wait(descriptors, timeout_s) if isinstance(found, int)]
+    return [
+        descriptor for descriptor in wait(descriptors, timeout_s) if isinstance(descriptor, int)
+    ]

@@ -83,10 +83,10 @@ class Namespace:
         except FileNotFoundError as error:
             raise _missing(error.filename) from None
         if done.returncode:
-            said = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
-            if f"failed to execute {tool}" in said:
+            message = " ".join(done.stderr.split()) or f"exit status {done.returncode}"
+            if f"failed to execute {tool}" in message:
                 raise _missing(tool)
-            raise NetworkUnavailable(f"{tool} could not set up a network namespace: {said}")
+            raise NetworkUnavailable(f"{tool} could not set up a network namespace: {message}")
 
     def traffic_bytes(self, interface: str) -> tuple[int, int]:
         """Received and sent bytes of an interface.
@@ -137,7 +137,7 @@ def _missing(command: str) -> NetworkUnavailable:
     )
 
 
-def _refused(said: str, *, rootless: bool) -> str:
+def _refused(message: str, *, rootless: bool) -> str:
     """Why there is no namespace, and what to do."""
     remedy = (
         "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
@@ -147,4 +147,4 @@ def _refused(said: str, *, rootless: bool) -> str:
         "SYS_ADMIN --cap-add NET_ADMIN)"
     )
     whose = "for this user" if rootless else "here"
-    return f"the system makes no network namespace {whose} ({' '.join(said.split())}): {remedy}"
+    return f"the system makes no network namespace {whose} ({' '.join(message.split())}): {remedy}"

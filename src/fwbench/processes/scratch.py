@@ -61,21 +61,21 @@ def _make() -> tuple[Path, Owned | None]:
 
 def abandoned() -> Iterator[Path]:
     """The folders whose processes have ended: each is there until the next one is asked for."""
-    for found in sorted(Path(tempfile.gettempdir()).resolve().glob(f"{PREFIX}*")):
-        if not _is_ours(found):
+    for path in sorted(Path(tempfile.gettempdir()).resolve().glob(f"{PREFIX}*")):
+        if not _is_ours(path):
             continue
-        owned = take(found)
+        owned = take(path)
         if owned is not None:
             with owned:
-                yield found
-                remove(found)
+                yield path
+                remove(path)
 
 
-def _is_ours(found: Path) -> bool:
+def _is_ours(path: Path) -> bool:
     """True if a folder was made here, by this user; one that is empty had no time to be marked."""
     try:
-        mine = found.lstat().st_uid == os.getuid()
-        return mine and ((found / _MARK).exists() or not any(found.iterdir()))
+        mine = path.lstat().st_uid == os.getuid()
+        return mine and ((path / _MARK).exists() or not any(path.iterdir()))
     except OSError:
         return False
 

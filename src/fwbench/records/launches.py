@@ -134,10 +134,10 @@ def _launch(stats: Mapping[str, Any], facts: CaseFacts) -> Launch:
     """Record of one launch: its rounds, and the facts that differ from launch to launch."""
     assert facts.statistic is not None  # noqa: S101 (every case has one)
     rounds_s = stats["data"]
-    own = {name: facts[name] for name in Launch.declared() if name in facts}
+    launch_facts = {name: facts[name] for name in Launch.declared() if name in facts}
     values_s = {name: float(of_rounds(rounds_s)) for name, of_rounds in STATISTICS.items()}
     return Launch(
-        **own,
+        **launch_facts,
         value_s=values_s[facts.statistic],
         min_s=values_s["min"],
         median_s=values_s["median"],

@@ -53,7 +53,7 @@ class Check:
         """True if a value can be, and is what it must be."""
         return (not isinstance(value, _NUMBERS) or self.unit.can_be(value)) and self.holds(value)
 
-    def of(self, kind: type) -> Callable[[Any], bool] | None:
+    def for_type(self, kind: type) -> Callable[[Any], bool] | None:
         """The same for values of exactly one type, in as few calls as can be.
 
         Returns:
@@ -210,7 +210,7 @@ class Fact:
         """
         if self.type not in _SCALARS or self.needs:
             return None
-        return self.type, self.check.of(self.type)
+        return self.type, self.check.for_type(self.type)
 
 
 def fact(
@@ -282,7 +282,7 @@ class Table(Mapping[str, Any]):
     @cache
     def plain(cls) -> dict[str, _Plain]:
         """:attr:`Fact.plain` of the keys that have one; read of each of millions of values."""
-        return {name: of.plain for name, of in cls.declared().items() if of.plain is not None}
+        return {name: row.plain for name, row in cls.declared().items() if row.plain is not None}
 
     @classmethod
     @cache

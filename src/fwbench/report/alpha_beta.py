@@ -101,9 +101,9 @@ def modelled(workload: str, size_bytes: int, measured: Mapping[int, Exchange]) -
     ring = RINGS.get(workload)
     if ring is None or len(measured) < _NUMBERS_AT_LEAST:
         return []
-    model = fitted(ring, size_bytes, {w: each.time_s for w, each in measured.items()})
+    model = fitted(ring, size_bytes, {w: case.time_s for w, case in measured.items()})
     largest = max(measured)
-    off = (abs(model.time_s(w) / each.time_s - 1) for w, each in measured.items())
+    off = (abs(model.time_s(w) / case.time_s - 1) for w, case in measured.items())
     if max(off) > _FIT_WITHIN or not _wire_is_limit(model, largest, measured[largest]):
         return []
     return [*_beyond(model, largest)]

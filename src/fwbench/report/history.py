@@ -260,7 +260,7 @@ def sections(lines: Sequence[HistoryLine]) -> list[Section]:
     several = [case for case in cases if case.has_several_runs]
     drawn = {*sorted(several, key=lambda case: not case.shifts)[:_DRAWN]}
     groups = group_by(cases, lambda case: f"{case.line.group}, {case.line.machine}")
-    return [_shifts(cases), *(_section(group, each, drawn) for group, each in groups.items())]
+    return [_shifts(cases), *(_section(group, members, drawn) for group, members in groups.items())]
 
 
 def _section(
@@ -268,7 +268,7 @@ def _section(
 ) -> Section:
     left_out = sum(case.has_several_runs and case not in drawn for case in cases)
     note = f"{count(left_out, 'case')} more than are drawn: -k NAME draws less."
-    return Section.of(
+    return Section.from_items(
         f"history of {group}",
         _CASES,
         cases,
@@ -287,7 +287,9 @@ def _shifts(cases: Sequence[_FollowedCase]) -> Section:
         notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")
     if not every:
         notes.append("None was found.")
-    return Section.of("Lasting shifts", _SHIFTS, every, lambda row: row.line.keys, notes=notes)
+    return Section.from_items(
+        "Lasting shifts", _SHIFTS, every, lambda row: row.line.keys, notes=notes
+    )
 
 
 def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
@@ -309,8 +311,8 @@ def _labels(moments: Sequence[Moment]) -> list[str]:
     for moment in moments:
         day = moment.day
         label = day if days[day] == 1 else moment.when[:16].replace("T", " ")
-        again = sum(other.partition(" #")[0] == label for other in labels[-days[day] :])
-        labels.append(f"{label} #{again + 1}" if again else label)
+        repeats = sum(other.partition(" #")[0] == label for other in labels[-days[day] :])
+        labels.append(f"{label} #{repeats + 1}" if repeats else label)
     return labels
 
 
@@ -344,9 +346,9 @@ def collect(folder: Path, only: str = "") -> tuple[list[HistoryLine], list[str]]
     files = sorted(folder.rglob("*.json")) if folder.is_dir() else []
     cases: _Records = {}
     problems: list[str] = []
-    for found, unreadable in _each_part(files, only):
+    for records, unreadable in _each_part(files, only):
         problems += unreadable
-        for key, (record, moments) in found.items():
+        for key, (record, moments) in records.items():
             cases.setdefault(key, (record, []))[1].extend(moments)
     if not cases:
         raise _no_run(folder, only, problems)

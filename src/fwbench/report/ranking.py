@@ -275,8 +275,8 @@ class Answer:
         """The answer as a clause: ``torch for 21 of 33, numpy for 10; 2 too close to call``."""
         parts: list[str] = []
         for name, number in self.fastest.items():
-            of = "" if parts else f" of {self.contests}"
-            parts.append(f"{name} for {number}{of}")
+            total = "" if parts else f" of {self.contests}"
+            parts.append(f"{name} for {number}{total}")
         close = f"{self.too_close} too close to call" if self.too_close else ""
         return "; ".join(filter(None, [", ".join(parts), close]))
 
@@ -536,7 +536,8 @@ def _busy(cases: Sequence[CaseFacts]) -> str:
     if not shares:
         return ""
     least, typical, most = (
-        f"{min(1.0, of(shares)):.0%}".replace("%", " %") for of in (min, statistics.median, max)
+        f"{min(1.0, summary(shares)):.0%}".replace("%", " %")
+        for summary in (min, statistics.median, max)
     )
     spread = f", {least} to {most}" if len(shares) > 1 else ""
     cases_of = count(len(shares), "case")

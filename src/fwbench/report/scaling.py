@@ -171,7 +171,9 @@ class Scaling:
 
     def single(self, case: Shared) -> Shared | None:
         """Time of one replica of the same contestant, if it was measured."""
-        singles = (each for each in self.cases if each.gang is None and each.alone == case.alone)
+        singles = (
+            other for other in self.cases if other.gang is None and other.alone == case.alone
+        )
         return next(singles, None)
 
     def efficiency(self, case: Shared) -> float | None:
@@ -205,22 +207,22 @@ def scalings(cases: Iterable[Shared]) -> list[Scaling]:
     weak = _grown(groups)
     grown = {id(case) for group in weak for case in group}
     strong = [group for group in groups.values() if not grown & {*map(id, group)}]
-    found = [Scaling(group) for group in strong] + [Scaling(group, weak=True) for group in weak]
-    return [scaling for scaling in found if any(case.gang for case in scaling.cases)]
+    every = [Scaling(group) for group in strong] + [Scaling(group, weak=True) for group in weak]
+    return [scaling for scaling in every if any(case.gang for case in scaling.cases)]
 
 
-def with_either_softmax(found: Iterable[Scaling]) -> list[Scaling]:
+def with_either_softmax(works: Iterable[Scaling]) -> list[Scaling]:
     """The works of language models with a full softmax and a sampled one, each pair as one.
 
     Their contestants say which they have; it is not the same work.
     """
     pairs: dict[tuple[Any, ...], dict[str, Scaling]] = defaultdict(dict)
-    for each in found:
-        facts = each.facts
+    for scaling in works:
+        facts = scaling.facts
         softmax = _SOFTMAXES.get(facts.workload)
         if softmax:
-            key = (facts.device, facts.dtype, facts.shape, facts.size, each.weak)
-            pairs[key][softmax] = each
+            key = (facts.device, facts.dtype, facts.shape, facts.size, scaling.weak)
+            pairs[key][softmax] = scaling
     return [
         Scaling(
             [
@@ -238,8 +240,8 @@ def with_either_softmax(found: Iterable[Scaling]) -> list[Scaling]:
 def unshared(records: Iterable[Measurement]) -> list[Measurement]:
     """The records of work that no replicas shared: those that no table of replicas has."""
     every = [*records]
-    found = scalings(Shared(record) for record in every if is_scaling(record))
-    shown = {id(case.record) for scaling in found for case in scaling.cases}
+    works = scalings(Shared(record) for record in every if is_scaling(record))
+    shown = {id(case.record) for scaling in works for case in scaling.cases}
     return [record for record in every if id(record) not in shown]
 
 
@@ -257,4 +259,4 @@ def _grown(groups: Mapping[tuple[Any, ...], Sequence[Shared]]) -> list[list[Shar
         return work(CaseFacts.unchecked({**case.facts, "size": _each(case)}))
 
     groups_of_share = group_by(lone, share).values()
-    return [group for group in groups_of_share if len({each.replicas for each in group}) > 1]
+    return [group for group in groups_of_share if len({member.replicas for member in group}) > 1]

@@ -150,7 +150,7 @@ class Section:
     id: str = ""
 
     @classmethod
-    def of(
+    def from_items(
         cls,
         title: str,
         columns: Sequence[Column[T]],

@@ -191,22 +191,22 @@ def _rankings(run: Run, suffix: str) -> Iterator[Section]:
         if kind.means:
             heading = f"Geometric mean of time against the fastest: {kind.title}{suffix}"
             rows: list[Mean | Unranked] = [*kind.means, *kind.unranked]
-            yield Section.of(heading, _mean_columns(kind), rows)
+            yield Section.from_items(heading, _mean_columns(kind), rows)
     empty = [kind for kind in ranked if not kind.means]
-    yield Section.of(f"Not ranked{suffix}", _WHY_EMPTY, empty)
+    yield Section.from_items(f"Not ranked{suffix}", _WHY_EMPTY, empty)
 
 
 def _differences(run: Run, suffix: str) -> Iterator[Section]:
     largest = ranking.differences(run.contests)[:_SHOWN]
-    yield Section.of(f"Largest differences{suffix}", _DIFFERENCES, largest)
+    yield Section.from_items(f"Largest differences{suffix}", _DIFFERENCES, largest)
 
 
 def _gaps(run: Run, suffix: str) -> Iterator[Section]:
     reasons = Counter(missing.why for missing in run.session.missing or ())
     for name, why in (run.session.absent or {}).items():
         reasons[f"{name}: {why}"] += 0
-    yield Section.of(f"Not measured{suffix}", _MISSING, reasons.most_common())
-    yield Section.of(f"Not reached{suffix}", _LOST, run.lost)
+    yield Section.from_items(f"Not measured{suffix}", _MISSING, reasons.most_common())
+    yield Section.from_items(f"Not reached{suffix}", _LOST, run.lost)
 
 
 _WHY_EMPTY: tuple[Column[Ranking], ...] = (

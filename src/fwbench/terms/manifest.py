@@ -71,9 +71,9 @@ class Gap:
         """
         if self.terms_above is not None and terms <= self.terms_above:
             return False
-        own = (self.workload, self.execution, self.direction, self.dtype, self.device)
+        parts = (self.workload, self.execution, self.direction, self.dtype, self.device)
         cell = (workload, execution, direction, dtype, device.partition(":")[0])
-        return all(part in (None, asked) for part, asked in zip(own, cell, strict=True))
+        return all(part in (None, value) for part, value in zip(parts, cell, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +140,10 @@ class Capabilities:
 
     def reads(self, toggle: str) -> bool:
         """True if it has a toggle of a whole process: one of fwbench's, or of its own."""
-        return toggle in (*self.process_toggles, *(own.name for own in self.own_toggles))
+        return toggle in (
+            *self.process_toggles,
+            *(own_toggle.name for own_toggle in self.own_toggles),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,8 +192,8 @@ class Manifest(Capabilities):
         tuples["gaps"] = tuple(Gap(**gap) for gap in values["gaps"])
         tuples["toggle_gaps"] = tuple(tuple(gap) for gap in values["toggle_gaps"])
         tuples["gang_gaps"] = tuple(tuple(gap) for gap in values.get("gang_gaps", ()))
-        own = values.get("own_toggles", ())
-        tuples["own_toggles"] = tuple(Toggle.from_json(toggle) for toggle in own)
+        own_toggles = values.get("own_toggles", ())
+        tuples["own_toggles"] = tuple(Toggle.from_json(toggle) for toggle in own_toggles)
         return cls(**tuples)
 
     @property
@@ -242,8 +245,12 @@ class Manifest(Capabilities):
 
     def value_gap(self, toggle: str, value: str) -> str | None:
         """Why the framework's own toggle cannot have a value; None if it can, or is not its own."""
-        for own in self.own_toggles:
-            if own.name == toggle and own.values is not None and value not in own.values:
+        for own_toggle in self.own_toggles:
+            if (
+                own_toggle.name == toggle
+                and own_toggle.values is not None
+                and value not in own_toggle.values
+            ):
                 return f"the toggle {toggle} of {self.name} has no value {value}"
         return None
 

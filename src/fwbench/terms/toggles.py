@@ -230,25 +230,27 @@ def _form(name: str, toggle: Toggle | None) -> str:
     return f"{name}={known} ({toggle.meaning})"
 
 
-def known(own: Iterable[Toggle] = ()) -> dict[str, Toggle]:
+def known(framework_toggles: Iterable[Toggle] = ()) -> dict[str, Toggle]:
     """Every toggle by its name: those of fwbench, then those of frameworks.
 
     Args:
-        own: the toggles of frameworks; of several with one name, the first is kept.
+        framework_toggles: the toggles of frameworks; of several with one name, the first is kept.
     """
     toggles = dict(TOGGLES)
-    for toggle in own:
+    for toggle in framework_toggles:
         toggles.setdefault(toggle.name, toggle)
     return toggles
 
 
-def checked(asked: Values, own: Sequence[Toggle], *, strict: bool = True) -> dict[str, Any]:
+def checked(
+    requested: Values, framework_toggles: Sequence[Toggle], *, strict: bool = True
+) -> dict[str, Any]:
     """The values asked for, each checked by its toggle.
 
     Args:
-        asked: by the name of the toggle, as :func:`parse` returned them.
-        own: the toggles of the frameworks. Two versions of one framework may have a toggle with
-            different values: what one of them takes can be asked for, and is a gap of the other.
+        requested: by the name of the toggle, as :func:`parse` returned them.
+        framework_toggles: of two versions of one framework a toggle may have different values: what
+            one of them takes can be asked for, and is a gap of the other.
         strict: False in a worker, which knows only its own framework: what it does not know is kept
             as it is.
 
@@ -256,16 +258,16 @@ def checked(asked: Values, own: Sequence[Toggle], *, strict: bool = True) -> dic
         UsageError: no framework has such a toggle, or no such toggle has the value.
     """
     definitions: dict[str, list[Toggle]] = {name: [toggle] for name, toggle in TOGGLES.items()}
-    for toggle in own:
+    for toggle in framework_toggles:
         definitions.setdefault(toggle.name, []).append(toggle)
-    for name in asked:
+    for name in requested:
         if strict and name not in definitions:
             raise unknown("toggle", name, definitions)
     return {
         name: tuple(
             dict.fromkeys(_value(text, definitions.get(name, ()), strict=strict) for text in texts)
         )
-        for name, texts in asked.items()
+        for name, texts in requested.items()
     }
 
 
@@ -282,19 +284,21 @@ def _value(text: str, definitions: Sequence[Toggle], *, strict: bool) -> str:
     return text
 
 
-def combinations(asked: Values, own: Collection[str], *, shared: bool) -> Iterator[Combination]:
+def combinations(
+    requested: Values, effective: Collection[str], *, shared: bool
+) -> Iterator[Combination]:
     """Every combination of the values asked for, of the toggles that make a difference.
 
     Args:
         shared: whether replicas can share it.
     """
-    names = dict.fromkeys((*TOGGLES, *asked))
+    names = dict.fromkeys((*TOGGLES, *requested))
     values = [
-        [(name, value) for value in asked[name]]
+        [(name, value) for value in requested[name]]
         for name in names
-        if name in asked and (is_of_process(name) or name in own)
+        if name in requested and (is_of_process(name) or name in effective)
     ]
-    gangs = _gangs(asked) if shared else [()]
+    gangs = _gangs(requested) if shared else [()]
     for chosen, gang in itertools.product(itertools.product(*values), gangs):
         yield *chosen, *gang
 
@@ -303,25 +307,25 @@ def combinations(asked: Values, own: Collection[str], *, shared: bool) -> Iterat
 _RARE = ("network", "straggler")
 
 
-def _gangs(asked: Values) -> list[Combination]:
+def _gangs(requested: Values) -> list[Combination]:
     """The compositions asked for; a single replica has no strategy, an all-reduce no servers."""
     every: dict[Combination, None] = {}
     for replicas, strategy, servers, *others in itertools.product(
-        asked.get("replicas", ()),
-        *(_asked_of(asked, name) for name in ("strategy", "servers", *_RARE)),
+        requested.get("replicas", ()),
+        *(_requested_values(requested, name) for name in ("strategy", "servers", *_RARE)),
     ):
         gang: Combination = (("replicas", replicas),)
         if replicas != "1":
             gang += (("strategy", strategy),)
             gang += (("servers", servers),) if strategy in WITH_SERVERS else ()
             rare = zip(_RARE, others, strict=True)
-            gang += tuple((name, of) for name, of in rare if of != TOGGLES[name].default)
+            gang += tuple((name, value) for name, value in rare if value != TOGGLES[name].default)
         every[gang] = None
     return [*every] or [()]
 
 
-def _asked_of(asked: Values, name: str) -> tuple[str, ...]:
-    return asked.get(name, (TOGGLES[name].default,))
+def _requested_values(requested: Values, name: str) -> tuple[str, ...]:
+    return requested.get(name, (TOGGLES[name].default,))
 
 
 def asynchronous(values: Combination) -> tuple[str, ...]:
@@ -329,16 +333,19 @@ def asynchronous(values: Combination) -> tuple[str, ...]:
     return tuple(value for name, value in values if (name, value) in _NOT_WAITING)
 
 
-def check_gangs(asked: Values) -> None:
+def check_gangs(requested: Values) -> None:
     """Refuse values of gangs' toggles that do not go together.
 
     Raises:
         UsageError: a strategy without replicas or without the servers it needs, or servers without
             a strategy that has any.
     """
-    strategies, servers = _asked_of(asked, "strategy"), _asked_of(asked, "servers")
-    given = [name for name in ("strategy", "servers", *_RARE) if name in asked]
-    if given and {*asked.get("replicas", ("1",))} == {"1"}:
+    strategies, servers = (
+        _requested_values(requested, "strategy"),
+        _requested_values(requested, "servers"),
+    )
+    given = [name for name in ("strategy", "servers", *_RARE) if name in requested]
+    if given and {*requested.get("replicas", ("1",))} == {"1"}:
         raise UsageError(
             f"--fw-{given[0]} is for several replicas, and one is asked for: add --fw-replicas 2"
         )
@@ -348,7 +355,7 @@ def check_gangs(asked: Values) -> None:
             f"the strategy {with_servers[0]} needs servers, and none are asked for: add "
             "--fw-servers 1"
         )
-    if "servers" in asked and not with_servers:
+    if "servers" in requested and not with_servers:
         raise UsageError(
             f"the strategy {strategies[0]} has no servers, and --fw-servers {','.join(servers)} is "
             f"asked for: leave it out, or add --fw-strategy {WITH_SERVERS[0]}"

@@ -83,8 +83,8 @@ class Environment:
 
         NumPy comes with fwbench: it counts only where the name or nothing else says so.
         """
-        own = framework_of(self.name)
-        if own in self.frameworks:
+        framework = framework_of(self.name)
+        if framework in self.frameworks:
             return [self.name]
         frameworks = [name for name in self.frameworks if name != "numpy"] or ["numpy"]
         return [self.reference(name) for name in frameworks]

@@ -191,12 +191,13 @@ def _looked_at(folder: Path, name: str) -> dict[str, Any]:
         raise InstallationError(
             f"fwbench does not run in {name}; its last output:\n" + "\n".join(lines)
         ) from None
-    own = framework_of(name)
-    if own in facts["absent"]:
-        absent = facts["absent"][own]
+    framework = framework_of(name)
+    if framework in facts["absent"]:
+        absent = facts["absent"][framework]
         raise InstallationError(
-            f"{own} cannot be used in {name}: {absent['reason']}; an environment of that name is "
-            f"to have it: add its requirement ({own}==VERSION), or choose another name"
+            f"{framework} cannot be used in {name}: {absent['reason']}; an environment of that "
+            f"name is to have it: add its requirement ({framework}==VERSION), or choose another "
+            "name"
         )
     return facts
 
@@ -288,7 +289,7 @@ def remove_abandoned(envs: Path) -> None:
 def unfinished_names(envs: Path) -> list[str]:
     """The names of environments that are being made, or that a killed process has left."""
     makers = envs.glob(f"[!.]*/{_MAKER}")
-    return sorted(each.parent.name for each in makers if not each.with_name(FACTS).exists())
+    return sorted(maker.parent.name for maker in makers if not maker.with_name(FACTS).exists())
 
 
 def conflict(folder: Path) -> str:

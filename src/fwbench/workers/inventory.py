@@ -97,8 +97,8 @@ class Inventory:
         for name in names or known:
             if name not in known and not self._is_elsewhere(name):
                 raise unknown("framework", name, [*known, *self._environments.references()])
-        asked = {*self.manifests, *self.absent}
-        missing = [name for name in names or known if name not in asked]
+        described = {*self.manifests, *self.absent}
+        missing = [name for name in names or known if name not in described]
         if not missing:
             return
         answers = self._answers(missing)

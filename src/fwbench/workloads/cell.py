@@ -76,7 +76,7 @@ class Cell:
         """The toggles that say which processes do it together; empty for a single one."""
         if self.replicas == 1:
             return ()
-        return tuple(each for each in self.toggles if toggles.is_of_gang(each[0]))
+        return tuple(setting for setting in self.toggles if toggles.is_of_gang(setting[0]))
 
     @property
     def _synthetic(self) -> list[str]:

@@ -75,8 +75,8 @@ def check_dtypes(selection: Selection, manifests: Mapping[str, Manifest]) -> Non
     _all_known("dtype", selection.dtypes, _union((*EVERY_DTYPE, *there)))
 
 
-def _all_known(kind: str, asked: Iterable[str] | None, known: Sequence[str]) -> None:
-    for name in asked or ():
+def _all_known(kind: str, requested: Iterable[str] | None, known: Sequence[str]) -> None:
+    for name in requested or ():
         if name not in known:
             raise unknown(kind, name, known)
 
@@ -154,8 +154,8 @@ def _side_by_side(
         if selection.devices is None and not manifest.has(device):
             continue
         for execution, values in _ways(workload, manifest, selection, more):
-            own = facts | {"size": more.size(workload, facts["size"], values)}
-            cell = Cell(workload, manifest.name, device, execution, **own, toggles=values)
+            cell_facts = facts | {"size": more.size(workload, facts["size"], values)}
+            cell = Cell(workload, manifest.name, device, execution, **cell_facts, toggles=values)
             gap = gaps.why(cell, manifest)
             yield replace(cell, gap=gap) if gap else cell
 
@@ -211,8 +211,8 @@ def _trained(
 
 
 def _chosen(selection: Selection, manifests: Mapping[str, Manifest]) -> list[Manifest]:
-    asked = manifests if selection.frameworks is None else selection.frameworks
-    return [manifests[name] for name in asked if name in manifests]
+    names = manifests if selection.frameworks is None else selection.frameworks
+    return [manifests[name] for name in names if name in manifests]
 
 
 def _union(names: Iterable[str]) -> list[str]:
@@ -232,11 +232,11 @@ def _unsized(
 
     Once, as it is the same in every framework, dtype and direction.
     """
-    for asked, why in sizes.lacked(workload, selection.sizes):
+    for size, why in sizes.lacked(workload, selection.sizes):
         for manifest in _chosen(selection, manifests)[:1]:
             direction = workload.directions or selection.directions or ("forward",)
             dtype = (selection.dtypes or (workload.default_dtype,))[0]
-            cell = (workload, manifest.name, "cpu", "eager", direction[0], dtype, unread(asked))
+            cell = (workload, manifest.name, "cpu", "eager", direction[0], dtype, unread(size))
             yield Cell(*cell, gap=why, unsized=True)
 
 

@@ -172,7 +172,7 @@ class Model:
     @property
     def trains(self) -> bool:
         """True if it is declared what a version is trained to do."""
-        return self.targets is not None or any(each.loss for each in self.versions.values())
+        return self.targets is not None or any(version.loss for version in self.versions.values())
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
@@ -230,8 +230,8 @@ class ModelObjective(Objective):
             rng = np.random.default_rng([_INPUTS_SEED, batch, step])
             batches.append(
                 (
-                    tuple(each.draw(batch, rng) for each in taken),
-                    tuple(each.draw(batch, rng) for each in wanted),
+                    tuple(part.draw(batch, rng) for part in taken),
+                    tuple(part.draw(batch, rng) for part in wanted),
                 )
             )
         return batches

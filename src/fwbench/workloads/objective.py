@@ -139,8 +139,8 @@ class Objective:
     @property
     def labels_shape(self) -> Shape:
         """Shape of an example's labels: () of one, (length,) of one for each token."""
-        each = any(isinstance(node.layer, layers.Tokens) for node in self.graph.nodes)
-        return self.shape if each else ()
+        by_token = any(isinstance(node.layer, layers.Tokens) for node in self.graph.nodes)
+        return self.shape if by_token else ()
 
     @property
     def labels_per_example(self) -> int:
@@ -243,7 +243,7 @@ class Classifier(Objective):
         """Batches of different examples, one after the other; from the first again at the end."""
         examples, labels = self.test
         rows = np.arange(batch * steps).reshape(steps, batch) % len(labels)
-        return [(examples[each], labels[each]) for each in rows]
+        return [(examples[batch_rows], labels[batch_rows]) for batch_rows in rows]
 
 
 def check_rows(batch: int) -> int:

@@ -16,22 +16,25 @@ SizeRequest = tuple[int | str, ...] | str | None
 _NAMED = 3
 
 
-def sizes(workload: Workload, asked: SizeRequest) -> tuple[Size, ...]:
+def sizes(workload: Workload, requested: SizeRequest) -> tuple[Size, ...]:
     """The sizes of a workload that are asked for, as far as it has them; by default ``quick``."""
-    if isinstance(asked, tuple):
-        read = map(workload.size_of, asked)
+    if isinstance(requested, tuple):
+        read = map(workload.size_of, requested)
         return tuple(size for size in read if size is not None)
-    return workload.by_preset.preset(asked or "quick")
+    return workload.by_preset.preset(requested or "quick")
 
 
-def lacked(workload: Workload, asked: SizeRequest) -> Iterator[tuple[str, str]]:
+def lacked(workload: Workload, requested: SizeRequest) -> Iterator[tuple[str, str]]:
     """Requested sizes that the workload does not have: as they were written, and the reason."""
-    if isinstance(asked, tuple):
-        for size in asked:
+    if isinstance(requested, tuple):
+        for size in requested:
             if workload.size_of(size) is None:
                 yield str(size), f"sizes of {workload.name} are {_written(workload)}"
-    elif asked is not None and not workload.by_preset.preset(asked):
-        yield asked, f"{workload.name} is not in the preset {asked}; it has {_presets([workload])}"
+    elif requested is not None and not workload.by_preset.preset(requested):
+        yield (
+            requested,
+            f"{workload.name} is not in the preset {requested}; it has {_presets([workload])}",
+        )
 
 
 def refuse(missing: Mapping[str, Collection[Workload]], there: Collection[str]) -> None:
@@ -44,15 +47,15 @@ def refuse(missing: Mapping[str, Collection[Workload]], there: Collection[str]) 
     Raises:
         UsageError: there is such a size; the message says what sizes there are.
     """
-    for asked, workloads in missing.items():
-        if asked in PRESETS and not there:
+    for size, workloads in missing.items():
+        if size in PRESETS and not there:
             raise UsageError(
-                f"{_some(workloads)}: not in the preset {asked!r}; give one of those that there "
+                f"{_some(workloads)}: not in the preset {size!r}; give one of those that there "
                 f"are: {_presets(workloads)}"
             )
-        if asked not in PRESETS and asked not in there:
+        if size not in PRESETS and size not in there:
             raise UsageError(
-                f"nothing that is selected has the size {asked!r}: {_all_written(workloads)}"
+                f"nothing that is selected has the size {size!r}: {_all_written(workloads)}"
             )
 
 
@@ -70,12 +73,14 @@ def _all_written(workloads: Collection[Workload]) -> str:
     for workload in workloads:
         form = "" if workload.form is None else workload.form.template
         by_form.setdefault(form, []).append(workload)
-    parts = (f"sizes of {_some(of)} are {_written(of[0])}" for of in by_form.values())
+    parts = (f"sizes of {_some(group)} are {_written(group[0])}" for group in by_form.values())
     return "; ".join(parts)
 
 
 def _presets(workloads: Collection[Workload]) -> str:
-    return ", ".join(name for name in PRESETS if any(of.by_preset.preset(name) for of in workloads))
+    return ", ".join(
+        name for name in PRESETS if any(workload.by_preset.preset(name) for workload in workloads)
+    )
 
 
 def _some(workloads: Collection[Workload]) -> str:

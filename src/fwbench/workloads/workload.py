@@ -70,11 +70,11 @@ class Workload(ABC):
         """Format of its shapes; None where a size is a whole number."""
         return None
 
-    def size_of(self, asked: int | str) -> Size | None:
+    def size_of(self, size: int | str) -> Size | None:
         """The size that a number or a shape's text asks for; None for sizes of another kind."""
         if self.form is None:
-            return asked if isinstance(asked, int) else None
-        return self.form.shape(str(asked))
+            return size if isinstance(size, int) else None
+        return self.form.shape(str(size))
 
     @property
     def default_dtype(self) -> str:

@@ -32,12 +32,12 @@ class JaxCopies(Copies):
     """
 
     def __init__(self, name: str, gpu: Any, cpu: Any | None, keep: Callable[[Any], None]) -> None:
-        own = gpu.default_memory().kind
-        self._names = {(gpu, own): name, (gpu, _PINNED): PINNED, (cpu, None): "cpu"}
+        memory_kind = gpu.default_memory().kind
+        self._names = {(gpu, memory_kind): name, (gpu, _PINNED): PINNED, (cpu, None): "cpu"}
         self._keep = keep
         self._host = cpu or SingleDeviceSharding(gpu, memory_kind=_PINNED)
         # Named, because memory stays of its kind otherwise.
-        self.to_device = self._put_on(SingleDeviceSharding(gpu, memory_kind=own))
+        self.to_device = self._put_on(SingleDeviceSharding(gpu, memory_kind=memory_kind))
         self.to_host = self._put_on(self._host)
 
     def _put_on(self, device: Any) -> Callable[[Any], Any]:

@@ -29,10 +29,10 @@ class JaxProfiler(Profiler):
                 work()
             events = [*_events(Path(folder))]
         profiler.write_trace(events, trace)
-        own = profiler.own_times_s(event for event in events if event.is_instruction)
+        own_times = profiler.own_times_s(event for event in events if event.is_instruction)
         return [
             Operator(instruction(event.name), instruction_class(event.name), time_s, 1)
-            for event, time_s in own
+            for event, time_s in own_times
         ]
 
 

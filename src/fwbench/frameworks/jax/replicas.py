@@ -126,12 +126,12 @@ def _own_copy(array: Any) -> Any:
     return array.addressable_data(0)
 
 
-def _global(mesh: Mesh, spec: PartitionSpec, own: Any) -> Any:
+def _global(mesh: Mesh, spec: PartitionSpec, local: Any) -> Any:
     """The array of all devices of which this process has a part, or one of equal copies."""
-    shape = own.shape
+    shape = local.shape
     if spec == _SPLIT:
         shape = (mesh.size * shape[0], *shape[1:])
-    return jax.make_array_from_single_device_arrays(shape, NamedSharding(mesh, spec), [own])
+    return jax.make_array_from_single_device_arrays(shape, NamedSharding(mesh, spec), [local])
 
 
 class ReplicatedJaxLearner(JaxLearner):
@@ -199,9 +199,9 @@ class ReplicatedJaxLearner(JaxLearner):
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """By this process' copy alone."""
-        own = jax.tree.map(_own_copy, (self._state.parameters, self._state.layers))
+        local = jax.tree.map(_own_copy, (self._state.parameters, self._state.layers))
         x, _ = super().place((examples, np.zeros(0, np.int32)))
-        return np.asarray(self._answer(*own, x), np.float64)
+        return np.asarray(self._answer(*local, x), np.float64)
 
     @property
     def moments(self) -> Any:

@@ -85,8 +85,8 @@ def _windows(x: Array, window: Window) -> Array:
 def _group(windows: Array, w: Array) -> Array:
     """The convolution of one group of channels."""
     rank = w.ndim - 2
-    own = tuple(range(1 + rank, windows.ndim))
-    return np.tensordot(windows, w, (own, (rank, *range(rank))))
+    window_axes = tuple(range(1 + rank, windows.ndim))
+    return np.tensordot(windows, w, (window_axes, (rank, *range(rank))))
 
 
 def convolution(_: Any, window: Window) -> Any:

@@ -152,17 +152,17 @@ OPERATIONS: Table = {
     "tril": "tril",
     "diag_part": lambda np: lambda x: copied(np.diagonal(x)),
     # Random numbers
-    "random_uniform": kernels.drawn(lambda of, like, n: of.random(n, like.dtype)),
-    "random_normal": kernels.drawn(lambda of, like, n: of.standard_normal(n, like.dtype)),
-    "random_bernoulli": kernels.drawn(lambda of, p: of.random(p.size, p.dtype) < p),
-    "random_integers": kernels.drawn(lambda of, like, n: of.integers(100, size=n, dtype="int32")),
-    "random_gamma": kernels.drawn(lambda of, alpha: of.standard_gamma(alpha, dtype=alpha.dtype)),
-    "random_poisson": kernels.drawn(lambda of, rates: of.poisson(rates)),
+    "random_uniform": kernels.drawn(lambda rng, like, n: rng.random(n, like.dtype)),
+    "random_normal": kernels.drawn(lambda rng, like, n: rng.standard_normal(n, like.dtype)),
+    "random_bernoulli": kernels.drawn(lambda rng, p: rng.random(p.size, p.dtype) < p),
+    "random_integers": kernels.drawn(lambda rng, like, n: rng.integers(100, size=n, dtype="int32")),
+    "random_gamma": kernels.drawn(lambda rng, alpha: rng.standard_gamma(alpha, dtype=alpha.dtype)),
+    "random_poisson": kernels.drawn(lambda rng, rates: rng.poisson(rates)),
     "random_exponential": kernels.drawn(
-        lambda of, like, n: of.standard_exponential(n, like.dtype) / 2
+        lambda rng, like, n: rng.standard_exponential(n, like.dtype) / 2
     ),
-    "random_shuffle": kernels.drawn(lambda of, x: of.permutation(x)),
-    "random_categorical": kernels.drawn(lambda of, p, n: of.choice(4, n, p=p)),
+    "random_shuffle": kernels.drawn(lambda rng, x: rng.permutation(x)),
+    "random_categorical": kernels.drawn(lambda rng, p, n: rng.choice(4, n, p=p)),
     # Fourier transforms
     # NumPy 1 computes them in float64 in every dtype.
     "fft": "fft.fft",

@@ -39,7 +39,7 @@ class Export(NamedTuple):
     weights: Sequence[Arrays] | None = None
 
     @classmethod
-    def of(cls, job: Job, source: str) -> Export:
+    def from_job(cls, job: Job, source: str) -> Export:
         """The network of a job."""
         training = job.training
         described = (training.name, training.graph, training.classes)

@@ -43,7 +43,7 @@ class OnnxRuntimePredictor(Predictor):
     def __init__(self, job: Job, session: Session) -> None:
         super().__init__(job)
         self._source = SOURCES[job.execution]
-        exported = _exported(Export.of(job, self._source.framework))
+        exported = _exported(Export.from_job(job, self._source.framework))
         int8 = job.dtype == INT8
         model = quantized(exported.model, self.calibration_batches()) if int8 else exported.model
         self.exported_from = self._source.framework

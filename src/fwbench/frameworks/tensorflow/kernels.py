@@ -336,7 +336,9 @@ def optimiser(name: str, gradient: str, *states: str, **options: Any) -> Impleme
         apply = getattr(tf.raw_ops, f"ResourceApply{name}")
 
         def step(x: Any, g: Any, *variables: Any) -> None:
-            handles = {key: of.handle for key, of in zip(states, variables, strict=True)}
+            handles = {
+                key: variable.handle for key, variable in zip(states, variables, strict=True)
+            }
             apply(var=x.handle, **handles, **{gradient: g}, **_in(tf, g.dtype, options))
 
         return step

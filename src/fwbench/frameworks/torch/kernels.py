@@ -125,12 +125,12 @@ RECURRENT = Layout(place=_place_recurrent, restore=_restore_recurrent)
 GRU = Layout(
     place=lambda arrays: [
         arrays[0],
-        *(reset_first(of).T.copy() for of in arrays[1:3]),
+        *(reset_first(array).T.copy() for array in arrays[1:3]),
         *map(reset_first, arrays[3:]),
     ],
     restore=lambda arrays: [
         arrays[0],
-        *(reset_first(of.T) for of in arrays[1:3]),
+        *(reset_first(array.T) for array in arrays[1:3]),
         *map(reset_first, arrays[3:]),
     ],
 )

@@ -292,9 +292,9 @@ _OPTIMIZERS: dict[type[Any], Callable[[Any, Iterable[Any]], Any]] = {
 }
 
 
-def make_exact(of: Any, constants: Optimizer) -> None:
+def make_exact(optimizer: Any, constants: Optimizer) -> None:
     """Let a new optimiser add epsilon where the definition does."""
-    _EXACT.get(type(of), _as_it_is)(of, constants)
+    _EXACT.get(type(optimizer), _as_it_is)(optimizer, constants)
 
 
 def _as_it_is(optimizer: Any, constants: Any) -> None:

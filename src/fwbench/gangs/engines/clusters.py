@@ -67,8 +67,8 @@ class Mpi:
         with ExitStack() as unfinished:
             rendezvous = Rendezvous(self._machines.address)
             unfinished.callback(rendezvous.close)
-            own = {name: value for name, value in _OPEN_MPI.items() if name not in os.environ}
-            variables = own | {TICKET: str(rendezvous.ticket())}
+            defaults = {name: value for name, value in _OPEN_MPI.items() if name not in os.environ}
+            variables = defaults | {TICKET: str(rendezvous.ticket())}
             words = [*self._machines.mpiexec, "-n", str(number), *command()]
             starter = Starter(words, variables)
             unfinished.pop_all()

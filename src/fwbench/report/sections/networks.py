@@ -107,7 +107,7 @@ def _speeds(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     every = operations(record for run in runs for record in run.records)
     records = [record for record in every if record.facts.parameters is not None]
     tables = [
-        Section.of(
+        Section.from_items(
             f"networks: {title}",
             _COLUMNS,
             [line for lines in by_work(group, names) for line in lines],
@@ -151,10 +151,15 @@ def _by_batch(
     for name, record in line_names(records, runs):
         by_name.setdefault(name, {})[_batch(record)[0]] = record
     looks = palette.looks_of(
-        ((name, record) for name, of in by_name.items() for record in of.values()), colours
+        (
+            (name, record)
+            for name, batch_records in by_name.items()
+            for record in batch_records.values()
+        ),
+        colours,
     )
     return [
-        Section.of(
+        Section.from_items(
             title,
             _batch_columns(batches),
             [*by_name.items()],
@@ -292,7 +297,7 @@ def _accuracy(
 ) -> Section:
     wide = {(r.run, r.contestant): r for r in records if r.facts.dtype == DEFAULT_DTYPE}
     network = " ".join(map(str, key))
-    return Section.of(
+    return Section.from_items(
         f"accuracy, time and bytes: {network}",
         _ACCURACY_COLUMNS,
         [
@@ -388,7 +393,7 @@ _EXPORTED_COLUMNS: tuple[Column[_ExportedNetwork], ...] = (
 def _exports(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """One section, if any network was exported."""
     rows = [row for run in runs for row in _exported(run, names)]
-    section = Section.of(
+    section = Section.from_items(
         "exported networks",
         _EXPORTED_COLUMNS,
         rows,

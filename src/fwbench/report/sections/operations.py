@@ -73,7 +73,7 @@ def _difference(group: Group) -> float:
     records = (record for _, record in group.records)
     by_size = group_by(records, lambda record: record.facts.size_text).values()
     times_s = [[record.median_s for record in records] for records in by_size]
-    return max(max(each) / min(each) for each in times_s)
+    return max(max(contestants) / min(contestants) for contestants in times_s)
 
 
 def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Section:
@@ -86,7 +86,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
         for (name, record), gain, ratio in zip(group.records, group.gains, ratios, strict=True)
     ]
     rows.sort(key=lambda row: (row.facts.size, row.facts.size_text, row.record.median_s))
-    return Section.of(
+    return Section.from_items(
         group.title,
         [column for column in _COLUMNS if has_doubts or column.name != _CONDITION],
         rows,

@@ -35,4 +35,6 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         Column("measured", values_cell, optional=False),
     )
     records = [record for run in runs for record in foreign(run.records)]
-    return [Section.of("other benchmarks", columns, records, notes=[_NOTE])] if records else []
+    return (
+        [Section.from_items("other benchmarks", columns, records, notes=[_NOTE])] if records else []
+    )

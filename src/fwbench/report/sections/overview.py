@@ -107,7 +107,7 @@ class _HeatMap:
         works = sorted(self.works.items(), key=lambda work: work[1][0][1].facts.family or "")
         contended = any(is_contended(record.facts) for record in self.records)
         several = ranking.has_several(self.records[0].facts.device)
-        return Section.of(
+        return Section.from_items(
             f"overview {self.title}",
             [*_LEADING, *(_contestant(name, keys) for name, keys in self.columns.items())],
             [self._row(f"{number}.", *work) for number, work in enumerate(works)],

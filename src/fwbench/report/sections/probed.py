@@ -100,7 +100,7 @@ def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
     shares = {case.name: parts for case in cases if (parts := _profile(case).shares)}
     heading = f"where the time goes: {_title(cases)}"
     classes = [name for name in CLASSES if any(name in parts for parts in shares.values())]
-    yield Section.of(
+    yield Section.from_items(
         heading,
         [_CASE, *map(_class_column, classes), *_MEASURES],
         cases,
@@ -110,7 +110,7 @@ def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
     )
     operators = [(case, operator) for case in cases for operator in _profile(case).operators or ()]
     if operators:
-        yield Section.of(
+        yield Section.from_items(
             f"operators: {_title(cases)}", _OPERATORS, operators, lambda row: row[0].keys
         )
 
@@ -160,7 +160,7 @@ _MEMORY_COLUMNS: tuple[Column[NamedRecord], ...] = (
 
 def _memory(cases: Sequence[NamedRecord]) -> Section:
     title = f"memory: {_title(cases)}"
-    return Section.of(
+    return Section.from_items(
         title,
         _MEMORY_COLUMNS,
         cases,

@@ -71,24 +71,24 @@ _BILLION = 1e9
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     """A section for each work that replicas shared, and for each kind of exchange."""
     records = [record for run in runs for record in run.records if record.facts]
-    found = scaling.scalings(
+    works = scaling.scalings(
         Shared(record, run_suffix(record.run, names))
         for record in records
         if scaling.is_scaling(record)
     )
     colours = palette.colours(frameworks(runs))
-    trained = [each for each in found if any(case.rate is not None for case in each.cases)]
-    exchanged = [each for each in found if each not in trained]
+    trained = [work for work in works if any(case.rate is not None for case in work.cases)]
+    exchanged = [work for work in works if work not in trained]
     return [
-        *(_shared(each, colours) for each in trained),
-        *(_softmaxes(each, colours) for each in scaling.with_either_softmax(trained)),
+        *(_shared(work, colours) for work in trained),
+        *(_softmaxes(work, colours) for work in scaling.with_either_softmax(trained)),
         *(_exchanged(title, group, colours) for title, group in _by_kind(exchanged).items()),
     ]
 
 
 def _by_kind(exchanges: Sequence[Scaling]) -> dict[str, list[Scaling]]:
     """Exchanges by what they are, each with its sizes, the smallest first."""
-    by_size = sorted(exchanges, key=lambda each: each.facts.size)
+    by_size = sorted(exchanges, key=lambda exchange: exchange.facts.size)
     return group_by(by_size, lambda e: f"{e.facts.workload} {e.facts.device} {e.facts.dtype}")
 
 
@@ -164,7 +164,7 @@ _SHARED: tuple[Column[_SharedCase], ...] = (
 def _shared(work: Scaling, colours: Mapping[str, str]) -> Section:
     title = f"replicas: {work.title}"
     by_replicas = [*_shared_charts(title, work, colours)]
-    return Section.of(
+    return Section.from_items(
         title,
         _SHARED,
         _rows([work]),
@@ -299,7 +299,7 @@ def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str])
         *_by_size(title, cases, colours),
     ]
     has_model = any(line for lines_of in models.values() for line in lines_of.values())
-    return Section.of(
+    return Section.from_items(
         title,
         _EXCHANGED,
         rows,
@@ -332,14 +332,14 @@ def _by_replicas(
     """Time against replicas, a line for each size; None if there is one number of them alone."""
     measured: dict[str, list[Point]] = {}
     continued: dict[str, list[Point]] = {}
-    for each in group:
-        line = each.lines.get(name, {})
+    for work in group:
+        line = work.lines.get(name, {})
         if line:
-            size = f"{each.facts.size:,}"
+            size = f"{work.facts.size:,}"
             measured[size] = [_point(case) for case in line.values()]
             continued[size] = [
                 Point(point.replicas, point.time_s, point.low_s, point.high_s, _MODEL)
-                for point in models[id(each)].get(name, ())
+                for point in models[id(work)].get(name, ())
             ]
     if max(map(len, measured.values()), default=0) < 2:  # noqa: PLR2004 (a single place)
         return None

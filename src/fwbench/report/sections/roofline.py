@@ -94,7 +94,7 @@ def _section(
     notes += [] if within == best else [_BETWEEN]
     drawn = _charts(title, within, copied, compute, colours)
     return [
-        Section.of(
+        Section.from_items(
             title,
             _COLUMNS,
             [NamedRecord(name, record) for (name, _, _), record in best.items()],

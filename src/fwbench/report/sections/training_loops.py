@@ -80,7 +80,7 @@ def _section(
     ]
     group = Group(f"training {title}", named, runs, colours)
     drawn = charts.draw_all("training", group)
-    return Section.of(group.title, _COLUMNS, rows, lambda row: row.keys, charts=drawn)
+    return Section.from_items(group.title, _COLUMNS, rows, lambda row: row.keys, charts=drawn)
 
 
 def _why(unequal: Unequal) -> str:
@@ -163,7 +163,7 @@ def _by_batch(
         *map(_batch_column, batches),
     ]
     return [
-        Section.of(
+        Section.from_items(
             title,
             columns,
             by_name.items(),
@@ -196,7 +196,7 @@ def _on_every_device(
     title = f"training {workload}: time against accuracy on every device"
     looks = palette.looks_of(tested, colours)
     drawn = charts.accuracy_against_time(title, tested, looks)
-    return [Section.of(title, _TESTED, tested, lambda row: row.keys, charts=[drawn])]
+    return [Section.from_items(title, _TESTED, tested, lambda row: row.keys, charts=[drawn])]
 
 
 _TESTED: tuple[Column[NamedRecord], ...] = (

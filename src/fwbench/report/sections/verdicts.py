@@ -61,7 +61,7 @@ _RACE_COLUMNS: tuple[Column[_Entrant], ...] = (
 
 
 def _race(race: StoredRace, budget: StoredBudget | None, suffix: str) -> Section:
-    return Section.of(
+    return Section.from_items(
         f"Race{suffix}",
         _RACE_COLUMNS,
         [entrant for group in race.groups for entrant in _entrants(group)],
@@ -87,7 +87,7 @@ def _comparison(comparison: Comparison, suffix: str) -> Section:
     ranked = verdicts.ranked(comparison)
     times = [judgement for judgement in ranked if judgement.metric not in THRESHOLDS]
     drawn = [_counts(title, comparison), _changes(title, times[:_DRAWN])]
-    return Section.of(
+    return Section.from_items(
         title,
         verdicts.columns(comparison, "why"),
         ranked,

@@ -122,8 +122,8 @@ class _Group:
 
     @property
     def width(self) -> int:
-        own = sum(self.gap + column.width for column in self.columns)
-        return max(own, self.gap + len(self.name))
+        columns_width = sum(self.gap + column.width for column in self.columns)
+        return max(columns_width, self.gap + len(self.name))
 
     @property
     def heading(self) -> str:
@@ -136,13 +136,13 @@ class _Group:
         """Executions, or the toggles on a line below them."""
         names = ("".join(column.heading[level : level + 1]) for column in self.columns)
         texts = zip(self.columns, names, strict=True)
-        own = "".join(column.aligned(name, self.gap + column.width) for column, name in texts)
-        return own.rjust(self.width)
+        text = "".join(column.aligned(name, self.gap + column.width) for column, name in texts)
+        return text.rjust(self.width)
 
     def spans(self, cells: Mapping[ColumnKey, MatrixCell]) -> Iterator[Span]:
         """The numbers of a row."""
-        own = sum(self.gap + column.width for column in self.columns)
-        yield Span(" " * (self.width - own))
+        columns_width = sum(self.gap + column.width for column in self.columns)
+        yield Span(" " * (self.width - columns_width))
         for column in self.columns:
             cell = cells.get(column.names, _NOTHING)
             yield Span(" " * (self.gap + column.width - column.signs - len(cell.text)))

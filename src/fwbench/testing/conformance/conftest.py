@@ -38,7 +38,7 @@ class Subject:
 
     def __init__(self, config: pytest.Config) -> None:
         options = from_config(config)
-        self._selection = options.asked.over(options.configured)
+        self._selection = options.requested.over(options.configured)
         name = _name(self._selection)
         # One thread shows what more would hide: that a framework uses all there are.
         self.adapter = _load(name, requested_threads(config))
@@ -103,10 +103,10 @@ class Subject:
         return [operation for operation in _CHECKED if operation.name in known]
 
     def _cells(self, workloads: Iterable[Workload], **selection: Any) -> Iterator[grid.Cell]:
-        asked = replace(self._selection, **selection)
+        requested = replace(self._selection, **selection)
         # As where nothing is timed: the smallest size, both directions, generated data.
         more = grid.GridRequest(verify_only=True)
-        return grid.cells(workloads, asked, {self.manifest.name: self.manifest}, {}, more)
+        return grid.cells(workloads, requested, {self.manifest.name: self.manifest}, {}, more)
 
 
 #: By the name of a test's parameter, its values; those of a cell are of this method.

@@ -166,8 +166,8 @@ def _global_average_pool(_: layers.GlobalAveragePool, __: Arrays, x: Array) -> R
     _batch, height, width, _channels = x.shape
 
     def backward(gradient: Array) -> tuple[Arrays, Arrays]:
-        each = gradient[:, None, None] / (height * width)
-        return [np.broadcast_to(each, x.shape)], []
+        share = gradient[:, None, None] / (height * width)
+        return [np.broadcast_to(share, x.shape)], []
 
     return x.mean((1, 2)), backward
 

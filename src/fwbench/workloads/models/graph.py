@@ -90,9 +90,9 @@ class Graph:
         """Multiplications with an addition in one forward pass of one example, as published."""
         total, examples = 0, [1]
         for node in self.nodes:
-            own = examples[node.inputs[0]]
-            total += own * node.layer.multiply_adds(*node.shapes)
-            examples.append(own * (node.shapes[0][0] if node.layer.by_place else 1))
+            places = examples[node.inputs[0]]
+            total += places * node.layer.multiply_adds(*node.shapes)
+            examples.append(places * (node.shapes[0][0] if node.layer.by_place else 1))
         return total
 
     @property
@@ -214,24 +214,27 @@ class Graph:
         """
         results = {nodes.start: x}
         for place, (inputs, last_uses) in enumerate(self._wiring[nodes.start : nodes.stop]):
-            own = nodes.start + place
-            results[own + 1] = functions[own](*[results[one] for one in inputs])
-            for one in last_uses:
-                del results[one]
+            index = nodes.start + place
+            results[index + 1] = functions[index](*[results[source] for source in inputs])
+            for last_use in last_uses:
+                del results[last_use]
         return results[nodes.stop]
 
     @cached_property
     def _wiring(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
         """For each node the results that it takes, and those that no node takes after it."""
         return tuple(
-            (node.inputs, tuple(one for one, user in self._last_users.items() if user == place))
+            (
+                node.inputs,
+                tuple(source for source, user in self._last_users.items() if user == place),
+            )
             for place, node in enumerate(self.nodes, 1)
         )
 
     @cached_property
     def _last_users(self) -> dict[int, int]:
         """By the place of each result that is taken, that of the last which takes it."""
-        return {one: place for place, node in enumerate(self.nodes, 1) for one in node.inputs}
+        return {source: place for place, node in enumerate(self.nodes, 1) for source in node.inputs}
 
 
 def trace(network: Network, shape: Shape) -> Graph:
@@ -248,7 +251,7 @@ def trace(network: Network, shape: Shape) -> Graph:
             f"the network calls no layer with its input of the shape {shape}; call one, and return "
             "its result"
         )
-    used = {answer.place, *(one for node in nodes for one in node.inputs)}
+    used = {answer.place, *(source for node in nodes for source in node.inputs)}
     unused = [node.layer for place, node in enumerate(nodes, 1) if place not in used]
     if unused:
         raise DeclarationError(

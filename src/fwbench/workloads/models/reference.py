@@ -88,7 +88,7 @@ def answer(
     results: list[NDArray[Any]] = [x]
     pull_backs = []
     for node, arrays in zip(graph.nodes, parameters, strict=True):
-        result, backward = forward(node.layer, arrays, *(results[one] for one in node.inputs))
+        result, backward = forward(node.layer, arrays, *(results[source] for source in node.inputs))
         results.append(result)
         pull_backs.append(backward)
     return results[-1], pull_backs
@@ -109,8 +109,8 @@ def accumulate(graph: Graph, pull_backs: Sequence[PullBack], gradient: Array) ->
     for place, node in reversed([*enumerate(graph.nodes, 1)]):
         of_inputs, of_node = pull_backs[place - 1](of_results.pop(place))
         of_parameters.append(of_node)
-        for one, of_input in zip(node.inputs, of_inputs, strict=True):
-            of_results[one] = of_results[one] + of_input if one in of_results else of_input
+        for source, of_input in zip(node.inputs, of_inputs, strict=True):
+            of_results[source] = of_results[source] + of_input if source in of_results else of_input
     return of_parameters[::-1]
 
 

@@ -76,7 +76,7 @@ def _moved(graph: Graph, parameters: list[Arrays], batches: Sequence[NDArray[Any
 
     def computed(place: int) -> Results:
         node = graph.nodes[place - 1]
-        inputs = zip(*(results[one] for one in node.inputs), strict=True)
+        inputs = zip(*(results[source] for source in node.inputs), strict=True)
         return [forward(node.layer, parameters[place - 1], *given)[0] for given in inputs]
 
     for place, node in enumerate(graph.nodes, 1):
@@ -115,7 +115,7 @@ def _movable(graph: Graph, place: int) -> int | None:
     if isinstance(node.layer, layers.Conv | layers.Dense) and not node.layer.relu:
         return place if len(node.weights) > 1 else None
     if isinstance(node.layer, layers.Add):
-        return next(filter(None, (_movable(graph, one) for one in node.inputs)), None)
+        return next(filter(None, (_movable(graph, source) for source in node.inputs)), None)
     return None
 
 

@@ -46,8 +46,10 @@ def _attention(name: str, *, causal: bool, pairs: Callable[[int], float]) -> Ope
 
     def cost(products: int, operations: int, arrays: int, size: Shape) -> Cost:
         heads = size["b"] * size["h"]
-        each = 2 * products * size["d"] + operations
-        return Cost(heads * pairs(size["t"]) * each, arrays * heads * float(size["t"] * size["d"]))
+        pair_flops = 2 * products * size["d"] + operations
+        return Cost(
+            heads * pairs(size["t"]) * pair_flops, arrays * heads * float(size["t"] * size["d"])
+        )
 
     return Operation(
         name=name,

@@ -201,16 +201,16 @@ ELEMENTWISE = family(
     # A vector added to every row of a matrix.
     Operation(
         name="add_row",
-        inputs=normal(lambda of: (of["n"], of["m"]), lambda of: (of["m"],)),
+        inputs=normal(lambda size: (size["n"], size["m"]), lambda size: (size["m"],)),
         reference=np.add,
         sizes=Form("{n}x{m}").sizes(
             quick=("10x10", "1000x100", "1024x1024"),
             full=("10x10", "100x100", "1000x100", "1024x1024", "10000x1000", "4096x4096"),
         ),
-        cost=lambda of: Cost(of["n"] * of["m"], 2.0 * of["n"] * of["m"] + of["m"]),
+        cost=lambda size: Cost(size["n"] * size["m"], 2.0 * size["n"] * size["m"] + size["m"]),
         # Forward; the gradient of the matrix is a copy, that of the vector a sum over the rows.
-        backward_cost=lambda of: Cost(
-            2.0 * of["n"] * of["m"], 4.0 * of["n"] * of["m"] + 2.0 * of["m"]
+        backward_cost=lambda size: Cost(
+            2.0 * size["n"] * size["m"], 4.0 * size["n"] * size["m"] + 2.0 * size["m"]
         ),
     ),
 )

@@ -144,10 +144,10 @@ def _ctc(x: Array, labels: Array, *_: int) -> Array:
     likely = np.take_along_axis(classes, path[:, None], axis=2)
     alpha = np.where(np.arange(path.shape[1]) < 2, likely[:, 0], -np.inf)  # noqa: PLR2004
     for now in range(1, x.shape[1]):
-        one = np.pad(alpha, [(0, 0), (1, 0)], constant_values=-np.inf)[:, :-1]
+        previous = np.pad(alpha, [(0, 0), (1, 0)], constant_values=-np.inf)[:, :-1]
         two = np.pad(alpha, [(0, 0), (2, 0)], constant_values=-np.inf)[:, :-2]
         skipping = np.where(skips, two, -np.inf)
-        alpha = np.logaddexp(np.logaddexp(alpha, one), skipping) + likely[:, now]
+        alpha = np.logaddexp(np.logaddexp(alpha, previous), skipping) + likely[:, now]
     return -np.logaddexp(alpha[:, -1], alpha[:, -2])
 
 

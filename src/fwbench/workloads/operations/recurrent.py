@@ -174,10 +174,10 @@ def _recurrent(
 
     def cost(passes: int, operands: int, results: int, size: Shape) -> Cost:
         units, steps = size["h"], size["n"] * size["t"]
-        columns, each = gates * units, _flops(gates, pointwise, units)
+        columns, step_flops = gates * units, _flops(gates, pointwise, units)
         arrays = steps * units + columns * (2 * units + biases)
         elements = operands * arrays + results * steps * units
-        return Cost(float(passes * steps * each), float(elements))
+        return Cost(float(passes * steps * step_flops), float(elements))
 
     return Operation(
         name=name,
