@@ -26,15 +26,15 @@ def _exchanges(
     rate: float | None = _RATE,
 ) -> dict[int, Exchange]:
     """An all-reduce as the model has it for a link of 100 Mbit/s, on a link of some rate."""
-    found = {}
+    exchanges = {}
     for replicas in numbers:
         time_s = _time_s(replicas, size_bytes) * slower.get(replicas, 1.0)
         sent = 2 * (replicas - 1) / replicas * size_bytes
         made = gang(replicas, time_s, link_utilization=rate and sent / time_s / rate)
         for rank in made["ranks"]:
             rank["cpu_s"] = cpu_share * 2 * time_s / replicas
-        found[replicas] = Exchange(time_s, GangFacts.checked(made))
-    return found
+        exchanges[replicas] = Exchange(time_s, GangFacts.checked(made))
+    return exchanges
 
 
 def test_a_fit_finds_latency_and_bandwidth() -> None:
@@ -48,13 +48,13 @@ def test_a_fit_finds_latency_and_bandwidth() -> None:
 
 def test_what_more_replicas_would_take() -> None:
     """Twice as many, and so on: lines up to 8 times the measured number, a band beyond."""
-    found = modelled("all_reduce", 4_000_000, _exchanges())
-    assert [each.replicas for each in found] == [8, 16, 32, 64]
-    for each in found:
-        assert each.time_s == pytest.approx(_time_s(each.replicas), rel=1e-3)
-    assert [each.high_s / each.low_s for each in found] == pytest.approx([1, 1, 1, 2.25])
-    found = modelled("all_reduce", 4_000_000, _exchanges((2, 4, 500)))
-    assert [each.replicas for each in found] == [1000], "nothing beyond a thousand"
+    points = modelled("all_reduce", 4_000_000, _exchanges())
+    assert [p.replicas for p in points] == [8, 16, 32, 64]
+    for point in points:
+        assert point.time_s == pytest.approx(_time_s(point.replicas), rel=1e-3)
+    assert [p.high_s / p.low_s for p in points] == pytest.approx([1, 1, 1, 2.25])
+    points = modelled("all_reduce", 4_000_000, _exchanges((2, 4, 500)))
+    assert [p.replicas for p in points] == [1000], "nothing beyond a thousand"
 
 
 @pytest.mark.parametrize(
@@ -75,5 +75,5 @@ def test_where_the_model_says_nothing(workload: str, exchanges: dict[int, Exchan
 
 def test_below_the_knee_the_wire_may_be_idle() -> None:
     """The time of messages is then the limit, and not their bytes."""
-    found = modelled("all_reduce", 8, _exchanges(size_bytes=8.0))
-    assert [each.replicas for each in found] == [8, 16, 32, 64]
+    points = modelled("all_reduce", 8, _exchanges(size_bytes=8.0))
+    assert [point.replicas for point in points] == [8, 16, 32, 64]

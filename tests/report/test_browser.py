@@ -292,8 +292,8 @@ def test_tables_are_sorted(browser: Browser, report: str) -> None:
     ]
     assert seen["size"] == {"cells": ["100"] * 3 + ["1,000"] * 3, "aria": "ascending"}
     names = ["numpy eager"] * 2 + ["torch compile"] * 2 + ["torch eager"] * 2
-    assert [one["cells"] for one in seen["case"]] == [names, names[::-1]]
-    up, down = ([cell.partition("x")[0] for cell in one["cells"]] for one in seen["against"])
+    assert [entry["cells"] for entry in seen["case"]] == [names, names[::-1]]
+    up, down = ([cell.partition("x")[0] for cell in order["cells"]] for order in seen["against"])
     assert (up, down) == (["", "", "", "", "0.01", "2.00"], ["2.00", "0.01", "", "", "", ""])
     assert seen["marked"] == ["against eager"]
 
@@ -359,7 +359,7 @@ def test_names_do_nothing(browser: Browser, name: str) -> None:
     seen = _used(browser, made, exercise)
     assert (seen["tags"], seen["handlers"]) == (0, 0)
     assert seen["shown"]
-    assert not [one for one in seen["scripts"] if one.startswith("alert")]
+    assert not [entry for entry in seen["scripts"] if entry.startswith("alert")]
 
 
 def test_a_page_without_a_chart_works(browser: Browser) -> None:

@@ -92,8 +92,8 @@ def test_extensions_from_another_package(measured: Project) -> None:
         (measured.path / name).read_text(encoding="utf-8")
         for name in ("report.html", "without.md", "with.md")
     )
-    own, mine = ("time at size 100", "my rate")
-    assert 0 < page.index(f"<figcaption>{own}") < page.index(f"<figcaption>{mine}")
+    builtin_caption, mine = ("time at size 100", "my rate")
+    assert 0 < page.index(f"<figcaption>{builtin_caption}") < page.index(f"<figcaption>{mine}")
     assert 'id="part-my-counts"' in page
     assert "| run | cases |\n| --- | ---: |\n| run.json | 1 |" in without
     assert without.index("### gemm cpu") < without.index("### my counts")

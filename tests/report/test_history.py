@@ -23,8 +23,8 @@ from support.reports import UNREADABLE, case, foreign_run, part, rounds_of, run_
 from support.section_parts import marks, rows
 
 
-def medians(of: HistoryLine) -> list[float]:
-    return [moment.median_s for moment in of.moments]
+def medians(history_line: HistoryLine) -> list[float]:
+    return [moment.median_s for moment in history_line.moments]
 
 
 def test_runs_of_all_folders_are_in_the_order_of_time(tmp_path: Path) -> None:
@@ -55,9 +55,9 @@ def test_a_run_without_a_time_is_as_old_as_its_file(
     change(without, **recorded)
     changed = datetime.fromisoformat(when(4)).timestamp()
     os.utime(without, (changed, changed))
-    found = only(collect(tmp_path)[0])
-    assert medians(found) == [1.0, 2.0, 3.0]
-    assert found.moments[1].when[:10] == day(4)
+    history_line = only(collect(tmp_path)[0])
+    assert medians(history_line) == [1.0, 2.0, 3.0]
+    assert history_line.moments[1].when[:10] == day(4)
 
 
 def test_what_a_moment_holds(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_line_for_each_case(tmp_path: Path) -> None:
     gemm, dot = collect(tmp_path)[0]
     assert gemm.name == "gemm-numpy-eager-cpu-forward-float32-100"
     assert (gemm.group, dot.group) == ("gemm", "dot")
-    assert [len(one.moments) for one in (gemm, dot)] == [3, 1]
+    assert [len(line.moments) for line in (gemm, dot)] == [3, 1]
     assert dot.keys == {
         "framework": "torch",
         "execution": "compile",
@@ -91,7 +91,7 @@ def test_the_same_case_of_another_test_is_another(tmp_path: Path) -> None:
     other["fullname"] = "test_other.py::test_other[gemm]"
     for number in range(2):
         saved(tmp_path / f"{number}.json", case(values_s=1.0), other, at=number)
-    assert [medians(one) for one in collect(tmp_path)[0]] == [[1.0, 1.0], [9.0, 9.0]]
+    assert [medians(line) for line in collect(tmp_path)[0]] == [[1.0, 1.0], [9.0, 9.0]]
 
 
 def test_as_many_processes_as_there_are_read_the_same(
@@ -108,7 +108,7 @@ def test_as_many_processes_as_there_are_read_the_same(
         read.append(collect(tmp_path))
     assert read[0] == read[1] == read[2]
     lines, problems = read[0]
-    assert [len(one.moments) for one in lines] == [20, 10]
+    assert [len(line.moments) for line in lines] == [20, 10]
     files = [Path(problem.partition(" is ")[0]).name for problem in problems]
     assert files == ["03.json", "12.json", "22.json"]
 
@@ -128,17 +128,17 @@ def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str
         made = case(values_s=2.0 if there else 1.0)
         saved(tmp_path / f"{number}.json", made, at=number, **(session if there else {}))
     lines, _ = collect(tmp_path)
-    assert {one.machine: {*medians(one)} for one in lines} == {
+    assert {line.machine: {*medians(line)} for line in lines} == {
         "Fake CPU, 2 threads": {1.0},
         called: {2.0},
     }
-    found = history.sections(lines)
-    assert [one.title for one in found] == [
+    section = history.sections(lines)
+    assert [shown_section.title for shown_section in section] == [
         "Lasting shifts",
         "history of gemm, Fake CPU, 2 threads",
         f"history of gemm, {called}",
     ]
-    assert found[0].rows == []
+    assert section[0].rows == []
 
 
 def test_runs_without_fwbench_are_followed(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_runs_without_fwbench_are_followed(tmp_path: Path) -> None:
 
 def test_machines_without_a_name_are_one(tmp_path: Path) -> None:
     change(foreign_run(tmp_path / "0.json"), machine_info={})
-    assert {one.machine.partition(",")[0] for one in collect(tmp_path)[0]} == {"unknown CPU"}
+    assert {line.machine.partition(",")[0] for line in collect(tmp_path)[0]} == {"unknown CPU"}
 
 
 _ENTRIES = {
@@ -183,11 +183,11 @@ def test_what_pytest_benchmark_saves_is_read(
     files = sorted((project.path / ".benchmarks").rglob("*.json"))
     assert [path.name for path in files] == ["0001_first.json", "0002_second.json"]
     stats = [json.loads(path.read_text())["benchmarks"][0]["stats"] for path in files]
-    assert not any("data" in one for one in stats)
-    found = only(collect(project.path / ".benchmarks")[0])
-    assert medians(found) == [one["median"] for one in stats]
-    assert [one.low_s for one in found.moments] == [one["q1"] for one in stats]
-    assert [one.high_s for one in found.moments] == [one["q3"] for one in stats]
+    assert not any("data" in stat for stat in stats)
+    history_line = only(collect(project.path / ".benchmarks")[0])
+    assert medians(history_line) == [stat["median"] for stat in stats]
+    assert [moment.low_s for moment in history_line.moments] == [stat["q1"] for stat in stats]
+    assert [moment.high_s for moment in history_line.moments] == [stat["q3"] for stat in stats]
     capsys.readouterr()
     assert cli.main(["report", "--history", ".benchmarks", "-o", "history.html"]) == 0
     assert capsys.readouterr().err == ""
@@ -196,7 +196,7 @@ def test_what_pytest_benchmark_saves_is_read(
 
 def test_only_some_cases(tmp_path: Path) -> None:
     saved(tmp_path / "0.json", case(), case("dot"), case("gemm", "torch"), plain("test_gemm"))
-    names = [one.name for one in collect(tmp_path, "gemm")[0]]
+    names = [line.name for line in collect(tmp_path, "gemm")[0]]
     assert names == [
         "gemm-numpy-eager-cpu-forward-float32-100",
         "gemm-torch-eager-cpu-forward-float32-100",
@@ -219,12 +219,12 @@ def test_without_a_run_nothing_can_be_shown(tmp_path: Path, folder: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [pair for name, pair in UNREADABLE.items() if name != "missing"],
     ids=[name for name in UNREADABLE if name != "missing"],
 )
 def test_files_that_are_no_runs_are_named(
-    tmp_path: Path, make: Callable[[Path], Any], said: str
+    tmp_path: Path, make: Callable[[Path], Any], message: str
 ) -> None:
     for number in (0, 2):
         saved(tmp_path / f"{number}.json", case(values_s=1.0 + number), at=number)
@@ -232,7 +232,7 @@ def test_files_that_are_no_runs_are_named(
     lines, (problem,) = collect(tmp_path)
     assert medians(only(lines)) == [1.0, 3.0]
     assert "1.json" in problem
-    assert said in problem
+    assert message in problem
 
 
 def test_verdicts_are_no_runs_and_no_problem(tmp_path: Path) -> None:

@@ -28,11 +28,11 @@ _NEAR = 2
 @pytest.mark.parametrize("at", [10, 20, 30])
 def test_a_shift_is_found(at: int, change: float, noise: float, seed: int) -> None:
     times_s = levels((at, 1.0), (40 - at, 1.0 + change), noise=noise, seed=seed)
-    (found,) = shifts(times_s)
-    assert abs(found.at - at) <= _NEAR
-    assert found.change == pytest.approx(change, abs=2 * noise)
-    assert found.before_s == pytest.approx(1.0, rel=noise)
-    assert found.after_s == pytest.approx(1.0 + change, rel=noise)
+    (shift,) = shifts(times_s)
+    assert abs(shift.at - at) <= _NEAR
+    assert shift.change == pytest.approx(change, abs=2 * noise)
+    assert shift.before_s == pytest.approx(1.0, rel=noise)
+    assert shift.after_s == pytest.approx(1.0 + change, rel=noise)
 
 
 def test_the_change_of_a_shift() -> None:
@@ -63,9 +63,9 @@ def test_outliers_do_not_hide_a_shift() -> None:
         3.0 * time_s if number % 10 == 3 else time_s
         for number, time_s in enumerate(levels((25, 1.0), (25, 1.1)))
     ]
-    (found,) = shifts(times_s)
-    assert abs(found.at - 25) <= _NEAR
-    assert found.change == pytest.approx(0.1, abs=0.02)
+    (shift,) = shifts(times_s)
+    assert abs(shift.at - 25) <= _NEAR
+    assert shift.change == pytest.approx(0.1, abs=0.02)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -83,9 +83,9 @@ def test_too_few_runs_say_nothing(runs: int) -> None:
 
 
 def test_ten_runs_are_enough() -> None:
-    (found,) = shifts(levels((5, 1.0), (5, 1.5)))
-    assert found.at == 5
-    assert found.change == pytest.approx(0.5, abs=0.03)
+    (shift,) = shifts(levels((5, 1.0), (5, 1.5)))
+    assert shift.at == 5
+    assert shift.change == pytest.approx(0.5, abs=0.03)
 
 
 def test_constant_times_have_no_noise() -> None:
@@ -98,9 +98,9 @@ def test_constant_times_have_no_noise() -> None:
 @pytest.mark.parametrize("unit", [1e-9, 1e-3, 1e4])
 def test_shifts_are_the_same_in_every_unit(unit: float) -> None:
     times_s = levels((20, 1.0), (20, 1.2))
-    (one,), (other,) = shifts(times_s), shifts([unit * time_s for time_s in times_s])
-    assert one.at == other.at
-    assert one.change == pytest.approx(other.change)
+    (shift,), (other,) = shifts(times_s), shifts([unit * time_s for time_s in times_s])
+    assert shift.at == other.at
+    assert shift.change == pytest.approx(other.change)
 
 
 @pytest.mark.parametrize("noise", [0.002, 0.02, 0.1])
@@ -113,8 +113,8 @@ def test_noise_is_no_shift(noise: float) -> None:
 def test_noise_hides_few_shifts() -> None:
     """With noise of 5 %, a shift of 10 % is found in three quarters of 100 histories."""
     times_s = (levels((20, 1.0), (20, 1.1), noise=0.05, seed=seed) for seed in range(100))
-    found = sum(any(abs(one.at - 20) <= _NEAR for one in shifts(times)) for times in times_s)
-    assert found >= 75
+    detected = sum(any(abs(shift.at - 20) <= _NEAR for shift in shifts(times)) for times in times_s)
+    assert detected >= 75
 
 
 @pytest.mark.parametrize("grows", [True, False])
@@ -124,7 +124,9 @@ def test_noise_that_changes_is_no_shift(grows: bool) -> None:
 
     def flagged(seed: int) -> bool:
         random = np.random.default_rng(seed)
-        return bool(shifts([float(one) for one in np.exp(sizes * random.standard_normal(60))]))
+        return bool(
+            shifts([float(time_s) for time_s in np.exp(sizes * random.standard_normal(60))])
+        )
 
     assert sum(map(flagged, range(100))) <= 8
 
@@ -167,10 +169,10 @@ def test_shifts_are_listed_first() -> None:
         line(levels((10, 0.002), (10, 0.0022), noise=0.0), "slower", machine="Other CPU, 1 thread"),
         line(levels((10, 1.0), (10, 2.0)), "far slower"),
     ]
-    found, *_ = history.sections(lines)
-    assert found.title == "Lasting shifts"
-    assert [*column(found, "case")] == ["far slower", "slower", "faster"]
-    assert rows(found)[1] == {
+    section, *_ = history.sections(lines)
+    assert section.title == "Lasting shifts"
+    assert [*column(section, "case")] == ["far slower", "slower", "faster"]
+    assert rows(section)[1] == {
         "case": "slower",
         "machine": "Other CPU, 1 thread",
         "since": day(10),
@@ -180,23 +182,23 @@ def test_shifts_are_listed_first() -> None:
         "after": "2.2 ms",
         "with it": "",
     }
-    row = found.rows[1]
+    row = section.rows[1]
     assert row.keys == lines[2].keys
     assert [cell.value for cell in row.cells[4:7]] == pytest.approx([0.1, 0.002, 0.0022])
-    assert "PELT" in found.notes[0]
-    assert not [note for note in found.notes if "None was found" in note]
+    assert "PELT" in section.notes[0]
+    assert not [note for note in section.notes if "None was found" in note]
 
 
 def test_no_shift_is_said() -> None:
     few = [line(levels((9, 1.0)), name) for name in ("a", "b")]
-    found, *_ = history.sections([*few, line(levels((10, 1.0)))])
-    assert found.rows == []
+    section, *_ = history.sections([*few, line(levels((10, 1.0)))])
+    assert section.rows == []
     too_few = "cases had fewer than 10 runs: too few to tell."
-    assert found.notes[1:] == [f"2 {too_few}", "None was found."]
-    found, *_ = history.sections([few[0]])
-    assert found.notes[1] == "1 case had fewer than 10 runs: too few to tell."
-    found, *_ = history.sections([line(levels((10, 1.0)))])
-    assert found.notes[1:] == ["None was found."]
+    assert section.notes[1:] == [f"2 {too_few}", "None was found."]
+    section, *_ = history.sections([few[0]])
+    assert section.notes[1] == "1 case had fewer than 10 runs: too few to tell."
+    section, *_ = history.sections([line(levels((10, 1.0)))])
+    assert section.notes[1:] == ["None was found."]
 
 
 def test_upgrades_are_where_versions_change() -> None:
@@ -217,17 +219,17 @@ def test_a_version_that_is_not_recorded_is_no_upgrade() -> None:
 
 
 def test_upgrades_are_collected(tmp_path: Path) -> None:
-    found = only(collect(nightly(tmp_path, [1.0] * 4, upgraded=2))[0])
-    assert found.upgrades == {2: "1.0 -> 2.0"}
+    history_line = only(collect(nightly(tmp_path, [1.0] * 4, upgraded=2))[0])
+    assert history_line.upgrades == {2: "1.0 -> 2.0"}
 
 
 def test_upgrades_are_shown() -> None:
     versions = ((0, "1.0"), (2, "1.1"), (3, "2.0"))
-    _, found = history.sections([line([1.0] * 5, versions=versions)])
-    assert rows(found)[0]["upgrades"] == "1.0 -> 1.1; 1.1 -> 2.0"
-    (chart,) = found.charts
+    _, section = history.sections([line([1.0] * 5, versions=versions)])
+    assert rows(section)[0]["upgrades"] == "1.0 -> 1.1; 1.1 -> 2.0"
+    (chart,) = section.charts
     assert f"{day(2)}: upgrade 1.0 -> 1.1; {day(3)}: upgrade 1.1 -> 2.0" in chart.text
-    labels = [one.text for one in parsed(chart.svg).of_class("dots")]
+    labels = [node.text for node in parsed(chart.svg).of_class("dots")]
     for number, change in ((2, "1.0 -> 1.1"), (3, "1.1 -> 2.0")):
         assert [text for text in labels if f"upgrade {change}" in text]
         assert [
@@ -240,21 +242,21 @@ def test_an_upgrade_beside_a_shift_is_named(upgraded: int) -> None:
     """Its place is not known to the run."""
     times_s = levels((20, 1.0), (20, 1.2), noise=0.001)
     versions = ((0, "1.0"), (upgraded, "2.0"))
-    found, _ = history.sections([line(times_s, versions=versions, framework="torch")])
-    assert [row["with it"] for row in rows(found)] == ["torch 1.0 -> 2.0"]
+    section, _ = history.sections([line(times_s, versions=versions, framework="torch")])
+    assert [row["with it"] for row in rows(section)] == ["torch 1.0 -> 2.0"]
 
 
 @pytest.mark.parametrize("upgraded", [5, 17, 23])
 def test_another_upgrade_is_not_named(upgraded: int) -> None:
     times_s = levels((20, 1.0), (20, 1.2), noise=0.001)
-    found, shown = history.sections([line(times_s, versions=((0, "1.0"), (upgraded, "2.0")))])
-    assert [row["with it"] for row in rows(found)] == [""]
+    section, shown = history.sections([line(times_s, versions=((0, "1.0"), (upgraded, "2.0")))])
+    assert [row["with it"] for row in rows(section)] == [""]
     assert f"{day(upgraded)}: upgrade 1.0 -> 2.0" in shown.charts[0].text
 
 
 def test_an_upgrade_at_a_shift_is_one_mark() -> None:
     times_s = levels((20, 1.0), (20, 1.2), noise=0.0)
-    _, found = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
-    (chart,) = found.charts
+    _, section = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
+    (chart,) = section.charts
     assert chart.text.endswith(f"; {day(20)}: upgrade 1.0 -> 2.0, +20.0% (1 s -> 1.2 s)")
     assert len(dots(chart)) == 40 + 1

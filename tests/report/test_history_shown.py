@@ -38,19 +38,19 @@ def heights_of(chart: Chart, series: int) -> list[float]:
     """Heights of the ends of a line in a picture, from left to right; 0 is above."""
     (path,) = [
         path
-        for one in parsed(chart.svg).of_class(f"serie-{series}")
-        for path in one.all("path")
+        for node in parsed(chart.svg).of_class(f"serie-{series}")
+        for path in node.all("path")
         if "line" in path.attributes["class"]
     ]
-    found = re.findall(r"-?[\d.]+ (-?[\d.]+)", path.attributes["d"])
-    return [float(height) for height in found]
+    matches = re.findall(r"-?[\d.]+ (-?[\d.]+)", path.attributes["d"])
+    return [float(height) for height in matches]
 
 
 def test_a_row_tells_first_and_last() -> None:
     times_s = levels((10, 0.001), (10, 0.002), (10, 0.0015), noise=0.0)
-    _, found = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
-    assert found.title == "history of gemm, Fake CPU, 2 threads"
-    assert rows(found) == [
+    _, section = history.sections([line(times_s, versions=((0, "1.0"), (20, "2.0")))])
+    assert section.title == "history of gemm, Fake CPU, 2 threads"
+    assert rows(section) == [
         {
             "case": "gemm-numpy",
             "runs": "30",
@@ -62,7 +62,7 @@ def test_a_row_tells_first_and_last() -> None:
             "shifts": f"{day(10)} +100.0%; {day(20)} -25.0%",
         }
     ]
-    (row,) = found.rows
+    (row,) = section.rows
     assert [cell.value for cell in row.cells[1:5]] == pytest.approx([30, 0.001, 0.0015, 0.5])
     assert row.keys["framework"] == "numpy"
 
@@ -72,8 +72,10 @@ def test_cases_are_in_the_part_of_their_workload(tmp_path: Path) -> None:
     entries = [case(), case("dot"), case("gemm", "torch"), larger, plain()]
     for number in range(2):
         saved(tmp_path / f"{number}.json", *entries, at=number)
-    found = history.sections(collect(tmp_path)[0])
-    assert {one.title.partition(",")[0]: len(one.rows) for one in found} == {
+    section = history.sections(collect(tmp_path)[0])
+    assert {
+        shown_section.title.partition(",")[0]: len(shown_section.rows) for shown_section in section
+    } == {
         "Lasting shifts": 0,
         "history of gemm": 3,
         "history of dot": 1,
@@ -89,15 +91,15 @@ def drawn(runs: int, events: Mapping[int, str] = {}) -> Chart:
 
 @pytest.mark.parametrize("runs", [2, 10, 59, 60])
 def test_a_dot_for_each_run(runs: int) -> None:
-    found = dots(drawn(runs))
-    assert len(found) == runs
-    places = [float(dot.attributes["cx"]) for dot in found]
+    result = dots(drawn(runs))
+    assert len(result) == runs
+    places = [float(dot.attributes["cx"]) for dot in result]
     assert places == sorted({*places})
-    heights = [float(dot.attributes["cy"]) for dot in found]
+    heights = [float(dot.attributes["cy"]) for dot in result]
     assert heights == sorted({*heights}, reverse=True)
     assert 0 <= places[0] < places[-1] <= 440
     labels = parsed(drawn(runs).svg).of_class("dots")
-    assert all(f"label {number}" in one.text for number, one in enumerate(labels))
+    assert all(f"label {number}" in label.text for number, label in enumerate(labels))
 
 
 @pytest.mark.parametrize("runs", [61, 300])
@@ -105,14 +107,14 @@ def test_many_runs_have_no_dots(runs: int) -> None:
     assert dots(drawn(runs)) == []
     chart = drawn(runs, {40: "an event", 50: "another"})
     assert len(dots(chart)) == 2
-    first, second = (one.text for one in parsed(chart.svg).of_class("dots"))
+    first, second = (node.text for node in parsed(chart.svg).of_class("dots"))
     assert ("an event" in first, "another" in second) == (True, True)
     assert len(heights_of(chart, 0)) == runs
 
 
 def test_events_are_marked_on_the_dots_of_their_runs() -> None:
-    found = dots(drawn(10, {3: "an event", 7: "another"}))
-    places = [(dot.attributes["cx"], dot.attributes["cy"]) for dot in found]
+    result = dots(drawn(10, {3: "an event", 7: "another"}))
+    places = [(dot.attributes["cx"], dot.attributes["cy"]) for dot in result]
     assert places[10:] == [places[3], places[7]]
 
 
@@ -127,8 +129,8 @@ def test_lines_of_a_history_have_names_and_colours() -> None:
     names = ["median", "lower quartile", "upper quartile"]
     for events, expected in (({}, names), ({1: "x"}, [*names, "upgrade or lasting shift"])):
         legends = parsed(drawn(5, events).svg).of_class("legend")
-        assert [one.text for one in legends] == expected
-        assert len({one.attributes["style"] for one in legends}) == len(expected)
+        assert [legend.text for legend in legends] == expected
+        assert len({node.attributes["style"] for node in legends}) == len(expected)
 
 
 def test_a_history_has_a_text() -> None:
@@ -140,16 +142,16 @@ def test_a_history_has_a_text() -> None:
 
 @pytest.mark.parametrize("runs", [2, 8, 9, 60, 365])
 def test_labels_have_room(runs: int) -> None:
-    found = marks(drawn(runs), "x")
-    assert found[0] == day(0)
-    assert min(runs, 5) <= len(found) <= 9
+    result = marks(drawn(runs), "x")
+    assert result[0] == day(0)
+    assert min(runs, 5) <= len(result) <= 9
 
 
 def test_a_case_of_one_run_has_no_chart() -> None:
-    _, found = history.sections([line([1.0], "once"), line([1.0, 2.0], "twice")])
-    assert [*column(found, "case")] == ["once", "twice"]
-    assert [chart.title for chart in found.charts] == ["twice"]
-    assert found.notes == []
+    _, section = history.sections([line([1.0], "once"), line([1.0, 2.0], "twice")])
+    assert [*column(section, "case")] == ["once", "twice"]
+    assert [chart.title for chart in section.charts] == ["twice"]
+    assert section.notes == []
 
 
 def test_only_300_cases_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,8 +168,8 @@ def test_only_300_cases_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(here.rows) == 308
     assert here.notes == ["5 cases more than are drawn: -k NAME draws less."]
     assert there.notes == []
-    _, found = history.sections([*once, *still[:300]])
-    assert (len(found.charts), found.notes) == (300, [])
+    _, section = history.sections([*once, *still[:300]])
+    assert (len(section.charts), section.notes) == (300, [])
 
 
 def named(folder: Path, name: str) -> list[Section]:
@@ -191,14 +193,14 @@ def named(folder: Path, name: str) -> list[Section]:
 def test_names_are_no_markup_in_a_history(tmp_path: Path, name: str) -> None:
     # As long as the other: what is shortened is so in both.
     harmless = parsed(writers.html([], before=named(tmp_path / "harmless", "x" * len(name))))
-    found = named(tmp_path / "hostile", name)
-    hostile = parsed(writers.html([], before=found))
+    result = named(tmp_path / "hostile", name)
+    hostile = parsed(writers.html([], before=result))
     assert Counter(node.tag for node in hostile) == Counter(node.tag for node in harmless)
     assert handlers(hostile) == []
     assert len(hostile.of_class("chart")) == 2
     assert name in hostile.text
     assert f"{name}0 -> {name}1" in hostile.text
-    written = writers.markdown([], before=found)
+    written = writers.markdown([], before=result)
     assert "<" not in written
     assert len([row for row in written.splitlines() if row.startswith("| ---")]) == 3
 
@@ -221,8 +223,8 @@ _KEPT: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
 def test_statistics_are_shown_where_values_were_not_kept(
     made: dict[str, Any], expected: tuple[str, str, str]
 ) -> None:
-    (found,) = sections.details([run_of(made)])
-    (row,) = rows(found)
+    (section,) = sections.details([run_of(made)])
+    (row,) = rows(section)
     assert (row["median"], row["middle half"], row["measured"]) == expected
 
 
@@ -241,11 +243,11 @@ def test_statistics_are_drawn() -> None:
 
 
 def test_a_median_without_quartiles_has_no_spread() -> None:
-    one, other = rounds_of(case()), rounds_of(case("dot"))
-    one["stats"] = {"min": 1.0, "median": 2.0}
+    first, other = rounds_of(case()), rounds_of(case("dot"))
+    first["stats"] = {"min": 1.0, "median": 2.0}
     other["stats"] = {"min": 1.0}
-    run = run_of(one, other)
-    shown = [rows(found)[0] for found in sections.details([run])]
+    run = run_of(first, other)
+    shown = [rows(section)[0] for section in sections.details([run])]
     assert [row["median"] for row in shown] == ["2 s", "1 s"]
     assert [row["middle half"] for row in shown] == ["2 s to 2 s", "1 s to 1 s"]
     assert [row["measured"] for row in shown] == ["1 round"] * 2
@@ -259,11 +261,11 @@ def test_statistics_in_csv() -> None:
         statistics_of(training(), rounds=4),
         statistics_of(plain()),
     )
-    found = [
+    results = [
         (row["median_s"], row["low_s"], row["high_s"], row["values"], row["of"])
         for row in csv.DictReader(io.StringIO(writers.comma_separated([run])))
     ]
-    assert found == [
+    assert results == [
         ("2.0", "1.0", "4.0", "137", "rounds"),
         ("2.0", "1.0", "4.0", "1", "round"),
         ("5.0", "3.0", "6.0", "3", "launches"),

@@ -56,8 +56,10 @@ def loop(
         "peak_host_memory_bytes": 2**30 + 9 * 2**20,
         **changes,
     }
-    asked = {name: changes[name] for name in facts["toggles"] if name in changes}
-    return entry(framework, params={"workload": "lenet", "framework": framework, **asked}, **facts)
+    requested = {name: changes[name] for name in facts["toggles"] if name in changes}
+    return entry(
+        framework, params={"workload": "lenet", "framework": framework, **requested}, **facts
+    )
 
 
 def measured(records: Sequence[dict[str, Any]]) -> list[Measurement]:
@@ -174,9 +176,9 @@ def _with(name: str, value: str, **changes: Any) -> dict[str, Any]:
 def test_a_toggle_that_is_not_known_here_is_a_part_of_the_name() -> None:
     """A newer fwbench, or a framework that is not installed, may have measured it."""
     records = [_with("flux", "low"), _with("flux", "high", losses=(2.0, 1.5))]
-    (found,) = training.loss_curves(measured(records))
-    assert found["between"] == ["torch eager flux=low", "torch eager flux=high"]
-    assert found["max_deviation"] == 0.5
+    (curve,) = training.loss_curves(measured(records))
+    assert curve["between"] == ["torch eager flux=low", "torch eager flux=high"]
+    assert curve["max_deviation"] == 0.5
 
 
 def test_loops_of_other_values_of_an_unknown_toggle_do_not_break_even() -> None:
@@ -189,9 +191,9 @@ def test_loops_of_other_values_of_an_unknown_toggle_do_not_break_even() -> None:
 def test_a_toggle_says_whether_it_changes_the_work(changes_work: bool) -> None:
     flux = Toggle("flux", ("low", "high"), "", "m", process=True, changes_work=changes_work)
     records = [_with("flux", "low"), _with("flux", "high")]
-    found = training.loss_curves(measured(records), known([flux]))
+    curves = training.loss_curves(measured(records), known([flux]))
     names = [["torch eager flux=low", "torch eager flux=high"]]
-    assert [one["between"] for one in found] == ([] if changes_work else names)
+    assert [curve["between"] for curve in curves] == ([] if changes_work else names)
 
 
 def test_a_parameter_of_the_user_s_own_is_not_in_the_name() -> None:

@@ -98,11 +98,11 @@ def test_an_undecided_group_says_why(of: verdicts.StoredGroup, why: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("behind", "said"),
+    ("behind", "message"),
     [(None, "(failed)"), (0.122, "+12.2 %"), (3.9, "4.9x"), (1999.0, "2,000x")],
 )
-def test_a_distance_is_a_share_or_a_factor(behind: float | None, said: str) -> None:
-    assert verdicts.behind(contestant("a", "slower", 1.0, behind=behind, why="failed")) == said
+def test_a_distance_is_a_share_or_a_factor(behind: float | None, message: str) -> None:
+    assert verdicts.behind(contestant("a", "slower", 1.0, behind=behind, why="failed")) == message
 
 
 def test_names_from_elsewhere_are_harmless() -> None:
@@ -115,8 +115,8 @@ def test_names_from_elsewhere_are_harmless() -> None:
 
 def test_a_budget_names_what_is_uncertain() -> None:
     open_ = [unsettled("a", None), *(unsettled(name, 0.07) for name in "bcdefg")]
-    said = verdicts.budget_lines(budget(resolution=0.03, unsettled=open_), WIDE)
-    assert said == [
+    lines = verdicts.budget_lines(budget(resolution=0.03, unsettled=open_), WIDE)
+    assert lines == [
         "12 launches in 4 min 50 s of 5 min",
         (
             "the time of 7 of 8 cases is not known to 3%: a (a single launch), b (7%), c (7%), "
@@ -126,13 +126,13 @@ def test_a_budget_names_what_is_uncertain() -> None:
 
 
 def test_a_budget_that_sufficed_says_so() -> None:
-    said = verdicts.budget_lines(budget(resolution=0.03, unsettled=[]), WIDE)
-    assert said[1:] == ["the time of each of 8 cases is known to 3%"]
+    lines = verdicts.budget_lines(budget(resolution=0.03, unsettled=[]), WIDE)
+    assert lines[1:] == ["the time of each of 8 cases is known to 3%"]
 
 
 def test_a_budget_shorter_than_a_launch_says_what_one_takes() -> None:
-    said = verdicts.budget_lines(budget(budget_s=10.0, took_s=24.0, launches=1), WIDE)
-    assert said[1:] == [
+    lines = verdicts.budget_lines(budget(budget_s=10.0, took_s=24.0, launches=1), WIDE)
+    assert lines[1:] == [
         (
             "a budget of 10 s is too short to measure anything twice: one launch of 8 cases takes "
             "24 s; give more (--fw-budget), or select fewer cases (-k)"

@@ -191,17 +191,17 @@ def answer(*cases: Measurement) -> Answer:
 
 
 def test_wins_are_counted_by_framework() -> None:
-    found = answer(*field({"numpy": [1.0, 2.0, 2.0], "torch": [2.0, 1.0, 1.0]}))
-    assert found.text == "torch for 2 of 3, numpy for 1"
-    assert (found.kind, found.device) == ("operations, forward", "cpu")
+    ranked = answer(*field({"numpy": [1.0, 2.0, 2.0], "torch": [2.0, 1.0, 1.0]}))
+    assert ranked.text == "torch for 2 of 3, numpy for 1"
+    assert (ranked.kind, ranked.device) == ("operations, forward", "cpu")
 
 
 @pytest.mark.parametrize(("rival_s", "close"), [(1.04, True), (1.06, False)])
 def test_small_differences_are_too_close_to_call(rival_s: float, close: bool) -> None:
     """Below what launches of the same case differ by."""
-    found = answer(timed("numpy", 1.0), timed("torch", rival_s))
-    assert found.too_close == close
-    assert found.text == ("1 too close to call" if close else "numpy for 1 of 1")
+    ranked = answer(timed("numpy", 1.0), timed("torch", rival_s))
+    assert ranked.too_close == close
+    assert ranked.text == ("1 too close to call" if close else "numpy for 1 of 1")
 
 
 def test_executions_of_one_framework_are_no_rivals() -> None:
@@ -222,13 +222,13 @@ def test_a_framework_alone_wins_nothing() -> None:
 
 
 def ranking(*cases: Measurement) -> Ranking:
-    (found,) = rankings(contests(cases))
-    return found
+    (ranked,) = rankings(contests(cases))
+    return ranked
 
 
 def names(contestants: Sequence[Mean | Unranked]) -> list[str]:
     """The frameworks of contestants, each with one execution."""
-    return [each.name.split()[0] for each in contestants]
+    return [contestant.name.split()[0] for contestant in contestants]
 
 
 def field(times_s: Mapping[str, Sequence[float]]) -> list[Measurement]:
@@ -242,79 +242,81 @@ def field(times_s: Mapping[str, Sequence[float]]) -> list[Measurement]:
 
 def test_both_means_are_given() -> None:
     """Small sizes show what a call costs, the largest what the arithmetic costs."""
-    found = ranking(
+    ranked = ranking(
         *(timed("quick", 1.0, size=1), timed("quick", 3.0, size=100)),
         *(timed("slow", 16.0, size=1), timed("slow", 3.0, size=100)),
     )
-    assert (found.cases, found.largest) == (2, 1)
-    assert names(found.means) == ["quick", "slow"]
-    assert [(mean.all_sizes, mean.largest) for mean in found.means] == [(1.0, 1.0), (4.0, 1.0)]
+    assert (ranked.cases, ranked.largest) == (2, 1)
+    assert names(ranked.means) == ["quick", "slow"]
+    assert [(mean.all_sizes, mean.largest) for mean in ranked.means] == [(1.0, 1.0), (4.0, 1.0)]
 
 
 def test_the_largest_size_is_that_of_each_work() -> None:
     """The largest product is missing where it was contended, so none of its sizes counts."""
-    found = ranking(
+    ranked = ranking(
         *(timed(name, 1.0, "dot", size) for name in "ab" for size in (1, 10)),
         *(timed(name, 1.0, "gemm", size) for name in "ab" for size in (10, 64)),
         *(timed("a", 1.0, "gemm", 99), timed("b", 1.0, "gemm", 99, condition="contended")),
     )
-    assert (found.cases, found.largest) == (4, 1)
+    assert (ranked.cases, ranked.largest) == (4, 1)
 
 
 def test_a_single_case_wins_nothing() -> None:
-    found = ranking(*field({"a": [1.0] * 4, "b": [2.0] * 4, "c": [0.1]}))
-    assert names(found.means) == ["a", "b"]
-    assert found.cases == 4
-    assert [mean.all_sizes for mean in found.means] == pytest.approx([1.0, 2.0])
-    assert names(found.unranked) == ["c"]
-    assert found.unranked[0].text == "not ranked: 1 of 4 cases"
+    ranked = ranking(*field({"a": [1.0] * 4, "b": [2.0] * 4, "c": [0.1]}))
+    assert names(ranked.means) == ["a", "b"]
+    assert ranked.cases == 4
+    assert [mean.all_sizes for mean in ranked.means] == pytest.approx([1.0, 2.0])
+    assert names(ranked.unranked) == ["c"]
+    assert ranked.unranked[0].text == "not ranked: 1 of 4 cases"
 
 
 def test_three_quarters_of_the_cases_are_enough() -> None:
-    found = ranking(*field({"a": [1.0, 1.0, 1.0, 9.0], "b": [2.0, 2.0, 2.0, 1.0], "c": [4.0] * 3}))
-    assert found.cases == 3
-    assert [mean.all_sizes for mean in found.means] == pytest.approx([1.0, 2.0, 4.0])
-    assert found.unranked == []
+    ranked = ranking(*field({"a": [1.0, 1.0, 1.0, 9.0], "b": [2.0, 2.0, 2.0, 1.0], "c": [4.0] * 3}))
+    assert ranked.cases == 3
+    assert [mean.all_sizes for mean in ranked.means] == pytest.approx([1.0, 2.0, 4.0])
+    assert ranked.unranked == []
 
 
 def test_two_are_compared_over_what_they_share() -> None:
-    (found,) = rankings(contests(field({"a": [1.0] * 9, "b": [2.0]})))
-    assert (found.cases, names(found.means)) == (1, ["a", "b"])
+    (ranked,) = rankings(contests(field({"a": [1.0] * 9, "b": [2.0]})))
+    assert (ranked.cases, names(ranked.means)) == (1, ["a", "b"])
 
 
 def test_contended_cases_take_no_part() -> None:
     bad = [timed("b", 99.0, f"work{i}", condition="contended") for i in range(3)]
     cases = [*field({"a": [1.0] * 4, "c": [2.0] * 4}), *bad, timed("b", 3.0, "work3")]
-    found = ranking(*cases)
-    assert names(found.means) == ["a", "c"]
-    assert [each.text for each in found.unranked] == ["not ranked: 1 of 4 cases, and 3 contended"]
+    ranked = ranking(*cases)
+    assert names(ranked.means) == ["a", "c"]
+    assert [unranked.text for unranked in ranked.unranked] == [
+        "not ranked: 1 of 4 cases, and 3 contended"
+    ]
 
 
 def test_nothing_is_ranked_where_all_is_contended() -> None:
-    found = ranking(*(timed(name, 1.0, condition="contended") for name in "ab"))
-    assert found.means == []
+    ranked = ranking(*(timed(name, 1.0, condition="contended") for name in "ab"))
+    assert ranked.means == []
     why = "a eager, b eager do not share a case to be ranked by (2 of 2 cases contended)"
-    assert found.why_empty == why
-    unranked = [each.text for each in found.unranked]
+    assert ranked.why_empty == why
+    unranked = [note.text for note in ranked.unranked]
     assert unranked == ["not ranked: 0 of 0 cases, and 1 contended"] * 2
 
 
 def test_contestants_without_a_common_case_are_not_ranked() -> None:
     """Each beats another somewhere: there is no order."""
     pairs = [("a", "b"), ("b", "c"), ("c", "a")]
-    found = ranking(
+    ranked = ranking(
         *(timed(name, 1.0, f"work{i}") for i, pair in enumerate(pairs) for name in pair)
     )
-    assert found.means == []
-    assert {*names(found.unranked)} == {*"abc"}
+    assert ranked.means == []
+    assert {*names(ranked.unranked)} == {*"abc"}
 
 
 def test_views_and_copies_are_ranked_apart() -> None:
     views = [timed(name, 1.0, "flatten", result_is_view=True) for name in "ab"]
     copies = [timed(name, 1.0, "flatten", result_is_view=False) for name in "cd"]
     others = [timed(name, 1.0) for name in "abcd"]
-    found = rankings(contests([*others, *views, *copies]))
-    assert {each.title: names(each.means) for each in found} == {
+    ranked = rankings(contests([*others, *views, *copies]))
+    assert {means_table.title: names(means_table.means) for means_table in ranked} == {
         "operations, forward": [*"abcd"],
         "operations, forward (view)": [*"ab"],
         "operations, forward (copy)": [*"cd"],
@@ -324,7 +326,7 @@ def test_views_and_copies_are_ranked_apart() -> None:
 def test_devices_are_ranked_apart() -> None:
     cpu = [timed(name, 1.0) for name in "ab"]
     gpu = [timed(name, 1.0, device="gpu:0") for name in "ab"]
-    assert [found.title for found in rankings(contests([*cpu, *gpu]))] == [
+    assert [ranked.title for ranked in rankings(contests([*cpu, *gpu]))] == [
         "operations, forward, cpu",
         "operations, forward, gpu:0 (completion time)",
     ]
@@ -346,7 +348,7 @@ _RANKED = (
 
 
 @pytest.mark.parametrize(
-    ("cases", "said"),
+    ("cases", "message"),
     [
         ([on_gpu(device="cpu", device_s=2e-6)], []),
         ([on_gpu(device_s=2e-6)],
@@ -359,10 +361,10 @@ _RANKED = (
     ids=["a CPU", "one case", "several", "no clock of its own", "noise was larger"],
 )  # fmt: skip
 def test_a_gpu_s_time_is_named_with_the_part_that_it_needed(
-    cases: list[CaseFacts], said: list[str]
+    cases: list[CaseFacts], message: list[str]
 ) -> None:
     """Where the part is small, the ranking is one of launches."""
-    assert notes(cases) == said
+    assert notes(cases) == message
 
 
 def test_a_terminal_names_the_time_in_tables_means_and_answer() -> None:
@@ -381,7 +383,9 @@ def test_a_terminal_names_the_time_in_tables_means_and_answer() -> None:
 def test_reports_and_markdown_name_the_time() -> None:
     facts = {**_GPU, "device_s": 1e-6, "device_clock": "events"}
     times_s = {"torch": 4e-6, "jax": 8e-6}
-    runs = [run_of(*(case("gemm", *of, completion_s=of[1], **facts) for of in times_s.items()))]
+    runs = [
+        run_of(*(case("gemm", *times, completion_s=times[1], **facts) for times in times_s.items()))
+    ]
     text = writers.markdown(runs)
     assert f"- C{_RANKED[1:]}" in text
     assert "against the fastest: operations, forward (completion time)" in text

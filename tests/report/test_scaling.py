@@ -15,7 +15,9 @@ from support.gangs import gang
 
 def shared(replicas: int, time_s: float, alone: str = "torch eager", **facts: Any) -> Shared:
     """A step of training, by one replica or several."""
-    own = {} if replicas == 1 else {"gang": gang(replicas, time_s, **facts.pop("of_gang", {}))}
+    gang_facts = (
+        {} if replicas == 1 else {"gang": gang(replicas, time_s, **facts.pop("of_gang", {}))}
+    )
     what = {
         "workload": "lenet_step",
         "framework": alone.split(maxsplit=1)[0],
@@ -25,39 +27,39 @@ def shared(replicas: int, time_s: float, alone: str = "torch eager", **facts: An
         "dtype": "float32",
         "size": 48,
         "threads": 1,
-        **own,
+        **gang_facts,
         **facts,
     }
     return Shared(Measurement(CaseFacts.checked(what), (time_s,)))
 
 
 def _only(*cases: Shared) -> Scaling:
-    (found,) = scalings(cases)
-    return found
+    (work,) = scalings(cases)
+    return work
 
 
 def test_names_lose_what_says_how_many_processes_there_are() -> None:
-    own, gangs = {"sparse": "on"}, {"replicas": "2", "strategy": "allreduce"}
-    case = replace(shared(1, 1.0).record, requested={**own, **gangs})
+    plain, gangs = {"sparse": "on"}, {"replicas": "2", "strategy": "allreduce"}
+    case = replace(shared(1, 1.0).record, requested={**plain, **gangs})
     assert is_scaling(case)
-    assert not is_scaling(replace(case, requested=own))
+    assert not is_scaling(replace(case, requested=plain))
     assert Shared(case).alone == "torch eager sparse=on"
 
 
 def test_a_single_replica_begins_every_line() -> None:
     servers = {"of_gang": {"strategy": "ps_sync", "servers": 2}}
     wire = {"of_gang": {"network": "100mbit", "straggler": "1@20ms"}}
-    found = _only(
+    section = _only(
         *(shared(4, 0.3), shared(1, 1.0), shared(2, 0.5), shared(2, 0.6, **servers)),
         *(shared(2, 0.6, **wire), shared(1, 9.0, "mx eager")),
     )
-    assert {name: [*line] for name, line in found.lines.items()} == {
+    assert {name: [*line] for name, line in section.lines.items()} == {
         "torch eager": [1, 2, 4],
         "mx eager": [1],
         "torch eager ps_sync servers=2": [1, 2],
         "torch eager 100mbit straggler=1@20ms": [1, 2],
     }
-    assert found.title == "lenet_step cpu train float32 48"
+    assert section.title == "lenet_step cpu train float32 48"
 
 
 def test_efficiency_is_the_gain_by_the_number_of_replicas() -> None:
@@ -93,10 +95,10 @@ def test_without_a_single_replica_there_is_no_efficiency() -> None:
 def test_batches_that_grow_with_the_replicas_are_one_work() -> None:
     """Each replica has the same share (--fw-scaling=weak); the ideal is the same time."""
     one, two = shared(1, 1.0, size=24), shared(2, 1.25, size=48)
-    found = _only(one, two)
-    assert found.weak
-    assert found.title == "lenet_step cpu train float32 24 a replica"
-    assert found.efficiency(two) == pytest.approx(0.8)
+    section = _only(one, two)
+    assert section.weak
+    assert section.title == "lenet_step cpu train float32 24 a replica"
+    assert section.efficiency(two) == pytest.approx(0.8)
     assert two.rate == pytest.approx(48 / 1.25)
 
 

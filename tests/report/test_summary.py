@@ -41,7 +41,7 @@ def _run(**session: object) -> Run:
 
 
 def test_the_answer_is_on_top() -> None:
-    ((verdict,),) = (one.verdicts for one in _heads([_run()]))
+    ((verdict,),) = (head.verdicts for head in _heads([_run()]))
     assert verdict.title == "Fastest (operations, forward)"
     assert verdict.text == "torch for 2 of 3; 1 too close to call"
     assert [(share.name, share.contests, share.colour) for share in verdict.shares] == [
@@ -59,8 +59,8 @@ def test_machine_and_versions_are_on_top() -> None:
         frameworks={"torch": {"version": "2.9", "build": {}}},
         launches={"launches": 5, "seed": 7},
     )
-    (found,) = _heads([known])
-    facts = dict(found.facts)
+    (head,) = _heads([known])
+    facts = dict(head.facts)
     facts.pop("measured", None)
     assert facts == {
         "machine": "Fake CPU, 3 CPUs used, Fake OS",
@@ -69,7 +69,7 @@ def test_machine_and_versions_are_on_top() -> None:
         "launches": "5, shuffled",
         "cases": "6",
     }
-    assert found.title == ""
+    assert head.title == ""
 
 
 def test_the_date_has_its_time_zone() -> None:
@@ -82,21 +82,21 @@ def test_the_date_has_its_time_zone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("least", "ended", "said"), [(1, 14, "1 to 14 a case"), (5, 5, "5"), (5, 3, "3")]
+    ("least", "ended", "message"), [(1, 14, "1 to 14 a case"), (5, 5, "5"), (5, 3, "3")]
 )
-def test_launches_of_a_budget_are_a_range(least: int, ended: int, said: str) -> None:
+def test_launches_of_a_budget_are_a_range(least: int, ended: int, message: str) -> None:
     """A race launches some cases more often than others; head and provenance say so."""
     spent = {"budget_s": 300.0, "took_s": 290.0, "launches": ended, "cases": 6}
     made = _run(launches={"launches": least, "seed": 7}, budget=spent)
-    (found,) = _heads([made])
-    assert found.facts["launches"] == f"{said}, shuffled"
-    assert f"{said}, seed 7" in [node.text for node in shown(made).all("dd")]
+    (head,) = _heads([made])
+    assert head.facts["launches"] == f"{message}, shuffled"
+    assert f"{message}, seed 7" in [node.text for node in shown(made).all("dd")]
 
 
 def test_an_interrupted_run_says_so_above_its_answer() -> None:
     made = _run(outcome={"failed": 0, "interrupted": True}, planned=9)
-    (found,) = _heads([made])
-    assert found.facts["cases"] == "interrupted: 6 of 9 cases measured"
+    (head,) = _heads([made])
+    assert head.facts["cases"] == "interrupted: 6 of 9 cases measured"
 
 
 def test_a_report_has_a_title() -> None:
@@ -113,8 +113,10 @@ def test_several_runs_have_their_names() -> None:
         first=[case("gemm", "torch", 1.0), case("gemm", "numpy", 2.0)],
         second=[case("gemm", "torch", 3.0), case("gemm", "numpy", 2.0)],
     )
-    said = {one.title: [verdict.text for verdict in one.verdicts] for one in _heads(runs)}
-    assert said == {"first.json": ["torch for 1 of 1"], "second.json": ["numpy for 1 of 1"]}
+    messages = {
+        section.title: [verdict.text for verdict in section.verdicts] for section in _heads(runs)
+    }
+    assert messages == {"first.json": ["torch for 1 of 1"], "second.json": ["numpy for 1 of 1"]}
 
 
 def _contest() -> list[Run]:
@@ -132,14 +134,14 @@ def _contest() -> list[Run]:
 
 
 def test_geometric_means() -> None:
-    found = part(_contest(), "Geometric mean")
-    means = column(found, "all sizes (2 cases)")
+    section = part(_contest(), "Geometric mean")
+    means = column(section, "all sizes (2 cases)")
     assert {name: cell.value for name, cell in means.items()} == pytest.approx(
         {"tensorflow eager": math.sqrt(2), "torch eager": math.sqrt(8)}
     )
     assert [*means] == ["tensorflow eager", "torch eager"]
     assert [cell.text for cell in means.values()] == ["1.41x", "2.83x"]
-    assert [cell.value for cell in column(found, "largest size (2 cases)").values()] == (
+    assert [cell.value for cell in column(section, "largest size (2 cases)").values()] == (
         pytest.approx([math.sqrt(2), math.sqrt(8)])
     )
 
@@ -155,11 +157,11 @@ def test_largest_differences() -> None:
 
 
 def test_a_case_that_two_tests_measured_is_two_contestants() -> None:
-    again = case("gemm", "torch", 8.0)
-    again["fullname"] = "test_other.py::test_other[gemm]"
+    repeated = case("gemm", "torch", 8.0)
+    repeated["fullname"] = "test_other.py::test_other[gemm]"
     first = [case("gemm", "torch", 1.0), case("gemm", "numpy", 2.0)]
-    found = part_of("Geometric mean", *first, again)
-    means = column(found, "all sizes (1 case)")
+    section = part_of("Geometric mean", *first, repeated)
+    means = column(section, "all sizes (1 case)")
     assert {name: cell.text for name, cell in means.items()} == {
         "torch eager": "1.00x",
         "numpy eager": "2.00x",
@@ -183,7 +185,7 @@ def test_a_case_without_a_rival_is_no_difference() -> None:
 
 def test_the_same_work_is_compared() -> None:
     entries = [case("gemm", "torch", 2.0), case("gemm", "numpy"), case("dot", "numpy")]
-    entries = [{**one, "group": one["params"]["framework"]} for one in entries]
+    entries = [{**entry, "group": entry["params"]["framework"]} for entry in entries]
     means = column(part_of("Geometric mean", *entries), "all sizes (1 case)")
     assert [*means] == ["numpy eager", "torch eager"]
 
@@ -195,8 +197,14 @@ def test_what_is_missing_is_said() -> None:
         missing=[{"nodeid": "x", "framework": "torch", "why": why} for why in reasons],
         absent={"jax": "not installed"},
     )
-    found = {name: cell.text for name, cell in column(part([run], "Not measured"), "cases").items()}
-    assert found == {"deselected": "2 cases", "gpu: no GPU": "1 case", "jax: not installed": "all"}
+    results = {
+        name: cell.text for name, cell in column(part([run], "Not measured"), "cases").items()
+    }
+    assert results == {
+        "deselected": "2 cases",
+        "gpu: no GPU": "1 case",
+        "jax: not installed": "all",
+    }
 
 
 def test_summaries_are_of_one_run_each() -> None:
@@ -204,7 +212,7 @@ def test_summaries_are_of_one_run_each() -> None:
         slow=[case("gemm", "torch", 100.0), case("gemm", "mxnet", 200.0)],
         fast=[case("gemm", "torch", 1.0), case("gemm", "numpy", 2.0)],
     )
-    titles = [one.title for one in summary.sections(runs)]
+    titles = [section.title for section in summary.sections(runs)]
     assert titles == [
         f"{what} ({run}.json)"
         for what in (
@@ -230,21 +238,21 @@ _NOTES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("facts", "said"), _NOTES.values(), ids=_NOTES)
-def test_what_must_be_known_first_is_noted(facts: dict[str, Any], said: str) -> None:
+@pytest.mark.parametrize(("facts", "message"), _NOTES.values(), ids=_NOTES)
+def test_what_must_be_known_first_is_noted(facts: dict[str, Any], message: str) -> None:
     run = run_of(case(), training(**facts))
     (note,) = summary.notes([run])
-    assert said in note
-    assert [one.text for one in shown(run).of_class("note")] == [note]
+    assert message in note
+    assert [node.text for node in shown(run).of_class("note")] == [note]
     assert note in writers.markdown([run])
     assert summary.notes([run_of(case(), training())]) == []
 
 
 @pytest.mark.parametrize(("brand", "differs"), [("Fake CPU", False), ("Other CPU", True)])
 def test_different_machines_are_noted(tmp_path: Path, brand: str, differs: bool) -> None:
-    own, plain_here = run_of(case()), read(foreign_run(tmp_path / "here.json"))
+    here, plain_here = run_of(case()), read(foreign_run(tmp_path / "here.json"))
     plain_there = read(foreign_run(tmp_path / "there.json", brand))
     there = run_of(case(), machine={"cpu": brand})
-    for one, other in ((own, there), (own, plain_there), (plain_here, plain_there)):
-        notes = summary.notes([one, other])
+    for first, other in ((here, there), (here, plain_there), (plain_here, plain_there)):
+        notes = summary.notes([first, other])
         assert ["different machines" in note for note in notes] == [True] * differs

@@ -78,14 +78,22 @@ def test_a_case_is_shown_by_what_is_worse_of_it() -> None:
 def test_means_are_geometric_and_by_framework() -> None:
     """Twice as slow and twice as fast are no change on average; missing cases do not count."""
 
-    def of(framework: str, **centers: float) -> list[Measurement]:
+    def measurements(framework: str, **centers: float) -> list[Measurement]:
         return [
             sample(f"{framework} {key}", times(center), framework=framework)
             for key, center in centers.items()
         ]
 
-    base = run(*of("numpy", a=1.0, b=1.0, lost=1.0), *of("torch", a=1.0, b=1.0), *of("", plain=1.0))
-    contender = run(*of("numpy", a=2.0, b=0.5), *of("torch", a=4.0, b=1.0), *of("", plain=1.5))
+    base = run(
+        *measurements("numpy", a=1.0, b=1.0, lost=1.0),
+        *measurements("torch", a=1.0, b=1.0),
+        *measurements("", plain=1.0),
+    )
+    contender = run(
+        *measurements("numpy", a=2.0, b=0.5),
+        *measurements("torch", a=4.0, b=1.0),
+        *measurements("", plain=1.5),
+    )
     comparison = compare(base, contender, RULES)
     assert comparison.means == pytest.approx({"numpy": 1.0, "torch": 2.0, "benchmarks": 1.5})
     lines = shown.table(comparison)
@@ -96,7 +104,7 @@ def test_means_are_geometric_and_by_framework() -> None:
 def test_most_unchanged_cases_are_left_out() -> None:
     same = [sample(f"same-{i}", times(1.0, 8)) for i in range(25)]
     slow = [sample(f"slow-{i}", times(2.0, 8)) for i in range(25)]
-    base = run(*same, *(sample(one.key, times(1.0, 8)) for one in slow))
+    base = run(*same, *(sample(slow_sample.key, times(1.0, 8)) for slow_sample in slow))
     comparison = compare(base, run(*same, *slow), RULES)
     lines = shown.table(comparison)
     assert sum(line.startswith("regressed") for line in lines) == 25

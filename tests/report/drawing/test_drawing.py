@@ -56,11 +56,11 @@ def test_every_point_has_its_spread(number: int) -> None:
     points = {f"line {i}": [Point(10, 1.0 + i, 0.5 + i, 2.0 + i)] for i in range(number)}
     picture = parsed(lines.draw("title", points, "size").svg)
     assert len(picture.of_class("ci")) == len(picture.of_class("legend")) == number
-    found = {
+    results = {
         node.attributes["class"].split("color-")[1].split()[0]
         for node in picture.of_class("series")
     }
-    assert len(found) == number
+    assert len(results) == number
 
 
 def test_a_point_without_spread_has_none() -> None:
@@ -73,8 +73,8 @@ def test_a_name_too_long_for_its_chart_is_squeezed() -> None:
     picture = parsed(lines.draw("t", {name: [Point(10, 1.0, 1.0, 1.0)] for name in names}, "x").svg)
     widths = [
         text.attributes.get("textlength")
-        for one in picture.of_class("legend")
-        for text in one.all("text")
+        for node in picture.of_class("legend")
+        for text in node.all("text")
     ]
     assert widths == [None, "335"]
 

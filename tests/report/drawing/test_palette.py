@@ -63,9 +63,9 @@ def _lab(colour: str, seen: Sequence[Sequence[float]]) -> tuple[float, float, fl
 @pytest.mark.parametrize("seen", _SEEN.values(), ids=_SEEN)
 def test_frameworks_are_told_apart(seen: Sequence[Sequence[float]]) -> None:
     """By at least 20 in CIELAB, of which 2 is just noticeable, with each kind of cone missing."""
-    for one, other in itertools.combinations(palette.COLOURS.values(), 2):
-        apart = sum((a - b) ** 2 for a, b in zip(_lab(one, seen), _lab(other, seen), strict=True))
-        assert apart**0.5 >= 20, (one, other)
+    for first, other in itertools.combinations(palette.COLOURS.values(), 2):
+        apart = sum((a - b) ** 2 for a, b in zip(_lab(first, seen), _lab(other, seen), strict=True))
+        assert apart**0.5 >= 20, (first, other)
 
 
 #: The colours of the page by their names, light and dark.

@@ -36,8 +36,8 @@ def test_every_chart_is_a_picture(folder: Path, capsys: pytest.CaptureFixture[st
     assert cli.main(["report", "run.json", "--png", "new/charts"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
-    found = sections.details([read(folder / "run.json")])
-    drawn = [chart for one in found for chart in one.charts]
+    result = sections.details([read(folder / "run.json")])
+    drawn = [chart for section in result for chart in section.charts]
     files = sorted((folder / "new" / "charts").iterdir())
     assert len(files) == len(drawn) >= 9
     names = {file.name for file in files}
@@ -61,8 +61,8 @@ def test_pictures_have_all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2png=convert))
     made = run_of(*on_the_roof(), training(), ceilings=CEILINGS)
-    for one in sections.details([made]):
-        for chart in one.charts:
+    for detail in sections.details([made]):
+        for chart in detail.charts:
             png(chart)
     assert len(given) >= 9
     assert [svg for svg in given if b"var(" in svg] == []
@@ -132,8 +132,8 @@ def test_without_the_converter_it_is_said_how_to_get_it(
         )
         monkeypatch.syspath_prepend(folder)
     assert cli.main(["report", "run.json", "--png", "charts"]) == _USAGE_ERROR
-    said = capsys.readouterr().err
-    assert "--png needs CairoSVG" in said
-    assert "pip install 'fwbench[png]'" in said
-    assert "cairo itself" in said
+    output = capsys.readouterr().err
+    assert "--png needs CairoSVG" in output
+    assert "pip install 'fwbench[png]'" in output
+    assert "cairo itself" in output
     assert not (folder / "charts").exists()

@@ -43,7 +43,7 @@ def judged(
     return Judgement(key, name, "numpy", verdict, ratio=ratio, **times_s, **known)
 
 
-def of(*judgements: Judgement, **changes: Any) -> Section:
+def comparison_section(*judgements: Judgement, **changes: Any) -> Section:
     """The section of a comparison of these cases."""
     made = Comparison("base", "head", judgements, {"confidence": 0.99}, **changes)
     return part([interpreted(made.to_json())], "head against base")
@@ -55,9 +55,9 @@ def test_verdicts_are_shown(around: Callable[[Mapping[str, Any]], dict[str, Any]
     # A newer fwbench may have more to say.
     made |= {"weather": "fine"}
     made["judgements"][0]["colour"] = "red"
-    found = interpreted(around(made))
-    one = part([found], "head.json against base.json")
-    assert [(row["verdict"], row["case"]) for row in rows(one)] == [
+    shown_section = interpreted(around(made))
+    head = part([shown_section], "head.json against base.json")
+    assert [(row["verdict"], row["case"]) for row in rows(head)] == [
         ("regressed", "slow"),
         ("missing", "lost"),
         ("inconclusive", "busy"),
@@ -65,35 +65,37 @@ def test_verdicts_are_shown(around: Callable[[Mapping[str, Any]], dict[str, Any]
         ("improved", "fast"),
         ("unchanged", "same"),
     ]
-    slow, lost = rows(one)[:2]
+    slow, lost = rows(head)[:2]
     assert (slow["base"], slow["contender"], slow["ratio"]) == ("1 s", "2 s", "+100.0%")
     assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", slow["90 % bounds"])
     assert (lost["base"], lost["ratio"], lost["why"]) == ("", "", "not collected")
-    assert one.notes == ["the driver differs"]
-    (section,) = shown(found).all("section", id="part-head-json-against-base-json")
+    assert head.notes == ["the driver differs"]
+    (section,) = shown(shown_section).all("section", id="part-head-json-against-base-json")
     assert "the driver differs" in section.text
     assert len(section.of_class("chart")) == 2
-    assert "the driver differs" in writers.markdown([found])
-    assert "| regressed | slow |" in writers.markdown([found])
+    assert "the driver differs" in writers.markdown([shown_section])
+    assert "| regressed | slow |" in writers.markdown([shown_section])
 
 
 def test_verdicts_are_counted_in_a_chart() -> None:
-    found = of(judged("a", 2.0), judged("b", 3.0), judged("c", 1.0, Verdict.UNCHANGED))
-    chart = chart_of(found, "verdicts")
+    section = comparison_section(
+        judged("a", 2.0), judged("b", 3.0), judged("c", 1.0, Verdict.UNCHANGED)
+    )
+    chart = chart_of(section, "verdicts")
     assert chart.text.endswith("cases, regressed: 2; cases, unchanged: 1")
     assert len(parsed(chart.svg).of_class("bar")) == 2
     # A count of one has two marks: none is between whole cases.
-    assert marks(chart_of(of(judged("a", 2.0)), "verdicts"), "x") == ["0", "1"]
+    assert marks(chart_of(comparison_section(judged("a", 2.0)), "verdicts"), "x") == ["0", "1"]
 
 
 def test_changes_are_drawn_with_their_intervals() -> None:
-    found = of(
+    section = comparison_section(
         judged("slow", 2.0),
         judged("fast", 0.5, Verdict.IMPROVED),
         judged("same", 1.0, Verdict.UNCHANGED, low=1.0, high=1.0),
         Judgement("lost", "lost", "", Verdict.MISSING, "not collected"),
     )
-    chart = chart_of(found, "change of the time")
+    chart = chart_of(section, "change of the time")
     assert chart.text.endswith("slow regressed, +100 %; fast improved, -50 %; same unchanged, +0 %")
     assert legends(chart) == ["regressed", "improved", "unchanged"]
     picture = parsed(chart.svg)
@@ -112,20 +114,20 @@ def test_changes_are_drawn_with_their_intervals() -> None:
 
 def test_changes_lead_to_the_right_and_to_the_left() -> None:
     """Slower is right of nothing, faster is left of it, by as much; so are the intervals."""
-    found = of(
+    section = comparison_section(
         judged("slow", 1.5, low=1.25, high=1.75),
         judged("fast", 0.5, Verdict.IMPROVED, low=0.25, high=0.75),
     )
-    picture = parsed(chart_of(found, "change of the time").svg)
+    picture = parsed(chart_of(section, "change of the time").svg)
     # Each case has a bar of no width in the colour of every other verdict.
-    ends = [points_of(one) for one in picture.of_class("rect")]
+    ends = [points_of(node) for node in picture.of_class("rect")]
     faster, slower = sorted((left, right) for (left, _), (right, _) in ends if right > left + 1)
     zero = faster[1]
     half = zero - faster[0]
     assert slower == pytest.approx((zero, zero + half))
     spreads = [
-        [x for path in one.all("path") for x, _ in points_of(path)]
-        for one in picture.of_class("ci")
+        [x for path in node.all("path") for x, _ in points_of(path)]
+        for node in picture.of_class("ci")
     ]
     assert [(min(xs), max(xs)) for xs in spreads] == [
         pytest.approx((zero + half / 2, zero + 1.5 * half)),
@@ -134,19 +136,19 @@ def test_changes_lead_to_the_right_and_to_the_left() -> None:
 
 
 def test_intervals_are_inside_the_picture() -> None:
-    found = of(judged("wide", 1.05, Verdict.INCONCLUSIVE, low=0.5, high=4.0))
-    assert outside(chart_of(found, "change of the time")) == []
+    section = comparison_section(judged("wide", 1.05, Verdict.INCONCLUSIVE, low=0.5, high=4.0))
+    assert outside(chart_of(section, "change of the time")) == []
 
 
 def test_cases_that_are_called_alike_are_both_drawn() -> None:
     """Two tests may have the same case."""
-    found = of(
+    section = comparison_section(
         judged("gemm", 2.0, key="test_a.py::test[gemm]"),
         judged("gemm", 1.5, key="test_b.py::test[gemm]"),
         judged("gemm", 0.5, Verdict.IMPROVED, key="test_c.py::test[gemm]"),
     )
-    assert [row["ratio"] for row in rows(found)] == ["+100.0%", "+50.0%", "-50.0%"]
-    chart = chart_of(found, "change of the time")
+    assert [row["ratio"] for row in rows(section)] == ["+100.0%", "+50.0%", "-50.0%"]
+    chart = chart_of(section, "change of the time")
     for change in ("+100 %", "+50 %", "-50 %"):
         assert change in chart.text
     assert len(parsed(chart.svg).of_class("ci")) == 3
@@ -154,10 +156,10 @@ def test_cases_that_are_called_alike_are_both_drawn() -> None:
 
 def test_the_worst_changes_are_drawn() -> None:
     cases = [judged(f"case{i:02}", 1 + i / 100, Verdict.UNCHANGED) for i in range(50)]
-    found = of(*cases, judged("slow", 1.2))
-    assert len(found.rows) == 51
-    assert rows(found)[0]["case"] == "slow"
-    chart = chart_of(found, "change of the time")
+    section = comparison_section(*cases, judged("slow", 1.2))
+    assert len(section.rows) == 51
+    assert rows(section)[0]["case"] == "slow"
+    chart = chart_of(section, "change of the time")
     assert len(parsed(chart.svg).of_class("ci")) == 40
     assert "slow" in chart.text
     assert "case49" in chart.text
@@ -165,15 +167,15 @@ def test_the_worst_changes_are_drawn() -> None:
 
 
 def test_a_comparison_without_a_ratio_has_no_changes() -> None:
-    found = of(Judgement("lost", "lost", "", Verdict.MISSING, "not collected"))
-    assert [chart.text for chart in found.charts] == [
+    section = comparison_section(Judgement("lost", "lost", "", Verdict.MISSING, "not collected"))
+    assert [chart.text for chart in section.charts] == [
         "head against base: verdicts: cases, missing: 1"
     ]
 
 
 def test_a_comparison_of_nothing_is_a_part() -> None:
-    found = of(notes=["nothing was measured"])
-    assert (found.rows, list(found.charts), found.notes) == ([], [], ["nothing was measured"])
+    section = comparison_section(notes=["nothing was measured"])
+    assert (section.rows, list(section.charts), section.notes) == ([], [], ["nothing was measured"])
 
 
 def test_the_confidence_is_that_of_the_comparison() -> None:
@@ -182,9 +184,9 @@ def test_the_confidence_is_that_of_the_comparison() -> None:
 
 
 def test_ratios_are_sorted_by_value() -> None:
-    found = of(judged("a", 10.0), judged("b", 2.0))
-    assert [row.cells[5].value for row in found.rows] == [10.0, 2.0]
-    assert [row.keys for row in found.rows] == [{"framework": "numpy"}] * 2
+    section = comparison_section(judged("a", 10.0), judged("b", 2.0))
+    assert [row.cells[5].value for row in section.rows] == [10.0, 2.0]
+    assert [row.keys for row in section.rows] == [{"framework": "numpy"}] * 2
 
 
 def test_verdicts_of_several_runs_are_apart() -> None:
@@ -193,8 +195,8 @@ def test_verdicts_of_several_runs_are_apart() -> None:
     runs = [
         interpreted(values, name, number) for number, (name, values) in enumerate(stored.items())
     ]
-    found = [title for title in titles(runs) if "against" in title]
-    assert found == [
+    shown_titles = [title for title in titles(runs) if "against" in title]
+    assert shown_titles == [
         "head.json against base.json (one.json)",
         "head.json against base.json (two.json)",
     ]
@@ -217,14 +219,14 @@ def test_what_fwbench_gate_wrote_is_shown(
     assert cli.main(compared_with) == 1, "there is a regression"
     assert cli.main(["report", "verdicts.json", "-o", "report.html"]) == 0
     assert capsys.readouterr().err == ""
-    found = parsed(Path("report.html").read_text(encoding="utf-8"))
-    (section,) = found.all("section", id="part-head-json-against-base-json")
-    assert [one.text for one in section.all("th", scope="row")] == ["regressed", "unchanged"]
+    shown_section = parsed(Path("report.html").read_text(encoding="utf-8"))
+    (section,) = shown_section.all("section", id="part-head-json-against-base-json")
+    assert [node.text for node in section.all("th", scope="row")] == ["regressed", "unchanged"]
 
 
 def test_a_comparison_is_not_said_to_be_of_pytest_benchmark() -> None:
-    found = shown(interpreted(compared().to_json()))
-    (section,) = found.all("section", **{"aria-labelledby": "provenance"})
+    shown_section = shown(interpreted(compared().to_json()))
+    (section,) = shown_section.all("section", **{"aria-labelledby": "provenance"})
     assert "pytest-benchmark" not in section.text
 
 

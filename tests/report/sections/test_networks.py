@@ -36,8 +36,8 @@ def test_networks_are_listed_by_framework_and_execution() -> None:
         network("mxnet", images_per_s=None, tokens_per_s=12_345.0),
         case(),
     )
-    found = part([made], "networks: forward cpu float32")
-    assert rows(found)[0] == {
+    section = part([made], "networks: forward cpu float32")
+    assert rows(section)[0] == {
         "network": "resnet50_inference",
         "size": "b1i64d8",
         "case": "torch eager",
@@ -46,7 +46,7 @@ def test_networks_are_listed_by_framework_and_execution() -> None:
         "memory": "80 MiB",
         "of attainable": "25%",
     }
-    assert [(row["case"], row["a second"], row["memory"]) for row in rows(found)[1:]] == [
+    assert [(row["case"], row["a second"], row["memory"]) for row in rows(section)[1:]] == [
         ("mxnet eager", "4", "90 MiB"),
         ("mxnet eager #2", "12,345", ""),
     ]
@@ -54,7 +54,7 @@ def test_networks_are_listed_by_framework_and_execution() -> None:
 
 def test_kinds_of_calls_devices_and_dtypes_are_apart() -> None:
     entries = [network(), network(direction="train"), network(dtype="bfloat16")]
-    titles = [one.title for one in sections.details([run_of(*entries)])]
+    titles = [section.title for section in sections.details([run_of(*entries)])]
     assert [title for title in titles if title.startswith("networks: ")] == [
         "networks: forward cpu float32",
         "networks: train cpu float32",
@@ -67,8 +67,8 @@ _BY_BATCH = "resnet50_inference i64d8 cpu float32: answers by batch"
 
 def test_answers_are_shown_against_the_batch() -> None:
     entries = [network(batch=1), network(batch=8, call_s=2.0), network("mxnet", batch=8)]
-    found = part_of(_BY_BATCH, *entries)
-    torch, mxnet = rows(found)
+    section = part_of(_BY_BATCH, *entries)
+    torch, mxnet = rows(section)
     assert torch == {
         "case": "torch eager",
         "batch 1": "500 ms",
@@ -77,29 +77,29 @@ def test_answers_are_shown_against_the_batch() -> None:
         "batch 8, a second": "4",
     }
     assert (mxnet["batch 1"], mxnet["batch 8"]) == ("", "500 ms")
-    assert [*found.legend] == ["torch eager", "mxnet eager"]
-    assert "torch eager 500 ms to 2 s" in chart_of(found, "latency").text
-    assert "torch eager 2 to 4" in chart_of(found, "examples a second").text
+    assert [*section.legend] == ["torch eager", "mxnet eager"]
+    assert "torch eager 500 ms to 2 s" in chart_of(section, "latency").text
+    assert "torch eager 2 to 4" in chart_of(section, "examples a second").text
 
 
 def test_batches_of_loops_networks_are_sizes() -> None:
     """Without a shape the size is the batch."""
     entries = [network(batch=1, shape=None, size=size) for size in (1, 64)]
-    found = part_of("resnet50_inference cpu float32: ", *entries)
-    assert list(found.columns)[1::2] == ["batch 1", "batch 64"]
+    section = part_of("resnet50_inference cpu float32: ", *entries)
+    assert list(section.columns)[1::2] == ["batch 1", "batch 64"]
 
 
 def test_batches_are_compared_within_a_network() -> None:
     other = network(batch=8, shape="b8i64d1")
     steps = [network(batch=batch, direction="train") for batch in (1, 8)]
     made = run_of(network(), other, *steps)
-    assert not [one for one in sections.details([made]) if "by batch" in one.title]
+    assert not [section for section in sections.details([made]) if "by batch" in section.title]
 
 
 def test_runs_have_lines_of_their_own() -> None:
     entries = [network(batch=batch) for batch in (1, 8)]
-    found = part(runs_of(first=entries, second=entries), _BY_BATCH)
-    assert [row["case"] for row in rows(found)] == [
+    section = part(runs_of(first=entries, second=entries), _BY_BATCH)
+    assert [row["case"] for row in rows(section)] == [
         "torch eager (first.json)",
         "torch eager (second.json)",
     ]

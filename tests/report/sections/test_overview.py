@@ -51,14 +51,14 @@ def test_ratios_at_the_largest_size() -> None:
         *(linalg("gemm", "numpy", 0.008, size=900), linalg("gemm", "torch", 0.032, size=900)),
         *(linalg("dot", "numpy", 0.5), linalg("dot", "torch", 0.75)),
     )
-    found = part([run], _TITLE)
-    assert found.columns == ["operation", "family", "size", "numpy eager", "torch eager"]
-    shown = {name: [cell.text for cell in row.values()] for name, row in cells(found).items()}
+    section = part([run], _TITLE)
+    assert section.columns == ["operation", "family", "size", "numpy eager", "torch eager"]
+    shown = {name: [cell.text for cell in row.values()] for name, row in cells(section).items()}
     assert shown == {
         "gemm": ["linalg", "900", "1x", "4x"],
         "dot": ["linalg", "100", "1x", "1.5x"],
     }
-    gemm = cells(found)["gemm"]
+    gemm = cells(section)["gemm"]
     assert (gemm["torch eager"].hint, gemm["torch eager"].shade) == ("32 ms", "step4")
     assert gemm["numpy eager"].shade == "step0"
 
@@ -68,8 +68,8 @@ def test_views_are_in_a_row_of_their_own() -> None:
         linalg("flatten", "numpy", 0.001, result_is_view=True),
         linalg("flatten", "torch", 0.004, result_is_view=False),
     )
-    found = cells(part([run], _TITLE))
-    assert {name: row["torch eager"].text for name, row in found.items()} == {
+    table_cells = cells(part([run], _TITLE))
+    assert {name: row["torch eager"].text for name, row in table_cells.items()} == {
         "flatten (view)": "",
         "flatten (copy)": "1x",
     }
@@ -79,9 +79,9 @@ def test_contended_cases_are_not_ranked() -> None:
     run = run_of(
         linalg("gemm", "numpy", 0.001, condition="contended"), linalg("gemm", "torch", 0.004)
     )
-    found = part([run], _TITLE)
-    assert any("without a ratio is contended" in note for note in found.notes)
-    gemm = cells(found)["gemm"]
+    section = part([run], _TITLE)
+    assert any("without a ratio is contended" in note for note in section.notes)
+    gemm = cells(section)["gemm"]
     assert (gemm["numpy eager"].text, gemm["numpy eager"].shade) == ("1 ms", "")
     assert "contended" in gemm["numpy eager"].hint
     assert gemm["torch eager"].text == "1x"
@@ -100,13 +100,13 @@ def test_a_gap_has_its_reason() -> None:
             skipped("tanh-mxnet-cpu-eager-forward-float32-100", "mxnet", "skipped: other"),
         ],
     )
-    found = part([run], _TITLE)
-    assert found.columns[3:] == ["numpy eager", "torch-old eager", "mxnet eager"]
-    gemm, dot = cells(found)["gemm"], cells(found)["dot"]
+    section = part([run], _TITLE)
+    assert section.columns[3:] == ["numpy eager", "torch-old eager", "mxnet eager"]
+    gemm, dot = cells(section)["gemm"], cells(section)["dot"]
     assert gemm["mxnet eager"] == TableCell("gap", hint=reason, shade="gap")
     assert (dot["mxnet eager"].text, dot["torch-old eager"].hint) == ("", "none")
-    assert found.gaps == [f"{reason} (mxnet eager: gemm).", "none (torch-old eager: dot)."]
-    assert not any(reason in note for note in found.notes)
+    assert section.gaps == [f"{reason} (mxnet eager: gemm).", "none (torch-old eager: dot)."]
+    assert not any(reason in note for note in section.notes)
 
 
 @pytest.mark.parametrize(("gaps", "opened"), [(1, True), (30, False)])
@@ -127,7 +127,7 @@ def test_gaps_are_told_below_the_table(gaps: int, opened: bool) -> None:
 
 
 def test_gaps_have_the_columns_of_their_run_and_toggles() -> None:
-    asked = [
+    requested = [
         linalg("gemm", "torch", 0.001, execution=execution, toggles_asked={"onednn": onednn})
         for execution in ("eager", "compile")
         for onednn in ("off", "on")
@@ -135,17 +135,17 @@ def test_gaps_have_the_columns_of_their_run_and_toggles() -> None:
     case_id = "tanh-torch-cpu-{}-forward-float32-100-onednn:{}"
     runs = [
         run_of(
-            *(*asked, linalg("tanh", "numpy", 0.002)),
+            *(*requested, linalg("tanh", "numpy", 0.002)),
             name=name,
             number=number,
-            missing=[skipped(case_id.format(*of), "torch", f"skipped: {why}")],
+            missing=[skipped(case_id.format(*settings), "torch", f"skipped: {why}")],
         )
-        for number, (name, of, why) in enumerate(
+        for number, (name, settings, why) in enumerate(
             [("a.json", ("compile", "off"), "too old"), ("b.json", ("eager", "on"), "too new")]
         )
     ]
-    found = part(runs, _TITLE)
-    gaps = {name: cell.hint for name, cell in cells(found)["tanh"].items() if cell.text == "gap"}
+    section = part(runs, _TITLE)
+    gaps = {name: cell.hint for name, cell in cells(section)["tanh"].items() if cell.text == "gap"}
     assert gaps == {
         "torch compile onednn=off (a.json)": "too old",
         "torch eager onednn=on (b.json)": "too new",
@@ -155,9 +155,9 @@ def test_gaps_have_the_columns_of_their_run_and_toggles() -> None:
 def test_one_contestant_has_no_table() -> None:
     alone = run_of(linalg("gemm", "numpy", 0.001))
     assert overview.sections([alone], ["alone.json"]) == []
-    own = run_of(case(), case(framework="torch"))
-    (found,) = overview.sections([own], ["own.json"])
-    assert [*found.columns] == ["operation", "size", "numpy eager", "torch eager"]
+    run = run_of(case(), case(framework="torch"))
+    (section,) = overview.sections([run], ["own.json"])
+    assert [*section.columns] == ["operation", "size", "numpy eager", "torch eager"]
 
 
 def test_an_operation_leads_to_its_section() -> None:

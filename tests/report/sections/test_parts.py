@@ -29,8 +29,10 @@ def test_a_part_for_each_operation_and_device() -> None:
         *(case(), case(size=200), case(framework="torch"), case(execution="compile")),
         *(case("dot"), case(device="gpu:0"), case(direction="both"), case(dtype="float64")),
     )
-    found = {one.title: len(one.rows) for one in sections.details([run])}
-    assert found == {
+    section = {
+        shown_section.title: len(shown_section.rows) for shown_section in sections.details([run])
+    }
+    assert section == {
         "overview cpu forward float32": 2,
         "gemm cpu forward float32": 4,
         "dot cpu forward float32": 1,
@@ -50,8 +52,8 @@ def test_a_row_holds_what_was_measured() -> None:
         bytes=5e6,
         condition="clean",
     )
-    found = part_of("gemm", measured)
-    assert rows(found) == [
+    section = part_of("gemm", measured)
+    assert rows(section) == [
         {
             "case": "numpy eager",
             "size": "100",
@@ -65,15 +67,15 @@ def test_a_row_holds_what_was_measured() -> None:
             "measured": "9 launches",
         }
     ]
-    values = [column(found, name)["numpy eager"].value for name in ("median", "GFLOP/s", "size")]
+    values = [column(section, name)["numpy eager"].value for name in ("median", "GFLOP/s", "size")]
     assert values == pytest.approx([0.005, 2e9, 100])
 
 
 def test_work_that_is_not_declared_has_no_rate() -> None:
     none = case(flops=None, bytes=None)
-    found = part_of("gemm", none, case("gemm", "torch", flops=1e6))
-    assert column(found, "GFLOP/s")["numpy eager"] == TableCell("")
-    assert "GB/s" not in found.columns
+    section = part_of("gemm", none, case("gemm", "torch", flops=1e6))
+    assert column(section, "GFLOP/s")["numpy eager"] == TableCell("")
+    assert "GB/s" not in section.columns
 
 
 _COUNTS = {
@@ -85,15 +87,15 @@ _COUNTS = {
 }
 
 
-@pytest.mark.parametrize(("made", "said"), _COUNTS.values(), ids=_COUNTS)
-def test_values_are_counted_by_what_they_are(made: dict[str, Any], said: str) -> None:
-    (found,) = sections.details([run_of(made)])
-    assert [cell.text for cell in column(found, "measured").values()] == [said]
+@pytest.mark.parametrize(("made", "message"), _COUNTS.values(), ids=_COUNTS)
+def test_values_are_counted_by_what_they_are(made: dict[str, Any], message: str) -> None:
+    (section,) = sections.details([run_of(made)])
+    assert [cell.text for cell in column(section, "measured").values()] == [message]
 
 
 def test_a_training_is_told_in_a_row() -> None:
-    found = part_of("training lenet", training(accuracies=(0.9, 0.8)))
-    assert rows(found) == [
+    section = part_of("training lenet", training(accuracies=(0.9, 0.8)))
+    assert rows(section) == [
         {
             "case": "torch eager",
             "an epoch": "2.75 s",
@@ -109,16 +111,16 @@ def test_a_training_is_told_in_a_row() -> None:
             "measured": "4 epochs",
         }
     ]
-    chart = chart_of(found, "training loss")
+    chart = chart_of(section, "training loss")
     assert len(parsed(chart.svg).all("circle")) == 3
     assert "torch eager ends at 0.5" in chart.text
 
 
 def test_a_training_that_was_not_tested_has_no_accuracy() -> None:
     run = run_of(training(accuracies=()))
-    found = part([run], "training lenet")
-    assert "accuracy" not in found.columns
-    assert [chart.title for chart in found.charts if "accuracy" in chart.title] == []
+    section = part([run], "training lenet")
+    assert "accuracy" not in section.columns
+    assert [chart.title for chart in section.charts if "accuracy" in chart.title] == []
     assert shown(run).all("section", id="part-training-lenet-cpu-float32-200")
 
 
@@ -131,11 +133,11 @@ def test_every_training_has_a_row() -> None:
 @pytest.mark.parametrize("made", [case(values_s=1.0), training()])
 def test_runs_of_the_same_file_name_are_apart(made: dict[str, Any]) -> None:
     runs = [run_of(made, number=number) for number in (0, 1)]
-    (found,) = sections.details(runs)
-    assert len({row.cells[0].text for row in found.rows}) == 2
-    picture = parsed(found.charts[0].svg)
-    lines = {one.attributes["data-line"] for one in picture if "data-line" in one.attributes}
-    assert len(lines | {one.text for one in picture.of_class("legend")}) >= 2
+    (section,) = sections.details(runs)
+    assert len({row.cells[0].text for row in section.rows}) == 2
+    picture = parsed(section.charts[0].svg)
+    lines = {node.attributes["data-line"] for node in picture if "data-line" in node.attributes}
+    assert len(lines | {node.text for node in picture.of_class("legend")}) >= 2
 
 
 def test_dispatch_is_drawn_where_it_differs() -> None:

@@ -31,8 +31,8 @@ def test_memory_is_drawn_and_listed() -> None:
         case("step", "mxnet", direction="train", memory=memory(60, planned=25)),
         case("step", "jax", direction="train", memory={"gap": "it died"}),
     )
-    found = part([made], "memory: step train cpu float32 100")
-    torch, mxnet, jax = ({k: v for k, v in row.items() if v} for row in rows(found))
+    section = part([made], "memory: step train cpu float32 100")
+    torch, mxnet, jax = ({k: v for k, v in row.items() if v} for row in rows(section))
     assert torch == {
         "case": "torch eager",
         "forward: peak": "20 MiB",
@@ -44,15 +44,15 @@ def test_memory_is_drawn_and_listed() -> None:
     }
     assert mxnet["planned"] == "25 MiB"
     assert jax == {"case": "jax eager", "not measured": "it died"}
-    assert "of device" not in found.columns
-    chart = chart_of(found, "peak above what was held before")
+    assert "of device" not in section.columns
+    chart = chart_of(section, "peak above what was held before")
     assert "torch eager, forward: 20 MiB; torch eager, train: 80 MiB" in chart.text
 
 
 def test_a_case_that_was_measured_twice_has_two_lines() -> None:
     entries = [case("step", "torch", memory=memory(peak)) for peak in (80, 60)]
-    found = part_of("memory: step", *entries)
-    assert [(row["case"], row["peak"]) for row in rows(found)] == [
+    section = part_of("memory: step", *entries)
+    assert [(row["case"], row["peak"]) for row in rows(section)] == [
         ("torch eager", "80 MiB"),
         ("torch eager #2", "60 MiB"),
     ]
@@ -86,9 +86,9 @@ def test_shares_are_drawn_and_listed() -> None:
         case(framework="numpy", profile={"gap": "numpy has no profiler"}),
         case("dot", framework="numpy"),
     )
-    found = part([made], f"where the time goes: {_WORK}")
-    assert found.columns[:4] == ["case", "matmul", "loss", "other"]
-    first, second, gap = rows(found)
+    section = part([made], f"where the time goes: {_WORK}")
+    assert section.columns[:4] == ["case", "matmul", "loss", "other"]
+    first, second, gap = rows(section)
     assert {name: text for name, text in first.items() if text} == {
         "case": "torch eager",
         "matmul": "75%",
@@ -100,18 +100,18 @@ def test_shares_are_drawn_and_listed() -> None:
     }
     assert second["loss"] == "100%"
     assert gap["nothing profiled"] == "numpy has no profiler"
-    chart = chart_of(found, "where the time goes")
+    chart = chart_of(section, "where the time goes")
     assert legends(chart) == ["matmul", "loss", "other"]
     assert "torch eager: matmul 75%, other 25%; mxnet eager: loss 100%" in chart.text
-    assert found.notes[0] in writers.markdown([made])
+    assert section.notes[0] in writers.markdown([made])
 
 
 def test_a_case_that_was_profiled_twice_has_two_lines() -> None:
     entries = [
         case(framework="torch", profile=profile(shares={name: 1.0})) for name in ("loss", "other")
     ]
-    found = part_of(f"where the time goes: {_WORK}", *entries)
-    assert [(row["case"], row["loss"], row["other"]) for row in rows(found)] == [
+    section = part_of(f"where the time goes: {_WORK}", *entries)
+    assert [(row["case"], row["loss"], row["other"]) for row in rows(section)] == [
         ("torch eager", "100%", ""),
         ("torch eager #2", "", "100%"),
     ]
@@ -122,8 +122,8 @@ def test_every_class_has_a_colour_of_its_own() -> None:
 
 
 def test_operators_are_listed() -> None:
-    found = part_of(f"operators: {_WORK}", case(framework="torch", profile=profile()))
-    assert rows(found) == [
+    section = part_of(f"operators: {_WORK}", case(framework="torch", profile=profile()))
+    assert rows(section) == [
         {
             "case": "torch eager",
             "operator": "aten::mm",
@@ -133,12 +133,12 @@ def test_operators_are_listed() -> None:
             "calls": "2",
         }
     ]
-    assert column(found, "a call")["torch eager"].value == 1.5e-3
+    assert column(section, "a call")["torch eager"].value == 1.5e-3
 
 
 def test_profiles_of_gaps_alone_have_a_table() -> None:
     made = run_of(case(profile={"gap": "numpy has no profiler"}))
-    titles = [each.title for each in sections.details([made])]
+    titles = [detail.title for detail in sections.details([made])]
     assert f"where the time goes: {_WORK}" in titles
     assert f"operators: {_WORK}" not in titles
     assert not part([made], "where the time goes").charts

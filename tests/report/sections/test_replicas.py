@@ -27,9 +27,9 @@ def step(
     if replicas > 1:
         facts["gang"] = gang(replicas, step_s, bus_bytes_per_s=None, **of_gang)
     strategy = of_gang.get("strategy", "allreduce")
-    asked = {"replicas": str(replicas)} | ({"strategy": strategy} if replicas > 1 else {})
-    asked |= {"servers": str(of_gang["servers"])} if "servers" in of_gang else {}
-    return case("lenet_step", framework, step_s, execution, toggles_asked=asked, **facts)
+    requested = {"replicas": str(replicas)} | ({"strategy": strategy} if replicas > 1 else {})
+    requested |= {"servers": str(of_gang["servers"])} if "servers" in of_gang else {}
+    return case("lenet_step", framework, step_s, execution, toggles_asked=requested, **facts)
 
 
 def exchange(
@@ -49,14 +49,14 @@ def exchange(
     if rate is not None:
         made["link_utilization"] = rank["sent_bytes"] / step_s / rate
     made["bus_bytes_per_s"] = made["bytes_per_step"] / replicas / step_s
-    asked = {"replicas": str(replicas), "strategy": "allreduce"}
-    return case("all_reduce", "numpy", step_s, size=elements, toggles_asked=asked, gang=made)
+    requested = {"replicas": str(replicas), "strategy": "allreduce"}
+    return case("all_reduce", "numpy", step_s, size=elements, toggles_asked=requested, gang=made)
 
 
 def test_steps_by_number_of_replicas() -> None:
     shared = step(2, 0.625, alone_s=0.5, skew=0.25)
-    found = part_of(_STEP, step(1, 1.0), shared)
-    one, two = rows(found)
+    section = part_of(_STEP, step(1, 1.0), shared)
+    one, two = rows(section)
     assert two == {
         "case": "torch eager",
         "replicas": "2",
@@ -72,12 +72,12 @@ def test_steps_by_number_of_replicas() -> None:
     assert (one["replicas"], one["a step"], one["efficiency"], one["MB sent"]) == (
         *("1", "1 s", "", ""),
     )
-    assert any("Loopback is memory" in note for note in found.notes)
+    assert any("Loopback is memory" in note for note in section.notes)
 
 
 def test_ideals_begin_where_lines_do() -> None:
-    found = part_of(_STEP, step(1, 1.0), step(2, 0.625), step(4, 0.5))
-    rates, times = found.charts
+    section = part_of(_STEP, step(1, 1.0), step(2, 0.625), step(4, 0.5))
+    rates, times = section.charts
     assert rates.title.endswith("images a second")
     assert "ideal of torch eager 48 to 192" in rates.text
     assert "ideal of torch eager 250 ms to 1 s" in times.text
@@ -85,15 +85,15 @@ def test_ideals_begin_where_lines_do() -> None:
 
 def test_ideals_have_the_full_colour_and_no_dots() -> None:
     """Paler lines are not seen on a dark page; on these nothing was measured."""
-    found = part_of(_STEP, step(1, 1.0), step(2, 0.625))
-    measured, ideal = found.legend["torch eager"], found.legend["ideal of torch eager"]
+    section = part_of(_STEP, step(1, 1.0), step(2, 0.625))
+    measured, ideal = section.legend["torch eager"], section.legend["ideal of torch eager"]
     assert (ideal.colour, ideal.opacity) == (measured.colour, measured.opacity)
     assert (measured.has_dots, ideal.has_dots) == (True, False)
 
 
 def test_more_threads_than_processors_have_no_efficiency() -> None:
-    found = part_of(_STEP, step(1, 1.0), step(2, 0.6, oversubscribed=True))
-    assert [row["efficiency"] for row in rows(found)] == ["", "more threads than CPUs"]
+    section = part_of(_STEP, step(1, 1.0), step(2, 0.6, oversubscribed=True))
+    assert [row["efficiency"] for row in rows(section)] == ["", "more threads than CPUs"]
 
 
 def test_throughput_by_servers_and_workers() -> None:
@@ -103,8 +103,8 @@ def test_throughput_by_servers_and_workers() -> None:
         for workers in (2, 4)
         for servers in (1, 4)
     ]
-    found = part_of(_STEP, *entries)
-    chart = chart_of(found, "by servers")
+    section = part_of(_STEP, *entries)
+    chart = chart_of(section, "by servers")
     assert chart.title == f"{_STEP}: images a second by servers"
     assert chart.legends == ["mxnet eager ps_sync, 2 replicas", "mxnet eager ps_sync, 4 replicas"]
     assert "mxnet eager ps_sync, 4 replicas 192 to 384" in chart.text
@@ -140,13 +140,13 @@ def test_one_number_of_servers_is_no_line() -> None:
 def _words(softmax: str, replicas: int, step_s: float, servers: int = 0) -> Any:
     """A step of a language model in MXNet, with either softmax."""
     facts: dict[str, Any] = {"direction": "train", "size": 64, "tokens_per_s": 64 / step_s}
-    asked = {"replicas": str(replicas)}
+    requested = {"replicas": str(replicas)}
     if servers:
         served = {"strategy": "ps_sync", "servers": servers}
         facts["gang"] = gang(replicas, step_s, bus_bytes_per_s=None, **served)
-        asked |= {"strategy": "ps_sync", "servers": str(servers)}
+        requested |= {"strategy": "ps_sync", "servers": str(servers)}
     name = f"word_lm_{softmax}step"
-    return case(name, "mxnet", step_s, "eager", toggles_asked=asked, **facts)
+    return case(name, "mxnet", step_s, "eager", toggles_asked=requested, **facts)
 
 
 def test_either_softmax_in_one_picture() -> None:
@@ -155,8 +155,8 @@ def test_either_softmax_in_one_picture() -> None:
     full = [_words("", 1, 1.0), *(_words("", w, 1.0 / s, s) for w, s in served)]
     sampled = [_words("sampled_", 1, 0.25), *(_words("sampled_", w, 0.5 / s, s) for w, s in served)]
     title = "replicas: word_lm_step cpu train float32 64, full and sampled softmax"
-    found = part_of(title, *full, *sampled)
-    by_replicas, by_servers = found.charts
+    shown_section = part_of(title, *full, *sampled)
+    by_replicas, by_servers = shown_section.charts
     assert by_replicas.title == f"{title}: tokens a second"
     assert "mxnet eager, full softmax ps_sync servers=2 64 to 128" in by_replicas.text
     assert "mxnet eager, sampled softmax ps_sync servers=2 256 to 256" in by_replicas.text
@@ -169,12 +169,12 @@ def test_either_softmax_in_one_picture() -> None:
 
 def test_exchanges_by_size_and_number_of_replicas() -> None:
     entries = [exchange(w, n, 1e-3 * w) for n in (1000, 1_000_000) for w in (2, 4)]
-    found = part_of(_EXCHANGE, *entries)
-    assert [(row["size"], row["replicas"], row["bus GB/s"]) for row in rows(found)] == [
+    section = part_of(_EXCHANGE, *entries)
+    assert [(row["size"], row["replicas"], row["bus GB/s"]) for row in rows(section)] == [
         *(("1,000", "2", "0.002"), ("1,000", "4", "0.0015")),
         *(("1,000,000", "2", "2"), ("1,000,000", "4", "1.5")),
     ]
-    by_replicas, bandwidth = found.charts
+    by_replicas, bandwidth = section.charts
     assert by_replicas.legends == ["1,000", "1,000,000"]
     assert bandwidth.legends == ["numpy eager, 2 replicas", "numpy eager, 4 replicas"]
 
@@ -183,7 +183,7 @@ def test_long_names_of_bandwidths_have_a_row_of_the_legend_each() -> None:
     """In two columns they lie on each other."""
     entries = [exchange(w, n, 1e-3 * w) for n in (1000, 1_000_000) for w in (2, 3, 4)]
     bandwidth = chart_of(part_of(_EXCHANGE, *entries), "bus bandwidth")
-    names = [one.all("text")[0] for one in parsed(bandwidth.svg).of_class("legend")]
+    names = [node.all("text")[0] for node in parsed(bandwidth.svg).of_class("legend")]
     assert len({name.attributes["x"] for name in names}) == 1
     heights = [float(name.attributes["y"]) for name in names]
     assert len({*heights}) == len(names)
@@ -196,32 +196,32 @@ def _ring_s(replicas: int) -> float:
 
 def test_modelled_points_are_titled_and_never_in_the_table() -> None:
     entries = [exchange(w, step_s=_ring_s(w), network="100mbit", rate=12.5e6) for w in (2, 3, 4)]
-    found = part_of(_EXCHANGE, *entries)
-    (chart,) = found.charts
+    section = part_of(_EXCHANGE, *entries)
+    (chart,) = section.charts
     assert chart.legends == ["1,000,000", "1,000,000 (model)"]
     assert chart.title.endswith("time by size (dashed: model, not measured)")
     assert "stroke-dasharray:2 3" in chart.svg
     measured, model = parsed(chart.svg).of_class("legend")
     hollow = [
-        "fill-opacity:0" in one.all("rect")[0].attributes["style"] for one in (measured, model)
+        "fill-opacity:0" in node.all("rect")[0].attributes["style"] for node in (measured, model)
     ]
     assert hollow == [False, True]
-    assert [row["replicas"] for row in rows(found)] == ["2", "3", "4"]
-    assert any("within a factor of 1.5" in note for note in found.notes)
+    assert [row["replicas"] for row in rows(section)] == ["2", "3", "4"]
+    assert any("within a factor of 1.5" in note for note in section.notes)
 
 
 @pytest.mark.parametrize("network", ["loopback", "10gbit"])
 def test_nothing_is_modelled_without_a_wire_that_is_the_limit(network: str) -> None:
     entries = [exchange(w, step_s=_ring_s(w), network=network) for w in (2, 3, 4)]
-    found = part_of(_EXCHANGE, *entries)
-    assert chart_of(found, "time by size").legends == ["1,000,000"]
-    assert not any("model" in note for note in found.notes)
+    section = part_of(_EXCHANGE, *entries)
+    assert chart_of(section, "time by size").legends == ["1,000,000"]
+    assert not any("model" in note for note in section.notes)
 
 
 def test_what_replicas_share_is_in_no_section_of_operations() -> None:
     plain = case("softmax", "torch", 1.0, toggles_asked={"replicas": "1"})
     run = run_of(step(1, 1.0), step(2, 0.625), exchange(2), case(), plain)
-    titles = [one.title for one in sections.details([run])]
+    titles = [section.title for section in sections.details([run])]
     assert titles.count(_STEP) == titles.count(_EXCHANGE) == 1
     assert [title for title in titles if title.startswith(("lenet_step", "all_reduce"))] == []
     assert {"gemm cpu forward float32", "softmax cpu forward float32"} <= {*titles}

@@ -78,10 +78,10 @@ def test_copies_between_host_and_gpu_are_under_another_roof(section: Section) ->
 
 def test_tf32_is_under_a_roof_of_its_own() -> None:
     rates = {**CEILING.flops_per_s, "tf32": 4e11}
-    found = ceilings.to_json({"Fake CPU": Ceiling(rates, 1e10)})
+    shown_section = ceilings.to_json({"Fake CPU": Ceiling(rates, 1e10)})
     share = {"attainable_s": 0.01, "attainable_share": 0.25}
     tf32 = work("gemm", 0.04, 2e9, 1e8, size=1000, toggles={"tf32": "on"}, **share)
-    made = run_of(*on_the_roof(), tf32, ceilings=found)
+    made = run_of(*on_the_roof(), tf32, ceilings=shown_section)
     assert "100 GFLOP/s" in part([made], _ROOFLINE).notes[0]
     roof = part([made], "roofline Fake CPU tf32")
     assert "400 GFLOP/s" in roof.notes[0]
@@ -95,13 +95,13 @@ def test_the_share_is_in_the_table_of_the_operation() -> None:
 
 def test_points_under_the_roof_say_their_rates(charts: tuple[Chart, Chart]) -> None:
     computed, moved = charts
-    dot, gemm = (one.text for one in parsed(computed.svg).of_class("dots"))
+    dot, gemm = (node.text for node in parsed(computed.svg).of_class("dots"))
     assert "2 GFLOP/s" in dot
     assert "dot forward 1,000,000" in dot
     assert "50 GFLOP/s" in gemm
     assert "gemm forward 1,000" in gemm
     assert "numpy eager 2 GFLOP/s to 50 GFLOP/s" in computed.text
-    dot, copy, gemm = (one.text for one in parsed(moved.svg).of_class("dots"))
+    dot, copy, gemm = (node.text for node in parsed(moved.svg).of_class("dots"))
     assert "8 GB/s" in dot
     assert "6 GB/s" in copy
     assert "copy forward 1,000,000" in copy
@@ -176,14 +176,14 @@ def test_both_ends_of_an_axis_are_marked(value: float) -> None:
 
 
 def test_work_is_shown_where_it_comes_nearest() -> None:
-    found = part_of(
+    shown_section = part_of(
         _ROOFLINE,
         *(work(seconds=s, size=size) for s, size in ((0.08, 10), (0.04, 20), (0.05, 30))),
         work(seconds=0.08, size=10, direction="both"),
         work(seconds=0.08, size=10, framework="torch"),
         ceilings=CEILINGS,
     )
-    assert sorted((r["case"], r["operation"], r["size"]) for r in rows(found)) == [
+    assert sorted((r["case"], r["operation"], r["size"]) for r in rows(shown_section)) == [
         ("numpy eager", "gemm both", "10"),
         ("numpy eager", "gemm forward", "20"),
         ("torch eager", "gemm forward", "10"),
@@ -192,9 +192,9 @@ def test_work_is_shown_where_it_comes_nearest() -> None:
 
 def test_more_than_what_is_attainable_is_shown() -> None:
     """A cache is faster than memory: the point lies above the roof, and in the picture."""
-    found = part_of(_ROOFLINE, work("dot", 0.0002, 2e6, 8e6), ceilings=CEILINGS)
-    assert [row["of attainable"] for row in rows(found)] == ["400%"]
-    for chart in found.charts:
+    shown_section = part_of(_ROOFLINE, work("dot", 0.0002, 2e6, 8e6), ceilings=CEILINGS)
+    assert [row["of attainable"] for row in rows(shown_section)] == ["400%"]
+    for chart in shown_section.charts:
         (dot,) = parsed(chart.svg).all("circle")
         assert points_of(dot)[0][1] >= 0
 
@@ -243,18 +243,20 @@ _DAMAGED: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("damaged", "said"), _DAMAGED.values(), ids=_DAMAGED)
-def test_damaged_ceilings_are_named(damaged: Any, said: str) -> None:
-    with pytest.raises(UnreadableRun, match=re.escape(said)):
+@pytest.mark.parametrize(("damaged", "message"), _DAMAGED.values(), ids=_DAMAGED)
+def test_damaged_ceilings_are_named(damaged: Any, message: str) -> None:
+    with pytest.raises(UnreadableRun, match=re.escape(message)):
         run_of(work(), ceilings=damaged)
 
 
 def test_a_dtype_without_a_known_rate_has_no_roof() -> None:
     copy = work("copy", 0.002, 0, 1.2e7, dtype="float64")
-    found = part_of("roofline Fake CPU float64", copy, ceilings=CEILINGS)
-    assert [row["of attainable"] for row in rows(found)] == ["60%"]
-    assert [chart.title for chart in found.charts] == [f"{found.title}: bytes a second"]
-    assert "no known rate" in found.notes[0]
+    shown_section = part_of("roofline Fake CPU float64", copy, ceilings=CEILINGS)
+    assert [row["of attainable"] for row in rows(shown_section)] == ["60%"]
+    assert [chart.title for chart in shown_section.charts] == [
+        f"{shown_section.title}: bytes a second"
+    ]
+    assert "no known rate" in shown_section.notes[0]
 
 
 def test_each_device_has_its_roofline() -> None:
@@ -280,9 +282,9 @@ def test_each_run_has_its_roofline() -> None:
         run_of(work(), name=f"{number}.json", number=number, **session)
         for number, session in enumerate(sessions)
     ]
-    found = [title for title in titles(runs) if title.startswith("roofline")]
-    assert found == [f"{_ROOFLINE} (0.json)", f"{_ROOFLINE} (2.json)"]
-    first, second = (part(runs, title) for title in found)
+    shown_titles = [title for title in titles(runs) if title.startswith("roofline")]
+    assert shown_titles == [f"{_ROOFLINE} (0.json)", f"{_ROOFLINE} (2.json)"]
+    first, second = (part(runs, title) for title in shown_titles)
     assert "10 GB/s" in first.notes[0]
     assert "20 GB/s" in second.notes[0]
     assert [row["case"] for row in rows(second)] == ["numpy eager (2.json)"]

@@ -12,13 +12,13 @@ from support.section_parts import legends, marks, outside, rows, taking, titles
 
 
 def test_gains_of_trainings_are_drawn() -> None:
-    found = part_of(
+    section = part_of(
         "training lenet",
         *(training("mxnet"), taking(training("mxnet", "hybridize"), 2.0)),
         *(taking(training(), 4.0), taking(training(execution="compile"), 2.0)),
         training("jax", "jit"),
     )
-    chart = chart_of(found, "times as fast as eager")
+    chart = chart_of(section, "times as fast as eager")
     assert chart.text.endswith("torch compile 2x; mxnet hybridize 0.5x")
     picture = parsed(chart.svg)
     bars = [bar.attributes["data-line"] for bar in picture.of_class("bar")]
@@ -35,7 +35,7 @@ def test_a_training_alone_gains_nothing() -> None:
         training(execution="compile", dtype="bfloat16"),
         training(execution="compile", device="gpu:0"),
     )
-    drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
+    drawn = [chart.title for section in sections.details([made]) for chart in section.charts]
     assert [title for title in drawn if "as fast as" in title] == []
 
 
@@ -120,7 +120,7 @@ def test_curves_of_other_data_are_not_compared() -> None:
     """Losses on synthetic digits lie nowhere near those on real ones."""
     other = {"name": "mnist", "source": "synthetic", "origin": "made", "digest": "other"}
     made = run_of(training(), training("mxnet", losses=((9.0,) * 3,) * 2, data=other))
-    drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
+    drawn = [chart.title for section in sections.details([made]) for chart in section.charts]
     assert sum("training loss" in title for title in drawn) == 2
     assert [title for title in drawn if "apart" in title] == []
 
@@ -133,14 +133,14 @@ def test_batch_sizes_are_compared() -> None:
         taking(training(size=size, toggles_asked={"workers": workers}), factor)
         for size, workers, factor in ((200, "0", 1.0), (100, "0", 2.0), (200, "4", 4.0))
     ]
-    found = part_of(_BY_BATCH, *entries)
-    assert found.title.endswith("by batch size and loader workers")
-    assert found.columns == ["case", "batch 100", "batch 200"]
-    assert rows(found) == [
+    section = part_of(_BY_BATCH, *entries)
+    assert section.title.endswith("by batch size and loader workers")
+    assert section.columns == ["case", "batch 100", "batch 200"]
+    assert rows(section) == [
         {"case": "torch eager workers=0, cpu float32", "batch 100": "5.5 s", "batch 200": "2.75 s"},
         {"case": "torch eager workers=4, cpu float32", "batch 100": "", "batch 200": "11 s"},
     ]
-    (chart,) = found.charts
+    (chart,) = section.charts
     assert chart.text.endswith(
         "torch eager workers=0, cpu float32 2.75 s to 5.5 s; "
         "torch eager workers=4, cpu float32 11 s to 11 s"
@@ -199,8 +199,8 @@ def test_batches_of_different_devices_dtypes_and_runs_are_apart() -> None:
         for device, dtype, factor in places
         for size in (100, 200)
     ]
-    found = part(runs_of(first=entries, second=[training()]), _BY_BATCH)
-    assert {row["case"]: row["batch 200"] for row in rows(found)} == {
+    section = part(runs_of(first=entries, second=[training()]), _BY_BATCH)
+    assert {row["case"]: row["batch 200"] for row in rows(section)} == {
         "torch eager (first.json), cpu float32": "2.75 s",
         "torch eager (first.json), gpu:0 float32": "5.5 s",
         "torch eager (first.json), cpu bfloat16": "11 s",
@@ -217,8 +217,8 @@ def test_time_against_accuracy_over_devices() -> None:
         taking(training(execution="compile", device="gpu:0", accuracies=(0.7,)), 0.5),
         training("mxnet", device="gpu:0", accuracies=()),
     )
-    found = part([made], _EVERY_DEVICE)
-    assert rows(found) == [
+    section = part([made], _EVERY_DEVICE)
+    assert rows(section) == [
         {
             "case": "torch eager, cpu float32 200, optimisation off",
             "all epochs": "8.5 s",
@@ -230,7 +230,7 @@ def test_time_against_accuracy_over_devices() -> None:
             "accuracy": "70.00%",
         },
     ]
-    (chart,) = found.charts
+    (chart,) = section.charts
     assert chart.text.endswith(
         "torch eager, cpu float32 200, optimisation off 8.5 s, 85.00%; "
         "torch compile, gpu:0 float32 200, optimisation on 4.25 s, 70.00%"
@@ -254,17 +254,20 @@ def test_every_training_is_set_beside_the_others(other: dict[str, Any]) -> None:
     entries = [
         training(device=device, **facts) for device in ("cpu", "gpu:0") for facts in ({}, other)
     ]
-    found = part_of(_EVERY_DEVICE, *entries)
-    assert len(found.rows) == 4
-    assert len({row["case"] for row in rows(found)}) == 4
+    section = part_of(_EVERY_DEVICE, *entries)
+    assert len(section.rows) == 4
+    assert len({row["case"] for row in rows(section)}) == 4
 
 
 def test_models_are_not_mixed() -> None:
     entries = [training(size=size, device=device) for size in (1, 2) for device in ("cpu", "gpu:0")]
     others = [training(size=size, device=device) for size in (1, 2) for device in ("cpu", "gpu:0")]
-    for one in others:
-        one["extra_info"]["fwbench"]["workload"] = "resnet"
-    found = titles([run_of(*entries, *others)])
+    for other in others:
+        other["extra_info"]["fwbench"]["workload"] = "resnet"
+    shown_titles = titles([run_of(*entries, *others)])
     for model in ("lenet", "resnet"):
-        assert len([one for one in found if one.startswith(f"training {model}: time of")]) == 1
-        assert f"training {model}: time against accuracy on every device" in found
+        assert (
+            len([title for title in shown_titles if title.startswith(f"training {model}: time of")])
+            == 1
+        )
+        assert f"training {model}: time against accuracy on every device" in shown_titles

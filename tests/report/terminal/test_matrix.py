@@ -69,9 +69,9 @@ def test_a_toggle_that_changes_the_work_is_in_the_row() -> None:
     records = [
         entry("torch", toggles={"decay": value}, params={"decay": value}) for value in ("on", "off")
     ]
-    found = table(*records)
-    assert found.columns == [("torch", "eager")]
-    assert [row.name for row in found.rows] == ["gemm decay=off", "gemm decay=on"]
+    shown_table = table(*records)
+    assert shown_table.columns == [("torch", "eager")]
+    assert [row.name for row in shown_table.rows] == ["gemm decay=off", "gemm decay=on"]
 
 
 def test_views_and_copies_are_not_ranked_together() -> None:
@@ -82,9 +82,9 @@ def test_views_and_copies_are_not_ranked_together() -> None:
             for name, seconds in (("b", 5.0), ("c", 10.0))
         ),
     ]
-    found = table(*views)
-    assert [row.name for row in found.rows] == ["gemm (copy)", "gemm (view)"]
-    assert cells(found) == [{"b eager": "5 s", "c eager": "2.00x"}, {"a eager": "1 s"}]
+    shown_table = table(*views)
+    assert [row.name for row in shown_table.rows] == ["gemm (copy)", "gemm (view)"]
+    assert cells(shown_table) == [{"b eager": "5 s", "c eager": "2.00x"}, {"a eager": "1 s"}]
     bits = [entry("a", 1.0, precision_bits=10), entry("b", 2.0)]
     assert [row.name for row in table(*bits).rows] == ["gemm (10 bits)", "gemm (23 bits)"]
 
@@ -98,8 +98,8 @@ def test_a_case_that_two_tests_measured_is_two_columns() -> None:
 
 def test_contended_cases_are_marked_and_not_ranked() -> None:
     busy = {"condition": "contended"}
-    found = table(entry("a", 1.0, **busy), entry("b", 2.0), entry("c", 40.0))
-    (row,) = found.rows
+    shown_table = table(entry("a", 1.0, **busy), entry("b", 2.0), entry("c", 40.0))
+    (row,) = shown_table.rows
     assert [*row.cells.values()] == [
         MatrixCell("0.50x", "!"),
         MatrixCell("2 s", "", "green"),
@@ -149,16 +149,16 @@ def test_families_are_summed_up_over_operations() -> None:
         for work, family in (("gemm", "linalg"), ("dot", "linalg"), ("mine", None))
         for name, seconds in (("a", 1.0), ("b", 2.0))
     ]
-    found = table(*records, detail=_BY_FAMILY)
-    assert [row.name for row in found.rows] == ["others (1)", "linalg (2)"]
-    assert cells(found)[1] == {"a eager": "1.00x", "b eager": "2.00x"}
+    shown_table = table(*records, detail=_BY_FAMILY)
+    assert [row.name for row in shown_table.rows] == ["others (1)", "linalg (2)"]
+    assert cells(shown_table)[1] == {"a eager": "1.00x", "b eager": "2.00x"}
 
 
 def test_who_lacks_some_of_it_is_marked() -> None:
     """A mean over fewer sizes is not the mean that others have."""
     records = [entry(name, size=size) for name in "ab" for size in (1, 2)]
-    found = table(*records, entry("c", size=1), detail=_BY_OPERATION)
-    assert cells(found) == [{"a eager": "1.00x", "b eager": "1.00x", "c eager": "1.00x<"}]
+    shown_table = table(*records, entry("c", size=1), detail=_BY_OPERATION)
+    assert cells(shown_table) == [{"a eager": "1.00x", "b eager": "1.00x", "c eager": "1.00x<"}]
 
 
 def test_a_mean_over_some_of_it_is_nobody_s_measure() -> None:
@@ -188,8 +188,8 @@ def test_contended_cases_are_in_no_mean() -> None:
 
 def test_tables_are_of_one_kind() -> None:
     records = [entry("a"), entry("a", direction="backward"), entry("a", dtype="float16")]
-    found = matrices(works(map(just_measured, records)), EVERY_SIZE)
-    assert [each.title for each in found] == [
+    tables = matrices(works(map(just_measured, records)), EVERY_SIZE)
+    assert [matrix.title for matrix in tables] == [
         "operations, forward, float32",
         "operations, backward, float32",
         "operations, forward, float16",

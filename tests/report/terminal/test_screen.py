@@ -105,7 +105,7 @@ def test_many_rows_are_summed_up_by_size_then_by_family() -> None:
 
 
 def test_without_rivals_nothing_is_summed_up() -> None:
-    records = [each for each in grid(40) if each["param"].endswith("-numpy")]  # type: ignore[attr-defined]
+    records = [record for record in grid(40) if record["param"].endswith("-numpy")]  # type: ignore[attr-defined]
     lines = shown(*records)
     assert sum(line.startswith("operation_") for line in lines) == 120
     assert lines[-1] == "only numpy was measured: nothing to compare"

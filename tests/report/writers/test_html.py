@@ -62,16 +62,16 @@ _ADDRESSES = ("src", "href", "xlink:href", "srcset", "action", "formaction", "da
 
 def test_nothing_is_asked_for() -> None:
     run = run_of(case(), training(), plain())
-    found = shown(run)
-    assert found.of_class("pygal-chart"), "there are charts"
-    asked = [
-        node.attributes[name] for node in found for name in _ADDRESSES if name in node.attributes
+    page = shown(run)
+    assert page.of_class("pygal-chart"), "there are charts"
+    requested = [
+        node.attributes[name] for node in page for name in _ADDRESSES if name in node.attributes
     ]
-    assert asked
-    assert [address for address in asked if not address.startswith("#")] == []
-    assert not found.all("link", "iframe", "object", "embed", "base")
-    styles = [node.text for node in found.all("style")]
-    styles += [node.attributes.get("style", "") for node in found]
+    assert requested
+    assert [address for address in requested if not address.startswith("#")] == []
+    assert not page.all("link", "iframe", "object", "embed", "base")
+    styles = [node.text for node in page.all("style")]
+    styles += [node.attributes.get("style", "") for node in page]
     for style in styles:
         assert "@import" not in style
         assert "url(" not in style
@@ -105,19 +105,19 @@ def test_tables_say_what_they_are(full: Node) -> None:
 
 def test_fields_have_labels(full: Node) -> None:
     fields = full.all("select", "input", "textarea")
-    assert [one.tag for one in fields] == ["select"] * 5 + ["input"]
-    for one in fields:
-        label = one.within("label")
+    assert [control.tag for control in fields] == ["select"] * 5 + ["input"]
+    for field in fields:
+        label = field.within("label")
         assert label is not None
         assert label.text
 
 
 def test_buttons_and_links_have_names(full: Node) -> None:
-    found = full.all("button", "a")
-    assert found
-    nameless = [one for one in found if not one.text and "aria-label" not in one.attributes]
-    tables = [one.within("table") for one in nameless]
-    assert [one.all("caption")[0].text for one in tables if one] == []
+    controls = full.all("button", "a")
+    assert controls
+    nameless = [node for node in controls if not node.text and "aria-label" not in node.attributes]
+    tables = [node.within("table") for node in nameless]
+    assert [node.all("caption")[0].text for node in tables if node] == []
     assert nameless == []
 
 
@@ -136,10 +136,10 @@ def test_ids_are_unique(full: Node) -> None:
 
 def test_ids_of_parts_are_unique() -> None:
     names = ("conv relu", "conv-relu", "conv+relu", "conv_relu", "*", "+")
-    found = sections.linkable(sections.details([run_of(*map(case, names))]))
-    ids = [one.id for one in found]
+    linked = sections.linkable(sections.details([run_of(*map(case, names))]))
+    ids = [section.id for section in linked]
     assert len({*ids}) == len(names)
-    assert all(re.fullmatch(r"[A-Za-z][\w-]*", one) for one in ids)
+    assert all(re.fullmatch(r"[A-Za-z][\w-]*", part_id) for part_id in ids)
 
 
 def test_what_is_referred_to_is_there(full: Node) -> None:
@@ -148,7 +148,7 @@ def test_what_is_referred_to_is_there(full: Node) -> None:
     (nav,) = full.all("nav")
     sections = [node.attributes["id"] for node in full.of_class("detail")]
     assert [node.attributes["data-for"] for node in nav.all("li")] == sections
-    assert [node.attributes["href"] for node in nav.all("a")] == [f"#{one}" for one in sections]
+    assert [node.attributes["href"] for node in nav.all("a")] == [f"#{node}" for node in sections]
     named_by = [
         node.attributes["aria-labelledby"] for node in full if "aria-labelledby" in node.attributes
     ]
@@ -202,7 +202,7 @@ def test_runs_of_other_machines_are_no_baseline(cpu: str, baselines: int) -> Non
 
 def test_rows_carry_what_they_are_chosen_by(full: Node) -> None:
     options = {
-        select.attributes["data-filter"]: {one.text for one in select.all("option")}
+        select.attributes["data-filter"]: {node.text for node in select.all("option")}
         for select in full.all("select")
         if "data-filter" in select.attributes
     }
@@ -214,7 +214,7 @@ def test_rows_carry_what_they_are_chosen_by(full: Node) -> None:
             facts = {**section.attributes, **row.attributes}
             if "data-framework" in facts:
                 seen += 1
-                assert all(facts[f"data-{name}"] in found for name, found in options.items())
+                assert all(facts[f"data-{name}"] in page for name, page in options.items())
     assert seen == 8
 
 
@@ -226,10 +226,10 @@ def test_a_thousand_cases_are_below_three_megabytes() -> None:
         for framework in ("numpy", "torch", "tensorflow", "mxnet", "jax")
     ]
     made = writers.html([run_of(*entries)])
-    found = parsed(made)
-    rows = [row for row in found.all("tr") if "data-framework" in row.attributes]
+    page = parsed(made)
+    rows = [row for row in page.all("tr") if "data-framework" in row.attributes]
     assert len(rows) == 1000
-    assert len(found.of_class("pygal-chart")) == 10
+    assert len(page.of_class("pygal-chart")) == 10
     assert len(made.encode()) < 3_000_000
 
 
@@ -254,13 +254,15 @@ def test_sentences_among_figures_stay_at_the_right() -> None:
 
 def test_charts_are_told_in_words(full: Node) -> None:
     pictures = full.of_class("chart")
-    of_parts = [chart for one in sections.details(everything()) for chart in one.charts]
+    of_parts = [chart for section in sections.details(everything()) for chart in section.charts]
     assert len(pictures) == len(of_parts) >= 6
     for picture in pictures:
         assert picture.attributes["role"] == "img"
         text = picture.attributes["aria-label"]
-        names = {one.text for one in picture.of_class("legend")}
-        names |= {one.attributes["data-line"] for one in picture if "data-line" in one.attributes}
+        names = {node.text for node in picture.of_class("legend")}
+        names |= {
+            node.attributes["data-line"] for node in picture if "data-line" in node.attributes
+        }
         assert names
         for name in names:
             assert name in text
@@ -270,4 +272,4 @@ def test_pictures_have_no_title_of_the_library(full: Node) -> None:
     """Browsers show it where a pointer rests."""
     pictures = full.all("svg")
     assert pictures
-    assert "Pygal" not in {title.text for one in pictures for title in one.all("title")}
+    assert "Pygal" not in {title.text for node in pictures for title in node.all("title")}

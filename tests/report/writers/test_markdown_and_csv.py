@@ -33,8 +33,8 @@ def test_csv_has_a_line_for_each_case() -> None:
 
 def test_csv_of_several_runs_says_which() -> None:
     runs = runs_of(first=[case()], second=[case(), case("dot")])
-    found = [row["run"] for row in csv.DictReader(io.StringIO(writers.comma_separated(runs)))]
-    assert found == ["first.json", "second.json", "second.json"]
+    results = [row["run"] for row in csv.DictReader(io.StringIO(writers.comma_separated(runs)))]
+    assert results == ["first.json", "second.json", "second.json"]
 
 
 def test_markdown_tables_are_whole() -> None:
@@ -59,7 +59,7 @@ def test_markdown_tables_are_whole() -> None:
 def test_markdown_holds_every_part() -> None:
     runs = everything()
     written = writers.markdown(runs, ["bad.json is empty"])
-    titles = [one.title for one in (*summary.sections(runs), *sections.details(runs))]
+    titles = [section.title for section in (*summary.sections(runs), *sections.details(runs))]
     assert re.findall(r"^### (.+)$", written, re.MULTILINE) == titles
     assert "bad.json is empty" in written
     assert written.endswith("|\n")
