@@ -114,7 +114,9 @@ def test_an_unchanged_suite_takes_five_pairs() -> None:
     assert len(bench.calls) == 10
     assert comparison.counts == {"unchanged": 10}
     assert comparison.exit_status(()) == 0
-    assert all(len(one.base) == len(one.contender) == 5 for one in comparison.judgements)
+    assert all(
+        len(judgement.base) == len(judgement.contender) == 5 for judgement in comparison.judgements
+    )
     assert "0 of 10 cases took more than 5 pairs" in comparison.notes
 
 
@@ -127,7 +129,7 @@ def test_what_has_changed_gets_the_pairs_that_it_takes() -> None:
         "same": Verdict.UNCHANGED,
     }
     assert {*bench.further} <= {("fast", "slow"), ("fast",), ("slow",)}
-    pairs = {one.key: len(one.base) for one in comparison.judgements}
+    pairs = {judgement.key: len(judgement.base) for judgement in comparison.judgements}
     assert pairs["same"] == 5
     assert 10 <= pairs["slow"] <= sequential.pairs_needed(RULES, 3)
     assert comparison.rules["budget_s"] == 600
@@ -139,7 +141,7 @@ def test_pairs_go_on_while_a_case_is_noisy() -> None:
     bench = Bench(_same(6), spread=0.04)
     comparison = _compare(bench, budget_s=10_000)
     assert comparison.counts == {"unchanged": 6}
-    pairs = {len(one.base) for one in comparison.judgements}
+    pairs = {len(judgement.base) for judgement in comparison.judgements}
     assert len(pairs) > 1
     assert min(pairs) >= 5
 
@@ -190,8 +192,8 @@ def test_unequal_work_is_not_measured_further() -> None:
 
     def measure(side: int, selected: Collection[str] | None, seed: int) -> SampleSet:
         measured = bench(side, selected, seed)
-        one = sample("a", measured.samples["a"].times_s, result_is_view=bool(side))
-        return run(one, measured.samples["b"], name=measured.name)
+        changed = sample("a", measured.samples["a"].times_s, result_is_view=bool(side))
+        return run(changed, measured.samples["b"], name=measured.name)
 
     job = PairedComparison(measure, PairPlan(), RULES, clock=lambda: bench.now_s)
     comparison = job.compare(("base", "contender"))
@@ -215,8 +217,12 @@ def test_cases_of_one_side() -> None:
 def test_a_case_that_fails_on_one_side_says_so(since: int) -> None:
     bench = Bench({"a": (1.0, 1.0), "b": (1.0, 1.0)})
     bench.lost[1] = since, {"b": "call failed"}
-    missing = [one for one in _compare(bench).judgements if one.verdict is Verdict.MISSING]
-    assert [(one.key, one.reason) for one in missing] == [("b", "call failed")]
+    missing = [
+        judgement
+        for judgement in _compare(bench).judgements
+        if judgement.verdict is Verdict.MISSING
+    ]
+    assert [(judgement.key, judgement.reason) for judgement in missing] == [("b", "call failed")]
 
 
 def test_a_case_that_fails_on_both_sides_is_not_passed_over() -> None:
@@ -224,7 +230,7 @@ def test_a_case_that_fails_on_both_sides_is_not_passed_over() -> None:
     bench = Bench({"a": (1.0, 1.0), "broken": (1.0, 1.0)})
     bench.lost = {side: (0, {"broken": "call failed"}) for side in (0, 1)}
     comparison = _compare(bench)
-    reported = [*(one.name for one in comparison.judgements), *comparison.notes]
+    reported = [*(judgement.name for judgement in comparison.judgements), *comparison.notes]
     assert any("broken" in text for text in reported)
 
 
@@ -235,7 +241,7 @@ def test_an_open_case_that_is_lost_is_inconclusive(side: int) -> None:
     bench.lost[side] = 5, {"slow": "call failed"}
     comparison = _compare(bench)
     assert comparison.verdicts == {"slow": Verdict.INCONCLUSIVE, "other": Verdict.REGRESSED}
-    (lost,) = (one for one in comparison.judgements if one.key == "slow")
+    (lost,) = (judgement for judgement in comparison.judgements if judgement.key == "slow")
     assert "call failed" in lost.reason
 
 

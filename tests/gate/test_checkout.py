@@ -49,22 +49,22 @@ def _killed(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_checkout_goes_when_it_is_left(repository: Path, temporary: Path) -> None:
-    own = temporary.parent / "own"
-    run_git(repository, "worktree", "add", "--detach", str(own), "HEAD")
+    checkout = temporary.parent / "own"
+    run_git(repository, "worktree", "add", "--detach", str(checkout), "HEAD")
     with checked_out(repository, "HEAD") as made:
         assert (made / "a.py").exists()
         assert count_worktrees(repository) == 3
     assert count_worktrees(repository) == 2
     assert [*temporary.iterdir()] == []
-    run_git(repository, "worktree", "remove", str(own))
+    run_git(repository, "worktree", "remove", str(checkout))
     _assert_clean(repository, temporary)
 
 
 def test_a_checkout_of_a_checkout(repository: Path, temporary: Path) -> None:
     """Where the tree is a worktree itself, git's notes are those of the repository."""
-    own = temporary.parent / "own"
-    run_git(repository, "worktree", "add", "--detach", str(own), "HEAD")
-    with checked_out(own, "HEAD"):
+    checkout = temporary.parent / "own"
+    run_git(repository, "worktree", "add", "--detach", str(checkout), "HEAD")
+    with checked_out(checkout, "HEAD"):
         assert count_worktrees(repository) == 3
     assert count_worktrees(repository) == 2
 

@@ -36,7 +36,7 @@ def sides(change: float, clock: float | None) -> tuple[Measurement, Measurement]
 
 
 def by_time(judgements: list[Judgement]) -> Judgement:
-    return next(each for each in judgements if each.metric == "minimum")
+    return next(judgement for judgement in judgements if judgement.metric == "minimum")
 
 
 #: Change of the time, change of the clock, and what is said of both together.
@@ -92,8 +92,8 @@ def stored_run(factor: float, hz: float, device: str = "gpu:0") -> SampleSet:
         }
         for i, time_s in enumerate(times(factor, _LAUNCHES, 0.003))
     ]
-    one = entry(device=device, device_name="Fake GPU", launches=launches)
-    return SampleSet.from_json("run.json", output([one]))
+    record = entry(device=device, device_name="Fake GPU", launches=launches)
+    return SampleSet.from_json("run.json", output([record]))
 
 
 def test_terminal_and_json_say_that_the_clock_differed() -> None:
@@ -103,9 +103,11 @@ def test_terminal_and_json_say_that_the_clock_differed() -> None:
     (line,) = [line for line in verdicts.table(compared) if line.startswith("unchanged")]
     assert "+5.0%" in line
     assert line.endswith("no change: the clock differed (1,980 and 1,886 MHz); in cycles +0.0%")
-    again = Comparison.from_json(compared.to_json())
-    assert again.judgements == compared.judgements
-    assert [each.cycles_ratio for each in again.judgements] == pytest.approx([1.0, 1.0])
+    repeated = Comparison.from_json(compared.to_json())
+    assert repeated.judgements == compared.judgements
+    assert [judgement.cycles_ratio for judgement in repeated.judgements] == pytest.approx(
+        [1.0, 1.0]
+    )
 
 
 def test_without_a_clock_nothing_is_said_of_cycles() -> None:

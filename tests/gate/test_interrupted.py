@@ -43,7 +43,7 @@ class Bench:
         self.until = until
         self.launches: list[tuple[int, tuple[str, ...] | None, int]] = []
         self.measured: list[int] = []
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self.now_s = 0.0
 
     def __call__(self, side: int, selected: Collection[str] | None, seed: int) -> SampleSet:
@@ -66,7 +66,7 @@ class Bench:
     def compare(self, **plan: Any) -> Comparison:
         """Compare; the earlier launches took as long as any."""
         job = PairedComparison(
-            self, PairPlan(**plan), _RULES, say=self.said.append, clock=lambda: self.now_s
+            self, PairPlan(**plan), _RULES, say=self.lines.append, clock=lambda: self.now_s
         )
         earlier = Earlier(self.earlier, _LAUNCH_S * len(self.earlier))
         return job.compare(_NAMES, earlier=earlier)
@@ -83,12 +83,14 @@ def test_an_interrupted_job_judges_the_pairs_that_there_are(until: int) -> None:
     comparison = Bench(until=until).compare()
     assert comparison.interrupted
     assert comparison.verdicts["noisy"] is Verdict.INCONCLUSIVE
-    reasons = {one.reason for one in comparison.judgements if one.verdict is Verdict.INCONCLUSIVE}
+    reasons = {
+        judged.reason for judged in comparison.judgements if judged.verdict is Verdict.INCONCLUSIVE
+    }
     assert reasons == {"interrupted before it was decided"}
     pairs = until // 2
     assert f"interrupted after {pairs} pair{'s' * (pairs > 1)}" in comparison.notes
-    for one in comparison.judgements:
-        assert len(one.base) == len(one.contender) <= pairs
+    for judgement in comparison.judgements:
+        assert len(judgement.base) == len(judgement.contender) <= pairs
     if until > 10:
         assert comparison.verdicts["same"] is Verdict.UNCHANGED
 
@@ -110,7 +112,7 @@ def test_a_resumed_job_is_the_same_job(until: int) -> None:
     assert resumed.launches == whole.launches
     assert resumed.measured == [*range(until, len(whole.launches))]
     assert comparison == expected
-    message = [[_TIME.sub("", line) for line in each] for each in (resumed.said, whole.said)]
+    message = [[_TIME.sub("", line) for line in lines] for lines in (resumed.lines, whole.lines)]
     assert message[0] == message[1][until:]
 
 
@@ -118,7 +120,7 @@ def test_half_a_pair_does_not_tell_how_long_one_takes() -> None:
     """After it a resumed job still reckons with two launches a pair, as the earlier ones took."""
     resumed = Bench([None] * 3)
     resumed.compare()
-    times = [match[0] for line in resumed.said if (match := _TIME.search(line))]
+    times = [match[0] for line in resumed.lines if (match := _TIME.search(line))]
     assert times[0] == ", 1 min 20 s until pair 5 is done"
     assert times[1:3] == [", 1 min until pair 5 is done"] * 2
 

@@ -37,13 +37,13 @@ def run(
     Args:
         noise: gives the logarithms of factors for the contestants of one launch.
     """
-    one, history = group(*times_s), History()
-    running, draw = race(one), np.random.default_rng(seed)
+    race_group, history = group(*times_s), History()
+    running, draw = race(race_group), np.random.default_rng(seed)
     while history.launches < launches and (cases := running.select([*times_s], history)):
         factors = np.exp(noise(draw, len(cases)))
         launch(history, {c: times_s[c] * f for c, f in zip(cases, factors, strict=True)})
     running.drop_losers(history)
-    return one, history
+    return race_group, history
 
 
 def _normal(deviation: float) -> Noise:
@@ -67,53 +67,55 @@ def _speeds(draw: np.random.Generator, number: int) -> Floats:
 
 def test_far_losers_are_dropped_after_four_launches() -> None:
     """Three times as slow is clear; a quarter slower takes more launches, and the leader wins."""
-    one, history = run({"a": 1.0, "b": 10.0, "c": 1.25, "d": 3.5}, _normal(0.01), 0)
-    assert one.verdict(history) is GroupVerdict.FASTEST
+    race_group, history = run({"a": 1.0, "b": 10.0, "c": 1.25, "d": 3.5}, _normal(0.01), 0)
+    assert race_group.verdict(history) is GroupVerdict.FASTEST
     assert (history.number("b"), history.number("d")) == (4, 4)
     assert 8 <= history.number("c") <= 14
     assert history.number("a") == history.number("c")
-    assert {case: why.leader for case, why in one.dropped.items()} == dict.fromkeys("bcd", "a")
-    standings = one.standings(history)
+    assert {case: why.leader for case, why in race_group.dropped.items()} == dict.fromkeys(
+        "bcd", "a"
+    )
+    standings = race_group.standings(history)
     assert standings == {"a": Standing.FASTEST, **dict.fromkeys("bcd", Standing.SLOWER)}
 
 
 def test_contestants_within_the_threshold_tie() -> None:
     """Half a per cent does not matter at 3 %; what is slower by far is not part of the tie."""
-    one, history = run({"a": 1.0, "b": 1.005, "c": 3.0}, _normal(0.005), 0)
-    assert one.verdict(history) is GroupVerdict.TIE
-    assert {*one.racing(history)} == {"a", "b"}
-    standings = one.standings(history)
+    race_group, history = run({"a": 1.0, "b": 1.005, "c": 3.0}, _normal(0.005), 0)
+    assert race_group.verdict(history) is GroupVerdict.TIE
+    assert {*race_group.racing(history)} == {"a", "b"}
+    standings = race_group.standings(history)
     assert standings == {"a": Standing.TIED, "b": Standing.TIED, "c": Standing.SLOWER}
-    assert one.more_launches(history) is None
+    assert race_group.more_launches(history) is None
 
 
 def test_a_little_less_than_the_threshold_is_decided_too() -> None:
     """A difference of 2.7 % is certain long before it is known to be less than 3 %, or not."""
-    one, history = run({"a": 1.0, "b": 1.027}, _normal(0.004), 0)
-    assert one.verdict(history) is GroupVerdict.FASTEST
+    race_group, history = run({"a": 1.0, "b": 1.027}, _normal(0.004), 0)
+    assert race_group.verdict(history) is GroupVerdict.FASTEST
     assert history.launches < 20
-    assert one.dropped == {}, "it is not a clear loser"
-    assert one.standings(history) == {"a": Standing.FASTEST, "b": Standing.SLOWER}
+    assert race_group.dropped == {}, "it is not a clear loser"
+    assert race_group.standings(history) == {"a": Standing.FASTEST, "b": Standing.SLOWER}
 
 
 def test_noise_leaves_a_group_undecided_and_says_what_it_would_take() -> None:
     """A difference of 10 % in noise of 6 % takes some launches more than ten."""
-    one, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=8)
-    assert one.verdict(history) is GroupVerdict.UNDECIDED
-    assert one.open(history) == ["b"]
-    assert one.standings(history) == {"a": Standing.OPEN, "b": Standing.OPEN}
-    more = one.more_launches(history)
+    race_group, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=8)
+    assert race_group.verdict(history) is GroupVerdict.UNDECIDED
+    assert race_group.open(history) == ["b"]
+    assert race_group.standings(history) == {"a": Standing.OPEN, "b": Standing.OPEN}
+    more = race_group.more_launches(history)
     assert more is not None
     assert 1 <= more <= 60
 
 
 def test_nothing_is_foretold_from_one_pair_and_no_end_without_hope() -> None:
     """One pair has no spread; differences at the threshold, in noise, are never decided."""
-    one, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=1)
-    assert one.more_launches(history) is None
-    one, history = run({"a": 1.0, "b": 1.03}, _normal(1.0), 3, launches=20)
-    assert one.verdict(history) is GroupVerdict.UNDECIDED
-    assert one.more_launches(history) == math.inf
+    race_group, history = run({"a": 1.0, "b": 1.1}, _normal(0.06), 1, launches=1)
+    assert race_group.more_launches(history) is None
+    race_group, history = run({"a": 1.0, "b": 1.03}, _normal(1.0), 3, launches=20)
+    assert race_group.verdict(history) is GroupVerdict.UNDECIDED
+    assert race_group.more_launches(history) == math.inf
 
 
 @pytest.mark.parametrize("noise", [_normal(0.02), _heavy, _outliers, _speeds])
@@ -121,8 +123,8 @@ def test_the_fastest_is_hardly_ever_dropped(noise: Noise) -> None:
     """Equal contestants, at any of thirty looks: in 1 % of races at most."""
     wrong = 0
     for seed in range(100):
-        one, history = run(dict.fromkeys("abc", 1.0), noise, seed, launches=30)
-        wrong += one.verdict(history) is GroupVerdict.FASTEST or bool(one.dropped)
+        race_group, history = run(dict.fromkeys("abc", 1.0), noise, seed, launches=30)
+        wrong += race_group.verdict(history) is GroupVerdict.FASTEST or bool(race_group.dropped)
     assert wrong <= 2
 
 
@@ -130,8 +132,8 @@ def test_contestants_that_matter_are_hardly_ever_called_a_tie() -> None:
     """Two that differ by a little more than the threshold: in 1 % of races at most."""
     wrong = 0
     for seed in range(150):
-        one, history = run({"a": 1.0, "b": 1.032}, _normal(0.02), seed, launches=30)
-        wrong += one.verdict(history) is GroupVerdict.TIE
+        race_group, history = run({"a": 1.0, "b": 1.032}, _normal(0.02), seed, launches=30)
+        wrong += race_group.verdict(history) is GroupVerdict.TIE
     assert wrong <= 2
 
 
@@ -146,37 +148,37 @@ def test_falling_behind_takes_four_launches_of_all_groups_that_there_are() -> No
 
 
 def test_contended_launches_do_not_count() -> None:
-    one, history = group("a", "b"), History()
-    running = race(one)
+    race_group, history = group("a", "b"), History()
+    running = race(race_group)
     for _ in range(30):
         launch(history, {"a": 1.0, "b": 10.0}, "b")
     running.drop_losers(history)
-    assert one.verdict(history) is GroupVerdict.UNDECIDED
-    assert one.open(history) == ["b"]
+    assert race_group.verdict(history) is GroupVerdict.UNDECIDED
+    assert race_group.open(history) == ["b"]
 
 
 def test_who_fails_is_out_and_whoever_lost_to_it_is_back() -> None:
     """A contestant whose work turned out to be wrong has beaten nobody."""
-    one, history = group("wrong", "a", "b"), History()
-    running = race(one)
+    race_group, history = group("wrong", "a", "b"), History()
+    running = race(race_group)
     for _ in range(4):
         launch(history, {"wrong": 0.1, "a": 1.0, "b": 5.0})
     assert not running.select([], history)
-    assert one.verdict(history) is GroupVerdict.FASTEST
+    assert race_group.verdict(history) is GroupVerdict.FASTEST
     launch(history, {"wrong": None})
     running.drop_losers(history)
     standings = {"wrong": Standing.LOST, "a": Standing.FASTEST, "b": Standing.SLOWER}
-    assert one.standings(history) == standings
-    assert one.dropped["b"].leader == "a"
+    assert race_group.standings(history) == standings
+    assert race_group.dropped["b"].leader == "a"
 
 
 def test_a_contestant_that_is_left_alone_has_not_won() -> None:
-    one, history = group("a", "b"), History()
+    race_group, history = group("a", "b"), History()
     launch(history, {"a": 1.0, "b": None})
-    running = race(one)
+    running = race(race_group)
     assert not running.select(["a"], history)
-    assert one.verdict(history) is GroupVerdict.UNDECIDED
-    assert one.more_launches(history) is None
+    assert race_group.verdict(history) is GroupVerdict.UNDECIDED
+    assert race_group.more_launches(history) is None
 
 
 def test_only_open_groups_are_launched_again() -> None:
@@ -201,7 +203,9 @@ def test_a_budget_goes_to_the_groups_that_it_can_pay() -> None:
     assert {*running.select([*"abcde"], history)} == {*"ab"}
     clock.now_s = 116.0
     assert running.select([*"abcde"], history) == []
-    assert {one.verdict(history) for one in (large, small)} == {GroupVerdict.UNDECIDED}
+    assert {race_group.verdict(history) for race_group in (large, small)} == {
+        GroupVerdict.UNDECIDED
+    }
 
 
 def recorded(**times_s: list[float]) -> StoredBudget:

@@ -209,16 +209,16 @@ def test_saved_without_data_is_readable(folder: Path) -> None:
 def test_frameworks_of_environments_have_the_same_keys() -> None:
     nodeid = f"test_it.py::test_it[{case_id('dot', 'torch@nightly')}]"
     missing = [{"nodeid": nodeid, "framework": "torch@nightly", "why": "deselected"}]
-    ours = SampleSet.from_json("ours", output([entry(framework="torch")]))
-    theirs = SampleSet.from_json(
+    base = SampleSet.from_json("ours", output([entry(framework="torch")]))
+    contender = SampleSet.from_json(
         "theirs", output([entry(framework="torch@nightly")], missing=missing)
     )
-    assert ours.samples.keys() == theirs.samples.keys()
-    (result,) = theirs.samples.values()
+    assert base.samples.keys() == contender.samples.keys()
+    (result,) = contender.samples.values()
     assert result.framework == "torch"
     assert result.nodeid != result.key
     assert result.label == case_id(framework="torch")
-    assert theirs.unmeasured == {f"test_it.py::test_it[{case_id('dot', 'torch')}]": "deselected"}
+    assert contender.unmeasured == {f"test_it.py::test_it[{case_id('dot', 'torch')}]": "deselected"}
 
 
 def test_one_name_of_one_work() -> None:
@@ -226,9 +226,9 @@ def test_one_name_of_one_work() -> None:
         SampleSet.from_json("run", output([entry(test=test)]))
         for test in ("test_a.py::test", "test_b.py::test")
     )
-    (ours,), (theirs,) = here.samples.values(), there.samples.values()
-    assert ours.key != theirs.key
-    assert ours.work == theirs.work
+    (base,), (contender,) = here.samples.values(), there.samples.values()
+    assert base.key != contender.key
+    assert base.work == contender.work
 
 
 # Why a run can be no baseline
@@ -339,10 +339,10 @@ def test_every_fact_is_tried() -> None:
 
 def _write_different(folder: Path, name: str) -> str:
     """Two runs that differ in one fact; returns what is to be said of it."""
-    both, theirs, machine, message = _DIFFERENT[name]
+    both, contender, machine, message = _DIFFERENT[name]
     write(folder / "base.json", entry(**both))
     changes: dict[str, Any] = {"machine": machine} if machine else {}
-    write(folder / "contender.json", entry(**{**both, **theirs}), **changes)
+    write(folder / "contender.json", entry(**{**both, **contender}), **changes)
     return message
 
 
@@ -385,15 +385,15 @@ def test_what_a_cpu_case_does_not_use_may_differ(folder: Path) -> None:
 
 
 def test_facts_of_cases_that_are_not_common_may_differ() -> None:
-    ours = run(sample("a"), sample("b", threads=1))
-    theirs = run(sample("a"), sample("c", threads=2))
-    assert samples.refuse_differences(ours, theirs, ()) == []
+    base = run(sample("a"), sample("b", threads=1))
+    contender = run(sample("a"), sample("c", threads=2))
+    assert samples.refuse_differences(base, contender, ()) == []
 
 
 def test_one_case_that_differs_is_named() -> None:
-    ours, theirs = run(sample("a"), sample("b")), run(sample("a"), sample("b", threads=2))
+    base, contender = run(sample("a"), sample("b")), run(sample("a"), sample("b", threads=2))
     with pytest.raises(DifferentSettings, match=r"threads: None -> 2 \(b\)"):
-        samples.refuse_differences(ours, theirs, ("cpu",))
+        samples.refuse_differences(base, contender, ("cpu",))
 
 
 @pytest.mark.usefixtures("folder")

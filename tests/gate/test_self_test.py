@@ -76,13 +76,16 @@ def test_a_launch_of_a_pool_is_a_run() -> None:
     pool = _pool({5: 1.5}, contended=contended)
     slowed = {"exp-1000": pool.forms(5)["exp-1000"]}
     run = pool.run(3, slowed, None)
-    assert {key: one.times_s for key, one in run.samples.items()} == {
+    assert {key: measurement.times_s for key, measurement in run.samples.items()} == {
         "exp-1000": (1.5,),
         "sort-1000": (1.0,),
         "sum-1000": (1.0,),
         "copy-1000": (1.0,),
     }
-    assert {key for key, one in run.samples.items() if one.contended} == {"exp-1000", "sum-1000"}
+    assert {key for key, measurement in run.samples.items() if measurement.contended} == {
+        "exp-1000",
+        "sum-1000",
+    }
     assert not pool.run(3, {}, None).samples["exp-1000"].contended
     assert {*pool.run(4, {}, ["sum-1000"]).samples} == {"sum-1000"}
 
@@ -130,8 +133,8 @@ def test_each_slowdown_has_its_outcome() -> None:
 
 def test_outcomes_are_repeatable() -> None:
     pool = _pool({5: 1.05}, spread=0.03)
-    first, again, other = (_outcomes(pool, comparisons=6, seed=seed) for seed in (1, 1, 2))
-    assert first == again
+    first, repeated, other = (_outcomes(pool, comparisons=6, seed=seed) for seed in (1, 1, 2))
+    assert first == repeated
     assert first != other
 
 
@@ -218,4 +221,4 @@ def test_a_pool_can_be_measured(suite: Project) -> None:
     assert pool.launches == 2
     assert len(pool.cases) == 4
     assert len(pool.forms(5)) == len(pool.forms(10)) == 2
-    assert all(len(one.launches) == 2 for one in (*pool.cases.values(), *pool.slowed.values()))
+    assert all(len(case.launches) == 2 for case in (*pool.cases.values(), *pool.slowed.values()))

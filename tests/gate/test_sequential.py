@@ -145,15 +145,15 @@ def _pairs(
 ) -> tuple[Measurement, Measurement]:
     """Launches of both sides around times that differ by a share."""
     draw = np.random.default_rng(seed)
-    ours, theirs = (map(float, np.exp(draw.normal(0, spread, pairs))) for _ in range(2))
+    base, contender = (map(float, np.exp(draw.normal(0, spread, pairs))) for _ in range(2))
     return (
-        sample("a", list(ours), **changes),
-        sample("a", [(1 + change) * time_s for time_s in theirs], **changes),
+        sample("a", list(base), **changes),
+        sample("a", [(1 + change) * time_s for time_s in contender], **changes),
     )
 
 
 def _minimum(judgements: Sequence[Judgement]) -> Judgement:
-    return next(one for one in judgements if one.metric == "minimum")
+    return next(judgement for judgement in judgements if judgement.metric == "minimum")
 
 
 def test_a_quiet_case_is_unchanged_after_five_pairs() -> None:
@@ -200,7 +200,7 @@ def test_a_second_speed_of_one_side_is_never_unchanged(pairs: int) -> None:
     base, contender = _pairs(0.0, 0.003, pairs)
     slow = [time_s * (1.5 if i % 4 == 3 else 1.0) for i, time_s in enumerate(contender.times_s)]
     judgements = sequential.judge(base, sample("a", slow), RULES, _CASES)
-    assert {one.verdict for one in judgements} == {Verdict.INCONCLUSIVE}
+    assert {judgement.verdict for judgement in judgements} == {Verdict.INCONCLUSIVE}
     assert f"in {pairs // 4} of {pairs} pairs the contender took longer" in judgements[0].reason
     assert sequential.verdict_so_far(base, sample("a", slow), RULES, _CASES) is None
 
@@ -209,15 +209,15 @@ def test_two_speeds_of_the_machine_are_unchanged_in_the_end() -> None:
     """Launches of both sides that are slow as often hide nothing from enough pairs."""
     draw = np.random.default_rng(1)
     speeds = 1 + 0.4 * (draw.random((2, 80)) < 0.1)
-    ours, theirs = (
+    base, contender = (
         [float(s * t) for s, t in zip(row, np.exp(draw.normal(0, 0.003, 80)), strict=True)]
         for row in speeds
     )
-    result = sequential.verdict_so_far(sample("a", ours), sample("a", theirs), RULES, _CASES)
+    result = sequential.verdict_so_far(sample("a", base), sample("a", contender), RULES, _CASES)
     assert result in (Verdict.UNCHANGED, None)
-    changed = [1.05 * time_s for time_s in theirs]
+    changed = [1.05 * time_s for time_s in contender]
     assert (
-        sequential.verdict_so_far(sample("a", ours), sample("a", changed), RULES, _CASES)
+        sequential.verdict_so_far(sample("a", base), sample("a", changed), RULES, _CASES)
         == "regressed"
     )
 
@@ -226,7 +226,10 @@ def test_most_rounds_slower_is_a_regression() -> None:
     base, contender = _pairs(0.0, 0.003, 15)
     slower = sample("a", contender.times_s, median=[1.5 * time_s for time_s in contender.times_s])
     assert sequential.verdict_so_far(base, slower, RULES, _CASES) is Verdict.REGRESSED
-    verdicts = {one.metric: one.verdict for one in sequential.judge(base, slower, RULES, _CASES)}
+    verdicts = {
+        judgement.metric: judgement.verdict
+        for judgement in sequential.judge(base, slower, RULES, _CASES)
+    }
     assert verdicts == {"minimum": Verdict.UNCHANGED, "median": Verdict.REGRESSED}
 
 
@@ -237,20 +240,27 @@ def test_what_grows_tenfold_keeps_a_case_open(metric: str) -> None:
     draw = np.random.default_rng(2)
     for pairs, expected in ((5, None), (18, Verdict.REGRESSED)):
         base, contender = _pairs(0.0, 0.003, pairs)
-        ours, theirs = (size * np.exp(draw.normal(0, 0.2, pairs)) for _ in range(2))
-        ours_of = {metric: list(map(float, ours))}
-        same = sample("a", contender.times_s, **{metric: list(map(float, theirs))})
-        more = sample("a", contender.times_s, **{metric: [10 * float(one) for one in theirs]})
+        base_values, contender_values = (
+            size * np.exp(draw.normal(0, 0.2, pairs)) for _ in range(2)
+        )
+        ours_of = {metric: list(map(float, base_values))}
+        same = sample("a", contender.times_s, **{metric: list(map(float, contender_values))})
+        more = sample(
+            "a", contender.times_s, **{metric: [10 * float(value) for value in contender_values]}
+        )
         before = sample("a", base.times_s, **ours_of)
         assert sequential.verdict_so_far(before, same, RULES, _CASES) is Verdict.UNCHANGED
         assert sequential.verdict_so_far(before, more, RULES, _CASES) is expected
-        last = {one.metric: one.verdict for one in sequential.judge(before, more, RULES, _CASES)}
+        last = {
+            judgement.metric: judgement.verdict
+            for judgement in sequential.judge(before, more, RULES, _CASES)
+        }
         assert last[metric] is (expected or Verdict.INCONCLUSIVE)
 
 
 def test_metrics_that_one_side_lacks_are_not_compared() -> None:
     base, contender = _pairs(0.0, 0.003, 5)
-    assert {one.metric for one in sequential.judge(base, contender, RULES, 1)} == {
+    assert {judgement.metric for judgement in sequential.judge(base, contender, RULES, 1)} == {
         "minimum",
         "median",
     }

@@ -50,27 +50,33 @@ _INSTALLED = {
 
 
 @pytest.mark.parametrize(
-    ("base", "contender", "ours", "theirs"), _INSTALLED.values(), ids=_INSTALLED
+    ("base", "contender", "base_names", "contender_names"), _INSTALLED.values(), ids=_INSTALLED
 )
 def test_sides_of_environments(
-    environments: Environments, base: str, contender: str, ours: list[str], theirs: list[str]
+    environments: Environments,
+    base: str,
+    contender: str,
+    base_names: list[str],
+    contender_names: list[str],
 ) -> None:
     both = sides(base, contender, environments)
     assert [side.name for side in both] == [base, contender]
     assert [side.arguments for side in both] == [
-        ["--fw", ",".join(references)] for references in (ours, theirs)
+        ["--fw", ",".join(references)] for references in (base_names, contender_names)
     ]
     for side in both:
         assert isinstance(side, Installed)
         assert {*side.tested} == {"framework", "toggles"}
         assert side.folder == Path.cwd()
         assert side.variables == {}
-        assert side.facts()["frameworks"] in (ours, theirs)
+        assert side.facts()["frameworks"] in (base_names, contender_names)
 
 
 def test_default_twice_is_everything(environments: Environments) -> None:
-    ours, theirs = sides("default", "default", environments)
-    assert ours.arguments == theirs.arguments == ["--fw", ",".join(sorted(registry.registered()))]
+    base, contender = sides("default", "default", environments)
+    assert (
+        base.arguments == contender.arguments == ["--fw", ",".join(sorted(registry.registered()))]
+    )
 
 
 @pytest.mark.parametrize("place", [0, 1])

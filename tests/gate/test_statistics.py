@@ -58,7 +58,7 @@ def test_a_tie_at_the_margin_is_no_win() -> None:
 
 
 def _wins(base: Sequence[float], contender: Sequence[float]) -> int:
-    return sum(theirs > ours for theirs in contender for ours in base)
+    return sum(contender_value > base_value for contender_value in contender for base_value in base)
 
 
 def _enumerated(base: Sequence[float], contender: Sequence[float]) -> float:
@@ -66,9 +66,9 @@ def _enumerated(base: Sequence[float], contender: Sequence[float]) -> float:
     values = [*base, *contender]
     won, arrangements = _wins(base, contender), 0
     for chosen in itertools.combinations(range(len(values)), len(contender)):
-        theirs = [values[i] for i in chosen]
-        ours = [value for i, value in enumerate(values) if i not in chosen]
-        arrangements += _wins(ours, theirs) >= won
+        contender_values = [values[i] for i in chosen]
+        base_values = [value for i, value in enumerate(values) if i not in chosen]
+        arrangements += _wins(base_values, contender_values) >= won
     return arrangements / comb(len(values), len(contender))
 
 
@@ -103,10 +103,12 @@ def test_ties_are_broken_against_the_finding(seed: int) -> None:
     base, contender = _as_lists(random.integers(10, 16, n), random.integers(10, 16, m))
     assert len({*base, *contender}) < n + m or n + m < 7
     # Everyone is a little apart from his like; the contender a little below the base.
-    ours = [value + 1e-3 * i for i, value in enumerate(sorted(base))]
-    theirs = [value - 0.1 + 1e-3 * i for i, value in enumerate(sorted(contender))]
-    assert len({*ours, *theirs}) == n + m
-    scipys = mannwhitneyu(theirs, ours, alternative="greater", method="exact").pvalue
+    base_values = [value + 1e-3 * i for i, value in enumerate(sorted(base))]
+    contender_values = [value - 0.1 + 1e-3 * i for i, value in enumerate(sorted(contender))]
+    assert len({*base_values, *contender_values}) == n + m
+    scipys = mannwhitneyu(
+        contender_values, base_values, alternative="greater", method="exact"
+    ).pvalue
     assert abs(statistics.p_slower(base, contender, 0.0) - scipys) <= 1e-12
 
 

@@ -178,7 +178,7 @@ def test_a_case_regresses_by_either_statistic() -> None:
     base = sample("a", times(1.0))
     contender = sample("a", times(1.0), median=times(1.5))
     comparison = compare(run(base), run(contender), RULES)
-    by_metric = {one.metric: one.verdict for one in comparison.judgements}
+    by_metric = {judgement.metric: judgement.verdict for judgement in comparison.judgements}
     assert by_metric == {"minimum": Verdict.UNCHANGED, "median": Verdict.REGRESSED}
     assert comparison.verdicts == {"a": Verdict.REGRESSED}
     assert comparison.exit_status(FAIL_ON) == 1
@@ -188,12 +188,16 @@ def test_a_case_regresses_by_either_statistic() -> None:
 def test_what_grows_tenfold_is_not_passed_over(metric: str) -> None:
     """Whatever the times are: each has a verdict, and a threshold that noise does not reach."""
     size = 100 * 2**20 if metric == "memory" else 0.1
-    ours, theirs = ([scale * size * time for time in times(1.0, 8)] for scale in (1, 10))
-    base = sample("a", times(1.0, 8), **{metric: ours})
-    slow = sample("a", times(1.0, 8), **{metric: theirs})
+    base_values, contender_values = (
+        [scale * size * time for time in times(1.0, 8)] for scale in (1, 10)
+    )
+    base = sample("a", times(1.0, 8), **{metric: base_values})
+    slow = sample("a", times(1.0, 8), **{metric: contender_values})
     result = compare(run(base), run(slow), RULES)
     assert result.counts == {"regressed": 1}
-    assert {one.metric: one.verdict for one in result.judgements}[metric] is Verdict.REGRESSED
+    assert {judgement.metric: judgement.verdict for judgement in result.judgements}[
+        metric
+    ] is Verdict.REGRESSED
     assert compare(run(base), run(base), RULES).counts == {"unchanged": 1}
     lax = Rules(margin=0.01, thresholds=dict.fromkeys(RULES.thresholds, 20.0))
     assert compare(run(base), run(slow), lax).counts == {"unchanged": 1}
@@ -254,7 +258,9 @@ def test_unequal_work_is_not_judged(
 
 
 def _verdicts(comparison: Comparison) -> dict[str, tuple[Verdict, str]]:
-    return {one.key: (one.verdict, one.reason) for one in comparison.judgements}
+    return {
+        judgement.key: (judgement.verdict, judgement.reason) for judgement in comparison.judgements
+    }
 
 
 def test_every_case_has_a_verdict() -> None:
@@ -330,7 +336,7 @@ def test_a_case_with_few_launches_is_inconclusive(side: int) -> None:
     """Beside others that have enough; it does not count for their level."""
     pair = [sample("few", times(1.0)), sample("few", times(9.0))]
     pair[side] = sample("few", pair[side].times_s[:4])
-    base, contender = (run(one, sample("enough", times(1.0))) for one in pair)
+    base, contender = (run(few, sample("enough", times(1.0))) for few in pair)
     result = _verdicts(compare(base, contender, RULES))
     assert result["few"] == (Verdict.INCONCLUSIVE, "only 4 launches")
     assert result["enough"][0] is Verdict.UNCHANGED
@@ -400,14 +406,14 @@ _OF: dict[Verdict, Measurement] = {
 
 
 def _comparison(*result: Verdict) -> Comparison:
-    theirs = [_OF[verdict] for verdict in result if verdict in _OF]
-    ours = [sample(one.key, times(1.0)) for one in theirs]
+    contender = [_OF[verdict] for verdict in result if verdict in _OF]
+    base = [sample(their.key, times(1.0)) for their in contender]
     if Verdict.MISSING in result:
-        ours.append(sample("lost"))
+        base.append(sample("lost"))
     if Verdict.NEW in result:
-        theirs.append(sample("result"))
-    comparison = compare(run(*ours, name="base"), run(*theirs, name="contender"), RULES)
-    assert {one.verdict for one in comparison.judgements} == {*result}
+        contender.append(sample("result"))
+    comparison = compare(run(*base, name="base"), run(*contender, name="contender"), RULES)
+    assert {judgement.verdict for judgement in comparison.judgements} == {*result}
     return comparison
 
 
