@@ -41,15 +41,15 @@ _PLANNED = {
 
 
 def _only(run: Run) -> Section:
-    (found,) = memory_plan.sections([run])
-    return found
+    (section,) = memory_plan.sections([run])
+    return section
 
 
 def test_strategies_are_listed_and_drawn() -> None:
     """In the paper's order, with their origin and with what is saved; the paper's figures below."""
-    found = _only(run_of(_step(**_PLANNED), case()))
-    assert found.title == "MXNet's memory plan: googlenet_step 16 float32, mxnet hybridize"
-    first, _, co_share, last = rows(found)
+    section = _only(run_of(_step(**_PLANNED), case()))
+    assert section.title == "MXNet's memory plan: googlenet_step 16 float32, mxnet hybridize"
+    first, _, co_share, last = rows(section)
     assert first == {
         "shared": "none",
         "forward": "642 MiB",
@@ -59,26 +59,26 @@ def test_strategies_are_listed_and_drawn() -> None:
     }
     assert "computed" in co_share["origin"]
     assert (last["shared"], last["forward"], last["training"]) == ("both", "102 MiB", "502 MiB")
-    assert [row.cells[2].text for row in found.rows] == ["1.0x", "1.4x", "4.5x", "6.3x"]
-    assert [row.cells[4].text for row in found.rows] == ["1.0x", "1.5x", "2.6x", "3.0x"]
-    assert "MXNET_EXEC_ENABLE_INPLACE does nothing" in found.notes[0]
-    assert found.notes[1] == (
+    assert [row.cells[2].text for row in section.rows] == ["1.0x", "1.4x", "4.5x", "6.3x"]
+    assert [row.cells[4].text for row in section.rows] == ["1.0x", "1.5x", "2.6x", "3.0x"]
+    assert "MXNET_EXEC_ENABLE_INPLACE does nothing" in section.notes[0]
+    assert section.notes[1] == (
         "None over both: forward 6.3x (the paper: 4x), training 3.0x (the paper: 2x)."
     )
-    (chart,) = found.charts
+    (chart,) = section.charts
     assert "both, planned, forward: 102 MiB; both, planned, training: 502 MiB" in chart.text
     assert "none, computed, forward: 642 MiB" in chart.text
 
 
 def test_inference_has_a_forward_pass_alone() -> None:
     inference = case("lenet_inference", "mxnet", execution="hybridize", memory=_memory(4, 3, 2, 1))
-    found = _only(run_of(inference))
-    assert list(found.columns) == ["shared", "forward", "none over it", "origin"]
+    section = _only(run_of(inference))
+    assert list(section.columns) == ["shared", "forward", "none over it", "origin"]
 
 
 def test_a_network_that_was_measured_twice_has_two_sections() -> None:
     run = run_of(_step(**_PLANNED), _step(**_PLANNED))
-    assert [found.title.rpartition(", ")[2] for found in memory_plan.sections([run])] == [
+    assert [section.title.rpartition(", ")[2] for section in memory_plan.sections([run])] == [
         "mxnet hybridize",
         "mxnet hybridize #2",
     ]
@@ -90,9 +90,9 @@ def test_runs_without_a_plan_are_refused(
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "run.json", case(), _step(memory={"gap": "it died"}))
     assert cli.main(["report", "run.json", "--memory-plan", "-o", "x.html"]) == _USAGE_ERROR
-    said = capsys.readouterr().err
-    assert "have none" in said
-    assert "--fw mxnet --fw-execution hybridize --fw-memory" in said
+    output = capsys.readouterr().err
+    assert "have none" in output
+    assert "--fw mxnet --fw-execution hybridize --fw-memory" in output
     assert not (tmp_path / "x.html").exists()
 
 

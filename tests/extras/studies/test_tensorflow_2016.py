@@ -53,8 +53,8 @@ def test_steps_of_today_have_a_column_for_each_network_and_size() -> None:
 
 def test_devices_dtypes_and_runs_are_apart() -> None:
     """A table for each device and dtype, a row for each run."""
-    of = [_step("vgg_a", "torch", 1.0), _step("vgg_a", "torch", 1.0, dtype="bfloat16")]
-    runs = runs_of(first=of, second=[_step("vgg_a", "torch", 2.0)])
+    steps = [_step("vgg_a", "torch", 1.0), _step("vgg_a", "torch", 1.0, dtype="bfloat16")]
+    runs = runs_of(first=steps, second=[_step("vgg_a", "torch", 2.0)])
     _, float32, bfloat16 = tensorflow_2016.sections(runs)
     assert bfloat16.title.endswith("cpu bfloat16")
     assert [row["framework"] for row in rows(float32)] == [

@@ -26,14 +26,14 @@ from support.runs_of_2020 import (
 @every_device
 def test_published_lenets_are_shown_without_todays(device: str) -> None:
     run = run_of(case("gemm", "torch", device=NAMES[device]))
-    found = lenets(run, device)
-    assert [*found] == [
+    shown_lenets = lenets(run, device)
+    assert [*shown_lenets] == [
         (" ".join(name), epochs)
         for name, several in PUBLISHED_LENETS[device].items()
         for epochs in several
     ]
     assert trained(run, device) == {}
-    assert all(row["2020 (CPU time)"] and row["accuracy"] for row in found.values())
+    assert all(row["2020 (CPU time)"] and row["accuracy"] for row in shown_lenets.values())
 
 
 def test_todays_lenet_is_beside_the_same_epochs() -> None:
@@ -124,9 +124,9 @@ def test_other_trainings_are_no_lenet_of_2020(changes: dict[str, Any]) -> None:
     assert part([run], "training lenet").rows
     assert trained(run) == {}
     assert len(lenets(run)) == 11
-    found = statements(run)[TRAINS_FASTER]
-    assert found["verdict"] == UNKNOWN
-    assert found["today"].startswith("needs LeNet in tensorflow graph and mxnet eager")
+    judged_statements = statements(run)[TRAINS_FASTER]
+    assert judged_statements["verdict"] == UNKNOWN
+    assert judged_statements["today"].startswith("needs LeNet in tensorflow graph and mxnet eager")
 
 
 def test_a_lenet_without_toggles_is_told_from_one_with() -> None:

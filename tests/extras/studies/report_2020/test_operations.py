@@ -30,7 +30,10 @@ from support.runs_of_2020 import (
 
 
 def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:
-    return {(one.operation, one.size): one for one in operations.ratios(device, list(run.records))}
+    return {
+        (ratio.operation, ratio.size): ratio
+        for ratio in operations.ratios(device, list(run.records))
+    }
 
 
 @pytest.mark.parametrize(
@@ -45,13 +48,13 @@ def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:
 )
 def test_published_ratios(device: str, operation: str, size: int, ratio: float) -> None:
     """TensorFlow's time over MXNet's on the same device, with or without a measurement of today."""
-    (found,) = [
-        one
-        for one in operations.ratios(device, [])
-        if (one.operation, one.size) == (operation, size)
+    (published_ratio,) = [
+        candidate
+        for candidate in operations.ratios(device, [])
+        if (candidate.operation, candidate.size) == (operation, size)
     ]
-    assert found.published == pytest.approx(ratio, rel=1e-3)
-    assert (found.dispatch, found.completion) == (None, None)
+    assert published_ratio.published == pytest.approx(ratio, rel=1e-3)
+    assert (published_ratio.dispatch, published_ratio.completion) == (None, None)
 
 
 def test_ratios_are_tensorflow_over_mxnet() -> None:
@@ -59,9 +62,11 @@ def test_ratios_are_tensorflow_over_mxnet() -> None:
     entries = pair("gemm", 100, 3.0, 20.0)
     for order in (entries, entries[::-1]):
         run = run_of(*order)
-        found = ratios(run)["gemm", 100]
-        assert (found.completion, found.dispatch) == (3.0, 20.0)
-        assert [key for key, one in ratios(run).items() if one.completion] == [("gemm", 100)]
+        ratio = ratios(run)["gemm", 100]
+        assert (ratio.completion, ratio.dispatch) == (3.0, 20.0)
+        assert [key for key, work_ratio in ratios(run).items() if work_ratio.completion] == [
+            ("gemm", 100)
+        ]
 
 
 @pytest.mark.parametrize("changed", ["tensorflow", "mxnet"])
@@ -86,10 +91,10 @@ def test_other_work_is_no_ratio(changed: str, changes: dict[str, Any]) -> None:
         case("gemm", framework, **{**facts, **(changes if framework == changed else {})})
         for framework in ("tensorflow", "mxnet")
     ]
-    found = ratios(run_of(*entries))
-    assert len(found) == 164
-    assert {one.completion for one in found.values()} == {None}
-    assert {one.dispatch for one in found.values()} == {None}
+    ratio = ratios(run_of(*entries))
+    assert len(ratio) == 164
+    assert {work_ratio.completion for work_ratio in ratio.values()} == {None}
+    assert {work_ratio.dispatch for work_ratio in ratio.values()} == {None}
 
 
 @pytest.mark.parametrize(
@@ -105,14 +110,14 @@ def test_a_framework_that_is_missing_makes_no_ratio(one: str, other: str | None)
 def test_the_first_gpu_is_the_gpu() -> None:
     """Its figures stand beside those of the GPU, and not beside those of the CPU."""
     run = run_of(*pair("gemm", 450, 3.0, device="gpu:0"))
-    found = report_2020.sections([run])
-    assert [one.title for one in found if "CPU" in one.title] == []
+    sections = report_2020.sections([run])
+    assert [shown_section.title for shown_section in sections if "CPU" in shown_section.title] == []
     (row,) = rows_of(
         section([run], "2020, operations on the GPU: TensorFlow's time over MXNet's, size by size")
     )
     assert row["2020, published"] == "9.36x"
     assert row["today, until the work was done"] == "3.00x"
-    assert {one["device"] for one in rows_of(found[0])} == {"gpu"}
+    assert {cells["device"] for cells in rows_of(sections[0])} == {"gpu"}
 
 
 def test_devices_are_apart() -> None:
@@ -120,7 +125,7 @@ def test_devices_are_apart() -> None:
     tensorflow, _ = pair("gemm", 450, 3.0)
     _, mxnet = pair("gemm", 450, 3.0, device="gpu:0")
     run = run_of(mxnet, tensorflow)
-    assert [one.title for one in report_2020.sections([run])] == [
+    assert [shown_section.title for shown_section in report_2020.sections([run])] == [
         STATEMENTS,
         "2020, operations on the CPU: TensorFlow's time over MXNet's",
         "2020, operations on the GPU: TensorFlow's time over MXNet's",
@@ -144,14 +149,14 @@ def test_only_the_first_gpu_counts() -> None:
     """No figure is of the second, and no ratio is of both."""
     title = "2020, operations on the GPU: TensorFlow's time over MXNet's"
     first, second = (pair("gemm", 100, factor, device=f"gpu:{i}") for i, factor in ((0, 3), (1, 9)))
-    for entries, told in (
+    for entries, notes in (
         ((*first, *second), "3.00x (3.00x to 3.00x)"),
         ((*second, *first), "3.00x (3.00x to 3.00x)"),
         ((first[0], second[1]), "not measured"),
     ):
         table = section([run_of(*entries)], title)
-        found = column(table, "today, until the work was done (range)")["gemm"]
-        assert found.text == told
+        actual = column(table, "today, until the work was done (range)")["gemm"]
+        assert actual.text == notes
 
 
 @pytest.mark.parametrize("device", ["gpu:1", "gpu", "gpu:00", "cpu:0", "tpu:0"])
@@ -210,4 +215,4 @@ def test_operations_are_drawn() -> None:
     run = run_of(case("gemm", "torch"))
     (chart,) = section([run], title).charts
     assert "today" not in chart.text
-    assert [one.text for one in parsed(chart.svg).of_class("legend")] == ["2020, published"]
+    assert [node.text for node in parsed(chart.svg).of_class("legend")] == ["2020, published"]

@@ -16,11 +16,11 @@ from support.runs_of_2020 import PUBLISHED_LENETS, every_device
 def test_all_operations_were_published(device: str) -> None:
     """In both frameworks, once, in the sizes that operations have for the preset `paper`."""
     rows = published.rows("operations", device)
-    found = Counter((row["operation"], int(row["size"]), row["framework"]) for row in rows)
-    assert found == Counter(
-        (of.name, size, framework)
-        for of in OPERATIONS
-        for size in of.by_preset.paper
+    counts = Counter((row["operation"], int(row["size"]), row["framework"]) for row in rows)
+    assert counts == Counter(
+        (operation.name, size, framework)
+        for operation in OPERATIONS
+        for size in operation.by_preset.paper
         for framework in ("mxnet", "tensorflow")
     )
     assert len(rows) == 328
@@ -31,10 +31,10 @@ def test_all_operations_were_published(device: str) -> None:
 def test_times_of_operations_are_plausible(device: str) -> None:
     """Between a microsecond and ten seconds for a trial; no ratio is beyond a hundred."""
     times_s = [float(row["median_s"]) for row in published.rows("operations", device)]
-    assert all(1e-6 < one < 10 for one in times_s)
-    found = [one.published for one in operations.ratios(device, [])]
-    assert len(found) == 164
-    assert all(0.01 < one < 100 for one in found)
+    assert all(1e-6 < time_s < 10 for time_s in times_s)
+    published_ratios = [ratio.published for ratio in operations.ratios(device, [])]
+    assert len(published_ratios) == 164
+    assert all(0.01 < ratio < 100 for ratio in published_ratios)
 
 
 @pytest.mark.parametrize(
@@ -58,9 +58,10 @@ def test_medians_of_operations_are_those_published(
     device: str, operation: str, size: int, framework: str, median_s: float
 ) -> None:
     (row,) = [
-        one
-        for one in published.rows("operations", device)
-        if (one["operation"], one["size"], one["framework"]) == (operation, str(size), framework)
+        published_row
+        for published_row in published.rows("operations", device)
+        if (published_row["operation"], published_row["size"], published_row["framework"])
+        == (operation, str(size), framework)
     ]
     assert float(row["median_s"]) == pytest.approx(median_s, rel=5.1e-4)
 
@@ -68,10 +69,10 @@ def test_medians_of_operations_are_those_published(
 @every_device
 def test_all_lenets_were_published(device: str) -> None:
     """MXNet with and without hybridize, TensorFlow's graph with and without XLA."""
-    found: dict[tuple[str, str], list[int]] = {}
+    runs_by_case: dict[tuple[str, str], list[int]] = {}
     for row in published.rows("lenet", device):
-        found.setdefault((row["framework"], row["execution"]), []).append(int(row["epochs"]))
-    assert found == PUBLISHED_LENETS[device]
+        runs_by_case.setdefault((row["framework"], row["execution"]), []).append(int(row["epochs"]))
+    assert runs_by_case == PUBLISHED_LENETS[device]
 
 
 @every_device
@@ -110,9 +111,9 @@ def test_medians_of_lenet_are_those_published(
     accuracy: float,
 ) -> None:
     (row,) = [
-        one
-        for one in published.rows("lenet", device)
-        if (one["framework"], one["execution"], one["epochs"])
+        published_row
+        for published_row in published.rows("lenet", device)
+        if (published_row["framework"], published_row["execution"], published_row["epochs"])
         == (framework, execution, str(epochs))
     ]
     assert int(row["runs"]) == runs

@@ -80,16 +80,16 @@ def test_the_section_is_in_both_reports(folder: Path, capsys: pytest.CaptureFixt
         "training lenet cpu float32 200",
     ]
     page = parsed((folder / "report.html").read_text(encoding="utf-8"))
-    assert [one.all("h2")[0].text for one in page.of_class("detail")] == titles
+    assert [element.all("h2")[0].text for element in page.of_class("detail")] == titles
     written = (folder / "report.md").read_text(encoding="utf-8")
     assert re.findall(r"^### (.+)$", written, re.MULTILINE)[-len(titles) :] == titles
-    (found,) = page.all("section", id="part-What-became-of-the-statements-of-2020")
+    (node,) = page.all("section", id="part-What-became-of-the-statements-of-2020")
     for statement in (WAY_FASTER, TRAINS_FASTER, HYBRIDIZE, XLA, FIRST_EPOCH, EAGER):
-        assert f'"{statement}"' in found.text
+        assert f'"{statement}"' in node.text
         assert f'| "{statement}" | cpu | ' in written
-    for told in (UNKNOWN, few_operations(1, 1), "2 times less on their geometric mean"):
-        assert told in found.text
-        assert told in written
+    for text in (UNKNOWN, few_operations(1, 1), "2 times less on their geometric mean"):
+        assert text in node.text
+        assert text in written
     assert "| gemm 450 | 25.12x | 20.00x | 3.00x |" in written
     assert "| mxnet eager | 15 | 787 s | 98.71% | 15 s | 98.00% |" in written
 
@@ -99,7 +99,7 @@ def test_a_page_with_it_is_whole(folder: Path) -> None:
     assert cli.main(["report", "run.json", "--paper", *_OUTPUTS]) == 0
     page = parsed((folder / "report.html").read_text(encoding="utf-8"))
     assert [name for name, number in Counter(page.ids).items() if number > 1] == []
-    assert {one.attributes["href"].removeprefix("#") for one in page.all("a")} <= {*page.ids}
+    assert {node.attributes["href"].removeprefix("#") for node in page.all("a")} <= {*page.ids}
     for table in page.all("table"):
         width = len(table.all("th", scope="col"))
         assert {len(row.all("th", "td")) for row in table.all("tr")} == {width}
@@ -240,9 +240,9 @@ def test_a_run_without_fwbench_is_no_crash(
     for verdict in (HOLDS, FAILS, UNKNOWN):
         assert f"| {verdict} |" not in written
         assert verdict not in [cell.text for cell in page.all("td")]
-    (found,) = page.all("section", id="part-What-became-of-the-statements-of-2020")
-    for told in (found.text, written):
-        assert only.notes[0] in told
+    (node,) = page.all("section", id="part-What-became-of-the-statements-of-2020")
+    for text in (node.text, written):
+        assert only.notes[0] in text
 
 
 def test_all_of_a_case_filtered_away_is_no_crash(folder: Path) -> None:
@@ -263,8 +263,8 @@ def test_history_alone_is_no_crash(folder: Path) -> None:
 def test_cells_sort_by_numbers() -> None:
     """Seconds, accuracies and ratios have the values that their texts are made of."""
     run = run_of(of_15("mxnet", "eager", 2.0), *pair("gemm", 450, 3.0))
-    found = section([run], "2020, LeNet on the CPU")
-    (row,) = [one for one in found.rows if one.cells[4].text]
+    shown_section = section([run], "2020, LeNet on the CPU")
+    (row,) = [filled for filled in shown_section.rows if filled.cells[4].text]
     assert row.cells[1:] == [
         *(TableCell("15", 15), TableCell("787 s", 786.99), TableCell("98.71%", 0.9871)),
         *(TableCell("30 s", 30.0), TableCell("98.00%", 0.98)),
@@ -275,16 +275,16 @@ def test_cells_sort_by_numbers() -> None:
     assert done.value == pytest.approx(3.0)
 
 
-def _changed(name: str, value: Any, *, of: int = 1) -> list[Entry]:
+def _changed(name: str, value: Any, *, index: int = 1) -> list[Entry]:
     """TensorFlow's and MXNet's case of an operation, of which one was changed."""
     entries = pair("dot", 91_000, 3.0)
-    entries[of]["extra_info"]["fwbench"][name] = value
+    entries[index]["extra_info"]["fwbench"][name] = value
     return entries
 
 
 _CHANGED: dict[str, Sequence[Entry]] = {
     "a completion time of 0": _changed("completion_s", 0.0),
-    "a completion time of 0 in TensorFlow": _changed("completion_s", 0.0, of=0),
+    "a completion time of 0 in TensorFlow": _changed("completion_s", 0.0, index=0),
     "a completion time below 0": _changed("completion_s", -1.0),
     "a dispatch time below 0": _changed("dispatch_s", -1.0),
     "steps that are a list": [lenet("tensorflow", "graph", steps_per_epoch=[240])],

@@ -47,7 +47,7 @@ from support.runs_of_2020 import (
 _ACROSS = [
     (name, size)
     for several in itertools.zip_longest(
-        *([(name, size) for name, size in ABOUT if name == one] for one in dict(ABOUT))
+        *([(name, size) for name, size in ABOUT if name == entry] for entry in dict(ABOUT))
     )
     for name, size in filter(None, several)
 ]
@@ -61,10 +61,10 @@ _WHOLE_EPOCHS = (
 
 def test_all_statements_are_judged() -> None:
     """Each once, in one order; of a run that has nothing of them none can be told."""
-    found = statements(run_of(case("gemm", "torch")))
-    assert [*found] == [WAY_FASTER, TRAINS_FASTER, HYBRIDIZE, XLA, FIRST_EPOCH, EAGER]
-    assert {row["verdict"] for row in found.values()} == {UNKNOWN}
-    assert {name: row["today"] for name, row in found.items()} == {
+    judged_statements = statements(run_of(case("gemm", "torch")))
+    assert [*judged_statements] == [WAY_FASTER, TRAINS_FASTER, HYBRIDIZE, XLA, FIRST_EPOCH, EAGER]
+    assert {row["verdict"] for row in judged_statements.values()} == {UNKNOWN}
+    assert {name: row["today"] for name, row in judged_statements.items()} == {
         WAY_FASTER: few_operations(0, 0),
         TRAINS_FASTER: f"needs LeNet in tensorflow graph and mxnet eager, {_WHOLE_EPOCHS}",
         HYBRIDIZE: f"needs LeNet in mxnet eager and mxnet hybridize, {_WHOLE_EPOCHS}",
@@ -95,7 +95,7 @@ def test_statements_are_told_with_what_they_were_made_on(
 @every_device
 def test_published_operations_are_told_without_creation(device: str) -> None:
     run = run_of(case("gemm", "torch", device=NAMES[device]))
-    told = statements(run, device=device)[WAY_FASTER]["2020"]
+    verdict = statements(run, device=device)[WAY_FASTER]["2020"]
     title = f"2020, operations on the {device.upper()}: TensorFlow's time over MXNet's"
     cells = column(section([run], title), "2020, published (range)")
     means = {
@@ -104,7 +104,7 @@ def test_published_operations_are_told_without_creation(device: str) -> None:
         if name not in {"from_numpy", "from_list"} and cell.value
     }
     low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
-    assert told == f"{means[low]:.2f}x ({low}) to {means[high]:.2f}x ({high})"
+    assert verdict == f"{means[low]:.2f}x ({low}) to {means[high]:.2f}x ({high})"
 
 
 def test_notes_say_how_statements_are_judged() -> None:
@@ -120,25 +120,25 @@ def test_notes_say_how_statements_are_judged() -> None:
 def test_way_faster_holds() -> None:
     """Every operation is; the text says by which, by both clocks."""
     entries = [*pairs(ABOUT, 2.0, 3.0), *pair("gemm", 50, 8.0, 30.0)]
-    found = judged(WAY_FASTER, *entries)
-    assert found["verdict"] == HOLDS
+    verdict = judged(WAY_FASTER, *entries)
+    assert verdict["verdict"] == HOLDS
     # One of eleven sizes of gemm: 2 times the eleventh root of 4, and 3 times that of 10.
-    assert found["today"] == (
+    assert verdict["today"] == (
         "less time for 9 of 9 operations: 2.00x (sigmoid) to 2.27x (gemm) until done; "
         "3.00x (sigmoid) to 3.70x (gemm) until returned"
     )
 
 
 def test_way_faster_is_about_work_that_is_done() -> None:
-    found = judged(WAY_FASTER, *pairs(ABOUT, 0.8, 20.0))
-    assert found["verdict"] == FAILS
-    assert found["today"].startswith("less time for 0 of 9 operations: 0.80x (")
-    assert "20.00x (" in found["today"]
+    verdict = judged(WAY_FASTER, *pairs(ABOUT, 0.8, 20.0))
+    assert verdict["verdict"] == FAILS
+    assert verdict["today"].startswith("less time for 0 of 9 operations: 0.80x (")
+    assert "20.00x (" in verdict["today"]
 
 
 def _of(ratios: Mapping[str, float], others: float) -> list[Entry]:
     """All sizes of all operations, TensorFlow ``ratios`` times as long as MXNet."""
-    return [one for name, size in ABOUT for one in pair(name, size, ratios.get(name, others))]
+    return [entry for name, size in ABOUT for entry in pair(name, size, ratios.get(name, others))]
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def _of(ratios: Mapping[str, float], others: float) -> list[Entry]:
 )
 def test_way_faster_is_every_operation(ratio: float, verdict: str, faster: int) -> None:
     """One that does not take less time is enough, and the text says how many do."""
-    found = judged(WAY_FASTER, *_of({"dot": ratio}, 4.0))
-    assert found["verdict"] == verdict
-    assert found["today"].startswith(
+    actual = judged(WAY_FASTER, *_of({"dot": ratio}, 4.0))
+    assert actual["verdict"] == verdict
+    assert actual["today"].startswith(
         f"less time for {faster} of 9 operations: {ratio:.2f}x (dot) to 4.00x ("
     )
 
@@ -158,9 +158,9 @@ def test_way_faster_is_every_operation(ratio: float, verdict: str, faster: int) 
     ("ratio", "verdict"), [(2.001, HOLDS), (2.0, HOLDS), (1.999, FAILS), (1.5, FAILS)]
 )
 def test_way_faster_is_twice_as_fast(ratio: float, verdict: str) -> None:
-    found = judged(WAY_FASTER, *pairs(ABOUT, ratio))
-    assert found["verdict"] == verdict
-    assert found["today"].startswith(f"less time for 9 of 9 operations: {ratio:.2f}x (")
+    actual = judged(WAY_FASTER, *pairs(ABOUT, ratio))
+    assert actual["verdict"] == verdict
+    assert actual["today"].startswith(f"less time for 9 of 9 operations: {ratio:.2f}x (")
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,14 @@ def test_operations_weigh_the_same(
 def test_sizes_of_an_operation_are_one_mean() -> None:
     """An operation takes less time if it does so on the geometric mean of its sizes."""
     slow = sizes_of()["l2_normalize"][0]
-    found = judged(
+    verdict = judged(
         WAY_FASTER,
-        *pairs([one for one in ABOUT if one != ("l2_normalize", slow)], 4.0),
+        *pairs([entry for entry in ABOUT if entry != ("l2_normalize", slow)], 4.0),
         *pair("l2_normalize", slow, 0.01),
     )
     # The fifth root of 4^4 / 100.
-    assert found["verdict"] == HOLDS
-    assert found["today"].startswith("less time for 9 of 9 operations: 1.21x (l2_normalize) to ")
+    assert verdict["verdict"] == HOLDS
+    assert verdict["today"].startswith("less time for 9 of 9 operations: 1.21x (l2_normalize) to ")
 
 
 @every_device
@@ -211,21 +211,21 @@ def test_the_figures_of_2020_keep_the_statement(device: str) -> None:
         )
         for row in published.rows("operations", device)
     ]
-    found = statements(run_of(*entries), device=device)[WAY_FASTER]
-    assert found["verdict"] == HOLDS
-    then = found["2020"]
-    assert found["today"] == (
+    judged_statements = statements(run_of(*entries), device=device)[WAY_FASTER]
+    assert judged_statements["verdict"] == HOLDS
+    then = judged_statements["2020"]
+    assert judged_statements["today"] == (
         f"less time for 9 of 9 operations: {then} until done; {then} until returned"
     )
 
 
 def test_way_faster_is_not_about_creation() -> None:
     creation = [(name, size) for name in ("from_numpy", "from_list") for size in sizes_of()[name]]
-    found = judged(WAY_FASTER, *pairs(creation, 0.1), *pairs(ABOUT, 2.0))
-    assert found["verdict"] == HOLDS
-    assert "0.10x" not in found["today"]
-    found = judged(WAY_FASTER, *pairs(creation, 9.0))
-    assert (found["verdict"], found["today"]) == (UNKNOWN, few_operations(0, 0))
+    verdict = judged(WAY_FASTER, *pairs(creation, 0.1), *pairs(ABOUT, 2.0))
+    assert verdict["verdict"] == HOLDS
+    assert "0.10x" not in verdict["today"]
+    verdict = judged(WAY_FASTER, *pairs(creation, 9.0))
+    assert (verdict["verdict"], verdict["today"]) == (UNKNOWN, few_operations(0, 0))
 
 
 @pytest.mark.parametrize(
@@ -234,27 +234,27 @@ def test_way_faster_is_not_about_creation() -> None:
 )
 def test_half_of_the_sizes_are_enough(number: int, done: float, verdict: str) -> None:
     assert len(_ACROSS) == len(ABOUT) == 137
-    found = judged(WAY_FASTER, *pairs(_ACROSS[:number], done))
-    assert found["verdict"] == verdict
+    actual = judged(WAY_FASTER, *pairs(_ACROSS[:number], done))
+    assert actual["verdict"] == verdict
     if verdict == UNKNOWN:
-        assert found["today"] == few_operations(9, number)
+        assert actual["today"] == few_operations(9, number)
 
 
 @pytest.mark.parametrize("missing", [*dict(ABOUT)])
 def test_all_operations_are_needed(missing: str) -> None:
     others = [(name, size) for name, size in ABOUT if name != missing]
-    found = judged(WAY_FASTER, *pairs(others, 4.0))
-    assert found["verdict"] == UNKNOWN
-    assert found["today"] == few_operations(8, len(others))
-    one = pair(missing, sizes_of()[missing][-1], 4.0)
-    found = judged(WAY_FASTER, *pairs(others, 4.0), one[0])
-    assert found["verdict"] == UNKNOWN
-    assert judged(WAY_FASTER, *pairs(others, 4.0), *one)["verdict"] == HOLDS
+    verdict = judged(WAY_FASTER, *pairs(others, 4.0))
+    assert verdict["verdict"] == UNKNOWN
+    assert verdict["today"] == few_operations(8, len(others))
+    missing_pair = pair(missing, sizes_of()[missing][-1], 4.0)
+    verdict = judged(WAY_FASTER, *pairs(others, 4.0), missing_pair[0])
+    assert verdict["verdict"] == UNKNOWN
+    assert judged(WAY_FASTER, *pairs(others, 4.0), *missing_pair)["verdict"] == HOLDS
 
 
 def test_intervals_hold_their_ratios() -> None:
-    found = judged(TRAINS_FASTER, graph_lenet(NOISE), lenet(values_s=NOISE_TOO))["today"]
-    match = re.search(r": (\S+)x \((\S+)x to (\S+)x\)$", found)
+    verdict = judged(TRAINS_FASTER, graph_lenet(NOISE), lenet(values_s=NOISE_TOO))["today"]
+    match = re.search(r": (\S+)x \((\S+)x to (\S+)x\)$", verdict)
     assert match is not None
     ratio, low, high = map(float, match.groups())
     assert low < ratio < high
@@ -270,13 +270,13 @@ def test_the_accuracy_is_that_of_the_median_training() -> None:
         ]
         return lenet("mxnet", execution, values_s, test_accuracy=tested)
 
-    found = judged(
+    verdict = judged(
         HYBRIDIZE,
         repeated("eager", TWICE, 0.9, 0.98, 0.99),
         repeated("hybridize", SURE, 0.97, 0.99, 0.9),
     )
-    assert found["verdict"] == HOLDS
-    assert found["today"].endswith("accuracy 98.00% and 97.00%")
+    assert verdict["verdict"] == HOLDS
+    assert verdict["today"].endswith("accuracy 98.00% and 97.00%")
 
 
 _QUICK = lenet("mxnet", "eager", SURE, data=SYNTHETIC, steps_per_epoch=10)
@@ -321,8 +321,8 @@ def test_verdicts(statement: str, entries: Sequence[Entry], verdict: str) -> Non
 
 def test_a_missing_accuracy_is_what_is_missing() -> None:
     """Both trainings are there, and more of them would not help."""
-    found = judged(HYBRIDIZE, lenet("mxnet", "eager"), lenet("mxnet", "hybridize", accuracy=None))
-    assert "needs LeNet" not in found["today"]
+    verdict = judged(HYBRIDIZE, lenet("mxnet", "eager"), lenet("mxnet", "hybridize", accuracy=None))
+    assert "needs LeNet" not in verdict["today"]
 
 
 def _batch(size: int, first_s: float) -> Entry:
@@ -331,7 +331,7 @@ def _batch(size: int, first_s: float) -> Entry:
 
 
 @pytest.mark.parametrize(
-    ("entries", "told"),
+    ("entries", "verdict"),
     [
         (
             [_batch(64, 3.0), _batch(256, 1.0)],
@@ -344,12 +344,12 @@ def _batch(size: int, first_s: float) -> Entry:
     ],
     ids=["batches", "toggles"],
 )
-def test_every_first_epoch_counts(entries: list[Entry], told: str) -> None:
+def test_every_first_epoch_counts(entries: list[Entry], verdict: str) -> None:
     """Trainings of one model that differ in batch size or toggles do not replace each other."""
     for order in itertools.permutations(entries):
-        found = judged(FIRST_EPOCH, *order)
-        assert found["verdict"] == UNKNOWN
-        assert found["today"] == told
+        actual = judged(FIRST_EPOCH, *order)
+        assert actual["verdict"] == UNKNOWN
+        assert actual["today"] == verdict
 
 
 def test_eager_and_graph_have_the_same_toggles() -> None:
@@ -359,8 +359,8 @@ def test_eager_and_graph_have_the_same_toggles() -> None:
         graph_lenet(TWICE, toggles_asked={"onednn": "on"}),
     ]
     for order in itertools.permutations(entries):
-        found = judged(EAGER, *order)
-        assert found["verdict"] == HOLDS
+        verdict = judged(EAGER, *order)
+        assert verdict["verdict"] == HOLDS
 
 
 def test_verdicts_are_of_one_device() -> None:
@@ -379,10 +379,12 @@ def test_operations_are_judged_by_device() -> None:
     """MXNet may be way faster on the one and not on the other."""
     entries = [*pairs(ABOUT, 1.0), *pairs(ABOUT, 2.0, device="gpu:0")]
     run = run_of(*entries)
-    found = {device: statements(run, device=device)[WAY_FASTER] for device in ("cpu", "gpu")}
-    assert {device: row["verdict"] for device, row in found.items()} == {
+    judged_statements = {
+        device: statements(run, device=device)[WAY_FASTER] for device in ("cpu", "gpu")
+    }
+    assert {device: row["verdict"] for device, row in judged_statements.items()} == {
         "cpu": FAILS,
         "gpu": HOLDS,
     }
-    assert found["cpu"]["today"].startswith("less time for 0 of 9 operations: 1.00x (")
-    assert found["gpu"]["today"].startswith("less time for 9 of 9 operations: 2.00x (")
+    assert judged_statements["cpu"]["today"].startswith("less time for 0 of 9 operations: 1.00x (")
+    assert judged_statements["gpu"]["today"].startswith("less time for 9 of 9 operations: 2.00x (")
