@@ -61,7 +61,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     """Where several processes share the tests, no other runs while a serial one does."""
     if (turns := item.config.stash.get(_TURNS, None)) is None:
         return (yield)
-    with turns.take(alone=_is_serial(item), again=_is_serial(nextitem)):
+    with turns.take(alone=_is_serial(item), stay=_is_serial(nextitem)):
         return (yield)
 
 

@@ -83,7 +83,7 @@ def _circles(graph: dict[str, list[str]]) -> list[list[str]]:
     order: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    circles: list[list[str]] = []
 
     def visit(module: str) -> None:
         order[module] = lowest[module] = len(order)
@@ -95,13 +95,13 @@ def _circles(graph: dict[str, list[str]]) -> list[list[str]]:
                 lowest[module] = min(lowest[module], lowest[other])
         if lowest[module] == order[module]:
             start = stack.index(module)
-            found.append(sorted(stack[start:]))
+            circles.append(sorted(stack[start:]))
             del stack[start:]
 
     for module in graph:
         if module not in order:
             visit(module)
-    return [component for component in found if len(component) > 1]
+    return [component for component in circles if len(component) > 1]
 
 
 def _room(module: str) -> str:
@@ -201,8 +201,8 @@ def test_processes_are_started_in_one_room() -> None:
     """Nothing else imports what starts them, but the process on a node of Ray, without fwbench."""
     starting = {"subprocess", "multiprocessing", "multiprocessing.connection"}
     modules = {*_modules()} - {"fwbench.gangs.engines.ray_nodes"}
-    rooms = {_room(module) for module in modules if starting & _imported(module)}
-    assert rooms <= {"processes", "plugin"}, "the plugin has the worker's end of the connection"
+    packages = {_room(module) for module in modules if starting & _imported(module)}
+    assert packages <= {"processes", "plugin"}, "the plugin has the worker's end of the connection"
     assert "subprocess" not in {n for m in _modules() if _room(m) == "plugin" for n in _imported(m)}
 
 
@@ -232,8 +232,8 @@ def test_functions_and_classes_are_short() -> None:
                 functions.append((_lines_of(node), f"{module}.{node.name}"))
             elif isinstance(node, ast.ClassDef):
                 classes.append((_lines_of(node), f"{module}.{node.name}"))
-    assert [one for one in functions if one[0] > _FUNCTION_LINES_AT_MOST] == []
-    assert [one for one in classes if one[0] > _CLASS_LINES_AT_MOST] == []
+    assert [function for function in functions if function[0] > _FUNCTION_LINES_AT_MOST] == []
+    assert [cls for cls in classes if cls[0] > _CLASS_LINES_AT_MOST] == []
     lengths = [length for length, _ in functions]
     assert statistics.median(lengths) <= _MEDIAN_FUNCTION_AT_MOST
     assert statistics.quantiles(lengths, n=10)[-1] <= _NINE_IN_TEN_AT_MOST
@@ -318,9 +318,9 @@ def test_suites_named_in_strings_are_there() -> None:
 
 def test_frames_of_the_harness_are_known_by_their_folders() -> None:
     """A dead worker's last words leave out the frames of these rooms, which must be there."""
-    rooms = re.search(r"fwbench\[/\\\\\]\(([\w|]+)\)", process._HARNESS_FRAME.pattern)
-    assert rooms is not None
-    assert all((_SOURCE / "fwbench" / room).is_dir() for room in rooms[1].split("|"))
+    packages = re.search(r"fwbench\[/\\\\\]\(([\w|]+)\)", process._HARNESS_FRAME.pattern)
+    assert packages is not None
+    assert all((_SOURCE / "fwbench" / room).is_dir() for room in packages[1].split("|"))
     frame = f'  File "{_modules()["fwbench.plugin.worker"]}", line 1 in main'
     assert process._HARNESS_FRAME.match(frame)
 

@@ -43,7 +43,7 @@ def test_everything_is_one_family() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "hint"),
+    ("requested", "hint"),
     [
         ("tensorflw", " Did you mean 'tensorflow'?"),
         ("pytorch", " Did you mean 'torch'?"),
@@ -52,10 +52,10 @@ def test_everything_is_one_family() -> None:
         ("", ""),
     ],
 )
-def test_unknown_names_are_met_with_the_known_ones(asked: str, hint: str) -> None:
-    error = unknown("framework", asked, iter(["tensorflow", "torch", "numpy", "torch"]))
+def test_unknown_names_are_met_with_the_known_ones(requested: str, hint: str) -> None:
+    error = unknown("framework", requested, iter(["tensorflow", "torch", "numpy", "torch"]))
     assert isinstance(error, UsageError)
-    expected = f"unknown framework {asked!r}; known: tensorflow, torch, numpy.{hint}"
+    expected = f"unknown framework {requested!r}; known: tensorflow, torch, numpy.{hint}"
     assert str(error) == expected
 
 

@@ -83,18 +83,19 @@ _ENDS = {
 }
 
 
-@pytest.mark.parametrize(("program", "status", "said"), _ENDS.values(), ids=_ENDS)
+@pytest.mark.parametrize(("program", "status", "message"), _ENDS.values(), ids=_ENDS)
 def test_a_fork_ends_as_it_would(
-    program: str, status: int, said: str, fork_server: ForkServer
+    program: str, status: int, message: str, fork_server: ForkServer
 ) -> None:
     """Its status is the program's, and what it wrote has been read; no process is left."""
     before = psutil.Process().children(recursive=True)
     done = fork_server.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == status
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stdout == ("bye\n" if "bye" in program else "")
     _, alive = psutil.wait_procs(
-        [one for one in psutil.Process().children(recursive=True) if one not in before], 10.0
+        [process for process in psutil.Process().children(recursive=True) if process not in before],
+        10.0,
     )
     assert alive == []
 
@@ -160,7 +161,7 @@ def test_a_server_has_imported_a_framework(
     """With one thread and no toggles: what is to have others is started."""
     says = "import sys; print('fwbench.frameworks.numpy.replicas' in sys.modules)"
     with forking_with("numpy"):
-        said = subprocess.check_output(
+        output = subprocess.check_output(
             [sys.executable, "-c", says], env={**os.environ, **variables}, text=True
         )
-    assert said == f"{modules}\n"
+    assert output == f"{modules}\n"

@@ -167,8 +167,8 @@ def test_builds_follow_the_machine(checkout: Path, machine: dict[str, str], extr
 
 @_NO_GPU
 def test_large_downloads_are_shown(checkout: Path) -> None:
-    asked = {"EXTRAS": "torch", "INSTALLER": "pip"}
-    done = _install(checkout, **asked, BROKEN_UV="1", REFUSED="torch==*+cpu")
+    requested = {"EXTRAS": "torch", "INSTALLER": "pip"}
+    done = _install(checkout, **requested, BROKEN_UV="1", REFUSED="torch==*+cpu")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
         "Creating .venv",
@@ -180,10 +180,10 @@ def test_large_downloads_are_shown(checkout: Path) -> None:
 
 
 def test_what_cannot_be_installed(checkout: Path) -> None:
-    asked = {"EXTRAS": "dev", "INSTALLER": "pip"}
-    done = _install(checkout, **asked, REFUSED=".*")
+    requested = {"EXTRAS": "dev", "INSTALLER": "pip"}
+    done = _install(checkout, **requested, REFUSED=".*")
     assert done.returncode == 1
     assert "pip cannot install .[dev]; the whole output is in .venv/fwbench-log" in done.stderr
-    again = _install(checkout, **asked)
-    assert again.stdout.startswith("Installing fwbench[dev]")
-    assert _install(checkout, **asked).stdout == ""
+    repeated = _install(checkout, **requested)
+    assert repeated.stdout.startswith("Installing fwbench[dev]")
+    assert _install(checkout, **requested).stdout == ""

@@ -63,7 +63,7 @@ def test_a_serial_test_runs_alone(tmp_path: Path) -> None:
 def test_a_process_stays_alone_for_its_next_serial_test(tmp_path: Path) -> None:
     """Nobody comes between two of them, and somebody does after the last."""
     turns = Turns(tmp_path)
-    with turns.take(alone=True, again=True):
+    with turns.take(alone=True, stay=True):
         other = Visitor(tmp_path, alone=False)
     assert _waits(other)
     with turns.take(alone=True):

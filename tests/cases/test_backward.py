@@ -23,8 +23,8 @@ from fwbench.workloads.operation import Operation
 from support.fakes import case_of, cell, fails, variant
 
 
-def backward(of: Operation, framework: FakeFramework | None = None, **changes: Any) -> Case:
-    return case_of(cell(of, direction="backward", **changes), framework)
+def backward(operation: Operation, framework: FakeFramework | None = None, **changes: Any) -> Case:
+    return case_of(cell(operation, direction="backward", **changes), framework)
 
 
 def computed(value: Any, **facts: Any) -> Operation:
@@ -86,13 +86,13 @@ def largest(x: Any) -> tuple[Any, ...]:
 
 def test_whole_numbers_among_the_results_have_no_cotangent() -> None:
     """The others have theirs, and their gradient is verified."""
-    of = computed(largest, reference=largest)
-    work = bind(cell(of, direction="backward"), FakeFramework())
+    operation = computed(largest, reference=largest)
+    work = bind(cell(operation, direction="backward"), FakeFramework())
     assert isinstance(work, Backward)
     value, place = work.cotangent
     assert value is not None
     assert place is None
-    backward(of).measure()
+    backward(operation).measure()
     wrong = Differentiable(largest, lambda g, x: [np.full(4, g[0] / 4.0)])
     fails(backward(computed(wrong, reference=largest)), WrongGradient, "is wrong")
 
@@ -112,9 +112,9 @@ def test_they_may_lie_otherwise() -> None:
 
 
 def test_a_gradient_of_whole_numbers_alone_is_refused() -> None:
-    of = computed(np.argmax, reference=lambda x: np.argmax(x.real))
-    said = "computed returns no floating-point numbers.*declare differentiable=False"
-    fails(backward(of), DeclarationError, said)
+    operation = computed(np.argmax, reference=lambda x: np.argmax(x.real))
+    message = "computed returns no floating-point numbers.*declare differentiable=False"
+    fails(backward(operation), DeclarationError, message)
 
 
 def test_what_is_differentiated() -> None:
@@ -145,18 +145,20 @@ def test_gradients_by_complex_numbers_follow_the_framework(dtype: str) -> None:
     plain = turned(lambda g, z: [g * TURN])
     backward(conjugate, FakeFramework(), dtype=dtype).measure()
     backward(plain, UNCONJUGATED(), dtype=dtype)
-    for of, framework in ((plain, FakeFramework()), (conjugate, UNCONJUGATED())):
+    for operation, framework in ((plain, FakeFramework()), (conjugate, UNCONJUGATED())):
         fails(
-            backward(of, framework, dtype=dtype), WrongGradient, "the gradient of input 0 is wrong"
+            backward(operation, framework, dtype=dtype),
+            WrongGradient,
+            "the gradient of input 0 is wrong",
         )
 
 
 @pytest.mark.parametrize("part", ["real", "imag"])
 def test_both_parts_of_a_complex_gradient_are_verified(part: str) -> None:
-    def one(g: Any, z: Any) -> list[Any]:
+    def one_part(g: Any, z: Any) -> list[Any]:
         return [getattr(g * np.conj(TURN), part).astype(z.dtype)]
 
-    fails(backward(turned(one)), WrongGradient, "is wrong")
+    fails(backward(turned(one_part)), WrongGradient, "is wrong")
 
 
 def test_real_operands_of_complex_results_have_real_gradients() -> None:
@@ -165,8 +167,10 @@ def test_real_operands_of_complex_results_have_real_gradients() -> None:
         gradient = lambda g, x, sign=sign: [  # noqa: E731
             TURN.real * g.real + sign * TURN.imag * g.imag
         ]
-        of = computed(Differentiable(lambda x: TURN * x, gradient), reference=lambda x: TURN * x)
-        backward(of, framework, dtype="float64").measure()
+        operation = computed(
+            Differentiable(lambda x: TURN * x, gradient), reference=lambda x: TURN * x
+        )
+        backward(operation, framework, dtype="float64").measure()
 
 
 @pytest.mark.parametrize("part", [1.0, 1j])

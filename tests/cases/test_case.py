@@ -138,8 +138,8 @@ def test_disabled_means_bound_and_verified_only() -> None:
 def test_the_record_says_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_MODE", "fast")
     monkeypatch.setenv("FAKE_MODE_KEY", "begins like a variable of the framework")
-    of = operation(cost=lambda n: from_list.cost_of("forward", n))
-    facts = recorded(case_of(cell(of, device="gpu:0", dtype="float16"), FakeFramework()))
+    workload = operation(cost=lambda n: from_list.cost_of("forward", n))
+    facts = recorded(case_of(cell(workload, device="gpu:0", dtype="float16"), FakeFramework()))
     expected = {
         "schema": record.SCHEMA,
         "workload": "double",
@@ -171,8 +171,8 @@ def test_an_unknown_cost_is_none() -> None:
 def test_what_is_wrong_is_never_timed(direction: str) -> None:
     """A wrong result fails the case after one call: no round, no record, no warning of its own."""
     framework = FakeFramework()
-    of = operation(lambda x: 3.0 * x, lambda g, x: [3.0 * g])
-    case = case_of(cell(of, direction=direction), framework)
+    workload = operation(lambda x: 3.0 * x, lambda g, x: [3.0 * g])
+    case = case_of(cell(workload, direction=direction), framework)
     fails(case, VerificationError, "is wrong")
     assert len(framework.called) == 1
     assert case.benchmark.stats is None
@@ -205,13 +205,13 @@ def test_the_reference_gets_the_numbers_that_the_framework_got(dtype: str) -> No
 
 def test_integers_stay_integers() -> None:
     """Operands of other kinds are placed as they are, for the reference too."""
-    of = operation(
+    workload = operation(
         np.take,
         inputs=lambda size, rng: (rng.standard_normal(size), np.arange(size)[::-1].copy()),
         reference=np.take,
     )
     framework = FakeFramework()
-    facts = recorded(case_of(cell(of), framework))
+    facts = recorded(case_of(cell(workload), framework))
     assert framework.created_from[:2] == [("float32", "float32"), ("int64", "int64")]
     assert facts["max_relative_error"] == 0.0
 
@@ -225,9 +225,9 @@ def test_the_tolerance_is_the_operations() -> None:
 
 
 def test_an_operations_own_implementation_comes_before_the_frameworks() -> None:
-    of = operation(np.matmul, name="gemm", reference=np.square)
-    of.implementations["fake"] = lambda np: np.square
-    case_of(cell(of)).measure()
+    workload = operation(np.matmul, name="gemm", reference=np.square)
+    workload.implementations["fake"] = lambda np: np.square
+    case_of(cell(workload)).measure()
     without = operation(name="noop", reference=np.asarray, implementations={})
     assert recorded(case_of(cell(without)))["max_relative_error"] == 0.0
 
@@ -235,18 +235,20 @@ def test_an_operations_own_implementation_comes_before_the_frameworks() -> None:
 # Creation
 
 
-@pytest.mark.parametrize("of", [from_numpy, from_list], ids=lambda of: str(of.name))
-def test_creation_copies_values(of: Any) -> None:
+@pytest.mark.parametrize(
+    "workload", [from_numpy, from_list], ids=lambda workload: str(workload.name)
+)
+def test_creation_copies_values(workload: Any) -> None:
     """Creating from an array and from a list is the framework's creator, on the source itself."""
     framework = FakeFramework()
-    case = case_of(cell(of), framework)
+    case = case_of(cell(workload), framework)
     created = case.measure()
     facts = case.benchmark.extra_info["fwbench"]
-    np.testing.assert_array_equal(created, of.operands(4)[0].astype("float32"))
+    np.testing.assert_array_equal(created, workload.operands(4)[0].astype("float32"))
     assert facts["completion_s"] == DISPATCH_S + WORK_S
     assert facts["result_is_view"] is False
     timed = framework.created_from[-4]
-    assert timed == ("float32" if of is from_numpy else "list", "float32")
+    assert timed == ("float32" if workload is from_numpy else "list", "float32")
 
 
 def test_creation_that_aliases_is_refused() -> None:
@@ -255,15 +257,17 @@ def test_creation_that_aliases_is_refused() -> None:
     assert case.benchmark.stats is None
 
 
-@pytest.mark.parametrize("of", [from_numpy, from_list], ids=lambda of: str(of.name))
+@pytest.mark.parametrize(
+    "workload", [from_numpy, from_list], ids=lambda workload: str(workload.name)
+)
 @pytest.mark.parametrize("copies", [True, False])
-def test_the_source_is_as_before_once_it_is_verified(of: Any, copies: bool) -> None:
-    work = bind(cell(of, dtype="float64"), FakeFramework(copies=copies))
+def test_the_source_is_as_before_once_it_is_verified(workload: Any, copies: bool) -> None:
+    work = bind(cell(workload, dtype="float64"), FakeFramework(copies=copies))
     try:
         work.verify(work.run())
     except NotACopy:
         assert not copies
-    np.testing.assert_array_equal(work.run(), of.operands(4)[0])
+    np.testing.assert_array_equal(work.run(), workload.operands(4)[0])
 
 
 def test_creation_of_other_values_is_wrong() -> None:
@@ -275,8 +279,10 @@ def test_creation_of_other_values_is_wrong() -> None:
 def test_inputs_that_change_on_their_way_are_refused(operand: float, narrow: str) -> None:
     """A creator that loses precision or range is found before the first call."""
     lossy = variant(creator=lambda *_: lambda source: np.array(source, dtype=narrow))()
-    of = operation(np.copy, inputs=lambda size, rng: (np.array([operand]),), reference=np.copy)
-    fails(case_of(cell(of), lossy), WrongResult, "is wrong|an input changed")
+    workload = operation(
+        np.copy, inputs=lambda size, rng: (np.array([operand]),), reference=np.copy
+    )
+    fails(case_of(cell(workload), lossy), WrongResult, "is wrong|an input changed")
     assert lossy.called == []
 
 
@@ -285,8 +291,8 @@ def test_inputs_that_change_on_their_way_are_refused(operand: float, narrow: str
 
 def product(gradient: Callable[..., Any], **changes: Any) -> Case:
     """A case of the gradient of a product of two vectors, element by element."""
-    of = operation(np.multiply, gradient, inputs=two_vectors, reference=np.multiply)
-    return case_of(cell(of, direction="backward", **changes))
+    workload = operation(np.multiply, gradient, inputs=two_vectors, reference=np.multiply)
+    return case_of(cell(workload, direction="backward", **changes))
 
 
 def right_gradient(g: Any, x: Any, y: Any) -> list[Any]:
@@ -334,8 +340,8 @@ def test_backward_without_its_result_is_refused(returned: Callable[..., Any]) ->
 
 
 def test_the_result_of_backward_is_verified() -> None:
-    of = operation(lambda x: 3.0 * x, lambda g, x: [2.0 * g])
-    fails(case_of(cell(of, direction="backward")), WrongResult, "is wrong")
+    workload = operation(lambda x: 3.0 * x, lambda g, x: [2.0 * g])
+    fails(case_of(cell(workload, direction="backward")), WrongResult, "is wrong")
 
 
 def test_only_floating_point_inputs_are_differentiated_by() -> None:
@@ -346,13 +352,13 @@ def test_only_floating_point_inputs_are_differentiated_by() -> None:
         np.add.at(by_x, picked, g)
         return [None, by_x]
 
-    of = operation(
+    workload = operation(
         lambda picked, x: np.take(x, picked),
         gradient,
         inputs=lambda size, rng: (indices, rng.standard_normal(size)),
         reference=lambda picked, x: np.take(x, picked),
     )
-    work = bind(cell(of, direction="backward"), FakeFramework())
+    work = bind(cell(workload, direction="backward"), FakeFramework())
     assert isinstance(work, Backward)
     assert work.variables == [1]
     assert work.verify(work.run())["max_relative_error"] < 1e-6
@@ -360,13 +366,13 @@ def test_only_floating_point_inputs_are_differentiated_by() -> None:
 
 def test_the_cotangent_has_the_shape_and_dtype_of_the_result() -> None:
     """Its numbers are not ones, and the same every time."""
-    of = operation(np.dot, right_gradient, inputs=two_vectors, reference=np.dot)
-    backward = cell(of, direction="backward", dtype="float16")
-    work, again = (bind(backward, FakeFramework()) for _ in range(2))
+    workload = operation(np.dot, right_gradient, inputs=two_vectors, reference=np.dot)
+    backward = cell(workload, direction="backward", dtype="float16")
+    work, repeated = (bind(backward, FakeFramework()) for _ in range(2))
     assert isinstance(work, Backward)
-    assert isinstance(again, Backward)
+    assert isinstance(repeated, Backward)
     assert (work.cotangent.shape, work.cotangent.dtype) == ((), np.dtype("float16"))
-    assert work.cotangent == again.cotangent != 1.0
+    assert work.cotangent == repeated.cotangent != 1.0
     work.verify(work.run())
 
 
@@ -390,8 +396,8 @@ def test_an_error_of_the_framework_is_passed_on() -> None:
     ids=["the input itself", "a view of it", "a copy", "unknown"],
 )
 def test_views_are_recorded(value: Any, addressable: bool, view: bool | None) -> None:
-    of = operation(value, reference=value)
-    facts = recorded(case_of(cell(of), FakeFramework(addressable=addressable)))
+    workload = operation(value, reference=value)
+    facts = recorded(case_of(cell(workload), FakeFramework(addressable=addressable)))
     assert facts["result_is_view"] is view
 
 
@@ -410,13 +416,13 @@ def test_views_in_backward_are_recorded(
     value: Callable[..., Any], gradient: Callable[..., Any], addressable: bool, view: bool | None
 ) -> None:
     """The result and every gradient are compared with the inputs and the cotangent."""
-    of = operation(value, gradient, reference=value)
+    workload = operation(value, gradient, reference=value)
     framework = FakeFramework(addressable=addressable)
-    facts = recorded(case_of(cell(of, direction="backward"), framework))
+    facts = recorded(case_of(cell(workload, direction="backward"), framework))
     assert facts["result_is_view"] is view
 
 
 def test_a_view_from_the_second_call_on_is_a_view() -> None:
     copies = iter([True])
-    of = operation(lambda x: x.copy() if next(copies, False) else x, reference=np.copy)
-    assert recorded(case_of(cell(of)))["result_is_view"] is True
+    workload = operation(lambda x: x.copy() if next(copies, False) else x, reference=np.copy)
+    assert recorded(case_of(cell(workload)))["result_is_view"] is True

@@ -104,8 +104,8 @@ def classification(
     answer: Answer = exact,
     model_bytes: int | None = None,
 ) -> Case:
-    found = data(wrong)
-    monkeypatch.setattr(ClassificationCase, "data", lambda self: found)
+    data_set = data(wrong)
+    monkeypatch.setattr(ClassificationCase, "data", lambda self: data_set)
     workload = Trained("pictures", PICTURES, Sizes(quick=(_BATCH,)))
     members = {"answer": staticmethod(answer), "bytes_": model_bytes}
     framework = Trainer(asynchronous=False, kind=type("Learner", (Answering,), members))
@@ -158,7 +158,7 @@ def test_cheats_fail(monkeypatch: pytest.MonkeyPatch, by: dict[str, Any], messag
 def test_weights_fit_the_network() -> None:
     weights = lenet_classification.weights()
     shapes = [[array.shape for array in arrays] for arrays in weights]
-    assert shapes == [[one.shape for one in node.weights] for node in lenet.graph.nodes]
+    assert shapes == [[weight.shape for weight in node.weights] for node in lenet.graph.nodes]
     trained = replace(lenet_inference.at(8), weights=weights)
     assert all(map(np.array_equal, trained.initial()[0], weights[0]))
     assert not np.array_equal(weights[0][0], lenet.initial()[0][0])
@@ -232,10 +232,12 @@ def test_a_framework_without_int8_has_a_gap() -> None:
 def test_generated_pictures_are_a_gap() -> None:
     """A network knows nothing of them, and says where to name real ones."""
     framework = manifest(network_executions=("eager",))
-    found = {one: replace(generated("mnist"), source=one) for one in ("real", "synthetic")}
-    assert gap_of(lenet_classification, framework, data=found["real"]) is None
-    assert gap_of(lenet_classification, framework, data=found["synthetic"], timed=False) is None
-    assert gap_of(lenet_classification, framework, data=found["synthetic"]) == (
+    results = {
+        source: replace(generated("mnist"), source=source) for source in ("real", "synthetic")
+    }
+    assert gap_of(lenet_classification, framework, data=results["real"]) is None
+    assert gap_of(lenet_classification, framework, data=results["synthetic"], timed=False) is None
+    assert gap_of(lenet_classification, framework, data=results["synthetic"]) == (
         "the weights of lenet_classification were trained on mnist, which was not found: name its "
         "folder by --fw-data or in FWBENCH_DATA"
     )

@@ -41,8 +41,8 @@ class FakeCopies(Copies):
         return _placed(np.asarray(values, dtype), self._host)
 
     def place(self, array: Any) -> str:
-        found: str = array.place
-        return found
+        actual: str = array.place
+        return actual
 
 
 @dataclass
@@ -76,23 +76,23 @@ class Copying(FakeFramework):
         return True
 
 
-def _case(of: Operation, framework: FakeFramework, **changes: Any) -> Case:
-    return case_of(cell(of, device="gpu:0", **changes), framework)
+def _case(operation: Operation, framework: FakeFramework, **changes: Any) -> Case:
+    return case_of(cell(operation, device="gpu:0", **changes), framework)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("toggles", [(), (("pinned", "off"),), (("pinned", "on"),)])
-@pytest.mark.parametrize("of", COPIES, ids=lambda of: str(of.name))
-def test_a_copy_is_timed_and_recorded(of: Operation, toggles: Any, dtype: str) -> None:
+@pytest.mark.parametrize("operation", COPIES, ids=lambda operation: str(operation.name))
+def test_a_copy_is_timed_and_recorded(operation: Operation, toggles: Any, dtype: str) -> None:
     """Every element crosses the bus once; the memory of the host is what was asked for."""
     framework = Copying()
-    found = recorded(_case(of, framework, dtype=dtype, toggles=toggles))
+    record = recorded(_case(operation, framework, dtype=dtype, toggles=toggles))
     pinned = dict(toggles).get("pinned", "off")
-    assert found["completion_s"] == framework.dispatch_s + framework.work_s
-    assert found["bytes"] == 4 * np.dtype(dtype).itemsize
-    assert (found["max_relative_error"], found["tolerance"]) == (0.0, 0.0)
-    assert found["result_is_view"] is False
-    assert found["toggles"]["pinned"] == pinned
+    assert record["completion_s"] == framework.dispatch_s + framework.work_s
+    assert record["bytes"] == 4 * np.dtype(dtype).itemsize
+    assert (record["max_relative_error"], record["tolerance"]) == (0.0, 0.0)
+    assert record["result_is_view"] is False
+    assert record["toggles"]["pinned"] == pinned
     assert framework.hosts == [PINNED if pinned == "on" else "cpu"]
 
 
@@ -114,7 +114,7 @@ def _changed(
 
 
 @pytest.mark.parametrize(
-    ("copy", "said"),
+    ("copy", "message"),
     [
         (_changed(lambda array: array, moved=False), "the copy lies in the memory of"),
         (_changed(lambda array: 0.5 * array), "the array that was copied"),
@@ -124,11 +124,11 @@ def _changed(
     ],
     ids=["nothing copied", "other values", "rounded", "a part", "copied once"],
 )
-@pytest.mark.parametrize("of", COPIES, ids=lambda of: str(of.name))
+@pytest.mark.parametrize("operation", COPIES, ids=lambda operation: str(operation.name))
 def test_what_is_no_copy_is_refused(
-    of: Operation, copy: Callable[[], Callable[[Any, str], Any]], said: str
+    operation: Operation, copy: Callable[[], Callable[[Any, str], Any]], message: str
 ) -> None:
-    fails(_case(of, Copying(copy=copy())), VerificationError, said)
+    fails(_case(operation, Copying(copy=copy())), VerificationError, message)
 
 
 @pytest.mark.parametrize(
@@ -139,13 +139,13 @@ def test_memory_that_is_not_pinned_is_refused(of: Operation, what: str) -> None:
     fails(case, WrongResult, f"{what} lies in the memory of cpu instead of cpu, pin")
 
 
-@pytest.mark.parametrize("of", COPIES, ids=lambda of: str(of.name))
-def test_on_a_cpu_there_is_nothing_to_copy(of: Operation) -> None:
+@pytest.mark.parametrize("operation", COPIES, ids=lambda operation: str(operation.name))
+def test_on_a_cpu_there_is_nothing_to_copy(operation: Operation) -> None:
     arguments = ("eager", "forward", "float32")
-    written = manifest(operations=(of.name,))
-    assert gap_of(of, written, "gpu:0", *arguments) is None
-    said = f"{of.name} copies between the host and a GPU, and the device is cpu"
-    assert gap_of(of, written, "cpu", *arguments) == said
-    said = f"fwbench has no fake implementation of {of.name}"
-    assert gap_of(of, manifest(), "gpu:0", *arguments) == said
-    assert {*Copying().manifest("a CPU").operations} >= {one.name for one in COPIES}
+    written = manifest(operations=(operation.name,))
+    assert gap_of(operation, written, "gpu:0", *arguments) is None
+    message = f"{operation.name} copies between the host and a GPU, and the device is cpu"
+    assert gap_of(operation, written, "cpu", *arguments) == message
+    message = f"fwbench has no fake implementation of {operation.name}"
+    assert gap_of(operation, manifest(), "gpu:0", *arguments) == message
+    assert {*Copying().manifest("a CPU").operations} >= {copy.name for copy in COPIES}

@@ -107,87 +107,87 @@ def trained(epochs: int = 2, warmup_epochs: int = 1, **more: Any) -> Trained:
 def test_each_epoch_has_the_seconds_of_its_own_round(warmup_epochs: int) -> None:
     """Warm-up epochs are in no round, and recorded as well."""
     slower = Trainer(dispatch_s=0.0, step_s=lambda step: 2.0 ** (step // 4))
-    found = trained(4, warmup_epochs, repetitions=2, framework=slower)
+    training = trained(4, warmup_epochs, repetitions=2, framework=slower)
     seconds = [4.0, 8.0, 16.0, 32.0]
-    assert found.rounds_s == seconds[warmup_epochs:] * 2
-    assert found.all("seconds") == seconds * 2
-    assert found.all("warmup") == [epoch <= warmup_epochs for epoch in (1, 2, 3, 4)] * 2
-    assert found.all("repetition") == [1] * 4 + [2] * 4
-    assert found.all("epoch") == [1, 2, 3, 4] * 2
-    assert len(found.learner.of("epoch")) == 8
+    assert training.rounds_s == seconds[warmup_epochs:] * 2
+    assert training.all("seconds") == seconds * 2
+    assert training.all("warmup") == [epoch <= warmup_epochs for epoch in (1, 2, 3, 4)] * 2
+    assert training.all("repetition") == [1] * 4 + [2] * 4
+    assert training.all("epoch") == [1, 2, 3, 4] * 2
+    assert len(training.learner.events_of("epoch")) == 8
 
 
 def test_a_round_ends_when_its_last_update_is_done() -> None:
     """Steps that return early are waited for, in warm-up epochs too."""
-    found = trained(framework=Trainer(dispatch_s=2.0**-10))
-    assert found.all("seconds") == [2.0**-10 + EPOCH_S] * 2
+    training = trained(framework=Trainer(dispatch_s=2.0**-10))
+    assert training.all("seconds") == [2.0**-10 + EPOCH_S] * 2
 
 
 def test_nothing_but_training_is_in_a_round() -> None:
     """Neither validation, nor tests, nor going back to the initial weights."""
     busy = Trainer(dispatch_s=0.0, logits_s=2.0, reset_s=16.0)
-    found = trained(epochs=5, repetitions=2, framework=busy, data=data_set(validation=[0] * 9))
-    assert found.rounds_s == [EPOCH_S] * 8
-    assert found.all("seconds") == [EPOCH_S] * 10
+    training = trained(epochs=5, repetitions=2, framework=busy, data=data_set(validation=[0] * 9))
+    assert training.rounds_s == [EPOCH_S] * 8
+    assert training.all("seconds") == [EPOCH_S] * 10
     # Three batches of the validation part; one of the test part, which is not counted here.
-    assert found.all("validation_s") == [6.0] * 10
-    assert found.learner.of("logits") == ([[4], [4], [1]] * 5 + [[2]]) * 2
+    assert training.all("validation_s") == [6.0] * 10
+    assert training.learner.events_of("logits") == ([[4], [4], [1]] * 5 + [[2]]) * 2
 
 
 def test_where_nothing_is_timed_the_epoch_is_trained_all_the_same() -> None:
     """With --benchmark-disable there are no seconds, and shares of none."""
-    found = trained(epochs=1, warmup_epochs=0, enabled=False)
-    (epoch,) = found.epochs.epochs
+    training = trained(epochs=1, warmup_epochs=0, enabled=False)
+    (epoch,) = training.epochs.epochs
     assert (epoch.seconds, epoch.cpu_utilization) == (0.0, 0.0)
     assert (epoch.train_loss, epoch.test_accuracy) == (pytest.approx(LN10), 0.5)
 
 
 def test_an_epoch_for_a_profile_is_not_kept() -> None:
     """With --benchmark-cprofile pytest-benchmark trains on when all is over, as often as asked."""
-    found = trained(epochs=3, repetitions=2)
-    reported, epochs = [*found.reported], [*found.epochs.epochs]
-    found.epochs.prepare()
+    training = trained(epochs=3, repetitions=2)
+    reported, epochs = [*training.reported], [*training.epochs.epochs]
+    training.epochs.prepare()
     for _ in range(2):
-        found.epochs.round()
-    found.epochs.finish()
-    assert len(found.learner.of("epoch")) == 6 + 2
-    assert found.epochs.epochs == epochs
-    assert found.reported == reported
+        training.epochs.round()
+    training.epochs.finish()
+    assert len(training.learner.events_of("epoch")) == 6 + 2
+    assert training.epochs.epochs == epochs
+    assert training.reported == reported
 
 
 def test_every_epoch_is_reported_when_it_is_over() -> None:
     """With the number of its steps, before the next one begins."""
-    found = Trained(Schedule(3))
+    training = Trained(Schedule(3))
     heard: list[int] = []
-    found.epochs._tell = lambda *_: heard.append(len(found.learner.of("epoch")))
-    found.train()
+    training.epochs._tell = lambda *_: heard.append(len(training.learner.events_of("epoch")))
+    training.train()
     assert heard == [1, 2, 3]
-    found = trained(epochs=3, steps=2)
-    assert found.reported == [(epoch, 2) for epoch in found.epochs.epochs]
+    training = trained(epochs=3, steps=2)
+    assert training.reported == [(epoch, 2) for epoch in training.epochs.epochs]
 
 
 # Repetitions and order
 
 
 def test_every_repetition_begins_at_the_initial_weights() -> None:
-    found = trained(epochs=3, repetitions=2)
-    begun = [event for event in found.learner.events if event[0] in ("reset", "epoch")]
+    training = trained(epochs=3, repetitions=2)
+    begun = [event for event in training.learner.events if event[0] in ("reset", "epoch")]
     assert begun == [("reset", False), *[("epoch",)] * 3] * 2
 
 
 def test_every_epoch_has_an_order_of_its_own() -> None:
-    orders = trained(epochs=3, repetitions=2).learner.of("order")
+    orders = trained(epochs=3, repetitions=2).learner.events_of("order")
     assert orders == [order(16, r, e).tolist() for r in range(2) for e in range(3)]
     assert len({*map(tuple, orders)}) == 6
-    assert trained(epochs=3, repetitions=2).learner.of("order") == orders
+    assert trained(epochs=3, repetitions=2).learner.events_of("order") == orders
 
 
 def test_an_epoch_visits_as_many_examples_as_whole_batches_need() -> None:
     """With a limit of steps, or a rest that makes no batch, it is the beginning of the order."""
     limited = trained(steps=2)
-    assert limited.learner.of("order") == [order(16, 0, e)[:8].tolist() for e in range(2)]
+    assert limited.learner.events_of("order") == [order(16, 0, e)[:8].tolist() for e in range(2)]
     rest = trained(data=data_set(train=15))
-    assert rest.learner.of("order") == [order(15, 0, e)[:12].tolist() for e in range(2)]
+    assert rest.learner.events_of("order") == [order(15, 0, e)[:12].tolist() for e in range(2)]
     assert (limited.epochs.steps, rest.epochs.steps) == (2, 3)
     assert (limited.learner.steps, rest.learner.steps) == (2 * 2, 2 * 3)
 
@@ -223,39 +223,39 @@ def test_images_are_learned_from_as_float32_from_0_to_1() -> None:
 
 def test_the_learning_rate_falls_each_ten_epochs() -> None:
     """To 0.9 of itself; a repetition begins with the whole one again. Without decay it is left."""
-    rates = trained(epochs=21, repetitions=2, decay=True).learner.of("rate")
+    rates = trained(epochs=21, repetitions=2, decay=True).learner.events_of("rate")
     begin = mlp.optimizer.learning_rate
     falling = [*[begin] * 10, *[begin * 0.9] * 10, begin * 0.9 * 0.9]
     assert [rate for (rate,) in rates] == pytest.approx(falling * 2, rel=1e-12)
-    assert trained(epochs=21).learner.of("rate") == []
+    assert trained(epochs=21).learner.events_of("rate") == []
 
 
 # Losses
 
 
 def test_the_train_loss_is_the_mean_of_its_steps() -> None:
-    found = trained(epochs=3, framework=Trainer(loss_of=lambda step: 2.0**-step))
-    assert found.all("train_loss") == [(1 + 1 / 2 + 1 / 4 + 1 / 8) / 4 / 16**e for e in range(3)]
+    training = trained(epochs=3, framework=Trainer(loss_of=lambda step: 2.0**-step))
+    assert training.all("train_loss") == [(1 + 1 / 2 + 1 / 4 + 1 / 8) / 4 / 16**e for e in range(3)]
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("epoch", [1, 2, 3], ids=["warm-up", "a round", "the last round"])
 def test_a_loss_that_is_no_number_ends_the_training(value: float, epoch: int) -> None:
     first = 4 * (epoch - 1) + 2
-    found = Trained(Schedule(3), Trainer(loss_of=lambda step: value if step >= first else 1.0))
+    training = Trained(Schedule(3), Trainer(loss_of=lambda step: value if step >= first else 1.0))
     with pytest.raises(Diverged) as caught:
-        found.train()
+        training.train()
     assert str(caught.value).startswith(
         f"the loss became {value} at step 3 of 4 in epoch {epoch}: training has diverged"
     )
-    assert len(found.epochs.epochs) == len(found.reported) == epoch - 1
+    assert len(training.epochs.epochs) == len(training.reported) == epoch - 1
 
 
 def test_the_curve_of_an_epoch_is_kept_by_tenths() -> None:
     """The mean of each tenth of its steps; of fewer than ten steps, each."""
     data = data_set(train=80)
-    found = trained(data=data, framework=Trainer(loss_of=lambda step: float(step % 20)))
-    assert found.all("train_losses") == [[2 * tenth + 0.5 for tenth in range(10)]] * 2
+    training = trained(data=data, framework=Trainer(loss_of=lambda step: float(step % 20)))
+    assert training.all("train_losses") == [[2 * tenth + 0.5 for tenth in range(10)]] * 2
     few = trained(framework=Trainer(loss_of=lambda step: float(step % 4)))
     assert few.all("train_losses") == [[0.0, 1.0, 2.0, 3.0]] * 2
 
@@ -265,9 +265,9 @@ def test_an_epoch_has_a_loss_for_each_of_its_batches() -> None:
         def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
             return super().losses(losses)[:-1]
 
-    found = Trained(Schedule(2), Trainer(kind=Short))
+    training = Trained(Schedule(2), Trainer(kind=Short))
     with pytest.raises(WrongTraining, match="4 batches were to be trained on, and the learner"):
-        found.train()
+        training.train()
 
 
 # Evaluation
@@ -301,22 +301,22 @@ def test_loss_and_accuracy(
     answers: Any, labels: list[int], losses: list[float], accuracy: float
 ) -> None:
     framework = Trainer(answers=answering(*answers))
-    found = trained(framework=framework, data=data_set(test=labels))
+    training = trained(framework=framework, data=data_set(test=labels))
     loss = pytest.approx(sum(losses) / len(losses), rel=1e-9)
-    assert found.all("validation_loss") == [loss] * 2
-    assert found.all("validation_accuracy") == [accuracy] * 2
+    assert training.all("validation_loss") == [loss] * 2
+    assert training.all("validation_accuracy") == [accuracy] * 2
 
 
 def test_evaluation_looks_at_no_more_examples_than_an_epoch_trains_on() -> None:
     """With a limit of steps both parts are as limited; the rest of the last batch is left out."""
     answers = answering((LN3, 0.0))
     data = data_set(test=[0] * 8 + [1] * 8, validation=[0] * 4 + [1] * 3)
-    found = trained(framework=Trainer(answers=answers), data=data, steps=1)
-    assert found.learner.of("logits") == [[4], [4], [4]]
-    assert found.all("validation_accuracy") == [1.0, 1.0]
-    assert found.all("test_accuracy") == [None, 1.0]
+    training = trained(framework=Trainer(answers=answers), data=data, steps=1)
+    assert training.learner.events_of("logits") == [[4], [4], [4]]
+    assert training.all("validation_accuracy") == [1.0, 1.0]
+    assert training.all("test_accuracy") == [None, 1.0]
     two = trained(framework=Trainer(answers=answers), data=data, steps=2)
-    assert two.learner.of("logits") == [[4], [3]] * 2 + [[4], [4]]
+    assert two.learner.events_of("logits") == [[4], [3]] * 2 + [[4], [4]]
     assert two.all("validation_accuracy") == [4 / 7] * 2
     facts = two.epochs.facts()
     assert (facts["tested_examples"], facts["validated_examples"]) == (8, 7)
@@ -327,10 +327,10 @@ def test_whole_epochs_are_evaluated_on_all_examples() -> None:
     answers = answering((LN3, 0.0))
     data = data_set(train=15, test=[0] * 12 + [1])
     for steps in ({}, {"steps": 3}):
-        found = trained(framework=Trainer(answers=answers), data=data, **steps)
-        assert found.learner.of("logits") == [[4], [4], [4], [1]] * 2
-        assert found.all("test_accuracy") == [None, 12 / 13]
-        facts = found.epochs.facts()
+        training = trained(framework=Trainer(answers=answers), data=data, **steps)
+        assert training.learner.events_of("logits") == [[4], [4], [4], [1]] * 2
+        assert training.all("test_accuracy") == [None, 12 / 13]
+        facts = training.epochs.facts()
         assert (facts["tested_examples"], facts["validated_examples"]) == (13, 13)
 
 
@@ -342,22 +342,22 @@ def test_the_test_accuracy_is_known_at_milestones_and_at_the_end(
 ) -> None:
     answers = answering((LN3, 0.0))
     data = data_set(test=[0, 0, 1], validation=[1])
-    found = trained(epochs, repetitions=2, framework=Trainer(answers=answers), data=data)
-    known = [e for e in found.epochs.epochs if e.test_accuracy is not None]
+    training = trained(epochs, repetitions=2, framework=Trainer(answers=answers), data=data)
+    known = [e for e in training.epochs.epochs if e.test_accuracy is not None]
     assert [(e.repetition, e.epoch) for e in known] == [(r, e) for r in (1, 2) for e in tested]
     assert {e.test_accuracy for e in known} == {2 / 3}
-    assert len(found.learner.of("logits")) == 2 * (epochs + len(tested))
-    assert found.epochs.facts()["test_accuracy"] == [
+    assert len(training.learner.events_of("logits")) == 2 * (epochs + len(tested))
+    assert training.epochs.facts()["test_accuracy"] == [
         {"repetition": r, "epoch": e, "accuracy": 2 / 3} for r in (1, 2) for e in tested
     ]
 
 
 def test_where_validation_is_the_test_it_is_made_once() -> None:
     answers = answering((LN3, 0.0))
-    found = trained(epochs=3, framework=Trainer(answers=answers), data=data_set(test=[0, 0, 1]))
-    assert found.all("validation_accuracy") == [2 / 3] * 3
-    assert found.all("test_accuracy") == [None, None, 2 / 3]
-    assert len(found.learner.of("logits")) == 3
+    training = trained(epochs=3, framework=Trainer(answers=answers), data=data_set(test=[0, 0, 1]))
+    assert training.all("validation_accuracy") == [2 / 3] * 3
+    assert training.all("test_accuracy") == [None, None, 2 / 3]
+    assert len(training.learner.events_of("logits")) == 3
 
 
 # Facts
@@ -427,18 +427,18 @@ def test_the_utilization_of_a_case_is_that_of_its_rounds(monkeypatch: pytest.Mon
     read = [0.0, 0.5, 1.0, 1.375, 2.0, 2.125, 3.0, 3.25]  # before and after each epoch of 1/4 s
     busy = SimpleNamespace(process_time=Mock(side_effect=read))
     monkeypatch.setattr(resources, "time", busy)
-    found = trained(epochs=4)
-    assert found.all("cpu_utilization") == [1.0, 0.75, 0.25, 0.5]
-    assert found.epochs.facts()["cpu_utilization"] == 0.5
+    training = trained(epochs=4)
+    assert training.all("cpu_utilization") == [1.0, 0.75, 0.25, 0.5]
+    assert training.epochs.facts()["cpu_utilization"] == 0.5
 
 
 def test_the_use_of_the_gpu_is_kept_with_each_epoch() -> None:
     framework = Trainer(dispatch_s=0.25)
     card = Card("GPU-a", busy=50, used_bytes=1, energy_mj=lambda: int(1e5 * framework.clock()))
-    found = trained(3, framework=framework, device="gpu:0", gpu=Gpu(FakeNvml(card), card))
-    facts = found.epochs.facts()
+    training = trained(3, framework=framework, device="gpu:0", gpu=Gpu(FakeNvml(card), card))
+    facts = training.epochs.facts()
     _, *timed = (epoch["gpu"] for epoch in facts["epochs"])
     energies_j = [gpu.pop("energy_j") for gpu in map(dict, timed)]
-    assert energies_j == pytest.approx([100 * each_s for each_s in found.rounds_s], abs=0.01)
-    assert facts["energy_j"] == pytest.approx(100 * found.rounds_s[0], abs=0.01)
+    assert energies_j == pytest.approx([100 * each_s for each_s in training.rounds_s], abs=0.01)
+    assert facts["energy_j"] == pytest.approx(100 * training.rounds_s[0], abs=0.01)
     assert {(gpu["utilization"], gpu["memory_bytes"]) for gpu in timed} == {(0.5, 1)}

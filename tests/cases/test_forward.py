@@ -33,8 +33,8 @@ def computed(implementation: Implementation, **facts: Any) -> Operation:
     return Operation(**{**declared, **facts})
 
 
-def made(of: Operation, direction: str = "forward", **changes: Any) -> Case:
-    return case_of(cell(of, direction=direction, **changes))
+def made(operation: Operation, direction: str = "forward", **changes: Any) -> Case:
+    return case_of(cell(operation, direction=direction, **changes))
 
 
 def both(x: NDArray[Any]) -> tuple[Any, ...]:
@@ -48,13 +48,13 @@ def test_booleans_and_whole_numbers_move_bytes_of_their_own(
     dtype: str, expected_bytes: float
 ) -> None:
     """Six numbers of the case's dtype, six of int64 and six booleans, declared as 18 elements."""
-    of = computed(
+    operation = computed(
         lambda np: lambda x, i: x > i,
         inputs=lambda size, rng: (rng.standard_normal((2, 3)), rng.integers(9, size=(2, 3))),
         reference=lambda x, i: x > i,
         cost=lambda size: Cost(6.0, 18.0),
     )
-    work = bind(cell(of, dtype=dtype), FakeFramework())
+    work = bind(cell(operation, dtype=dtype), FakeFramework())
     assert work.verify(work.run()).bytes == expected_bytes
 
 
@@ -84,8 +84,8 @@ def test_one_wrong_result_is_found(wrong: int, direction: str) -> None:
     ("value", "number"), [(lambda x: both(x)[0], 1), (lambda x: (*both(x), x), 3)]
 )
 def test_another_number_of_results_is_wrong(value: Any, number: int) -> None:
-    said = f"returned {number} results, the NumPy reference 2"
-    fails(made(computed(lambda np: value, reference=both)), WrongResult, said)
+    message = f"returned {number} results, the NumPy reference 2"
+    fails(made(computed(lambda np: value, reference=both)), WrongResult, message)
 
 
 def test_the_cotangents_of_several_results() -> None:
@@ -99,12 +99,12 @@ def test_the_cotangents_of_several_results() -> None:
 @each_direction
 def test_parameters(direction: str) -> None:
     """The implementation gets them with its namespace, the reference behind the operands."""
-    of = computed(
+    operation = computed(
         lambda np, times, more: lambda x: times * x + more,
         reference=lambda x, times, more: times * x + more,
         parameters=lambda size: (size, 0.5),
     )
-    made(of, direction).measure()
+    made(operation, direction).measure()
 
 
 @each_direction
@@ -116,36 +116,38 @@ def test_toggles_that_switch_an_operation(direction: str) -> None:
         loops.append(loop)
         return lambda x: times * x
 
-    of = computed(
+    operation = computed(
         Laid(implementation, axes("rc->cr", results=["rc->cr"])),
         reference=lambda x, times: times * x,
         parameters=lambda size: (size,),
         switched_by=("loop",),
     )
-    assert of.toggles == {"inputs", "l2", "loop"}
-    made(of, direction).measure()
+    assert operation.toggles == {"inputs", "l2", "loop"}
+    made(operation, direction).measure()
     assert {*loops} == {"native"}
     loops.clear()
-    made(of, direction, toggles=(("loop", "python"),)).measure()
+    made(operation, direction, toggles=(("loop", "python"),)).measure()
     assert {*loops} == {"python"}
 
 
 def test_only_the_variables_are_differentiated_by() -> None:
-    of = computed(
+    operation = computed(
         lambda np: lambda x, y: x * y,
         inputs=lambda size, rng: (rng.standard_normal(3), rng.standard_normal(3)),
         reference=lambda x, y: x * y,
         variables=(1,),
     )
-    work = bind(cell(of, direction="backward"), FakeFramework())
+    work = bind(cell(operation, direction="backward"), FakeFramework())
     _, gradients = work.run()
     assert len(gradients) == 1
     work.verify(work.run())
 
 
 def test_results_that_are_right_up_to_their_sign() -> None:
-    of = computed(lambda np: lambda x: -x, reference=lambda x: x, compared=lambda x: (np.abs(x),))
-    made(of).measure()
+    operation = computed(
+        lambda np: lambda x: -x, reference=lambda x: x, compared=lambda x: (np.abs(x),)
+    )
+    made(operation).measure()
     wrong = computed(
         lambda np: lambda x: -1.01 * x, reference=lambda x: x, compared=lambda x: (np.abs(x),)
     )
@@ -154,12 +156,12 @@ def test_results_that_are_right_up_to_their_sign() -> None:
 
 def test_shapes_are_compared_before_results_are_prepared() -> None:
     """The preparation could hide that there are too many elements."""
-    of = computed(
+    operation = computed(
         lambda np: lambda x: np.concatenate([x, x]),
         reference=lambda x: x,
         compared=lambda x: (np.max(x),),
     )
-    fails(made(of), WrongResult, "has the shape")
+    fails(made(operation), WrongResult, "has the shape")
 
 
 def columns_first(x: Any) -> Any:
@@ -176,8 +178,8 @@ def test_another_layout(direction: str) -> None:
         return columns_first(x)
 
     laid = Laid(lambda np: value, axes("rc->cr", results=["rc->cr"]))
-    of = computed(laid, reference=lambda x: np.cumsum(x, axis=1))
-    made(of, direction).measure()
+    operation = computed(laid, reference=lambda x: np.cumsum(x, axis=1))
+    made(operation, direction).measure()
     assert {*seen} == {(3, 2)}
 
 
@@ -198,12 +200,12 @@ def test_a_layout_that_makes_one_operand_of_two(direction: str) -> None:
         return [both[:3], both[3:]]
 
     laid = Laid(lambda np: lambda p: p[:3] * p[3:] ** 2, Layout(place=packed, restore=unpacked))
-    of = computed(
+    operation = computed(
         laid,
         inputs=lambda size, rng: (rng.standard_normal(3), rng.standard_normal(3)),
         reference=lambda x, y: x * y**2,
     )
-    made(of, direction).measure()
+    made(operation, direction).measure()
 
 
 def test_a_gradient_of_another_shape_is_wrong_in_any_layout() -> None:
@@ -214,8 +216,8 @@ def test_a_gradient_of_another_shape_is_wrong_in_any_layout() -> None:
         return lambda: (result, [gradient.T for gradient in gradients])
 
     laid = Laid(lambda np: columns_first, axes("rc->cr", results=["rc->cr"]))
-    of = computed(laid, reference=lambda x: np.cumsum(x, axis=1))
-    work = bind(cell(of, direction="backward"), variant(backward=transposing)())
+    operation = computed(laid, reference=lambda x: np.cumsum(x, axis=1))
+    work = bind(cell(operation, direction="backward"), variant(backward=transposing)())
     with pytest.raises(WrongGradient, match=r"input 0 has the shape \(2, 3\), the input \(3, 2\)"):
         work.verify(work.run())
 
@@ -349,7 +351,7 @@ def test_a_variable_stands_for_what_is_overwritten() -> None:
             given.append(array.copy())
             return array
 
-    of = momentum(in_place)
-    bind(cell(of), Variables())
-    operands = of.operands(4)
+    operation = momentum(in_place)
+    bind(cell(operation), Variables())
+    operands = operation.operands(4)
     np.testing.assert_array_equal(given, [operands[0].astype("f4"), operands[2].astype("f4")])

@@ -55,38 +55,38 @@ def test_times_of_a_call(cycles: float, further_s: float) -> None:
 
     In a sequence of calls each takes as long as its launch, or as its kernel; waits do not count.
     """
-    found = facts(simulated(cycles))
-    assert found["dispatch_s"] == LAUNCH_S
-    assert found["wait_s"] == WAIT_S
-    assert (found["device_s"], found["device_clock"]) == (cycles / HZ, "events")
-    assert found["completion_s"] == LAUNCH_S + cycles / HZ + WAIT_S
-    assert found["throughput_s"] == further_s
+    record = facts(simulated(cycles))
+    assert record["dispatch_s"] == LAUNCH_S
+    assert record["wait_s"] == WAIT_S
+    assert (record["device_s"], record["device_clock"]) == (cycles / HZ, "events")
+    assert record["completion_s"] == LAUNCH_S + cycles / HZ + WAIT_S
+    assert record["throughput_s"] == further_s
 
 
 @pytest.mark.parametrize(("cycles", "further_s"), [(SHORT, LAUNCH_S), (LONG, LONG_S)])
 def test_without_the_device_s_clock_the_slope_has_to_do(cycles: float, further_s: float) -> None:
     """And the record says so: of short kernels it is the time of their launch."""
-    found = facts(simulated(cycles, has_events=False))
-    assert (found["device_s"], found["device_clock"]) == (further_s, "slope")
+    record = facts(simulated(cycles, has_events=False))
+    assert (record["device_s"], record["device_clock"]) == (further_s, "slope")
 
 
 def test_cold_means_that_the_cache_is_emptied_before_each_call() -> None:
     """In the rounds as by the device's clock, and outside of either time; hot is the default."""
-    found = facts(simulated(cold_cycles=LONG), toggles=(("l2", "cold"),))
-    assert found["device_s"] == LONG_S
-    assert found["completion_s"] == LAUNCH_S + LONG_S + WAIT_S
-    assert found["throughput_s"] is None
-    assert found["toggles"]["l2"] == "cold"
-    found = facts(simulated(cold_cycles=LONG))
-    assert (found["device_s"], found["toggles"]["l2"]) == (SHORT_S, "hot")
+    record = facts(simulated(cold_cycles=LONG), toggles=(("l2", "cold"),))
+    assert record["device_s"] == LONG_S
+    assert record["completion_s"] == LAUNCH_S + LONG_S + WAIT_S
+    assert record["throughput_s"] is None
+    assert record["toggles"]["l2"] == "cold"
+    record = facts(simulated(cold_cycles=LONG))
+    assert (record["device_s"], record["toggles"]["l2"]) == (SHORT_S, "hot")
 
 
 def test_a_cpu_has_neither_a_devices_clock_nor_a_cache_to_empty() -> None:
-    found = facts(device="cpu")
-    assert [found.get(key) for key in ("device_s", "device_clock", "throughput_s", "gpu")] == (
+    record = facts(device="cpu")
+    assert [record.get(key) for key in ("device_s", "device_clock", "throughput_s", "gpu")] == (
         [None] * 4
     )
-    assert "l2" not in found["toggles"]
+    assert "l2" not in record["toggles"]
 
 
 def _known(monkeypatch: pytest.MonkeyPatch, gpu: SimulatedGpu, **card: Any) -> Card:
@@ -104,20 +104,20 @@ def test_cycles_power_and_heat_are_recorded(monkeypatch: pytest.MonkeyPatch) -> 
     """With which GPU it was; the cycles of a kernel are what it was given."""
     framework = simulated()
     _known(monkeypatch, framework.gpu, reasons=0x04)
-    found = facts(framework)
-    assert found["device_cycles"] == SHORT
-    assert found["sm_clock_hz"] == HZ
-    assert found["throttled"] == ["power"]
-    assert (found["power_w"], found["temperature_c"]) == (512.5, 61.0)
-    assert found["discarded_rounds"] == 0
-    assert found["gpu"]["uuid"] == "GPU-simulated"
+    record = facts(framework)
+    assert record["device_cycles"] == SHORT
+    assert record["sm_clock_hz"] == HZ
+    assert record["throttled"] == ["power"]
+    assert (record["power_w"], record["temperature_c"]) == (512.5, 61.0)
+    assert record["discarded_rounds"] == 0
+    assert record["gpu"]["uuid"] == "GPU-simulated"
 
 
 def test_what_nvml_does_not_tell_is_unknown_and_fails_nothing() -> None:
-    found = facts(simulated())
-    assert found["device_s"] == SHORT_S
-    assert found["device_cycles"] is None
-    assert "sm_clock_hz" not in found
+    record = facts(simulated())
+    assert record["device_s"] == SHORT_S
+    assert record["device_cycles"] is None
+    assert "sm_clock_hz" not in record
 
 
 @pytest.mark.parametrize("until_s", [0.0, 0.25, 0.75])
@@ -125,27 +125,29 @@ def test_the_warm_up_outlasts_the_ramp(monkeypatch: pytest.MonkeyPatch, until_s:
     """Times are those of the full clock, however long it takes to rise."""
     framework = OnSimulatedGpu(gpu=_rising(until_s), launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, framework.gpu, reasons=0x01)
-    found = facts(framework)
-    assert found["device_s"] == LONG_S
-    assert found["completion_s"] == LAUNCH_S + LONG_S + WAIT_S
-    assert found["sm_clock_hz"] == HZ
-    assert found["steady"] is True
-    assert found["warmup_s"] > 0.2
+    record = facts(framework)
+    assert record["device_s"] == LONG_S
+    assert record["completion_s"] == LAUNCH_S + LONG_S + WAIT_S
+    assert record["sm_clock_hz"] == HZ
+    assert record["steady"] is True
+    assert record["warmup_s"] > 0.2
 
 
 def test_an_unknown_clock_is_given_its_least_time() -> None:
     """A fifth of a second, which outlasts most ramps."""
     framework = OnSimulatedGpu(gpu=_rising(0.125), launch_s=LAUNCH_S, cycles=LONG)
-    found = facts(framework)
-    assert found["device_s"] == LONG_S
-    assert found["warmup_s"] > 0.2
+    record = facts(framework)
+    assert record["device_s"] == LONG_S
+    assert record["warmup_s"] > 0.2
 
 
 def test_a_clock_that_never_settles_ends_the_warm_up_and_is_said() -> None:
     gpu = SimulatedGpu(lambda now_s: HZ * (1.0 + now_s))
-    found = warm_device(lambda: gpu.launch(LONG), Clock(gpu, gpu.wait), Gpu(gpu.nvml(), gpu.card()))
-    assert found.steady is False
-    assert found.seconds >= 2.0
+    result = warm_device(
+        lambda: gpu.launch(LONG), Clock(gpu, gpu.wait), Gpu(gpu.nvml(), gpu.card())
+    )
+    assert result.steady is False
+    assert result.seconds >= 2.0
 
 
 class Uneven(OnSimulatedGpu):
@@ -173,12 +175,12 @@ def test_rounds_of_a_throttled_clock_are_made_again(monkeypatch: pytest.MonkeyPa
     _known(monkeypatch, gpu, reasons=0x20)
     monkeypatch.setattr(gpu_watch.time, "sleep", gpu.spend)
     case = case_of(cell(device="gpu:0"), framework, precision=0.01, min_rounds=5)
-    found = recorded(case)
+    record = recorded(case)
     ordinary = {LAUNCH_S + cycles / HZ + WAIT_S for cycles in (LONG, 2 * LONG)}
     assert {*case.benchmark.stats.stats.data} == ordinary
-    assert found["dispatch_s"] == LAUNCH_S
-    assert found["discarded_rounds"] > 0
-    assert found["throttled"] == ["heat"]
+    assert record["dispatch_s"] == LAUNCH_S
+    assert record["discarded_rounds"] > 0
+    assert record["throttled"] == ["heat"]
 
 
 def test_a_gpu_that_stays_throttled_is_measured_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,19 +190,19 @@ def test_a_gpu_that_stays_throttled_is_measured_as_it_is(monkeypatch: pytest.Mon
     paused: list[float] = []
     monkeypatch.setattr(gpu_watch.time, "sleep", paused.append)
     case = case_of(cell(device="gpu:0"), framework, precision=0.5, min_rounds=5)
-    found = recorded(case)
-    assert found["completion_s"] == LAUNCH_S + 2 * LONG_S
-    assert (found["sm_clock_hz"], found["throttled"]) == (HZ / 2, ["heat"])
+    record = recorded(case)
+    assert record["completion_s"] == LAUNCH_S + 2 * LONG_S
+    assert (record["sm_clock_hz"], record["throttled"]) == (HZ / 2, ["heat"])
     assert sum(paused) == pytest.approx(0.5)
-    assert found["discarded_rounds"] > 0
+    assert record["discarded_rounds"] > 0
 
 
 def test_a_clock_that_someone_has_set_is_no_throttling(monkeypatch: pytest.MonkeyPatch) -> None:
     framework = OnSimulatedGpu(gpu=SimulatedGpu(lambda _: HZ / 2), launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, framework.gpu, reasons=0x02)
     case = case_of(cell(device="gpu:0"), framework, precision=0.5, min_rounds=5)
-    found = recorded(case)
-    assert (found["discarded_rounds"], found["throttled"]) == (0, [])
+    record = recorded(case)
+    assert (record["discarded_rounds"], record["throttled"]) == (0, [])
 
 
 #: A kernel of 1/64 s, at 512 W.
@@ -213,8 +215,8 @@ def _energy_j(
 ) -> float | None:
     framework = simulated(_HEAVY, cold_cycles=_HEAVY)
     _known(monkeypatch, framework.gpu, energy_mj=lambda: int(framework.gpu.busy_s * 512e3), **card)
-    of = cell(device="gpu:0", toggles=toggles)
-    energy_j: float | None = recorded(case_of(of, framework, max_time=max_time))["energy_j"]
+    gpu_cell = cell(device="gpu:0", toggles=toggles)
+    energy_j: float | None = recorded(case_of(gpu_cell, framework, max_time=max_time))["energy_j"]
     return energy_j
 
 
@@ -239,10 +241,12 @@ def test_others_on_the_gpu_are_recorded(
     """A case is contended if they show in its rounds: others may be idle."""
     framework = (Slowed if slowed else OnSimulatedGpu)(launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, framework.gpu, pids=[os.getpid(), 1])
-    found = facts(framework)
-    assert found["others_on_gpu"] == 1
-    if found["others_cpus"] is None or found["others_cpus"] <= 0.25:  # as this machine is just now
-        assert found["condition"] == condition
+    record = facts(framework)
+    assert record["others_on_gpu"] == 1
+    if (
+        record["others_cpus"] is None or record["others_cpus"] <= 0.25
+    ):  # as this machine is just now
+        assert record["condition"] == condition
 
 
 _MIB = 2**20
@@ -283,10 +287,10 @@ def _first_of_its_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_peak_is_recorded_with_what_was_held_before() -> None:
-    found = facts(Counting(held_bytes=10 * _MIB, call_bytes=3 * _MIB))
-    assert found["device_memory_before_bytes"] == 10 * _MIB
-    assert found["peak_device_memory_bytes"] == 13 * _MIB
-    assert found["device_memory_left_bytes"] == 0
+    record = facts(Counting(held_bytes=10 * _MIB, call_bytes=3 * _MIB))
+    assert record["device_memory_before_bytes"] == 10 * _MIB
+    assert record["peak_device_memory_bytes"] == 13 * _MIB
+    assert record["device_memory_left_bytes"] == 0
 
 
 def test_what_a_case_never_gives_back_is_told_of_the_next_ones() -> None:
@@ -304,14 +308,14 @@ def test_gpus_have_accounts_of_their_own() -> None:
     known: dict[str, int] = {}
     first = resources.DeviceMemory("gpu:0", lambda: 100, known)
     other = resources.DeviceMemory("gpu:1", lambda: 700, known)
-    again = resources.DeviceMemory("gpu:0", lambda: 400, known)
-    assert [one.left_bytes for one in (first, other, again)] == [0, 0, 300]
+    repeated = resources.DeviceMemory("gpu:0", lambda: 400, known)
+    assert [account.left_bytes for account in (first, other, repeated)] == [0, 0, 300]
 
 
 def test_what_a_framework_does_not_tell_is_unknown() -> None:
-    found = facts(FakeFramework(copies=True))
-    assert found["device_memory_before_bytes"] is None
-    assert found["device_memory_left_bytes"] is None
+    record = facts(FakeFramework(copies=True))
+    assert record["device_memory_before_bytes"] is None
+    assert record["device_memory_left_bytes"] is None
 
 
 def test_a_cpu_has_no_such_memory() -> None:

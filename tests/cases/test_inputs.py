@@ -86,8 +86,8 @@ def test_cases_of_the_same_operands_draw_them_once() -> None:
     counted = Counted()
     for direction in ("forward", "backward"):
         for dtype in ("float32", "float64"):
-            of = cell(counted.operation, direction=direction, dtype=dtype)
-            case_of(of).measure()
+            tested_cell = cell(counted.operation, direction=direction, dtype=dtype)
+            case_of(tested_cell).measure()
     assert counted.draws == 2
     case_of(cell(counted.operation, size=5)).measure()
     assert counted.draws == 4
@@ -134,17 +134,17 @@ def test_what_is_wrong_is_found_with_what_is_known(direction: str) -> None:
 
 
 def test_other_operations_of_the_same_name_share_nothing() -> None:
-    of = operation(lambda x: 2.0 * x)
+    workload = operation(lambda x: 2.0 * x)
     other = operation(lambda x: 3.0 * x, reference=lambda x: 3.0 * x)
-    case_of(cell(of)).measure()
+    case_of(cell(workload)).measure()
     case_of(cell(other)).measure()
 
 
 def test_operands_have_their_place_among_what_is_kept() -> None:
-    of = operation()
+    workload = operation()
     before_bytes = OPERAND_CACHE.size_bytes
-    first = drawn_operands(of, 4, changed=False)
-    changed = drawn_operands(of, 4, changed=True)
-    np.testing.assert_array_equal(first, of.operands(4))
-    np.testing.assert_array_equal(changed, of.changed_operands(4))
+    first = drawn_operands(workload, 4, changed=False)
+    changed = drawn_operands(workload, 4, changed=True)
+    np.testing.assert_array_equal(first, workload.operands(4))
+    np.testing.assert_array_equal(changed, workload.changed_operands(4))
     assert OPERAND_CACHE.size_bytes == before_bytes + 2 * 4 * 8

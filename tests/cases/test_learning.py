@@ -39,15 +39,17 @@ def by_first_label(examples: NDArray[Any]) -> NDArray[Any]:
 
 
 @loops_and_steps
-def test_a_step_that_leaves_the_weights_is_found_before_the_timing(of: Any) -> None:
+def test_a_step_that_leaves_the_weights_is_found_before_the_timing(workload: Any) -> None:
     every_second = Trainer(updates=lambda step: step % 2 == 0)
-    fails(case(every_second, of), WrongTraining, "^an update is missing: step 2 left all")
+    fails(case(every_second, workload), WrongTraining, "^an update is missing: step 2 left all")
     assert len(every_second.called) <= 1 + 2
 
 
 @loops_and_steps
-@pytest.mark.parametrize("each", [1, 2, 3])
-def test_updates_that_are_left_out_once_steps_repeat_are_found(of: Any, each: int) -> None:
+@pytest.mark.parametrize("interval", [1, 2, 3])
+def test_updates_that_are_left_out_once_steps_repeat_are_found(
+    workload: Any, interval: int
+) -> None:
     """All of them, every second or third: the weights are watched after the timing."""
 
     class Later(FakeLearner):
@@ -56,12 +58,12 @@ def test_updates_that_are_left_out_once_steps_repeat_are_found(of: Any, each: in
         def step(self, examples: Any, labels: Any) -> Any:
             loss = super().step(examples, labels)
             self.made += 1
-            if self.made > CHECKED_STEPS + 1 and self.made % each == 0:
+            if self.made > CHECKED_STEPS + 1 and self.made % interval == 0:
                 self.updates -= 1
             return loss
 
-    said = "^after the timing, an update is missing: step [1-3] left all"
-    fails(case(Trainer(kind=Later), of), WrongTraining, said)
+    message = "^after the timing, an update is missing: step [1-3] left all"
+    fails(case(Trainer(kind=Later), workload), WrongTraining, message)
 
 
 def test_updates_that_an_epoch_leaves_out_are_found() -> None:
@@ -75,8 +77,8 @@ def test_updates_that_an_epoch_leaves_out_are_found() -> None:
                 self.steps -= number % 2  # as if that one had not been
             return losses
 
-    said = "^after the timing, this is not the same training: at step 3 "
-    fails(case(Trainer(kind=InEpochs)), WrongTraining, said)
+    message = "^after the timing, this is not the same training: at step 3 "
+    fails(case(Trainer(kind=InEpochs)), WrongTraining, message)
 
 
 def test_an_epoch_that_leaves_out_batches_is_found() -> None:
@@ -84,12 +86,12 @@ def test_an_epoch_that_leaves_out_batches_is_found() -> None:
         def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
             return super().epoch([*batches][::2])
 
-    said = "^2 batches were to be trained on, and the learner returned 1 losses"
-    fails(case(Trainer(kind=Half)), WrongTraining, said)
+    message = "^2 batches were to be trained on, and the learner returned 1 losses"
+    fails(case(Trainer(kind=Half)), WrongTraining, message)
 
 
 @loops_and_steps
-def test_steps_that_are_honest_until_the_third_are_found(of: Any) -> None:
+def test_steps_that_are_honest_until_the_third_are_found(workload: Any) -> None:
     """The losses of the check are then another training's, after every reset."""
 
     def wrong(job: Job) -> list[float]:
@@ -97,14 +99,14 @@ def test_steps_that_are_honest_until_the_third_are_found(of: Any) -> None:
         return [first, second, *(2 * loss for loss in later)]
 
     fails(
-        case(Trainer(check_losses=wrong), of),
+        case(Trainer(check_losses=wrong), workload),
         WrongTraining,
         "^this is not the same training: at step 3 ",
     )
 
 
 @loops_and_steps
-def test_other_losses_after_the_timing_are_found(of: Any) -> None:
+def test_other_losses_after_the_timing_are_found(workload: Any) -> None:
     class Worse(FakeLearner):
         resets = 0
 
@@ -116,22 +118,22 @@ def test_other_losses_after_the_timing_are_found(of: Any) -> None:
             loss = super().step(examples, labels)
             return loss + (self._exact and self.resets == 2 and self.steps == 3)
 
-    said = "^after the timing, this is not the same training: at step 3 the loss"
-    fails(case(Trainer(kind=Worse), of), WrongTraining, said)
+    message = "^after the timing, this is not the same training: at step 3 the loss"
+    fails(case(Trainer(kind=Worse), workload), WrongTraining, message)
 
 
 def test_with_dropout_answers_are_not_compared() -> None:
     """They are another network's; updates and first losses are compared."""
-    of = cifar_cnn.step
-    facts = measured(Trainer(loss_of=lambda _: 1.0), of)
+    workload = cifar_cnn.step
+    facts = measured(Trainer(loss_of=lambda _: 1.0), workload)
     assert facts["checked_updates_timed"] == UPDATES_TIMED
     every_second = Trainer(updates=lambda step: step < CHECKED_STEPS or step % 2 == 0)
-    fails(case(every_second, of), WrongTraining, "^after the timing, an update is missing")
+    fails(case(every_second, workload), WrongTraining, "^after the timing, an update is missing")
 
 
 @loops_and_steps
-def test_the_record_says_what_was_checked(of: Any) -> None:
-    facts = measured(Trainer(answers=by_first_label), of)
+def test_the_record_says_what_was_checked(workload: Any) -> None:
+    facts = measured(Trainer(answers=by_first_label), workload)
     assert (facts["checked_steps"], facts["checked_updates"]) == (CHECKED_STEPS, CHECKED_STEPS)
     assert facts["checked_steps_timed"] == LOSSES_TIMED
     assert facts["checked_updates_timed"] == UPDATES_TIMED
@@ -143,7 +145,7 @@ def test_checks_after_the_timing_are_in_no_time() -> None:
     assert len(facts["epochs"]) == 3
     assert facts["total_s"] == [sum(epoch["seconds"] for epoch in facts["epochs"])]
     (learner,) = framework.learners
-    assert len(learner.of("epoch")) == 3 + UPDATES_TIMED + 1
+    assert len(learner.events_of("epoch")) == 3 + UPDATES_TIMED + 1
 
 
 #: What verifies alone trains on, see test_session.py.
@@ -151,9 +153,9 @@ def test_checks_after_the_timing_are_in_no_time() -> None:
 
 def off_by(error: float, step: int) -> Callable[[Job], Sequence[float]]:
     def losses(job: Job) -> list[float]:
-        found = [*right_losses(job)]
-        found[step - 1] += error
-        return found
+        actual = [*right_losses(job)]
+        actual[step - 1] += error
+        return actual
 
     return losses
 
@@ -170,20 +172,22 @@ def off_by(error: float, step: int) -> Callable[[Job], Sequence[float]]:
     ],
     ids=["parameters", "first loss", "a later loss", "NaN", "infinite"],
 )
-def test_another_training_is_never_timed(of: Any, wrong: dict[str, Any], message: str) -> None:
+def test_another_training_is_never_timed(
+    workload: Any, wrong: dict[str, Any], message: str
+) -> None:
     framework = Trainer(**wrong)
-    one = case(framework, of)
-    fails(one, WrongTraining, message)
+    training_case = case(framework, workload)
+    fails(training_case, WrongTraining, message)
     (learner,) = framework.learners
-    assert learner.of("epoch") == []
+    assert learner.events_of("epoch") == []
     assert learner.steps <= CHECKED_STEPS
-    assert one.benchmark.stats is None
+    assert training_case.benchmark.stats is None
 
 
 @loops_and_steps
-def test_what_the_check_found_is_in_the_record(of: Any) -> None:
+def test_what_the_check_found_is_in_the_record(workload: Any) -> None:
     noted = {"epsilon": "inside"}
-    facts = measured(Trainer(check_losses=off_by(2.0**-17, 3), noted=noted), of)
+    facts = measured(Trainer(check_losses=off_by(2.0**-17, 3), noted=noted), workload)
     expected = {
         "parameters": 109_386,
         "checked_steps": CHECKED_STEPS,
@@ -201,8 +205,8 @@ def test_the_same_losses_deviate_by_nothing() -> None:
 
 
 def test_each_dtype_has_its_tolerance() -> None:
-    one = case(Trainer(check_losses=off_by(1e-6, 1)), dtype="float64")
-    fails(one, WrongTraining, r"1e-08 is allowed")
+    training_case = case(Trainer(check_losses=off_by(1e-6, 1)), dtype="float64")
+    fails(training_case, WrongTraining, r"1e-08 is allowed")
 
 
 @pytest.mark.parametrize("update", ["lazy", "dense"])
@@ -212,11 +216,11 @@ def test_lazy_updates_have_losses_of_their_own(update: str) -> None:
         noted={"update": update},
         check_losses=lambda job: trajectories.expected_losses(job.training, job.batch, lazy=True),
     )
-    one = case(lazy, sentiment_lstm.step)
+    training_case = case(lazy, sentiment_lstm.step)
     if update == "lazy":
-        one.measure()
+        training_case.measure()
     else:
-        fails(one, WrongTraining, "not the same training")
+        fails(training_case, WrongTraining, "not the same training")
 
 
 def test_the_check_trains_as_described_and_then_the_framework_as_it_does() -> None:
@@ -231,40 +235,40 @@ def test_the_check_trains_as_described_and_then_the_framework_as_it_does() -> No
     assert begun[-3:] == [("reset", True), ("epoch",), ("reset", False)]
 
 
-def verified(framework: Trainer, of: Any = mlp, **more: Any) -> Any:
+def verified(framework: Trainer, workload: Any = mlp, **more: Any) -> Any:
     """A case of which nothing is timed: two steps, see test_session.py."""
     schedule = Schedule(epochs=1, warmup_epochs=0, steps=2)
-    return case(framework, of, schedule=schedule, disabled=True, **more)
+    return case(framework, workload, schedule=schedule, disabled=True, **more)
 
 
 def test_where_nothing_is_timed_a_few_steps_are_checked_and_an_epoch_is_trained() -> None:
     """Three steps of the check, two of training, one evaluation, and no record."""
     framework, heard = Trainer(), list[Any]()
-    one = verified(framework, tell=heard.append)
-    one.measure()
+    training_case = verified(framework, tell=heard.append)
+    training_case.measure()
     assert len(framework.called) == 3 + 2
     (learner,) = framework.learners
-    assert len(learner.of("epoch")) == 1
-    assert learner.of("order") == [order(16, 0, 0)[:16].tolist()]
-    assert one.benchmark.stats is None
-    assert_not_recorded(one)
+    assert len(learner.events_of("epoch")) == 1
+    assert learner.events_of("order") == [order(16, 0, 0)[:16].tolist()]
+    assert training_case.benchmark.stats is None
+    assert_not_recorded(training_case)
     assert [(epoch["epochs"], epoch["rate"]) for epoch in heard] == [(1, 0.0)]
 
 
 def test_where_nothing_is_timed_a_step_is_checked_as_much() -> None:
     """Three steps of the check, the call that is verified, and pytest-benchmark's."""
     framework = Trainer()
-    one = verified(framework, mlp.step)
-    one.measure()
+    training_case = verified(framework, mlp.step)
+    training_case.measure()
     assert len(framework.called) == 1 + 3 + 1
-    assert_not_recorded(one)
+    assert_not_recorded(training_case)
 
 
 @loops_and_steps
-def test_where_nothing_is_timed_wrong_losses_fail_all_the_same(of: Any) -> None:
+def test_where_nothing_is_timed_wrong_losses_fail_all_the_same(workload: Any) -> None:
     """In the first three steps; later ones are looked at when it is timed."""
-    verified(Trainer(check_losses=off_by(1e-2, 4)), of).measure()
-    fails(verified(Trainer(check_losses=off_by(1e-2, 3)), of), WrongTraining, "at step 3")
+    verified(Trainer(check_losses=off_by(1e-2, 4)), workload).measure()
+    fails(verified(Trainer(check_losses=off_by(1e-2, 3)), workload), WrongTraining, "at step 3")
 
 
 def test_where_nothing_is_timed_divergence_fails_all_the_same() -> None:
@@ -306,9 +310,9 @@ def products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(
-    "of",
+    "workload",
     [lenet.step, pytest.param(cifar_cnn.step, marks=pytest.mark.nightly)],
-    ids=lambda of: str(of.name),
+    ids=lambda workload: str(workload.name),
 )
 @pytest.mark.parametrize(
     ("products", "is_right"),
@@ -318,11 +322,11 @@ def products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 )
 @pytest.mark.parametrize("disabled", [True, False], ids=["untimed", "timed"])
 @pytest.mark.usefixtures("load", "products")
-def test_a_training_in_tf32_is_refused(of: Any, is_right: bool, disabled: bool) -> None:
+def test_a_training_in_tf32_is_refused(workload: Any, is_right: bool, disabled: bool) -> None:
     """By its first three losses, as where nothing is timed, and by those of a timed case."""
     framework = Trainer(check_losses=as_computed)
-    one = case(framework, of, disabled=disabled)
+    training_case = case(framework, workload, disabled=disabled)
     if is_right:
-        one.measure()
+        training_case.measure()
     else:
-        fails(one, WrongTraining, f"{LOSS_TOLERANCES['float32']:g} is allowed")
+        fails(training_case, WrongTraining, f"{LOSS_TOLERANCES['float32']:g} is allowed")

@@ -96,34 +96,34 @@ KINDS: dict[type[Pass], Any] = {Inference: InferenceCase, ForwardBackward: Forwa
 
 
 def case(
-    of: type[Pass],
+    kind: type[Pass],
     framework: Trainer | None = None,
     training: Training = PICTURES,
     size: int = 8,
     dtype: str = "float32",
 ) -> Any:
-    workload = of(training.name, training, Sizes(quick=(size,)))
+    workload = kind(training.name, training, Sizes(quick=(size,)))
     (direction,) = workload.directions or ()
-    one = cell(workload, size=size, direction=direction, dtype=dtype)
-    return case_of(one, framework or network(), kind=KINDS[of])
+    tested_cell = cell(workload, size=size, direction=direction, dtype=dtype)
+    return case_of(tested_cell, framework or network(), kind=KINDS[kind])
 
 
-each_kind = pytest.mark.parametrize("of", KINDS, ids=lambda of: str(of.suffix))
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.suffix))
 
 
 @each_kind
 @pytest.mark.parametrize("training", [PICTURES, TEXTS], ids=lambda training: str(training.name))
 @pytest.mark.parametrize("size", [1, 8, 24])
-def test_what_the_reference_says_is_right(of: type[Pass], training: Training, size: int) -> None:
-    facts = recorded(case(of, training=training, size=size))
+def test_what_the_reference_says_is_right(kind: type[Pass], training: Training, size: int) -> None:
+    facts = recorded(case(kind, training=training, size=size))
     assert facts["parameters"] == training.parameters
     assert 0 < facts["max_relative_error"] < 1e-6
     allowed = {Inference: 2e-5, ForwardBackward: 2e-4 if training is PICTURES else 1e-4}
-    assert facts["tolerance"] == allowed[of]
+    assert facts["tolerance"] == allowed[kind]
 
 
 def _rounded(bits: int) -> Callable[..., Any]:
-    return lambda *of: rounded(answers(*of), bits)
+    return lambda *arguments: rounded(answers(*arguments), bits)
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def _first_only() -> Callable[..., Any]:
     """Keeps the answers to the first batch."""
     first: list[Any] = []
 
-    def kept_answers(*of: Any) -> Any:
-        first[:] = first or [answers(*of)]
+    def kept_answers(*arguments: Any) -> Any:
+        first[:] = first or [answers(*arguments)]
         return first[0]
 
     return kept_answers
@@ -180,24 +180,33 @@ def _less_and_less(calls: int) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("infers", "said"),
+    ("infers", "message"),
     [
         (_in_training, "the result is wrong: largest relative error"),
-        (lambda *of: answers(*of)[::-1], "the result is wrong: largest relative error"),
-        (lambda *of: answers(*of)[:4], r"result has the shape \(4, 4\), the NumPy reference \(8,"),
-        (lambda *of: [answers(*of)] * 2, "the call returned 2 results, the NumPy reference 1"),
+        (
+            lambda *arguments: answers(*arguments)[::-1],
+            "the result is wrong: largest relative error",
+        ),
+        (
+            lambda *arguments: answers(*arguments)[:4],
+            r"result has the shape \(4, 4\), the NumPy reference \(8,",
+        ),
+        (
+            lambda *arguments: [answers(*arguments)] * 2,
+            "the call returned 2 results, the NumPy reference 1",
+        ),
         (_first_only(), "a call on changed inputs is wrong"),
         (_less_and_less(4), "the result of the last timed call is wrong"),
     ],
     ids=["statistics of the batch", "order", "half", "two", "kept", "less"],
 )
-def test_wrong_answers_fail(infers: Callable[..., Any], said: str) -> None:
-    fails(case(Inference, network(infers=infers)), WrongResult, said)
+def test_wrong_answers_fail(infers: Callable[..., Any], message: str) -> None:
+    fails(case(Inference, network(infers=infers)), WrongResult, message)
 
 
 def _changed(change: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:
-    def changed(*of: Any) -> Any:
-        loss, every = gradients(*of)
+    def changed(*arguments: Any) -> Any:
+        loss, every = gradients(*arguments)
         return loss, change(every)
 
     return changed
@@ -207,8 +216,8 @@ def _kept_loss() -> Callable[..., Any]:
     """Computes the gradients in each call, and the loss in the first."""
     kept: list[Any] = []
 
-    def kept_loss(*of: Any) -> Any:
-        loss, every = gradients(*of)
+    def kept_loss(*arguments: Any) -> Any:
+        loss, every = gradients(*arguments)
         kept.append(loss)
         return kept[0], every
 
@@ -236,7 +245,7 @@ def _narrow(bits: int) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda every: every[:-1], "5 gradients were returned, for 6 inputs"),
         (
@@ -244,7 +253,7 @@ def _narrow(bits: int) -> Callable[..., Any]:
             r"by parameter 5 of the shape \(4,\) is wrong: it has the norm 0, and that of the",
         ),
         (
-            lambda every: [each / 2 for each in every],
+            lambda every: [gradient / 2 for gradient in every],
             r"by parameter 0 .* is wrong: .* difference is 0\.5 of that, 0\.0002 is allowed",
         ),
         (lambda every: [*every[:-2], every[-2][::-1], every[-1]], "by parameter 4 .* is wrong"),
@@ -259,18 +268,22 @@ def _narrow(bits: int) -> Callable[..., Any]:
     ],
     ids=["fewer", "left out", "half", "order", "5 % more", "layout"],
 )
-def test_wrong_gradients_fail(change: Callable[[list[Any]], list[Any]], said: str) -> None:
-    fails(case(ForwardBackward, network(differentiates=_changed(change))), WrongGradient, said)
+def test_wrong_gradients_fail(change: Callable[[list[Any]], list[Any]], message: str) -> None:
+    fails(case(ForwardBackward, network(differentiates=_changed(change))), WrongGradient, message)
 
 
 @pytest.mark.parametrize(
-    ("differentiates", "error", "said"),
+    ("differentiates", "error", "message"),
     [
-        (lambda *of: gradients(*of)[1], WrongGradient, "returned a list, and not the loss"),
+        (
+            lambda *arguments: gradients(*arguments)[1],
+            WrongGradient,
+            "returned a list, and not the loss",
+        ),
         (_narrow(10), WrongGradient, "by parameter 0 .* is wrong"),
         (_narrow(7), WrongGradient, "by parameter 0 .* is wrong"),
         (
-            lambda *of: (8 * gradients(*of)[0], gradients(*of)[1]),
+            lambda *arguments: (8 * gradients(*arguments)[0], gradients(*arguments)[1]),
             WrongResult,
             "the result is wrong",
         ),
@@ -279,18 +292,18 @@ def test_wrong_gradients_fail(change: Callable[[list[Any]], list[Any]], said: st
     ids=["no loss", "TF32", "bfloat16", "sum of losses", "kept"],
 )
 def test_wrong_losses_and_narrow_gradients_fail(
-    differentiates: Callable[..., Any], error: type[FwbenchError], said: str
+    differentiates: Callable[..., Any], error: type[FwbenchError], message: str
 ) -> None:
-    fails(case(ForwardBackward, network(differentiates=differentiates)), error, said)
+    fails(case(ForwardBackward, network(differentiates=differentiates)), error, message)
 
 
 @each_kind
-def test_another_network_fails(of: type[Pass]) -> None:
-    fails(case(of, network(too_many=1)), WrongTraining, "the model trains .* another model")
+def test_another_network_fails(kind: type[Pass]) -> None:
+    fails(case(kind, network(too_many=1)), WrongTraining, "the model trains .* another model")
 
 
 @each_kind
-def test_work_that_changes_its_batch_fails(of: type[Pass]) -> None:
+def test_work_that_changes_its_batch_fails(kind: type[Pass]) -> None:
     def changing(right: Callable[..., Any]) -> Callable[..., Any]:
         def changed(training: Training, *batch: NDArray[Any]) -> Any:
             result = right(training, *batch)
@@ -300,7 +313,7 @@ def test_work_that_changes_its_batch_fails(of: type[Pass]) -> None:
         return changed
 
     framework = network(infers=changing(answers), differentiates=changing(gradients))
-    fails(case(of, framework), WrongResult, "the work changed input 0")
+    fails(case(kind, framework), WrongResult, "the work changed input 0")
 
 
 def test_gradients_that_vanish_are_right() -> None:

@@ -27,31 +27,45 @@ from support.fakes import case_of, cell, fails, operation, recorded, rounded
 from support.grids import gap_of
 
 
-def _rounds(of: Operation) -> bool:
+def _rounds(workload: Operation) -> bool:
     """True if it computes one array of numbers from numbers, not few or coarse ones."""
-    if of.family == "sorting":
+    if workload.family == "sorting":
         return False
-    operands = of.operands(of.smallest)
+    operands = workload.operands(workload.smallest)
     numbers = operands and all(x.dtype == np.float64 for x in operands)
-    if of.creates or of.moments or of.updates or of.parameters(of.smallest) or not numbers:
+    if (
+        workload.creates
+        or workload.moments
+        or workload.updates
+        or workload.parameters(workload.smallest)
+        or not numbers
+    ):
         return False
-    result = of.reference(*operands)
+    result = workload.reference(*operands)
     return not isinstance(result, tuple) and np.asarray(result).dtype == np.float64
 
 
-_COMPUTED = [of for of in OPERATIONS if of.representative and _rounds(of)]
+_COMPUTED = [workload for workload in OPERATIONS if workload.representative and _rounds(workload)]
 
 #: One number may be right by chance; many are not.
-_ARRAYS = [of for of in _COMPUTED if np.size(of.reference(*of.operands(of.smallest))) > 1]
+_ARRAYS = [
+    workload
+    for workload in _COMPUTED
+    if np.size(workload.reference(*workload.operands(workload.smallest))) > 1
+]
 
-each_operation = pytest.mark.parametrize("of", _COMPUTED, ids=lambda of: str(of.name))
+each_operation = pytest.mark.parametrize(
+    "operation", _COMPUTED, ids=lambda workload: str(workload.name)
+)
 
 
-def found(of: Operation, dtype: str, actual: Any, operands: list[NDArray[Any]]) -> int:
-    size = of.by_preset.quick[0]
-    reference = np.asarray(of.reference(*operands))
+def precision_bits(
+    workload: Operation, dtype: str, actual: Any, operands: list[NDArray[Any]]
+) -> int:
+    size = workload.by_preset.quick[0]
+    reference = np.asarray(workload.reference(*operands))
     deviation = verify.compare(np.asarray(actual), reference, allowed=1.0)
-    return precision.bits(dtype, deviation.rms, 0.0, of.terms(size))
+    return precision.bits(dtype, deviation.rms, 0.0, workload.terms(size))
 
 
 def is_reduced(dtype: str, bits: int | None) -> bool:
@@ -60,50 +74,52 @@ def is_reduced(dtype: str, bits: int | None) -> bool:
 
 @each_operation
 @pytest.mark.parametrize("bits", [10, 7])
-def test_float32_that_is_computed_in_less(of: Operation, bits: int) -> None:
+def test_float32_that_is_computed_in_less(operation: Operation, bits: int) -> None:
     """Inputs and result in TF32 (float16, where nothing is too large for it) or bfloat16."""
-    size = of.by_preset.quick[0]
-    operands = [x.astype(np.float32).astype(np.float64) for x in of.operands(size)]
-    actual = rounded(of.reference(*(rounded(x, bits) for x in operands)), bits)
-    assert found(of, "float32", actual, operands) == bits
+    size = operation.by_preset.quick[0]
+    operands = [x.astype(np.float32).astype(np.float64) for x in operation.operands(size)]
+    actual = rounded(operation.reference(*(rounded(x, bits) for x in operands)), bits)
+    assert precision_bits(operation, "float32", actual, operands) == bits
     assert is_reduced("float32", bits)
 
 
 @pytest.mark.parametrize(
-    ("of", "dtype"),
+    ("workload", "dtype"),
     [
-        pytest.param(of, dtype, id=f"{of.name}-{dtype}")
-        for of in _COMPUTED
+        pytest.param(workload, dtype, id=f"{workload.name}-{dtype}")
+        for workload in _COMPUTED
         for dtype in ("float64", "float32", "float16")
-        if gap_of(of, NumPy().manifest(""), dtype=dtype) is None
+        if gap_of(workload, NumPy().manifest(""), dtype=dtype) is None
     ],
 )
-def test_honest_work_has_the_bits_of_its_dtype(of: Operation, dtype: str) -> None:
+def test_honest_work_has_the_bits_of_its_dtype(workload: Operation, dtype: str) -> None:
     """NumPy's own work in the dtype: approximations and sums cost bits, and no format."""
     framework = NumPy()
-    on_device = [x.astype(dtype) for x in of.operands(of.by_preset.quick[0])]
-    actual = framework.implementation(of.name)(np)(*on_device)
+    on_device = [x.astype(dtype) for x in workload.operands(workload.by_preset.quick[0])]
+    actual = framework.implementation(workload.name)(np)(*on_device)
     operands = [x.astype(np.float64) for x in on_device]
-    own = precision.DTYPES[dtype]
-    assert found(of, dtype, actual, operands) == own
-    assert not is_reduced(dtype, own)
+    own_format = precision.DTYPES[dtype]
+    assert precision_bits(workload, dtype, actual, operands) == own_format
+    assert not is_reduced(dtype, own_format)
 
 
-@pytest.mark.parametrize("of", _ARRAYS, ids=lambda of: str(of.name))
-def test_float64_that_is_computed_in_float32(of: Operation) -> None:
-    operands = [*of.operands(of.by_preset.quick[0])]
-    actual = of.reference(*(x.astype(np.float32).astype(np.float64) for x in operands))
-    assert found(of, "float64", np.float32(actual), operands) == 23
+@pytest.mark.parametrize("workload", _ARRAYS, ids=lambda workload: str(workload.name))
+def test_float64_that_is_computed_in_float32(workload: Operation) -> None:
+    operands = [*workload.operands(workload.by_preset.quick[0])]
+    actual = workload.reference(*(x.astype(np.float32).astype(np.float64) for x in operands))
+    assert precision_bits(workload, "float64", np.float32(actual), operands) == 23
 
 
 @pytest.mark.parametrize(
-    "of", [of for of in _ARRAYS if of.terms(of.smallest) == 1], ids=lambda of: str(of.name)
+    "workload",
+    [workload for workload in _ARRAYS if workload.terms(workload.smallest) == 1],
+    ids=lambda workload: str(workload.name),
 )
-def test_float16_that_is_computed_in_bfloat16(of: Operation) -> None:
+def test_float16_that_is_computed_in_bfloat16(workload: Operation) -> None:
     """Three bits apart: it shows element by element, and not in sums, which may lose as much."""
-    operands = [rounded(x, 10) for x in of.operands(of.by_preset.quick[0])]
-    actual = rounded(of.reference(*(rounded(x, 7) for x in operands)), 7)
-    assert found(of, "float16", actual, operands) == 7
+    operands = [rounded(x, 10) for x in workload.operands(workload.by_preset.quick[0])]
+    actual = rounded(workload.reference(*(rounded(x, 7) for x in operands)), 7)
+    assert precision_bits(workload, "float16", actual, operands) == 7
 
 
 def test_no_error_is_the_dtypes_own() -> None:
@@ -136,8 +152,8 @@ _TF32 = (("tf32", "on"),)
 def test_tf32_has_a_tolerance_of_its_own(
     off_by: float, toggles: tuple[tuple[str, str], ...], *, right: bool
 ) -> None:
-    of = operation(lambda x: 2.0 * x * (1.0 + off_by))
-    case = case_of(cell(of, device="gpu:0", toggles=toggles), FakeFramework(), disabled=True)
+    workload = operation(lambda x: 2.0 * x * (1.0 + off_by))
+    case = case_of(cell(workload, device="gpu:0", toggles=toggles), FakeFramework(), disabled=True)
     with nullcontext() if right else pytest.raises(WrongResult, match="largest relative error"):
         case.measure()
 
@@ -160,12 +176,14 @@ def doubled(value: Any) -> Operation:
     )
 
 
-@pytest.mark.parametrize(("dtype", "of"), [("float32", "complex64"), ("float64", "complex128")])
-def test_complex_operands_follow_the_dtype(dtype: str, of: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "real_dtype"), [("float32", "complex64"), ("float64", "complex128")]
+)
+def test_complex_operands_follow_the_dtype(dtype: str, real_dtype: str) -> None:
     """Each of their two numbers is one of the case's; the reference gets them in float64."""
     operand = np.array([1.0 + 1e-12j, 0.1 - 2.0j])
     placed = in_dtype(operand, dtype)
-    assert placed.dtype == of
+    assert placed.dtype == real_dtype
     inputs = Inputs(FakeFramework(), "cpu", dtype)
     inputs.place(placed)
     (value,) = map(widest, inputs.check())
@@ -187,8 +205,8 @@ def test_a_complex_case_is_verified_as_its_two_parts(
     dtype: str, part: str, itemsize_bytes: int
 ) -> None:
     """Tolerance, bits and bytes are those of the real numbers; the record has the dtype itself."""
-    of = replace(doubled(lambda x: x + x), cost=lambda n: Cost(2.0 * n, 4.0 * n))
-    case = case_of(cell(of, dtype=dtype), FakeFramework(asynchronous=False))
+    workload = replace(doubled(lambda x: x + x), cost=lambda n: Cost(2.0 * n, 4.0 * n))
+    case = case_of(cell(workload, dtype=dtype), FakeFramework(asynchronous=False))
     facts = recorded(case)
     assert facts["dtype"] == dtype
     assert facts["tolerance"] == verify.tolerance(part, 1)

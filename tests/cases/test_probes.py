@@ -123,7 +123,7 @@ def framework(held: Held) -> Holding:
     return made
 
 
-def found(probe: Probe, make: Callable[..., Any], *arguments: Any, **more: Any) -> CaseFacts:
+def probe_case(probe: Probe, make: Callable[..., Any], *arguments: Any, **more: Any) -> CaseFacts:
     """Probe a case, of which nothing is verified, timed or recorded."""
     facts: list[CaseFacts] = []
     case = make(*arguments, **more, probe=lambda *given: facts.append(probe(*given)))
@@ -134,7 +134,7 @@ def found(probe: Probe, make: Callable[..., Any], *arguments: Any, **more: Any) 
 
 def test_the_peak_is_that_of_calls(framework: Holding) -> None:
     """Above what was held before, and above what is held with the inputs placed."""
-    measured = found(memory, case_of, cell(), framework).memory
+    measured = probe_case(memory, case_of, cell(), framework).memory
     assert measured == {
         "before_bytes": 100,
         "bound_bytes": 110,
@@ -152,20 +152,22 @@ def test_the_peak_is_that_of_calls(framework: Holding) -> None:
 def test_arrays_saved_for_a_gradient_are_counted(framework: Holding) -> None:
     """By one more call, after the peak is known; without a planner nothing is planned."""
     cases = cell(direction="backward", device="gpu:0")
-    measured = found(memory, case_of, cases, framework).memory
+    measured = probe_case(memory, case_of, cases, framework).memory
     assert measured is not None
     assert (measured.saved_bytes, measured.saved_tensors) == (20, 2)
     assert measured.planned_bytes is None
     assert (measured.device_peak_bytes or 0) > 0
 
 
-@pytest.mark.parametrize("of", [mlp, mlp.step], ids=["loop", "step"])
-def test_training_and_forward_pass_apart(framework: Holding, of: Any) -> None:
-    step = found(memory, fake_learner.case, framework, of=of).memory
+@pytest.mark.parametrize("workload", [mlp, mlp.step], ids=["loop", "step"])
+def test_training_and_forward_pass_apart(framework: Holding, workload: Any) -> None:
+    step = probe_case(memory, fake_learner.case, framework, workload=workload).memory
     assert step is not None
     assert (step.above_bytes, step.calls_bytes) == (90, 40)
     assert (step.planned_bytes, step.saved_bytes) == (33, 20)
-    forward = found(forward_memory, fake_learner.case, framework, of=of).forward_memory
+    forward = probe_case(
+        forward_memory, fake_learner.case, framework, workload=workload
+    ).forward_memory
     assert forward is not None
     assert (forward.calls_bytes, forward.planned_bytes, forward.saved_bytes) == (15, 11, None)
 
@@ -182,7 +184,7 @@ def test_networks_without_an_update(
     framework: Holding, workload: Any, kind: type[Case], expected: tuple[int | None, ...]
 ) -> None:
     cases = cell(workload, size=8, direction=workload.directions[0])
-    measured = found(memory, case_of, cases, framework, kind=kind).memory
+    measured = probe_case(memory, case_of, cases, framework, kind=kind).memory
     assert measured is not None
     assert (measured.calls_bytes, measured.planned_bytes, measured.saved_bytes) == expected
 
@@ -191,20 +193,20 @@ def test_inference_that_answers_otherwise_has_no_memory(framework: Holding) -> N
     """A case of training times no inference: it is verified where it is called."""
     framework.in_use = lambda examples: np.eye(examples, 10)  # type: ignore[method-assign]
     with pytest.raises(WrongResult, match=r"and the answer of the learner that is trained 0"):
-        found(forward_memory, fake_learner.case, framework, of=mlp.step)
+        probe_case(forward_memory, fake_learner.case, framework, workload=mlp.step)
 
 
 @pytest.mark.usefixtures("held")
 def test_a_learner_that_only_trains_answers_for_the_test_set() -> None:
     framework = Trainer()
-    forward = found(forward_memory, fake_learner.case, framework).forward_memory
+    forward = probe_case(forward_memory, fake_learner.case, framework).forward_memory
     assert forward is not None
     assert forward.gap is None
-    assert framework.learners[0].of("logits") == [[8]] * 3
+    assert framework.learners[0].events_of("logits") == [[8]] * 3
 
 
 def test_of_a_loader_its_pass_is_measured(framework: Holding) -> None:
-    measured = found(memory, fake_learner.case, framework, of=mlp.loader).memory
+    measured = probe_case(memory, fake_learner.case, framework, workload=mlp.loader).memory
     assert measured is not None
     assert measured.planned_bytes is None
     assert framework.called == []
@@ -212,7 +214,7 @@ def test_of_a_loader_its_pass_is_measured(framework: Holding) -> None:
 
 def test_the_peak_may_be_unknown(framework: Holding, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "reset_peak_memory", lambda: False)
-    measured = found(memory, case_of, cell(), framework).memory
+    measured = probe_case(memory, case_of, cell(), framework).memory
     assert measured is not None
     assert (measured.peak_bytes, measured.above_bytes, measured.calls_bytes) == (None, None, None)
     assert measured.planned_bytes == 25
@@ -254,7 +256,7 @@ def profiled(seen: Any, folder: Path) -> CaseFacts:
     framework.seen = seen
     if isinstance(seen, Seen):
         seen.framework = framework
-    return found(partial(profile, folder=folder), case_of, cell(), framework)
+    return probe_case(partial(profile, folder=folder), case_of, cell(), framework)
 
 
 def test_a_profile_is_recorded(tmp_path: Path) -> None:
@@ -266,29 +268,30 @@ def test_a_profile_is_recorded(tmp_path: Path) -> None:
             Operator("conv", profiler.CONVOLUTION, 1.5, 3),
         ]
     )
-    found = profiled(seen, tmp_path).profile
-    assert found is not None
-    assert found.shares == {profiler.CONVOLUTION: 0.75, profiler.ELEMENTWISE: 0.25}
-    assert found.operators_s == 2.0
-    assert [(each.name, each.time_s, each.calls) for each in found.operators or ()] == [
-        *(("conv", 1.5, 3.0), ("relu", 0.5, 1.0))
-    ]
-    assert found.call_s == 2.0**-10 + 2.0**-4
-    assert found.calls == 3
-    assert [path.name for path in tmp_path.iterdir()] == [found.trace]
-    assert found.trace == "double-fake-cpu-eager-forward-float32-4.json"
-    assert Profile.checked(dict(found)) == found
+    recorded_profile = profiled(seen, tmp_path).profile
+    assert recorded_profile is not None
+    assert recorded_profile.shares == {profiler.CONVOLUTION: 0.75, profiler.ELEMENTWISE: 0.25}
+    assert recorded_profile.operators_s == 2.0
+    assert [
+        (operator.name, operator.time_s, operator.calls)
+        for operator in recorded_profile.operators or ()
+    ] == [*(("conv", 1.5, 3.0), ("relu", 0.5, 1.0))]
+    assert recorded_profile.call_s == 2.0**-10 + 2.0**-4
+    assert recorded_profile.calls == 3
+    assert [path.name for path in tmp_path.iterdir()] == [recorded_profile.trace]
+    assert recorded_profile.trace == "double-fake-cpu-eager-forward-float32-4.json"
+    assert Profile.checked(dict(recorded_profile)) == recorded_profile
     assert seen.calls == [3, 6]
 
 
 def test_ten_operators_are_kept(tmp_path: Path) -> None:
     many = [Operator(f"op{n}", profiler.OTHER, 1.0, 1) for n in range(20)]
     seen = Seen([*many, Operator("top", profiler.MATMUL, 20.0, 1)])
-    found = profiled(seen, tmp_path).profile
-    assert found is not None
-    assert found.shares == pytest.approx({profiler.MATMUL: 0.5, profiler.OTHER: 0.5})
-    assert [each.name for each in found.operators or ()][:2] == ["top", "op0"]
-    assert len(found.operators or ()) == 10
+    recorded_profile = profiled(seen, tmp_path).profile
+    assert recorded_profile is not None
+    assert recorded_profile.shares == pytest.approx({profiler.MATMUL: 0.5, profiler.OTHER: 0.5})
+    assert [operator.name for operator in recorded_profile.operators or ()][:2] == ["top", "op0"]
+    assert len(recorded_profile.operators or ()) == 10
 
 
 @pytest.mark.parametrize(
@@ -306,8 +309,10 @@ def test_a_missing_profile_has_a_reason(seen: Any, reason: str, tmp_path: Path) 
 
 
 def test_the_overhead_is_against_the_time_of_a_call() -> None:
-    found = Profile(call_s=3.0)
-    assert CaseFacts(completion_s=2.0, profile=found).profile_overhead == 0.5
-    assert CaseFacts(completion_s=200.0, step_s=2.0, profile=found).profile_overhead == 0.5
+    recorded_profile = Profile(call_s=3.0)
+    assert CaseFacts(completion_s=2.0, profile=recorded_profile).profile_overhead == 0.5
+    assert (
+        CaseFacts(completion_s=200.0, step_s=2.0, profile=recorded_profile).profile_overhead == 0.5
+    )
     assert CaseFacts(completion_s=2.0, profile=Profile(gap="none")).profile_overhead is None
     assert CaseFacts(completion_s=2.0).profile_overhead is None

@@ -51,12 +51,14 @@ def _gradients(g: Array, x: Array, y: Array) -> list[Array]:
 def _case(
     value: Callable[..., Any] = np.matmul,
     gradient: Callable[..., Any] = _gradients,
-    of: Operation = gemm,
+    operation: Operation = gemm,
     **changes: Any,
 ) -> Case:
-    of = replace(of, implementations={"fake": lambda np: Differentiable(value, gradient)})
-    case = case_of(cell(of, **{"size": _N, **changes}), FakeFramework())
-    assert products.is_large(of, case.cell)
+    operation = replace(
+        operation, implementations={"fake": lambda np: Differentiable(value, gradient)}
+    )
+    case = case_of(cell(operation, **{"size": _N, **changes}), FakeFramework())
+    assert products.is_large(operation, case.cell)
     return case
 
 
@@ -69,8 +71,8 @@ def test_right_products_pass(dtype: str, direction: str) -> None:
         return np.matmul(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
 
     def gradient(g: Array, x: Array, y: Array) -> list[Array]:
-        found = _gradients(*(np.asarray(one, np.float32) for one in (g, x, y)))
-        return [to_bfloat16(one) if dtype == "bfloat16" else one for one in found]
+        result = _gradients(*(np.asarray(array, np.float32) for array in (g, x, y)))
+        return [to_bfloat16(array) if dtype == "bfloat16" else array for array in result]
 
     exact = dtype == "float64"
     case = _case(*(() if exact else (value, gradient)), dtype=dtype, direction=direction)
@@ -94,9 +96,11 @@ _SHAPES: dict[str, Size] = {
 
 @pytest.mark.parametrize("name", _SHAPES)
 def test_factors_are_those_of_the_product(name: str) -> None:
-    of, size = getattr(workloads, name), _SHAPES[name]
-    operands = of.operands(size)
-    np.testing.assert_allclose(np.matmul(*of.factors(*operands)), of.reference(*operands))
+    operation, size = getattr(workloads, name), _SHAPES[name]
+    operands = operation.operands(size)
+    np.testing.assert_allclose(
+        np.matmul(*operation.factors(*operands)), operation.reference(*operands)
+    )
 
 
 _BY: dict[str, Callable[[Array, Array, Array], list[Array]]] = {
@@ -113,8 +117,8 @@ _BY: dict[str, Callable[[Array, Array, Array], list[Array]]] = {
 @pytest.mark.parametrize("name", _SHAPES)
 def test_every_product_is_verified_so(name: str, direction: str) -> None:
     """And its gradients, each as it lies; a wrong one is refused."""
-    of, size = getattr(workloads, name), _SHAPES[name]
-    _verify(_case(of.reference, _BY[name], of, size=size, direction=direction))
+    operation, size = getattr(workloads, name), _SHAPES[name]
+    _verify(_case(operation.reference, _BY[name], operation, size=size, direction=direction))
 
     def doubled(*arrays: Array) -> list[Array]:
         first, second = _BY[name](*arrays)
@@ -122,13 +126,13 @@ def test_every_product_is_verified_so(name: str, direction: str) -> None:
 
     if direction == "backward":
         with pytest.raises(WrongGradient, match="the gradient of input 1 is wrong: the columns"):
-            _verify(_case(of.reference, doubled, of, size=size, direction=direction))
+            _verify(_case(operation.reference, doubled, operation, size=size, direction=direction))
 
 
-def _one_wrong(of: Callable[[float], float]) -> Callable[..., Array]:
+def _one_wrong(change: Callable[[float], float]) -> Callable[..., Array]:
     def value(x: Array, y: Array) -> Array:
         result = np.matmul(x, y)
-        result[101, 77] = of(float(result[101, 77]))
+        result[101, 77] = change(float(result[101, 77]))
         return result
 
     return value
@@ -167,12 +171,12 @@ def test_wrong_products_are_refused(wrong: Callable[..., Any], direction: str) -
 
 def test_the_message_says_where() -> None:
     """Row and columns, both sums, the error and what is allowed, in a sentence."""
-    said = (
+    message = (
         r"the result is wrong: the columns 64 to 127 of row \[101\], weighted at random "
         r"\(Freivalds' method, weights . of 4\), add up to .* and those of the NumPy reference to "
         r".*; relative to an element the error is .*, and .* is allowed$"
     )
-    with pytest.raises(WrongResult, match=said):
+    with pytest.raises(WrongResult, match=message):
         _verify(_case(_one_wrong(lambda x: x + 1.0)))
 
 
@@ -181,7 +185,7 @@ _WRONG_GRADIENTS: dict[str, Callable[..., Any]] = {
     "not transposed": lambda g, x, y: [g @ y, x @ g],
     "without the cotangent": lambda g, x, y: _gradients(np.ones_like(g), x, y),
     "TF32": lambda g, x, y: _gradients(*map(_tf32, (g, x, y))),
-    "another shape": lambda g, x, y: [of[1:] for of in _gradients(g, x, y)],
+    "another shape": lambda g, x, y: [array[1:] for array in _gradients(g, x, y)],
     "zeros": lambda g, x, y: [np.zeros_like(x), np.zeros_like(y)],
 }
 
@@ -228,8 +232,8 @@ def test_tf32_passes_where_it_was_asked_for(cut_off: bool) -> None:
     expected = products.expected_sums(left, right)
     allowed = verify.tolerance("float32", 600) + 2.0**-8
     limit = products.sum_tolerance(allowed, tf32=True)
-    found = products.compare(np.matmul(*coarse), expected, limit, WrongResult)
-    assert found.largest < 0.6 * limit
+    result = products.compare(np.matmul(*coarse), expected, limit, WrongResult)
+    assert result.largest < 0.6 * limit
 
 
 def test_small_products_and_others_are_compared_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,8 +251,8 @@ def test_the_reference_is_not_computed() -> None:
     def never(*_: Any) -> Any:
         raise AssertionError("the product was computed in NumPy")
 
-    of = replace(gemm, reference=never)
+    operation = replace(gemm, reference=never)
     for direction, kind in (("forward", Product), ("backward", ProductGradient)):
-        case = _case(of=of, direction=direction)
+        case = _case(operation=operation, direction=direction)
         assert type(bind(case.cell, case.framework)) is kind
         _verify(case)

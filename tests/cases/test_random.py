@@ -38,8 +38,8 @@ def drawing(draw: Callable[..., Any], moments: Moments = UNIFORM, **changes: Any
     return Operation(**{**facts, **changes})
 
 
-def made(of: Operation, dtype: str = "float32") -> Case:
-    return case_of(cell(of, size=SIZE, dtype=dtype))
+def made(operation: Operation, dtype: str = "float32") -> Case:
+    return case_of(cell(operation, size=SIZE, dtype=dtype))
 
 
 def uniform(generator: np.random.Generator, like: NDArray[Any]) -> NDArray[Any]:
@@ -57,15 +57,15 @@ def test_honest_numbers_are_measured(dtype: str) -> None:
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda of, like: of.random(SIZE, "f4") * 0.9, "mean"),
-        (lambda of, like: np.float32(0.25) + 0.5 * of.random(SIZE, "f4"), "variance"),
-        (lambda of, like: of.random(SIZE, "f4") * 2 - np.float32(0.5), "lie between"),
-        (lambda of, like: np.linspace(0, of.uniform(0.99, 1), SIZE, dtype="f4"), "correlation"),
-        (lambda of, like: np.repeat(of.random(SIZE // 2, "f4"), 2), "correlation"),
-        (lambda of, like: of.random(SIZE), "float64, and the case is in float32"),
-        (lambda of, like: of.random(SIZE // 2, "f4"), "shape"),
-        (lambda of, like: (of.random(SIZE, "f4"),) * 2, "2 results"),
-        (lambda of, like: np.full(SIZE, np.nan, "f4"), "infinities or NaNs"),
+        (lambda rng, like: rng.random(SIZE, "f4") * 0.9, "mean"),
+        (lambda rng, like: np.float32(0.25) + 0.5 * rng.random(SIZE, "f4"), "variance"),
+        (lambda rng, like: rng.random(SIZE, "f4") * 2 - np.float32(0.5), "lie between"),
+        (lambda rng, like: np.linspace(0, rng.uniform(0.99, 1), SIZE, dtype="f4"), "correlation"),
+        (lambda rng, like: np.repeat(rng.random(SIZE // 2, "f4"), 2), "correlation"),
+        (lambda rng, like: rng.random(SIZE), "float64, and the case is in float32"),
+        (lambda rng, like: rng.random(SIZE // 2, "f4"), "shape"),
+        (lambda rng, like: (rng.random(SIZE, "f4"),) * 2, "2 results"),
+        (lambda rng, like: np.full(SIZE, np.nan, "f4"), "infinities or NaNs"),
     ],
     ids=["mean", "variance", "range", "ramp", "pairs", "dtype", "shape", "two", "nan"],
 )
@@ -82,10 +82,10 @@ def paired(numbers: NDArray[Any]) -> NDArray[Any]:
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda of: 0.95 * of.random(10_000), "mean"),
-        (lambda of: 0.125 + 0.75 * of.random(10_000), "variance"),
-        (lambda of: np.r_[of.random(5_000), np.linspace(0, 1, 5_000)], "correlation"),
-        (lambda of: paired(of.random(10_000)), "correlation"),
+        (lambda rng: 0.95 * rng.random(10_000), "mean"),
+        (lambda rng: 0.125 + 0.75 * rng.random(10_000), "variance"),
+        (lambda rng: np.r_[rng.random(5_000), np.linspace(0, 1, 5_000)], "correlation"),
+        (lambda rng: paired(rng.random(10_000)), "correlation"),
     ],
     ids=["mean", "variance", "ramp", "pairs"],
 )
@@ -109,7 +109,7 @@ def test_skewed_numbers_may_be_far_off_by_chance(seed: int, place: int) -> None:
 def test_the_same_numbers_in_every_call_are_wrong() -> None:
     """A key that stands for itself, or a constant that a compiler has folded."""
     fails(
-        made(drawing(lambda of, like: np.random.default_rng(0).random(SIZE, "f4"))),
+        made(drawing(lambda rng, like: np.random.default_rng(0).random(SIZE, "f4"))),
         WrongResult,
         "those of the first call",
     )
@@ -119,8 +119,8 @@ def test_numbers_that_repeat_once_inputs_are_restored_are_wrong() -> None:
     """New numbers in timed calls do not excuse those that depend on the inputs alone later."""
     kept: list[NDArray[Any]] = []
 
-    def draw(of: np.random.Generator, like: NDArray[Any]) -> NDArray[Any]:
-        kept.append(of.random(SIZE, "f4"))
+    def draw(rng: np.random.Generator, like: NDArray[Any]) -> NDArray[Any]:
+        kept.append(rng.random(SIZE, "f4"))
         return kept[-1] if like[0] == 1.0 and not changed else kept[0]
 
     changed: list[bool] = []
@@ -137,9 +137,9 @@ def test_a_changed_operand_is_noticed() -> None:
     """Dropout of another array has other elements; the one that was placed first is not enough."""
     first: list[NDArray[Any]] = []
 
-    def dropped(of: np.random.Generator, x: NDArray[Any], *, stale: bool) -> NDArray[Any]:
+    def dropped(rng: np.random.Generator, x: NDArray[Any], *, stale: bool) -> NDArray[Any]:
         first.append(x.copy())
-        return np.where(of.random(SIZE) < 0.5, 2 * (first[0] if stale else x), 0).astype("f4")
+        return np.where(rng.random(SIZE) < 0.5, 2 * (first[0] if stale else x), 0).astype("f4")
 
     moments = discrete((0.0, 2.0), (0.5, 0.5), drawn=lambda y, x: y / x)
     facts: dict[str, Any] = {
@@ -147,10 +147,10 @@ def test_a_changed_operand_is_noticed() -> None:
         "reference": lambda x: x,
         "parameters": lambda size: (),
     }
-    made(drawing(lambda of, x: dropped(of, x, stale=False), moments, **facts)).measure()
+    made(drawing(lambda rng, x: dropped(rng, x, stale=False), moments, **facts)).measure()
     first.clear()
     fails(
-        made(drawing(lambda of, x: dropped(of, x, stale=True), moments, **facts)),
+        made(drawing(lambda rng, x: dropped(rng, x, stale=True), moments, **facts)),
         WrongResult,
         "no such number",
     )

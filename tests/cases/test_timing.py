@@ -54,8 +54,10 @@ def test_work_that_remains_when_the_clock_stops(
 ) -> None:
     """Reading the result back takes longer than reading alone: the case fails before its rounds."""
     case = square(direction, framework())
-    said = "^calls return before their work is done, and the framework's `waiter` does not wait: "
-    fails(case, UnfinishedWork, said)
+    message = (
+        "^calls return before their work is done, and the framework's `waiter` does not wait: "
+    )
+    fails(case, UnfinishedWork, message)
     assert case.benchmark.stats is None
 
 
@@ -133,9 +135,9 @@ _SHORT = {"work_s": 2.0**-12, "dispatch_s": 2.0**-12}
 
 @both_directions
 def test_right_results_that_are_kept(direction: str) -> None:
-    said = "^calls on changed inputs took 63 ms at least, and most others 488 us at most, so"
+    message = "^calls on changed inputs took 63 ms at least, and most others 488 us at most, so"
     case = case_of(cell(direction=direction), _Slower(**_SHORT))
-    fails(case, SkippedWork, said)
+    fails(case, SkippedWork, message)
 
 
 def test_every_single_call_takes_long_on_a_busy_machine() -> None:
@@ -195,14 +197,14 @@ def test_what_is_possible_is_recorded_with_its_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"flops": 6.253e12}, "6,253 GFLOP in 1 s are 6,253 GFLOP/s, and no more than 1"),
         ({"bytes": 2e10}, "20 GB in 1 s are 20 GB/s, and no more than 10"),
     ],
 )
-def test_what_is_impossible_is_refused(changes: dict[str, float], said: str) -> None:
-    with pytest.raises(ImpossibleRate, match=re.escape(f"{said} are possible here (2 CPUs)")):
+def test_what_is_impossible_is_refused(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(ImpossibleRate, match=re.escape(f"{message} are possible here (2 CPUs)")):
         timing.check_rates(_facts(**changes), _LIMITS)
 
 
@@ -237,8 +239,8 @@ def test_products_in_tf32_have_a_limit_of_their_own() -> None:
 
 @pytest.mark.parametrize("limit_flops_per_s", [1.9e9, 2.1e9], ids=["too fast", "possible"])
 def test_a_case_that_is_too_fast_has_no_record(limit_flops_per_s: float) -> None:
-    of = operation(cost=lambda _: Cost(flops=2e9 * _S, elements=0.0))
-    case = case_of(cell(of), FakeFramework())
+    workload = operation(cost=lambda _: Cost(flops=2e9 * _S, elements=0.0))
+    case = case_of(cell(workload), FakeFramework())
     case._limits = replace(_LIMITS, flops_per_s={"float32": limit_flops_per_s})
     if limit_flops_per_s < 2e9:
         fails(case, ImpossibleRate, "are possible here")

@@ -54,10 +54,10 @@ EPOCH_S = DISPATCH_S + 2 * STEP_S
 def test_rounds_are_epochs() -> None:
     """Whole ones, until their results exist; dispatch is until the last step has returned."""
     framework = Trainer(first_s=8.0, step_s=lambda step: 1.0 if step < 2 else STEP_S)
-    one = case(framework, schedule=Schedule(4, repetitions=2))
-    facts = recorded(one)
-    assert one.benchmark.stats.stats.data == [EPOCH_S] * 6
-    assert one.benchmark.stats.iterations == 1
+    training_case = case(framework, schedule=Schedule(4, repetitions=2))
+    facts = recorded(training_case)
+    assert training_case.benchmark.stats.stats.data == [EPOCH_S] * 6
+    assert training_case.benchmark.stats.iterations == 1
     assert (facts["completion_s"], facts["dispatch_s"]) == (EPOCH_S, 2 * DISPATCH_S)
     assert (facts["warmup_epochs"], facts["repetitions"]) == (1, 2)
     assert (facts["warmup_calls"], facts["steady"]) == (2 * 2, None)
@@ -76,7 +76,7 @@ def test_the_first_step_is_kept_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "first_s", "step_s", "compile_s"),
+    ("workload", "first_s", "step_s", "compile_s"),
     [
         (mlp, 8.0, lambda _: STEP_S, 8.0),
         (mlp, 8.0, lambda step: 2.0**-5 if step <= 5 else 2.0**-3, 8.0),
@@ -87,10 +87,10 @@ def test_the_first_step_is_kept_apart() -> None:
     ids=["loop", "median", "fast first step", "step", "fast first step alone"],
 )
 def test_compilation_is_what_the_first_step_took_beyond_the_median_of_the_others(
-    of: Any, first_s: float, step_s: Callable[[int], float], compile_s: float
+    workload: Any, first_s: float, step_s: Callable[[int], float], compile_s: float
 ) -> None:
     framework = Trainer(first_s=first_s, dispatch_s=0.0, asynchronous=False, step_s=step_s)
-    assert measured(framework, of)["compile_s"] == compile_s
+    assert measured(framework, workload)["compile_s"] == compile_s
 
 
 def test_the_record_of_a_loop_says_what_was_measured() -> None:
@@ -139,35 +139,35 @@ def test_a_validation_part_of_its_own_is_counted(load: Mock) -> None:
 
 def test_data_is_read_where_it_was_found(load: Mock) -> None:
     """With the folder of the cache; the same for the loader alone."""
-    for of in (mlp, mlp.loader):
-        one = case(Trainer(load_s=LOAD_S), of)
-        one._cache = Path("kept")
-        one.measure()
+    for workload in (mlp, mlp.loader):
+        training_case = case(Trainer(load_s=LOAD_S), workload)
+        training_case._cache = Path("kept")
+        training_case.measure()
         load.assert_called_with(FOUND, Path("kept"))
 
 
 def test_a_schedule_with_fewer_steps() -> None:
-    one = case(schedule=Schedule(2, steps=1))
-    facts = recorded(one)
-    assert one.benchmark.stats.stats.data == [DISPATCH_S + STEP_S]
+    training_case = case(schedule=Schedule(2, steps=1))
+    facts = recorded(training_case)
+    assert training_case.benchmark.stats.stats.data == [DISPATCH_S + STEP_S]
     assert facts["steps_per_epoch"] == 1
     assert facts["images_per_s"] == 8 / (DISPATCH_S + STEP_S)
 
 
 def test_toggles_reach_the_learner_and_the_record() -> None:
     """Others are recorded with their defaults, unless they make no difference."""
-    asked = (("workers", "2"), ("sparse", "on"), ("decay", "on"))
+    requested = (("workers", "2"), ("sparse", "on"), ("decay", "on"))
     framework = Trainer()
-    facts = measured(framework, sentiment_lstm, toggles=asked)
+    facts = measured(framework, sentiment_lstm, toggles=requested)
     (learner,) = framework.learners
     assert learner.job == Job(sentiment_lstm, "cpu", "eager", "float32", 8, workers=2, sparse=True)
-    assert learner.of("rate") == [[1e-3]] * 3
-    assert facts["toggles"].items() >= dict(asked).items()
-    assert [facts[name] for name, _ in asked] == ["2", "on", "on"]
+    assert learner.events_of("rate") == [[1e-3]] * 3
+    assert facts["toggles"].items() >= dict(requested).items()
+    assert [facts[name] for name, _ in requested] == ["2", "on", "on"]
     plain = Trainer()
     facts = measured(plain)
     assert plain.learners[0].job == Job(mlp, "cpu", "eager", "float32", 8)
-    assert plain.learners[0].of("rate") == []
+    assert plain.learners[0].events_of("rate") == []
     assert facts["toggles"].items() >= {"workers": "0", "decay": "off"}.items()
     assert not facts["toggles"].keys() & {"sparse", "onednn"}
     assert "workers" not in facts
@@ -176,10 +176,12 @@ def test_toggles_reach_the_learner_and_the_record() -> None:
 @loops_and_steps
 @pytest.mark.parametrize("device", ["cpu", "gpu:0"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_every_step_is_made_in_the_scope_of_its_case(of: Any, device: str, dtype: str) -> None:
+def test_every_step_is_made_in_the_scope_of_its_case(
+    workload: Any, device: str, dtype: str
+) -> None:
     """In the check, in warm-up epochs and in rounds."""
     framework = Trainer()
-    case(framework, of, device=device, dtype=dtype).measure()
+    case(framework, workload, device=device, dtype=dtype).measure()
     assert {*framework.called} == {(device, dtype)}
     assert framework.entered is None
 
@@ -193,15 +195,15 @@ def test_epochs_are_reported_while_the_case_runs() -> None:
 
 def test_a_profile_is_of_an_epoch_that_is_not_in_the_record() -> None:
     framework = Trainer()
-    one = case(framework, cprofile=True)
-    facts = recorded(one)
+    training_case = case(framework, cprofile=True)
+    facts = recorded(training_case)
     (learner,) = framework.learners
     after = learner.events.index(("reset", True), 1)
     begun = [event for event in learner.events[:after] if event == ("epoch",)]
     assert len(begun) == len(facts["epochs"]) + 1 + UPDATES_TIMED == 4 + UPDATES_TIMED
-    assert one.benchmark.stats.stats.data == [EPOCH_S] * 2
+    assert training_case.benchmark.stats.stats.data == [EPOCH_S] * 2
     assert facts["dispatch_s"] == 2 * DISPATCH_S
-    assert one.benchmark.stats.cprofile_stats is not None
+    assert training_case.benchmark.stats.cprofile_stats is not None
 
 
 # Memory
@@ -238,8 +240,8 @@ def test_the_size_of_the_data_set_is_in_the_record() -> None:
 @pytest.mark.parametrize("epoch", [1, 2, 3], ids=["warm-up", "a round", "the last round"])
 def test_a_diverging_training_has_no_record(epoch: int) -> None:
     first = 2 * (epoch - 1)
-    one = case(Trainer(loss_of=lambda step: math.nan if step >= first else 1.0))
-    fails(one, Diverged, f"at step 1 of 2 in epoch {epoch}")
+    training_case = case(Trainer(loss_of=lambda step: math.nan if step >= first else 1.0))
+    fails(training_case, Diverged, f"at step 1 of 2 in epoch {epoch}")
 
 
 # Steps
@@ -248,16 +250,16 @@ def test_a_diverging_training_has_no_record(epoch: int) -> None:
 def test_a_step_is_measured_like_an_operation() -> None:
     """Until its update is done, after a warm-up, on a batch that lies on the device."""
     framework = Trainer(first_s=8.0)
-    one = case(framework, mlp.step)
-    facts = recorded(one)
-    assert {*one.benchmark.stats.stats.data} == {DISPATCH_S + STEP_S}
+    training_case = case(framework, mlp.step)
+    facts = recorded(training_case)
+    assert {*training_case.benchmark.stats.stats.data} == {DISPATCH_S + STEP_S}
     assert (facts["completion_s"], facts["dispatch_s"]) == (DISPATCH_S + STEP_S, DISPATCH_S)
     assert facts["first_call_in_process_s"] == 8.0 + DISPATCH_S + STEP_S
     assert (facts["warmup_calls"], facts["steady"]) == (10, True)
     (learner,) = framework.learners
-    assert learner.of("reset") == [[False], [True], [False], [True], [False]]
-    assert learner.of("epoch") == learner.of("order") == []
-    assert learner.of("logits") == [[8]] * UPDATES_TIMED  # after the timing
+    assert learner.events_of("reset") == [[False], [True], [False], [True], [False]]
+    assert learner.events_of("epoch") == learner.events_of("order") == []
+    assert learner.events_of("logits") == [[8]] * UPDATES_TIMED  # after the timing
     assert (facts["workload"], facts["direction"]) == ("mlp_step", "train")
     assert facts["images_per_s"] == pytest.approx(8 / facts["completion_s"])
     assert not facts.keys() & {"epochs", "steps_per_epoch", "test_accuracy"}
@@ -273,9 +275,9 @@ def test_a_step_reads_no_data(load: Mock) -> None:
 
     facts = measured(Trainer(kind=Looking), mlp.step)
     load.assert_not_called()
-    own = mlp.check_batches(8, CHECKED_STEPS)
-    before = [own[0], *own[:CHECKED_STEPS]]
-    after = [*own[1 : 1 + UPDATES_TIMED], *own[:LOSSES_TIMED]]
+    check_batches = mlp.check_batches(8, CHECKED_STEPS)
+    before = [check_batches[0], *check_batches[:CHECKED_STEPS]]
+    after = [*check_batches[1 : 1 + UPDATES_TIMED], *check_batches[:LOSSES_TIMED]]
     for (examples, labels), (x, y) in zip(seen, [*before, *after], strict=True):
         np.testing.assert_array_equal(examples, x)
         np.testing.assert_array_equal(labels, y)
@@ -288,14 +290,14 @@ def test_a_step_reads_no_data(load: Mock) -> None:
 def test_a_loader_is_measured_by_whole_passes() -> None:
     """Over the batches of an epoch, without a step; the record has their number and the data."""
     framework = Trainer(load_s=LOAD_S)
-    one = case(framework, mlp.loader)
-    facts = recorded(one)
-    assert {*one.benchmark.stats.stats.data} == {2 * LOAD_S}
+    training_case = case(framework, mlp.loader)
+    facts = recorded(training_case)
+    assert {*training_case.benchmark.stats.stats.data} == {2 * LOAD_S}
     assert (facts["workload"], facts["steps_per_epoch"]) == ("mlp_loader", 2)
     assert facts["data"]["train"] == 16
     assert framework.called == []
     (learner,) = framework.learners
-    assert learner.of("order") == [order(16, 0, 0).tolist()]
+    assert learner.events_of("order") == [order(16, 0, 0).tolist()]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,7 @@ def test_a_loader_is_measured_by_whole_passes() -> None:
 def test_a_loader_has_the_batches_of_the_schedule(steps: int, visited: int) -> None:
     framework = Trainer(load_s=LOAD_S)
     facts = measured(framework, mlp.loader, schedule=Schedule(3, steps=steps))
-    assert framework.learners[0].of("order") == [order(16, 0, 0)[:visited].tolist()]
+    assert framework.learners[0].events_of("order") == [order(16, 0, 0)[:visited].tolist()]
     assert facts["steps_per_epoch"] == visited // 8
     assert facts["completion_s"] == visited // 8 * LOAD_S
 
@@ -326,9 +328,9 @@ def test_a_loader_whose_batches_are_wrong_is_never_timed(
     loads: Callable[[Any], Any], disabled: bool
 ) -> None:
     """Examples and labels are those that were asked for, in the framework's layout."""
-    one = case(Trainer(loads=loads), mlp.loader, disabled=disabled)
-    fails(one, WrongResult, "last batch does not hold the examples")
-    assert one.benchmark.stats is None
+    training_case = case(Trainer(loads=loads), mlp.loader, disabled=disabled)
+    fails(training_case, WrongResult, "last batch does not hold the examples")
+    assert training_case.benchmark.stats is None
 
 
 def test_a_loader_has_workers_and_no_other_toggle() -> None:
@@ -339,7 +341,7 @@ def test_a_loader_has_workers_and_no_other_toggle() -> None:
     assert "decay" not in facts["toggles"]
 
 
-@pytest.mark.parametrize("of", [mlp, mlp.loader], ids=lambda of: str(of.name))
+@pytest.mark.parametrize("workload", [mlp, mlp.loader], ids=lambda workload: str(workload.name))
 @pytest.mark.parametrize(
     ("workers", "raised", "message"),
     [
@@ -348,12 +350,12 @@ def test_a_loader_has_workers_and_no_other_toggle() -> None:
     ],
 )
 def test_a_loader_without_shared_memory(
-    monkeypatch: pytest.MonkeyPatch, of: Any, workers: str, raised: Any, message: str
+    monkeypatch: pytest.MonkeyPatch, workload: Any, workers: str, raised: Any, message: str
 ) -> None:
     refused = Mock(side_effect=OSError(errno.EROFS, "Read-only file system"))
     monkeypatch.setattr(FakeLoader, "__iter__", refused)
     with pytest.raises(raised, match=message):
-        case(of=of, toggles=(("workers", workers),)).measure()
+        case(workload=workload, toggles=(("workers", workers),)).measure()
 
 
 # Texts
@@ -403,7 +405,7 @@ def framework(**changes: Any) -> Trainer:
 @pytest.mark.usefixtures("text")
 def test_each_token_is_answered_for() -> None:
     """Loss and accuracy are means over all tokens, those of the last, shorter batch included."""
-    facts = measured(framework(), of=WORDS)
+    facts = measured(framework(), workload=WORDS)
     zeros = np.mean(TEST.y == 0)
     last = facts["epochs"][-1]
     assert last["validation_accuracy"] == pytest.approx(zeros)
@@ -417,20 +419,26 @@ def test_each_token_is_answered_for() -> None:
 
 @pytest.mark.usefixtures("text")
 def test_a_loader_gives_the_labels_of_each_example_in_order() -> None:
-    assert measured(framework(), of=WORDS.loader)["steps_per_epoch"] == 2
+    assert measured(framework(), workload=WORDS.loader)["steps_per_epoch"] == 2
     by_place = framework(loads=lambda batch: (batch[0], batch[1].T.ravel()))
-    fails(case(by_place, of=WORDS.loader), WrongResult, "the loader's last batch does not hold")
+    fails(
+        case(by_place, workload=WORDS.loader), WrongResult, "the loader's last batch does not hold"
+    )
 
 
 @pytest.mark.usefixtures("text")
 def test_answers_to_other_labels_fail_after_the_timing() -> None:
     """A step that reads the labels place by place has another loss than the answers."""
     by_place = framework(loads=lambda batch: (batch[0], np.roll(batch[1].ravel(), 1) * 0))
-    fails(case(by_place, of=WORDS), WrongTraining, "after the timing, a step does not train on its")
+    fails(
+        case(by_place, workload=WORDS),
+        WrongTraining,
+        "after the timing, a step does not train on its",
+    )
 
 
 def test_a_batch_that_the_data_turns_out_not_to_have_is_refused() -> None:
     """Only reading a text tells how long it is."""
-    said = r"a batch of 17 is larger than the 16 training examples of mnist \(mnist\.npz\); give"
-    with pytest.raises(DataError, match=said):
+    message = r"a batch of 17 is larger than the 16 training examples of mnist \(mnist\.npz\); give"
+    with pytest.raises(DataError, match=message):
         steps_of(Schedule(1), data_set(16), 17)

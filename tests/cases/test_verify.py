@@ -51,7 +51,7 @@ def test_equal_values_have_no_error(values: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "reference"),
+    ("actual", "reference"),
     [
         (array(1.0, NAN), array(1.0, 2.0)),
         (array(1.0, 2.0), array(1.0, NAN)),
@@ -68,23 +68,23 @@ def test_equal_values_have_no_error(values: Any) -> None:
     ],
     ids=lambda values: str(values.tolist()),
 )
-def test_other_values_are_wrong(found: NDArray[Any], reference: NDArray[Any]) -> None:
+def test_other_values_are_wrong(actual: NDArray[Any], reference: NDArray[Any]) -> None:
     with pytest.raises(WrongResult):
-        error(found, reference, 1e-6)
+        error(actual, reference, 1e-6)
 
 
 @pytest.mark.parametrize("place", [0, 49, 99])
 def test_one_wrong_element_is_found_wherever_it_is(place: int) -> None:
     reference = np.linspace(1.0, 2.0, 100)
-    found = reference.copy()
-    found[place] *= 1 + 2e-6
+    actual = reference.copy()
+    actual[place] *= 1 + 2e-6
     assert error(reference * (1 + 0.5e-6), reference, 1e-6) > 0
     with pytest.raises(WrongResult):
-        error(found, reference, 1e-6)
+        error(actual, reference, 1e-6)
 
 
 @pytest.mark.parametrize(
-    ("found", "reference", "allowed", "largest"),
+    ("actual", "reference", "allowed", "largest"),
     [
         (array(4.0, 4.5, 3.75), array(4.0, 4.0, 4.0), 1.0, 0.5 / 4.0),
         (array(1.125), array(1.0), 0.125, 0.125),
@@ -108,26 +108,26 @@ def test_one_wrong_element_is_found_wherever_it_is(place: int) -> None:
     ],
 )
 def test_errors_are_relative_to_the_scale_of_elements(
-    found: Any, reference: Any, allowed: float, largest: float | None
+    actual: Any, reference: Any, allowed: float, largest: float | None
 ) -> None:
     if largest is not None:
-        assert error(found, reference, allowed) == pytest.approx(largest, rel=1e-5)
+        assert error(actual, reference, allowed) == pytest.approx(largest, rel=1e-5)
         return
     with pytest.raises(WrongResult):
-        error(found, reference, allowed)
+        error(actual, reference, allowed)
 
 
 def test_the_message_says_where_what_and_how_many() -> None:
     reference = np.full((3, 4), 2.0)
-    found = reference.copy()
-    found[1, 2] = 3.0
-    found[0, 0] = 2.5
+    actual = reference.copy()
+    actual[1, 2] = 3.0
+    actual[0, 0] = 2.5
     expected = (
         "largest relative error 0.5 at [1, 2], where it is 3 and the NumPy reference 2; "
         "0.001 is allowed. 2 of 12 elements are off by more"
     )
     with pytest.raises(WrongResult, match=re.escape(expected)):
-        error(found, reference, 1e-3)
+        error(actual, reference, 1e-3)
 
 
 def test_the_message_of_a_scalar_has_no_place() -> None:
@@ -136,7 +136,7 @@ def test_the_message_of_a_scalar_has_no_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "reference"),
+    ("actual", "reference"),
     [
         (np.ones(3), np.ones(4)),
         (np.ones((2, 3)), np.ones((3, 2))),
@@ -149,11 +149,11 @@ def test_the_message_of_a_scalar_has_no_place() -> None:
     ],
     ids=lambda values: str(np.shape(values)),
 )
-def test_another_shape_is_wrong(found: NDArray[Any], reference: NDArray[Any]) -> None:
+def test_another_shape_is_wrong(actual: NDArray[Any], reference: NDArray[Any]) -> None:
     """Values that would broadcast to the reference are no substitute for its shape."""
-    both = f"shape {found.shape}, the NumPy reference {reference.shape}"
+    both = f"shape {actual.shape}, the NumPy reference {reference.shape}"
     with pytest.raises(WrongResult, match=re.escape(both)):
-        error(found, reference, 1e-6)
+        error(actual, reference, 1e-6)
 
 
 def test_tolerances_follow_the_precision_of_the_dtype() -> None:
@@ -190,7 +190,7 @@ def test_an_operations_factor_multiplies_its_tolerance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted", "right"),
+    ("actual", "wanted", "right"),
     [
         (array(1.0, 2.0).astype("float32"), array(1.0, 2.0), True),
         (array(1.0 / 3).astype("float32"), array(1.0 / 3), True),
@@ -208,9 +208,9 @@ def test_an_operations_factor_multiplies_its_tolerance() -> None:
         *("coarser", "longer", "other int", "longer int", "other bool"),
     ],
 )
-def test_inputs_may_be_rounded_to_their_dtype_alone(found: Any, wanted: Any, right: bool) -> None:
+def test_inputs_may_be_rounded_to_their_dtype_alone(actual: Any, wanted: Any, right: bool) -> None:
     with nullcontext() if right else pytest.raises(WrongResult):
-        verify.placed(found, wanted, "float32")
+        verify.placed(actual, wanted, "float32")
 
 
 def test_an_array_that_changes_with_its_source_is_no_copy() -> None:
@@ -219,13 +219,13 @@ def test_an_array_that_changes_with_its_source_is_no_copy() -> None:
         verify.copied(array(1.0, 2.0), array(1.0, 0.0))
 
 
-@pytest.mark.parametrize("found", [0, 60_169, 60_171, 120_340])
-def test_another_number_of_parameters_is_another_model(found: int) -> None:
+@pytest.mark.parametrize("actual", [0, 60_169, 60_171, 120_340])
+def test_another_number_of_parameters_is_another_model(actual: int) -> None:
     verify.parameters(60_170, 60_170)
     with pytest.raises(WrongTraining) as caught:
-        verify.parameters(found, 60_170)
+        verify.parameters(actual, 60_170)
     assert str(caught.value) == (
-        f"the model trains {found} parameters, and its description has 60170: it is another "
+        f"the model trains {actual} parameters, and its description has 60170: it is another "
         "model; fix the framework's layers"
     )
 
@@ -239,19 +239,19 @@ def test_the_same_losses_pass(dtype: str) -> None:
     allowed = verify.LOSS_TOLERANCES[dtype]
     assert verify.losses(array(*LOSSES), LOSSES, [allowed]) == (0.0, allowed)
     assert verify.losses(array(*LOSSES).astype(np.float32), LOSSES, [allowed]) == (0.0, allowed)
-    found = array(*LOSSES) + array(0.25, -0.5, 0.125, 0.0) * allowed
-    nearest = verify.losses(found, LOSSES, [allowed])
+    actual = array(*LOSSES) + array(0.25, -0.5, 0.125, 0.0) * allowed
+    nearest = verify.losses(actual, LOSSES, [allowed])
     assert nearest == pytest.approx((allowed / 2, allowed), rel=1e-5)
 
 
 def test_each_loss_may_have_a_tolerance_of_its_own() -> None:
     """The loss that comes closest to its own is returned; one that is off by more is named."""
     allowed = verify.LOSS_TOLERANCES["float64"]
-    found = array(*LOSSES) + array(0.5, 0.0, 3.0, 0.0) * allowed
-    nearest = verify.losses(found, LOSSES, allowed * array(1.0, 1.0, 4.0, 8.0))
+    actual = array(*LOSSES) + array(0.5, 0.0, 3.0, 0.0) * allowed
+    nearest = verify.losses(actual, LOSSES, allowed * array(1.0, 1.0, 4.0, 8.0))
     assert nearest == pytest.approx((3 * allowed, 4 * allowed), rel=1e-5)
     with pytest.raises(WrongTraining, match=r"at step 3 the loss is .*; 2e-08 is allowed"):
-        verify.losses(found, LOSSES, allowed * array(1.0, 1.0, 2.0, 8.0))
+        verify.losses(actual, LOSSES, allowed * array(1.0, 1.0, 2.0, 8.0))
 
 
 def test_losses_may_be_off_by_the_tolerance_and_no_more() -> None:
@@ -269,17 +269,17 @@ def test_losses_may_be_off_by_the_tolerance_and_no_more() -> None:
 @pytest.mark.parametrize("value", [NAN, INF, -INF, 2.5e9, -2.0])
 @pytest.mark.filterwarnings("error")
 def test_one_wrong_loss_is_found_wherever_it_is(step: int, value: float) -> None:
-    found = array(*LOSSES)
-    found[step - 1] = value
+    actual = array(*LOSSES)
+    actual[step - 1] = value
     with pytest.raises(WrongTraining, match=re.escape(f"at step {step} the loss is {value:.9g}, ")):
-        verify.losses(found, LOSSES, [5e-5])
+        verify.losses(actual, LOSSES, [5e-5])
 
 
 def test_the_first_wrong_loss_is_named_and_the_largest_deviation_is_said() -> None:
     """Where losses drift apart, the first step that shows it is the one to look at."""
-    found = array(2.5, 2.25 + 1e-3, 2.0 + 0.5, 1.75)
+    actual = array(2.5, 2.25 + 1e-3, 2.0 + 0.5, 1.75)
     with pytest.raises(WrongTraining) as caught:
-        verify.losses(found, LOSSES, [5e-5])
+        verify.losses(actual, LOSSES, [5e-5])
     assert str(caught.value) == (
         "this is not the same training: at step 2 the loss is 2.251, and the float64 reference "
         "has 2.25; 5e-05 is allowed, and the largest deviation in 4 steps is 0.5. Weights, order "

@@ -71,8 +71,10 @@ def test_less_work_once_it_was_verified(direction: str) -> None:
         honest = iter(range(2))
         return lambda: run() if next(honest, None) is not None else map_arrays(tenth, run())
 
-    said = "^the result of the last timed call is wrong though the first was right: the result is"
-    fails(square(direction, _by(cheat)), WrongResult, said)
+    message = (
+        "^the result of the last timed call is wrong though the first was right: the result is"
+    )
+    fails(square(direction, _by(cheat)), WrongResult, message)
 
 
 @both_directions
@@ -91,8 +93,8 @@ def test_work_that_is_done_every_second_time(direction: str, before: int) -> Non
             call()
         return call
 
-    said = "^a call on .* inputs.* is wrong though the first call was right"
-    fails(square(direction, _by(cheat)), FwbenchError, said)
+    message = "^a call on .* inputs.* is wrong though the first call was right"
+    fails(square(direction, _by(cheat)), FwbenchError, message)
 
 
 def linear(framework: FakeFramework) -> Case:
@@ -110,8 +112,10 @@ def test_half_of_it_is_cached(make: Any, part: str, error: type[VerificationErro
         result, gradients = run()
         return lambda: (result, run()[1]) if part == "result" else (run()[0], gradients)
 
-    said = "^a call on changed inputs is wrong though the first call was right, so results are kept"
-    fails(make(_by(cheat)), error, said)
+    message = (
+        "^a call on changed inputs is wrong though the first call was right, so results are kept"
+    )
+    fails(make(_by(cheat)), error, message)
 
 
 @both_directions
@@ -129,8 +133,8 @@ def test_arrays_that_are_closed_over() -> None:
 
 
 def test_arrays_that_are_not_written() -> None:
-    lies = variant(write=lambda *_: True)()
-    fails(square("forward", lies), DeclarationError, "fake's write returned True, and the")
+    faulty = variant(write=lambda *_: True)()
+    fails(square("forward", faulty), DeclarationError, "fake's write returned True, and the")
 
 
 def _creating(change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> FakeFramework:
@@ -138,12 +142,14 @@ def _creating(change: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Fak
     return variant(creator=lambda *arguments: change(create(*arguments)))()
 
 
-@pytest.mark.parametrize("of", [from_numpy, from_list], ids=lambda of: str(of.name))
-def test_a_creation_that_is_kept(of: Any) -> None:
+@pytest.mark.parametrize(
+    "workload", [from_numpy, from_list], ids=lambda workload: str(workload.name)
+)
+def test_a_creation_that_is_kept(workload: Any) -> None:
     """The source changes, and the array that is made of it must be another one."""
     made: dict[int, Any] = {}
     keeps = _creating(lambda create: lambda source: made.setdefault(id(source), create(source)))
-    fails(case_of(cell(of), keeps), WrongResult, "^a call on changed inputs is wrong")
+    fails(case_of(cell(workload), keeps), WrongResult, "^a call on changed inputs is wrong")
 
 
 def test_a_creation_that_copies_twice() -> None:
@@ -151,8 +157,8 @@ def test_a_creation_that_copies_twice() -> None:
         copies = iter([True, True])
         return lambda source: (create(source), np.asarray(source))[not next(copies, False)]
 
-    said = "^the result of the last timed call is wrong though the first was right: the created"
-    fails(case_of(cell(from_numpy), _creating(twice)), NotACopy, said)
+    message = "^the result of the last timed call is wrong though the first was right: the created"
+    fails(case_of(cell(from_numpy), _creating(twice)), NotACopy, message)
 
 
 def test_a_result_that_is_freed() -> None:
@@ -168,14 +174,16 @@ def test_a_result_that_is_freed() -> None:
             result.flags.writeable = False
             return result
 
-    said = r"the result \(ndarray\) cannot be read back: fake raised RuntimeError: array has been"
-    fails(square("forward", Freed()), UnreadableResult, said)
+    message = (
+        r"the result \(ndarray\) cannot be read back: fake raised RuntimeError: array has been"
+    )
+    fails(square("forward", Freed()), UnreadableResult, message)
 
 
 def test_a_result_that_is_gone_when_it_is_waited_for() -> None:
     gone = variant(read_element=lambda self, array: None.shape)()  # type: ignore[attr-defined]
-    said = "cannot be read back: fake raised AttributeError: 'NoneType' object has no attribute"
-    fails(square("forward", gone), UnreadableResult, said)
+    message = "cannot be read back: fake raised AttributeError: 'NoneType' object has no attribute"
+    fails(square("forward", gone), UnreadableResult, message)
 
 
 @pytest.mark.parametrize(
@@ -205,13 +213,15 @@ def test_a_case_too_large_to_verify(monkeypatch: pytest.MonkeyPatch) -> None:
     """The message has the sizes; nothing is timed."""
     memory = type("Memory", (), {"available": 100})
     monkeypatch.setattr("fwbench.cases.inputs.psutil.virtual_memory", lambda: memory)
-    said = "to verify 4 elements of results against 4 of inputs takes 0.00 GiB of memory, and"
-    fails(square("forward", FakeFramework()), TooLargeToVerify, said)
+    message = "to verify 4 elements of results against 4 of inputs takes 0.00 GiB of memory, and"
+    fails(square("forward", FakeFramework()), TooLargeToVerify, message)
 
 
-def zeros(of: Operation | None = None, framework: FakeFramework | None = None, **more: Any) -> Case:
+def zeros(
+    workload: Operation | None = None, framework: FakeFramework | None = None, **more: Any
+) -> Case:
     """A case that is timed on zeros."""
-    return case_of(cell(of, toggles=(("inputs", "zeros"),), **more), framework)
+    return case_of(cell(workload, toggles=(("inputs", "zeros"),), **more), framework)
 
 
 @pytest.mark.parametrize("framework", [FakeFramework, Immutable])
@@ -261,8 +271,8 @@ def test_work_that_ends_with_the_first_call_is_wrong() -> None:
         calls.append(True)
         return 2.0 * x if len(calls) == 1 else np.zeros_like(x)
 
-    said = "^a call on changed inputs is wrong though the first call was right"
-    fails(zeros(operation(lazy)), WrongResult, said)
+    message = "^a call on changed inputs is wrong though the first call was right"
+    fails(zeros(operation(lazy)), WrongResult, message)
 
 
 def test_inputs_that_calls_change_are_found() -> None:
@@ -284,7 +294,7 @@ def test_steps_on_zeros_are_not_counted() -> None:
     def step(x: NDArray[Any], g: NDArray[Any]) -> None:
         x -= g
 
-    of = Operation(
+    workload = Operation(
         name="steps",
         inputs=lambda size, rng: tuple(rng.standard_normal((2, size))),
         reference=lambda x, g: x - g,
@@ -293,7 +303,7 @@ def test_steps_on_zeros_are_not_counted() -> None:
         updates=(0,),
         implementations={"fake": lambda np: step},
     )
-    facts = recorded(zeros(of))
+    facts = recorded(zeros(workload))
     assert facts["max_relative_error"] <= facts["tolerance"]
 
 
@@ -310,19 +320,22 @@ def test_steps_on_zeros_are_not_counted() -> None:
 )
 def test_not_every_operation_takes_zeros(name: str, gap: str | None) -> None:
     """The reference tells; the inputs that it draws are always taken."""
-    of = getattr(workloads, name)
-    assert value_gap(of, "inputs", "zeros") == gap
-    assert value_gap(of, "inputs", "normal") is None
+    workload = getattr(workloads, name)
+    assert value_gap(workload, "inputs", "zeros") == gap
+    assert value_gap(workload, "inputs", "normal") is None
 
 
 def test_only_zeros_are_a_part_of_the_id() -> None:
     """A case that nobody asked it of has the id that it always had; networks do not take zeros."""
     selection = Selection(devices=("cpu",), executions=("eager",), sizes=(8,))
-    asked = grid.GridRequest({"inputs": ("normal", "zeros")})
-    found = [*grid.cells([workloads.gemm], selection, {"rich": RICH}, more=asked)]
+    requested = grid.GridRequest({"inputs": ("normal", "zeros")})
+    grid_cells = [*grid.cells([workloads.gemm], selection, {"rich": RICH}, more=requested)]
     plain = "gemm-rich-cpu-eager-forward-float32-8"
-    assert [each.id for each in found] == [f"{plain}-inputs:normal", f"{plain}-inputs:zeros"]
-    assert [each.gap for each in found] == [None, None]
+    assert [made_cell.id for made_cell in grid_cells] == [
+        f"{plain}-inputs:normal",
+        f"{plain}-inputs:zeros",
+    ]
+    assert [cell_.gap for cell_ in grid_cells] == [None, None]
     (unasked,) = grid.cells([workloads.gemm], selection, {"rich": RICH})
     assert unasked.id == plain
     assert "inputs" not in workloads.mlp.toggles

@@ -93,7 +93,7 @@ def test_a_copy_is_the_ceiling_of_bytes() -> None:
 
 def test_each_device_has_its_own_ceilings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The best round of every result counts for its device; failures of some are accepted."""
-    asked: list[Any] = []
+    requested: list[Any] = []
     results = [
         (product_facts(), [2.0, 1.0, 4.0]),
         (product_facts("other"), [1.5, 3.0]),
@@ -112,7 +112,7 @@ def test_each_device_has_its_own_ceilings(monkeypatch: pytest.MonkeyPatch) -> No
     def measure(
         name: str, arguments: list[str], watching: Watching, *, all_must_pass: bool
     ) -> dict[str, Any]:
-        asked.extend([name, watching, all_must_pass, "--fw-threads=3" in arguments])
+        requested.extend([name, watching, all_must_pass, "--fw-threads=3" in arguments])
         return {"benchmarks": stored}
 
     monkeypatch.setattr(session, "measure_suite", measure)
@@ -120,15 +120,15 @@ def test_each_device_has_its_own_ceilings(monkeypatch: pytest.MonkeyPatch) -> No
         "Fake CPU": Ceiling({"float32": 2.0**31}, 2.0**17, dict.fromkeys(BY, "fake 1.2")),
         "Fake 9000": Ceiling({"float32": 2.0**32}, None, {"float32": "fake 1.2"}),
     }
-    assert asked == ["fwbench.ceilings.suite", nullcontext, False, True]
+    assert requested == ["fwbench.ceilings.suite", nullcontext, False, True]
 
 
 def test_what_was_stored_is_loaded(tmp_path: Path) -> None:
     """All that was measured comes back; what is stored later takes its place."""
     assert stored_ceilings(tmp_path).load() == FOUND
-    again = stored_ceilings(tmp_path, {"Fake CPU": Ceiling()})
+    repeated = stored_ceilings(tmp_path, {"Fake CPU": Ceiling()})
     assert Ceilings(tmp_path, dict(MACHINE), 2).load() == {"Fake CPU": Ceiling()}
-    assert [*again.path.parent.iterdir()] == [again.path]
+    assert [*repeated.path.parent.iterdir()] == [repeated.path]
 
 
 def test_ceilings_stay_out_of_version_control(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_records_say_what_was_attainable() -> None:
 
 
 @pytest.mark.parametrize(
-    "one",
+    "record",
     [
         product_entry(result_is_view=True),
         product_entry(flops=None, bytes=None),
@@ -240,10 +240,10 @@ def test_records_say_what_was_attainable() -> None:
     ],
     ids=["view", "no cost", "nothing to do", "facts of old", "foreign", "bare"],
 )
-def test_what_has_no_limit_is_left_as_it_is(one: dict[str, Any]) -> None:
-    before = json.loads(json.dumps(one))
-    ceilings.annotate([one], FOUND)
-    assert one == before
+def test_what_has_no_limit_is_left_as_it_is(record: dict[str, Any]) -> None:
+    before = json.loads(json.dumps(record))
+    ceilings.annotate([record], FOUND)
+    assert record == before
 
 
 def test_launches_are_told_of_by_their_median() -> None:

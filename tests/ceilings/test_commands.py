@@ -46,10 +46,10 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def _peaks(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> list[int]:
     """Let the ceilings be measured at once; gives the threads with which they were."""
-    asked: list[int] = []
+    requested: list[int] = []
 
     def measure(threads: int, watching: Watching) -> dict[str, Ceiling]:
-        asked.append(threads)
+        requested.append(threads)
         with watching(Path("status.json")):
             pass
         if error is not None:
@@ -57,7 +57,7 @@ def _peaks(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> l
         return FOUND
 
     monkeypatch.setattr(ceilings, "measure", measure)
-    return asked
+    return requested
 
 
 def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -132,22 +132,22 @@ def test_doctor_measures_when_asked(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """--peaks measures, and keeps what it finds for the project and its threads."""
-    asked = _peaks(monkeypatch)
+    requested = _peaks(monkeypatch)
     assert _said(capsys, "--peaks") == _SAID
     assert Ceilings(here, MACHINE, 2).load() == FOUND
     assert _said(capsys) == _SAID
     assert _said(capsys, "--threads=5")[0] == "ceilings"
-    assert asked == [2]
+    assert requested == [2]
 
 
 def test_doctor_measures_for_programs_and_threads(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """With --json standard output is JSON alone, while it is measured, too."""
-    asked = _peaks(monkeypatch)
+    requested = _peaks(monkeypatch)
     assert cli.main(["doctor", "--peaks", "--json", "--threads=5"]) == 0
     assert json.loads(capsys.readouterr().out)["ceilings"] == ceilings.to_json(FOUND)
-    assert asked == [5]
+    assert requested == [5]
     assert Ceilings(here, MACHINE, 5).load() == FOUND
     assert Ceilings(here, MACHINE, 2).load() == {}
 
@@ -178,8 +178,8 @@ def test_doctor_says_why_it_could_not_keep_them(
 def _recovered(root: Path, result: Any, *entries: Mapping[str, Any]) -> list[dict[str, Any]]:
     journal = Journal(journal_folder(root), "now.jsonl")
     journal.append({"fwbench_journal": 1, "version": "5", "fwbench": {"ceilings": result}})
-    for one in entries:
-        journal.append(one)
+    for entry in entries:
+        journal.append(entry)
     journal.close()
     run = root / "run.json"
     assert cli.main(["recover", str(journal.path), "-o", str(run)]) == 0

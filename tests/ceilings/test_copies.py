@@ -54,6 +54,6 @@ def test_a_copy_is_held_against_the_best_of_its_kind(
     """And not against copies within the device, which are many times as fast."""
     copied = {"copy_to_device": 2.0**19, "copy_to_device, pinned": 2.0**20}
     ceiling = Ceiling(CEILING.flops_per_s, CEILING.bytes_per_s, {}, copied)
-    one = product_entry(4.0, **changes)
-    ceilings.annotate([one], {"Fake CPU": ceiling})
-    assert attainable_of(one) == expected
+    record = product_entry(4.0, **changes)
+    ceilings.annotate([record], {"Fake CPU": ceiling})
+    assert attainable_of(record) == expected

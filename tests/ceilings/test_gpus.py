@@ -38,9 +38,9 @@ def test_tf32_has_a_ceiling_of_its_own() -> None:
 def test_a_case_in_tf32_is_held_against_tf32(toggles: dict[str, str], seconds: float) -> None:
     """Or it would seem to be faster than its device."""
     ceiling = Ceiling({"float32": 2.0**30, "tf32": 2.0**31}, 2.0**20)
-    one = product_entry(4.0, toggles=toggles)
-    ceilings.annotate([one], {"Fake CPU": ceiling})
-    assert attainable_of(one) == (seconds, seconds / 4.0)
+    record = product_entry(4.0, toggles=toggles)
+    ceilings.annotate([record], {"Fake CPU": ceiling})
+    assert attainable_of(record) == (seconds, seconds / 4.0)
 
 
 def test_the_time_on_the_gpu_is_what_a_product_took() -> None:
@@ -99,9 +99,9 @@ def test_what_a_cache_holds_is_held_against_the_cache(
 ) -> None:
     """The best rate at which as much was moved, or more; of an emptied cache, that of memory."""
     toggles = {} if l2 is None else {"l2": l2}
-    one = product_entry(1.0, flops=0.0, bytes=moved_bytes, toggles=toggles)
-    ceilings.annotate([one], {"Fake CPU": _CACHED})
-    assert attainable_of(one) == (moved_bytes / rate, moved_bytes / rate)
+    record = product_entry(1.0, flops=0.0, bytes=moved_bytes, toggles=toggles)
+    ceilings.annotate([record], {"Fake CPU": _CACHED})
+    assert attainable_of(record) == (moved_bytes / rate, moved_bytes / rate)
 
 
 def test_a_size_that_is_none_is_left_out() -> None:

@@ -59,12 +59,12 @@ def _saved(project: Project) -> dict[str, Any]:
 def _shares(stored: Mapping[str, Any]) -> dict[str, tuple[float, bool]]:
     """Attainable times by case id, and whether each share is of the median."""
     reported = {}
-    for one in stored["benchmarks"]:
-        facts = one["extra_info"].get("fwbench", {})
+    for entry in stored["benchmarks"]:
+        facts = entry["extra_info"].get("fwbench", {})
         if "attainable_s" in facts or "attainable_share" in facts:
             seconds = facts["attainable_s"]
-            of_median = facts["attainable_share"] == seconds / one["stats"]["median"]
-            reported[one["param"]] = seconds, of_median
+            of_median = facts["attainable_share"] == seconds / entry["stats"]["median"]
+            reported[entry["param"]] = seconds, of_median
     return reported
 
 
@@ -114,13 +114,15 @@ def test_the_ceilings_of_numpy() -> None:
     """A real product and a real copy: each a rate, and both together a ceiling."""
     arguments = ["--fw=numpy", "-k", "float32", "--fw-threads=1", "--fw-size=1024", *QUICKLY]
     outcome = session.measure_suite("fwbench.ceilings.suite", arguments)
-    facts = {one["extra_info"]["fwbench"]["workload"]: one for one in outcome["benchmarks"]}
+    facts = {
+        record["extra_info"]["fwbench"]["workload"]: record for record in outcome["benchmarks"]
+    }
     assert {*facts} == {"gemm", "copy"}
     assert len(outcome["benchmarks"]) == 2
     ceiling = Ceiling()
-    for one in outcome["benchmarks"]:
+    for entry in outcome["benchmarks"]:
         ceiling = ceiling.with_result(
-            CaseFacts.checked(one["extra_info"]["fwbench"]), one["stats"]["min"]
+            CaseFacts.checked(entry["extra_info"]["fwbench"]), entry["stats"]["min"]
         )
     product, copy = facts["gemm"]["stats"]["min"], facts["copy"]["stats"]["min"]
     assert ceiling.flops_per_s == {"float32": 2 * 1_024**3 / product}
@@ -139,6 +141,6 @@ def test_every_framework_copies(project: Project) -> None:
         *("-k", "copy and cpu", "--fw-size=4096"), fw=",".join(installed)
     )
     assert result.ret == 0, str(result.stdout)
-    facts = [one["extra_info"]["fwbench"] for one in records.values()]
-    assert sorted(one["framework"] for one in facts) == sorted(installed)
-    assert not any(one["result_is_view"] for one in facts)
+    facts = [record["extra_info"]["fwbench"] for record in records.values()]
+    assert sorted(fact["framework"] for fact in facts) == sorted(installed)
+    assert not any(fact["result_is_view"] for fact in facts)

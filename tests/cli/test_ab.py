@@ -23,9 +23,9 @@ def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
     assert "pair 3, base: 1 of 2 cases are open, 0 s left" in err
     figures = suite.figures()
     assert figures["verdicts"] == {"regressed": 1, "unchanged": 1}
-    result = next(one for one in figures["judgements"] if one["verdict"] == "regressed")
+    result = next(figure for figure in figures["judgements"] if figure["verdict"] == "regressed")
     assert statistics.median(result["contender"]) > 1.5 * statistics.median(result["base"])
-    assert {one["metric"] for one in figures["judgements"]} >= {"minimum", "median", "memory"}
+    assert {figure["metric"] for figure in figures["judgements"]} >= {"minimum", "median", "memory"}
     sides = figures["rules"]["sides"]
     assert sides["base"]["revision"] == run_git(suite.path, "rev-parse", "HEAD")
     assert (sides["base"]["dirty"], sides["contender"]["dirty"]) == (False, True)

@@ -59,7 +59,7 @@ def _hanging(
 
 def _assert_ended(processes: list[psutil.Process]) -> None:
     _, alive = psutil.wait_procs(processes, timeout=10)
-    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])

@@ -65,8 +65,8 @@ def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str])
         cli.main(["--print-completion", "bash"])
     script = capsys.readouterr().out
     for words, completed in (("fwbench rec", "recover"), ("fwbench gate --fail", "--fail-on")):
-        asked = f"COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _shtab_fwbench"
-        command = ["bash", "-c", f"{script}\n{asked}; echo ${{COMPREPLY[@]}}"]
+        requested = f"COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _shtab_fwbench"
+        command = ["bash", "-c", f"{script}\n{requested}; echo ${{COMPREPLY[@]}}"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert done.stdout.split() == [completed]
 

@@ -29,7 +29,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.answers: dict[str, Any] = {"fake": manifest(build={"compiler": "cc 1.0"})}
-        self.asked: list[tuple[list[str], int]] = []
+        self.requests: list[tuple[list[str], int]] = []
         self.error: Exception | None = None
 
     def registry(self) -> dict[str, Any]:
@@ -42,7 +42,7 @@ class Machine:
     ) -> dict[str, Any]:
         """The manifests of frameworks in the environment that runs doctor."""
         assert interpreter_of is not None
-        self.asked.append((names, threads))
+        self.requests.append((names, threads))
         return {name: self.answers[name] for name in names}
 
 
@@ -204,7 +204,7 @@ def test_doctor_asks_for_the_threads_of_a_session(
 ) -> None:
     machine.answers["other"] = manifest(name="other")
     report = out(capsys, "doctor", *arguments)
-    assert machine.asked == [(["fake", "other"], threads)]
+    assert machine.requests == [(["fake", "other"], threads)]
     assert f"  threads   {threads} for every framework" in report
 
 

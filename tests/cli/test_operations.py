@@ -37,7 +37,9 @@ def test_the_page_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_every_operation_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
     described = _described(capsys)
-    names = {family: [one.name for one in operations] for family, operations in FAMILIES.items()}
+    names = {
+        family: [member.name for member in operations] for family, operations in FAMILIES.items()
+    }
     assert {family: [*facts] for family, facts in described.items()} == {
         family: listed for family, listed in names.items() if listed
     }

@@ -123,9 +123,9 @@ def test_several_runs_are_in_one_report(folder: Path) -> None:
     result = parsed((folder / "report.html").read_text(encoding="utf-8"))
     assert "3 cases of 2 runs" in result.text
     (provenance,) = result.all("section", **{"aria-labelledby": "provenance"})
-    assert [one.text for one in provenance.all("h3")] == ["run.json", "other.json"]
+    assert [node.text for node in provenance.all("h3")] == ["run.json", "other.json"]
     (gemm,) = result.all("section", id="part-gemm-cpu-forward-float32")
-    names = [one.text for one in gemm.all("th", scope="row")]
+    names = [node.text for node in gemm.all("th", scope="row")]
     assert names == ["numpy eager (run.json)", "numpy eager (other.json)"]
 
 
@@ -141,10 +141,10 @@ def test_plain_pytest_benchmark_is_shown(tmp_path: Path) -> None:
     run = read(foreign_run(tmp_path / "plain.json"))
     result = shown(run)
     (section,) = result.all("section", id="part-other-benchmarks")
-    assert [one.text for one in section.all("th", scope="row")] == ["test_a", "test_b"]
+    assert [node.text for node in section.all("th", scope="row")] == ["test_a", "test_b"]
     assert "750 ms" in section.text
     assert "fwbench did not write these" in section.text
-    assert [one.title for one in summary.sections([run])] == []
+    assert [shown_section.title for shown_section in summary.sections([run])] == []
     (provenance,) = result.all("section", **{"aria-labelledby": "provenance"})
     assert "pytest-benchmark" in provenance.text
     assert "not recorded" in provenance.text
@@ -161,7 +161,7 @@ def test_markdown_says_what_fwbench_did_not_write(tmp_path: Path) -> None:
 
 def test_plain_and_own_records_are_apart() -> None:
     run = run_of(case(), plain("test_c"))
-    titles = [one.title for one in sections.details([run])]
+    titles = [section.title for section in sections.details([run])]
     assert titles == ["gemm cpu forward float32", "other benchmarks"]
     assert [*column(part([run], "other benchmarks"), "median")] == ["test_c"]
 

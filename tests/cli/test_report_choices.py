@@ -28,7 +28,7 @@ def test_cases_are_chosen_by_their_names(folder: Path) -> None:
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", "-k", "gemm", *arguments]) == 0
     result = parsed((folder / "report.html").read_text(encoding="utf-8"))
-    assert [one.attributes["id"] for one in result.of_class("detail")] == [
+    assert [node.attributes["id"] for node in result.of_class("detail")] == [
         "part-gemm-cpu-forward-float32"
     ]
     assert "1 case of 1 run" in result.text

@@ -37,7 +37,7 @@ def test_a_history_is_a_page(folder: Path, capsys: pytest.CaptureFixture[str]) -
     assert captured.out == "written: history.html\nwritten: history.md\n"
     result = parsed((folder / "history.html").read_text(encoding="utf-8"))
     sections = result.of_class("detail")
-    assert [one.attributes["id"] for one in sections] == [
+    assert [node.attributes["id"] for node in sections] == [
         "part-Lasting-shifts",
         "part-history-of-gemm-Fake-CPU-2-threads",
     ]
@@ -52,7 +52,7 @@ def test_a_history_is_a_page(folder: Path, capsys: pytest.CaptureFixture[str]) -
         "Lasting shifts",
         "history of gemm, Fake CPU, 2 threads",
     ]
-    rows = [one for one in written.splitlines() if one.startswith("| gemm-numpy")]
+    rows = [row for row in written.splitlines() if row.startswith("| gemm-numpy")]
     assert len(rows) == 2
     assert all("1.0 -> 2.0" in row for row in rows)
 
@@ -62,7 +62,7 @@ def test_a_history_stands_before_runs(folder: Path) -> None:
     arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", "--history", ".benchmarks", *arguments]) == 0
     result = parsed((folder / "report.html").read_text(encoding="utf-8"))
-    assert [one.attributes["id"] for one in result.of_class("detail")] == [
+    assert [node.attributes["id"] for node in result.of_class("detail")] == [
         "part-Lasting-shifts",
         "part-history-of-gemm-Fake-CPU-2-threads",
         "part-dot-cpu-forward-float32",
@@ -79,9 +79,9 @@ def test_markdown_tables_of_a_history_are_whole(folder: Path) -> None:
     blocks = (folder / "history.md").read_text(encoding="utf-8").split("### ")[1:]
     assert len(blocks) == 2
     for block in blocks:
-        table = [one for one in block.splitlines() if one.startswith("|")]
+        table = [row for row in block.splitlines() if row.startswith("|")]
         assert len(table) == 3
-        assert len({markdown_cells(one) for one in table}) == 1
+        assert len({markdown_cells(row) for row in table}) == 1
 
 
 def test_a_history_of_some_cases(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +108,7 @@ def test_bad_files_of_a_history_are_named(folder: Path, capsys: pytest.CaptureFi
     assert cli.main(["report", "--history", ".benchmarks", *arguments]) == _SOME_UNREADABLE
     reported = capsys.readouterr().err.splitlines()
     assert len(reported) == 3
-    assert all(one.startswith("fwbench: ") for one in reported)
+    assert all(row.startswith("fwbench: ") for row in reported)
     result = parsed((folder / "history.html").read_text(encoding="utf-8"))
     (section,) = result.all("section", **{"aria-labelledby": "problems"})
     written = (folder / "history.md").read_text(encoding="utf-8")
@@ -117,7 +117,7 @@ def test_bad_files_of_a_history_are_named(folder: Path, capsys: pytest.CaptureFi
         ("newer.json", "newer fwbench (7.8)"),
         ("other.json", "not of pytest-benchmark"),
     ):
-        assert [one for one in reported if name in one and message in one]
+        assert [row for row in reported if name in row and message in row]
         assert name in section.text
         assert message in section.text
         assert name in written

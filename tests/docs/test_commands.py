@@ -149,7 +149,9 @@ def _real(name: str) -> Found:
 
 
 def _workloads(files: Sequence[str]) -> list[Workload]:
-    by_file = {f"benchmarks/test_{family}.py": [*of] for family, of in FAMILIES.items()}
+    by_file = {
+        f"benchmarks/test_{family}.py": [*operations] for family, operations in FAMILIES.items()
+    }
     by_file["benchmarks/test_training.py"] = [
         *STEPS,
         *(part for loop in LOOPS for part in (loop.loader, loop)),
@@ -159,7 +161,7 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
     by_file["benchmarks/test_collectives.py"] = [*COLLECTIVES]
     by_file["benchmarks/test_serving.py"] = [*SERVED]
     named = [by_file[name] for name in files if name in by_file]
-    return [workload for of in named or by_file.values() for workload in of]
+    return [workload for group in named or by_file.values() for workload in group]
 
 
 def _selects(keyword: str, case_id: str) -> bool:
@@ -170,14 +172,14 @@ def _selects(keyword: str, case_id: str) -> bool:
 
 def test_lenet_is_not_googlenet() -> None:
     """`-k` matches within names, too: a first look at LeNet must not take GoogLeNet's minutes."""
-    asked = [
+    requested = [
         (command, keyword)
         for page in PAGES
         for command in commands(page)
         if "lenet" in (keyword := _keyword(command)).replace("googlenet", "")
     ]
-    assert asked
-    for command, keyword in asked:
+    assert requested
+    for command, keyword in requested:
         names = [workload.name for workload in _workloads(command.arguments)]
         selected = [name for name in names if _selects(keyword, name)]
         assert selected, command.text

@@ -81,14 +81,14 @@ def printed() -> str:
 
 def _strings(tree: ast.AST) -> list[str]:
     """The strings of a module, what is put into them left out."""
-    found = []
+    strings = []
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             parts = [part.value if isinstance(part, ast.Constant) else "" for part in node.values]
-            found.append(" ".join("".join(parts).split()))
+            strings.append(" ".join("".join(parts).split()))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found.append(" ".join(node.value.split()))
-    return found
+            strings.append(" ".join(node.value.split()))
+    return strings
 
 
 def _names() -> set[str]:
@@ -136,6 +136,6 @@ def test_samples_are_written_one_by_one(
     assert samples.main() == 1
     written = [sample.text for sample in samples.samples("page.md")]
     assert written == ["one\n", "old\n", "old\n", "four\nfour\n"]
-    said = capsys.readouterr().out
-    assert "left as it is: true printed nothing" in said
-    assert "returned non-zero exit status 3.\nthree\n" in said
+    output = capsys.readouterr().out
+    assert "left as it is: true printed nothing" in output
+    assert "returned non-zero exit status 3.\nthree\n" in output

@@ -177,8 +177,8 @@ def test_a_toggle_is_one_attribute(project: Project) -> None:
 def test_a_chart_is_one_module(project: Project) -> None:
     assert [file for file, _ in _blocks("A chart")] == ["calls_chart.py", "pyproject.toml"]
     _install(project, "A chart", "calls_chart.py")
-    own, added, *_ = _captions(_reported(project))
-    assert own.startswith("time at size")
+    builtin, added, *_ = _captions(_reported(project))
+    assert builtin.startswith("time at size")
     assert added.startswith("calls a second")
 
 

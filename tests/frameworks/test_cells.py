@@ -21,10 +21,10 @@ _DIRECTIONS = 2
 def test_cells_passes_and_gaps_are_those_that_are_kept(framework: str) -> None:
     """If they are not, see what has changed, then: python tests/support/verification.py."""
     declared = manifests()[framework]
-    found = verification.counted(declared)
-    assert found == verification.kept()[framework]
+    result = verification.counted(declared)
+    assert result == verification.kept()[framework]
     executions = EVERYTHING.executions(declared)
-    for family, count in found.items():
+    for family, count in result.items():
         in_all = _DIRECTIONS * len(executions) * len(DTYPES) * len(FAMILIES[family])
         assert count.endswith(f" of {in_all} cells")
 
@@ -58,7 +58,7 @@ def test_the_parts_have_every_operation_in_float32_and_every_dtype() -> None:
     assert {*parts} <= everything
     left_out = everything - {*parts}
     assert not any("-eager-" in name or "-float32-" in name for name in left_out)
-    shown = {one.name for one in OPERATIONS if one.representative}
+    shown = {operation.name for operation in OPERATIONS if operation.representative}
     assert not any(name.partition("-")[0] in shown for name in left_out)
 
 

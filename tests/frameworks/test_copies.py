@@ -137,11 +137,15 @@ def _lying(device: Any, kind: str) -> Any:
 
 def test_frameworks_with_gpus_copy() -> None:
     """The others say why they do not; pinned memory is a gap where there is none."""
-    found = manifests()
-    names = {one.name for one in COPIES}
-    written = {name for name, one in found.items() if {*one.operations} >= names}
+    declared = manifests()
+    names = {copy.name for copy in COPIES}
+    written = {
+        name
+        for name, framework_manifest in declared.items()
+        if {*framework_manifest.operations} >= names
+    }
     assert written == {"jax", "mxnet", "tensorflow", "torch"}
     for name in ("numpy", "onnxruntime"):
-        assert names <= {gap.workload for gap in found[name].gaps if gap.whole}
-    pinned = {name for name in written if not found[name].toggle_gap("eager", "pinned", "on")}
+        assert names <= {gap.workload for gap in declared[name].gaps if gap.whole}
+    pinned = {name for name in written if not declared[name].toggle_gap("eager", "pinned", "on")}
     assert pinned == {"jax", "mxnet", "torch"}

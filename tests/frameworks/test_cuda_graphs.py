@@ -151,14 +151,20 @@ def test_a_graph_of_other_arrays_is_wrong(graphs: ModuleType, cuda: FakeCuda) ->
         case.measure()
 
 
-def _gaps(of: Any, device: str) -> dict[str, str | None]:
+def _gaps(workload: Any, device: str) -> dict[str, str | None]:
     """Why PyTorch cannot run a workload in them, by execution."""
     torch = manifests()["torch"]
     gpu = Device("gpu:0", "NVIDIA H200")
     here = torch.__class__(**{**torch.__dict__, "devices": (*torch.devices, gpu)})
     selection = Selection(devices=(device,), executions=ON_GPU)
-    found = grid.cells([of], selection, {"torch": here}, more=grid.GridRequest(verify_only=True))
-    return {each.execution: each.gap for each in found if each.direction != "backward"}
+    grid_cells = grid.cells(
+        [workload], selection, {"torch": here}, more=grid.GridRequest(verify_only=True)
+    )
+    return {
+        made_cell.execution: made_cell.gap
+        for made_cell in grid_cells
+        if made_cell.direction != "backward"
+    }
 
 
 def test_they_are_gaps_on_a_cpu() -> None:

@@ -91,27 +91,27 @@ def test_where_cupti_tells_nothing_the_slope_has_to_do(
 ) -> None:
     """Another tool may listen, or permission be missing; that fails no case."""
     fake = FakeCupti(fails)
-    asked = clock(fake)
-    assert asked.times_s(lambda: fake.runs((0, 1)), 3, 1.0, lambda: None) == []
+    requested = clock(fake)
+    assert requested.times_s(lambda: fake.runs((0, 1)), 3, 1.0, lambda: None) == []
     gpu = HandClock()
 
     def call() -> None:
         gpu.spend(0.5)
         fake.runs((0, 1))
 
-    found = device_time(call, Clock(gpu, lambda: None), asked)
-    assert (found.device_s, found.device_clock, found.throughput_s) == (0.5, "slope", 0.5)
+    result = device_time(call, Clock(gpu, lambda: None), requested)
+    assert (result.device_s, result.device_clock, result.throughput_s) == (0.5, "slope", 0.5)
 
 
 def test_work_that_fails_while_cupti_listens_fails(clock: Callable[..., Any]) -> None:
     fake = FakeCupti()
-    asked = clock(fake)
+    requested = clock(fake)
 
     def fail() -> None:
         raise ValueError("lack of memory")
 
     with pytest.raises(ValueError, match="lack of memory"):
-        asked.times_s(fail, 3, 1.0, lambda: None)
+        requested.times_s(fail, 3, 1.0, lambda: None)
     assert not fake.kinds, "it would slow the next case down"
 
 

@@ -77,8 +77,8 @@ def test_what_a_version_lacks_is_one_sentence() -> None:
 def test_what_is_declared_to_be_missing_is_no_news() -> None:
     """The framework's author knows that a version lacks it."""
     assert notices(Gap("since 2.4", "relu"), missing={"relu": "nn.relu"}) == []
-    found = notices(Gap("float16", "relu", dtype="float16"), missing={"relu": "nn.relu"})
-    assert found == ["mars 2.2 has no nn.relu; skipped: relu"]
+    result = notices(Gap("float16", "relu", dtype="float16"), missing={"relu": "nn.relu"})
+    assert result == ["mars 2.2 has no nn.relu; skipped: relu"]
 
 
 @pytest.mark.parametrize("entry", ["exp", lambda np: np.exp])

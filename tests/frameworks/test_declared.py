@@ -19,14 +19,14 @@ from support.fakes import operation
 
 
 def test_every_framework_declares_itself() -> None:
-    found = manifests()
-    assert [*found] == ["jax", "mxnet", "numpy", "onnxruntime", "tensorflow", "torch"]
-    assert found["tensorflow"].executions == ("eager", "graph", "xla")
-    assert found["torch"].on_request == (
+    declared = manifests()
+    assert [*declared] == ["jax", "mxnet", "numpy", "onnxruntime", "tensorflow", "torch"]
+    assert declared["tensorflow"].executions == ("eager", "graph", "xla")
+    assert declared["torch"].on_request == (
         *("compile", "cuda_graph", "max_autotune", "reduce_overhead"),
     )
-    assert not found["numpy"].differentiable
-    assert all("gemm" in one.operations for one in found.values())
+    assert not declared["numpy"].differentiable
+    assert all("gemm" in manifest.operations for manifest in declared.values())
 
 
 def test_memory_and_clock_of_gpus_are_declared_as_they_are_implemented() -> None:

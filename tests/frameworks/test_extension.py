@@ -109,8 +109,8 @@ _UNUSABLE = {
 }
 
 
-@pytest.mark.parametrize(("source", "said"), _UNUSABLE.values(), ids=_UNUSABLE)
-def test_a_wrong_declaration_is_one_sentence(project: Project, source: str, said: str) -> None:
+@pytest.mark.parametrize(("source", "message"), _UNUSABLE.values(), ids=_UNUSABLE)
+def test_a_wrong_declaration_is_one_sentence(project: Project, source: str, message: str) -> None:
     """It names the package, before anything runs; the framework is absent, and others go on.
 
     Requested by name, it refuses the session.
@@ -119,10 +119,10 @@ def test_a_wrong_declaration_is_one_sentence(project: Project, source: str, said
     project.write("test_it.py", _WITH_NUMPY.format(other="mars"))
     result = project.run(fw=None)
     result.assert_outcomes(passed=1, skipped=1)
-    result.stdout.fnmatch_lines([f"  mars: absent: {said}; *", "test_it.py *"])
+    result.stdout.fnmatch_lines([f"  mars: absent: {message}; *", "test_it.py *"])
     refused = project.run(fw="mars")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    assert said in str(refused.stderr)
+    assert message in str(refused.stderr)
 
 
 def test_two_packages_of_one_name(project: Project) -> None:
@@ -256,8 +256,8 @@ _REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("argument", "said"), _REFUSED.values(), ids=_REFUSED)
-def test_operation_that_cannot_work(project: Project, argument: str, said: str) -> None:
+@pytest.mark.parametrize(("argument", "message"), _REFUSED.values(), ids=_REFUSED)
+def test_operation_that_cannot_work(project: Project, argument: str, message: str) -> None:
     """A declaration that cannot work is an error where it stands, in the user's file."""
     name = argument.partition("=")[0]
     arguments = {"name": "name='swish'", "sizes": "sizes=(4,)", name: argument}
@@ -270,4 +270,4 @@ def test_operation_that_cannot_work(project: Project, argument: str, said: str) 
     )
     result = project.run()
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines(["test_it.py:3: in <module>", f"*DeclarationError*{said}*"])
+    result.stdout.fnmatch_lines(["test_it.py:3: in <module>", f"*DeclarationError*{message}*"])

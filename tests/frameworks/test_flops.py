@@ -63,8 +63,8 @@ def _counted() -> dict[str, int]:
         env={**os.environ, **thread_variables(1)},
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
@@ -73,9 +73,10 @@ def test_declared_costs_are_those_that_pytorch_counts() -> None:
     counted = _counted()
     assert "gemm" in counted
     declared = {
-        of.name: cost.flops
-        for of in OPERATIONS
-        if of.name in counted and (cost := of.cost_of("forward", of.smallest)) is not None
+        operation.name: cost.flops
+        for operation in OPERATIONS
+        if operation.name in counted
+        and (cost := operation.cost_of("forward", operation.smallest)) is not None
     }
     assert declared.keys() == counted.keys()
     reasons = {*_MORE_THAN_PRODUCTS, *_MORE_THAN_NEEDED}

@@ -109,8 +109,8 @@ def _probed(framework: str) -> dict[str, Any]:
         env={**os.environ, **thread_variables(1)},
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
 
 
 def _manifest(framework: str) -> Manifest:

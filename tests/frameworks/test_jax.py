@@ -111,9 +111,9 @@ def test_trainings_are_verified(project: Project) -> None:
 
 def test_recomputed_networks_train_the_same(made: Environment) -> None:
     """The inputs of normalizations are computed once more; those of the next segment are not."""
-    found = _run(made, recomputing.PROGRAM, "jax", "jit")["jit"]
-    recomputing.check(found)
-    assert found["on"]["convolutions"] - found["off"]["convolutions"] == 2
+    results = _run(made, recomputing.PROGRAM, "jax", "jit")["jit"]
+    recomputing.check(results)
+    assert results["on"]["convolutions"] - results["off"]["convolutions"] == 2
 
 
 _TRAINED = """
@@ -144,8 +144,8 @@ def test_records_of_trainings(project: Project) -> None:
         assert facts["max_loss_deviation"] <= facts["loss_tolerance"]
         assert facts["optimizer"]["update"] == "dense"
         curves.append([epoch["train_loss"] for epoch in facts["epochs"]])
-    once, again = curves
-    assert once == again, "threads deliver the same batches in the same order"
+    once, second = curves
+    assert once == second, "threads deliver the same batches in the same order"
     assert once[2] < once[1] < once[0] > once[3] > once[4] > once[5]
     assert once[3] > once[2], "a repetition begins anew"
 
@@ -171,9 +171,9 @@ def test_models_of_users(project: Project) -> None:
     project.write("test_it.py", jax_learners.MODELS)
     result = project.run("--fw-device=cpu", "--fw-threads=1", fw="jax")
     result.assert_outcomes(passed=3, failed=2)
-    said = " ".join(str(result.stdout).split())
-    assert "has the shape (2, 2), and the model declares (2, 7)" in said
-    assert "the first loss of infinite in jax" in said
+    output = " ".join(str(result.stdout).split())
+    assert "has the shape (2, 2), and the model declares (2, 7)" in output
+    assert "the first loss of infinite in jax" in output
 
 
 @pytest.mark.parametrize("part", ["fail", pytest.param("train", marks=pytest.mark.nightly)])
@@ -195,8 +195,8 @@ def test_loops_of_replicas(project: Project) -> None:
 def test_divided_lstms_train_the_same(project: Project) -> None:
     """On two devices of the CPU, each with half of the layers."""
     project.write("test_it.py", jax_learners.DIVIDED)
-    asked = ("--fw-toggle=model_parallel=2", "--fw-size=b4t16l2u64v500", "--fw-threads=2")
-    result, records = project.measure(*asked, "--fw-device=cpu", fw="jax")
+    requested = ("--fw-toggle=model_parallel=2", "--fw-size=b4t16l2u64v500", "--fw-threads=2")
+    result, records = project.measure(*requested, "--fw-device=cpu", fw="jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     (facts,) = map(facts_of, records.values())
     assert facts["parameters_on_devices"] == {"cpu:0": 65024, "cpu:1": 65524}
@@ -205,8 +205,8 @@ def test_divided_lstms_train_the_same(project: Project) -> None:
 
 @pytest.fixture(scope="module")
 def learned(made: Environment) -> dict[str, Any]:
-    found: dict[str, Any] = _run(made, jax_learners.LEARN)
-    return found
+    figures: dict[str, Any] = _run(made, jax_learners.LEARN)
+    return figures
 
 
 def test_dropout_draws_anew_at_every_step(learned: dict[str, Any]) -> None:
@@ -215,8 +215,8 @@ def test_dropout_draws_anew_at_every_step(learned: dict[str, Any]) -> None:
     The learning rate is zero, so nothing else changes a loss.
     """
     assert len({*learned["exact"]}) == 1
-    once, again = learned["dropped"]
-    assert once == again
+    once, second = learned["dropped"]
+    assert once == second
     assert len({*learned["exact"], *once}) == 4
 
 
@@ -253,17 +253,17 @@ def test_what_is_not_written_for_jax_is_skipped_with_the_reason(project: Project
             case.measure()
         """,
     )
-    asked = ("--benchmark-disable", "--fw-toggle=sparse=on", "--junitxml=junit.xml")
-    result = project.run(*asked, fw="jax")
+    requested = ("--benchmark-disable", "--fw-toggle=sparse=on", "--junitxml=junit.xml")
+    result = project.run(*requested, fw="jax")
     assert result.ret == pytest.ExitCode.OK
     outcomes = project.outcomes().values()
-    assert [one.kind for one in outcomes] == ["skipped"] * 2
+    assert [skipped.kind for skipped in outcomes] == ["skipped"] * 2
     reasons = (
         "has dense gradients of embeddings only (--fw-toggle sparse=off)",
         "in float16 needs",
     )
-    for one, reason in zip(outcomes, reasons, strict=True):
-        assert one.text.endswith(reason)
+    for outcome, reason in zip(outcomes, reasons, strict=True):
+        assert outcome.text.endswith(reason)
 
 
 _MEASURED = """
@@ -310,8 +310,8 @@ def test_records(project: Project, made: Environment, threads: int) -> None:
         assert facts["framework_version"] == versions[facts["framework"]]
         assert facts["threads"] == threads
         assert 0 <= facts["max_relative_error"] <= facts["tolerance"]
-    own = {name for name in records if name.startswith("swish-")}
-    assert own == {
+    swish = {name for name in records if name.startswith("swish-")}
+    assert swish == {
         "swish-numpy-cpu-eager-forward-float32-64",
         *(
             f"swish-jax-cpu-{execution}-{direction}-float32-64"
@@ -388,8 +388,8 @@ with framework.scope("cpu", "float32"):
 
 @pytest.fixture(scope="module")
 def waited(made: Environment) -> dict[str, tuple[list[bool], list[bool]]]:
-    found: dict[str, tuple[list[bool], list[bool]]] = _run(made, _WAITS)
-    return found
+    figures: dict[str, tuple[list[bool], list[bool]]] = _run(made, _WAITS)
+    return figures
 
 
 @pytest.mark.serial
@@ -442,10 +442,10 @@ print(json.dumps(found))
 
 def test_arrays_keep_their_dtype_and_are_copies(made: Environment) -> None:
     """64 bits are kept though JAX drops them by default, and no array shares NumPy's memory."""
-    found = _run(made, _CREATES)
+    results = _run(made, _CREATES)
     themselves = {dtype: [dtype, True, dtype, True] for dtype in DTYPES}
     narrow = {dtype: [dtype, True, "float32", True] for dtype in ("bfloat16", FLOAT8)}
-    assert found == themselves | narrow
+    assert results == themselves | narrow
 
 
 _DESCRIBES = """
@@ -458,16 +458,16 @@ print(json.dumps(load("jax", 1).manifest("a CPU").to_json()))
 
 def test_what_jax_says_of_itself(made: Environment) -> None:
     """Its version, the CPU first, both executions, all dtypes, and how it was built."""
-    said = _run(made, _DESCRIBES)
-    assert said["version"] == made.frameworks["jax"]
-    assert said["devices"][0] == {"name": "cpu", "model": "a CPU", "uuid": ""}
-    assert said["executions"] == ["eager", "jit"]
-    assert tuple(said["dtypes"]) == DTYPES
-    assert said["threads"] == 1
-    assert said["build"]["jaxlib"][0].isdigit()
-    assert said["training_executions"] == ["jit"]
-    assert said["missing"] == {}
-    assert counted(Manifest.from_json(said)) == kept()["jax"]
+    described = _run(made, _DESCRIBES)
+    assert described["version"] == made.frameworks["jax"]
+    assert described["devices"][0] == {"name": "cpu", "model": "a CPU", "uuid": ""}
+    assert described["executions"] == ["eager", "jit"]
+    assert tuple(described["dtypes"]) == DTYPES
+    assert described["threads"] == 1
+    assert described["build"]["jaxlib"][0].isdigit()
+    assert described["training_executions"] == ["jit"]
+    assert described["missing"] == {}
+    assert counted(Manifest.from_json(described)) == kept()["jax"]
 
 
 def _names(by_reason: Mapping[str, Collection[str]]) -> set[str]:
@@ -485,7 +485,9 @@ def xla(made: Environment) -> dict[str, tuple[float, float]]:
 
 def test_declared_flops_are_those_that_xla_counts(xla: dict[str, tuple[float, float]]) -> None:
     """Exactly for products and arithmetic, half to twice as many elsewhere, or for a reason."""
-    declared = {of.name: of.cost_of("forward", of.smallest) for of in OPERATIONS}
+    declared = {
+        operation.name: operation.cost_of("forward", operation.smallest) for operation in OPERATIONS
+    }
     costs = {name: cost.flops for name, cost in declared.items() if cost is not None}
     for name in recomputing.EXACT:
         assert xla[name][0] == pytest.approx(costs[name]), name
@@ -495,6 +497,8 @@ def test_declared_flops_are_those_that_xla_counts(xla: dict[str, tuple[float, fl
 
 def test_declared_bytes_are_the_least_that_xla_counts(xla: dict[str, tuple[float, float]]) -> None:
     """Operands and results; XLA counts what it writes between its kernels, too."""
-    declared = {of.name: of.cost_of("forward", of.smallest) for of in OPERATIONS}
+    declared = {
+        operation.name: operation.cost_of("forward", operation.smallest) for operation in OPERATIONS
+    }
     needed = {name: 4 * cost.elements for name, cost in declared.items() if cost is not None}
     assert {name for name in xla if xla[name][1] < needed[name]} == _names(recomputing.FEWER_BYTES)

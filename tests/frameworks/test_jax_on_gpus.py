@@ -102,13 +102,13 @@ def test_with_both_backends_the_cpu_comes_first(
 
 
 @pytest.mark.parametrize(
-    ("asked", "precision"), [(None, "highest"), ("off", "highest"), ("on", "tensorfloat32")]
+    ("requested", "precision"), [(None, "highest"), ("off", "highest"), ("on", "tensorfloat32")]
 )
 def test_float32_means_float32(
-    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch, asked: str | None, precision: str
+    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch, requested: str | None, precision: str
 ) -> None:
     """JAX's default on a GPU is TF32, in which results are wrong for float32."""
-    if asked:
-        monkeypatch.setenv("FWBENCH_TF32", asked)
+    if requested:
+        monkeypatch.setenv("FWBENCH_TF32", requested)
     _, fake = started(adapter, monkeypatch, cpu=["cpu"])
     assert fake.values["jax_default_matmul_precision"] == precision

@@ -59,8 +59,8 @@ def test_a_log_is_read() -> None:
 
 def test_results_that_share_nothing_are_added_up() -> None:
     """The gradient by the kernel has memory of its own; that by the images is nobody's."""
-    found = planning.computed(_LOG, [(4, 3, 3, 3)])
-    assert found["none"] == 3 * _FOUR + _THREE
+    result = planning.computed(_LOG, [(4, 3, 3, 3)])
+    assert result["none"] == 3 * _FOUR + _THREE
     of_images = planning.computed(_LOG, [(4, 3, 3, 3), (2, 3, 8, 8)])
     assert of_images["none"] == 3 * _FOUR
 

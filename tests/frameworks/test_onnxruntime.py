@@ -48,8 +48,8 @@ def run(framework: Any, function: Callable[..., Any], *operands: Any) -> Any:
 @needs_onnxruntime
 def test_functions_become_graphs(framework: Any) -> None:
     """Several nodes, with constants, attributes, inputs left out and several results."""
-    (found,) = run(framework, lambda x: op.Mul(op.Sigmoid(x), 2.0), [0.0])
-    assert found == 1.0
+    (result,) = run(framework, lambda x: op.Mul(op.Sigmoid(x), 2.0), [0.0])
+    assert result == 1.0
     clipped = lambda x: op.Clip(x, None, np.float32(1.0))  # noqa: E731 (an implementation)
     assert run(framework, clipped, [-5.0, 5.0])[0].tolist() == [-5.0, 1.0]
     halves = lambda x: op.Split(x, num_outputs=2, results=2)  # noqa: E731 (likewise)
@@ -61,9 +61,9 @@ def test_an_input_can_be_the_result(framework: Any) -> None:
     """It is computed in every call all the same: a session returns no input."""
     x = np.ones(2, np.float32)
     call = framework.forward(lambda _: lambda x: x, [x], "graph")
-    (found,) = call()
+    (result,) = call()
     x[...] = 3.0
-    assert (found.tolist(), call()[0].tolist()) == ([1.0, 1.0], [3.0, 3.0])
+    assert (result.tolist(), call()[0].tolist()) == ([1.0, 1.0], [3.0, 3.0])
 
 
 @needs_onnxruntime
@@ -125,17 +125,17 @@ class Answers:
 
 
 @pytest.mark.parametrize(
-    ("answer", "error", "said"),
+    ("answer", "error", "message"),
     [
         (Refused("RuntimeError: no"), ExportError, "torch cannot export lenet: RuntimeError: no"),
         (BrokenProcessPool(), IsolationError, "lenet from torch has ended without an answer"),
     ],
 )
 def test_a_network_that_cannot_be_exported_fails_its_case(
-    answer: Any, error: type[Exception], said: str, monkeypatch: pytest.MonkeyPatch
+    answer: Any, error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(predictor, "_exporter", cache(lambda _: Answers(answer)))
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         OnnxRuntimePredictor(JOB, lambda _: None)
 
 
@@ -148,12 +148,19 @@ def test_examples_lie_as_in_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     ((images, labels),) = lenet.check_batches(2, 1)
     images = np.repeat(images, 3, axis=3)
-    shapes = {name: one.place((images, labels))[0].shape for name, one in made.items()}
+    shapes = {
+        name: source_predictor.place((images, labels))[0].shape
+        for name, source_predictor in made.items()
+    }
     assert shapes == {"from_torch": (2, 3, 28, 28), "from_tensorflow": (2, 28, 28, 3)}
     placed = made["from_tensorflow"].place((images, labels))
     assert not any(map(np.shares_memory, placed, (images, labels)))
-    one = made["from_torch"]
-    assert (one.parameters(), one.model_bytes(), one.exported_from) == (7, 3, "torch")
+    from_torch = made["from_torch"]
+    assert (from_torch.parameters(), from_torch.model_bytes(), from_torch.exported_from) == (
+        7,
+        3,
+        "torch",
+    )
 
 
 def test_an_exporter_that_is_not_installed_is_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:

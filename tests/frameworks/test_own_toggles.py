@@ -93,10 +93,10 @@ _REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("asked", "message"), _REFUSED.values(), ids=_REFUSED)
-def test_what_is_not_there_is_a_usage_error(flux: Project, asked: str, message: str) -> None:
+@pytest.mark.parametrize(("requested", "message"), _REFUSED.values(), ids=_REFUSED)
+def test_what_is_not_there_is_a_usage_error(flux: Project, requested: str, message: str) -> None:
     """Before anything runs, with the names and values that are there."""
-    result = flux.run(f"--fw-toggle={asked}", fw="flux_pool")
+    result = flux.run(f"--fw-toggle={requested}", fw="flux_pool")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert message in str(result.stderr)
     assert "Traceback" not in str(result.stderr)

@@ -46,19 +46,19 @@ def test_a_table_has_classes_that_there_are(prefixes: Prefixes) -> None:
     """A class that reports do not know would be in no picture; a prefix is of one class."""
     assert {*prefixes} <= {*CLASSES}
     every = [prefix for of_class in prefixes.values() for prefix in of_class]
-    assert sorted({each for each in every if every.count(each) > 1}) == []
+    assert sorted({name for name in every if every.count(name) > 1}) == []
 
 
 def test_operators_of_a_name_are_one() -> None:
     """Times and calls are added up; the same name in another class stays apart."""
-    found = together(
+    result = together(
         [
             Operator("add", profiler.ELEMENTWISE, 1.0, 1),
             Operator("add", profiler.OPTIMISER, 4.0, 1),
             Operator("add", profiler.ELEMENTWISE, 2.0, 3),
         ]
     )
-    assert found == [
+    assert result == [
         Operator("add", profiler.OPTIMISER, 4.0, 1),
         Operator("add", profiler.ELEMENTWISE, 3.0, 4),
     ]
@@ -75,7 +75,7 @@ def test_own_time_is_without_what_lies_within() -> None:
         *(event("second", 4.0, 5.0), event("later", 10.0, 11.0)),
         event("elsewhere", 1.0, 9.0, thread="two"),
     ]
-    own_s = {each.name: time_s for each, time_s in profiler.own_times_s(events)}
+    own_s = {timed_event.name: time_s for timed_event, time_s in profiler.own_times_s(events)}
     assert own_s == pytest.approx(
         {
             "outer": 7.0,

@@ -37,10 +37,10 @@ def test_recomputed_networks_train_the_same(framework: str, executions: list[str
 
     Three convolutions of four are called once more in the backward pass.
     """
-    found = _found(framework, *executions)
+    result = _found(framework, *executions)
     for execution in executions:
-        recomputing.check(found[execution])
-        kept, recomputed = found[execution]["off"], found[execution]["on"]
+        recomputing.check(result[execution])
+        kept, recomputed = result[execution]["off"], result[execution]["on"]
         assert (kept["convolutions"], recomputed["convolutions"]) == (4, 7)
         if framework == "torch":
             assert recomputed["saved"] < 0.6 * kept["saved"]

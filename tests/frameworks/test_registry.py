@@ -22,10 +22,10 @@ class Mars(NumPy):
     asked = None
 
     def set_threads(self, threads):
-        self.asked = threads
+        self.requested = threads
 
     def threads(self):
-        return self.asked
+        return self.requested
 """
 
 
@@ -77,9 +77,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 @pytest.mark.usefixtures("site")
 def test_fwbenchs_own_frameworks_are_found_like_anyones() -> None:
     """The frameworks that fwbench comes with are entry points of its own package."""
-    found = registry.registered()
-    assert {*found} >= {"mxnet", "numpy", "tensorflow", "torch"}
-    assert found["numpy"].module == "fwbench.frameworks.numpy.framework"
+    result = registry.registered()
+    assert {*result} >= {"mxnet", "numpy", "tensorflow", "torch"}
+    assert result["numpy"].module == "fwbench.frameworks.numpy.framework"
 
 
 def test_another_packages_framework_is_found_and_loaded(site: Site) -> None:
@@ -141,7 +141,7 @@ def test_the_extra_is_the_frameworks_own(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "said"),
+    ("file", "message"),
     [
         ("import json.nothing", None),
         ("from json import nothing", "ImportError: cannot import name 'nothing'"),
@@ -154,19 +154,19 @@ def test_the_extra_is_the_frameworks_own(site: Site) -> None:
             "TypeError: Can't instantiate abstract class Mars",
         ),
         (FILE + "    def __init__(self): raise RuntimeError('no licence')", "no licence"),
-        (FILE.replace("self.asked = threads", "raise ValueError('no pool')"), "no pool"),
+        (FILE.replace("self.requested = threads", "raise ValueError('no pool')"), "no pool"),
     ],
 )
-def test_a_broken_framework(site: Site, file: str, said: str | None) -> None:
+def test_a_broken_framework(site: Site, file: str, message: str | None) -> None:
     """Whatever goes wrong while a framework is imported and started is said with its kind."""
     site.install("planets", file)
-    if said is None:
+    if message is None:
         with pytest.raises(FrameworkMissing, match=r"json\.nothing"):
             registry.load("mars", 1)
         return
     with pytest.raises(FrameworkBroken) as caught:
         registry.load("mars", 1)
-    assert said in caught.value.reason
+    assert message in caught.value.reason
     assert caught.value.remedy == "try it alone: python -c 'import planets'"
     assert caught.value.__cause__ is not None
 
@@ -249,14 +249,14 @@ def test_a_framework_may_say_itself_why_it_cannot_be_used(site: Site, kind: str)
 
 def test_another_number_of_threads_is_refused(site: Site) -> None:
     """A framework that does not take the threads it is given would win or lose by that alone."""
-    site.install("planets", FILE.replace("return self.asked", "return 7"))
+    site.install("planets", FILE.replace("return self.requested", "return 7"))
     with pytest.raises(FrameworkBroken, match=r"computes with 7 threads, asked for 2; .*--fw-thr"):
         registry.load("mars", 2)
 
 
 def test_a_number_of_threads_that_cannot_be_told_is_accepted(site: Site) -> None:
     """A framework that cannot say how many threads it takes is used all the same."""
-    site.install("planets", FILE.replace("return self.asked", "return None"))
+    site.install("planets", FILE.replace("return self.requested", "return None"))
     assert registry.load("mars", 2).threads() is None
 
 

@@ -61,8 +61,8 @@ class OnDemand:
 )
 def test_what_a_version_lacks(entry: Any, missing: str | None) -> None:
     """A path that leads to no function is missing; only the function's author knows of others."""
-    found = table.missing_paths({"tanh": entry}, NEW)
-    assert found == ({} if missing is None else {"tanh": missing})
+    result = table.missing_paths({"tanh": entry}, NEW)
+    assert result == ({} if missing is None else {"tanh": missing})
 
 
 def test_a_namespace_that_cannot_import_lacks_the_function() -> None:

@@ -55,8 +55,8 @@ def _probed(**variables: str) -> dict[str, Any]:
         env={**os.environ, **variables},
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
 
 
 @pytest.fixture(scope="module")

@@ -77,18 +77,18 @@ def test_rounds_have_ten_steps_at_least_and_fill_the_time() -> None:
     """A step of 1/256 s: 13 of them are 50 ms, and ten such rounds half a second."""
     gang = ScriptedGang()
     _case(gang).measure()
-    rounds = [asked[1] for asked in gang.asked if asked[0] == "round"]
+    rounds = [request[1] for request in gang.requests if request[0] == "round"]
     assert rounds == [1, 3, *[13] * 12]  # a first step, a pilot, two to warm up, ten timed
     slow = ScriptedGang(step_s=(0.25, 0.25))
     _case(slow).measure()
-    assert [asked[1] for asked in slow.asked if asked[0] == "round"][2:] == [10] * 6
+    assert [request[1] for request in slow.requests if request[0] == "round"][2:] == [10] * 6
 
 
 def test_everything_is_asked_in_order() -> None:
     """Built, taken a step, checked, timed, looked at, checked again."""
     gang = ScriptedGang()
     _case(gang).measure()
-    kinds = [asked[0] for asked in gang.asked]
+    kinds = [request[0] for request in gang.requests]
     assert [kind for n, kind in enumerate(kinds) if kind != kinds[n - 1]] == [
         *("bind", "round", "check", "round", "verify_last", "check"),
     ]
@@ -135,25 +135,27 @@ def test_nothing_is_timed_where_benchmarks_are_disabled() -> None:
     gang = ScriptedGang()
     case = _case(gang, disabled=True)
     case.measure()
-    assert [asked[0] for asked in gang.asked] == ["bind", "round", "check", "round"]
+    assert [request[0] for request in gang.requests] == ["bind", "round", "check", "round"]
     assert case.benchmark.extra_info == {}
 
 
 def test_replicas_that_send_too_little_fail() -> None:
     """Before anything is timed; the gang is ended, as its state is unknown."""
     gang = ScriptedGang(answers={"check": [{"sent_bytes": 4000}, {"sent_bytes": 0}]})
-    said = "3 steps of 2 replicas sent 4,000 bytes, and an exchange of 1,000 numbers takes 24,000"
-    fakes.fails(_case(gang), WrongResult, said)
+    message = (
+        "3 steps of 2 replicas sent 4,000 bytes, and an exchange of 1,000 numbers takes 24,000"
+    )
+    fakes.fails(_case(gang), WrongResult, message)
     assert not gang.alive
-    assert [asked[1] for asked in gang.asked if asked[0] == "round"] == [1]
+    assert [request[1] for request in gang.requests if request[0] == "round"] == [1]
 
 
 def test_a_gang_that_memory_does_not_hold_is_refused() -> None:
     """By its arrays and by what this process has; nothing is started."""
     gang = ScriptedGang()
-    said = r"^2 replicas take about .* GiB of memory, and 90 % of what is free are .* smaller"
-    fakes.fails(_case(gang, size=10**12), TooLargeToVerify, said)
-    assert gang.asked == []
+    message = r"^2 replicas take about .* GiB of memory, and 90 % of what is free are .* smaller"
+    fakes.fails(_case(gang, size=10**12), TooLargeToVerify, message)
+    assert gang.requests == []
 
 
 def test_a_batch_that_memory_does_not_hold_is_refused() -> None:
@@ -161,7 +163,7 @@ def test_a_batch_that_memory_does_not_hold_is_refused() -> None:
     gang = ScriptedGang()
     case = _case(gang, _MLP.step, direction="train", size=10**10)
     fakes.fails(case, TooLargeToVerify, r"^2 replicas take about .* smaller")
-    assert gang.asked == []
+    assert gang.requests == []
 
 
 def test_probes_look_into_single_processes() -> None:
@@ -211,30 +213,30 @@ def test_replicas_that_train_as_one_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"losses": [2.0] * 10}, "the mean losses of 2 replicas are not those of one: this is not"),
         ({"weights": [0, 99, *range(2, 11)]}, "worker 1 has other weights than worker 0 after"),
         ({"weights": [99, *range(1, 11)]}, "worker 1 has other weights than worker 0 before the"),
     ],
 )
-def test_replicas_that_train_otherwise_fail(changes: dict[str, Any], said: str) -> None:
-    fakes.fails(_train(_trained(**changes)), WrongTraining, f"^before the timing, {said}")
+def test_replicas_that_train_otherwise_fail(changes: dict[str, Any], message: str) -> None:
+    fakes.fails(_train(_trained(**changes)), WrongTraining, f"^before the timing, {message}")
 
 
 def test_a_wrong_gradient_comes_first() -> None:
     """It says more than the losses that follow from it."""
-    said = "^before the timing, what 2 replicas exchange is wrong: twice as large"
+    message = "^before the timing, what 2 replicas exchange is wrong: twice as large"
     answers = _trained(wrong_gradient="twice as large", losses=[2.0] * 10)
-    fakes.fails(_train(answers), WrongGradient, said)
+    fakes.fails(_train(answers), WrongGradient, message)
 
 
 def test_an_update_that_all_leave_out_is_noticed() -> None:
     answers = _trained()
-    for each in answers:
-        each["weights"] = [0, 1, 1, *range(3, 11)]
-    said = "^before the timing, an update is missing: step 2 left all weights of worker 0"
-    fakes.fails(_train(answers), WrongTraining, said)
+    for answer in answers:
+        answer["weights"] = [0, 1, 1, *range(3, 11)]
+    message = "^before the timing, an update is missing: step 2 left all weights of worker 0"
+    fakes.fails(_train(answers), WrongTraining, message)
 
 
 def test_replicas_with_the_same_examples_fail() -> None:
@@ -269,27 +271,29 @@ def test_servers_are_part_of_a_gang() -> None:
     ]
     gang.composition = case._composition
     case.measure()
-    found = _facts(case).gang
-    assert found is not None
-    assert (found.replicas, found.servers, found.equal_work) == (2, 1, True)
-    assert found.least_bytes_per_step == 2 * 2 * 4000
-    assert found.verified.sent_bytes == 2 * 24_000 + 6400
-    (server,) = found.serving
+    result = _facts(case).gang
+    assert result is not None
+    assert (result.replicas, result.servers, result.equal_work) == (2, 1, True)
+    assert result.least_bytes_per_step == 2 * 2 * 4000
+    assert result.verified.sent_bytes == 2 * 24_000 + 6400
+    (server,) = result.serving
     assert (server.role, server.rank, server.preempted) == ("server", 0, 1)
     assert server.cpu_s == pytest.approx(1 / 130)
-    assert found.bytes_per_step == server.sent_bytes == pytest.approx(6400 / 130)
+    assert result.bytes_per_step == server.sent_bytes == pytest.approx(6400 / 130)
 
 
 def test_servers_that_are_sent_too_little_fail() -> None:
     """The bytes of all processes together count."""
     gang = ScriptedGang(answers={"check": [{"sent_bytes": 20_000}] * 2}, serving=[_SERVER])
-    said = "3 steps of 2 replicas sent 46,400 bytes, and an exchange of 1,000 numbers takes 48,000"
-    fakes.fails(_case(gang, toggles=_SERVED), WrongResult, said)
+    message = (
+        "3 steps of 2 replicas sent 46,400 bytes, and an exchange of 1,000 numbers takes 48,000"
+    )
+    fakes.fails(_case(gang, toggles=_SERVED), WrongResult, message)
 
 
 def _null_step(sent_bytes: int, *, wrong: str = "", left: str = "") -> GangCase:
     """Two workers, each of which has 1,600 numbers to fetch and to send."""
-    check = [{"sent_bytes": None, "wrong": each} for each in ("", wrong)]
+    check = [{"sent_bytes": None, "wrong": difference} for difference in ("", wrong)]
     answers = {"check": check, "verify_last": [{"wrong": ""}, {"wrong": left}]}
     gang = ScriptedGang(answers=answers, sent_bytes=sent_bytes, serving=[_SERVER])
     return _case(gang, null_step, size=1600, toggles=_SERVED)
@@ -299,11 +303,11 @@ def test_null_steps_are_recorded() -> None:
     """Servers update what they have, but nothing that is trained."""
     case = _null_step(12_800)
     case.measure()
-    found = _facts(case).gang
-    assert found is not None
+    result = _facts(case).gang
+    assert result is not None
     assert case._composition.updating
-    assert found.least_bytes_per_step == 2 * 2 * 6400
-    assert (found.verified.steps, found.verified.updates) == (3, None)
+    assert result.least_bytes_per_step == 2 * 2 * 6400
+    assert (result.verified.steps, result.verified.updates) == (3, None)
 
 
 def test_each_kind_of_role_holds_parameters_of_its_own() -> None:
@@ -319,23 +323,23 @@ def test_what_is_wrong_in_the_check_of_null_steps_fails_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "said"),
+    ("case", "message"),
     [
         (_null_step(12_700), "130 timed steps sent 3,308,400 bytes, .* takes 3,328,000 at least"),
         (_null_step(12_800, left="it is"), "^after the timing, it is$"),
     ],
     ids=["sent too little", "fetched wrongly"],
 )
-def test_wrong_null_steps_in_the_timing_leave_no_record(case: GangCase, said: str) -> None:
+def test_wrong_null_steps_in_the_timing_leave_no_record(case: GangCase, message: str) -> None:
     """The timed steps were other ones than the checked steps."""
-    with pytest.raises(WrongResult, match=said):
+    with pytest.raises(WrongResult, match=message):
         case.measure()
     assert host.record(case.benchmark) is None
 
 
 def _asynchronous(**changes: Any) -> GangCase:
     """The report of a coordinator about two workers that have taken steps of batches of 4 each."""
-    told = {
+    answers = {
         "alone": expected_losses(_MLP, 4, lazy=False)[:10],
         "weights": [*range(11)],
         "losses": [[2.5 - 0.1 * step, 2.4 - 0.1 * step] for step in range(10)],
@@ -347,7 +351,7 @@ def _asynchronous(**changes: Any) -> GangCase:
         **changes,
     }
     look = [{"updates": changes.get("left", [1000, 1000])}]
-    gang = ScriptedGang(answers={"check": [told], "verify_last": look}, step_s=(2.0**-8,))
+    gang = ScriptedGang(answers={"check": [answers], "verify_last": look}, step_s=(2.0**-8,))
     return _case(gang, _MLP.step, direction="train", size=8, toggles=_ASYNCHRONOUS)
 
 
@@ -366,7 +370,7 @@ def test_workers_that_do_not_wait_are_recorded_as_unequal_work() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"alone": [2.0] * 10}, "updates made one after the other are not those of one process"),
         ({"weights": [0, 1, 1, *range(3, 11)]}, "step 2 left all weights of the servers"),
@@ -377,16 +381,16 @@ def test_workers_that_do_not_wait_are_recorded_as_unequal_work() -> None:
     ids=["alone", "no update", "lost", "constant", "not finite"],
 )
 def test_workers_that_do_not_wait_and_do_something_else_fail(
-    changes: dict[str, Any], said: str
+    changes: dict[str, Any], message: str
 ) -> None:
-    fakes.fails(_asynchronous(**changes), WrongTraining, f"^before the timing, .*{said}")
+    fakes.fails(_asynchronous(**changes), WrongTraining, f"^before the timing, .*{message}")
 
 
 def test_a_wrong_gradient_of_a_worker_that_does_not_wait_comes_first() -> None:
     """It says more than the losses that follow from it."""
     case = _asynchronous(wrong_gradient="twice as large", alone=[2.0] * 10)
-    said = "^before the timing, what a worker sends is wrong: twice as large"
-    fakes.fails(case, WrongGradient, said)
+    message = "^before the timing, what a worker sends is wrong: twice as large"
+    fakes.fails(case, WrongGradient, message)
 
 
 def test_updates_that_are_lost_in_the_timing_leave_no_record() -> None:

@@ -84,8 +84,8 @@ def test_wrong_exchanges_fail(name: str, cheat: Callable[[Ring, str], Any]) -> N
             return ""
         return ""
 
-    said = "".join(in_ring(2, check))
-    assert f"{name} of 2 replicas is wrong after step " in said
+    message = "".join(in_ring(2, check))
+    assert f"{name} of 2 replicas is wrong after step " in message
 
 
 class _Slow:

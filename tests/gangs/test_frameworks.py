@@ -58,7 +58,9 @@ _SERVING = {
 
 _EXCHANGES = {
     "mxnet": COLLECTIVES[:1],
-    "tensorflow": [each for each in COLLECTIVES if each.name in ("all_reduce", "all_gather")],
+    "tensorflow": [
+        collective for collective in COLLECTIVES if collective.name in ("all_reduce", "all_gather")
+    ],
     "torch": COLLECTIVES,
 }
 
@@ -113,16 +115,16 @@ class Replicas(Gang):
         self.waits = self.composition.strategy != "ps_async"
         self.copies = 2 * replicas if self.composition.servers else 2 * (replicas - 1)
 
-    def of(self, kind: str, *values: Any) -> list[Any]:
+    def request(self, kind: str, *values: Any) -> list[Any]:
         return self.ask(kind, *values, limit_s=_PATIENCE_S, doing=kind)
 
     def used(self, kind: str, steps: int) -> Used:
         before = self.usage()
-        return Used(self.of(kind, steps), before, self.usage())
+        return Used(self.request(kind, steps), before, self.usage())
 
     def bind(self, name: str, size: int, **changes: Any) -> None:
         task = Task(name, size, "cpu", self.executions[0], "float32", sparse=False)
-        self.of("bind", asdict(task) | changes)
+        self.request("bind", asdict(task) | changes)
 
     def updates(self, steps: int, alone: int = 0) -> int:
         """The updates of each array in some steps of all, and in steps of one worker alone."""
@@ -180,14 +182,14 @@ def test_two_replicas_train_as_one_worker(gang: Replicas, step: Step) -> None:
     used = gang.used("round", 7)
     used.refuse_silence(7, gang.copies * 4 * step.training.parameters)
     checks.served(used.before, used.after, 7, "timed")
-    checks.same_weights(gang.of("verify_last"), _AFTER)
+    checks.same_weights(gang.request("verify_last"), _AFTER)
 
 
 @pytest.mark.parametrize("step", [word_lm_step, word_lm_sampled_step], ids=lambda step: step.name)
 def test_a_language_model_is_shared(framework: str, gang: Replicas, step: ModelStep) -> None:
     """With a softmax over all words, or over a few; a worker of PyTorch's can step alone."""
     gang.trains(step, step.smallest)
-    alone = gang.of("alone", 3)
+    alone = gang.request("alone", 3)
     if framework != "torch":
         assert alone == [None, None]
         return
@@ -205,7 +207,7 @@ def test_three_replicas_train_as_one_worker(framework: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "error", "said"),
+    ("batch", "error", "message"),
     [
         (16, WrongGradient, "what 2 replicas exchange is wrong: the gradient by parameter 0"),
         (32, WrongGradient, "what 2 replicas exchange is wrong: the gradient by parameter 0"),
@@ -215,9 +217,9 @@ def test_three_replicas_train_as_one_worker(framework: str) -> None:
     ids=["exchanges nothing", "adds up", "begins otherwise", "skips an update"],
 )
 def test_cheats_are_found(
-    gang: Replicas, batch: int, error: type[VerificationError], said: str
+    gang: Replicas, batch: int, error: type[VerificationError], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         gang.trains(lenet_step, batch)
 
 
@@ -226,17 +228,17 @@ def test_exchanges_of_arrays_are_right(framework: str, gang: Replicas) -> None:
 
     MXNet's servers add up until they are to update what they have.
     """
-    with ExitStack() as own:
+    with ExitStack() as stack:
         if gang.composition.updating:
             more = _WAITING[framework] | {"updating": False}
-            gang = own.enter_context(running(Replicas(framework, **more)))
+            gang = stack.enter_context(running(Replicas(framework, **more)))
         for exchange, dtype in itertools.product(_EXCHANGES[framework], ("float32", "float64")):
             gang.bind(exchange.name, 1002, dtype=dtype)
             copies = gang.copies if gang.composition.servers else exchange.sent(2)
             least_bytes = copies * 1002 * np.dtype(dtype).itemsize
             gang.used("check", 3).refuse_silence(3, least_bytes)
-            gang.of("round", 3)
-            assert gang.of("verify_last") == [{}, {}]
+            gang.request("round", 3)
+            assert gang.request("verify_last") == [{}, {}]
 
 
 @_with_servers
@@ -246,13 +248,13 @@ def test_workers_that_do_not_wait_learn(framework: str, unwaiting: Replicas, ste
     gang = unwaiting
     before = gang.usage()
     gang.trains(step, 80)
-    sent = [[each["sent_bytes"] for each in used] for used in (before, gang.usage())]
+    sent = [[answer["sent_bytes"] for answer in used] for used in (before, gang.usage())]
     assert [place.name for place, _ in gang.serving] == _SERVING[framework]
     assert None in sent[0] or all(map(operator.lt, *sent)), "a process has sent nothing"
     used = gang.used("round", 10)
-    assert all(each["seconds"] > 0.0 for each in used.answers)
+    assert all(answer["seconds"] > 0.0 for answer in used.answers)
     checks.served(used.before, used.after, 20, "timed")
-    left = gang.of("verify_last")
+    left = gang.request("verify_last")
     checks.all_made(left, _AFTER)
     assert framework != "tensorflow" or left == [{"updates": [20, 20]}]
 
@@ -274,9 +276,9 @@ _WITH_SERVERS = {
 @_with_servers
 def test_cheats_with_servers_are_found(framework: str, request: pytest.FixtureRequest) -> None:
     """MXNet's workers update themselves; TensorFlow's add up, lose a step, and never update."""
-    for name, batch, error, said in _WITH_SERVERS[framework]:
+    for name, batch, error, message in _WITH_SERVERS[framework]:
         gang: Replicas = request.getfixturevalue(name)
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=message):
             gang.trains(lenet_step, batch)
 
 
@@ -306,12 +308,12 @@ def test_steps_that_compute_nothing_are_right(
             checks.fetched(check.answers, _BEFORE)
             check.refuse_silence(3, 2 * bytes_each)
             gang.used("round", 10).refuse_silence(10, 2 * bytes_each)
-            checks.fetched(gang.of("verify_last"), _AFTER)
+            checks.fetched(gang.request("verify_last"), _AFTER)
 
 
 @_with_servers
 @pytest.mark.parametrize(
-    ("name", "size", "said"),
+    ("name", "size", "message"),
     [
         ("null_step", 32, _OTHER_NUMBERS + "the updates of"),
         ("null_step", 48, _OTHER_NUMBERS + "the updates of"),
@@ -320,9 +322,9 @@ def test_steps_that_compute_nothing_are_right(
     ids=["fetches nothing", "loses an update", "reads the step before"],
 )
 def test_steps_that_leave_something_out_are_found(
-    served: Sequence[Replicas], name: str, size: int, said: str
+    served: Sequence[Replicas], name: str, size: int, message: str
 ) -> None:
     for gang in served:
         gang.bind(name, size)
-        with pytest.raises(WrongResult, match=said):
-            checks.fetched(gang.of("check", 3), _BEFORE)
+        with pytest.raises(WrongResult, match=message):
+            checks.fetched(gang.request("check", 3), _BEFORE)

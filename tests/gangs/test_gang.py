@@ -53,9 +53,9 @@ def _asked(framework: str, strategy: str, replicas: int = 2, **more: Any) -> Com
 
 
 @contextmanager
-def _working(asked: Composition) -> Iterator[Gang]:
-    with running(Gang(asked, Local(), SOON)) as gang:
-        gang.ask("bind", asdict(_TASKS[asked.framework]), limit_s=300.0, doing="building")
+def _working(requested: Composition) -> Iterator[Gang]:
+    with running(Gang(requested, Local(), SOON)) as gang:
+        gang.ask("bind", asdict(_TASKS[requested.framework]), limit_s=300.0, doing="building")
         _round(gang, 1)
         yield gang
 
@@ -115,14 +115,14 @@ def test_a_killed_role_ends_the_gang(
     forking_with: Forking, framework: str, strategy: str, role: str
 ) -> None:
     """Long before any limit; it is named, and what the others ran into follows."""
-    asked = _asked(framework, strategy)
-    with forking_with(framework), _working(asked) as gang:
+    requested = _asked(framework, strategy)
+    with forking_with(framework), _working(requested) as gang:
         pids = gang.pids
         threading.Timer(0.3, os.kill, (_pid(gang, role), signal.SIGKILL)).start()
         with pytest.raises(GangFailed, match=f"^{role} was killed by SIGKILL .*taking") as caught:
             _round(gang, 10**5, limit_s=600.0)
-        said = "as a consequence, worker 0 of 2 raised ConnectionError"
-        assert (said in str(caught.value)) or framework != "numpy"
+        message = "as a consequence, worker 0 of 2 raised ConnectionError"
+        assert (message in str(caught.value)) or framework != "numpy"
         assert _gone(pids)
 
 
@@ -135,7 +135,7 @@ def test_a_worker_that_ends_after_its_answer_ends_the_gang(gang: Gang) -> None:
 
 
 @pytest.mark.parametrize(
-    ("framework", "strategy", "role", "said"),
+    ("framework", "strategy", "role", "message"),
     [
         ("numpy", "allreduce", "worker 1 of 2", "(?s)worker 1 of 2 did .*in _exchange"),
         ("mxnet", "ps_sync", "worker 1 of 2", "worker 1 of 2.* did"),
@@ -145,14 +145,14 @@ def test_a_worker_that_ends_after_its_answer_ends_the_gang(gang: Gang) -> None:
     ],
 )
 def test_a_stopped_role_ends_the_gang(
-    forking_with: Forking, framework: str, strategy: str, role: str, said: str
+    forking_with: Forking, framework: str, strategy: str, role: str, message: str
 ) -> None:
     """Only the limit notices it; the message has the place where the others wait."""
-    asked = _asked(framework, strategy)
-    with forking_with(framework), _working(asked) as gang:
+    requested = _asked(framework, strategy)
+    with forking_with(framework), _working(requested) as gang:
         pids = gang.pids
         os.kill(_pid(gang, role), signal.SIGSTOP)
-        with pytest.raises(GangFailed, match=said) as caught:
+        with pytest.raises(GangFailed, match=message) as caught:
             _round(gang, 10**5, limit_s=1.0)
         assert f" did not answer within 1 s while taking steps: {role} is stopped (SIGSTOP" in str(
             caught.value
@@ -164,8 +164,10 @@ def test_a_gang_that_sleeps_while_it_builds_is_ended(gang: Gang) -> None:
     """Long before the limit: building may take its time, but something must run meanwhile."""
     pids = gang.pids
     os.kill(pids[1], signal.SIGSTOP)
-    said = "worker 1 of 2 did not answer while building, and nothing in the gang has run for 0.5 s"
-    with pytest.raises(GangFailed, match=said):
+    message = (
+        "worker 1 of 2 did not answer while building, and nothing in the gang has run for 0.5 s"
+    )
+    with pytest.raises(GangFailed, match=message):
         gang.ask("bind", _TASK, limit_s=600.0, doing="building", quiet_s=0.5)
     assert _gone(pids)
 
@@ -209,62 +211,70 @@ def test_a_role_that_fails_before_it_joins(
 ) -> None:
     """The others would wait for it, TensorFlow's servers for ever: a limit ends the start."""
     killed = number == signal.SIGKILL
-    asked = _asked(framework, strategy)
-    gang = Meddled(_signalled(role, number), asked, _PATIENCE_S if killed else 1.0)
-    said = "was killed by SIGKILL .*" if killed else "did not answer within 1 s"
+    requested = _asked(framework, strategy)
+    gang = Meddled(_signalled(role, number), requested, _PATIENCE_S if killed else 1.0)
+    message = "was killed by SIGKILL .*" if killed else "did not answer within 1 s"
     with (
         forking_with(framework),
-        pytest.raises(GangFailed, match=f"{role} {said} while joining the others"),
+        pytest.raises(GangFailed, match=f"{role} {message} while joining the others"),
     ):
         gang.start()
     assert _gone(gang.every_pid)
 
 
 @pytest.mark.parametrize(
-    ("framework", "strategy", "said"),
+    ("framework", "strategy", "message"),
     [
         ("torch", "allreduce", r"worker 0 of 1 on .* torch 2\.\d+"),
         ("mxnet", "ps_sync", r"the scheduler on .* mxnet 1\.9"),
         ("tensorflow", "allreduce", r"worker 0 of 1 on .* tensorflow 2\.\d+"),
     ],
 )
-def test_another_version_is_refused(framework: str, strategy: str, said: str) -> None:
+def test_another_version_is_refused(framework: str, strategy: str, message: str) -> None:
     """By all roles, which are started here as they are for users, before anything is built."""
-    asked = _asked(framework, strategy, 1, version="0.1")
-    said = rf"the same versions, and have .*{said}.*controller: .* {framework} 0\.1"
-    with pytest.raises(GangFailed, match=said):
-        Gang(asked, Local(), SOON).start()
+    requested = _asked(framework, strategy, 1, version="0.1")
+    message = rf"the same versions, and have .*{message}.*controller: .* {framework} 0\.1"
+    with pytest.raises(GangFailed, match=message):
+        Gang(requested, Local(), SOON).start()
 
 
 def test_a_worker_with_another_version_is_refused() -> None:
     """Though the first one has the controller's; the message says who has what."""
     gang = Gang(composition(version="1.26"), Local(), SOON)
-    own = gang._own_versions
+    versions = gang._own_versions
     gang.greetings = [
-        {"host": "here", "versions": own | {"numpy": version}} for version in ("1.26", "0.1")
+        {"host": "here", "versions": versions | {"numpy": version}} for version in ("1.26", "0.1")
     ]
     with pytest.raises(GangFailed, match=r"must have the same .*; worker 1 of 2 on .*numpy 0\.1"):
         gang._refuse_versions()
 
 
 @pytest.mark.parametrize(
-    ("framework", "strategy", "said"),
+    ("framework", "strategy", "message"),
     [
         ("mxnet", "ps_sync", "the scheduler ended with exit status 1 .*bind failed"),
         ("tensorflow", "allreduce", ".* gRPC server"),
     ],
 )
 def test_a_port_that_somebody_took_is_recognised(
-    forking_with: Forking, framework: str, strategy: str, said: str, monkeypatch: pytest.MonkeyPatch
+    forking_with: Forking,
+    framework: str,
+    strategy: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By what a framework says of it, at once; the gang would be started again."""
     monkeypatch.setattr(gangs, "_STARTS", 1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        asked = _asked(framework, strategy)
-        gang = Meddled(lambda _, each: [one and address for one in each], asked, _PATIENCE_S)
-        said = f"(?s)took the ports of a gang 1 times: {said}"
-        with forking_with(framework), pytest.raises(GangFailed, match=said):
+        requested = _asked(framework, strategy)
+        gang = Meddled(
+            lambda _, addresses: [original and address for original in addresses],
+            requested,
+            _PATIENCE_S,
+        )
+        message = f"(?s)took the ports of a gang 1 times: {message}"
+        with forking_with(framework), pytest.raises(GangFailed, match=message):
             gang.start()
     assert _gone(gang.every_pid)
 
@@ -277,8 +287,8 @@ def test_a_cut_connection_ends_the_gang(forking_with: Forking) -> None:
             gang.ask("bind", _TASK, limit_s=_PATIENCE_S, doing="building")
             _round(gang)
             proxy.cut()
-            said = "worker 0 of 2 and worker 1 of 2 did not answer within 1 s .* is cut"
-            with pytest.raises(GangFailed, match=said):
+            message = "worker 0 of 2 and worker 1 of 2 did not answer within 1 s .* is cut"
+            with pytest.raises(GangFailed, match=message):
                 _round(gang, limit_s=1.0)
     assert _gone(gang.every_pid)
 
@@ -294,8 +304,8 @@ def test_what_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 
     original = Loopback.start
     monkeypatch.setattr(Loopback, "start", start)
-    said = "2 replicas of numpy cannot be started: .* unavailable; ask for fewer --fw-replicas"
-    with pytest.raises(GangFailed, match=said):
+    message = "2 replicas of numpy cannot be started: .* unavailable; ask for fewer --fw-replicas"
+    with pytest.raises(GangFailed, match=message):
         started()
     assert _gone([role.pid for role in first])
 
@@ -372,7 +382,7 @@ def test_no_time_is_spent_on_asking_roles_that_are_stopped(monkeypatch: pytest.M
 
     monkeypatch.setattr(gangs, "ready", ready)
     stopped, well, last = _Idle(stopped=True), _Idle(stopped=False), _Idle(stopped=True)
-    asked: Any = [stopped, well, last]
-    assert Gang(composition(), Local(), SOON)._unresponsive(asked) == [stopped, last]
+    requested: Any = [stopped, well, last]
+    assert Gang(composition(), Local(), SOON)._unresponsive(requested) == [stopped, last]
     assert waited == [[well]]
     assert (stopped.sent, well.sent, last.sent) == ([], ["usage"], [])

@@ -37,7 +37,7 @@ def test_replicas_train_as_one_worker(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({}, None),
         ({"replicas": "1", "workers": "2", "decay": "on"}, None),
@@ -47,11 +47,11 @@ def test_replicas_train_as_one_worker(
         ({"decay": "on"}, r"do not change their learning rate \(--fw-toggle decay=off\)"),
     ],
 )
-def test_what_replicas_of_a_loop_lack(given: dict[str, str], said: str | None) -> None:
+def test_what_replicas_of_a_loop_lack(given: dict[str, str], message: str | None) -> None:
     """A gap with the reason; one worker lacks nothing of it."""
     gap = gap_of(lenet, SHARED, direction="train", size=200, toggles=(*(_TWO | given).items(),))
-    assert (gap is None) == (said is None)
-    assert said is None or re.search(said, str(gap))
+    assert (gap is None) == (message is None)
+    assert message is None or re.search(message, str(gap))
 
 
 def test_a_batch_is_shared_evenly_or_not_at_all() -> None:

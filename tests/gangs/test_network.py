@@ -40,11 +40,11 @@ needs_network = pytest.mark.skipif(
 
 
 def _namespaces(pids: list[int]) -> set[str]:
-    found = set()
+    namespaces = set()
     for pid in pids:
         with suppress(OSError):  # it has ended, or is another user's
-            found.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
-    return found
+            namespaces.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
+    return namespaces
 
 
 def _left(namespaces: set[str]) -> set[str]:
@@ -53,7 +53,7 @@ def _left(namespaces: set[str]) -> set[str]:
     while time.monotonic() < until_s:
         every = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal()]
         named = Path("/proc/self/mountinfo").read_text(encoding="utf-8")
-        left = namespaces & (_namespaces(every) | {each for each in namespaces if each in named})
+        left = namespaces & (_namespaces(every) | {name for name in namespaces if name in named})
         if not left:
             return left
         time.sleep(0.05)
@@ -73,10 +73,10 @@ def _own(gang: Gang) -> set[str]:
     assert isinstance(gang._hosts, Shaped)
     shaped = gang._hosts.network
     holders = [shaped._switch.pid, *(place.pid for place in shaped._places)]
-    found = _namespaces([*gang.pids, *holders])
-    assert len(found) == len(gang.pids) + 1
-    assert not found & _namespaces([os.getpid()])
-    return found
+    namespaces = _namespaces([*gang.pids, *holders])
+    assert len(namespaces) == len(gang.pids) + 1
+    assert not namespaces & _namespaces([os.getpid()])
+    return namespaces
 
 
 @pytest.fixture
@@ -104,11 +104,11 @@ def test_a_cut_link_ends_the_gang_and_nothing_is_left(gang: Gang) -> None:
     assert isinstance(gang._hosts, Shaped)
     assert (gang._hosts.traffic_bytes(0) or 0) > 4 * 12_000
     gang._hosts.network.cut(1)
-    said = (
+    message = (
         r"worker 0 of 2 and worker 1 of 2 did not answer within 1 s while taking steps: .* is cut"
         r".*moved in its last 0.5 s: worker 0 of 2: .* B, worker 1 of 2: 0 B"
     )
-    with pytest.raises(GangFailed, match=said):
+    with pytest.raises(GangFailed, match=message):
         _round(gang, limit_s=1.0)
     assert _left(namespaces) == set()
     assert _here() == before
@@ -176,10 +176,10 @@ def test_a_session_records_its_network(project: Project) -> None:
     )
     result.assert_outcomes(passed=2)
     run = json.loads((project.path / "run.json").read_text())
-    names = [each["name"].partition("strategy:")[2] for each in run["benchmarks"]]
+    names = [entry["name"].partition("strategy:")[2] for entry in run["benchmarks"]]
     assert names == ["allreduce-network:100mbit]", "allreduce-network:100mbit-straggler:1@1ms]"]
-    for each, late in zip(run["benchmarks"], (None, "1@1ms"), strict=True):
-        gang = each["extra_info"]["fwbench"]["gang"]
+    for record, late in zip(run["benchmarks"], (None, "1@1ms"), strict=True):
+        gang = record["extra_info"]["fwbench"]["gang"]
         assert gang["network"] == "100mbit"
         assert gang["link_bytes_per_s"] == 12.5e6
         assert (
@@ -202,7 +202,7 @@ def _install(folder: Path, name: str, script: str) -> None:
 
 @pytest.mark.usefixtures("unasked")
 @pytest.mark.parametrize(
-    ("unshare", "user", "said"),
+    ("unshare", "user", "message"),
     [
         (None, 0, "needs the command unshare, and it is not there: install util-linux"),
         ("echo 'unshare failed: no' >&2; exit 1", 0, r"\(unshare failed: no\): it takes CAP_SYS_"),
@@ -211,7 +211,7 @@ def _install(folder: Path, name: str, script: str) -> None:
     ids=["no command", "no capability", "no user namespaces"],
 )
 def test_a_system_without_namespaces(
-    unshare: str | None, user: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unshare: str | None, user: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message says what is missing and how to get it."""
     if unshare is not None:
@@ -219,20 +219,20 @@ def test_a_system_without_namespaces(
         _install(tmp_path, "nsenter", "exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}")
     monkeypatch.setattr(namespace.os, "geteuid", lambda: user)
-    with pytest.raises(NetworkUnavailable, match=said):
+    with pytest.raises(NetworkUnavailable, match=message):
         network.refuse_impossible(["100mbit"])
     network.refuse_impossible(["loopback"])
 
 
 @pytest.mark.usefixtures("unasked")
 @pytest.mark.parametrize(
-    ("kind", "said"),
+    ("kind", "message"),
     [
         ("tbf", "100mbit needs a rate, and this kernel has no tbf queue .sch_tbf."),
         ("netem", "needs a delay, and this kernel has no netem queue .* leave out the delay"),
     ],
 )
-def test_a_kernel_without_a_queue(kind: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_without_a_queue(kind: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def configure(_: Any, __: str, commands: list[str]) -> None:
         if any(f" {kind} " in command for command in commands):
             raise NetworkUnavailable("tc: Error: Specified qdisc kind is unknown.")
@@ -241,5 +241,5 @@ def test_a_kernel_without_a_queue(kind: str, said: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(Namespace, "close", lambda self: None)
     monkeypatch.setattr(Namespace, "pid", 1)
     monkeypatch.setattr(Namespace, "configure", configure)
-    with pytest.raises(NetworkUnavailable, match=said):
+    with pytest.raises(NetworkUnavailable, match=message):
         network.refuse_impossible(["100mbit+1ms"])

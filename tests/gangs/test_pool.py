@@ -59,8 +59,8 @@ def test_engines_of_other_packages_start_gangs() -> None:
 
 @pytest.mark.usefixtures("packages")
 def test_an_engine_that_does_not_work_is_named() -> None:
-    said = r"the engine broken \(of_nobody:Engine\) cannot be used: .*use --fw-engine local"
-    with pytest.raises(UsageError, match=said):
+    message = r"the engine broken \(of_nobody:Engine\) cannot be used: .*use --fw-engine local"
+    with pytest.raises(UsageError, match=message):
         engine("broken")
 
 
@@ -68,9 +68,11 @@ def test_places_are_counted_for_the_largest_gang(tmp_path: Path) -> None:
     """With its servers and its coordinator; cells with a gap and single processes take none."""
     file = tmp_path / "places.toml"
     manifests = {"rich": replace(SHARED, coordinated=(), coordinator="scheduler")}
-    asked = GridRequest({"replicas": ("1", "2"), "strategy": ("ps_async",), "servers": ("1", "3")})
+    requested = GridRequest(
+        {"replicas": ("1", "2"), "strategy": ("ps_async",), "servers": ("1", "3")}
+    )
     selection = Selection(devices=("cpu",), sizes=(48,))
-    largest = [*cells((lenet_step,), selection, manifests, more=asked)]
+    largest = [*cells((lenet_step,), selection, manifests, more=requested)]
     file.write_text('[[place]]\ncommand = ["env"]\nroles = 5')
     check_places("local", None, largest, manifests)
     with pytest.raises(
@@ -92,9 +94,9 @@ def test_local_is_always_there() -> None:
 def _gangs() -> tuple[GangPool, list[ScriptedGang]]:
     made: list[ScriptedGang] = []
 
-    def make(asked: Any, _: Any) -> Any:
+    def make(requested: Any, _: Any) -> Any:
         assert all(not gang.alive for gang in made), "two gangs live at once"
-        made.append(ScriptedGang(asked))
+        made.append(ScriptedGang(requested))
         return made[-1]
 
     return GangPool("local", make), made
@@ -103,17 +105,17 @@ def _gangs() -> tuple[GangPool, list[ScriptedGang]]:
 def test_cases_of_one_composition_share_a_gang() -> None:
     gangs, made = _gangs()
     assert gangs(composition(2)) is gangs(composition(2))
-    assert [gang.asked for gang in made] == [[("start",)]]
+    assert [gang.requests for gang in made] == [[("start",)]]
 
 
 def test_another_composition_ends_the_gang_before() -> None:
     gangs, made = _gangs()
     gangs(composition(2))
     gangs(composition(3))
-    assert made[0].asked == [("start",), ("close",)]
+    assert made[0].requests == [("start",), ("close",)]
     gangs.close()
     gangs.close()
-    assert made[1].asked == [("start",), ("close",)]
+    assert made[1].requests == [("start",), ("close",)]
 
 
 def test_a_gang_that_has_died_is_replaced() -> None:

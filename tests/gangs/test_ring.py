@@ -110,5 +110,7 @@ def test_a_neighbour_that_has_gone_is_named() -> None:
             ring.all_reduce(np.ones(4_000_000))()
         return str(caught.value)
 
-    said, _ = in_ring(2, leave)
-    assert "replica 1 has closed its connection" in said or "reset" in said or "pipe" in said
+    message, _ = in_ring(2, leave)
+    assert (
+        "replica 1 has closed its connection" in message or "reset" in message or "pipe" in message
+    )

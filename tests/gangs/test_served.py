@@ -47,8 +47,8 @@ class Steps(_Settled):
         lie: what the last worker does otherwise.
     """
 
-    def __init__(self, server: Server, place: Place, shards: Sequence[Any], lie: str) -> None:
-        self._server, self._shards, self._lie = server, shards, lie
+    def __init__(self, server: Server, place: Place, shards: Sequence[Any], fault: str) -> None:
+        self._server, self._shards, self._lie = server, shards, fault
         self._meet = server.meet if place.strategy == "ps_sync" else lambda: None
         self._kept: Any = None
 
@@ -75,18 +75,18 @@ class Steps(_Settled):
 
 
 class Reads(_Settled):
-    def __init__(self, table: Any, sets: Sequence[Any], lie: str) -> None:
-        self._table, self._sets, self._lie = table, sets, lie
+    def __init__(self, table: Any, sets: Sequence[Any], fault: str) -> None:
+        self._table, self._sets, self._lie = table, sets, fault
 
     def take(self, which: int) -> Any:
         return [self._table[self._sets[which - (self._lie == "fetches the step before")]]]
 
 
 class Worker(Member):
-    def __init__(self, place: Place, server: Server, lie: str) -> None:
+    def __init__(self, place: Place, server: Server, fault: str) -> None:
         super().__init__(place)
         self._server = server
-        self._lie = lie if place.rank == _REPLICAS - 1 else ""
+        self._lie = fault if place.rank == _REPLICAS - 1 else ""
 
     address = ""
 
@@ -109,12 +109,12 @@ class Worker(Member):
         return Reads(table, sets, self._lie)
 
 
-def _found(name: str, strategy: str, lie: str = "") -> list[list[Any]]:
+def _found(name: str, strategy: str, fault: str = "") -> list[list[Any]]:
     """The findings of all workers in three steps, the last of seven more, and three again."""
     server = Server()
 
-    def found(rank: int) -> list[Any]:
-        worker = Worker(Place(rank, _REPLICAS, strategy, "", servers=1), server, lie)
+    def check(rank: int) -> list[Any]:
+        worker = Worker(Place(rank, _REPLICAS, strategy, "", servers=1), server, fault)
         task = Task(name, _SIZE, "cpu", "eager", "float32", sparse=False)
         share = share_of(task, NumPy(), worker)
         first = share.check(3)
@@ -126,7 +126,7 @@ def _found(name: str, strategy: str, lie: str = "") -> list[list[Any]]:
         return [first, left, share.check(3)]
 
     with ThreadPoolExecutor(_REPLICAS) as threads:
-        return [[*each] for each in zip(*threads.map(found, range(_REPLICAS)), strict=True)]
+        return [[*findings] for findings in zip(*threads.map(check, range(_REPLICAS)), strict=True)]
 
 
 @pytest.mark.parametrize("strategy", ["ps_sync", "ps_async"])
@@ -142,17 +142,19 @@ _OTHER = "before the timing, worker [012] fetched other numbers than the updates
 
 @pytest.mark.parametrize("strategy", ["ps_sync", "ps_async"])
 @pytest.mark.parametrize(
-    ("lie", "said"),
+    ("fault", "message"),
     [
         ("sends nothing", _OTHER),
         ("fetches nothing", _OTHER.replace("[012]", "2")),
         ("fetches the step before", _OTHER.replace("[012]", "2")),
     ],
 )
-def test_null_steps_that_leave_something_out_are_found(strategy: str, lie: str, said: str) -> None:
+def test_null_steps_that_leave_something_out_are_found(
+    strategy: str, fault: str, message: str
+) -> None:
     """By the worker that fetches something else, before anything is timed."""
-    first, *_ = _found("null_step", strategy, lie)
-    with pytest.raises(WrongResult, match=said):
+    first, *_ = _found("null_step", strategy, fault)
+    with pytest.raises(WrongResult, match=message):
         checks.fetched(first, "before the timing")
 
 
@@ -160,8 +162,8 @@ def test_null_steps_that_leave_something_out_are_found(strategy: str, lie: str, 
 def test_a_timed_step_that_has_fetched_nothing_is_found(strategy: str) -> None:
     """A worker that waits for no other fetches at least the updates that it has sent itself."""
     _, left, _ = _found("null_step", strategy, "fetches nothing")
-    said = "worker 2 fetched other numbers than the updates of .*: element 0 is 0, and "
-    with pytest.raises(WrongResult, match=said):
+    message = "worker 2 fetched other numbers than the updates of .*: element 0 is 0, and "
+    with pytest.raises(WrongResult, match=message):
         checks.fetched(left, "after the timing")
 
 
@@ -205,13 +207,17 @@ def test_more_updates_than_can_be_counted_are_refused() -> None:
     share = share_of(task, NumPy(), _Late(0))
     share.run()
     share._taken = 10**6  # type: ignore[attr-defined]
-    said = "worker 0 was to fetch up to 18,000,000, and float32 counts exactly to 16,777,216: mea"
-    assert share.verify_last()["wrong"].startswith(said)
+    message = (
+        "worker 0 was to fetch up to 18,000,000, and float32 counts exactly to 16,777,216: mea"
+    )
+    assert share.verify_last()["wrong"].startswith(message)
 
 
 def test_rows_of_another_step_are_found() -> None:
     for answers in _found("sparse_read", "ps_async", "fetches the step before"):
-        assert [bool(each["wrong"]) for each in answers] == [False, False, True]
-        said = "at any time, worker 2 fetched other numbers than 32 rows of the table in sparse_rea"
-        with pytest.raises(WrongResult, match=said):
+        assert [bool(answer["wrong"]) for answer in answers] == [False, False, True]
+        message = (
+            "at any time, worker 2 fetched other numbers than 32 rows of the table in sparse_rea"
+        )
+        with pytest.raises(WrongResult, match=message):
             checks.fetched(answers, "at any time")

@@ -60,12 +60,12 @@ def test_a_gang_that_fails_fails_its_case_alone(project: Project) -> None:
     assert gangs[2] == gangs[3] == gangs[4]
     assert not gangs[0] & gangs[2]
     run = json.loads((project.path / "run.json").read_text())
-    records = [each["extra_info"]["fwbench"] for each in run["benchmarks"]]
+    records = [record["extra_info"]["fwbench"] for record in run["benchmarks"]]
     assert [record["gang"]["replicas"] for record in records if "gang" in record] == [2, 2, 3, 3, 3]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--fw-replicas=0"], "replicas: '0' is not a whole number from 1 to 256"),
         (["--fw-replicas=2", "--fw-isolation=none"], "--fw-replicas is for cases that several"),
@@ -79,13 +79,13 @@ def test_a_gang_that_fails_fails_its_case_alone(project: Project) -> None:
     ],
 )
 def test_what_does_not_go_together_is_refused(
-    project: Project, arguments: list[str], said: str
+    project: Project, arguments: list[str], message: str
 ) -> None:
     """With pytest's status for usage errors, before any framework is asked."""
     project.write("test_it.py", _FRAIL)
     result = project.run(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert said in "\n".join([*result.outlines, *result.errlines])
+    assert message in "\n".join([*result.outlines, *result.errlines])
 
 
 def test_too_few_places_are_refused_before_anything_is_measured(project: Project) -> None:
@@ -97,9 +97,9 @@ def test_too_few_places_are_refused_before_anything_is_measured(project: Project
     (project.path / "places.toml").write_text('[[place]]\ncommand = ["env"]\nroles = 2')
     result = project.run("--fw-replicas=2,3", "--fw-places=places.toml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "\n".join([*result.outlines, *result.errlines])
-    assert "a gang of 3 processes needs as many places, and " in said
-    assert "places.toml has 2: add places, or roles to a place" in said
+    output = "\n".join([*result.outlines, *result.errlines])
+    assert "a gang of 3 processes needs as many places, and " in output
+    assert "places.toml has 2: add places, or roles to a place" in output
     assert not (project.path / "cases").exists()
     result = project.run("--fw-replicas=2,3", "--fw-places=places.toml", "-k=gemm")
     result.assert_outcomes(passed=3, deselected=6)

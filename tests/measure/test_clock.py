@@ -33,13 +33,13 @@ def call(hand: HandClock) -> Callable[[], str]:
 
 def rounds(clock: Clock, run: Callable[[], object], count: int, iterations: int) -> list[float]:
     """Seconds per iteration of each round, the clock read as pytest-benchmark reads its timer."""
-    found = []
+    rounds_s = []
     for _ in range(count):
         start = clock()
         for _ in range(iterations):
             run()
-        found.append((clock() - start) / iterations)
-    return found
+        rounds_s.append((clock() - start) / iterations)
+    return rounds_s
 
 
 @pytest.mark.parametrize("waits", [True, False])
@@ -191,17 +191,17 @@ TINY_S = 2.0**-12
 
 def test_short_rounds_share_a_stretch(hand: HandClock) -> None:
     """Asking takes longer than they do: it is done once in a millisecond."""
-    asked = []
+    requested = []
 
     def use() -> CpuUse:
-        asked.append(hand())
-        return CpuUse(hand(), len(asked))
+        requested.append(hand())
+        return CpuUse(hand(), len(requested))
 
     clock = Clock(hand, None, use)
     rounds_s = rounds(clock, lambda: hand.spend(TINY_S), 10, 1)
     assert rounds_s == [TINY_S] * 10
     facts = clock.facts(rounds_s, 1)
-    assert asked == pytest.approx([0.0, 5 * TINY_S, 5 * TINY_S, 10 * TINY_S])
+    assert requested == pytest.approx([0.0, 5 * TINY_S, 5 * TINY_S, 10 * TINY_S])
     assert facts["cpu_s"] == pytest.approx(10 * TINY_S)
     assert facts["preempted"] == 0.2, "one of the five rounds of each stretch"
 

@@ -33,8 +33,8 @@ def test_drift_is_the_last_fifth_over_the_first(
     rounds_s: Sequence[float], share: float | None
 ) -> None:
     """Medians, so that an outlier in a fifth does not count; a single round has none."""
-    found = condition.drift(rounds_s)
-    assert found == (None if share is None else pytest.approx(share))
+    result = condition.drift(rounds_s)
+    assert result == (None if share is None else pytest.approx(share))
 
 
 @pytest.mark.parametrize("slope", [0.3, -0.3])
@@ -60,7 +60,7 @@ def test_a_few_rounds_do_not_show_a_drift(rounds_s: list[float]) -> None:
 def test_noise_is_rarely_a_drift() -> None:
     """Few rounds with noise of 30 % differ by 10 % from end to end all the same."""
     noisy = [rounds(30, noise=0.3, seed=seed) for seed in range(300)]
-    large = [each for each in noisy if abs(condition.drift(each) or 0.0) > 0.1]
+    large = [rounds_s for rounds_s in noisy if abs(condition.drift(rounds_s) or 0.0) > 0.1]
     assert len(large) > 100
     assert sum(map(condition.is_drifting, noisy)) <= 6
 

@@ -44,10 +44,10 @@ def test_a_round_has_nothing_but_its_own_loop_below_it() -> None:
 
     def make_runner(function: Callable[[], object], calls: int) -> Callable[[int], list[object]]:
         def runner(more: int) -> list[object]:
-            found = []
+            results = []
             for _ in range(calls + more):
-                found.append(function())  # noqa: PERF401 (a comprehension would be a frame)
-            return found
+                results.append(function())  # noqa: PERF401 (a comprehension would be a frame)
+            return results
 
         return runner
 

@@ -31,20 +31,20 @@ def test_the_widest_unit_counts(
     tmp_path: Path, line: str, flops_per_cycle: int, bytes_per_cycle: int
 ) -> None:
     """Two fused multiply-adds of float32, two loads and a store, on each CPU in each cycle."""
-    found = _of(tmp_path, line)
-    assert found.flops_per_s["float32"] == 2 * GHZ * flops_per_cycle
-    assert found.flops_per_s["float64"] == found.flops_per_s["float32"] / 2
-    assert found.flops_per_s["float16"] == found.flops_per_s["float32"] * 2
-    assert found.bytes_per_s == 2 * GHZ * bytes_per_cycle
-    assert found.source["bytes"] == found.source["float32"]
-    assert found.source["float32"].startswith("2 CPUs at 6.2 GHz with ")
+    result = _of(tmp_path, line)
+    assert result.flops_per_s["float32"] == 2 * GHZ * flops_per_cycle
+    assert result.flops_per_s["float64"] == result.flops_per_s["float32"] / 2
+    assert result.flops_per_s["float16"] == result.flops_per_s["float32"] * 2
+    assert result.bytes_per_s == 2 * GHZ * bytes_per_cycle
+    assert result.source["bytes"] == result.source["float32"]
+    assert result.source["float32"].startswith("2 CPUs at 6.2 GHz with ")
 
 
 def test_tiles_of_16_bits_have_a_rate_of_their_own(tmp_path: Path) -> None:
     """AMX multiplies bfloat16 faster than any vector unit, and float32 not at all."""
-    found = _of(tmp_path, "flags\t: sse2 avx avx512f amx_bf16 amx_tile", cpus=1)
-    assert found.flops_per_s["bfloat16"] == GHZ * 2048
-    assert found.flops_per_s["float32"] == GHZ * 64
+    result = _of(tmp_path, "flags\t: sse2 avx avx512f amx_bf16 amx_tile", cpus=1)
+    assert result.flops_per_s["bfloat16"] == GHZ * 2048
+    assert result.flops_per_s["float32"] == GHZ * 64
 
 
 @pytest.mark.parametrize(

@@ -199,8 +199,8 @@ def _seen(*models: str) -> Manifest:
 def test_gpus_of_a_framework_that_does_not_tell_have_nvml_s_names(two: FakeNvml) -> None:
     """So that its records meet the ceilings and the cases of others on the same GPU."""
     assert two.cards[0].name == "NVIDIA H200"
-    found = nvml.named(_seen("", "NVIDIA H100"))
-    assert [device.model for device in found.devices] == ["Fake CPU", "NVIDIA H200", "NVIDIA H100"]
+    result = nvml.named(_seen("", "NVIDIA H100"))
+    assert [device.model for device in result.devices] == ["Fake CPU", "NVIDIA H200", "NVIDIA H100"]
 
 
 def test_without_a_driver_such_gpus_have_a_name_of_their_own(two: FakeNvml) -> None:

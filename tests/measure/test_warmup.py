@@ -132,17 +132,17 @@ def test_products_of_references_leave_no_thread_spinning() -> None:
     variables = {name: value for name, value in os.environ.items() if name != _VARIABLE}
     variables |= machine.thread_variables(2) | machine.reference_variables()
     command = [sys.executable, "-c", _PRODUCT]
-    found = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    assert float(found.stdout) < 0.01
+    result = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    assert float(result.stdout) < 0.01
 
 
-@pytest.mark.parametrize("own", ["4", "20"])
-def test_what_a_user_has_set_stays(monkeypatch: pytest.MonkeyPatch, own: str) -> None:
+@pytest.mark.parametrize("user_value", ["4", "20"])
+def test_what_a_user_has_set_stays(monkeypatch: pytest.MonkeyPatch, user_value: str) -> None:
     """For NumPy's library, and for those of frameworks."""
-    monkeypatch.setenv(_VARIABLE, own)
+    monkeypatch.setenv(_VARIABLE, user_value)
     assert machine.reference_variables() == {}
     machine.forget_reference_variables()
-    assert os.environ[_VARIABLE] == own
+    assert os.environ[_VARIABLE] == user_value
 
 
 def test_frameworks_do_not_see_it(monkeypatch: pytest.MonkeyPatch) -> None:

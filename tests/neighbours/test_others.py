@@ -45,9 +45,9 @@ def test_without_pytest_benchmark(
     beside("codspeed")
     refused = mixed.run_exactly("--fw=numpy", argument)
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    said = str(refused.stderr) + str(refused.stdout)
-    assert f"ERROR: cases need pytest-benchmark, and {reason}" in said
-    assert "INTERNALERROR" not in said
+    output = str(refused.stderr) + str(refused.stdout)
+    assert f"ERROR: cases need pytest-benchmark, and {reason}" in output
+    assert "INTERNALERROR" not in output
     assert not (mixed.path / "ran").exists()
 
 

@@ -58,9 +58,9 @@ def test_what_hangs_fails_alone(project: Project, beside: Beside, method: str) -
     result.assert_outcomes(passed=4, failed=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     outcomes = project.outcomes()
-    for name, said in _SAID[method].items():
+    for name, message in _SAID[method].items():
         text = outcomes[f"test_it[{name}-numpy-cpu-eager-forward-float32-4]"].text
-        assert [part for part in said if part not in text] == [], text
+        assert [part for part in message if part not in text] == [], text
     assert _measured(project) == [*["test_first[double"] * 2, *["test_last[double"] * 2]
 
 

@@ -114,14 +114,14 @@ def _caught(defect: Defect, copy: Path) -> tuple[str, float]:
         )
         failed = re.search(r"^(?:FAILED|ERROR) (\S+::\S+)", done.stdout, re.MULTILINE)
         if done.returncode == pytest.ExitCode.OK:
-            found = "NOT CAUGHT"
+            outcome = "NOT CAUGHT"
         else:  # a file that cannot be collected catches nothing
-            found = f"caught by {failed[1]}" if failed else f"NO TESTS: {done.stdout[-300:]}"
+            outcome = f"caught by {failed[1]}" if failed else f"NO TESTS: {done.stdout[-300:]}"
     except subprocess.TimeoutExpired:
-        found = f"caught: not over within {_TIMEOUT_S} s"
+        outcome = f"caught: not over within {_TIMEOUT_S} s"
     finally:
         file.write_text(source, encoding="utf-8")
-    return found, time.monotonic() - started_s
+    return outcome, time.monotonic() - started_s
 
 
 def plant(defects: Sequence[Defect], checkout: Path) -> int:
@@ -135,11 +135,11 @@ def plant(defects: Sequence[Defect], checkout: Path) -> int:
         copy = _copied(checkout, Path(folder))
         for defect in defects:
             if len(files_of(defect, copy)) == 1:
-                found, seconds = _caught(defect, copy)
+                outcome, seconds = _caught(defect, copy)
             else:
-                found, seconds = "CANNOT BE PLANTED", 0.0
-            missed += not found.startswith("caught")
-            print(f"{defect.name:55} {seconds:4.0f} s  {found}", flush=True)
+                outcome, seconds = "CANNOT BE PLANTED", 0.0
+            missed += not outcome.startswith("caught")
+            print(f"{defect.name:55} {seconds:4.0f} s  {outcome}", flush=True)
     print(f"{len(defects) - missed} of {len(defects)} caught")
     return missed
 

@@ -137,13 +137,13 @@ def test_representatives_have_the_smallest_and_the_largest_quick_size(project: P
 )
 def test_what_is_named_is_all_there(families: Project, arguments: tuple[str, ...]) -> None:
     """A file, a test, ``-k`` and ``-m`` ask for themselves, representatives or not."""
-    found = _collected(families, *arguments)
-    assert found == [name for name in _EVERYTHING if name in found]
-    assert found.count("hidden") == 2
+    result = _collected(families, *arguments)
+    assert result == [name for name in _EVERYTHING if name in result]
+    assert result.count("hidden") == 2
 
 
 @pytest.mark.parametrize(
-    ("asked", "names"),
+    ("requested", "names"),
     [
         ("mine", ["shown", "hidden", "shown", "hidden", "test_ordinary"]),
         ("linalg", ["gemm", "gemm", "test_ordinary"]),
@@ -152,9 +152,9 @@ def test_what_is_named_is_all_there(families: Project, arguments: tuple[str, ...
         ("fft", ["test_ordinary"]),
     ],
 )
-def test_families_are_all_there(families: Project, asked: str, names: list[str]) -> None:
+def test_families_are_all_there(families: Project, requested: str, names: list[str]) -> None:
     """The command line wins over markers; tests of the user's own stay."""
-    assert _collected(families, f"--fw-family={asked}") == names
+    assert _collected(families, f"--fw-family={requested}") == names
 
 
 def test_the_ini_file_may_ask_for_families(families: Project) -> None:

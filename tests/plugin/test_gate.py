@@ -114,9 +114,9 @@ def _rows(result: pytest.RunResult) -> dict[str, str]:
     return {row[1]: row[0] for row in rows if len(row) > 1 and row[1] in (_SLOWING, _STEADY)}
 
 
-def _assert_refused(project: Project, result: pytest.RunResult, *said: str) -> None:
+def _assert_refused(project: Project, result: pytest.RunResult, *message: str) -> None:
     assert result.ret == pytest.ExitCode.USAGE_ERROR, str(result.stdout)
-    for text in said:
+    for text in message:
         assert text in str(result.stderr)
     assert project.lines("measured") == []
 
@@ -144,10 +144,10 @@ def test_a_damaged_baseline(gated: Project) -> None:
     made = json.loads((gated.path / "baseline.json").read_text(encoding="utf-8"))
     made["benchmarks"][-1]["extra_info"]["fwbench"]["launches"][0]["value_s"] = math.nan
     gated.write(".fwbench/baseline/baseline.json", json.dumps(made))
-    said = ("baseline.json is not a valid fwbench run", "launches[0].value_s is nan")
-    _assert_refused(gated, gated.run(*_GATE), *said)
+    messages = ("baseline.json is not a valid fwbench run", "launches[0].value_s is nan")
+    _assert_refused(gated, gated.run(*_GATE), *messages)
     gated.write(".benchmarks/0001_named.json", json.dumps(made))
-    _assert_refused(gated, gated.run(*_GATE, "--benchmark-compare=0001"), *said[1:])
+    _assert_refused(gated, gated.run(*_GATE, "--benchmark-compare=0001"), *messages[1:])
 
 
 def test_more_cases_than_launches_can_decide(gated: Project) -> None:
@@ -265,7 +265,7 @@ def test_a_test_may_have_its_own_threshold(gated: Project) -> None:
     gated.write("test_it.py", _SUITE.replace("steady)\ndef", "steady, threshold=0.2)\ndef"))
     gated.run("--fw-launches=5", "--fw-gate=95%,dispatch=70%", "--benchmark-json=now.json")
     comparison = gated.session("now.json")["gate"]["comparison"]
-    judged = {one["metric"]: one["threshold"] for one in comparison["judgements"]}
+    judged = {judgement["metric"]: judgement["threshold"] for judgement in comparison["judgements"]}
     assert comparison["rules"]["threshold"] == 0.95
     assert (judged["minimum"], judged["median"]) == (0.2, 0.2)
     assert (judged["dispatch"], judged["memory"]) == pytest.approx((0.7, 0.5))

@@ -33,11 +33,11 @@ _OPTIONS: dict[str, Any] = {
 
 
 def test_options_arrive_as_they_were() -> None:
-    found = handover.unpacked(handover._packed(_OPTIONS))
-    assert found == {name: value for name, value in _OPTIONS.items() if name != "a pure path"} | {
+    result = handover.unpacked(handover._packed(_OPTIONS))
+    assert result == {name: value for name, value in _OPTIONS.items() if name != "a pure path"} | {
         "a pure path": Path("/data/sets")
     }
-    assert isinstance(found["a path"], Path)
+    assert isinstance(result["a path"], Path)
 
 
 @pytest.mark.parametrize("name", ["a path", "a pure path", "paths within"])
@@ -47,7 +47,9 @@ def test_paths_name_no_class_of_this_pythons(name: str) -> None:
     written = base64.b64decode(text)
     assert b"pathlib" in pickle.dumps(_OPTIONS[name])
     named = [argument for _, argument, _ in pickletools.genops(written)]
-    assert [one for one in named if isinstance(one, str) and "pathlib" in one] == []
+    assert [
+        argument for argument in named if isinstance(argument, str) and "pathlib" in argument
+    ] == []
 
 
 def test_what_cannot_be_handed_over_is_the_default_there() -> None:
@@ -72,7 +74,9 @@ def test_only_the_projects_folders_are_handed_over(
 ) -> None:
     """To another interpreter no package of this one is, even if its folder is in the project."""
     inside = [str(tmp_path), str(tmp_path / "src"), str(tmp_path / "benchmarks")]
-    own = [str(tmp_path / ".venv" / "lib" / "site-packages"), "/lib/python3.99", ""]
+    excluded = [str(tmp_path / ".venv" / "lib" / "site-packages"), "/lib/python3.99", ""]
     monkeypatch.setattr(sys, "prefix", str(tmp_path / ".venv"))
-    monkeypatch.setattr(sys, "path", [inside[0], own[0], inside[1], own[1], own[2], inside[2]])
+    monkeypatch.setattr(
+        sys, "path", [inside[0], excluded[0], inside[1], excluded[1], excluded[2], inside[2]]
+    )
     assert handover._of_project(tmp_path) == inside

@@ -98,9 +98,9 @@ def test_calls_of_a_round_are_one_round() -> None:
 
 
 def test_the_users_rule_of_pytest_benchmark_is_kept() -> None:
-    _, _, own = _timed(within=0.02, precision=0.1, confidence=0.99, min_rounds=6, max_time=70.0)
-    assert (len(own.rounds_s), own.stopping) == (6, None)
-    assert own.fixture.stats.options["precision"] == 0.1
+    _, _, by_rule = _timed(within=0.02, precision=0.1, confidence=0.99, min_rounds=6, max_time=70.0)
+    assert (len(by_rule.rounds_s), by_rule.stopping) == (6, None)
+    assert by_rule.fixture.stats.options["precision"] == 0.1
     _, _, other = _timed(within=0.02, max_time=70.0)
     assert other.fixture.stats.options["precision"] is None
 
@@ -179,11 +179,11 @@ def test_what_is_known_of_a_session(pytester: pytest.Pytester) -> None:
     assert callable(plain.timer)
     assert plain.min_time_s > 0
     path = pytester.path / "out.json"
-    asked = BenchmarkSession(
+    requested = BenchmarkSession(
         _configured(pytester, f"--benchmark-json={path}", "--benchmark-disable")
     )
-    assert asked.written == [("--benchmark-json", path)]
-    assert (asked.disabled, plain.disabled) == (True, False)
+    assert requested.written == [("--benchmark-json", path)]
+    assert (requested.disabled, plain.disabled) == (True, False)
 
 
 def test_records_of_another_process_are_this_sessions(

@@ -23,7 +23,7 @@ from support.projects import QUICKLY, Project
 
 
 #: Two operations in two sizes, each of which says who measured it; ``trouble`` may do more.
-_TOLD = """
+_ORDERED = """
 import os, signal, time
 from pathlib import Path
 import pytest
@@ -52,15 +52,15 @@ _IDS = [
 
 
 @pytest.fixture
-def told(project: Project) -> Project:
+def ordered(project: Project) -> Project:
     """A project whose four cases write into ``order`` which process measures them."""
-    project.write("test_it.py", _TOLD)
+    project.write("test_it.py", _ORDERED)
     return project
 
 
 def _troubled(project: Project, trouble: str) -> None:
     """Let every case do something before it is measured; ``name`` is its id."""
-    project.write("test_it.py", _TOLD.replace("def trouble(name):\n    pass", trouble))
+    project.write("test_it.py", _ORDERED.replace("def trouble(name):\n    pass", trouble))
 
 
 def _order(project: Project) -> list[tuple[str, str]]:
@@ -71,36 +71,36 @@ def _order(project: Project) -> list[tuple[str, str]]:
 
 def _by_process(project: Project) -> list[list[str]]:
     """The cases of every process, in its order; processes as they came."""
-    found: dict[str, list[str]] = {}
+    figures: dict[str, list[str]] = {}
     for pid, name in _order(project):
-        found.setdefault(pid, []).append(name)
-    return [*found.values()]
+        figures.setdefault(pid, []).append(name)
+    return [*figures.values()]
 
 
 @pytest.mark.usefixtures("started")
-def test_launches_are_processes_and_one_record(told: Project) -> None:
-    result, records = told.measure("--fw-launches=2")
+def test_launches_are_processes_and_one_record(ordered: Project) -> None:
+    result, records = ordered.measure("--fw-launches=2")
     result.assert_outcomes(passed=4)
-    assert len(told.entries("measured.json")) == 4
-    orders = _by_process(told)
+    assert len(ordered.entries("measured.json")) == 4
+    orders = _by_process(ordered)
     assert [sorted(order) for order in orders] == [sorted(_IDS)] * 2
     for entry in records.values():
         facts = entry["extra_info"]["fwbench"]
         kept = facts["launches"]
-        assert [one["launch"] for one in kept] == [0, 1]
-        assert entry["stats"]["data"] == [min(one["rounds_s"]) for one in kept]
+        assert [launch["launch"] for launch in kept] == [0, 1]
+        assert entry["stats"]["data"] == [min(launch["rounds_s"]) for launch in kept]
         assert entry["stats"]["rounds"] == 2
         assert entry["stats"]["min"] == min(entry["stats"]["data"])
-        assert all(one["wall_s"] > 0 for one in kept)
+        assert all(launch["wall_s"] > 0 for launch in kept)
         assert {"cpu_s", "preempted", "others_cpus", "load"} <= kept[0].keys()
         assert {"median_interval", "stopped"} <= kept[0].keys()
     result.stdout.fnmatch_lines([f"fwbench: launch {launch} of 2: 4 cases" for launch in (1, 2)])
 
 
-def test_first_calls_are_measured_in_fresh_processes(told: Project) -> None:
+def test_first_calls_are_measured_in_fresh_processes(ordered: Project) -> None:
     """In the first launch every case has one of its own; the others are shared as ever."""
-    _, records = told.measure("--fw-launches=2", "--fw-first-call=fresh")
-    assert sorted(map(len, _by_process(told))) == [1, 1, 1, 1, 4]
+    _, records = ordered.measure("--fw-launches=2", "--fw-first-call=fresh")
+    assert sorted(map(len, _by_process(ordered))) == [1, 1, 1, 1, 4]
     for entry in records.values():
         facts = entry["extra_info"]["fwbench"]
         first, second = facts["launches"]
@@ -109,20 +109,20 @@ def test_first_calls_are_measured_in_fresh_processes(told: Project) -> None:
         assert second["first_call_in_process_s"] > 0
 
 
-def test_the_seed_is_printed_and_stored(told: Project) -> None:
-    result, _ = told.measure("--fw-launches=3")
+def test_the_seed_is_printed_and_stored(ordered: Project) -> None:
+    result, _ = ordered.measure("--fw-launches=3")
     printed = re.search(r"every case 3 times.*--fw-seed (\d+)", str(result.stdout))
     assert printed is not None
-    assert told.session()["launches"] == {"launches": 3, "seed": int(printed[1])}
+    assert ordered.session()["launches"] == {"launches": 3, "seed": int(printed[1])}
     plan = LaunchPlan(3, int(printed[1]))
-    assert _by_process(told) == [plan.order(launch, _IDS) for launch in range(3)]
+    assert _by_process(ordered) == [plan.order(launch, _IDS) for launch in range(3)]
 
 
 def test_frameworks_are_shuffled_too(project: Project) -> None:
     project.install_pool()
     project.write(
         "test_it.py",
-        _TOLD.replace("double, twice)", "sigmoid, tanh, sizes=(4, 5))").replace(
+        _ORDERED.replace("double, twice)", "sigmoid, tanh, sizes=(4, 5))").replace(
             "from declared import double, twice", "from fwbench.workloads import sigmoid, tanh"
         ),
     )
@@ -133,109 +133,109 @@ def test_frameworks_are_shuffled_too(project: Project) -> None:
     assert sorted(frameworks.values()) == ["numpy", "numpy", "pool", "pool"]
     for launch in (pids[:8], pids[8:]):
         assert len({*launch}) == 2
-        changes = sum(one != other for one, other in itertools.pairwise(launch))
+        changes = sum(first != other for first, other in itertools.pairwise(launch))
         assert changes > 1, "one framework after the other is no mixture"
     assert not {*pids[:8]} & {*pids[8:]}
 
 
-def test_a_damaged_value_is_named_before_anything_is_compared(told: Project) -> None:
-    told.run("--fw-launches=1", "--benchmark-save=first").assert_outcomes(passed=4)
-    (saved,) = (told.path / ".benchmarks").rglob("*.json")
+def test_a_damaged_value_is_named_before_anything_is_compared(ordered: Project) -> None:
+    ordered.run("--fw-launches=1", "--benchmark-save=first").assert_outcomes(passed=4)
+    (saved,) = (ordered.path / ".benchmarks").rglob("*.json")
     run = json.loads(saved.read_text(encoding="utf-8"))
     run["benchmarks"][0]["extra_info"]["fwbench"]["load"] = "high"
     saved.write_text(json.dumps(run), encoding="utf-8")
-    result = told.run("--fw-launches=1", "--benchmark-compare=0001")
+    result = ordered.run("--fw-launches=1", "--benchmark-compare=0001")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     case = run["benchmarks"][0]["param"]
-    said = (
+    message = (
         f"--benchmark-compare: 0001_first.json is not a valid fwbench run: {case}: load is 'high'"
     )
-    assert said in str(result.stderr)
+    assert message in str(result.stderr)
 
 
-def test_pytest_benchmark_compares_them(told: Project) -> None:
+def test_pytest_benchmark_compares_them(ordered: Project) -> None:
     """Its own option and its own command take such files for what they are."""
-    told.run("--fw-launches=2", "--benchmark-save=first").assert_outcomes(passed=4)
-    result = told.run("--fw-launches=1", "--benchmark-compare=0001")
+    ordered.run("--fw-launches=2", "--benchmark-save=first").assert_outcomes(passed=4)
+    result = ordered.run("--fw-launches=1", "--benchmark-compare=0001")
     result.assert_outcomes(passed=4)
     compared = [line for line in result.outlines if line.startswith("test_it")]
     assert sum("(NOW)" in line for line in compared) == 4
     assert sum("(0001_first)" in line for line in compared) == 4
-    command = told.python("-m", "pytest_benchmark", "compare", "0001")
+    command = ordered.python("-m", "pytest_benchmark", "compare", "0001")
     assert command.stdout.count("test_it[") >= 4
 
 
-def test_a_failure_says_in_which_launch(told: Project) -> None:
+def test_a_failure_says_in_which_launch(ordered: Project) -> None:
     """A case that fails in the second launch is one failed case, without a record."""
     _troubled(
-        told,
+        ordered,
         """def trouble(name):
     assert not (name == IDS[0] and launch_of(name) == 2), "this went wrong"
 """.replace("IDS[0]", repr(_IDS[0])),
     )
-    result, records = told.measure("--fw-launches=3", "--junitxml=junit.xml")
+    result, records = ordered.measure("--fw-launches=3", "--junitxml=junit.xml")
     result.assert_outcomes(passed=3, failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["*this went wrong*", "*this was launch 2*"])
     assert str(result.stdout).count("this was launch") == 1
     assert sorted(records) == sorted(_IDS[1:])
     assert all(len(entry["stats"]["data"]) == 3 for entry in records.values())
-    measured = [name for _, name in _order(told)]
+    measured = [name for _, name in _order(ordered)]
     assert measured.count(_IDS[0]) == 2, "what has failed is not launched again"
-    outcomes = [outcome.kind for outcome in told.outcomes().values()]
+    outcomes = [outcome.kind for outcome in ordered.outcomes().values()]
     assert sorted(outcomes) == ["failure", "passed", "passed", "passed"]
-    missing = [entry for entry in told.session()["missing"] if _IDS[0] in entry["nodeid"]]
+    missing = [entry for entry in ordered.session()["missing"] if _IDS[0] in entry["nodeid"]]
     assert [entry["why"] for entry in missing] == ["call failed"]
 
 
-def test_enough_failures_stop_launches(told: Project) -> None:
+def test_enough_failures_stop_launches(ordered: Project) -> None:
     _troubled(
-        told,
+        ordered,
         """def trouble(name):
     assert len(Path("order").read_text().splitlines()) < 6
 """,
     )
-    result = told.run("--fw-launches=3", "-x")
+    result = ordered.run("--fw-launches=3", "-x")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.parseoutcomes()["failed"] == 1
-    assert len(_order(told)) == 6
+    assert len(_order(ordered)) == 6
     assert "fwbench: launch 2 of 3: 4 cases" in result.outlines
     assert "launch 3 of 3" not in str(result.stdout)
 
 
-def test_failures_that_are_not_enough(told: Project) -> None:
+def test_failures_that_are_not_enough(ordered: Project) -> None:
     _troubled(
-        told,
+        ordered,
         """def trouble(name):
     assert len(Path("order").read_text().splitlines()) != 2
 """,
     )
-    result = told.run("--fw-launches=2", "--maxfail=2")
+    result = ordered.run("--fw-launches=2", "--maxfail=2")
     result.assert_outcomes(passed=3, failed=1)
-    assert len(_order(told)) == 4 + 3
+    assert len(_order(ordered)) == 4 + 3
 
 
-def test_a_worker_that_dies_in_one_launch(told: Project) -> None:
+def test_a_worker_that_dies_in_one_launch(ordered: Project) -> None:
     """The case that killed it has failed in that launch; the others have all their launches."""
     _troubled(
-        told,
+        ordered,
         """def trouble(name):
     if name == IDS[1] and launch_of(name) == 2:
         os.kill(os.getpid(), signal.SIGKILL)
 """.replace("IDS[1]", repr(_IDS[1])),
     )
-    result, records = told.measure("--fw-launches=2")
+    result, records = ordered.measure("--fw-launches=2")
     result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(["*this was launch 2*"])
     assert sorted(records) == sorted({*_IDS} - {_IDS[1]})
     assert all(len(entry["stats"]["data"]) == 2 for entry in records.values())
 
 
-def test_nothing_is_launched_twice_to_be_verified(told: Project) -> None:
-    result = told.run("--fw-launches=3", "--benchmark-disable", "--fw-direction=forward")
+def test_nothing_is_launched_twice_to_be_verified(ordered: Project) -> None:
+    result = ordered.run("--fw-launches=3", "--benchmark-disable", "--fw-direction=forward")
     passed = result.parseoutcomes()["passed"]
-    assert len(_order(told)) == passed
-    assert len({name for _, name in _order(told)}) == passed
+    assert len(_order(ordered)) == passed
+    assert len({name for _, name in _order(ordered)}) == passed
     assert "launch 1 of" not in str(result.stdout)
 
 
@@ -298,28 +298,28 @@ def test_what_is_beside_cases(project: Project) -> None:
     }
 
 
-def test_one_launch_is_one(told: Project) -> None:
-    result, records = told.measure("--fw-launches=1", "--fw-seed=3")
+def test_one_launch_is_one(ordered: Project) -> None:
+    result, records = ordered.measure("--fw-launches=1", "--fw-seed=3")
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["*every case once, each time in a fresh process*--fw-seed 3"])
-    assert _by_process(told) == [LaunchPlan(1, 3).order(0, _IDS)]
+    assert _by_process(ordered) == [LaunchPlan(1, 3).order(0, _IDS)]
     assert all(len(entry["stats"]["data"]) == 1 for entry in records.values())
     assert all(len(e["extra_info"]["fwbench"]["launches"]) == 1 for e in records.values())
 
 
-def test_without_launches_nothing_is_shuffled(told: Project) -> None:
-    result, records = told.measure()
-    assert [name for _, name in _order(told)] == _IDS
-    assert len(_by_process(told)) == 1
+def test_without_launches_nothing_is_shuffled(ordered: Project) -> None:
+    result, records = ordered.measure()
+    assert [name for _, name in _order(ordered)] == _IDS
+    assert len(_by_process(ordered)) == 1
     assert "fresh process" not in str(result.stdout)
     assert all("launches" not in e["extra_info"]["fwbench"] for e in records.values())
-    assert told.session()["launches"] is None
+    assert ordered.session()["launches"] is None
 
 
-def test_the_ini_file_may_ask_for_launches(told: Project) -> None:
-    told.write("pytest.ini", "[pytest]\nfw_launches = 2\nfw_seed = 5\n")
-    told.run().assert_outcomes(passed=4)
-    assert len(_by_process(told)) == 2
+def test_the_ini_file_may_ask_for_launches(ordered: Project) -> None:
+    ordered.write("pytest.ini", "[pytest]\nfw_launches = 2\nfw_seed = 5\n")
+    ordered.run().assert_outcomes(passed=4)
+    assert len(_by_process(ordered)) == 2
 
 
 _PATIENCE_S = 60.0
@@ -331,14 +331,14 @@ _STUCK = """def trouble(name):
 
 
 @pytest.fixture
-def stuck(told: Project) -> Iterator[subprocess.Popen[str]]:
+def stuck(ordered: Project) -> Iterator[subprocess.Popen[str]]:
     """A session that has measured one case in its second launch, and hangs in the next."""
-    _troubled(told, _STUCK)
+    _troubled(ordered, _STUCK)
     arguments = ["--fw=numpy", "--fw-launches=3", "--benchmark-json=measured.json"]
-    with told.forking():
+    with ordered.forking():
         process = subprocess.Popen(
             [sys.executable, "-m", "pytest", *QUICKLY, *arguments],
-            cwd=told.path,
+            cwd=ordered.path,
             start_new_session=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -358,40 +358,44 @@ def _wait_for(path: Path, process: subprocess.Popen[str]) -> None:
         time.sleep(0.05)
 
 
-def test_an_interrupt_keeps_what_was_launched(told: Project, stuck: subprocess.Popen[str]) -> None:
+def test_an_interrupt_keeps_what_was_launched(
+    ordered: Project, stuck: subprocess.Popen[str]
+) -> None:
     """After Ctrl-C in launch 2 the JSON has every launch that was over, and so has the journal.
 
     The JSON says that the session was interrupted.
     """
-    _wait_for(told.path / "stuck", stuck)
+    _wait_for(ordered.path / "stuck", stuck)
     stuck.send_signal(signal.SIGINT)
     output, _ = stuck.communicate(timeout=_PATIENCE_S)
     assert stuck.returncode == pytest.ExitCode.INTERRUPTED, output
-    names = [name for _, name in _order(told)]
-    again, stuck_in = names[4:]
-    stored = told.records("measured.json")
+    names = [name for _, name in _order(ordered)]
+    repeated, stuck_in = names[4:]
+    stored = ordered.records("measured.json")
     assert sorted(stored) == sorted(_IDS)
     for name, entry in stored.items():
         kept = entry["extra_info"]["fwbench"]["launches"]
-        assert [one["launch"] for one in kept] == ([0, 1] if name == again else [0]), name
-        assert entry["stats"]["data"] == [one["value_s"] for one in kept]
-    assert stuck_in != again
-    assert told.session()["outcome"] == {"failed": 0, "interrupted": True}
-    told.python("-m", "fwbench", "recover", "-o", "recovered.json").check_returncode()
-    assert told.records("recovered.json") == stored
+        assert [launch["launch"] for launch in kept] == ([0, 1] if name == repeated else [0]), name
+        assert entry["stats"]["data"] == [launch["value_s"] for launch in kept]
+    assert stuck_in != repeated
+    assert ordered.session()["outcome"] == {"failed": 0, "interrupted": True}
+    ordered.python("-m", "fwbench", "recover", "-o", "recovered.json").check_returncode()
+    assert ordered.records("recovered.json") == stored
 
 
-def test_a_kill_leaves_a_journal_of_launches(told: Project, stuck: subprocess.Popen[str]) -> None:
+def test_a_kill_leaves_a_journal_of_launches(
+    ordered: Project, stuck: subprocess.Popen[str]
+) -> None:
     """``fwbench recover`` writes merged records with statistics."""
-    _wait_for(told.path / "stuck", stuck)
+    _wait_for(ordered.path / "stuck", stuck)
     os.killpg(stuck.pid, signal.SIGKILL)
     stuck.communicate(timeout=_PATIENCE_S)
-    assert not (told.path / "measured.json").exists()
-    told.python("-m", "fwbench", "recover", "-o", "recovered.json").check_returncode()
-    recovered = told.records("recovered.json")
+    assert not (ordered.path / "measured.json").exists()
+    ordered.python("-m", "fwbench", "recover", "-o", "recovered.json").check_returncode()
+    recovered = ordered.records("recovered.json")
     assert sorted(recovered) == sorted(_IDS)
-    again = _order(told)[4][1]
-    stats = recovered[again]["stats"]
+    repeated = _order(ordered)[4][1]
+    stats = recovered[repeated]["stats"]
     assert len(stats["data"]) == 2
     assert stats["rounds"] == 2
     assert stats["median"] == pytest.approx(sum(stats["data"]) / 2)

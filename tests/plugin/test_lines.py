@@ -236,11 +236,11 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_being_done_is_shown_until_it_is_done() -> None:
     """In place; lines that stay stand above, and nothing is left of it."""
     terminal: Any = Seen()
-    said = Live(terminal)
-    with said.doing("making torch@2.7"):
+    live = Live(terminal)
+    with live.doing("making torch@2.7"):
         assert terminal.changed.wait(_PATIENCE_S)
         assert terminal.shown[0].startswith("making torch@2.7, ")
-        said.say("  Resolved 12 packages")
+        live.say("  Resolved 12 packages")
     assert terminal.shown == ["  Resolved 12 packages"]
 
 
@@ -272,9 +272,9 @@ def test_an_error_ends_the_line() -> None:
 
 def test_a_log_has_what_was_said_and_nothing_of_what_takes_less_than_a_minute() -> None:
     log = io.StringIO()
-    said = Live(log)
-    with said.doing("making torch@2.7"):
-        said.say("line")
+    live = Live(log)
+    with live.doing("making torch@2.7"):
+        live.say("line")
     assert log.getvalue() == "line\n"
 
 

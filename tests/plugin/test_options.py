@@ -24,7 +24,7 @@ from fwbench.plugin.options import (
 # Sources
 
 
-def of(pytester: pytest.Pytester, *arguments: str, ini: str = "") -> Options:
+def options_of(pytester: pytest.Pytester, *arguments: str, ini: str = "") -> Options:
     """The options of a session with this command line and these ini settings."""
     pytester.makeini(f"[pytest]\n{ini}")
     return from_config(pytester.parseconfig(*arguments))
@@ -38,7 +38,7 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         "threads",
         options.Option(spec.flag, spec.parse, spec.metavar, spec.help, lambda: 5),
     )
-    assert of(pytester) == Options(
+    assert options_of(pytester) == Options(
         requested=Selection(),
         configured=Selection(),
         threads=5,
@@ -120,9 +120,11 @@ GIVEN = [
 def test_each_option_is_read_from_either_source(
     pytester: pytest.Pytester, argument: str, setting: str, name: str, value: Any, source: str
 ) -> None:
-    found = of(pytester, ini=setting) if source == "ini" else of(pytester, argument)
-    selection = found.configured if source == "ini" else found.requested
-    assert {**vars(found), **vars(selection), **found.toggles}[name] == value
+    request = (
+        options_of(pytester, ini=setting) if source == "ini" else options_of(pytester, argument)
+    )
+    selection = request.configured if source == "ini" else request.requested
+    assert {**vars(request), **vars(selection), **request.toggles}[name] == value
 
 
 def test_every_option_is_among_those_tested() -> None:
@@ -131,13 +133,13 @@ def test_every_option_is_among_those_tested() -> None:
 
 def test_first_calls_are_fresh_in_launches_alone(pytester: pytest.Pytester) -> None:
     for argument in ("--fw-launches=2", "--fw-race", "--fw-budget=9s"):
-        assert of(pytester, argument, "--fw-first-call=fresh").first_call == "fresh"
+        assert options_of(pytester, argument, "--fw-first-call=fresh").first_call == "fresh"
     with pytest.raises(UsageError, match="add --fw-launches 5, or leave it out"):
-        of(pytester, "--fw-first-call=fresh")
+        options_of(pytester, "--fw-first-call=fresh")
 
 
 def test_a_gate_needs_no_threshold(pytester: pytest.Pytester) -> None:
-    assert of(pytester, "--fw-gate").gate == {"time": 0.03}
+    assert options_of(pytester, "--fw-gate").gate == {"time": 0.03}
 
 
 @pytest.mark.parametrize("flag", ["--pdb", "--trace", "--setup-plan", "--fw-isolation=none"])
@@ -145,16 +147,16 @@ def test_one_process_ignores_launches_of_the_ini_file(pytester: pytest.Pytester,
     """And what needs them; what the command line has of them is refused."""
     launching = "fw_launches = 5\nfw_budget = 5min\nfw_race = true\nfw_first_call = fresh"
     ini = f"{launching}\nfw_gate = 5%\nfw_threads = 3"
-    found = of(pytester, flag, ini=ini)
-    assert (found.isolation, found.threads) == ("none", 3)
-    assert (found.launches, found.budget_s, found.race) == (None, None, False)
-    assert (found.first_call, found.gate) == ("shared", None)
+    request = options_of(pytester, flag, ini=ini)
+    assert (request.isolation, request.threads) == ("none", 3)
+    assert (request.launches, request.budget_s, request.race) == (None, None, False)
+    assert (request.first_call, request.gate) == ("shared", None)
     for argument in ("--fw-launches=2", "--fw-race", "--fw-budget=9s"):
-        said = f"^{argument.partition('=')[0]} .*{flag}.* leave out one of them"
-        with pytest.raises(UsageError, match=said):
-            of(pytester, flag, argument, ini=ini)
+        message = f"^{argument.partition('=')[0]} .*{flag}.* leave out one of them"
+        with pytest.raises(UsageError, match=message):
+            options_of(pytester, flag, argument, ini=ini)
     with pytest.raises(UsageError, match=r"^--fw-first-call"):
-        of(pytester, flag, "--fw-first-call=fresh", ini=ini)
+        options_of(pytester, flag, "--fw-first-call=fresh", ini=ini)
 
 
 def test_settings_that_ask_for_no_launches_are_not_ignored(pytester: pytest.Pytester) -> None:
@@ -167,7 +169,7 @@ def test_settings_that_ask_for_no_launches_are_not_ignored(pytester: pytest.Pyte
 
 def test_launches_and_no_isolation_in_one_ini_file_are_refused(pytester: pytest.Pytester) -> None:
     with pytest.raises(UsageError, match=r"--fw-launches .* leave out one of them"):
-        of(pytester, ini="fw_launches = 5\nfw_isolation = none")
+        options_of(pytester, ini="fw_launches = 5\nfw_isolation = none")
 
 
 def test_a_marker_has_a_threshold_beside_its_selection() -> None:
@@ -219,15 +221,15 @@ def test_the_help_says_per_cent_once() -> None:
 
 def test_whether_threads_were_given_is_known(pytester: pytest.Pytester) -> None:
     """Replicas share the CPUs otherwise."""
-    assert not of(pytester).threads_asked
-    assert of(pytester, "--fw-threads=2").threads_asked
-    assert of(pytester, ini="fw_threads = 2").threads_asked
+    assert not options_of(pytester).threads_asked
+    assert options_of(pytester, "--fw-threads=2").threads_asked
+    assert options_of(pytester, ini="fw_threads = 2").threads_asked
 
 
 def test_an_empty_setting_is_the_default(pytester: pytest.Pytester) -> None:
-    found = of(pytester, ini="fw =\nfw_timeout =\n")
-    assert found.configured == Selection()
-    assert found.timeout_s == 300.0
+    request = options_of(pytester, ini="fw =\nfw_timeout =\n")
+    assert request.configured == Selection()
+    assert request.timeout_s == 300.0
 
 
 @pytest.mark.parametrize(
@@ -254,7 +256,7 @@ def test_several_toggles(
 ) -> None:
     given = [f"--fw-toggle={argument}" for argument in arguments]
     given += ["--fw-replicas=1,2"] * ("replicas" in toggles)
-    assert of(pytester, *given, ini=f"fw_toggle = {ini}").toggles == toggles
+    assert options_of(pytester, *given, ini=f"fw_toggle = {ini}").toggles == toggles
 
 
 def test_a_folder_in_the_ini_file_is_relative_to_it(
@@ -270,19 +272,21 @@ def test_a_folder_in_the_ini_file_is_relative_to_it(
 def test_a_folder_of_the_current_one_is_kept_as_a_whole_path(pytester: pytest.Pytester) -> None:
     """A worker that begins elsewhere looks in the same place."""
     pytester.mkdir("sets")
-    assert of(pytester, "--fw-data=sets").data == pytester.path / "sets"
+    assert options_of(pytester, "--fw-data=sets").data == pytester.path / "sets"
 
 
 def test_the_command_line_wins_over_a_setting(pytester: pytest.Pytester) -> None:
-    found = of(pytester, "--fw-threads=3", "--fw-warmup=0", ini="fw_threads = 4\nfw_warmup = 9")
-    assert (found.threads, found.warmup_s) == (3, 0.0)
+    request = options_of(
+        pytester, "--fw-threads=3", "--fw-warmup=0", ini="fw_threads = 4\nfw_warmup = 9"
+    )
+    assert (request.threads, request.warmup_s) == (3, 0.0)
 
 
 def test_command_line_over_marker_over_ini_over_default(pytester: pytest.Pytester) -> None:
     ini = "fw = from_ini\nfw_dtype = from_ini\nfw_execution = from_ini"
-    found = of(pytester, "--fw=from_command_line", ini=ini)
+    request = options_of(pytester, "--fw=from_command_line", ini=ini)
     marker = Selection(frameworks=("from_marker",), dtypes=("from_marker",))
-    assert found.selection(marker) == Selection(
+    assert request.selection(marker) == Selection(
         frameworks=("from_command_line",),
         dtypes=("from_marker",),
         executions=("from_ini",),
@@ -293,7 +297,7 @@ def test_command_line_over_marker_over_ini_over_default(pytester: pytest.Pyteste
 def refused(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], argument: str) -> str:
     """The message of pytest about a bad argument."""
     with pytest.raises((pytest.UsageError, SystemExit, argparse.ArgumentError)) as caught:
-        of(pytester, argument)
+        options_of(pytester, argument)
     return f"{caught.value}{capsys.readouterr().err}"
 
 
@@ -319,11 +323,11 @@ def test_bad_options_are_refused_by_name(
     value: str,
     message: str,
 ) -> None:
-    said = refused(pytester, capsys, f"--fw-{option}={value}")
-    assert f"argument --fw-{option}: {message}" in said
+    output = refused(pytester, capsys, f"--fw-{option}={value}")
+    assert f"argument --fw-{option}: {message}" in output
     setting = f"fw_{option.replace('-', '_')}"
     with pytest.raises(UsageError, match=f"ini setting {setting}: .*{message[1:]}"):
-        of(pytester, ini=f"{setting} = {value}")
+        options_of(pytester, ini=f"{setting} = {value}")
 
 
 def marked(**keywords: Any) -> pytest.Mark:

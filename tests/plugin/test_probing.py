@@ -53,18 +53,18 @@ def profiled(project: Project) -> Project:
 
 def profile_of(records: dict[str, Any]) -> dict[str, Any]:
     """The profile in the record of the only case."""
-    found: dict[str, Any] = records[_ID]["extra_info"]["fwbench"]["profile"]
-    return found
+    figures: dict[str, Any] = records[_ID]["extra_info"]["fwbench"]["profile"]
+    return figures
 
 
 def test_a_profile_is_in_the_record(profiled: Project) -> None:
     result, records = profiled.measure("--fw-profile", "--fw-launches=2", "-v")
     result.assert_outcomes(passed=1)
-    found = profile_of(records)
-    assert found["shares"] == {"elementwise": 0.5, "other": 0.5}
+    profile = profile_of(records)
+    assert profile["shares"] == {"elementwise": 0.5, "other": 0.5}
     processes = profiled.lines("processes")
     assert len({*processes}) == len(processes) == 3
-    trace = profiled.path / ".fwbench" / "traces" / found["trace"]
+    trace = profiled.path / ".fwbench" / "traces" / profile["trace"]
     assert json.loads(trace.read_text()) == []
     result.stdout.fnmatch_lines(
         [

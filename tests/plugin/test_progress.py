@@ -122,11 +122,11 @@ def test_logs_have_plain_lines(mixed: Project, where: str) -> None:
         written = terminal.written.replace("\r", "")
     assert "\x1b7" not in written
     lines = written.splitlines()
-    said = [line for line in lines if _progress(line)]
+    progress_lines = [line for line in lines if _progress(line)]
     assert any(re.fullmatch(r"fwbench: starting numpy, \d+ s", line) for line in lines)
-    again = re.compile(r"fwbench: case 3 of 4, \d+ s left: starting numpy, \d+ s")
-    assert any(map(again.match, said))
-    assert all(line.startswith("fwbench: ") for line in said)
+    repeated = re.compile(r"fwbench: case 3 of 4, \d+ s left: starting numpy, \d+ s")
+    assert any(map(repeated.match, progress_lines))
+    assert all(line.startswith("fwbench: ") for line in progress_lines)
     dotted = [line for line in lines if re.fullmatch(r"\S* ?[.F]+( +\[ *\d+%\])?", line)]
     assert dotted
     assert all(line.startswith("test_it.py ") for line in dotted)

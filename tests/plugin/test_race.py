@@ -57,10 +57,10 @@ def racing(project: Project) -> Project:
     project.install_pool()
     # Its results are copies like NumPy's: otherwise they would not be the same work.
     pool = project.packages / "pool_framework.py"
-    told = pool.read_text(encoding="utf-8").replace(
+    program = pool.read_text(encoding="utf-8").replace(
         "    def threads(", f"{_ADDRESS}    def threads("
     )
-    pool.write_text(told, encoding="utf-8")
+    pool.write_text(program, encoding="utf-8")
     project.write("test_it.py", _RACE)
     project.write("conftest.py", _MADE_UP)
     return project
@@ -138,8 +138,8 @@ def test_a_race_needs_rivals(project: Project) -> None:
     project.write("test_it.py", _ALONE)
     result = project.run("--fw-race")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "each of the 2 groups has one (numpy eager): add a framework or an execution"
-    assert said in str(result.stderr)
+    message = "each of the 2 groups has one (numpy eager): add a framework or an execution"
+    assert message in str(result.stderr)
 
 
 def test_a_budget_says_what_is_uncertain_and_what_a_launch_takes(project: Project) -> None:
@@ -158,10 +158,10 @@ def test_a_budget_says_what_is_uncertain_and_what_a_launch_takes(project: Projec
     )
     budget = project.session()["budget"]
     assert [case["uncertainty"] for case in budget["unsettled"]] == [None, None]
-    again = project.run("--fw-budget=0.1s")
-    assert again.ret == pytest.ExitCode.USAGE_ERROR
-    said = "the budget of 0.1 s is shorter than one launch of 2 cases, which took "
-    assert said in str(again.stderr)
+    repeated = project.run("--fw-budget=0.1s")
+    assert repeated.ret == pytest.ExitCode.USAGE_ERROR
+    message = "the budget of 0.1 s is shorter than one launch of 2 cases, which took "
+    assert message in str(repeated.stderr)
     # A launch may take less with other options.
     other = project.run("--fw-budget=0.1s", "--benchmark-max-time=0.02")
     other.assert_outcomes(passed=2)

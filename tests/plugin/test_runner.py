@@ -103,19 +103,19 @@ def test_plugins_that_know_xdist(cases: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "said"),
+    ("end", "message"),
     [
         ("pytest.exit('enough is enough')", "enough is enough"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
     ],
     ids=["pytest.exit", "interrupt"],
 )
-def test_end_from_a_case(project: Project, end: str, said: str) -> None:
+def test_end_from_a_case(project: Project, end: str, message: str) -> None:
     source = measuring('doubling("double", sizes=(4, 5, 6))')
     project.write("test_it.py", f"{source}    if case.cell.size == 5:\n        {end}\n")
     result, records = project.measure()
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    assert said in str(result.stdout) + str(result.stderr)
+    assert message in str(result.stdout) + str(result.stderr)
     assert [entry["params"]["size"] for entry in records.values()] == [4]
     session = project.session()
     assert session["planned"] == 3

@@ -17,7 +17,7 @@ from fwbench.workloads.data import generated
 from support.projects import Project
 
 
-def asked(pytester: pytest.Pytester, *arguments: str) -> grid.GridRequest:
+def request_of(pytester: pytest.Pytester, *arguments: str) -> grid.GridRequest:
     """The options of a session with this command line."""
     return Session(pytester.parseconfigure(*arguments))._request()
 
@@ -31,19 +31,19 @@ def _no_data(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_schedule_and_toggles_are_the_options(pytester: pytest.Pytester) -> None:
-    found = asked(pytester, "--fw-epochs=7", "--fw-toggle=workers=0,2")
-    assert found.schedule(lenet.schedules["quick"]) == Schedule(epochs=7)
-    assert found.toggles == {"workers": ("0", "2")}
-    assert found.find("mnist") == generated("mnist")
-    assert found.verify_only is False
+    options = request_of(pytester, "--fw-epochs=7", "--fw-toggle=workers=0,2")
+    assert options.schedule(lenet.schedules["quick"]) == Schedule(epochs=7)
+    assert options.toggles == {"workers": ("0", "2")}
+    assert options.find("mnist") == generated("mnist")
+    assert options.verify_only is False
 
 
 def test_data_is_looked_for_where_the_option_says(
     pytester: pytest.Pytester, tmp_path: Path
 ) -> None:
     (tmp_path / "mnist.npz").touch()
-    found = asked(pytester, f"--fw-data={tmp_path}").find("mnist")
-    assert (found.source, found.origin) == ("real", "mnist.npz")
+    options = request_of(pytester, f"--fw-data={tmp_path}").find("mnist")
+    assert (options.source, options.origin) == ("real", "mnist.npz")
 
 
 def test_verifying_alone_trains_two_steps_on_generated_data(
@@ -52,19 +52,19 @@ def test_verifying_alone_trains_two_steps_on_generated_data(
     """However much is asked for: nothing is timed. Toggles change the work, so they stay."""
     (tmp_path / "mnist.npz").touch()
     arguments = ("--fw-epochs=7", "--fw-repetitions=2", "--fw-toggle=sparse=on")
-    found = asked(pytester, "--benchmark-disable", *arguments, f"--fw-data={tmp_path}")
-    assert found.schedule(lenet.schedules["paper"]) == Schedule(1, warmup_epochs=0, steps=2)
-    assert found.find("mnist") == generated("mnist")
-    assert found.toggles == {"sparse": ("on",)}
-    assert found.verify_only is True
+    options = request_of(pytester, "--benchmark-disable", *arguments, f"--fw-data={tmp_path}")
+    assert options.schedule(lenet.schedules["paper"]) == Schedule(1, warmup_epochs=0, steps=2)
+    assert options.find("mnist") == generated("mnist")
+    assert options.toggles == {"sparse": ("on",)}
+    assert options.verify_only is True
 
 
 def test_a_toggle_of_the_process_needs_one(pytester: pytest.Pytester) -> None:
     """Where frameworks share this process it is refused; other toggles are not."""
     with pytest.raises(UsageError, match=r"the toggle onednn is set before .* --fw-isolation=none"):
-        asked(pytester, "--fw-isolation=none", "--fw-toggle=onednn=on")
-    assert asked(pytester, "--fw-isolation=none", "--fw-toggle=sparse=on").toggles
-    assert asked(pytester, "--fw-toggle=onednn=on").toggles
+        request_of(pytester, "--fw-isolation=none", "--fw-toggle=onednn=on")
+    assert request_of(pytester, "--fw-isolation=none", "--fw-toggle=sparse=on").toggles
+    assert request_of(pytester, "--fw-toggle=onednn=on").toggles
 
 
 @pytest.mark.parametrize("ini", ["", "[pytest]\nfw_toggle = wrokers=2"], ids=["option", "ini"])
@@ -74,7 +74,7 @@ def test_a_toggle_that_no_framework_has_is_refused(pytester: pytest.Pytester, in
         pytester.makeini(ini)
     arguments = () if ini else ("--fw-toggle=wrokers=2",)
     with pytest.raises(UsageError, match=r"unknown toggle 'wrokers'; .* Did you mean 'workers'\?"):
-        asked(pytester, *arguments)
+        request_of(pytester, *arguments)
 
 
 _KNOWN = ("jax", "numpy", "torch")

@@ -47,8 +47,8 @@ def _outcomes(project: Project, *arguments: str) -> dict[str, Any]:
     )
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     return {
-        f"{name.partition('[')[2].split('-')[0]} {name.rpartition('-')[2].rstrip(']')}": one.kind
-        for name, one in project.outcomes().items()
+        f"{name.partition('[')[2].split('-')[0]} {name.rpartition('-')[2].rstrip(']')}": case.kind
+        for name, case in project.outcomes().items()
     }
 
 
@@ -72,7 +72,7 @@ def test_a_size_that_some_operation_has_is_a_gap_of_the_others(shapes: Project) 
         "double 8": "passed",
         "area 8": "skipped",
     }
-    texts = [one.text for one in shapes.outcomes().values() if one.kind == "skipped"]
+    texts = [outcome.text for outcome in shapes.outcomes().values() if outcome.kind == "skipped"]
     assert len(texts) == 2, "once a test, though in two dtypes"
     why = "sizes of area are shapes written {m}x{n}, such as 2x3, 4x5"
     assert all(text.endswith(why) for text in texts)
@@ -83,7 +83,9 @@ def test_a_preset_that_some_operation_has_is_a_gap_of_the_others(shapes: Project
         "double opperf": "skipped",
         "area 7x1": "passed",
     }
-    (text, *_) = (one.text for one in shapes.outcomes().values() if one.kind == "skipped")
+    (text, *_) = (
+        outcome.text for outcome in shapes.outcomes().values() if outcome.kind == "skipped"
+    )
     assert text.endswith("double is not in the preset opperf; it has quick, full")
 
 

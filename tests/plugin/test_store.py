@@ -83,16 +83,16 @@ _UNWRITABLE = {
 }
 
 
-@pytest.mark.parametrize(("place", "said"), _UNWRITABLE.values(), ids=_UNWRITABLE)
+@pytest.mark.parametrize(("place", "message"), _UNWRITABLE.values(), ids=_UNWRITABLE)
 def test_unwritable_json_is_refused(
-    cases: Project, place: Callable[[Path], Path], said: str
+    cases: Project, place: Callable[[Path], Path], message: str
 ) -> None:
     cases.write("test_first.py", _RAN)
     path = place(cases.path / "out.json")
     result = cases.run(f"--benchmark-json={path}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --benchmark-json: cannot write *"])
-    assert said in str(result.stderr)
+    assert message in str(result.stderr)
     assert not (cases.path / "ran").exists()
     assert not (cases.path / ".fwbench").exists()
 
@@ -170,11 +170,11 @@ def test_full_device(cases: Project, full_device: Path) -> None:
     _assert_said(result, f"--benchmark-json: cannot write {full_device}: No space left on device")
 
 
-def _assert_said(result: pytest.RunResult, *said: str) -> None:
+def _assert_said(result: pytest.RunResult, *message: str) -> None:
     """The problem is told once, the summary is there, and the session has not ended well."""
-    told = [line for line in result.outlines if line.startswith("fwbench: --benchmark-")]
-    assert len(told) == 1
-    assert [part for part in said if part not in told[0]] == []
+    lines = [line for line in result.outlines if line.startswith("fwbench: --benchmark-")]
+    assert len(lines) == 1
+    assert [part for part in message if part not in lines[0]] == []
     output = str(result.stdout)
     assert "only numpy was measured" in output
     assert "Traceback" not in output + str(result.stderr)
@@ -206,17 +206,17 @@ def test_journal_that_cannot_be_written(cases: Project, problem: str) -> None:
     """Without a journal the session goes on, says so once, and still writes its JSON."""
     if problem == "in the way":
         cases.write(".fwbench", "a file")
-        said = "Not a directory"
+        message = "Not a directory"
     else:
         cases.write("conftest.py", _FULL_FOLDER.format(folder=".fwbench"))
-        said = "No space left on device"
+        message = "No space left on device"
     result, records = cases.measure()
     result.assert_outcomes(passed=5)
     assert len(records) == 4
-    told = [line for line in result.outlines if line.startswith("fwbench: cannot write")]
-    assert len(told) == 1
-    assert said in told[0]
-    assert "records are lost from here on" in told[0]
+    lines = [line for line in result.outlines if line.startswith("fwbench: cannot write")]
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert "records are lost from here on" in lines[0]
     assert result.ret == pytest.ExitCode.OK
 
 
@@ -273,16 +273,16 @@ def _told(project: Project, *arguments: str) -> str:
 
 def test_records_are_fit_to_be_shared(private: Project) -> None:
     """No secret, no name of the machine, no folder of its user; what changes speed is there."""
-    told = _told(private, "--x-token", "abc-hushhush", "--x-token=def-hushhush")
-    assert "hushhush" not in told
-    assert str(private.path.parent) not in told
-    assert f'"node": "{platform.node()}"' not in told
-    assert told.count('"--benchmark-json=out.json"') == 3
-    assert '"KMP_BLOCKTIME": "7"' in told
+    lines = _told(private, "--x-token", "abc-hushhush", "--x-token=def-hushhush")
+    assert "hushhush" not in lines
+    assert str(private.path.parent) not in lines
+    assert f'"node": "{platform.node()}"' not in lines
+    assert lines.count('"--benchmark-json=out.json"') == 3
+    assert '"KMP_BLOCKTIME": "7"' in lines
 
 
 def test_records_may_say_whose_they_are(private: Project) -> None:
-    told = _told(private, "--x-token=abc-hushhush", "--fw-record-host")
-    assert "hushhush" not in told
-    assert told.count(str(private.path / "out.json")) == 3
-    assert told.count(f'"node": "{platform.node()}"') == 3
+    lines = _told(private, "--x-token=abc-hushhush", "--fw-record-host")
+    assert "hushhush" not in lines
+    assert lines.count(str(private.path / "out.json")) == 3
+    assert lines.count(f'"node": "{platform.node()}"') == 3

@@ -59,8 +59,8 @@ def test_the_header_warns_of_a_shared_process() -> None:
     debugged = session(options=options, debugger="--pdb")
     assert header(debugged, in_full=False)[0].endswith(": for --pdb")
     debugged.ignored = ["fw_launches", "fw_gate"]
-    said = "  ignored with --pdb: fw_launches, fw_gate of the ini file"
-    assert header(debugged, in_full=False)[1:] == [said]
+    message = "  ignored with --pdb: fw_launches, fw_gate of the ini file"
+    assert header(debugged, in_full=False)[1:] == [message]
     first = header(session(options=options), in_full=False)[0]
     assert first.startswith("fwbench: fake; all frameworks in this process, where they disturb")
 

@@ -20,13 +20,13 @@ _CASE = {
 
 def row(framework: str, **facts: Any) -> dict[str, Any]:
     """A row of a case, as pytest-benchmark shows it."""
-    own = {**_CASE, "framework": framework, **facts}
+    case_facts = {**_CASE, "framework": framework, **facts}
     name = f"test_it[{framework}]"
     return {
         "name": name,
         "fullname": f"test_it.py::{name}",
         "path": None,
-        "extra_info": {"fwbench": own},
+        "extra_info": {"fwbench": case_facts},
     }
 
 
@@ -42,7 +42,7 @@ def grouped(*groups: Group, shown: bool = True) -> list[Group]:
 
 
 def named(groups: list[Group]) -> dict[str | None, list[str]]:
-    return {name: [each["name"] for each in rows] for name, rows in groups}
+    return {name: [table_row["name"] for table_row in rows] for name, rows in groups}
 
 
 def test_views_and_copies_have_tables_of_their_own() -> None:

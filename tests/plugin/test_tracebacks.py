@@ -31,13 +31,16 @@ def test_pdb_stops_in_the_users_code(project: Project) -> None:
     """Without a word on isolation: in the test where fwbench has found what is wrong with it, be it
     before the rounds or after them, and in the function where the user's own code has raised."""
     project.write("test_it.py", _TESTS)
-    for selected, said in (("double or wrong", "E *"), ("stale", "E * a call on changed inputs *")):
+    for selected, message in (
+        ("double or wrong", "E *"),
+        ("stale", "E * a call on changed inputs *"),
+    ):
         result = project.run("--pdb", "-k", selected, "-p", "no:randomly")
         result.assert_outcomes(passed=int("double" in selected), failed=1)
         result.stdout.fnmatch_lines(
             [
                 "fwbench: * all frameworks in this process, *: for --pdb",
-                said,
+                message,
                 "*PDB post_mortem*",
                 "> *test_it.py(*)test_it()",
                 "-> case.measure()",

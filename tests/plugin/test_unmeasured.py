@@ -47,12 +47,12 @@ def session() -> Unmeasured:
     )
     skip = report("skipped", "setup", "skipped")
     skip.skipped, skip.longrepr = True, ("file", 1, "Skipped: a gap")
-    for each in (
+    for test_config in (
         *(skip, report("skipped", "teardown")),
         *(report("measured", "call"), report("measured", "teardown")),
         *(report("failing", "call", "failed"), report("failing", "teardown")),
     ):
-        unmeasured.pytest_runtest_logreport(each)
+        unmeasured.pytest_runtest_logreport(test_config)
     return unmeasured
 
 
@@ -97,8 +97,8 @@ def test_what_nobody_asked_for_is_not_missing() -> None:
     """A session without a family's operations does not list them; what -k left out it does."""
     unmeasured = Unmeasured()
     unasked, unwanted = item("unasked"), item("unwanted")
-    for each in (unasked, unwanted):
-        each.fixturenames = ["case", "benchmark"]
+    for left_out in (unasked, unwanted):
+        left_out.fixturenames = ["case", "benchmark"]
     unasked.stash[UNASKED] = True
     unmeasured.pytest_deselected([unasked, unwanted])
     assert reasons(unmeasured) == {"unwanted": "deselected"}

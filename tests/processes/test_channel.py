@@ -16,8 +16,8 @@ from fwbench.processes.channel import Channel
 @pytest.fixture
 def ends() -> Iterator[tuple[Channel, socket.socket]]:
     """A channel, and the socket at its other end."""
-    own, other = socket.socketpair()
-    with closing(Channel(own)) as channel, other:
+    near, other = socket.socketpair()
+    with closing(Channel(near)) as channel, other:
         yield channel, other
 
 

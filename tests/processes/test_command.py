@@ -64,7 +64,7 @@ def _processes(line: str) -> list[psutil.Process]:
 
 def _assert_ended(processes: list[psutil.Process]) -> None:
     _, alive = psutil.wait_procs(processes, timeout=10)
-    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 _DEAF = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"

@@ -23,9 +23,9 @@ def test_a_signal_interrupts_once(number: signal.Signals) -> None:
         with as_keyboard_interrupt():
             with pytest.raises(KeyboardInterrupt):
                 os.kill(os.getpid(), number)
-            for again in SIGNALS:
-                os.kill(os.getpid(), again)
-        assert {signal.getsignal(each) for each in SIGNALS} == {signal.SIG_DFL}
+            for repeated in SIGNALS:
+                os.kill(os.getpid(), repeated)
+        assert {signal.getsignal(signal_number) for signal_number in SIGNALS} == {signal.SIG_DFL}
         with as_keyboard_interrupt(), pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), number)
 
@@ -70,18 +70,18 @@ with as_keyboard_interrupt():
 
 def test_a_terminal_that_is_closed(tmp_path: Path) -> None:
     """Output is discarded then, and is not an error that keeps from cleaning up."""
-    ours, theirs = pty.openpty()
+    local, remote = pty.openpty()
     cleaned = tmp_path / "cleaned"
     with subprocess.Popen(
         [sys.executable, "-c", _CLEANING_UP, cleaned],
-        stdout=theirs,
-        stderr=theirs,
+        stdout=remote,
+        stderr=remote,
         preexec_fn=listen,  # noqa: PLW1509
     ) as process:
-        os.close(theirs)
-        said = b""
-        while not said.endswith(b"\n"):  # the terminal may take a line in two pieces
-            said += os.read(ours, 100)
-        os.close(ours)
+        os.close(remote)
+        message = b""
+        while not message.endswith(b"\n"):  # the terminal may take a line in two pieces
+            message += os.read(local, 100)
+        os.close(local)
         process.send_signal(signal.SIGHUP)
     assert cleaned.exists()

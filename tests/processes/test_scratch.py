@@ -45,9 +45,7 @@ def test_what_a_killed_process_has_left_goes(temporary: Path) -> None:
     """Once it was looked at, and not that of a process that lives."""
     left = _left_by_a_killed_process()
     with scratch.folder() as used:
-        assert [(found, (found / "file").exists()) for found in scratch.abandoned()] == [
-            (left, True)
-        ]
+        assert [(path, (path / "file").exists()) for path in scratch.abandoned()] == [(left, True)]
         assert [*temporary.iterdir()] == [used]
 
 
@@ -61,18 +59,18 @@ def test_what_had_no_time_to_be_marked_goes(temporary: Path) -> None:
 @pytest.mark.parametrize("kind", ["unmarked", "link", "file", "other name"])
 def test_what_others_have_made_stays(temporary: Path, tmp_path: Path, kind: str) -> None:
     """A folder of that name with something in it, or a link to one: no command removes them."""
-    theirs = temporary / (kind if kind == "other name" else f"{scratch.PREFIX}theirs")
+    foreign = temporary / (kind if kind == "other name" else f"{scratch.PREFIX}theirs")
     if kind == "link":
-        theirs.symlink_to(tmp_path / "elsewhere")
+        foreign.symlink_to(tmp_path / "elsewhere")
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "elsewhere" / ".fwbench-job").touch()
     elif kind == "file":
-        theirs.touch()
+        foreign.touch()
     else:
-        theirs.mkdir()
-        (theirs / ("thesis.txt" if kind == "unmarked" else ".fwbench-job")).touch()
+        foreign.mkdir()
+        (foreign / ("thesis.txt" if kind == "unmarked" else ".fwbench-job")).touch()
     assert [*scratch.abandoned()] == []
-    assert theirs.exists()
+    assert foreign.exists()
 
 
 def test_a_new_folder_that_is_taken_for_an_abandoned_one(
@@ -120,9 +118,9 @@ def test_a_folder_has_one_owner(tmp_path: Path) -> None:
     assert mine is not None
     with mine:
         assert scratch.take(tmp_path) is None
-    again = scratch.take(tmp_path)
-    assert again is not None
-    again.release()
+    repeated = scratch.take(tmp_path)
+    assert repeated is not None
+    repeated.release()
 
 
 def test_what_cannot_be_owned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,16 +49,16 @@ def _emptied() -> bool:
 def test_a_suite_is_measured_on_its_own(suite: Callable[[str], None]) -> None:
     """Not in the current project; its arguments count, its traces go."""
     suite(_TIMED + _TIMED.replace("timed", "left_out"))
-    found = session.measure_suite("some", [*QUICKLY, "-k", "not left_out"])
-    assert [one["name"] for one in found["benchmarks"]] == ["test_timed"]
+    run = session.measure_suite("some", [*QUICKLY, "-k", "not left_out"])
+    assert [entry["name"] for entry in run["benchmarks"]] == ["test_timed"]
     assert _emptied()
 
 
 def test_failing_tests_may_be_borne(suite: Callable[[str], None]) -> None:
     """Where not all must pass, the measured ones count; otherwise the failure is reported."""
     suite(_TIMED + _FAILING)
-    found = session.measure_suite("some", QUICKLY, all_must_pass=False)
-    assert [one["name"] for one in found["benchmarks"]] == ["test_timed"]
+    run = session.measure_suite("some", QUICKLY, all_must_pass=False)
+    assert [entry["name"] for entry in run["benchmarks"]] == ["test_timed"]
     with pytest.raises(SuiteError, match=r"'some' .*exit status is 1\)") as caught:
         session.measure_suite("some", QUICKLY)
     assert "assert 'so' == 'not so'" in str(caught.value)

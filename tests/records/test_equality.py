@@ -37,7 +37,7 @@ def training(framework: str = "torch", losses: Any = TORCH, **changes: Any) -> d
 
 
 def unequal(*facts: dict[str, Any], **known: Any) -> dict[str, Unequal]:
-    loops = {of["framework"]: CaseFacts.unchecked(of) for of in facts}
+    loops = {record["framework"]: CaseFacts.unchecked(record) for record in facts}
     return equality.unequal(loops, **known)
 
 
@@ -59,7 +59,7 @@ def test_a_framework_that_trains_otherwise_is_found(losses: Any) -> None:
 def test_of_two_that_differ_both_are() -> None:
     """Nobody knows which of them is right."""
     result = unequal(training(losses=TORCH[:2]), training("liar", SKIPPING))
-    assert {name: of.to for name, of in result.items()} == {
+    assert {name: difference.to for name, difference in result.items()} == {
         "torch": "liar eager",
         "liar": "torch eager",
     }
@@ -146,9 +146,9 @@ def test_runs_that_do_not_say_so_are_marked_when_they_are_read() -> None:
     """Files that were recovered from a journal do not have it."""
     stats = {"stats": {"data": [1.0]}}
     benchmarks = [{**entry, **stats, "fullname": f"t[{n}]"} for n, entry in enumerate(entries())]
-    liar, *others = from_json("run.json", {"benchmarks": benchmarks}).records
-    assert liar.facts.unequal is not None
-    assert liar.facts.unequal.to == "tensorflow eager"
+    deviating, *others = from_json("run.json", {"benchmarks": benchmarks}).records
+    assert deviating.facts.unequal is not None
+    assert deviating.facts.unequal.to == "tensorflow eager"
     assert [record.facts.unequal for record in others] == [None, None]
 
 

@@ -100,11 +100,11 @@ def test_tables_within_tables_are_plain_in_json() -> None:
     made = CaseFacts(
         epochs=[Epoch(repetition=1, seconds=2.0, train_loss=0.5)], data=Data(name="mnist")
     )
-    again = CaseFacts.unchecked(json.loads(json.dumps(dict(made))))
-    assert again == made
-    assert again.epochs is not None
-    assert again.epochs[0].seconds == 2.0
-    assert again.data == Data(name="mnist")
+    repeated = CaseFacts.unchecked(json.loads(json.dumps(dict(made))))
+    assert repeated == made
+    assert repeated.epochs is not None
+    assert repeated.epochs[0].seconds == 2.0
+    assert repeated.data == Data(name="mnist")
 
 
 def test_a_fact_is_shown_in_its_unit() -> None:

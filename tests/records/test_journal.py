@@ -180,7 +180,7 @@ def test_a_malformed_launch_costs_that_launch(
     path = written(folder, HEAD, _launch(0), damaged, _launch(2))
     result = recovered(path)
     (case,) = result.run["benchmarks"]
-    assert [each["launch"] for each in case["extra_info"]["fwbench"]["launches"]] == [0, 2]
+    assert [launch["launch"] for launch in case["extra_info"]["fwbench"]["launches"]] == [0, 2]
     assert expected_text in lost(result, path, 3)
 
 

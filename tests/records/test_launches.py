@@ -20,8 +20,8 @@ def test_an_order_has_every_case_once() -> None:
 
 def test_an_order_is_repeatable() -> None:
     first = [LaunchPlan(3, 7).order(launch, _CASES) for launch in range(3)]
-    again = [LaunchPlan(3, 7).order(launch, _CASES) for launch in (2, 1, 0)]
-    assert first == again[::-1]
+    repeated = [LaunchPlan(3, 7).order(launch, _CASES) for launch in (2, 1, 0)]
+    assert first == repeated[::-1]
 
 
 def test_orders_differ() -> None:
@@ -38,7 +38,7 @@ def test_an_order_leaves_its_cases_alone() -> None:
 
 def _entry(launch: int, rounds_s: list[float], **facts: Any) -> dict[str, Any]:
     """The entry of a case in a launch."""
-    own = {
+    launch_facts = {
         "statistic": "min",
         "framework": "fake",
         "dispatch_s": 1.0,
@@ -61,7 +61,7 @@ def _entry(launch: int, rounds_s: list[float], **facts: Any) -> dict[str, Any]:
         "param": "a",
         "params": {"size": 4},
         "options": {"min_rounds": 1},
-        "extra_info": {"fwbench": own, "of the test": 5},
+        "extra_info": {"fwbench": launch_facts, "of the test": 5},
         "stats": {"data": rounds_s, "iterations": 8 + launch, "min": min(rounds_s)},
     }
     return launches.mark(entry, launch)
@@ -84,14 +84,14 @@ def _merged(*entries: dict[str, Any]) -> dict[str, Any]:
 def test_one_value_stands_for_a_launch(statistic: str, values: list[float]) -> None:
     """The smallest round of an operation, the median epoch of a training loop."""
     rounds_s = [[4.0, 1.0, 2.0], [3.0, 2.0, 5.0], [8.0, 9.0, 4.0]]
-    entries = [_entry(i, each, statistic=statistic) for i, each in enumerate(rounds_s)]
+    entries = [_entry(i, rounds, statistic=statistic) for i, rounds in enumerate(rounds_s)]
     merged = launches.merge(entries)
     stored = merged["extra_info"]["fwbench"]["launches"]
     assert merged["stats"]["data"] == values
-    assert [one["value_s"] for one in stored] == values
-    assert [one["rounds_s"] for one in stored] == rounds_s
-    assert [one["iterations"] for one in stored] == [8, 9, 10]
-    assert [one["launch"] for one in stored] == [0, 1, 2]
+    assert [launch["value_s"] for launch in stored] == values
+    assert [launch["rounds_s"] for launch in stored] == rounds_s
+    assert [launch["iterations"] for launch in stored] == [8, 9, 10]
+    assert [launch["launch"] for launch in stored] == [0, 1, 2]
 
 
 def test_a_merged_entry_is_otherwise_the_first() -> None:
@@ -114,7 +114,7 @@ def test_medians_stand_for_all_launches(name: str) -> None:
     values = [0.25, 0.0, 0.125]
     merged = _merged(*(_entry(i, [1.0], **{name: value}) for i, value in enumerate(values)))
     assert merged[name] == 0.125
-    assert [one[name] for one in merged["launches"]] == values
+    assert [launch[name] for launch in merged["launches"]] == values
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_the_middle_launch_gives_the_condition() -> None:
     entries = [_entry(i, [1.0], condition=c, spinning=c != "clean") for i, c in enumerate(result)]
     merged = _merged(*entries)
     assert (merged["condition"], merged["spinning"]) == ("clean", False)
-    assert [one["condition"] for one in merged["launches"]] == result
+    assert [launch["condition"] for launch in merged["launches"]] == result
     merged = _merged(*entries[:2])
     assert (merged["condition"], merged["spinning"]) == ("contended", True)
 

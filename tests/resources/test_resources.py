@@ -46,7 +46,7 @@ def start(
     )
 
 
-def said(session: subprocess.Popen[bytes]) -> str:
+def printed_by(session: subprocess.Popen[bytes]) -> str:
     """Wait for the end of a session; returns what it has printed."""
     output, _ = session.communicate(timeout=120)
     text = output.decode("ascii", errors="backslashreplace")
@@ -83,7 +83,7 @@ def test_what_does_not_matter(project: Project) -> None:
     session = start(
         folder, "--benchmark-json=out.json", before=_scarce, variables={**homeless, **plain}
     )
-    output = said(session)
+    output = printed_by(session)
     assert session.returncode == pytest.ExitCode.OK
     assert ", 1 thread: numpy " in output
     entries = project.entries(str(folder / "out.json"))
@@ -101,7 +101,7 @@ def test_two_sessions_at_once(project: Project) -> None:
         start(project.path, f"--benchmark-json={name}", f"--benchmark-save={name}")
         for name in ("one.json", "other.json")
     ]
-    assert all("5 passed" in said(session) for session in sessions)
+    assert all("5 passed" in printed_by(session) for session in sessions)
     assert [len(project.entries(name)) for name in ("one.json", "other.json")] == [4, 4]
     assert len([*project.path.glob(".benchmarks/*/*.json")]) == 2
     assert len([*project.path.glob(".fwbench/journal/*.jsonl")]) == 2
@@ -125,7 +125,7 @@ def test_too_little_memory(project: Project) -> None:
     project.write("test_it.py", _LARGE)
     limit = (8 * 2**30, 8 * 2**30)
     session = start(project.path, before=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
-    output = said(session)
+    output = printed_by(session)
     assert "1 failed, 1 passed" in output
     assert "MemoryError: Unable to allocate 128. GiB" in output
 
@@ -165,7 +165,7 @@ def test_no_shared_memory(project: Project) -> None:
     project.write("test_it.py", _LOADING)
     arguments = ["--fw=torch", "--fw-toggle=workers=0,1", "--fw-steps=2", "-rf"]
     session = start(project.path, *arguments, prefix=_UNSHARED)
-    output = said(session)
+    output = printed_by(session)
     assert "1 failed, 2 passed" in output
     assert "cannot start its processes" in output
     assert "they need a /dev/shm with room" in output
@@ -200,7 +200,7 @@ def test_too_few_processes(project: Project) -> None:
     project.path.chmod(0o777)
     # NumPy's own threads are processes, too, and without them it ends the process that imports it.
     variables = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    output = said(start(project.path, before=_without_processes, variables=variables))
+    output = printed_by(start(project.path, before=_without_processes, variables=variables))
     assert "Traceback" not in output
     assert "its process cannot be started: [Errno 11]" in output
     assert "allow more processes (ulimit -u" in output

@@ -135,7 +135,7 @@ def case_of(cheat: Cheat, direction: str) -> Case:
     """The case that shows a cheat in one of its directions, as the plugin would make it."""
     framework, workload = cheat.framework(), cheat.workload
     clock = Clock(time.perf_counter, framework.waiter("cpu"))
-    one = cell(
+    tested_cell = cell(
         workload,
         framework=cheat.name,
         direction=direction,
@@ -146,11 +146,11 @@ def case_of(cheat: Cheat, direction: str) -> Case:
     )
     settings: dict[str, Any] = {"max_time": _ROUNDS_S, "min_time": 1e-5}
     return _kind(workload)(
-        one,
+        tested_cell,
         framework,
         framework.manifest("a CPU"),
         clock,
-        FixtureBenchmark(fixture(clock, one, **settings)),
+        FixtureBenchmark(fixture(clock, tested_cell, **settings)),
         _WARMUP_S,
     )
 

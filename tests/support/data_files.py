@@ -80,10 +80,10 @@ REVIEWS = {
 }
 
 
-def same(one: DataSet, other: DataSet) -> bool:
+def same(first: DataSet, other: DataSet) -> bool:
     """True where all arrays and the digests are equal."""
-    return one.digest == other.digest and all(
-        np.array_equal(getattr(getattr(one, part), axis), getattr(getattr(other, part), axis))
+    return first.digest == other.digest and all(
+        np.array_equal(getattr(getattr(first, part), axis), getattr(getattr(other, part), axis))
         for part in ("train", "validation", "test")
         for axis in "xy"
     )

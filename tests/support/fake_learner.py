@@ -81,7 +81,7 @@ class FakeLearner(Learner):
         self._exact = False
         self._first = [by.first_s]
 
-    def of(self, kind: str) -> list[list[Any]]:
+    def events_of(self, kind: str) -> list[list[Any]]:
         """The arguments of the events of one kind."""
         return [[*event[1:]] for event in self.events if event[0] == kind]
 
@@ -218,7 +218,7 @@ THREE_EPOCHS = Schedule(3)
 
 def case(
     framework: Trainer | None = None,
-    of: Any = mlp,
+    workload: Any = mlp,
     schedule: Schedule = THREE_EPOCHS,
     toggles: tuple[tuple[str, str], ...] = (),
     tell: Callable[[Any], Any] = lambda _: None,
@@ -228,19 +228,19 @@ def case(
     **settings: Any,
 ) -> Any:
     """A case of a training loop or a part of one: batches of eight, two of them an epoch."""
-    one = cell(
-        of,
+    tested_cell = cell(
+        workload,
         size=8,
         direction="train",
         schedule=schedule,
-        data=None if isinstance(of, Step) else FOUND,
+        data=None if isinstance(workload, Step) else FOUND,
         toggles=toggles,
         device=device,
         execution=execution,
         dtype=dtype,
     )
-    kind = KINDS.get(type(of), LoopCase)
-    return case_of(one, framework or Trainer(), kind=kind, tell=tell, **settings)
+    kind = KINDS.get(type(workload), LoopCase)
+    return case_of(tested_cell, framework or Trainer(), kind=kind, tell=tell, **settings)
 
 
 def measured(*arguments: Any, **more: Any) -> dict[str, Any]:
@@ -248,4 +248,6 @@ def measured(*arguments: Any, **more: Any) -> dict[str, Any]:
     return recorded(case(*arguments, **more))
 
 
-loops_and_steps = pytest.mark.parametrize("of", [mlp, mlp.step], ids=lambda of: str(of.name))
+loops_and_steps = pytest.mark.parametrize(
+    "workload", [mlp, mlp.step], ids=lambda workload: str(workload.name)
+)

@@ -79,14 +79,14 @@ def operation(
     return Operation(**{**facts, **changes})
 
 
-def cell(of: Workload | None = None, **changes: Any) -> Cell:
+def cell(workload: Workload | None = None, /, **changes: Any) -> Cell:
     """A cell of the fake framework: eager, forward, float32 on the CPU.
 
     Args:
-        of: the workload; default: :func:`operation`.
+        workload: the workload; default: :func:`operation`.
     """
     facts: dict[str, Any] = {
-        "workload": of or operation(),
+        "workload": workload or operation(),
         "framework": "fake",
         "device": "cpu",
         "execution": "eager",
@@ -182,18 +182,18 @@ def square(direction: str, framework: FakeFramework | None = None, **changes: An
     Args:
         changes: of the cell.
     """
-    of = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square)
-    return case_of(cell(of, direction=direction, **changes), framework)
+    workload = operation(lambda x: x * x, lambda g, x: [2.0 * g * x], reference=np.square)
+    return case_of(cell(workload, direction=direction, **changes), framework)
 
 
-def fails(case: Case, error: Any, said: str = "") -> None:
+def fails(case: Case, error: Any, message: str = "") -> None:
     """The case fails with one sentence, and nothing is recorded of it.
 
     Args:
         error: its class, or several.
-        said: a regular expression of the message.
+        message: a regular expression of the message.
     """
-    with pytest.raises(error, match=said or None) as caught:
+    with pytest.raises(error, match=message or None) as caught:
         case.measure()
     assert len(re.findall(r"\.\s|\n", str(caught.value))) <= 1
     assert_not_recorded(case)

@@ -137,7 +137,7 @@ class Program:
             return []
         current = {"-m": self.folder, "-c": ""}[self._own[0]]
         given = filter(None, self.variables.get("PYTHONPATH", "").split(os.pathsep))
-        return [current] * (not self._is_safe) + [str(Path(self.folder, one)) for one in given]
+        return [current] * (not self._is_safe) + [str(Path(self.folder, entry)) for entry in given]
 
     def can_be_forked(self, imported: Imported) -> bool:
         """True where a fork of this process becomes what a start would give."""
@@ -175,8 +175,8 @@ class Program:
         end.server = server
         try:
             self._run()
-        except SystemExit as asked:
-            end.status = asked.code
+        except SystemExit as leaving:
+            end.status = leaving.code
             raise
         end.status = None
 
@@ -274,9 +274,9 @@ class ForkServer:
             options: of the session of pytest that imports what is forked.
             framework: that is imported, too; empty for none.
         """
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        local, remote = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno()), framework],
+            [sys.executable, __file__, str(remote.fileno()), framework],
             # A process with threads is not to be forked, and OpenBLAS starts some.
             env={
                 **os.environ,
@@ -284,12 +284,12 @@ class ForkServer:
                 **thread_variables(1),
                 "PYTEST_ADDOPTS": options,
             },
-            pass_fds=[theirs.fileno()],
+            pass_fds=[remote.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-        theirs.close()
-        return cls(ours, process.wait)
+        remote.close()
+        return cls(local, process.wait)
 
     def run(self, arguments: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         """``subprocess.run`` of a program that is forked.
@@ -317,12 +317,16 @@ class ForkServer:
         """
         arguments, _, _, passed, folder, variables = call[:6]
         stdin, _, _, stdout, _, stderr, _, errpipe_write, _, new_session = call[6:16]
-        given = dict(one.split(b"=", 1) for one in variables) if variables else os.environb
+        given = (
+            dict(assignment.split(b"=", 1) for assignment in variables)
+            if variables
+            else os.environb
+        )
         numbers = {number: number for number in passed if number != errpipe_write}
         for number, descriptor in enumerate((stdin, stdout, stderr)):
             numbers[number] = number if descriptor < 0 else descriptor
         program = Program(
-            arguments=[os.fsdecode(one) for one in arguments],
+            arguments=[os.fsdecode(argument) for argument in arguments],
             folder=str(Path(os.fsdecode(folder or "")).absolute()),
             variables={os.fsdecode(name): os.fsdecode(value) for name, value in given.items()},
             descriptors=[*numbers],
@@ -408,7 +412,7 @@ def _fork_orphan() -> int:
     Returns:
         Its process id; 0 in itself.
     """
-    said, say = os.pipe()
+    output, say = os.pipe()
     adopted, adopt = os.pipe()
     parent = os.fork()
     if parent == 0:
@@ -420,8 +424,8 @@ def _fork_orphan() -> int:
     else:
         os.waitpid(parent, 0)
         os.close(adopt)
-    pid = int(os.read(said, 32)) if parent else 0
-    for descriptor in (said, say, adopted):
+    pid = int(os.read(output, 32)) if parent else 0
+    for descriptor in (output, say, adopted):
         os.close(descriptor)
     return pid
 
@@ -442,15 +446,15 @@ def main(descriptor: int, framework: str) -> None:
         requests.close()
         if program.new_session:
             os.setsid()
-        ours, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        local, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         server = os.fork()
         if server:
             break
-        for one in (ours.detach(), *received):
-            os.close(one)
+        for inherited in (local.detach(), *received):
+            os.close(inherited)
     requests.close()
-    own = socket.socket(fileno=_raised(ours.detach()))
-    servant = ForkServer(own, functools.partial(os.waitpid, server, 0))
+    servant_end = socket.socket(fileno=_raised(local.detach()))
+    servant = ForkServer(servant_end, functools.partial(os.waitpid, server, 0))
     program.become(received, servant, end, imported)
 
 

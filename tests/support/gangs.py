@@ -77,10 +77,10 @@ class Meddled(Gang):
     def __init__(
         self,
         meddle: Callable[[Gang, list[str]], list[str]],
-        asked: Composition | None = None,
+        requested: Composition | None = None,
         join_s: float = 1.0,
     ) -> None:
-        super().__init__(asked or composition(), Local(), replace(SOON, join_s=join_s))
+        super().__init__(requested or composition(), Local(), replace(SOON, join_s=join_s))
         self._meddle = meddle
         self.every_pid: Sequence[int] = ()
 
@@ -112,7 +112,7 @@ class ScriptedGang:
     step_s: Sequence[float] = (2.0**-8, 2.0**-7)
     sent_bytes: int = 0
     answers: dict[str, Any] = field(default_factory=dict)
-    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    requests: list[tuple[Any, ...]] = field(default_factory=list)
     alive: bool = True
     start_s: float = 1.5
     limits: GangTimeouts = SOON
@@ -147,12 +147,12 @@ class ScriptedGang:
         return self.alive
 
     def start(self) -> None:
-        self.asked.append(("start",))
+        self.requests.append(("start",))
 
     def ask(self, kind: str, *values: Any, **_: Any) -> list[Any]:
         """The given answers; for rounds, the seconds of their steps."""
         self.clock.spend(self.control_s)
-        self.asked.append((kind, *values))
+        self.requests.append((kind, *values))
         if kind in ("round", "alone"):
             steps = values[0]
             used = {"cpu_s": 0.0, "preempted": 0, "sent_bytes": self.sent_bytes * steps}
@@ -161,11 +161,11 @@ class ScriptedGang:
 
     def kill(self) -> None:
         self.alive = False
-        self.asked.append(("kill",))
+        self.requests.append(("kill",))
 
     def close(self) -> None:
         self.alive = False
-        self.asked.append(("close",))
+        self.requests.append(("close",))
 
 
 def in_ring(replicas: int, do: Callable[[Ring], Any]) -> list[Any]:

@@ -62,11 +62,13 @@ def statistics_of(made: dict[str, Any], median_s: float = 2.0, rounds: int = 137
     return made
 
 
-def levels(*of: tuple[int, float], noise: float = 0.01, seed: int = 0) -> list[float]:
+def levels(*runs_at_levels: tuple[int, float], noise: float = 0.01, seed: int = 0) -> list[float]:
     """Seconds of runs around each level (number of runs, time), with log-normal noise."""
-    centers = np.concatenate([np.full(runs, seconds) for runs, seconds in of])
+    centers = np.concatenate([np.full(runs, seconds) for runs, seconds in runs_at_levels])
     random = np.random.default_rng(seed)
-    return [float(one) for one in centers * np.exp(noise * random.standard_normal(len(centers)))]
+    return [
+        float(center) for center in centers * np.exp(noise * random.standard_normal(len(centers)))
+    ]
 
 
 def line(
@@ -107,8 +109,8 @@ def nightly(folder: Path, times_s: Sequence[float], upgraded: int | None = None)
 
 
 def only(lines: Sequence[HistoryLine]) -> HistoryLine:
-    (found,) = lines
-    return found
+    (single,) = lines
+    return single
 
 
 def dots(chart: Chart) -> list[Node]:

@@ -152,37 +152,37 @@ print(json.dumps({
 """
 
 
-def check_faults(found: dict[str, Any]) -> None:
+def check_faults(figures: dict[str, Any]) -> None:
     """The role is named, at once or at the limit; nothing is left; links are those asked for."""
-    assert "took the ports of a gang 1 times: worker 0 of 2" in found["port"], found["port"]
-    for fault, (said, doing) in {
+    assert "took the ports of a gang 1 times: worker 0 of 2" in figures["port"], figures["port"]
+    for fault, (message, doing) in {
         "killed before they join": ("worker 1 of 2 was killed by SIGKILL", "joining the others"),
         "stopped before they join": ("did not answer within 1.5 s", "joining the others"),
         "killed": ("worker 1 of 2 was killed by SIGKILL", "stepping"),
         "stopped": ("did not answer within 1.5 s", "stepping"),
     }.items():
-        told = found[fault]["said"]
-        assert said in told, told
-        assert f"while {doing}" in told, told
-        assert "stopped" not in fault or "worker 1 of 2 is stopped (SIGSTOP" in told, told
-        assert found[fault]["left"] == []
-    (host, *_) = (each.rpartition(":")[0] for each in found["stopped"]["addresses"])
-    assert host == ("127.0.0.1" if found["network"] == "loopback" else "10.77.0.1")
+        failure = figures[fault]["said"]
+        assert message in failure, failure
+        assert f"while {doing}" in failure, failure
+        assert "stopped" not in fault or "worker 1 of 2 is stopped (SIGSTOP" in failure, failure
+        assert figures[fault]["left"] == []
+    (host, *_) = (address.rpartition(":")[0] for address in figures["stopped"]["addresses"])
+    assert host == ("127.0.0.1" if figures["network"] == "loopback" else "10.77.0.1")
 
 
-def check(found: dict[str, Any]) -> None:
+def check(figures: dict[str, Any]) -> None:
     """Losses are those of one worker, all that must be sent is, and each mistake is named."""
-    counts = found["counts"]
+    counts = figures["counts"]
     assert counts or sys.platform != "linux"
-    for trained in found["trained"].values():
+    for trained in figures["trained"].values():
         for deviation, sent, least_bytes in trained:
             assert deviation < 1e-5
             assert (sent >= least_bytes) if counts else sent is None
-    for exchange, sent in found["sent"].items():
+    for exchange, sent in figures["sent"].items():
         factor = 2.0 if exchange.startswith("all_reduce") else 1.0
         least_bytes = 3 * factor * (8 if exchange.endswith("float64") else 4) * 1002
         assert (sent >= least_bytes) if counts else sent is None, exchange
-    nothing, summed, otherwise, skipped = found["cheats"]
+    nothing, summed, otherwise, skipped = figures["cheats"]
     wrong = "WrongGradient: before the timing, what 2 replicas exchange is wrong: the gradient by "
     assert nothing.startswith(wrong)
     assert summed.startswith(wrong)

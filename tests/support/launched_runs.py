@@ -51,7 +51,7 @@ def entry(
         values_s: seconds, one a launch.
         facts: what else fwbench says of it, and what it says otherwise.
     """
-    own = {
+    fwbench_facts = {
         "workload": workload,
         "framework": framework,
         "execution": "eager",
@@ -69,14 +69,14 @@ def entry(
         "launches": [{"launch": i, "value_s": value} for i, value in enumerate(values_s)],
         **facts,
     }
-    param = case_id(workload, framework, own["device"])
+    param = case_id(workload, framework, fwbench_facts["device"])
     return {
         "name": f"{test.rpartition('::')[2]}[{param}]",
         "fullname": f"{test}[{param}]",
         "param": param,
         "params": {},
         "group": workload,
-        "extra_info": {"fwbench": own},
+        "extra_info": {"fwbench": fwbench_facts},
         "stats": {"data": list(values_s), "min": min(values_s)},
     }
 
@@ -96,7 +96,7 @@ def plain(name: str = "test_plain", min_s: float = 1.0) -> dict[str, Any]:
 
 def output(entries: Iterable[Mapping[str, Any]], **session: Any) -> dict[str, Any]:
     """The whole JSON of a session that ended well."""
-    own = {
+    fwbench_facts = {
         "version": "0.1.0",
         "schema": 1,
         "machine": {"cpu": "Fake CPU", "gpu_driver": "550.1"},
@@ -110,7 +110,7 @@ def output(entries: Iterable[Mapping[str, Any]], **session: Any) -> dict[str, An
         "commit_info": {},
         "benchmarks": list(entries),
         "version": "5.3.1",
-        "fwbench": own,
+        "fwbench": fwbench_facts,
     }
 
 
@@ -146,7 +146,7 @@ def sample(key: str = "a", values_s: Sequence[float] = QUIET, **changes: Any) ->
 
 def run(*samples: Measurement, name: str = "run.json", **changes: Any) -> SampleSet:
     """A run of these cases."""
-    return SampleSet(name, {one.key: one for one in samples}, **changes)
+    return SampleSet(name, {measurement.key: measurement for measurement in samples}, **changes)
 
 
 def sent(case: Case) -> Any:

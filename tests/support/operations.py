@@ -11,9 +11,11 @@ from fwbench import workloads
 from fwbench.workloads import Operation
 
 
-def each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
+def for_each(operations: Iterable[Operation]) -> pytest.MarkDecorator:
     """Parameter ``of`` of a test of each of these operations."""
-    return pytest.mark.parametrize("of", [*operations], ids=lambda of: str(of.name))
+    return pytest.mark.parametrize(
+        "operation", [*operations], ids=lambda operation: str(operation.name)
+    )
 
 
 def named(name: str) -> Operation:
@@ -22,17 +24,17 @@ def named(name: str) -> Operation:
     return operation
 
 
-def sized(of: Operation, size: str | int) -> Any:
+def sized(operation: Operation, size: str | int) -> Any:
     """The shape of an operation that a text stands for; a number stays."""
     if isinstance(size, int):
         return size
-    assert of.form is not None
-    return of.form.read(size)
+    assert operation.form is not None
+    return operation.form.read(size)
 
 
 def computed(name: str, size: str | int) -> tuple[tuple[Any, ...], Any]:
     """The operands of an operation, and what its reference makes of them."""
-    of = named(name)
-    at = sized(of, size)
-    operands = of.operands(at)
-    return operands, of.reference(*operands, *of.parameters(at))
+    operation = named(name)
+    at = sized(operation, size)
+    operands = operation.operands(at)
+    return operands, operation.reference(*operands, *operation.parameters(at))

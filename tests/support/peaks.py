@@ -51,10 +51,12 @@ MACHINE: Mapping[str, Any] = {
 FOUND = {"Fake CPU": CEILING, "Fake 9000": Ceiling({"float64": 2.0}, None, {"float64": "fake 1.2"})}
 
 
-def stored_ceilings(root: Path, found: Mapping[str, Ceiling] = FOUND, **changes: Any) -> Ceilings:
+def stored_ceilings(
+    root: Path, ceilings: Mapping[str, Ceiling] = FOUND, **changes: Any
+) -> Ceilings:
     """The ceilings that were stored in a project, on this machine with some of it changed."""
     stored = Ceilings(root, {**MACHINE, **changes}, 2)
-    stored.store(found)
+    stored.store(ceilings)
     return stored
 
 
@@ -76,8 +78,8 @@ def product_entry(median: float = 2.0, **changes: Any) -> dict[str, Any]:
     return {"extra_info": {"fwbench": facts}, "stats": {"min": 1.0, "median": median, "max": 9.0}}
 
 
-def attainable_of(one: Mapping[str, Any]) -> tuple[float | None, float | None]:
+def attainable_of(record: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """The attainable time of an entry, and its share."""
-    facts = one["extra_info"]["fwbench"]
+    facts = record["extra_info"]["fwbench"]
     assert ("attainable_s" in facts) == ("attainable_share" in facts)
     return facts.get("attainable_s"), facts.get("attainable_share")

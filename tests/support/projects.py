@@ -249,13 +249,13 @@ class Project:
 
     def outcomes(self, name: str = "junit.xml") -> dict[str, Outcome]:
         """The outcomes in ``--junitxml``, by test function and case id."""
-        found = {}
+        actual = {}
         for test in ET.parse(self.path / name).iter("testcase"):  # noqa: S314 (our own)
             troubles = [child for child in test if child.tag in ("failure", "error", "skipped")]
             kind = troubles[0].tag if troubles else "passed"
             text = "".join(child.text or "" for child in test)
-            found[test.attrib["name"]] = Outcome(kind, text)
-        return found
+            actual[test.attrib["name"]] = Outcome(kind, text)
+        return actual
 
     def parent(self) -> dict[str, Any]:
         """Facts that ``-p parent_facts`` saw in the process that pytest was started in."""

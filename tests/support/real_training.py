@@ -95,7 +95,7 @@ REAL = os.environ.get(data.VARIABLE) or (str(_BESIDE) if _BESIDE.is_dir() else "
 def find_real(name: str) -> Found:
     """Where a real data set is; skips the test where there is none."""
     for folder in filter(None, REAL.split(os.pathsep)):
-        found = data.find(name, Path(folder))
-        if found.source == "real":
-            return found
+        data_set = data.find(name, Path(folder))
+        if data_set.source == "real":
+            return data_set
     pytest.skip(f"no real {name} here: name its folder in {data.VARIABLE}")

@@ -87,16 +87,16 @@ print(json.dumps({
 
 def read(output: str) -> dict[str, dict[str, Any]]:
     """The last line that the program has printed."""
-    found: dict[str, dict[str, Any]] = json.loads(output.splitlines()[-1])
-    return found
+    figures: dict[str, dict[str, Any]] = json.loads(output.splitlines()[-1])
+    return figures
 
 
-def check(found: Mapping[str, Any]) -> None:
+def check(results: Mapping[str, Any]) -> None:
     """The training of one execution is the same with and without recomputation."""
-    kept, recomputed = found["off"], found["on"]
+    kept, recomputed = results["off"], results["on"]
     assert recomputed["losses"] == pytest.approx(kept["losses"], rel=1e-5)
-    for one, other in zip(recomputed["answers"], kept["answers"], strict=True):
-        assert one == pytest.approx(other, rel=1e-3, abs=1e-4)
+    for first, other in zip(recomputed["answers"], kept["answers"], strict=True):
+        assert first == pytest.approx(other, rel=1e-3, abs=1e-4)
 
 
 #: A program for an environment with JAX: prints flops and bytes by operation, in float32.

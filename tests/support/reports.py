@@ -35,7 +35,7 @@ def case(
         values_s: seconds, one a launch; a single number for five launches of the same time.
         facts: what else fwbench says of it; ``toggles_asked`` become parameters of the case.
     """
-    asked = facts.pop("toggles_asked", {})
+    requested = facts.pop("toggles_asked", {})
     values_s = values_s if isinstance(values_s, Sequence) else [values_s] * 5
     what = {"device": "cpu", "direction": "forward", "dtype": "float32", **facts}
     what.setdefault("result_is_view", False)
@@ -55,7 +55,7 @@ def case(
     about = (what["device"], what["direction"], what["dtype"], size)
     made["param"] = "-".join(map(str, (workload, framework, execution, *about)))
     made["group"] = " ".join(map(str, (workload, *about)))
-    made["params"] = {"workload": workload, "framework": framework, **asked}
+    made["params"] = {"workload": workload, "framework": framework, **requested}
     return made
 
 
@@ -147,8 +147,8 @@ def foreign_run(path: Path, brand: str = "Fake CPU") -> Path:
     """A file that pytest-benchmark wrote without fwbench: no ``extra_info`` at all."""
     made = output([plain("test_a", 0.5), plain("test_b")])
     del made["fwbench"]
-    for one in made["benchmarks"]:
-        del one["extra_info"]
+    for record in made["benchmarks"]:
+        del record["extra_info"]
     made["machine_info"]["cpu"]["brand_raw"] = brand
     path.write_text(json.dumps(made), encoding="utf-8")
     return path
@@ -193,8 +193,8 @@ class Node:
     @property
     def text(self) -> str:
         """All text in it, its white space made one."""
-        found = (child if isinstance(child, str) else child.text for child in self.children)
-        return " ".join(" ".join(found).split())
+        texts = (child if isinstance(child, str) else child.text for child in self.children)
+        return " ".join(" ".join(texts).split())
 
     @property
     def ids(self) -> list[str]:
@@ -242,12 +242,12 @@ def shown(*runs: Run, problems: Sequence[str] = ()) -> Node:
 
 def part(runs: Sequence[Run], title: str) -> Section:
     """The only section whose title begins so."""
-    (found,) = [
+    (picture,) = [
         section
         for section in (*summary.sections(runs), *sections.details(runs))
         if section.title.startswith(title)
     ]
-    return found
+    return picture
 
 
 def part_of(title: str, *entries: Mapping[str, Any], **session: Any) -> Section:
@@ -260,16 +260,16 @@ def handlers(page: Node) -> list[str]:
     return [name for node in page for name in node.attributes if name.startswith("on")]
 
 
-def column(of: Section, name: str) -> dict[str, TableCell]:
+def column(section: Section, name: str) -> dict[str, TableCell]:
     """A column of a table, by what stands first in its rows."""
-    at = list(of.columns).index(name)
-    return {row.cells[0].text: row.cells[at] for row in of.rows}
+    at = list(section.columns).index(name)
+    return {row.cells[0].text: row.cells[at] for row in section.rows}
 
 
-def chart_of(of: Section, title: str) -> Chart:
+def chart_of(section: Section, title: str) -> Chart:
     """The chart with that in its title."""
-    (found,) = [chart for chart in of.charts if title in chart.title]
-    return found
+    (matching,) = [chart for chart in section.charts if title in chart.title]
+    return matching
 
 
 def markdown_cells(line: str) -> int:
@@ -291,10 +291,10 @@ def _with(**facts: Any) -> Callable[[Path], Any]:
 
     def make(path: Path) -> None:
         made = case()
-        own = made["extra_info"]["fwbench"]
-        own.update(facts)
+        fwbench_facts = made["extra_info"]["fwbench"]
+        fwbench_facts.update(facts)
         for name in [name for name, value in facts.items() if value is None]:
-            del own[name]
+            del fwbench_facts[name]
         write(path, made)
 
     return make

@@ -52,11 +52,11 @@ def pair(
 
 def sizes_of(device: str = "cpu") -> dict[str, list[int]]:
     """The sizes of each operation that was published."""
-    found: dict[str, list[int]] = {}
+    figures: dict[str, list[int]] = {}
     for row in published.rows("operations", device):
         if row["framework"] == "mxnet":
-            found.setdefault(row["operation"], []).append(int(row["size"]))
-    return found
+            figures.setdefault(row["operation"], []).append(int(row["size"]))
+    return figures
 
 
 #: Of which the first statement speaks.
@@ -72,7 +72,7 @@ def pairs(
     cases: Iterable[tuple[str, int]], done: float, returned: float | None = None, **facts: Any
 ) -> list[Entry]:
     """Several operations in both frameworks; see :func:`pair`."""
-    return [one for name, size in cases for one in pair(name, size, done, returned, **facts)]
+    return [entry for name, size in cases for entry in pair(name, size, done, returned, **facts)]
 
 
 _SPLITS = {"train": 48_000, "validation": 12_000, "test": 10_000}
@@ -133,15 +133,15 @@ NOISE_TOO = (1.1, 2.1, 2.9, 1.6, 2.4)
 
 def section(runs: Sequence[Run], title: str) -> Section:
     """The part of ``--paper`` of that title."""
-    (found,) = [one for one in report_2020.sections(runs) if one.title == title]
-    return found
+    (shown_section,) = [member for member in report_2020.sections(runs) if member.title == title]
+    return shown_section
 
 
-def rows_of(found: Section) -> list[dict[str, str]]:
+def rows_of(figures: Section) -> list[dict[str, str]]:
     """The rows of a table: texts by column."""
     return [
-        {name: cell.text for name, cell in zip(found.columns, row.cells, strict=True)}
-        for row in found.rows
+        {name: cell.text for name, cell in zip(figures.columns, row.cells, strict=True)}
+        for row in figures.rows
     ]
 
 

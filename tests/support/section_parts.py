@@ -21,35 +21,35 @@ from support.reports import Node, case, parsed
 
 
 def titles(runs: Sequence[Run]) -> list[str]:
-    return [one.title for one in sections.details(runs)]
+    return [section.title for section in sections.details(runs)]
 
 
-def rows(of: Section) -> list[dict[str, str]]:
+def rows(section: Section) -> list[dict[str, str]]:
     """A table, row by row."""
     return [
-        {name: cell.text for name, cell in zip(of.columns, row.cells, strict=True)}
-        for row in of.rows
+        {name: cell.text for name, cell in zip(section.columns, row.cells, strict=True)}
+        for row in section.rows
     ]
 
 
 def legends(chart: Chart) -> list[str]:
     """Names of the lines, or the colours, of a chart."""
-    return [one.text for one in parsed(chart.svg).of_class("legend")]
+    return [node.text for node in parsed(chart.svg).of_class("legend")]
 
 
 def marks(chart: Chart, axis: str) -> list[str]:
     """The labels on an axis of a chart, ``x`` or ``y``."""
-    (found,) = [
+    (picture,) = [
         node
         for node in parsed(chart.svg).of_class("axis")
         if axis in node.attributes["class"].split()
     ]
-    return [one.text for one in found.all("text")]
+    return [node.text for node in picture.all("text")]
 
 
 def chart_lines(picture: Node) -> list[Node]:
     """The lines of a chart; the guides of its axes are called so, too."""
-    return [one for one in picture.of_class("line") if one in picture.of_class("reactive")]
+    return [node for node in picture.of_class("line") if node in picture.of_class("reactive")]
 
 
 def points_of(node: Node) -> list[tuple[float, float]]:
@@ -61,8 +61,8 @@ def points_of(node: Node) -> list[tuple[float, float]]:
             float(node.attributes.get(name, 0)) for name in ("x", "y", "width", "height")
         )
         return [(x, y), (x + width, y + height)]
-    found = re.findall(r"(-?[\d.]+) (-?[\d.]+)", node.attributes["d"])
-    return [(float(x), float(y)) for x, y in found]
+    matches = re.findall(r"(-?[\d.]+) (-?[\d.]+)", node.attributes["d"])
+    return [(float(x), float(y)) for x, y in matches]
 
 
 def outside(chart: Chart) -> list[tuple[float, float]]:

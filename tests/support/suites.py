@@ -133,8 +133,10 @@ class Suite:
 
     def figures(self) -> dict[str, Any]:
         """The content of ``--json figures.json``."""
-        found: dict[str, Any] = json.loads((self.path / "figures.json").read_text(encoding="utf-8"))
-        return found
+        results: dict[str, Any] = json.loads(
+            (self.path / "figures.json").read_text(encoding="utf-8")
+        )
+        return results
 
     def kept(self) -> list[str]:
         """The names of the files of kept launches."""

@@ -24,11 +24,11 @@ class Turns:
         self._stays = False
 
     @contextmanager
-    def take(self, *, alone: bool, again: bool = False) -> Iterator[None]:
+    def take(self, *, alone: bool, stay: bool = False) -> Iterator[None]:
         """Run together with others, or alone.
 
         Args:
-            again: whether this process is alone in its next turn, too. It stays, then: each wait
+            stay: whether this process is alone in its next turn, too. It stays, then: each wait
                 to be alone is as long as the test that another process is at.
         """
         if not self._stays:
@@ -38,6 +38,6 @@ class Turns:
         try:
             yield
         finally:
-            self._stays = alone and again
+            self._stays = alone and stay
             if not self._stays:
                 fcntl.flock(self._room, fcntl.LOCK_UN)

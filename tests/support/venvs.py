@@ -134,18 +134,18 @@ def _write_program(path: Path, source: str) -> None:
 
 def _distributions(name: str) -> dict[str, Path]:
     """A distribution and all that it needs, with the folders that have them."""
-    found: dict[str, Path] = {}
+    figures: dict[str, Path] = {}
     left = [(name, "")]
     while left:
         name, extra = left.pop()
         distribution = metadata.distribution(name)
-        found[name] = Path(str(distribution.locate_file("")))
+        figures[name] = Path(str(distribution.locate_file("")))
         for text in distribution.requires or []:
             requirement = Requirement(text)
             needed = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
-            if needed and requirement.name not in found:
-                left += [(requirement.name, one) for one in ("", *requirement.extras)]
-    return found
+            if needed and requirement.name not in figures:
+                left += [(requirement.name, extra_name) for extra_name in ("", *requirement.extras)]
+    return figures
 
 
 def _tops(name: str) -> list[str]:

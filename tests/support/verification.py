@@ -63,7 +63,9 @@ class Part:
     @property
     def operations(self) -> Sequence[Operation]:
         """The operations that it has."""
-        return [one for one in OPERATIONS if self.everything or one.representative]
+        return [
+            operation for operation in OPERATIONS if self.everything or operation.representative
+        ]
 
 
 #: What is verified after each change: everything in float32, or of two such numbers, and the other
@@ -92,8 +94,8 @@ def cells(manifest: Manifest, part: Part, device: str = "cpu") -> Iterator[Cell]
     selection = Selection(
         devices=(device,), dtypes=tuple(part.dtypes), executions=part.executions(manifest)
     )
-    asked = grid.GridRequest(verify_only=True)
-    return grid.cells(part.operations, selection, {manifest.name: manifest}, more=asked)
+    requested = grid.GridRequest(verify_only=True)
+    return grid.cells(part.operations, selection, {manifest.name: manifest}, more=requested)
 
 
 def passes(manifest: Manifest, part: Part, device: str = "cpu") -> int:
@@ -108,8 +110,8 @@ def counted(manifest: Manifest) -> Counts:
         of_family = counts.setdefault(cell.workload.family, [0, 0])
         of_family[0] += cell.gap is None
         of_family[1] += 1
-    found = {family: counts[family] for family in FAMILIES if family in counts}
-    return {family: f"{passed} of {all_} cells" for family, (passed, all_) in found.items()}
+    ordered = {family: counts[family] for family in FAMILIES if family in counts}
+    return {family: f"{passed} of {all_} cells" for family, (passed, all_) in ordered.items()}
 
 
 def kept() -> Mapping[str, Counts]:
@@ -175,7 +177,7 @@ def assert_verified(framework: str, name: str, cache: Path) -> None:
 
 def main() -> None:
     """Write the counts of every framework."""
-    counts: dict[str, Any] = {name: counted(one) for name, one in manifests().items()}
+    counts: dict[str, Any] = {name: counted(manifest) for name, manifest in manifests().items()}
     TABLE.write_text(json.dumps(counts, indent=1) + "\n", encoding="utf-8")
 
 

@@ -81,9 +81,12 @@ def test_a_manifest_is_what_the_framework_says() -> None:
 )
 def test_a_manifest_survives_json(changes: dict[str, Any]) -> None:
     """A manifest that went through JSON text equals the one that was sent."""
-    one = manifest(**changes)
-    assert Manifest.from_json(json.loads(json.dumps(one.to_json()))) == one
-    assert Manifest.from_json(one.to_json()) == one
+    framework_manifest = manifest(**changes)
+    assert (
+        Manifest.from_json(json.loads(json.dumps(framework_manifest.to_json())))
+        == framework_manifest
+    )
+    assert Manifest.from_json(framework_manifest.to_json()) == framework_manifest
 
 
 def test_devices_are_found_by_name() -> None:
@@ -103,7 +106,7 @@ _CELL = {
 
 
 @pytest.mark.parametrize(
-    ("parts", "changes", "found"),
+    ("parts", "changes", "figures"),
     [
         ({}, {}, True),
         ({"workload": "gemm"}, {}, True),
@@ -121,20 +124,22 @@ _CELL = {
     ids=str,
 )
 def test_a_gap_holds_for_every_cell_that_its_parts_do_not_exclude(
-    parts: dict[str, str], changes: dict[str, str], found: bool
+    parts: dict[str, str], changes: dict[str, str], figures: bool
 ) -> None:
     """Any part may be left open; a GPU stands for all GPUs."""
-    one = manifest(gaps=(Gap("no kernel", **parts),))
-    assert one.gap(**{**_CELL, **changes}) == ("no kernel" if found else None)
+    framework_manifest = manifest(gaps=(Gap("no kernel", **parts),))
+    assert framework_manifest.gap(**{**_CELL, **changes}) == ("no kernel" if figures else None)
 
 
 def test_the_first_gap_that_holds_gives_the_reason() -> None:
-    one = manifest(gaps=(Gap("of dot", "dot"), Gap("of graphs", execution="graph"), Gap("any")))
-    assert one.gap(**_CELL) == "of graphs"
+    framework_manifest = manifest(
+        gaps=(Gap("of dot", "dot"), Gap("of graphs", execution="graph"), Gap("any"))
+    )
+    assert framework_manifest.gap(**_CELL) == "of graphs"
 
 
 @pytest.mark.parametrize(
-    ("execution", "toggle", "value", "found"),
+    ("execution", "toggle", "value", "expected"),
     [
         ("fit", "sparse", "off", True),
         ("fit", "sparse", "on", False),
@@ -143,10 +148,10 @@ def test_the_first_gap_that_holds_gives_the_reason() -> None:
     ],
 )
 def test_gaps_of_toggles_are_by_execution_toggle_and_value(
-    execution: str, toggle: str, value: str, found: bool
+    execution: str, toggle: str, value: str, expected: bool
 ) -> None:
     reason = "fit leaves gradients sparse"
-    assert manifest().toggle_gap(execution, toggle, value) == (reason if found else None)
+    assert manifest().toggle_gap(execution, toggle, value) == (reason if expected else None)
 
 
 class Folder:
@@ -178,10 +183,10 @@ def kept(folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Man
         (tmp_path / name).write_text("", encoding="utf-8")
     (tmp_path / "site-packages").mkdir()
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
-    one = manifest(sources=(str(tmp_path / "adapter"), str(tmp_path / "module.py")))
-    cache(folder, 2).put(one)
-    assert cache(folder, 2).get("fake") == one
-    return one
+    framework_manifest = manifest(sources=(str(tmp_path / "adapter"), str(tmp_path / "module.py")))
+    cache(folder, 2).put(framework_manifest)
+    assert cache(folder, 2).get("fake") == framework_manifest
+    return framework_manifest
 
 
 _CPU, _GPU = Device("cpu", "a CPU"), Device("gpu:0", "a GPU")
@@ -206,9 +211,9 @@ def test_a_gpu_that_was_away_is_asked_for_again(
 ) -> None:
     """While its node is there: its driver may have been reloading, or its memory been full."""
     monkeypatch.setattr(CACHE, "_gpu_nodes", lambda: nodes)
-    one = manifest(devices=devices)
-    cache(folder, 2).put(one)
-    assert cache(folder, 2).get("fake") == (one if stays else None)
+    framework_manifest = manifest(devices=devices)
+    cache(folder, 2).put(framework_manifest)
+    assert cache(folder, 2).get("fake") == (framework_manifest if stays else None)
 
 
 def test_a_manifest_is_kept(
@@ -294,9 +299,9 @@ def apart(folder: Folder, kept: Manifest, tmp_path: Path) -> Path:
     made = tmp_path / ".fwbench" / "envs" / "second"
     (made / "lib" / "python3.99" / "site-packages").mkdir(parents=True)
     complete(Environment("second", made, ("fake",), "3.99", "uv", {"fake": "1.2"}))
-    one = replace(kept, name="fake@second")
-    cache(folder, 2, tmp_path).put(one)
-    assert cache(folder, 2, tmp_path).get("fake@second") == one
+    framework_manifest = replace(kept, name="fake@second")
+    cache(folder, 2, tmp_path).put(framework_manifest)
+    assert cache(folder, 2, tmp_path).get("fake@second") == framework_manifest
     return made
 
 
@@ -304,14 +309,14 @@ def test_packages_of_a_named_environment_make_ask_again(
     folder: Folder, apart: Path, kept: Manifest, tmp_path: Path
 ) -> None:
     touch(tmp_path / "site-packages")
-    found = cache(folder, 2, tmp_path)
-    assert (found.get("fake"), found.get("fake@second")) == (
+    result = cache(folder, 2, tmp_path)
+    assert (result.get("fake"), result.get("fake@second")) == (
         None,
         replace(kept, name="fake@second"),
     )
-    found.put(kept)
+    result.put(kept)
     touch(apart / "lib" / "python3.99" / "site-packages")
-    assert (found.get("fake"), found.get("fake@second")) == (kept, None)
+    assert (result.get("fake"), result.get("fake@second")) == (kept, None)
 
 
 def test_an_environment_at_another_place_makes_ask_again(

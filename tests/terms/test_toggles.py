@@ -125,8 +125,8 @@ def test_whole_numbers_of_a_framework_s_own_toggle_are_written_alike() -> None:
 
 def test_a_worker_takes_what_it_does_not_know_as_it_is() -> None:
     """The toggles of other frameworks, which the parent has checked."""
-    asked = {"flux": ("low",), "depth": ("7",)}
-    assert checked(asked, [FLUX], strict=False) == asked
+    requested = {"flux": ("low",), "depth": ("7",)}
+    assert checked(requested, [FLUX], strict=False) == requested
 
 
 def test_known_toggles_are_in_the_order_of_ids() -> None:

@@ -44,7 +44,7 @@ def test_a_straggler_has_one_name(text: str, name: str, late: Straggler | None) 
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "said"),
+    ("read", "text", "message"),
     [
         (network, "0mbit", "network '0mbit': its rate is not between 100kbit and 100gbit"),
         (network, "1000gbit", "its rate is not between"),
@@ -63,6 +63,6 @@ def test_a_straggler_has_one_name(text: str, name: str, late: Straggler | None) 
         (straggler, "1@11s", "neither none nor a worker"),
     ],
 )
-def test_other_texts_are_refused(read: Callable[[str], str], text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_other_texts_are_refused(read: Callable[[str], str], text: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         read(text)

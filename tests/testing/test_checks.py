@@ -69,9 +69,9 @@ def _by_variables(choose: Callable[[Sequence[int]], Sequence[int]]) -> type[Fake
 def _placed(device: str, dtype: str = "") -> Callable[..., Any]:
     """A creator for another device, or for bfloat16 in another dtype."""
 
-    def creator(self: Any, asked: str, of: str) -> Callable[[Any], Any]:
-        other = dtype if dtype and of == "bfloat16" else of
-        return FakeFramework.creator(self, device or asked, other)
+    def creator(self: Any, requested: str, dtype_name: str) -> Callable[[Any], Any]:
+        other = dtype if dtype and dtype_name == "bfloat16" else dtype_name
+        return FakeFramework.creator(self, device or requested, other)
 
     return creator
 
@@ -273,7 +273,7 @@ def test_long_work_grows() -> None:
 
 def test_the_longest_operation() -> None:
     """The one with the most arithmetic; without any it is as good as any other."""
-    assert work.longest([of for of in OPERATIONS if of.representative]) is gemm
+    assert work.longest([operation for operation in OPERATIONS if operation.representative]) is gemm
     assert work.longest([noop, sigmoid, dot]) is sigmoid
     assert work.longest([noop]) is noop
 

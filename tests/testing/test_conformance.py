@@ -34,7 +34,9 @@ def test_fwbenchs_own_frameworks_conform(
     result = project.run_exactly(*_SUITE, f"--fw={framework}", "--fw-device=cpu", *chosen)
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     outcomes = project.outcomes()
-    passed = {name.partition("[")[0] for name, one in outcomes.items() if one.kind == "passed"}
+    passed = {
+        name.partition("[")[0] for name, outcome in outcomes.items() if outcome.kind == "passed"
+    }
     all_tests = {name.partition("[")[0] for name in outcomes}
     lacks = {"test_undeclared_device_is_refused"}
     if framework in ("numpy", "onnxruntime"):
@@ -85,8 +87,8 @@ _CHANGES = {
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize(("change", "failed", "said"), _CHANGES.values(), ids=_CHANGES)
-def test_a_broken_adapter_fails(change: str, failed: str, said: str, project: Project) -> None:
+@pytest.mark.parametrize(("change", "failed", "text"), _CHANGES.values(), ids=_CHANGES)
+def test_a_broken_adapter_fails(change: str, failed: str, text: str, project: Project) -> None:
     """In real time, and among others, the test of the broken promise says what to do."""
     project.install_pool()
     project.install("broken", "broken_framework:Broken", _BROKEN.format(change))
@@ -95,7 +97,7 @@ def test_a_broken_adapter_fails(change: str, failed: str, said: str, project: Pr
     assert result.ret == pytest.ExitCode.TESTS_FAILED, str(result.stdout)
     outcomes = project.outcomes()
     message = outcomes[f"test_{failed}"].text
-    assert said in message
+    assert text in message
     assert "_whole_s" not in message, "the message alone, without fwbench's own frames"
     assert outcomes["test_devices_are_named"].kind == "passed"
 
@@ -111,9 +113,9 @@ _REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "said"), _REFUSED.values(), ids=_REFUSED)
+@pytest.mark.parametrize(("arguments", "message"), _REFUSED.values(), ids=_REFUSED)
 def test_what_cannot_be_checked_is_refused(
-    arguments: tuple[str, ...], said: str, project: Project
+    arguments: tuple[str, ...], message: str, project: Project
 ) -> None:
     """Before anything runs, in one sentence, as pytest refuses a wrong option."""
     project.install_pool()
@@ -122,7 +124,7 @@ def test_what_cannot_be_checked_is_refused(
     result = project.run_exactly(*_SUITE, *arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR, str(result.stdout)
     (line,) = [line for line in result.stderr.lines if line.startswith("ERROR: ")]
-    first, _, rest = said.partition("*")
+    first, _, rest = message.partition("*")
     assert first in line
     assert rest in line
     assert "passed" not in str(result.stdout)

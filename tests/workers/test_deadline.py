@@ -21,15 +21,15 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def test_the_earlier_one_holds() -> None:
     """The worker's own, until it is lifted, unless --fw-timeout comes first."""
     deadline = _Deadline(600.0)
-    own = (700.0, "did not finish the case within 600 s (--fw-timeout)")
-    assert deadline.first == own
+    case_deadline = (700.0, "did not finish the case within 600 s (--fw-timeout)")
+    assert deadline.first == case_deadline
     deadline.set_by_worker(5.0, "was late")
     assert deadline.first == (105.0, "was late")
     deadline.set_by_worker(5_000.0, "was late")
-    assert deadline.first == own
+    assert deadline.first == case_deadline
     deadline.set_by_worker(5.0, "was late")
     deadline.set_by_worker(None, "")
-    assert deadline.first == own
+    assert deadline.first == case_deadline
 
 
 def test_an_epoch_restarts_the_sessions_own(now: list[float]) -> None:
@@ -49,4 +49,7 @@ def test_the_first_case_of_a_process_is_marked(project: Project) -> None:
     project.run("--fw-direction=forward", "--benchmark-json=run.json").assert_outcomes(passed=2)
     run = json.loads((project.path / "run.json").read_text(encoding="utf-8"))
     facts = [entry["extra_info"]["fwbench"] for entry in run["benchmarks"]]
-    assert [(each["size"], each["first_in_process"]) for each in facts] == [(4, True), (5, False)]
+    assert [(answer["size"], answer["first_in_process"]) for answer in facts] == [
+        (4, True),
+        (5, False),
+    ]

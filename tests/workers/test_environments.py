@@ -36,10 +36,10 @@ def environment(folder: Path, name: str = "second", **changes: Any) -> Environme
 
 
 def made(environments: Environments, name: str = "second", **changes: Any) -> Environment:
-    one = environment(environments.folder, name, **changes)
-    one.folder.mkdir(parents=True)
-    complete(one)
-    return one
+    installed = environment(environments.folder, name, **changes)
+    installed.folder.mkdir(parents=True)
+    complete(installed)
+    return installed
 
 
 @pytest.fixture
@@ -97,14 +97,14 @@ def test_what_its_frameworks_are_called(
 
     NumPy, which every environment has, is listed where it is what the environment is about.
     """
-    one = environment(tmp_path, name, frameworks=dict.fromkeys(frameworks, "1"))
-    assert one.references == references
+    installed = environment(tmp_path, name, frameworks=dict.fromkeys(frameworks, "1"))
+    assert installed.references == references
 
 
 def test_any_framework_of_an_environment_can_be_referred_to(tmp_path: Path) -> None:
     """NumPy of an environment for JAX is not listed, and has a name all the same."""
-    one = environment(tmp_path, "jax", frameworks={"jax": "0.10", "numpy": "2.1"})
-    assert one.reference("numpy") == "numpy@jax"
+    installed = environment(tmp_path, "jax", frameworks={"jax": "0.10", "numpy": "2.1"})
+    assert installed.reference("numpy") == "numpy@jax"
 
 
 # Where they are
@@ -183,12 +183,12 @@ def test_a_project_without_environments(environments: Environments) -> None:
 
 def test_what_is_complete_is_found_as_it_was_made(environments: Environments) -> None:
     """Every fact comes back, the paths beside; its file appears as a whole, with nothing else."""
-    one = made(environments)
-    assert [path.name for path in one.folder.iterdir()] == [_FACTS]
-    assert environments.all() == {"second": one}
-    assert environments.environment_of("numpy@second") == one
+    installed = made(environments)
+    assert [path.name for path in installed.folder.iterdir()] == [_FACTS]
+    assert environments.all() == {"second": installed}
+    assert environments.environment_of("numpy@second") == installed
     assert environments.references() == ["numpy@second"]
-    assert one.interpreter == str(one.folder / "bin" / "python")
+    assert installed.interpreter == str(installed.folder / "bin" / "python")
 
 
 def test_what_is_not_complete_is_not_there(environments: Environments) -> None:
@@ -211,19 +211,25 @@ def test_a_framework_without_a_label_is_in_the_environment_of_its_name(
     environments: Environments,
 ) -> None:
     """``jax`` is in the environment ``jax`` where there is one, ``numpy@jax`` beside it."""
-    one = made(environments, "jax", frameworks={"jax": "0.10", "numpy": "2.1"})
-    assert environments.environment_of("jax") == environments.environment_of("numpy@jax") == one
+    installed = made(environments, "jax", frameworks={"jax": "0.10", "numpy": "2.1"})
+    assert (
+        environments.environment_of("jax") == environments.environment_of("numpy@jax") == installed
+    )
     assert environments.environment_of("numpy") is None
     assert environments.environment_of("jax@other") is None
 
 
 def test_its_packages_lie_in_its_folder(environments: Environments) -> None:
     """The folders of packages are found for any version of its Python, and no others."""
-    one = made(environments)
-    packages = [one.folder / lib / "python3.99" / "site-packages" for lib in ("lib", "lib64")]
-    for folder in (*packages, one.folder / "lib" / "python3.99" / "other", one.folder / "share"):
+    installed = made(environments)
+    packages = [installed.folder / lib / "python3.99" / "site-packages" for lib in ("lib", "lib64")]
+    for folder in (
+        *packages,
+        installed.folder / "lib" / "python3.99" / "other",
+        installed.folder / "share",
+    ):
         folder.mkdir(parents=True)
-    assert one.path == [*map(str, packages)]
+    assert installed.path == [*map(str, packages)]
 
 
 # What cannot be read
@@ -243,12 +249,12 @@ UNREADABLE = {
 @pytest.mark.parametrize("text", UNREADABLE.values(), ids=UNREADABLE)
 def test_facts_that_cannot_be_read(environments: Environments, text: str) -> None:
     """A damaged or foreign file is named, and what to do: it is no reason to guess."""
-    one = made(environments)
-    (one.folder / _FACTS).write_text(text, encoding="utf-8")
+    installed = made(environments)
+    (installed.folder / _FACTS).write_text(text, encoding="utf-8")
     with pytest.raises(StorageError) as caught:
         environments.environment_of("numpy@second")
     message = str(caught.value)
-    assert message.startswith(f"cannot read {one.folder / _FACTS} (")
+    assert message.startswith(f"cannot read {installed.folder / _FACTS} (")
     assert "fwbench env remove second, then fwbench env add" in message
     assert environments.names() == ["second"]
     assert environments.all() == {}
@@ -348,8 +354,8 @@ def test_nothing_runs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Neither doctor nor a session nor a comparison: they say why."""
-    own = {"numpy": registry.registered()["numpy"]}
-    monkeypatch.setattr(registry, "registered", lambda: own)
+    frameworks = {"numpy": registry.registered()["numpy"]}
+    monkeypatch.setattr(registry, "registered", lambda: frameworks)
     module.forget(brought.folder)
     assert main(["doctor"]) == 0
     report = capsys.readouterr().out

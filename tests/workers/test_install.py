@@ -30,11 +30,11 @@ def test_an_environment_is_made_and_shown(env: Maker, monkeypatch: pytest.Monkey
     """
     monkeypatch.setenv("VIRTUAL_ENV", str(env.path / "active"))
     uv = env.uv()
-    said, progress = env("add", "second", "numpy", "attrs>=23")
+    output, progress = env("add", "second", "numpy", "attrs>=23")
     folder = env.environments.folder_of("second")
     python = ".".join(map(str, sys.version_info[:3]))
     held = f"python {python}; numpy {np.__version__}"
-    assert said == f"second: {held}\nmeasure it: pytest benchmarks --fw numpy@second\n"
+    assert output == f"second: {held}\nmeasure it: pytest benchmarks --fw numpy@second\n"
     assert progress.splitlines() == [
         "  making it",
         "  installing into it",
@@ -60,8 +60,8 @@ def test_an_environment_is_made_and_shown(env: Maker, monkeypatch: pytest.Monkey
         "  --fw          numpy@second",
         f"  numpy         {np.__version__}",
     ]
-    _, said = env("add", "second", "numpy", status=2)
-    assert said == (
+    _, output = env("add", "second", "numpy", status=2)
+    assert output == (
         "fwbench: error: there is an environment 'second' already (fwbench env list); choose "
         "another name, or remove it first: fwbench env remove second\n"
     )
@@ -92,12 +92,12 @@ def test_uv_beside_the_interpreter_is_used(env: Maker, monkeypatch: pytest.Monke
 def test_without_uv_venv_and_pip_do_it(env: Maker) -> None:
     """The interpreter's own venv makes it, and the new interpreter's pip fills it."""
     pip = "import json, sys; json.dump(sys.argv[1:], open('pip.json', 'w')); print('filled')"
-    said, progress = env("add", "second", "numpy", "--python", env.python(pip=pip))
-    assert "measure it: pytest benchmarks --fw numpy@second" in said
+    output, progress = env("add", "second", "numpy", "--python", env.python(pip=pip))
+    assert "measure it: pytest benchmarks --fw numpy@second" in output
     assert "  filled" in progress.splitlines()
-    asked = json.loads((env.path / "pip.json").read_text(encoding="utf-8"))
-    assert asked[:2] == ["install", "--disable-pip-version-check"]
-    assert asked[2:] == ["numpy", *install._this_fwbench()]
+    requested = json.loads((env.path / "pip.json").read_text(encoding="utf-8"))
+    assert requested[:2] == ["install", "--disable-pip-version-check"]
+    assert requested[2:] == ["numpy", *install._this_fwbench()]
     assert "  installed by  pip" in env("show", "second")[0].splitlines()
 
 
@@ -147,8 +147,8 @@ def test_the_same_fwbench_is_installed(
 def test_a_name_that_cannot_be_one(env: Maker, name: str) -> None:
     """It is refused before anything is done."""
     uv = env.uv()
-    _, said = env("add", name, "numpy", status=2)
-    assert said.startswith(f"fwbench: error: environment {name!r}: give a name of letters")
+    _, output = env("add", name, "numpy", status=2)
+    assert output.startswith(f"fwbench: error: environment {name!r}: give a name of letters")
     assert uv.calls == []
     assert not env.environments.folder.exists()
 
@@ -176,8 +176,8 @@ def test_a_requirement_that_cannot_be_installed(
             pytest.skip("uv is not installed here")
         monkeypatch.setenv("PATH", f"{scripts}{os.pathsep}{os.defpath}")
         monkeypatch.setenv("UV_OFFLINE", "1")
-    said = env("add", "second", _MISSING, status=3)[1]
-    error = said[said.index("fwbench: error: ") :]
+    output = env("add", "second", _MISSING, status=3)[1]
+    error = output[output.index("fwbench: error: ") :]
     program = "uv" if installer == "uv" else "python"
     assert error.startswith(f"fwbench: error: {program} ended with exit status ")
     assert "; its last output:\n  " in error
@@ -192,8 +192,8 @@ def test_only_the_end_of_what_an_installer_said_is_repeated(env: Maker) -> None:
         install="for i in range(40):\n    print('line', i, file=[sys.stdout, sys.stderr][i % 2], "
         "flush=True)\nsys.exit(7)"
     )
-    said = env("add", "second", "numpy", status=3)[1]
-    progress, error = said.split("fwbench: error: ")
+    output = env("add", "second", "numpy", status=3)[1]
+    progress, error = output.split("fwbench: error: ")
     lines = [f"  line {i}" for i in range(40)]
     assert [line for line in progress.splitlines() if "line" in line] == lines
     assert error.splitlines() == [
@@ -206,10 +206,10 @@ def test_only_the_end_of_what_an_installer_said_is_repeated(env: Maker) -> None:
 def test_an_interpreter_that_cannot_be_made(env: Maker) -> None:
     """uv knows interpreters by path, name or version; its failure leaves nothing either."""
     uv = env.uv(venv="folder.joinpath('half').mkdir(); sys.exit('no such python')")
-    _, said = env("add", "second", "numpy", "--python", "3.99", status=2)
-    assert "fwbench: error: --python 3.99 makes no environment: " in said
-    assert "uv ended with exit status 1; its last output:" in said
-    assert said.endswith("  no such python\n")
+    _, output = env("add", "second", "numpy", "--python", "3.99", status=2)
+    assert "fwbench: error: --python 3.99 makes no environment: " in output
+    assert "uv ended with exit status 1; its last output:" in output
+    assert output.endswith("  no such python\n")
     ((command, _),) = uv.calls
     assert command[2:4] == ["--python", "3.99"]
     assert env.left() == []
@@ -217,8 +217,8 @@ def test_an_interpreter_that_cannot_be_made(env: Maker) -> None:
 
 def test_an_interpreter_that_is_not_there(env: Maker) -> None:
     """Without uv, which knows where to get one, --python names a program that is there."""
-    _, said = env("add", "second", "numpy", "--python", "python9.99", status=2)
-    assert said.startswith("fwbench: error: --python python9.99: there is no such program")
+    _, output = env("add", "second", "numpy", "--python", "python9.99", status=2)
+    assert output.startswith("fwbench: error: --python python9.99: there is no such program")
     assert env.left() == []
 
 
@@ -227,16 +227,16 @@ def test_an_installer_that_does_not_run(env: Maker) -> None:
     program = env.programs / "uv"
     program.write_text("#!/no/such/interpreter\n", encoding="utf-8")
     program.chmod(0o755)
-    _, said = env("add", "second", "numpy", status=3)
-    assert said == f"fwbench: error: cannot run {program}: No such file or directory\n"
+    _, output = env("add", "second", "numpy", status=3)
+    assert output == f"fwbench: error: cannot run {program}: No such file or directory\n"
     assert env.left() == []
 
 
 def test_a_framework_that_is_not_there(env: Maker) -> None:
     """An environment named after a framework is to have it."""
     env.uv()
-    _, said = env("add", "torch@nightly", "numpy", status=3)
-    error = said[said.index("fwbench: error: ") :]
+    _, output = env("add", "torch@nightly", "numpy", status=3)
+    error = output[output.index("fwbench: error: ") :]
     assert error.startswith("fwbench: error: torch cannot be used in torch@nightly: not installed")
     assert "add its requirement (torch==VERSION), or choose another name" in error
     assert env.left() == []
@@ -253,9 +253,11 @@ def test_a_framework_that_does_not_import(env: Maker) -> None:
     other = env.path / "other"
     name_framework(make(other), "frail", _BROKEN)
     env.uv(interpreter=other)
-    _, said = env("add", "frail", "frail", status=3)
-    assert "fwbench: error: frail cannot be used in frail: does not import (OSError: libbro" in said
-    assert "Traceback" not in said
+    _, output = env("add", "frail", "frail", status=3)
+    assert (
+        "fwbench: error: frail cannot be used in frail: does not import (OSError: libbro" in output
+    )
+    assert "Traceback" not in output
     assert env.left() == []
     env("add", "second", "frail")
     assert [*env.environments.all()["second"].frameworks] == ["numpy"]
@@ -266,7 +268,7 @@ def test_an_environment_in_which_fwbench_does_not_run(env: Maker) -> None:
     other = env.path / "other"
     make(other, fwbench=False)
     env.uv(interpreter=other)
-    _, said = env("add", "second", "numpy", status=3)
-    assert "fwbench: error: fwbench does not run in second; its last output:\n" in said
-    assert "No module named fwbench" in said
+    _, output = env("add", "second", "numpy", status=3)
+    assert "fwbench: error: fwbench does not run in second; its last output:\n" in output
+    assert "No module named fwbench" in output
     assert env.left() == []

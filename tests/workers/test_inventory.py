@@ -16,43 +16,43 @@ from fwbench.workers.inventory import Inventory, describe
 @pytest.fixture
 def described(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The frameworks whose workers were asked; none of them is there."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def describe(names: list[str], *_: object) -> dict[str, Absent]:
-        asked.extend(names)
+        requested.extend(names)
         return {name: Absent(name, "not there", "install it") for name in names}
 
     monkeypatch.setattr(module, "describe", describe)
-    return asked
+    return requested
 
 
 def test_a_framework_is_asked_once(tmp_path: Path, described: list[str]) -> None:
     """However often it is asked for; one that was not asked for is not known."""
-    found = Inventory(Environments(tmp_path), 1, None, isolated=True)
-    found.ask(["numpy"])
-    found.ask(["numpy", "torch"])
+    inventory = Inventory(Environments(tmp_path), 1, None, isolated=True)
+    inventory.ask(["numpy"])
+    inventory.ask(["numpy", "torch"])
     assert described == ["numpy", "torch"]
-    assert {*found.absent} == {"numpy", "torch"}
-    assert found.manifests == {}
+    assert {*inventory.absent} == {"numpy", "torch"}
+    assert inventory.manifests == {}
 
 
 def test_an_unknown_framework_is_refused_before_any_is_asked(
     tmp_path: Path, described: list[str]
 ) -> None:
-    found = Inventory(Environments(tmp_path), 1, None, isolated=True)
+    inventory = Inventory(Environments(tmp_path), 1, None, isolated=True)
     with pytest.raises(UsageError, match=r"unknown framework 'numpi'; .*Did you mean 'numpy'\?"):
-        found.ask(["torch", "numpi"])
+        inventory.ask(["torch", "numpi"])
     assert described == []
 
 
 def test_without_isolation_a_framework_is_loaded_here(tmp_path: Path, described: list[str]) -> None:
     """It needs no worker, and its manifest is that of the framework that is loaded."""
-    found = Inventory(Environments(tmp_path), 1, None, isolated=False)
-    found.ask(["numpy"])
+    inventory = Inventory(Environments(tmp_path), 1, None, isolated=False)
+    inventory.ask(["numpy"])
     assert described == []
-    manifest = found.manifests["numpy"]
+    manifest = inventory.manifests["numpy"]
     assert isinstance(manifest, Manifest)
-    assert manifest.version == found.load("numpy").version
+    assert manifest.version == inventory.load("numpy").version
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,12 @@ def test_a_framework_in_an_environment_says_what_to_do_there(
     folder = environments.folder_of("numpy@old")
     folder.mkdir(parents=True)
     complete(Environment("numpy@old", folder, (), "3.11", "uv", {"numpy": "1.0"}))
-    found = Inventory(environments, 1, None, isolated=isolated)
-    assert found.is_named("numpy@old")
-    found.ask(["numpy@old"])
-    assert found.absent["numpy@old"].remedy == remedy
+    inventory = Inventory(environments, 1, None, isolated=isolated)
+    assert inventory.is_named("numpy@old")
+    inventory.ask(["numpy@old"])
+    assert inventory.absent["numpy@old"].remedy == remedy
     assert described == ["numpy@old"] * isolated
-    assert found.interpreter_of("numpy@old").startswith(str(folder))
+    assert inventory.interpreter_of("numpy@old").startswith(str(folder))
 
 
 _LATE = """
@@ -98,6 +98,6 @@ def test_a_process_that_has_described_ends_by_itself(
     ended = tmp_path / "ended"
     (tmp_path / "sitecustomize.py").write_text(_LATE.format(str(ended)), encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    found = describe(["numpy"], 1)
-    assert isinstance(found["numpy"], Manifest)
+    answers = describe(["numpy"], 1)
+    assert isinstance(answers["numpy"], Manifest)
     assert ended.exists()

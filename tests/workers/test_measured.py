@@ -127,22 +127,22 @@ def test_each_is_measured_by_its_own_interpreter(beside: Project, folder: Path) 
     result = beside.run("--junitxml=junit.xml", fw="numpy,numpy@second")
     result.assert_outcomes(passed=3)
     words = [json.loads(line) for line in beside.lines("notes")]
-    found = {name: (prefix, path) for name, prefix, *path in words}
+    results = {name: (prefix, path) for name, prefix, *path in words}
     second = str(folder / "second")
-    assert found["none"][0] == found["numpy"][0] == sys.prefix
-    assert found["numpy@second"][0] == second
-    assert [entry for entry in found["numpy@second"][1] if entry.startswith(sys.prefix)] == []
-    assert [entry for entry in found["numpy"][1] if entry.startswith(second)] == []
-    assert any(entry.startswith(second) for entry in found["numpy@second"][1])
+    assert results["none"][0] == results["numpy"][0] == sys.prefix
+    assert results["numpy@second"][0] == second
+    assert [entry for entry in results["numpy@second"][1] if entry.startswith(sys.prefix)] == []
+    assert [entry for entry in results["numpy"][1] if entry.startswith(second)] == []
+    assert any(entry.startswith(second) for entry in results["numpy@second"][1])
 
 
 def test_an_environment_may_be_named_after_its_framework(
     beside: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the framework's plain name is the one in the environment, in every process."""
-    own = beside.path / "envs"
-    _environment(own, "pool", lambda packages: None)
-    monkeypatch.setenv("FWBENCH_ENVS", str(own))
+    environments = beside.path / "envs"
+    _environment(environments, "pool", lambda packages: None)
+    monkeypatch.setenv("FWBENCH_ENVS", str(environments))
     beside.install_pool()
     beside.write(
         "test_it.py",
@@ -163,7 +163,7 @@ def test_an_environment_may_be_named_after_its_framework(
     assert {*records} == {
         f"tanh-{name}-cpu-eager-forward-float32-8" for name in ("pool", "numpy@pool")
     }
-    prefix = own / "pool"
+    prefix = environments / "pool"
     assert sorted(beside.lines("notes")) == [f"numpy@pool {prefix}", f"pool {prefix}"]
 
 
@@ -195,44 +195,46 @@ def test_what_cannot_be_used_is_skipped_with_the_reason(beside: Project) -> None
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     result.assert_outcomes(passed=5, skipped=4 * len(_UNUSABLE))
     assert sorted(records) == sorted(_ids("numpy"))
-    skipped = [each.text for each in beside.outcomes().values() if each.kind == "skipped"]
-    for framework, said in _UNUSABLE.items():
-        own = [text for text in skipped if framework in text]
-        assert len(own) == 4
+    skipped = [outcome.text for outcome in beside.outcomes().values() if outcome.kind == "skipped"]
+    for framework, message in _UNUSABLE.items():
+        reasons = [text for text in skipped if framework in text]
+        assert len(reasons) == 4
         (line,) = [line for line in result.outlines if line.startswith(f"  {framework}")]
-        for text in (*own, line):
-            assert [part for part in said if part not in text] == [], text
+        for text in (*reasons, line):
+            assert [part for part in message if part not in text] == [], text
             assert "Traceback" not in text
 
 
-@pytest.mark.parametrize(("framework", "said"), _UNUSABLE.items(), ids=_UNUSABLE)
+@pytest.mark.parametrize(("framework", "text"), _UNUSABLE.items(), ids=_UNUSABLE)
 def test_nothing_that_can_be_used_is_a_usage_error(
-    beside: Project, framework: str, said: list[str]
+    beside: Project, framework: str, text: list[str]
 ) -> None:
     """Where only such frameworks are asked for nothing runs, and the reason is said."""
     result = beside.run(fw=framework)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     message = str(result.stderr)
-    assert [part for part in (framework, *said) if part not in message] == [], message
+    assert [part for part in (framework, *text) if part not in message] == [], message
     assert "Traceback" not in message
 
 
 def test_an_environment_that_has_gone(beside: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose Python is no more is named, cached or not; the cache has no say if all is gone."""
-    own = beside.path / "envs"
-    _environment(own, "second", lambda packages: None)
-    monkeypatch.setenv("FWBENCH_ENVS", str(own))
+    environments = beside.path / "envs"
+    _environment(environments, "second", lambda packages: None)
+    monkeypatch.setenv("FWBENCH_ENVS", str(environments))
     beside.run(fw="numpy,numpy@second").assert_outcomes(passed=9)
-    (own / "second" / "bin" / "python").unlink()
+    (environments / "second" / "bin" / "python").unlink()
     for flag in ("-v", "--cache-clear"):
         result = beside.run(flag, "--junitxml=junit.xml", fw="numpy,numpy@second")
         output = str(result.stdout) + str(result.stderr)
         assert result.ret == pytest.ExitCode.OK, output
         result.assert_outcomes(passed=5, skipped=4)
-        texts = [one.text for one in beside.outcomes().values() if one.kind == "skipped"]
+        texts = [
+            outcome.text for outcome in beside.outcomes().values() if outcome.kind == "skipped"
+        ]
         assert all("its interpreter does not run" in text for text in texts), texts
         assert all("bin/python" in text for text in texts)
-    shutil.rmtree(own / "second")
+    shutil.rmtree(environments / "second")
     result = beside.run(fw="numpy,numpy@second")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "unknown framework 'numpy@second'" in str(result.stderr)
@@ -242,10 +244,10 @@ def test_facts_that_cannot_be_read_are_a_usage_error(
     beside: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The message has the file and the remedy: a requested environment is not passed over."""
-    own = beside.path / "envs" / "second"
-    own.mkdir(parents=True)
-    (own / "fwbench-environment.json").write_text("{", encoding="utf-8")
-    monkeypatch.setenv("FWBENCH_ENVS", str(own.parent))
+    environments = beside.path / "envs" / "second"
+    environments.mkdir(parents=True)
+    (environments / "fwbench-environment.json").write_text("{", encoding="utf-8")
+    monkeypatch.setenv("FWBENCH_ENVS", str(environments.parent))
     result = beside.run(fw="numpy,numpy@second")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     message = str(result.stderr)
@@ -263,7 +265,7 @@ def test_named_environments_need_processes(beside: Project) -> None:
     result = beside.run("--fw-isolation=none", "--junitxml=junit.xml", fw="numpy,numpy@second")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     result.assert_outcomes(passed=5, skipped=4)
-    reasons = [one.text for one in beside.outcomes().values() if one.kind == "skipped"]
+    reasons = [outcome.text for outcome in beside.outcomes().values() if outcome.kind == "skipped"]
     assert all("it needs --fw-isolation=process" in text for text in reasons)
     result = beside.run("--fw-isolation=none", fw="numpy@second")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

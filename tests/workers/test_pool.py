@@ -104,10 +104,10 @@ def test_every_death_fails_its_case_alone(project: Project) -> None:
     project.write("test_it.py", _EACH_DIES)
     result = project.run("--fw-timeout=2", "--junitxml=junit.xml")
     outcomes = project.outcomes()
-    for name, said in (_DEATHS | _RAISED).items():
+    for name, death in (_DEATHS | _RAISED).items():
         outcome = outcomes.pop(f"test_it[{name}-numpy-cpu-eager-forward-float32-4]")
         assert outcome.kind == "failure", name
-        assert [part for part in said if part not in outcome.text] == [], outcome.text
+        assert [part for part in death if part not in outcome.text] == [], outcome.text
         # What a call has written to all descriptors stands before what the next one says.
         lines = [line.removeprefix(_FOREIGN) for line in outcome.text.splitlines()]
         words = {line for line in lines if line.startswith("last words")}
@@ -118,14 +118,14 @@ def test_every_death_fails_its_case_alone(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "said"),
+    ("stage", "message"),
     [
         ("os._exit(3)", "the worker of frail did not start: the worker of frail ended with exit"),
         ("raise OSError('gone')", "the worker of frail did not start: does not import (OSError"),
     ],
     ids=["exits", "raises"],
 )
-def test_worker_that_does_not_start(project: Project, stage: str, said: str) -> None:
+def test_worker_that_does_not_start(project: Project, stage: str, message: str) -> None:
     """A framework whose import fails once it is needed fails its own cases, after two attempts."""
     project.install_pool()
     project.install(
@@ -149,8 +149,8 @@ def test_worker_that_does_not_start(project: Project, stage: str, said: str) -> 
     project.run("--collect-only", fw="frail,pool")  # asks: what has answered would run cases
     result = project.run("--junitxml=junit.xml", fw="frail,pool")
     result.assert_outcomes(passed=3, failed=3)
-    failures = [each.text for name, each in project.outcomes().items() if "frail" in name]
-    assert all(said in text for text in failures)
+    failures = [outcome.text for name, outcome in project.outcomes().items() if "frail" in name]
+    assert all(message in text for text in failures)
     # The first attempt came before the first case.
     assert [_GIVEN_UP in text for text in failures] == [False, True, True]
     assert len(project.lines("attempts")) == 2
@@ -185,9 +185,11 @@ def test_worker_that_does_not_begin_its_session(project: Project, hook: str) -> 
     project.write("test_it.py", measuring("tanh, sizes=(4, 5, 6, 7)", _TANH))
     result = project.run("--junitxml=junit.xml", fw="numpy,pool")
     result.assert_outcomes(passed=4, failed=4)
-    failures = [each.text for name, each in project.outcomes().items() if "pool" in name]
-    said = "the worker of pool did not begin its session: the worker of pool ended with exit status"
-    assert [text.startswith(said) for text in failures] == [True] * 4
+    failures = [outcome.text for name, outcome in project.outcomes().items() if "pool" in name]
+    message = (
+        "the worker of pool did not begin its session: the worker of pool ended with exit status"
+    )
+    assert [text.startswith(message) for text in failures] == [True] * 4
     # The first attempt came before the first case.
     assert ["RuntimeError: only in here" in text for text in failures] == [True, *[False] * 3]
     assert [_GIVEN_UP in text for text in failures] == [False, True, True, True]
@@ -375,14 +377,14 @@ class Live:
         return (self.project.path / "output").read_text()
 
     def processes(self) -> list[psutil.Process]:
-        found = []
+        actual = []
         for process in psutil.process_iter():
             try:
                 if process.environ().get(_MARK) == self.mark:
-                    found.append(process)
+                    actual.append(process)
             except (psutil.Error, OSError):
                 continue
-        return found
+        return actual
 
 
 Start = Callable[..., Live]

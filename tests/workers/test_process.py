@@ -59,7 +59,7 @@ def test_numpy_spins_where_it_is_measured(
     given: dict[str, str] = {}
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
     monkeypatch.setattr(process, "Process", lambda _, variables, **__: given.update(variables))
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        process._started(WorkerSpec(framework), 1, theirs, inherit_output=False)
+    local, remote = socket.socketpair()
+    with local, remote:
+        process._started(WorkerSpec(framework), 1, remote, inherit_output=False)
     assert ("OPENBLAS_THREAD_TIMEOUT" not in given) is spins

@@ -60,23 +60,23 @@ class Installing:
             )
         deadline = time.monotonic() + _PATIENCE_S
         while not (env.programs / "installing").exists():
-            said = (env.path / "stderr").read_text(encoding="utf-8")
-            assert self.process.poll() is None, said
-            assert time.monotonic() < deadline, said
+            output = (env.path / "stderr").read_text(encoding="utf-8")
+            assert self.process.poll() is None, output
+            assert time.monotonic() < deadline, output
             time.sleep(0.02)
         self.installers = psutil.Process(self.process.pid).children(recursive=True)
         assert len(self.installers) == 3, "a guard, an installer, and what that has started"
 
     def assert_ended(self) -> None:
         _, alive = psutil.wait_procs(self.installers, timeout=10.0)
-        assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+        assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
-        for one in self.installers:
+        for installer in self.installers:
             with suppress(psutil.NoSuchProcess):
-                one.kill()
+                installer.kill()
 
 
 @pytest.fixture
@@ -221,9 +221,9 @@ def test_what_is_no_environment(env: Maker) -> None:
     """It is named, with those that are; and nothing is removed, wherever a name would lead."""
     env.make("second")
     for command in ("remove", "show"):
-        _, said = env(command, "secnod", status=2)
-        assert said.startswith("fwbench: error: unknown environment 'secnod'")
-        assert "second" in said
+        _, output = env(command, "secnod", status=2)
+        assert output.startswith("fwbench: error: unknown environment 'secnod'")
+        assert "second" in output
     for name in ("..", ".", "second/../../.."):
         assert "unknown environment" in env("remove", name, status=2)[1]
     assert env.left() == ["second"]
@@ -249,9 +249,9 @@ def test_what_cannot_be_removed(env: Maker, monkeypatch: pytest.MonkeyPatch) -> 
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "rename", refuse)
-    _, said = env("remove", "second", status=3)
+    _, output = env("remove", "second", status=3)
     folder = env.environments.folder_of("second")
-    assert said == f"fwbench: error: cannot remove {folder}: Permission denied\n"
+    assert output == f"fwbench: error: cannot remove {folder}: Permission denied\n"
 
 
 def test_without_environments(env: Maker) -> None:

@@ -168,12 +168,12 @@ def sharing(project: Project, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     return install
 
 
-@pytest.mark.parametrize("asked", ["--benchmark-disable", "--fw-launches=2"])
+@pytest.mark.parametrize("requested", ["--benchmark-disable", "--fw-launches=2"])
 def test_frameworks_share_a_gpu_that_takes_one_process(
-    sharing: Callable[..., Project], asked: str
+    sharing: Callable[..., Project], requested: str
 ) -> None:
     """Cases of one run together; its worker ends before the next begins, as the one that looked."""
-    options = ("--fw-device=cpu,gpu", "--fw-direction=forward", asked)
+    options = ("--fw-device=cpu,gpu", "--fw-direction=forward", requested)
     sharing("no").run(*options, fw="greedy,miserly").assert_outcomes(passed=16)
 
 
@@ -192,31 +192,31 @@ def test_frameworks_look_at_such_a_gpu_one_after_another(
     """Both see it, and the cases of each run; a message says that another process holds it."""
     project = sharing("yes")
     (project.packages / "pynvml.py").write_text(_EXCLUSIVE, encoding="utf-8")
-    asked = ("--fw-device=gpu", *_FORWARD)
-    project.run(*asked, fw="greedy,miserly").assert_outcomes(passed=8)
+    requested = ("--fw-device=gpu", *_FORWARD)
+    project.run(*requested, fw="greedy,miserly").assert_outcomes(passed=8)
     project.write("holder", str(os.getpid()))
-    result = project.run(*asked, "--cache-clear", fw="greedy,miserly")
+    result = project.run(*requested, "--cache-clear", fw="greedy,miserly")
     assert "a GPU here is in EXCLUSIVE_PROCESS mode and takes one process at a time" in " ".join(
         (*result.outlines, *result.errlines)
     )
 
 
 @pytest.mark.parametrize(
-    ("device", "said"),
+    ("device", "message"),
     [
         ("gpu:9", "device 'gpu:9' is not there; brittle: cpu, gpu:0"),
         ("MIG-0a1b", "unknown device 'MIG-0a1b'"),
     ],
 )
-def test_a_gpu_that_is_not_there_is_refused(brittle: Project, device: str, said: str) -> None:
+def test_a_gpu_that_is_not_there_is_refused(brittle: Project, device: str, message: str) -> None:
     """Before anything is measured; a slice is named as the GPU that CUDA makes of it."""
     result = brittle.run(f"--fw-device={device}", fw="brittle")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*{said}*"])
+    result.stderr.fnmatch_lines([f"*{message}*"])
 
 
 def test_a_cold_cache_is_a_gap_on_a_cpu(brittle: Project) -> None:
-    asked = ("--fw-device=cpu", "--fw-toggle=l2=cold", "-rs")
-    result = brittle.run(*asked, *_FORWARD, fw="brittle")
+    requested = ("--fw-device=cpu", "--fw-toggle=l2=cold", "-rs")
+    result = brittle.run(*requested, *_FORWARD, fw="brittle")
     result.assert_outcomes(skipped=4)
     result.stdout.fnmatch_lines(["*l2=cold is for GPUs, and the device is cpu*"])

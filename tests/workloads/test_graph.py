@@ -106,7 +106,9 @@ def test_segments_of_a_single_layer() -> None:
 def test_all_segments_but_the_last_are_recomputed() -> None:
     """Each from what the one before it has passed on; the answer is the same."""
     graph = trace(_branched, (3,))
-    functions = [lambda *inputs, own=own: own + sum(inputs) for own in range(len(graph.nodes))]
+    functions = [
+        lambda *inputs, place=index: place + sum(inputs) for index in range(len(graph.nodes))
+    ]
     recomputed = []
 
     def twice(run: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -136,7 +138,9 @@ def test_a_divided_network_has_the_same_layers() -> None:
     assert [node.layer for part in parts for node in part.nodes] == [n.layer for n in graph.nodes]
     assert parts[0].output == parts[1].shape
     assert sum(part.parameters for part in parts) == graph.parameters
-    functions = [lambda *inputs, own=own: own + sum(inputs) for own in range(len(graph.nodes))]
+    functions = [
+        lambda *inputs, place=index: place + sum(inputs) for index in range(len(graph.nodes))
+    ]
     passed_on = parts[0].evaluate(functions[:3], 1)
     assert parts[1].evaluate(functions[3:], passed_on) == graph.evaluate(functions, 1)
 
@@ -153,11 +157,11 @@ def test_a_flattened_image_is_known_in_the_part_that_takes_it() -> None:
     """Rows of a dense layer are in the order of channels that come first."""
     graph = trace(sequential(Conv(2, 3), Flatten(), Dense(3)), (4, 4, 1))
     converted = graph.channels_first(graph.initial(0))
-    arrays, found = iter(graph.initial(0)), []
+    arrays, placed = iter(graph.initial(0)), []
     for part in graph.divided(2):
-        found += part.channels_first([next(arrays) for _ in part.nodes])
-    for one, other in zip(found, converted, strict=True):
-        assert all(map(np.array_equal, one, other))
+        placed += part.channels_first([next(arrays) for _ in part.nodes])
+    for first, other in zip(placed, converted, strict=True):
+        assert all(map(np.array_equal, first, other))
 
 
 def test_too_few_layers_to_divide() -> None:

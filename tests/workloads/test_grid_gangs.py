@@ -36,10 +36,14 @@ _CHOSEN = {
 }
 
 
-def cells(*asked_of: Any, weak: bool = False, manifests: Any = None, **asked: Any) -> list[Cell]:
+def cells(
+    *asked_of: Any, weak: bool = False, manifests: Any = None, **requested: Any
+) -> list[Cell]:
     """The cells of workloads at a size of 48, on the CPU, with toggles."""
-    selection = Selection(devices=("cpu",), sizes=asked.pop("sizes", (48,)))
-    more = grid.GridRequest({name: tuple(map(str, of)) for name, of in asked.items()}, weak=weak)
+    selection = Selection(devices=("cpu",), sizes=requested.pop("sizes", (48,)))
+    more = grid.GridRequest(
+        {name: tuple(map(str, values)) for name, values in requested.items()}, weak=weak
+    )
     return [*grid.cells(asked_of, selection, manifests or _CHOSEN, more=more)]
 
 
@@ -56,9 +60,9 @@ def test_replicas_and_strategy_are_parts_of_the_id_and_not_of_the_group() -> Non
 
 
 def test_servers_belong_to_strategies_that_have_some() -> None:
-    asked = {"replicas": (1, 2), "strategy": ("allreduce", "ps_sync"), "servers": (1, 2)}
-    found = [cell.id.partition("-48-")[2] for cell in cells(lenet_step, **asked)]
-    assert found == [
+    requested = {"replicas": (1, 2), "strategy": ("allreduce", "ps_sync"), "servers": (1, 2)}
+    grid_cells = [cell.id.partition("-48-")[2] for cell in cells(lenet_step, **requested)]
+    assert grid_cells == [
         "replicas:1",
         "replicas:2-strategy:allreduce",
         "replicas:2-strategy:ps_sync-servers:1",
@@ -69,9 +73,9 @@ def test_servers_belong_to_strategies_that_have_some() -> None:
 def test_steps_of_models_are_shared_by_their_batch() -> None:
     """The other numbers of their sizes stay; weak scaling grows the batch alone."""
     (step,) = (step for step in MODELS if step.name == "word_lm_step")
-    asked = {"replicas": (1, 2), "sizes": ("b4t16l1u64v500",)}
-    assert [cell.gap for cell in cells(step, **asked)] == [None, None]
-    weak = cells(step, weak=True, **asked)
+    requested = {"replicas": (1, 2), "sizes": ("b4t16l1u64v500",)}
+    assert [cell.gap for cell in cells(step, **requested)] == [None, None]
+    weak = cells(step, weak=True, **requested)
     assert [str(cell.size) for cell in weak] == ["b4t16l1u64v500", "b8t16l1u64v500"]
     (uneven,) = cells(step, replicas=(3,), sizes=("b4t16l1u64v500",))
     assert uneven.gap == "a batch of 4 cannot be shared evenly by 3 replicas"
@@ -79,9 +83,9 @@ def test_steps_of_models_are_shared_by_their_batch() -> None:
 
 def test_workers_that_do_not_wait_are_a_group_of_their_own() -> None:
     """Their work is not that of one process, so nothing is compared with it side by side."""
-    asked = {"replicas": (1, 2), "strategy": ("allreduce", "ps_async"), "servers": (1,)}
-    found = cells(lenet_step, **asked)
-    alone, together, unequal = (cell.group for cell in found)
+    requested = {"replicas": (1, 2), "strategy": ("allreduce", "ps_async"), "servers": (1,)}
+    grid_cells = cells(lenet_step, **requested)
+    alone, together, unequal = (cell.group for cell in grid_cells)
     assert alone == together
     assert unequal == f"{alone} ps_async"
 
@@ -90,17 +94,19 @@ def test_an_execution_without_replicas_may_say_why() -> None:
     """Then it is a gap; others are not in the grid."""
     gap = ("graph", "strategy", "allreduce", "no replicas in graphs")
     compiled = replace(SHARED, training_executions=("eager", "graph", "xla"), toggle_gaps=(gap,))
-    found = cells(lenet_step, manifests={"rich": compiled}, replicas=(2,))
-    assert [(cell.execution, cell.gap) for cell in found] == [
+    grid_cells = cells(lenet_step, manifests={"rich": compiled}, replicas=(2,))
+    assert [(cell.execution, cell.gap) for cell in grid_cells] == [
         ("eager", None),
         ("graph", "no replicas in graphs"),
     ]
 
 
 def test_networks_and_stragglers_are_shown_where_there_are_any() -> None:
-    asked = {"network": ("loopback", "100mbit"), "straggler": ("none", "1@20ms")}
-    found = [cell.id.partition("-48-")[2] for cell in cells(lenet_step, replicas=(1, 2), **asked)]
-    assert found == [
+    requested = {"network": ("loopback", "100mbit"), "straggler": ("none", "1@20ms")}
+    grid_cells = [
+        cell.id.partition("-48-")[2] for cell in cells(lenet_step, replicas=(1, 2), **requested)
+    ]
+    assert grid_cells == [
         "replicas:1",
         "replicas:2-strategy:allreduce",
         "replicas:2-strategy:allreduce-straggler:1@20ms",
@@ -177,9 +183,9 @@ _GAPS: dict[str, tuple[Any, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize(("workload", "asked", "gap"), _GAPS.values(), ids=_GAPS)
-def test_gaps(workload: Any, asked: dict[str, Any], gap: str) -> None:
-    first, *_ = cells(workload, **asked)
+@pytest.mark.parametrize(("workload", "requested", "gap"), _GAPS.values(), ids=_GAPS)
+def test_gaps(workload: Any, requested: dict[str, Any], gap: str) -> None:
+    first, *_ = cells(workload, **requested)
     assert first.gap is not None
     assert gap in first.gap
 
@@ -189,8 +195,8 @@ def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
     known = {"rich": replace(SHARED, collectives=("null_step",))}
     without = {"allreduce": "", "ps_sync": NO_SERVERS, "ps_async": NO_SERVERS}
     gaps_of = [
-        cells(null_step, manifests=manifests, **asked)[0].gap
-        for manifests, asked in (
+        cells(null_step, manifests=manifests, **requested)[0].gap
+        for manifests, requested in (
             (known, _ASYNCHRONOUS),
             (known, _ASYNCHRONOUS | {"sizes": (50,)}),
             (known, {"replicas": (2,)}),
@@ -216,13 +222,13 @@ def test_replicas_do_not_share_batches_that_are_normalized() -> None:
 def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:
     """A framework without strategies has its plain step; asked for by name it is refused."""
     frameworks = {"rich": SHARED, "other": replace(SHARED, name="other", strategies={})}
-    found = cells(mlp_step, manifests=frameworks, replicas=(1, 2))
-    assert [(cell.framework, cell.replicas) for cell in found] == [
+    grid_cells = cells(mlp_step, manifests=frameworks, replicas=(1, 2))
+    assert [(cell.framework, cell.replicas) for cell in grid_cells] == [
         *(("rich", 1), ("rich", 2), ("other", 1)),
     ]
     compiled = replace(SHARED, training_executions=("eager", "graph"))
-    found = cells(mlp_step, manifests={"rich": compiled}, replicas=(1, 2))
-    assert [(cell.execution, cell.replicas) for cell in found] == [
+    grid_cells = cells(mlp_step, manifests={"rich": compiled}, replicas=(1, 2))
+    assert [(cell.execution, cell.replicas) for cell in grid_cells] == [
         *(("eager", 1), ("eager", 2), ("graph", 1)),
     ]
     with pytest.raises(UsageError, match=r"no replicas of other yet.*\(rich can\)"):
@@ -233,7 +239,7 @@ def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "message"),
     [
         ({"strategy": ("ps_sync",), "replicas": ("2",)}, "ps_sync needs servers.* --fw-servers 1"),
         ({"servers": ("1",), "replicas": ("2",)}, "allreduce has no servers, and --fw-servers 1"),
@@ -243,8 +249,8 @@ def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:
         ({"straggler": ("1@1ms",)}, "--fw-straggler is for several replicas"),
     ],
 )
-def test_values_that_do_not_go_together_are_refused(asked: dict[str, Any], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+def test_values_that_do_not_go_together_are_refused(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         toggles.check_gangs(asked)
 
 

@@ -16,13 +16,13 @@ _TF32 = grid.GridRequest({"tf32": ("on",)})
 def test_tf32_is_for_float32_on_gpus() -> None:
     """Anywhere else it is a gap, with the reason; so it is where a framework has no such toggle."""
     rich = replace(RICH, process_toggles=("tf32",))
-    found = grid.cells(
+    grid_cells = grid.cells(
         [gemm],
         Selection(dtypes=("float32", "float64"), executions=("eager",)),
         {"rich": rich, "poor": replace(POOR, devices=(CPU, GPU))},
         more=_TF32,
     )
-    gaps = {(cell.framework, cell.device, cell.dtype): cell.gap for cell in found}
+    gaps = {(cell.framework, cell.device, cell.dtype): cell.gap for cell in grid_cells}
     assert gaps["rich", "gpu:0", "float32"] is None
     assert gaps["rich", "cpu", "float32"] == "tf32=on is for GPUs, and the device is cpu"
     assert gaps["rich", "gpu:0", "float64"] == "tf32=on is for float32, and the dtype is float64"
@@ -34,8 +34,8 @@ def test_a_framework_may_lack_the_value_of_a_process_toggle() -> None:
         RICH, process_toggles=("tf32",), toggle_gaps=(("eager", "tf32", "on", "no switch"),)
     )
     selection = Selection(devices=("gpu:0",), executions=("eager", "graph"), sizes=(8,))
-    found = grid.cells([gemm], selection, {"rich": lacking}, more=_TF32)
-    assert [(cell.execution, cell.gap) for cell in found] == [
+    grid_cells = grid.cells([gemm], selection, {"rich": lacking}, more=_TF32)
+    assert [(cell.execution, cell.gap) for cell in grid_cells] == [
         ("eager", "no switch"),
         ("graph", None),
     ]
@@ -43,10 +43,12 @@ def test_a_framework_may_lack_the_value_of_a_process_toggle() -> None:
 
 def test_gradients_of_networks_are_not_verified_in_tf32() -> None:
     """Rounding may decide which ReLU is open, as in other narrow formats."""
-    of = next(one for one in FORWARD_BACKWARDS)
+    network_pass = next(forward_backward for forward_backward in FORWARD_BACKWARDS)
     network = replace(RICH, network_executions=("eager",), process_toggles=("tf32",))
     selection = Selection(devices=("gpu:0",))
-    (gap,) = {cell.gap for cell in grid.cells([of], selection, {"rich": network}, more=_TF32)}
+    (gap,) = {
+        cell.gap for cell in grid.cells([network_pass], selection, {"rich": network}, more=_TF32)
+    }
     assert gap is not None
     assert gap.startswith("gradients of networks are not verified in TF32")
 
@@ -60,14 +62,16 @@ def test_layers_are_divided_among_gpus_that_are_there() -> None:
         process_toggles=("model_parallel",),
     )
     selection = Selection(devices=("cpu", "gpu:0", "gpu:1"), executions=("eager",), sizes=(4,))
-    asked = grid.GridRequest({"model_parallel": ("2",)})
-    found = grid.cells([word_lm_step], replace(selection, sizes=None), {"rich": two}, more=asked)
-    assert {cell.device: cell.gap for cell in found} == {
+    requested = grid.GridRequest({"model_parallel": ("2",)})
+    grid_cells = grid.cells(
+        [word_lm_step], replace(selection, sizes=None), {"rich": two}, more=requested
+    )
+    assert {cell.device: cell.gap for cell in grid_cells} == {
         "cpu": None,
         "gpu:0": None,
         "gpu:1": "rich sees no gpu:2 in addition to gpu:1",
     }
-    (gap,) = {cell.gap for cell in grid.cells([gemm], selection, {"rich": two}, more=asked)}
+    (gap,) = {cell.gap for cell in grid.cells([gemm], selection, {"rich": two}, more=requested)}
     assert gap is not None
     assert gap.startswith("only steps of the family models are divided among devices")
 
@@ -77,8 +81,8 @@ def test_one_gpu_of_each_model_is_measured() -> None:
     devices = (CPU, *(Device(f"gpu:{i}", model) for i, model in enumerate("HTHHT")))
     many = {"rich": replace(RICH, devices=devices)}
 
-    def measured(**asked: Any) -> list[str]:
-        selection = Selection(sizes=(8,), executions=("eager",), **asked)
+    def measured(**requested: Any) -> list[str]:
+        selection = Selection(sizes=(8,), executions=("eager",), **requested)
         return [cell.device for cell in grid.cells([gemm], selection, many)]
 
     assert measured() == ["cpu", "gpu:0", "gpu:1"]

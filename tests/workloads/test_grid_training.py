@@ -21,21 +21,21 @@ from support.grids import BOTH
 
 def trained(
     *workloads: Any,
-    of: tuple[str, ...] = ("rich",),
+    frameworks: tuple[str, ...] = ("rich",),
     toggles: Values | None = None,
     more: grid.GridRequest | None = None,
-    **asked: Any,
+    **requested: Any,
 ) -> list[Cell]:
     """The cells of training loops and their parts, on the CPU unless it says otherwise."""
-    selection = Selection(**{"devices": ("cpu",), **asked})
-    manifests = {name: BOTH[name] for name in of}
+    selection = Selection(**{"devices": ("cpu",), **requested})
+    manifests = {name: BOTH[name] for name in frameworks}
     return list(
         grid.cells(workloads, selection, manifests, more=more or grid.GridRequest(toggles or {}))
     )
 
 
-def named(*workloads: Any, **asked: Any) -> list[str]:
-    return [cell.id for cell in trained(*workloads, **asked)]
+def named(*workloads: Any, **requested: Any) -> list[str]:
+    return [cell.id for cell in trained(*workloads, **requested)]
 
 
 REAL = Found("mnist", "real", "mnist.npz", (), 60_000)
@@ -48,12 +48,12 @@ def test_a_training_cell_is_named_by_what_it_is() -> None:
     """
     toggles = (("workers", "2"), ("decay", "on"))
     facts = (lenet, "torch", "cpu", "graph", "train", "float32", 200)
-    one = Cell(*facts, toggles=toggles, data=generated("mnist"))
-    assert one.id == "lenet-torch-cpu-graph-train-float32-200-workers:2-decay:on-synthetic"
-    assert one.group == "lenet cpu train float32 200 synthetic"
+    tested_cell = Cell(*facts, toggles=toggles, data=generated("mnist"))
+    assert tested_cell.id == "lenet-torch-cpu-graph-train-float32-200-workers:2-decay:on-synthetic"
+    assert tested_cell.group == "lenet cpu train float32 200 synthetic"
     names = ("workload", "framework", "device", "execution", "direction", "dtype", "size")
     expected = dict(zip(names, ("lenet", *facts[1:]), strict=True))
-    assert one.params == {**expected, "workers": "2", "decay": "on"}
+    assert tested_cell.params == {**expected, "workers": "2", "decay": "on"}
     real = Cell(*facts, data=REAL)
     assert real.id == "lenet-torch-cpu-graph-train-float32-200"
     assert real.group == "lenet cpu train float32 200"
@@ -81,38 +81,41 @@ def test_a_loader_makes_no_cell_in_another_execution() -> None:
 @pytest.mark.parametrize("verify_only", [False, True])
 def test_the_direction_of_training_is_its_own(directions: Any, verify_only: bool) -> None:
     more = grid.GridRequest(verify_only=verify_only)
-    found = trained(mlp, more=more, directions=directions, executions=("eager",))
-    assert [cell.direction for cell in found] == ["train"]
+    trained_cells = trained(mlp, more=more, directions=directions, executions=("eager",))
+    assert [cell.direction for cell in trained_cells] == ["train"]
 
 
 @pytest.mark.parametrize(
     ("of", "asked", "rich"),
     [
-        *((of, {}, None) for of in (mlp, mlp.step, mlp.loader)),
+        *((workload, {}, None) for workload in (mlp, mlp.step, mlp.loader)),
         (mlp, {"dtypes": ("float64",)}, None),
         (mlp, {"dtypes": ("float16",)}, "rich trains no models in float16"),
         (mlp, {"devices": ("gpu:0",)}, None),
-        *((of, {"devices": ("gpu:7",)}, "rich sees no gpu:7") for of in (mlp, mlp.loader)),
+        *(
+            (workload, {"devices": ("gpu:7",)}, "rich sees no gpu:7")
+            for workload in (mlp, mlp.loader)
+        ),
     ],
 )
 def test_a_gap_of_training_says_why(of: Any, asked: dict[str, Any], rich: str | None) -> None:
     """A framework that trains no models has one cell, whose gap says so before anything else."""
-    found = trained(of, of=("rich", "poor"), **{"executions": ("eager",), **asked})
-    gaps = {cell.framework: cell.gap for cell in found}
+    trained_cells = trained(of, frameworks=("rich", "poor"), **{"executions": ("eager",), **asked})
+    gaps = {cell.framework: cell.gap for cell in trained_cells}
     assert gaps == {"rich": rich, "poor": "poor trains no models"}
 
 
-@pytest.mark.parametrize("of", [mlp, mlp.step], ids=lambda of: str(of.name))
-def test_an_execution_of_operations_alone_is_a_gap(of: Any) -> None:
+@pytest.mark.parametrize("workload", [mlp, mlp.step], ids=lambda workload: str(workload.name))
+def test_an_execution_of_operations_alone_is_a_gap(workload: Any) -> None:
     """Where it is named; what the framework lacks altogether is passed over, as in operations."""
-    (found,) = trained(of, executions=("compile", "hybridize"))
-    assert found.execution == "compile"
-    assert found.gap == "rich trains no models in compile, but in eager, graph, fit"
+    (trained_cell,) = trained(workload, executions=("compile", "hybridize"))
+    assert trained_cell.execution == "compile"
+    assert trained_cell.gap == "rich trains no models in compile, but in eager, graph, fit"
 
 
 def test_a_framework_that_trains_no_models_has_one_gap() -> None:
     """Not one for each execution that it has for operations or that others train in."""
-    assert named(mlp, of=("poor",)) == ["mlp-poor-cpu-eager-train-float32-128-synthetic"]
+    assert named(mlp, frameworks=("poor",)) == ["mlp-poor-cpu-eager-train-float32-128-synthetic"]
 
 
 def test_a_whole_loop_has_no_step() -> None:
@@ -130,63 +133,69 @@ def test_a_whole_loop_has_no_step() -> None:
 def test_a_frameworks_own_gap_is_of_the_loop_and_its_parts(
     device: str, dtype: str, gap: str | None
 ) -> None:
-    one = manifest(gaps=(Gap("no kernel", "lenet", dtype="float64", device="cpu"),))
+    framework_manifest = manifest(gaps=(Gap("no kernel", "lenet", dtype="float64", device="cpu"),))
     selection = Selection(devices=(device,), dtypes=(dtype,), executions=("eager",))
-    found = grid.cells([lenet, lenet.step, lenet.loader, mlp], selection, {"fake": one})
-    assert [cell.gap for cell in found] == [gap, gap, gap, None]
+    grid_cells = grid.cells(
+        [lenet, lenet.step, lenet.loader, mlp], selection, {"fake": framework_manifest}
+    )
+    assert [cell.gap for cell in grid_cells] == [gap, gap, gap, None]
 
 
-@pytest.mark.parametrize("of", [cifar_cnn, cifar_cnn.step], ids=["loop", "step"])
-def test_a_preset_that_leaves_a_workload_out_gives_one_skip(of: Any) -> None:
+@pytest.mark.parametrize("workload", [cifar_cnn, cifar_cnn.step], ids=["loop", "step"])
+def test_a_preset_that_leaves_a_workload_out_gives_one_skip(workload: Any) -> None:
     """Not one for each framework and execution; it says how the workload can be asked for."""
     for sizes in (None, "quick"):
-        (only,) = trained(of, of=("rich", "poor"), sizes=sizes)
+        (only,) = trained(workload, frameworks=("rich", "poor"), sizes=sizes)
         assert only.gap == (
-            f"{of.name} is not in the preset quick: ask for it by another --fw-size (paper, full) "
-            "or by a batch size (32)"
+            f"{workload.name} is not in the preset quick: ask for it by another --fw-size "
+            "(paper, full) or by a batch size (32)"
         )
-    assert {cell.gap for cell in trained(of, sizes="full", executions=("eager",))} == {None}
-    assert {cell.gap for cell in trained(of, sizes=(16,), executions=("eager",))} == {None}
+    assert {cell.gap for cell in trained(workload, sizes="full", executions=("eager",))} == {None}
+    assert {cell.gap for cell in trained(workload, sizes=(16,), executions=("eager",))} == {None}
 
 
 def test_verifying_alone_leaves_no_workload_out() -> None:
     """Nothing is timed, so a model that trains for minutes is checked like any."""
-    (one,) = trained(cifar_cnn, more=grid.GridRequest(verify_only=True), executions=("eager",))
-    assert (one.gap, one.size) == (None, 8)
+    (trained_cell,) = trained(
+        cifar_cnn, more=grid.GridRequest(verify_only=True), executions=("eager",)
+    )
+    assert (trained_cell.gap, trained_cell.size) == (None, 8)
 
 
 def test_a_batch_cannot_be_larger_than_the_data() -> None:
     """The message has both numbers, where the data is from, and the option; a step needs none."""
     examples = generated("mnist").train_examples
-    for of in (mlp, mlp.loader):
-        found = trained(of, sizes=(examples, examples + 1))
-        assert {cell.problem for cell in found if cell.size == examples} == {None}
-        (problem,) = {cell.problem for cell in found if cell.size > examples}
+    for workload in (mlp, mlp.loader):
+        trained_cells = trained(workload, sizes=(examples, examples + 1))
+        assert {cell.problem for cell in trained_cells if cell.size == examples} == {None}
+        (problem,) = {cell.problem for cell in trained_cells if cell.size > examples}
         assert problem == (
-            f"{of.name}: a batch of {examples + 1} is larger than the {examples} training "
+            f"{workload.name}: a batch of {examples + 1} is larger than the {examples} training "
             "examples of mnist (synthetic); give a smaller --fw-size, "
-            f"or leave {of.name} out (-k)"
+            f"or leave {workload.name} out (-k)"
         )
     assert {cell.problem for cell in trained(mlp.step, sizes=(examples + 1,))} == {None}
 
 
 def test_data_is_looked_for_by_name_and_where_it_is_needed() -> None:
     """A loop and a loader have the data set as it was found, a step has none."""
-    asked = []
+    requested = []
 
     def find(name: str) -> Found:
-        asked.append(name)
+        requested.append(name)
         return REAL
 
     more = grid.GridRequest(find=find)
-    found = trained(mlp, mlp.step, mlp.loader, gemm, more=more, executions=("eager",), sizes=(8,))
-    assert [cell.data for cell in found] == [REAL, None, REAL, None]
-    assert asked == ["mnist", "mnist"]
+    trained_cells = trained(
+        mlp, mlp.step, mlp.loader, gemm, more=more, executions=("eager",), sizes=(8,)
+    )
+    assert [cell.data for cell in trained_cells] == [REAL, None, REAL, None]
+    assert requested == ["mnist", "mnist"]
 
 
-def schedules(*workloads: Any, more: grid.GridRequest | None = None, **asked: Any) -> set[Any]:
-    found = trained(*workloads, more=more, executions=("eager",), **asked)
-    return {cell.schedule for cell in found}
+def schedules(*workloads: Any, more: grid.GridRequest | None = None, **requested: Any) -> set[Any]:
+    trained_cells = trained(*workloads, more=more, executions=("eager",), **requested)
+    return {cell.schedule for cell in trained_cells}
 
 
 @pytest.mark.parametrize(
@@ -222,17 +231,20 @@ def test_what_is_wrong_with_a_training_is_a_problem_of_its_cells(
 
 def test_a_direction_is_asked_of_operations() -> None:
     """Loops and their parts have none; once, for all of them."""
-    for of in (mlp, mlp.step, mlp.loader):
-        (only,) = trained(of, directions=("backward",))
+    for workload in (mlp, mlp.step, mlp.loader):
+        (only,) = trained(workload, directions=("backward",))
         assert (
-            only.gap == f"--fw-direction is for operations, and {of.name} has one direction: train"
+            only.gap
+            == f"--fw-direction is for operations, and {workload.name} has one direction: train"
         )
 
 
 def test_batches_that_are_asked_for_are_trained_a_few_steps() -> None:
     """In every preset, also of what the preset quick leaves out."""
-    for of in (mlp, cifar_cnn):
-        assert {cell.schedule for cell in trained(of, sizes=(8,))} == {of.schedules["quick"]}
+    for workload in (mlp, cifar_cnn):
+        assert {cell.schedule for cell in trained(workload, sizes=(8,))} == {
+            workload.schedules["quick"]
+        }
 
 
 def test_toggles_are_combined() -> None:
@@ -246,15 +258,15 @@ def test_toggles_are_combined() -> None:
 
 
 def test_what_toggles_compare_comes_one_after_the_other() -> None:
-    found = trained(mlp, toggles={"workers": ("0", "2")}, executions=("eager", "graph"))
-    assert [(cell.execution, *cell.toggles) for cell in found] == [
+    trained_cells = trained(mlp, toggles={"workers": ("0", "2")}, executions=("eager", "graph"))
+    assert [(cell.execution, *cell.toggles) for cell in trained_cells] == [
         (execution, ("workers", value)) for execution in ("eager", "graph") for value in ("0", "2")
     ]
-    assert len({cell.group for cell in found}) == 1
+    assert len({cell.group for cell in trained_cells}) == 1
 
 
 @pytest.mark.parametrize(
-    ("of", "shown"),
+    ("workload", "shown"),
     [
         (mlp, ["workers", "decay"]),
         (mlp.step, []),
@@ -266,44 +278,46 @@ def test_what_toggles_compare_comes_one_after_the_other() -> None:
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_a_toggle_that_makes_no_difference_is_not_there(of: Any, shown: list[str]) -> None:
+def test_a_toggle_that_makes_no_difference_is_not_there(workload: Any, shown: list[str]) -> None:
     """It makes no second case, and stands in no id, wherever it would change nothing."""
     toggles = {"workers": ("0", "2"), "sparse": ("on",), "decay": ("on",)}
-    found = trained(of, toggles=toggles, sizes=(8,), executions=("eager",))
-    assert [[name for name, _ in cell.toggles] for cell in found] == [shown] * len(found)
-    assert len(found) == (2 if "workers" in shown else 1)
+    trained_cells = trained(workload, toggles=toggles, sizes=(8,), executions=("eager",))
+    assert [[name for name, _ in cell.toggles] for cell in trained_cells] == [shown] * len(
+        trained_cells
+    )
+    assert len(trained_cells) == (2 if "workers" in shown else 1)
 
 
 def test_a_toggle_of_the_process_is_for_operations_as_well() -> None:
     """Each value is a case, and an environment variable of the worker that runs it."""
-    asked = {"toggles": {"onednn": ("on", "off")}, "executions": ("eager",)}
-    found = trained(gemm, sizes=(8,), **asked)
-    assert [cell.id for cell in found] == [
+    requested = {"toggles": {"onednn": ("on", "off")}, "executions": ("eager",)}
+    trained_cells = trained(gemm, sizes=(8,), **requested)
+    assert [cell.id for cell in trained_cells] == [
         "gemm-rich-cpu-eager-forward-float32-8-onednn:on",
         "gemm-rich-cpu-eager-forward-float32-8-onednn:off",
     ]
     environments = [{"FWBENCH_ONEDNN": "on"}, {"FWBENCH_ONEDNN": "off"}]
-    assert [cell.variables for cell in found] == environments
-    assert [cell.variables for cell in trained(mlp.step, **asked)] == environments
+    assert [cell.variables for cell in trained_cells] == environments
+    assert [cell.variables for cell in trained(mlp.step, **requested)] == environments
 
 
 def test_other_toggles_need_no_process_of_their_own() -> None:
-    found = trained(mlp, toggles={"workers": ("0", "2"), "decay": ("on",)})
-    assert [cell.variables for cell in (*found, *trained(gemm, sizes=(8,)))] == [{}] * 8
+    trained_cells = trained(mlp, toggles={"workers": ("0", "2"), "decay": ("on",)})
+    assert [cell.variables for cell in (*trained_cells, *trained(gemm, sizes=(8,)))] == [{}] * 8
 
 
 def test_a_toggle_that_a_framework_lacks_is_a_gap() -> None:
     """One of a process; for each value, since each was asked for."""
     toggles = {"onednn": ("on", "off")}
-    found = trained(gemm, of=("poor",), toggles=toggles, sizes=(8,))
-    assert [cell.gap for cell in found] == ["poor has no toggle onednn"] * 2
+    trained_cells = trained(gemm, frameworks=("poor",), toggles=toggles, sizes=(8,))
+    assert [cell.gap for cell in trained_cells] == ["poor has no toggle onednn"] * 2
     # What is not written at all is said first.
-    (first, _) = trained(mlp, of=("poor",), toggles=toggles)
+    (first, _) = trained(mlp, frameworks=("poor",), toggles=toggles)
     assert first.gap == "poor trains no models"
 
 
 @pytest.mark.parametrize(
-    ("of", "execution", "sparse", "gap"),
+    ("workload", "execution", "sparse", "gap"),
     [
         (sentiment_lstm, "fit", None, "fit leaves gradients sparse"),
         (sentiment_lstm, "fit", "off", "fit leaves gradients sparse"),
@@ -314,16 +328,18 @@ def test_a_toggle_that_a_framework_lacks_is_a_gap() -> None:
     ids=lambda value: str(getattr(value, "name", value)),
 )
 def test_what_an_execution_cannot_do_is_a_gap(
-    of: Any, execution: str, sparse: str | None, gap: str | None
+    workload: Any, execution: str, sparse: str | None, gap: str | None
 ) -> None:
     """Also where nobody asked for the toggle and its default is what it cannot do."""
     toggles: Values = {"sparse": (sparse,)} if sparse else {}
-    (one,) = trained(of, toggles=toggles, sizes=(64,), executions=(execution,))
-    assert one.gap == gap
+    (trained_cell,) = trained(workload, toggles=toggles, sizes=(64,), executions=(execution,))
+    assert trained_cell.gap == gap
 
 
 def test_a_toggle_has_its_default_where_it_was_not_asked_for() -> None:
-    one = Cell(*(mlp, "torch", "cpu", "eager", "train", "float32", 8), toggles=(("workers", "2"),))
-    assert [one.toggle(name) for name in ("workers", "sparse", "decay", "onednn")] == [
+    tested_cell = Cell(
+        *(mlp, "torch", "cpu", "eager", "train", "float32", 8), toggles=(("workers", "2"),)
+    )
+    assert [tested_cell.toggle(name) for name in ("workers", "sparse", "decay", "onednn")] == [
         *("2", "off", "off", "")
     ]

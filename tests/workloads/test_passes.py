@@ -25,42 +25,52 @@ from support.fakes import manifest
 from support.grids import gap_of
 
 each_pass = pytest.mark.parametrize(
-    "of", [*INFERENCES, *FORWARD_BACKWARDS], ids=lambda of: str(of.name)
+    "network_pass",
+    [*INFERENCES, *FORWARD_BACKWARDS],
+    ids=lambda network_pass: str(network_pass.name),
 )
 
 
 def test_every_network_is_measured_in_use() -> None:
     names = {"mlp", "lenet", *(step.model for step in MODELS)}
-    assert {of.model for of in INFERENCES} == {of.model for of in FORWARD_BACKWARDS} == names
+    assert (
+        {network_pass.model for network_pass in INFERENCES}
+        == {network_pass.model for network_pass in FORWARD_BACKWARDS}
+        == names
+    )
 
 
 @pytest.mark.parametrize(
-    "of", [*MODELS, *INFERENCES, *FORWARD_BACKWARDS], ids=lambda of: str(of.name)
+    "workload",
+    [*MODELS, *INFERENCES, *FORWARD_BACKWARDS],
+    ids=lambda network_pass: str(network_pass.name),
 )
-def test_networks_are_left_out_where_nobody_asks_for_them(of: Workload) -> None:
+def test_networks_are_left_out_where_nobody_asks_for_them(workload: Workload) -> None:
     """A session that names nothing, or a preset alone, stays what it is."""
-    assert of.family == "models"
-    assert not of.representative
-    assert of.on_request
+    assert workload.family == "models"
+    assert not workload.representative
+    assert workload.on_request
 
 
 @each_pass
-def test_sizes_grow_from_the_smallest(of: Pass) -> None:
-    sizes = of.by_preset
-    numbers = [of.number_of(size) for size in sizes.quick]
+def test_sizes_grow_from_the_smallest(network_pass: Pass) -> None:
+    sizes = network_pass.by_preset
+    numbers = [network_pass.number_of(size) for size in sizes.quick]
     assert numbers == sorted({*numbers})
-    assert of.smallest == sizes.quick[0]
+    assert network_pass.smallest == sizes.quick[0]
     for size in sizes.every:
-        assert of.size_of(str(size) if isinstance(size, Shape) else size) == size
+        assert network_pass.size_of(str(size) if isinstance(size, Shape) else size) == size
 
 
-@pytest.mark.parametrize("of", INFERENCES, ids=lambda of: str(of.name))
-def test_inference_has_latency_and_throughput_of_one_network(of: Pass) -> None:
-    *_, one, several = of.by_preset.quick
+@pytest.mark.parametrize(
+    "network_pass", INFERENCES, ids=lambda network_pass: str(network_pass.name)
+)
+def test_inference_has_latency_and_throughput_of_one_network(network_pass: Pass) -> None:
+    *_, one, several = network_pass.by_preset.quick
     assert (batch_of(one), batch_of(several)) == (1, 8)
     if isinstance(one, Shape) and isinstance(several, Shape):
         assert {**one, "batch": 8} == {**several}
-    assert [batch_of(size) == 1 for size in of.by_preset.paper] == [True, False]
+    assert [batch_of(size) == 1 for size in network_pass.by_preset.paper] == [True, False]
 
 
 def test_a_pass_costs_what_its_kernels_do() -> None:
@@ -71,7 +81,8 @@ def test_a_pass_costs_what_its_kernels_do() -> None:
     assert answers.flops == 2 * graph.multiply_adds == pytest.approx(2 * 4.089e9, rel=1e-3)
     assert answers.elements == graph.parameters
     step, gradients = (
-        of.cost_of(of.directions[0], size) for of in (resnet50_step, resnet50_forward_backward)
+        operation.cost_of(operation.directions[0], size)
+        for operation in (resnet50_step, resnet50_forward_backward)
     )
     assert gradients == step
     assert 2.9 * answers.flops < gradients.flops < 3 * answers.flops
@@ -94,9 +105,9 @@ def test_batches_of_a_loop_are_sizes_of_its_network() -> None:
 )
 def test_gaps(executions: tuple[str, ...], device: str, dtype: str, gap: str | None) -> None:
     """A framework that trains runs no networks unless it says so."""
-    one = manifest(network_executions=executions)
-    assert lenet_inference.executions(one) == ("eager",)
-    assert gap_of(lenet_inference, one, device, "eager", "forward", dtype) == gap
+    framework_manifest = manifest(network_executions=executions)
+    assert lenet_inference.executions(framework_manifest) == ("eager",)
+    assert gap_of(lenet_inference, framework_manifest, device, "eager", "forward", dtype) == gap
 
 
 def test_gradients_are_measured_where_they_can_be_verified() -> None:
@@ -110,7 +121,11 @@ def test_gradients_and_steps_are_recomputed_where_networks_are_deep() -> None:
     """Answers keep nothing that could be; networks of loops may have dropout."""
     assert resnet50_step.toggles == resnet50_forward_backward.toggles == {"recompute"}
     assert not lenet_inference.toggles | resnet50_inference.toggles
-    assert not [of for of in FORWARD_BACKWARDS if of.model == "lenet" and of.toggles]
+    assert not [
+        network_pass
+        for network_pass in FORWARD_BACKWARDS
+        if network_pass.model == "lenet" and network_pass.toggles
+    ]
 
 
 def test_a_network_in_use_goes_by_averages() -> None:

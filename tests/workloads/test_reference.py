@@ -92,15 +92,15 @@ def _drawn(layer: Layer, shape: tuple[int, ...]) -> tuple[list[NDArray[Any]], ND
 def _difference(function: Callable[[], float], array: NDArray[Any]) -> NDArray[Any]:
     """The central difference of a function of what is in an array."""
     step = 1e-6
-    found = np.empty_like(array)
+    result = np.empty_like(array)
     for place in np.ndindex(array.shape):
         kept = array[place]
         array[place] = kept + step
         above = function()
         array[place] = kept - step
-        found[place] = (above - function()) / (2 * step)
+        result[place] = (above - function()) / (2 * step)
         array[place] = kept
-    return found
+    return result
 
 
 @each_layer
@@ -185,13 +185,13 @@ def test_convolution_is_the_naive_loop(size: int, same: bool, before: int) -> No
     np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("layer", "of"), [(AveragePool(2), np.mean), (MaxPool(2), np.max)])
-def test_pools_are_the_naive_loop(layer: Layer, of: Callable[..., Any]) -> None:
+@pytest.mark.parametrize(("layer", "reduce"), [(AveragePool(2), np.mean), (MaxPool(2), np.max)])
+def test_pools_are_the_naive_loop(layer: Layer, reduce: Callable[..., Any]) -> None:
     _, x = _drawn(layer, (5, 4, 2))
     result, _ = forward(layer, [], x)
     for image, row, column, channel in np.ndindex(result.shape):
         square = x[image, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2, channel]
-        assert result[image, row, column, channel] == pytest.approx(of(square), rel=1e-14)
+        assert result[image, row, column, channel] == pytest.approx(reduce(square), rel=1e-14)
 
 
 def test_flattening_keeps_channels_last() -> None:
@@ -355,8 +355,8 @@ def test_stored_trajectories_are_those_of_the_reference(training: Training) -> N
     steps = TRAJECTORY_STEPS if training in (lenet, mlp) else 3
     for update, by_rows in _stored()[training.name].items():
         for rows, losses in by_rows.items():
-            found = reference.losses(training, int(rows), steps, lazy=update == "lazy")
-            assert found == pytest.approx(losses[:steps], rel=1e-9), (update, rows)
+            result = reference.losses(training, int(rows), steps, lazy=update == "lazy")
+            assert result == pytest.approx(losses[:steps], rel=1e-9), (update, rows)
 
 
 def test_lenet_has_the_losses_of_pytorch() -> None:
@@ -367,7 +367,7 @@ def test_lenet_has_the_losses_of_pytorch() -> None:
     parameters = training.graph.channels_first(training.initial())
     weights = [torch.tensor(array, requires_grad=True) for arrays in parameters for array in arrays]
     descents = [Descent(training.optimizer, weight.detach().numpy()) for weight in weights]
-    found = []
+    results = []
     for x, labels in training.check_batches(8, 5):
         now = torch.tensor(x, dtype=torch.float64).permute(0, 3, 1, 2)
         for k in (0, 2):
@@ -376,7 +376,7 @@ def test_lenet_has_the_losses_of_pytorch() -> None:
         for k in (4, 6):
             now = f.linear(now, weights[k], weights[k + 1]).relu()
         loss = f.cross_entropy(f.linear(now, *weights[8:]), torch.tensor(labels).long())
-        found.append(loss.item())
+        results.append(loss.item())
         for descent, gradient in zip(descents, torch.autograd.grad(loss, weights), strict=True):
             descent.step(gradient.numpy())
-    assert found == pytest.approx(reference.losses(training, 8, 5), rel=1e-12)
+    assert results == pytest.approx(reference.losses(training, 8, 5), rel=1e-12)

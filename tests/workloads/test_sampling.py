@@ -46,7 +46,7 @@ def test_the_next_word_comes_first_and_no_other_twice() -> None:
     assert logits.shape == (6, 11)
     for row, word in enumerate(right):
         assert logits[row, 0] == pytest.approx(every[row, word])
-        expected = [LOWEST if one == word else every[row, one] for one in words]
+        expected = [LOWEST if candidate == word else every[row, candidate] for candidate in words]
         np.testing.assert_allclose(logits[row, 1:], expected)
 
 
@@ -62,7 +62,7 @@ def test_losses_are_those_of_tensorflows_function() -> None:
     logits, _ = forward(layer, [kernel, bias], x, tokens)
     losses = np.log(np.exp(logits).sum(axis=1)) - logits[:, 0]
     expected = np.exp(layer.drawn.log_expected.astype(np.float64))
-    theirs = tensorflow.nn.sampled_softmax_loss(
+    tensorflow_losses = tensorflow.nn.sampled_softmax_loss(
         *(kernel, bias, following[:, None], x),
         num_sampled=50,
         num_classes=200,
@@ -72,7 +72,7 @@ def test_losses_are_those_of_tensorflows_function() -> None:
             expected[layer.drawn.words],
         ),
     )
-    np.testing.assert_allclose(losses, theirs.numpy(), rtol=1e-9)
+    np.testing.assert_allclose(losses, tensorflow_losses.numpy(), rtol=1e-9)
 
 
 def test_gradients_are_those_of_the_losses() -> None:

@@ -21,16 +21,16 @@ def test_what_may_be_a_shape(text: str, expected: bool) -> None:
 def test_each_work_has_the_sizes_that_it_can_read() -> None:
     """Numbers, shapes, presets; of training loops the numbers are batch sizes."""
     area = operation(sizes=Form("{m}x{n}").sizes(quick=("2x3", "4x5"), convnet=("9x9",)))
-    asked = (8, "6x7", "n8")
-    assert [*map(str, sizes.sizes(area, asked))] == ["6x7"]
-    assert sizes.sizes(gemm, asked) == sizes.sizes(mlp, asked) == (8,)
+    requested = (8, "6x7", "n8")
+    assert [*map(str, sizes.sizes(area, requested))] == ["6x7"]
+    assert sizes.sizes(gemm, requested) == sizes.sizes(mlp, requested) == (8,)
     assert [*map(str, sizes.sizes(area, "convnet"))] == ["9x9"]
     assert [*map(str, sizes.sizes(area, None))] == [*map(str, sizes.sizes(area, "full"))]
     assert sizes.sizes(gemm, "convnet") == ()
     assert dict(sizes.lacked(area, (8, "n8"))) == dict.fromkeys(
         ("8", "n8"), "sizes of double are shapes written {m}x{n}, such as 2x3, 4x5"
     )
-    assert [*sizes.lacked(area, asked[1:2])] == [*sizes.lacked(area, None)] == []
+    assert [*sizes.lacked(area, requested[1:2])] == [*sizes.lacked(area, None)] == []
     assert dict(sizes.lacked(gemm, "convnet")) == {
         "convnet": "gemm is not in the preset convnet; it has quick, paper, full"
     }

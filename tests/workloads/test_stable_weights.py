@@ -36,14 +36,14 @@ def _rectified(objective: Objective, batch: int) -> list[NDArray[Any]]:
     """The inputs of every ReLU for the first batch of the check, a column for each channel."""
     ((x, _),) = objective.check_batches(batch, 1)
     results: list[Any] = [different(x).astype(np.float64)]
-    found = []
+    rectified = []
     for node, arrays in zip(objective.graph.nodes, objective.initial(), strict=True):
-        inputs = [results[one] for one in node.inputs]
+        inputs = [results[source] for source in node.inputs]
         if isinstance(node.layer, Relu) or getattr(node.layer, "relu", False):
-            (each,) = module._rectified(node.layer, arrays, [[one] for one in inputs])
-            found.append(each.reshape(-1, each.shape[-1]))
+            (result,) = module._rectified(node.layer, arrays, [[array] for array in inputs])
+            rectified.append(result.reshape(-1, result.shape[-1]))
         results.append(forward(node.layer, arrays, *inputs)[0])
-    return found
+    return rectified
 
 
 def _margin(objective: Objective, batch: int) -> float:
@@ -70,9 +70,9 @@ def test_only_biases_are_moved(training: Any) -> None:
         for old, new in zip(before, after, strict=True):
             assert (old.ndim > 1) <= np.array_equal(old, new)
             assert np.array_equal(new.astype(np.float32), new)
-    again = [array for arrays in with_stable_weights(training, 24).initial() for array in arrays]
+    repeated = [array for arrays in with_stable_weights(training, 24).initial() for array in arrays]
     every = [array for arrays in moved.initial() for array in arrays]
-    assert all(map(np.array_equal, every, again)), "repeated examples make no difference"
+    assert all(map(np.array_equal, every, repeated)), "repeated examples make no difference"
     assert [moved.parameters, moved.name] == [training.parameters, training.name]
 
 
@@ -81,8 +81,8 @@ def test_what_moves_others_is_left_alone() -> None:
 
     def network(x: Any) -> Any:
         shared = BatchNorm()(Conv(2, 3, same=True, relu=False, bias=False)(x))
-        own = BatchNorm()(Conv(2, 3, same=True, relu=False, bias=False)(shared))
-        return Dense(3, relu=False)(Flatten()(Relu()(Add()(shared, own))))
+        normalized = BatchNorm()(Conv(2, 3, same=True, relu=False, bias=False)(shared))
+        return Dense(3, relu=False)(Flatten()(Relu()(Add()(shared, normalized))))
 
     objective = Objective("small", network, (4, 4, 1), 3, SGD())
     before, after = objective.initial(), with_stable_weights(objective, 8).initial()

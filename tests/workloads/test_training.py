@@ -35,7 +35,7 @@ each_training = pytest.mark.parametrize(
         # The table, both kernels of the LSTM and its one bias, the dense layer.
         (sentiment_lstm, 5_000 * 100 + 2 * 100 * 400 + 400 + 100 * 2 + 2),
     ],
-    ids=lambda of: getattr(of, "name", None),
+    ids=lambda workload: getattr(workload, "name", None),
 )
 def test_models_have_as_many_parameters_as_published(training: Training, parameters: int) -> None:
     """The number of parameters tells most variants of a model apart."""
@@ -85,9 +85,9 @@ def test_every_schedule_has_epochs_that_count(training: Training) -> None:
 def test_initial_weights_are_the_same_each_time_and_in_float32(training: Training) -> None:
     """A framework that trains in float32 begins with exactly these numbers."""
     first, second = training.initial(), training.initial()
-    for node, one, other in zip(training.graph.nodes, first, second, strict=True):
-        assert [array.shape for array in one] == [weight.shape for weight in node.weights]
-        for a, b in zip(one, other, strict=True):
+    for node, weights, other in zip(training.graph.nodes, first, second, strict=True):
+        assert [array.shape for array in weights] == [weight.shape for weight in node.weights]
+        for a, b in zip(weights, other, strict=True):
             assert a.dtype == np.float64
             assert a is not b
             assert (a == b).all()
@@ -180,8 +180,8 @@ def test_fewer_batches_of_the_check_are_its_first() -> None:
     """In the same order: no more are drawn than are asked for, whose pictures may be large."""
     few, many = mlp.check_batches(16, 2), mlp.check_batches(16, TRAJECTORY_STEPS)
     assert len(few) == 2
-    for one, same in zip(few, many, strict=False):
-        for array, expected in zip(one, same, strict=True):
+    for batch, same in zip(few, many, strict=False):
+        for array, expected in zip(batch, same, strict=True):
             np.testing.assert_array_equal(array, expected)
 
 
@@ -203,9 +203,9 @@ def test_the_order_is_a_permutation_that_changes_with_epoch_and_repetition() -> 
         for repetition in range(2)
         for epoch in range(2)
     }
-    for (repetition, epoch), found in orders.items():
-        assert sorted(found) == [*range(100)]
-        assert order(100, repetition, epoch).tolist() == found
+    for (repetition, epoch), epoch_order in orders.items():
+        assert sorted(epoch_order) == [*range(100)]
+        assert order(100, repetition, epoch).tolist() == epoch_order
     assert len({*map(tuple, orders.values())}) == len(orders)
 
 

@@ -31,9 +31,9 @@ from fwbench.workloads import (
     tanh,
 )
 from fwbench.workloads.workload import Cost
-from support.operations import each
+from support.operations import for_each
 
-every_operation = each(OPERATIONS)
+every_operation = for_each(OPERATIONS)
 
 #: The dimensions of each operation in the published results of Benchmark A.
 PUBLISHED = {
@@ -58,16 +58,16 @@ def _odd(sizes: Any = (8,), **declared: Any) -> Operation:
 def test_every_workload_can_be_imported_by_its_name() -> None:
     """Operations and training loops are in their list once, and found by their name."""
     listed = [*OPERATIONS, *LOOPS]
-    assert len({of.name for of in listed}) == len(listed)
-    for of in listed:
-        assert getattr(workloads, of.name) is of
-    assert {of.name for of in listed} < {*dir(workloads)}
+    assert len({member.name for member in listed}) == len(listed)
+    for workload in listed:
+        assert getattr(workloads, workload.name) is workload
+    assert {member.name for member in listed} < {*dir(workloads)}
 
 
 def test_every_operation_is_in_one_family() -> None:
     """It knows which, and a family that is shown has its members one after the other."""
-    listed = [(name, of) for name, family in FAMILIES.items() for of in family]
-    assert listed == [(of.family, of) for of in OPERATIONS]
+    listed = [(name, workload) for name, family in FAMILIES.items() for workload in family]
+    assert listed == [(workload.family, workload) for workload in OPERATIONS]
 
 
 def test_a_name_that_no_workload_has_cannot_be_imported() -> None:
@@ -75,27 +75,27 @@ def test_a_name_that_no_workload_has_cannot_be_imported() -> None:
         from fwbench.workloads import sigmiod  # noqa: F401
 
 
-@each(PUBLISHED)
-def test_the_preset_paper_has_the_published_sizes(of: Operation) -> None:
+@for_each(PUBLISHED)
+def test_the_preset_paper_has_the_published_sizes(operation: Operation) -> None:
     """The preset `paper` measures exactly the dimensions that the report measured."""
-    assert [*of.by_preset.preset("paper")] == PUBLISHED[of]
+    assert [*operation.by_preset.preset("paper")] == PUBLISHED[operation]
 
 
 def test_what_was_not_published_is_not_in_the_preset_paper() -> None:
     others = {*OPERATIONS} - {*PUBLISHED}
     assert noop in others
-    for of in others:
-        assert not of.by_preset.preset("paper")
+    for other in others:
+        assert not other.by_preset.preset("paper")
 
 
 @every_operation
-def test_sizes_are_positive_and_grow(of: Operation) -> None:
+def test_sizes_are_positive_and_grow(operation: Operation) -> None:
     """Every size is positive; fwbench's own presets go from small to large, published ones do not.
 
     What others have published is measured in their order.
     """
     for preset in PRESETS:
-        numbers = [of.number_of(size) for size in of.by_preset.preset(preset)]
+        numbers = [operation.number_of(size) for size in operation.by_preset.preset(preset)]
         assert all(number > 0 for number in numbers)
         assert numbers or preset not in ("quick", "full")
         if preset in ("quick", "paper", "full"):
@@ -103,14 +103,14 @@ def test_sizes_are_positive_and_grow(of: Operation) -> None:
 
 
 @every_operation
-def test_the_quick_preset_is_quick(of: Operation) -> None:
+def test_the_quick_preset_is_quick(operation: Operation) -> None:
     """A first look has three sizes, the largest of them worth a thread pool: by size or by work."""
-    assert len(of.by_preset.quick) == 3
-    largest = of.by_preset.quick[-1]
-    cost = of.cost_of("forward", largest)
+    assert len(operation.by_preset.quick) == 3
+    largest = operation.by_preset.quick[-1]
+    cost = operation.cost_of("forward", largest)
     assert cost is not None
-    sizes = [x.size for x in of.operands(largest)]
-    elements = max(of.number_of(largest), cost.elements, *sizes, 0)
+    sizes = [x.size for x in operation.operands(largest)]
+    elements = max(operation.number_of(largest), cost.elements, *sizes, 0)
     assert elements >= 50_000 or cost.flops >= 1_000_000
 
 
@@ -124,43 +124,43 @@ def test_an_empty_preset_is_the_quick_one() -> None:
     assert sizes.every == (1, 2, 3, 4)
 
 
-@each([sigmoid, tanh, softplus, softsign])
-def test_references_are_finite_where_arguments_are_large(of: Operation) -> None:
+@for_each([sigmoid, tanh, softplus, softsign])
+def test_references_are_finite_where_arguments_are_large(operation: Operation) -> None:
     """References do not overflow to infinity or NaN where the function itself does not."""
     with np.errstate(over="ignore"):
-        found = of.reference(np.array([-800.0, 800.0]))
+        result = operation.reference(np.array([-800.0, 800.0]))
     limits = {sigmoid: (0, 1), tanh: (-1, 1), softplus: (0, 800), softsign: (-800 / 801, 800 / 801)}
-    np.testing.assert_allclose(found, limits[of], atol=1e-12)
+    np.testing.assert_allclose(result, limits[operation], atol=1e-12)
 
 
-def _small(of: Operation) -> Size:
+def _small(operation: Operation) -> Size:
     """A size that is soon computed, whole numbers or shapes."""
-    return of.smallest if of.form else 8
+    return operation.smallest if operation.form else 8
 
 
 @every_operation
-def test_operands_are_the_same_every_time(of: Operation) -> None:
+def test_operands_are_the_same_every_time(operation: Operation) -> None:
     """The same size has the same numbers whenever and wherever it is asked for."""
-    size = _small(of)
-    for first, second in zip(of.operands(size), of.operands(size), strict=True):
+    size = _small(operation)
+    for first, second in zip(operation.operands(size), operation.operands(size), strict=True):
         np.testing.assert_array_equal(first, second)
 
 
 @every_operation
-def test_operands_are_what_the_reference_takes(of: Operation) -> None:
+def test_operands_are_what_the_reference_takes(operation: Operation) -> None:
     """Operands are as wide as they can be, and finite where that is not the question."""
-    for operand in of.operands(_small(of)):
+    for operand in operation.operands(_small(operation)):
         assert operand.dtype in (np.float64, np.complex128, np.int64, np.bool_)
-        assert np.all(np.isfinite(operand)) == (of is not isnan)
+        assert np.all(np.isfinite(operand)) == (operation is not isnan)
 
 
 def test_operands_differ_between_operations_and_sizes() -> None:
     """No two operations, sizes or operands of one operation have the same random numbers."""
     drawn = [
         operand.tobytes()
-        for of in OPERATIONS
-        for size in of.by_preset.quick[:2]
-        for operand in of.operands(size)
+        for operation in OPERATIONS
+        for size in operation.by_preset.quick[:2]
+        for operand in operation.operands(size)
         if operand.dtype == np.float64 and np.any(operand % 1)
     ]
     assert len({*drawn}) == len(drawn) > len(OPERATIONS)
@@ -188,9 +188,9 @@ def test_a_dot_product_is_neither_near_zero_nor_too_large(size: int) -> None:
 @pytest.mark.parametrize("operands", [[np.ones(3)], (1.0,), (np.ones(3), [1.0]), np.ones(3)])
 def test_operands_of_another_kind_are_refused(operands: Any) -> None:
     """The message names the operation whose inputs are not a tuple of arrays."""
-    of = Operation("odd", lambda size, rng: operands, np.asarray, (8,))
+    operation = Operation("odd", lambda size, rng: operands, np.asarray, (8,))
     with pytest.raises(DeclarationError, match=r"inputs? of odd .*NumPy arrays"):
-        of.operands(8)
+        operation.operands(8)
 
 
 #: What these read of their operands depends on the size, or on the data: their own tests say how
@@ -202,17 +202,21 @@ _READ_IN_PART = {
 }
 
 
-@each(of for of in OPERATIONS if not of.creates and of.name not in {"noop", *_READ_IN_PART})
-def test_forward_reads_every_operand_and_writes_the_result(of: Operation) -> None:
+@for_each(
+    operation
+    for operation in OPERATIONS
+    if not operation.creates and operation.name not in {"noop", *_READ_IN_PART}
+)
+def test_forward_reads_every_operand_and_writes_the_result(operation: Operation) -> None:
     """The elements that an operation moves are those that its operands and its results have.
 
     A complex number is two.
     """
-    for size in of.by_preset.quick[:2]:
-        operands = of.operands(size)
-        results = of.reference(*operands, *of.parameters(size))
+    for size in operation.by_preset.quick[:2]:
+        operands = operation.operands(size)
+        results = operation.reference(*operands, *operation.parameters(size))
         written = results if isinstance(results, tuple) else (results,)
-        cost = of.cost_of("forward", size)
+        cost = operation.cost_of("forward", size)
         assert cost is not None
         assert cost.elements == sum(
             np.size(x) * (1 + np.iscomplexobj(x)) for x in (*operands, *written)
@@ -220,13 +224,13 @@ def test_forward_reads_every_operand_and_writes_the_result(of: Operation) -> Non
 
 
 @every_operation
-def test_costs_are_sane_at_every_size(of: Operation) -> None:
+def test_costs_are_sane_at_every_size(operation: Operation) -> None:
     """No cost is negative, and the gradient costs more than forward wherever there is one."""
-    for size in {size: None for name in PRESETS for size in of.by_preset.preset(name)}:
-        forward, backward = of.cost_of("forward", size), of.cost_of("backward", size)
+    for size in {size: None for name in PRESETS for size in operation.by_preset.preset(name)}:
+        forward, backward = operation.cost_of("forward", size), operation.cost_of("backward", size)
         assert forward is not None
         assert min(forward.flops, forward.elements, forward.other_bytes) >= 0
-        assert (backward is not None) == of.differentiable
+        assert (backward is not None) == operation.differentiable
         if backward is not None:
             assert backward.flops >= forward.flops
             assert backward.elements > forward.elements
@@ -240,8 +244,8 @@ def test_bytes_follow_the_dtype() -> None:
 
 def test_an_undeclared_cost_is_unknown() -> None:
     """An operation without costs has none in either direction, rather than zero."""
-    of = _odd()
-    assert (of.cost_of("forward", 8), of.cost_of("backward", 8)) == (None, None)
+    operation = _odd()
+    assert (operation.cost_of("forward", 8), operation.cost_of("backward", 8)) == (None, None)
 
 
 @pytest.mark.parametrize("name", ["", "1st", "two words", "a-b", "a/b", "_x", "x\n"])
@@ -264,8 +268,11 @@ def test_sizes_that_cannot_be_are_refused(sizes: Any) -> None:
 
 def test_a_tuple_of_sizes_is_quick_and_full() -> None:
     """An operation that only names sizes is measured at them, and is in no published preset."""
-    of = _odd((8, 16))
-    assert {name for name in PRESETS if of.by_preset.preset(name) == (8, 16)} == {"quick", "full"}
+    operation = _odd((8, 16))
+    assert {name for name in PRESETS if operation.by_preset.preset(name) == (8, 16)} == {
+        "quick",
+        "full",
+    }
 
 
 def test_a_toggle_that_is_not_fwbenchs_is_refused() -> None:
@@ -276,16 +283,16 @@ def test_a_toggle_that_is_not_fwbenchs_is_refused() -> None:
 
 def test_implementing_returns_the_implementation() -> None:
     """Declaring an implementation keeps it under the framework's name and hands it back."""
-    of = _odd()
-    mine = of.implement("torch")(lambda torch: torch.neg)
-    assert of.implementations == {"torch": mine}
+    operation = _odd()
+    mine = operation.implement("torch")(lambda torch: torch.neg)
+    assert operation.implementations == {"torch": mine}
     assert _odd().implementations == {}
 
 
 def test_implementing_twice_is_refused() -> None:
     """A second implementation for the same framework is an error, and the first one stays."""
-    of = _odd()
-    first = of.implement("torch")(lambda torch: torch.neg)
+    operation = _odd()
+    first = operation.implement("torch")(lambda torch: torch.neg)
     with pytest.raises(DeclarationError, match="odd is implemented twice for torch"):
-        of.implement("torch")(lambda torch: torch.abs)
-    assert of.implementations["torch"] is first
+        operation.implement("torch")(lambda torch: torch.abs)
+    assert operation.implementations["torch"] is first

@@ -82,7 +82,9 @@ def test_names_of_other_packages_stand_for_their_models(project: Project) -> Non
     project.write("test_named.py", _TEST)
     result = project.run("--fw-threads=1", "--junitxml=junit.xml", fw="torch")
     result.assert_outcomes(passed=2, failed=2)
-    texts = "".join(one.text for one in project.outcomes().values() if one.kind == "failure")
+    texts = "".join(
+        outcome.text for outcome in project.outcomes().values() if outcome.kind == "failure"
+    )
     assert (
         "unknown is 'torchvision:larger', and torchvision does not have it here: ValueError: "
         "Unknown model larger; fwbench downloads nothing"

@@ -142,8 +142,8 @@ def test_sound_models_are_measured(project: Project) -> None:
     result, records = project.measure("--fw-threads=1", fw="torch")
     result.assert_outcomes(passed=8)
     facts = {name: facts_of(entry) for name, entry in records.items()}
-    assert all(one["verified_against"].endswith("in float64") for one in facts.values())
-    assert all(one["verified_against"].startswith("torch ") for one in facts.values())
+    assert all(fact["verified_against"].endswith("in float64") for fact in facts.values())
+    assert all(fact["verified_against"].startswith("torch ") for fact in facts.values())
     step = facts["normalized_step-torch-cpu-eager-train-float32-4"]
     assert step["parameters"] == 20 * 6 + 2 * 6 + 6 * 5 + 5
     assert step["checked_steps"] == 4
@@ -178,6 +178,6 @@ def test_each_fault_fails_one_case(project: Project) -> None:
     project.write("test_faulty.py", _FAULTY + tests)
     result = project.run("--fw-threads=1", "--junitxml=junit.xml", fw="torch")
     result.assert_outcomes(failed=len(_FAULTS))
-    texts = {name.partition("[")[0]: one.text for name, one in project.outcomes().items()}
+    texts = {name.partition("[")[0]: outcome.text for name, outcome in project.outcomes().items()}
     for place, (_, says) in enumerate(_FAULTS.values()):
         assert re.search(says, texts[f"test_{place}"]), texts[f"test_{place}"]

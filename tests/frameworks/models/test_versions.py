@@ -62,9 +62,15 @@ def test_versions_are_compared(project: Project) -> None:
     arguments = ("--fw-threads=1", "--junitxml=junit.xml", "--fw-execution=eager")
     result, records = project.measure(*arguments, fw=all_of("torch", "mxnet", least=2))
     result.assert_outcomes(passed=8, failed=2)
-    by = {facts_of(one)["verified_against"] for name, one in records.items() if "equal" in name}
+    by = {
+        facts_of(record)["verified_against"] for name, record in records.items() if "equal" in name
+    }
     assert len(by) == 1
-    texts = {name: one.text for name, one in project.outcomes().items() if one.kind == "failure"}
+    texts = {
+        name: outcome.text
+        for name, outcome in project.outcomes().items()
+        if outcome.kind == "failure"
+    }
     (wrong,) = (text for name, text in texts.items() if "other" in name)
     assert re.search(r"and the run of (torch|mxnet) \S+ in float64 ", wrong), wrong
     (differs,) = (text for name, text in texts.items() if "larger" in name)

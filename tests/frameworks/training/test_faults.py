@@ -128,14 +128,14 @@ def test_truncated_data(
 ) -> None:
     """No model learns from a file that is cut off: the case fails and names it."""
     fw = one_of("mxnet", "torch", "tensorflow")
-    found = real("mnist")
+    data_set = real("mnist")
     folder = project.path / "cut"
     folder.mkdir()
-    for path in found.paths:
+    for path in data_set.paths:
         shutil.copyfile(path, folder / path.name)
     if len([*folder.glob("*.gz")]) < 4:
         pytest.skip("the real data is not in four compressed files")
-    path, said = cut(folder)
+    path, output = cut(folder)
     project.write("conftest.py", _NOTES_EPOCHS)
     project.write("test_it.py", MLP)
     result = project.run(
@@ -146,7 +146,7 @@ def test_truncated_data(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     (outcome,) = project.outcomes().values()
     assert outcome.kind == "failure"
-    assert [part for part in (str(path), said, "get it again") if part not in outcome.text] == []
+    assert [part for part in (str(path), output, "get it again") if part not in outcome.text] == []
     assert not (project.path / "epochs").exists()
     assert not (project.path / "out.json").exists()
 
@@ -221,8 +221,10 @@ def test_divergence(framework: str, execution: str, isolation: str, project: Pro
         for name, outcome in project.outcomes().items()
     }
     assert {name for name, outcome in outcomes.items() if outcome.kind == "failure"} == {*_DIVERGED}
-    for name, said in _DIVERGED.items():
-        assert [part for part in said if part not in outcomes[name].text] == [], outcomes[name].text
+    for name, message in _DIVERGED.items():
+        assert [part for part in message if part not in outcomes[name].text] == [], outcomes[
+            name
+        ].text
     assert outcomes["not_at_all"].kind == "passed"
     assert [name.partition("-")[0] for name in project.records("out.json")] == ["not_at_all"]
 
@@ -266,17 +268,17 @@ _MARK = "FWBENCH_TEST_SESSION"
 
 
 def _left_behind(mark: str) -> Sequence[psutil.Process]:
-    found = []
+    left = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(_MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+                left.append(process)
+    return left
 
 
 @pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
-    ("framework", "timeout", "said"),
+    ("framework", "timeout", "message"),
     [
         # PyTorch looks after its processes, every five seconds; MXNet waits for two minutes.
         if_installed("torch", 60, "exited unexpectedly"),
@@ -284,7 +286,7 @@ def _left_behind(mark: str) -> Sequence[psutil.Process]:
     ],
 )
 def test_loader_worker_that_dies(
-    framework: str, timeout: int, said: str, project: Project, monkeypatch: pytest.MonkeyPatch
+    framework: str, timeout: int, message: str, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that loads data and dies fails its case; the session goes on and leaves nothing."""
     mark = uuid.uuid4().hex
@@ -302,5 +304,5 @@ def test_loader_worker_that_dies(
     assert outcomes.pop(f"test_well[mlp_step-{case}]").kind == "passed"
     died = outcomes.pop(f"test_deadly[mlp-{case}-workers:1-synthetic]")
     assert died.kind == "failure"
-    assert said in died.text
+    assert message in died.text
     assert outcomes == {}

@@ -34,8 +34,8 @@ _EXPORTED = ("alexnet", "inception_v3", "transformer_encoder", "gpt_small", "wor
 
 def _verified(framework: str, execution: str, keyword: str, cache: Path, *more: str) -> int:
     """The number of cases that passed; the others are deselected, and none may fail."""
-    asked = (f"--fw={framework}", "--fw-device=cpu", f"--fw-execution={execution}", *more)
-    status, output = verify_suite("test_models.py", cache, *asked, "-k", keyword)
+    requested = (f"--fw={framework}", "--fw-device=cpu", f"--fw-execution={execution}", *more)
+    status, output = verify_suite("test_models.py", cache, *requested, "-k", keyword)
     assert status == pytest.ExitCode.OK, output
     (passed,) = re.findall(r"(\d+) passed, \d+ deselected", output)
     return int(passed)
@@ -57,7 +57,7 @@ def test_every_network_is_verified(
     In float32, and not in TensorFlow's eager execution, which takes minutes. PyTorch runs all of
     them, the others every kind of layer; ``make verify`` has the rest, every night.
     """
-    names = [of.name for of in (*MODELS, *SAMPLED, *INFERENCES)]
+    names = [network_pass.name for network_pass in (*MODELS, *SAMPLED, *INFERENCES)]
     if framework != "torch":
         names = [name for name in names if name.startswith(_EVERY_LAYER)]
     differentiated = _DIFFERENTIATED if framework == "torch" else _QUICKLY_TRACED
@@ -119,7 +119,7 @@ def test_steps_in_float16_scale_the_loss(suite_cache: Path, tmp_path: Path) -> N
 def test_every_network_is_exported_and_verified(source: str, suite_cache: Path) -> None:
     """At the smallest size, run by ONNX Runtime; from TensorFlow every kind of layer."""
     all_of("onnxruntime", source, least=2)
-    names = [of.name for of in INFERENCES]
+    names = [network_pass.name for network_pass in INFERENCES]
     if source == "tensorflow":
         names = [name for name in names if name.startswith(_EXPORTED)]
     passed = _verified("onnxruntime", f"from_{source}", " or ".join(names), suite_cache)
@@ -245,8 +245,10 @@ def test_networks_of_a_users_own_are_the_same_everywhere(project: Project) -> No
 def test_no_network_is_in_a_session_that_asks_for_none(suite_cache: Path) -> None:
     """Neither in one that names nothing, nor published sizes, nor all families."""
     every = [*MODELS, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS]
-    for asked in ("--fw-size=quick", "--fw-size=paper", "--fw-family=all"):
-        status, output = verify_suite("", suite_cache, "--fw=numpy", "--collect-only", "-q", asked)
+    for requested in ("--fw-size=quick", "--fw-size=paper", "--fw-family=all"):
+        status, output = verify_suite(
+            "", suite_cache, "--fw=numpy", "--collect-only", "-q", requested
+        )
         assert status == pytest.ExitCode.OK, output
         assert "gemm-" in output
         assert [work.name for work in every if f"[{work.name}-" in output] == []

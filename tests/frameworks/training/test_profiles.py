@@ -62,7 +62,9 @@ def test_a_step_has_what_it_is_made_of(project: Project) -> None:
         profile = facts["profile"]
         assert sum(profile["shares"].values()) == pytest.approx(1.0)
         assert {*profile["shares"]} >= _MADE_OF, facts["framework"]
-        classes = {each["name"]: each["operator_class"] for each in profile["operators"]}
+        classes = {
+            operator["name"]: operator["operator_class"] for operator in profile["operators"]
+        }
         assert profiler.OTHER not in [*classes.values()][:3], facts["framework"]
         assert not [name for name in classes if "," in name], "bulks are switched off"
         trace = json.loads((project.path / "traces" / profile["trace"]).read_text())

@@ -95,12 +95,12 @@ def losses(real: Callable[[str], Found], tmp_path_factory: pytest.TempPathFactor
     np.savez(path, **arrays)
     # Nothing is timed, so they need not take turns.
     running = {name: _training(name, path, jobs) for name in frameworks}
-    found = {}
+    losses_by_training = {}
     for name, process in running.items():
         output, errors = process.communicate()
         assert process.returncode == 0, errors
-        found[name] = json.loads(output.splitlines()[-1])
-    return found
+        losses_by_training[name] = json.loads(output.splitlines()[-1])
+    return losses_by_training
 
 
 def _training(
@@ -119,16 +119,16 @@ def _training(
 
 def _found(losses: _Losses, training: str) -> list[dict[str, list[float]]]:
     """The records of each framework; skips the test where there is no data."""
-    found = [by_training[training] for by_training in losses.values() if training in by_training]
-    if not found:
+    curves = [by_training[training] for by_training in losses.values() if training in by_training]
+    if not curves:
         pytest.skip(f"no real {_SLICES[training][0]} here: name its folder in {data.VARIABLE}")
-    return found
+    return curves
 
 
 @pytest.mark.parametrize("training", _SLICES)
 def test_the_same_losses_on_real_data(training: str, losses: _Losses) -> None:
     """On real examples, in one order, every framework takes the same steps: no loss differs."""
-    curves = [found["losses"] for found in _found(losses, training)]
+    curves = [matching["losses"] for matching in _found(losses, training)]
     _, _, (_, steps) = _SLICES[training]
     assert {len(curve) for curve in curves} == {steps}
     assert np.ptp(curves, axis=0).max() < 1e-3
@@ -138,8 +138,8 @@ def test_the_same_losses_on_real_data(training: str, losses: _Losses) -> None:
 @pytest.mark.parametrize("training", _SLICES)
 def test_back_to_the_beginning_and_no_further(training: str, losses: _Losses) -> None:
     """A reset undoes all learning, and with a learning rate of zero nothing is learned anew."""
-    for found in _found(losses, training):
-        assert found["still"] == pytest.approx(found["losses"][:1] * 2, abs=1e-5)
+    for curves in _found(losses, training):
+        assert curves["still"] == pytest.approx(curves["losses"][:1] * 2, abs=1e-5)
 
 
 #: Steps, loaders and loops; of the LSTMs, which take longer, the executions that differ.
@@ -183,11 +183,11 @@ _MNIST_DIGEST = "6f845c42ba6f5318"
 def test_a_measured_training(project: Project, real: Callable[[str], Found]) -> None:
     """On real data: rounds are epochs, warm-up epochs lie beside them, frameworks learn alike."""
     frameworks = all_of("torch", "mxnet")
-    found = real("mnist")
+    data_set = real("mnist")
     project.write("test_it.py", MLP)
     result, records = project.measure(
         *SCHEDULE,
-        *(f"--fw-data={found.paths[0].parent}", "--fw-device=cpu", "--fw-execution=eager"),
+        *(f"--fw-data={data_set.paths[0].parent}", "--fw-device=cpu", "--fw-execution=eager"),
         fw=frameworks,
     )
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
@@ -197,7 +197,7 @@ def test_a_measured_training(project: Project, real: Callable[[str], Found]) -> 
         assert entry["group"] == "mlp cpu train float32 128"
         _assert_trained(entry)
         facts = facts_of(entry)
-        origin = ", ".join(path.name for path in found.paths)
+        origin = ", ".join(path.name for path in data_set.paths)
         assert facts["data"] == {
             "name": "mnist",
             "source": "real",
@@ -242,7 +242,7 @@ def _assert_trained(entry: dict[str, Any]) -> None:
     assert facts["images_per_s"] == pytest.approx(5 * 128 / np.median(stats["data"]))
     assert facts["step_s"] == pytest.approx(np.median(stats["data"]) / 5)
     tested = [(e["repetition"], e["epoch"], e["test_accuracy"]) for e in epochs if e["epoch"] == 3]
-    assert [tuple(each.values()) for each in facts["test_accuracy"]] == tested
+    assert [tuple(accuracy.values()) for accuracy in facts["test_accuracy"]] == tested
     assert all(0.4 < accuracy <= 1 for _, _, accuracy in tested)
     assert facts["parameters"] == 109_386
     assert facts["max_loss_deviation"] <= facts["loss_tolerance"]

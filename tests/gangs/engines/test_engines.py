@@ -61,9 +61,9 @@ def test_a_process_with_the_secret_is_accepted(rendezvous: Rendezvous) -> None:
     with pytest.raises(GangFailed, match="cannot be reached"):
         connect(ticket._replace(port=1), ROLE)
     ends = _connect(rendezvous, ticket, WATCH), _connect(rendezvous, ticket, ROLE)
-    found = rendezvous.wait(3, time.monotonic())
-    assert found is not None
-    role, watch = found
+    connections = rendezvous.wait(3, time.monotonic())
+    assert connections is not None
+    role, watch = connections
     ends[0].sendall(b"w")
     ends[1].sendall(b"r")
     assert (role.recv(1), watch.recv(1)) == (b"r", b"w")
@@ -175,7 +175,7 @@ def test_a_role_ends_with_its_launcher(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "#!/bin/sh\necho no slots left >&2; exit 3",
@@ -186,14 +186,14 @@ def test_a_role_ends_with_its_launcher(path: Path) -> None:
     ids=["ends", "hangs"],
 )
 def test_an_mpiexec_that_starts_nothing_is_named(
-    path: Path, text: str, said: str, monkeypatch: pytest.MonkeyPatch
+    path: Path, text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the worker that did not come, and the command's own words."""
     program(path, text)
     monkeypatch.setattr(hosts.RemoteHosts.__init__, "__defaults__", ((), 0.5))
     if "echo" in text:
         monkeypatch.setattr(hosts.RemoteHosts.__init__, "__defaults__", ((), 60.0))
-    with pytest.raises(GangFailed, match=f"(?s){said}"):
+    with pytest.raises(GangFailed, match=f"(?s){message}"):
         _mpi().start()
 
 
@@ -246,8 +246,8 @@ def test_places_of_a_file_are_filled_in_their_order(path: Path) -> None:
     gang = Gang(composition(3), engine("local", file), SOON)
     gang.start()
     try:
-        of = [psutil.Process(pid).environ()["OF"] for pid in gang.pids]
-        assert of == ["first", "first", "second"]
+        names = [psutil.Process(pid).environ()["OF"] for pid in gang.pids]
+        assert names == ["first", "first", "second"]
     finally:
         gang.close()
 
@@ -259,23 +259,23 @@ def test_more_roles_than_places_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         ('["sh", "-c", "echo no route to node1 >&2; exit 255"]', "255.*no route to node1"),
         ('["nowhere-at-all"]', "nowhere-at-all cannot be started"),
     ],
     ids=["unreachable", "no command"],
 )
-def test_a_place_that_cannot_be_reached_is_named(path: Path, command: str, said: str) -> None:
+def test_a_place_that_cannot_be_reached_is_named(path: Path, command: str, message: str) -> None:
     file = path / "places.toml"
     file.write_text(f"[[place]]\ncommand = {command}")
     gang = Gang(composition(1), engine("local", file), SOON)
-    with pytest.raises(GangFailed, match=f"(?s){said}"):
+    with pytest.raises(GangFailed, match=f"(?s){message}"):
         gang.start()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("place = ", "cannot be read"),
         ("hosts = 3", "'hosts' is not known; known: address, mpiexec, place"),
@@ -288,10 +288,12 @@ def test_a_place_that_cannot_be_reached_is_named(path: Path, command: str, said:
         ('address = "127.0.0.1"', "has no places for --fw-engine local"),
     ],
 )
-def test_a_file_that_says_something_else_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_says_something_else_is_refused(
+    tmp_path: Path, text: str, message: str
+) -> None:
     file = tmp_path / "places.toml"
     file.write_text(text)
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(UsageError, match=message):
         check("local", file, ())
 
 

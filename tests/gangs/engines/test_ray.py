@@ -72,16 +72,16 @@ def cluster() -> Iterator[pytest.MonkeyPatch]:
         patch.setenv("RAY_TMPDIR", folder)
         Path(folder, "ray").mkdir()
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # what a node's interpreter imports
-        own = Cluster()
+        ray_cluster = Cluster()
         try:
-            own.add_node(temp_dir=folder, no_monitor=True, **_node())
+            ray_cluster.add_node(temp_dir=folder, no_monitor=True, **_node())
             for _ in range(2):
-                own.add_node(wait=False, temp_dir=folder, **_node())
-            own.wait_for_nodes()
-            patch.setenv("RAY_ADDRESS", own.address)
+                ray_cluster.add_node(wait=False, temp_dir=folder, **_node())
+            ray_cluster.wait_for_nodes()
+            patch.setenv("RAY_ADDRESS", ray_cluster.address)
             yield patch
         finally:
-            own.shutdown()
+            ray_cluster.shutdown()
             started = {*psutil.Process().children(recursive=True)} - before
             left = psutil.wait_procs(started, _SOON_S)[1]
         assert left == []
@@ -93,17 +93,17 @@ def cluster() -> Iterator[pytest.MonkeyPatch]:
 def test_each_role_has_a_node_of_its_own(project: Project) -> None:
     """The record says what started them; a session with more roles than nodes measures nothing."""
     project.write("test_it.py", _CASES)
-    asked = ("--fw=numpy", "--fw-engine=ray", "--benchmark-json=run.json")
-    result = project.run("--fw-replicas=3", *asked)
+    requested = ("--fw=numpy", "--fw-engine=ray", "--benchmark-json=run.json")
+    result = project.run("--fw-replicas=3", *requested)
     result.assert_outcomes(passed=1)
     (record,) = json.loads((project.path / "run.json").read_text())["benchmarks"]
     gang = record["extra_info"]["fwbench"]["gang"]
     assert (gang["engine"], gang["replicas"], gang["network"]) == ("ray", 3, "loopback")
-    result = project.run("--fw-replicas=2,4", *asked)
+    result = project.run("--fw-replicas=2,4", *requested)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    said = "\n".join([*result.outlines, *result.errlines])
+    output = "\n".join([*result.outlines, *result.errlines])
     assert "a gang of 4 processes needs as many nodes of Ray with a CPU, and the cluster has 3" in (
-        said
+        output
     )
 
 
@@ -125,17 +125,17 @@ def test_no_role_survives_its_controller() -> None:
 
 @needs_ray
 @pytest.mark.parametrize(
-    ("address", "said"),
+    ("address", "message"),
     [
         ("127.0.0.1:1", r"by RAY_ADDRESS=127.0.0.1:1 \(.*refused\): start one on every machine"),
         ("ray://node1:10001", r"by RAY_ADDRESS=ray://node1:10001 \(it is not HOST:PORT\)"),
     ],
 )
 def test_without_a_cluster_the_engine_is_refused(
-    address: str, said: str, monkeypatch: pytest.MonkeyPatch
+    address: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_ADDRESS", address)
-    with pytest.raises(UsageError, match=f"no Ray cluster was found {said}"):
+    with pytest.raises(UsageError, match=f"no Ray cluster was found {message}"):
         engine("ray").refuse_more(2)
 
 

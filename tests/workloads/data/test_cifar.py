@@ -19,12 +19,12 @@ def batches(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """The six files of a small CIFAR-10: 20 images each, two of every class."""
     monkeypatch.setattr(cifar, "FILE_EXAMPLES", 20)
     rng = np.random.default_rng(2)
-    found = {}
+    contents = {}
     for name in (*(f"data_batch_{n}.bin" for n in range(1, 6)), "test_batch.bin"):
         labels = rng.permutation(20).astype(np.uint8)[:, None] % 10
         pixels = rng.integers(0, 256, (20, 3072), np.uint8)
-        found[name] = np.concatenate([labels, pixels], axis=1).tobytes()
-    return found
+        contents[name] = np.concatenate([labels, pixels], axis=1).tobytes()
+    return contents
 
 
 def cifar_archive(folder: Path, contents: dict[str, bytes]) -> Path:

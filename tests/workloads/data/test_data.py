@@ -22,9 +22,9 @@ from support.data_files import Mnist, same, tar_gz, write_tree
 def test_data_that_is_nowhere_is_generated() -> None:
     """Without any data, find says synthetic and how many examples there will be."""
     for name in data.NAMES:
-        found = data.find(name, None)
-        assert (found.source, found.origin, found.paths) == ("synthetic", "generated", ())
-        assert found.train_examples == synthetic.TRAIN_EXAMPLES[name]
+        data_set = data.find(name, None)
+        assert (data_set.source, data_set.origin, data_set.paths) == ("synthetic", "generated", ())
+        assert data_set.train_examples == synthetic.TRAIN_EXAMPLES[name]
 
 
 def test_an_unknown_data_set_is_refused() -> None:
@@ -63,16 +63,16 @@ def test_the_order_of_the_places(small_mnist: Mnist, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("KERAS_HOME", str(keras.parent))
     monkeypatch.setenv(data.VARIABLE, os.pathsep.join(map(str, (first, second))))
 
-    def found(folder: Path | None) -> Path:
+    def folder_of_data(folder: Path | None) -> Path:
         return data.find("mnist", folder).paths[0].parent
 
-    assert found(option) == option
-    assert found(None) == first
+    assert folder_of_data(option) == option
+    assert folder_of_data(None) == first
     shutil.rmtree(first)
     first.mkdir()
-    assert found(None) == second
+    assert folder_of_data(None) == second
     monkeypatch.delenv(data.VARIABLE)
-    assert found(None) == keras
+    assert folder_of_data(None) == keras
 
 
 @pytest.mark.parametrize(
@@ -188,40 +188,43 @@ def test_importing_is_cheap() -> None:
 
 def test_real_mnist(real: Callable[[str], Found]) -> None:
     """The four files as they are known, or Keras' file: one digest for both."""
-    found = data.load(real("mnist"))
-    assert [split.x.shape for split in (found.train, found.validation, found.test)] == [
+    data_set = data.load(real("mnist"))
+    assert [split.x.shape for split in (data_set.train, data_set.validation, data_set.test)] == [
         (48_000, 28, 28, 1),
         (12_000, 28, 28, 1),
         (10_000, 28, 28, 1),
     ]
-    assert found.train.y[:5].tolist() == [5, 0, 4, 1, 9]
-    assert np.bincount(np.append(found.train.y, found.validation.y))[1] == 6_742
-    assert found.digest == "6f845c42ba6f5318"
+    assert data_set.train.y[:5].tolist() == [5, 0, 4, 1, 9]
+    assert np.bincount(np.append(data_set.train.y, data_set.validation.y))[1] == 6_742
+    assert data_set.digest == "6f845c42ba6f5318"
 
 
 def test_real_mnist_as_keras_has_it(real: Callable[[str], Found], tmp_path: Path) -> None:
-    found = real("mnist")
-    if len(found.paths) == 1:
+    data_set = real("mnist")
+    if len(data_set.paths) == 1:
         pytest.skip("it is Keras' file already")
     arrays = {
         part.key: np.frombuffer(
             files.content(path, part.size_bytes), np.uint8, offset=len(part.header)
         ).reshape(part.shape)
-        for path, part in zip(found.paths, mnist.PARTS, strict=True)
+        for path, part in zip(data_set.paths, mnist.PARTS, strict=True)
     }
     np.savez(tmp_path / "mnist.npz", **arrays)
     assert data.load(data.find("mnist", tmp_path)).digest == "6f845c42ba6f5318"
 
 
 def test_real_cifar(real: Callable[[str], Found]) -> None:
-    found = data.load(real("cifar10"))
-    assert (found.train.x.shape, found.test.x.shape) == ((50_000, 32, 32, 3), (10_000, 32, 32, 3))
+    data_set = data.load(real("cifar10"))
+    assert (data_set.train.x.shape, data_set.test.x.shape) == (
+        (50_000, 32, 32, 3),
+        (10_000, 32, 32, 3),
+    )
 
 
 def test_real_imdb(real: Callable[[str], Found], tmp_path: Path) -> None:
     """All reviews of both parts, negative and positive ones by turns; the same when kept."""
-    found = real("imdb")
-    first, second = data.load(found, tmp_path), data.load(found, tmp_path)
+    data_set = real("imdb")
+    first, second = data.load(data_set, tmp_path), data.load(data_set, tmp_path)
     assert same(first, second)
     for split in (first.train, first.test):
         assert split.x.shape == (25_000, 500)

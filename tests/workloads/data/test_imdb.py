@@ -51,21 +51,21 @@ def test_reviews_become_tokens_as_documented(
     monkeypatch.setattr(imdb, "VOCABULARY", 10)
     monkeypatch.setattr(imdb, "LENGTH", 8)
     imdb_archive(tmp_path, reviews)
-    found = data.load(data.find("imdb", tmp_path))
+    data_set = data.load(data.find("imdb", tmp_path))
     # In the training part: film 26 times, bad and train 6, a caf good its 3 each: "its" comes last
     # and is the eighth word, for which a token is lacking.
     film, bad, train, a, caf, good, its = 3, 4, 5, 6, 7, 8, 9
     unknown = imdb.UNKNOWN
-    assert found.train.x[:3].tolist() == [
+    assert data_set.train.x[:3].tolist() == [
         [0, 0, imdb.START, its, bad, bad, train, film],
         [0, 0, imdb.START, a, caf, good, train, film],
         [0, imdb.START, its, bad, bad, train, film, film],
     ]
-    assert found.train.x[-1].tolist() == [film] * 8
-    assert found.test.x[0].tolist() == [0, 0, imdb.START, its, bad, bad, unknown, film]
-    assert found.train.y.tolist() == found.test.y.tolist() == [0, 1] * 3
-    assert found.train.x.dtype == found.train.y.dtype == np.int32
-    assert found.validation is found.test
+    assert data_set.train.x[-1].tolist() == [film] * 8
+    assert data_set.test.x[0].tolist() == [0, 0, imdb.START, its, bad, bad, unknown, film]
+    assert data_set.train.y.tolist() == data_set.test.y.tolist() == [0, 1] * 3
+    assert data_set.train.x.dtype == data_set.train.y.dtype == np.int32
+    assert data_set.validation is data_set.test
 
 
 def test_words_are_what_the_expression_matches() -> None:
@@ -236,12 +236,12 @@ def test_every_damage_is_a_data_error(
     imdb_archive(tmp_path, reviews)
     rng = np.random.default_rng(3)
     for name, file in (("mnist", "mnist.npz"), ("imdb", "aclImdb_v1.tar.gz")):
-        path, found = tmp_path / file, data.find(name, tmp_path)
-        good, packed = data.load(found), path.read_bytes()
+        path, data_set = tmp_path / file, data.find(name, tmp_path)
+        good, packed = data.load(data_set), path.read_bytes()
         for _ in range(150):
             path.write_bytes(damaged(packed, name == "imdb" and rng.random() < 0.5, rng))
             with contextlib.suppress(DataError):
-                loaded = data.load(found)
+                loaded = data.load(data_set)
                 # Only a byte that says nothing may be another: MNIST is held to its checksums.
                 assert name == "imdb" or same(loaded, good)
 
@@ -310,20 +310,20 @@ def test_a_changed_file_in_the_folder_is_read_anew(
     """The tokens of a folder depend on each of its files."""
     folder = write_tree(tmp_path / "aclImdb", reviews)
     cache = tmp_path / "cache"
-    found = data.find("imdb", tmp_path)
-    first = data.load(found, cache)
+    data_set = data.find("imdb", tmp_path)
+    first = data.load(data_set, cache)
     (folder / "train/pos/1_9.txt").write_text("another text of another length")
-    assert not same(first, data.load(found, cache))
+    assert not same(first, data.load(data_set, cache))
 
 
 #: Damages a cache's whole content, or some of its arrays.
 _DAMAGE: dict[str, Callable[[Any, Any], Any]] = {
     "empty": lambda whole, _: b"",
     "cut off": lambda whole, _: whole[:-10],
-    "flipped": lambda whole, of: changed(whole, whole.index(of["tokens"].tobytes())),
-    "objects": lambda _, of: {"tokens": of["tokens"].astype(object)},
-    "token": lambda _, of: {"tokens": of["tokens"] + np.uint16(imdb.VOCABULARY)},
-    "lengths": lambda _, of: {"lengths": of["lengths"] + np.int32(1)},
+    "flipped": lambda whole, arrays: changed(whole, whole.index(arrays["tokens"].tobytes())),
+    "objects": lambda _, arrays: {"tokens": arrays["tokens"].astype(object)},
+    "token": lambda _, arrays: {"tokens": arrays["tokens"] + np.uint16(imdb.VOCABULARY)},
+    "lengths": lambda _, arrays: {"lengths": arrays["lengths"] + np.int32(1)},
 }
 
 

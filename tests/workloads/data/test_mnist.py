@@ -21,23 +21,23 @@ from support.data_files import Mnist, changed, same
 
 def test_mnist_of_every_format_is_the_same(small_mnist: Mnist) -> None:
     """IDX files compressed or not, with either spelling of their names, and Keras' file."""
-    found = []
+    data_sets = []
     for dot in "-.":
         for gz in (".gz", ""):
             where = small_mnist.write(dot, gz, folder=f"mnist{dot}{gz}")
-            found.append(data.load(data.find("mnist", where)))
+            data_sets.append(data.load(data.find("mnist", where)))
     small_mnist.npz()
-    found.append(small_mnist.load())
-    assert all(same(found[0], other) for other in found[1:])
+    data_sets.append(small_mnist.load())
+    assert all(same(data_sets[0], other) for other in data_sets[1:])
     expected = small_mnist.arrays
-    train = found[0].train
-    assert (len(train), len(found[0].validation), len(found[0].test)) == (8, 4, 5)
+    train = data_sets[0].train
+    assert (len(train), len(data_sets[0].validation), len(data_sets[0].test)) == (8, 4, 5)
     assert (train.x.dtype, train.x.shape) == (np.uint8, (8, 28, 28, 1))
     assert np.array_equal(train.x[..., 0], expected["x_train"][:8])
-    assert np.array_equal(found[0].validation.y, expected["y_train"][8:])
-    assert np.array_equal(found[0].test.y, expected["y_test"])
+    assert np.array_equal(data_sets[0].validation.y, expected["y_train"][8:])
+    assert np.array_equal(data_sets[0].test.y, expected["y_test"])
     assert train.y.dtype == np.int32
-    assert not found[0].validation_is_test
+    assert not data_sets[0].validation_is_test
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_a_folder_in_place_of_a_file(small_mnist: Mnist) -> None:
 
 def test_a_file_that_is_gone_when_it_is_read(small_mnist: Mnist) -> None:
     small_mnist.write()
-    found = data.find("mnist", small_mnist.folder)
-    found.paths[3].unlink()
-    with pytest.raises(DataError, match=found.paths[3].name):
-        data.load(found)
+    data_set = data.find("mnist", small_mnist.folder)
+    data_set.paths[3].unlink()
+    with pytest.raises(DataError, match=data_set.paths[3].name):
+        data.load(data_set)
 
 
 class _Trap:

@@ -48,9 +48,9 @@ def test_generated_data_is_shaped_like_the_real_one(
 
     Of the labels of a text, each is the token that follows.
     """
-    found = generated[name]
-    assert (found.source, found.origin) == ("synthetic", "generated")
-    for split, size in zip((found.train, found.validation, found.test), sizes, strict=True):
+    result = generated[name]
+    assert (result.source, result.origin) == ("synthetic", "generated")
+    for split, size in zip((result.train, result.validation, result.test), sizes, strict=True):
         assert split.x.shape == (size, *shape)
         assert split.x.dtype == (np.int32 if name in ("imdb", "text") else np.uint8)
         assert split.y.dtype == np.int32
@@ -59,9 +59,9 @@ def test_generated_data_is_shaped_like_the_real_one(
             assert np.abs(share - 1).max() < 0.2
         else:
             assert np.array_equal(split.y[:, :-1], split.x[:, 1:])
-    assert len(found.train.y) == synthetic.TRAIN_EXAMPLES[name]
-    own = name in ("mnist", "text")
-    assert found.validation_is_test != own == (found.validation is not found.test)
+    assert len(result.train.y) == synthetic.TRAIN_EXAMPLES[name]
+    has_validation = name in ("mnist", "text")
+    assert result.validation_is_test != has_validation == (result.validation is not result.test)
 
 
 @pytest.mark.parametrize("name", data.NAMES)
@@ -116,10 +116,10 @@ def test_generated_data_can_be_learned(
     generated: dict[str, DataSet], name: str, rate: float, least: float, most: float
 ) -> None:
     """A linear classifier learns a part of it from few examples, and by far not all."""
-    found = generated[name]
+    result = generated[name]
     train, test = (
         (features(name, split.x[:size]), split.y[:size])
-        for split, size in ((found.train, 3_000), (found.test, 1_000))
+        for split, size in ((result.train, 3_000), (result.test, 1_000))
     )
     assert least < accuracy(train, test, rate) < most
 

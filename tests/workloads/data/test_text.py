@@ -35,21 +35,21 @@ def read(folder: Path, contents: Mapping[str, bytes]) -> DataSet:
 
 def test_a_text_becomes_tokens_as_documented(tmp_path: Path) -> None:
     """White space, ends of lines, unknown words, frequencies, ties, what follows, the rest."""
-    found = read(tmp_path, PARTS)
+    run = read(tmp_path, PARTS)
     stream = [B, A, B, A, B, END, C, UNKNOWN, D, B, END, D, C, B, A, E, END]
-    assert found.train.x.ravel().tolist() == stream[:15]
-    assert found.train.y.ravel().tolist() == stream[1:16]
-    assert found.validation.x.tolist() == [[A, UNKNOWN, B], [END, A, UNKNOWN]]
-    assert found.test.y.tolist() == [[D, END, C], [D, END, C]]
-    assert found.train.x.dtype == found.train.y.dtype == np.int32
-    assert (len(found.train), found.validation_is_test) == (5, False)
-    assert (found.source, found.origin) == ("real", ", ".join(PARTS))
+    assert run.train.x.ravel().tolist() == stream[:15]
+    assert run.train.y.ravel().tolist() == stream[1:16]
+    assert run.validation.x.tolist() == [[A, UNKNOWN, B], [END, A, UNKNOWN]]
+    assert run.test.y.tolist() == [[D, END, C], [D, END, C]]
+    assert run.train.x.dtype == run.train.y.dtype == np.int32
+    assert (len(run.train), run.validation_is_test) == (5, False)
+    assert (run.source, run.origin) == ("real", ", ".join(PARTS))
 
 
 def test_the_rarest_words_become_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "VOCABULARY", 4)
-    found = read(tmp_path, PARTS)
-    assert {*np.unique(found.train.x)} == {UNKNOWN, END, B, A}
+    run = read(tmp_path, PARTS)
+    assert {*np.unique(run.train.x)} == {UNKNOWN, END, B, A}
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_a_single_file_is_divided(tmp_path: Path, compressed: bool) -> None:
     words = [f"w{i:03}" for i in range(160)] + ["x"] * 20 + ["w000"] * 19
     content = " ".join(words).encode()
     named = {"text.txt.gz": gzip.compress(content)} if compressed else {"text.txt": content}
-    found = read(tmp_path, named)
-    assert [len(part) for part in (found.train, found.validation, found.test)] == [59, 3, 3]
-    assert found.train.x.max() == text.FIRST_WORD + 160, "and x"
-    assert {*np.unique(found.test.y)} <= {text.END, *np.unique(found.train.x)}
-    assert found.origin == "".join(named)
+    run = read(tmp_path, named)
+    assert [len(part) for part in (run.train, run.validation, run.test)] == [59, 3, 3]
+    assert run.train.x.max() == text.FIRST_WORD + 160, "and x"
+    assert {*np.unique(run.test.y)} <= {text.END, *np.unique(run.train.x)}
+    assert run.origin == "".join(named)
 
 
 def _without(part: str) -> dict[str, bytes]:
@@ -124,10 +124,10 @@ def test_a_generated_text_can_be_learned(monkeypatch: pytest.MonkeyPatch) -> Non
     """Who knows what mostly follows on a word tells a third of the words, and by far not most."""
     monkeypatch.undo()
     generated = Found("text", "synthetic", "generated", (), synthetic.TRAIN_EXAMPLES["text"])
-    found = data.load(generated)
+    data_set = data.load(generated)
     counts = np.zeros((text.VOCABULARY, text.VOCABULARY), np.uint16)
-    np.add.at(counts, (found.train.x.ravel(), found.train.y.ravel()), 1)
-    usual = np.bincount(found.train.y.ravel()).argmax()
-    by_word = counts.argmax(1)[found.test.x]
-    assert np.mean(found.test.y == usual) < 0.1
-    assert 0.15 < np.mean(found.test.y == by_word) < 0.4
+    np.add.at(counts, (data_set.train.x.ravel(), data_set.train.y.ravel()), 1)
+    usual = np.bincount(data_set.train.y.ravel()).argmax()
+    by_word = counts.argmax(1)[data_set.test.x]
+    assert np.mean(data_set.test.y == usual) < 0.1
+    assert 0.15 < np.mean(data_set.test.y == by_word) < 0.4

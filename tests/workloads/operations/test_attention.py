@@ -7,22 +7,22 @@ import math
 import numpy as np
 
 from fwbench.workloads import ATTENTION, Operation
-from support.operations import each, sized
+from support.operations import for_each, sized
 
 
-@each(ATTENTION)
-def test_references_are_the_formula(of: Operation) -> None:
+@for_each(ATTENTION)
+def test_references_are_the_formula(operation: Operation) -> None:
     """A mean of values, weighted with exponentials of products with keys; later ones left out."""
-    q, k, v = of.operands(sized(of, "b2h1t5d3"))
-    found = of.reference(q, k, v)
+    q, k, v = operation.operands(sized(operation, "b2h1t5d3"))
+    result = operation.reference(q, k, v)
     for batch in range(2):
         for at in range(5):
-            seen = range(at + 1 if of.name == "attention_causal" else 5)
+            seen = range(at + 1 if operation.name == "attention_causal" else 5)
             weights = [
                 math.exp(sum(q[batch, 0, at] * k[batch, 0, other]) / math.sqrt(3)) for other in seen
             ]
             mean = sum(w * v[batch, 0, other] for w, other in zip(weights, seen, strict=True))
-            np.testing.assert_allclose(found[batch, 0, at], mean / sum(weights), rtol=1e-12)
+            np.testing.assert_allclose(result[batch, 0, at], mean / sum(weights), rtol=1e-12)
 
 
 def test_causal_attention_does_not_see_what_comes() -> None:

@@ -14,7 +14,7 @@ from fwbench.workloads.operations import convolution as published
 from fwbench.workloads.workload import Cost
 from support.operations import sized
 
-_BY_NAME = {of.name: of for of in CONVOLUTION}
+_BY_NAME = {operation.name: operation for operation in CONVOLUTION}
 
 #: A size of each convolution at which a loop over everything is soon done.
 _TINY = {
@@ -35,8 +35,8 @@ every_convolution = pytest.mark.parametrize("name", _TINY)
 
 
 def _at(name: str) -> tuple[Operation, Any]:
-    of = _BY_NAME[name]
-    return of, sized(of, _TINY[name])
+    operation = _BY_NAME[name]
+    return operation, sized(operation, _TINY[name])
 
 
 def test_every_convolution_has_a_tiny_size() -> None:
@@ -78,11 +78,11 @@ def _transposed_terms(x: Any, w: Any, window: Any, at: tuple[int, ...]) -> Any:
 @every_convolution
 def test_references_are_sums_over_the_kernel(name: str) -> None:
     """Every element is the sum of input times kernel that the definition says, padding being 0."""
-    of, size = _at(name)
-    x, w = of.operands(size)
-    (window,) = of.parameters(size)
+    operation, size = _at(name)
+    x, w = operation.operands(size)
+    (window,) = operation.parameters(size)
     terms = _transposed_terms if name == "conv2d_transposed" else _terms
-    result = of.reference(x, w, window)
+    result = operation.reference(x, w, window)
     for at in np.ndindex(result.shape):
         assert result[at] == pytest.approx(sum(terms(x, w, window, at)), rel=1e-9, abs=1e-12)
 
@@ -90,29 +90,29 @@ def test_references_are_sums_over_the_kernel(name: str) -> None:
 @every_convolution
 def test_costs_count_a_product_and_a_sum_for_each_place_of_the_kernel(name: str) -> None:
     """Two operations for each element of the kernel at each place; backward is three passes."""
-    of, size = _at(name)
-    x, w = of.operands(size)
-    y = of.reference(x, w, *of.parameters(size))
+    operation, size = _at(name)
+    x, w = operation.operands(size)
+    y = operation.reference(x, w, *operation.parameters(size))
     placed = x if name == "conv2d_transposed" else y
     flops = 2 * placed[..., 0].size * w.size
     elements = x.size + w.size + y.size
-    assert of.cost_of("forward", size) == Cost(flops, elements)
-    assert of.cost_of("backward", size) == Cost(3 * flops, 3 * elements)
+    assert operation.cost_of("forward", size) == Cost(flops, elements)
+    assert operation.cost_of("backward", size) == Cost(3 * flops, 3 * elements)
 
 
 def test_the_cost_of_a_published_convolution() -> None:
     """DeepBench's 14x14x512 with 512 kernels of 3x3, 16 images: 14.8 billion operations."""
-    of = _BY_NAME["conv2d"]
-    cost = of.cost_of("forward", sized(of, "w14h14c512n16k512r3s3p1u1"))
+    operation = _BY_NAME["conv2d"]
+    cost = operation.cost_of("forward", sized(operation, "w14h14c512n16k512r3s3p1u1"))
     assert cost == Cost(14_797_504_512, 16 * 14 * 14 * 1024 + 9 * 512 * 512)
 
 
 @pytest.mark.parametrize("name", _TINY)
 def test_results_are_of_order_one(name: str) -> None:
     """Kernels are scaled, so that float16 neither overflows nor vanishes."""
-    of = _BY_NAME[name]
-    size = of.by_preset.quick[0]
-    result = of.reference(*of.operands(size), *of.parameters(size))
+    operation = _BY_NAME[name]
+    size = operation.by_preset.quick[0]
+    result = operation.reference(*operation.operands(size), *operation.parameters(size))
     assert 0.3 < np.std(result) < 3
 
 
@@ -127,18 +127,18 @@ def test_results_are_of_order_one(name: str) -> None:
 )
 def test_published_shapes_can_be_read(shapes: tuple[str, ...], number: int) -> None:
     """Every one of them is a size of the general convolution, once, and has a result."""
-    of = _BY_NAME["conv2d"]
+    operation = _BY_NAME["conv2d"]
     assert len(shapes) == len({*shapes}) == number
-    for size in (sized(of, shape) for shape in shapes):
-        (window,) = of.parameters(size)
+    for size in (sized(operation, shape) for shape in shapes):
+        (window,) = operation.parameters(size)
         assert min(window.extent(size[axis], i) for i, axis in enumerate("hw")) > 0
 
 
 def test_the_layers_of_speech_follow_each_other() -> None:
     """DeepBench's second layer takes what its first one makes: 700x161 becomes 341x79."""
-    of = _BY_NAME["conv2d"]
-    first, second = (sized(of, published.DEEPBENCH_TRAINING[i]) for i in (0, 4))
-    (window,) = of.parameters(first)
+    operation = _BY_NAME["conv2d"]
+    first, second = (sized(operation, published.DEEPBENCH_TRAINING[i]) for i in (0, 4))
+    (window,) = operation.parameters(first)
     extents = [window.extent(first[axis], i) for i, axis in enumerate("hw")]
     assert extents == [second["h"], second["w"]]
     assert second["c"] == first["k"]
@@ -146,17 +146,17 @@ def test_the_layers_of_speech_follow_each_other() -> None:
 
 def test_a_padding_may_be_zero_and_a_stride_may_not() -> None:
     """The form of the general convolution says so, and a shape is written back as it was read."""
-    of = _BY_NAME["conv2d"]
-    size = sized(of, "w5h4c2n2k3r3s2p0u1")
+    operation = _BY_NAME["conv2d"]
+    size = sized(operation, "w5h4c2n2k3r3s2p0u1")
     assert (str(size), size["p"]) == ("w5h4c2n2k3r3s2p0u1", 0)
     for wrong in ("w5h4c2n2k3r3s2p1u0", "w5h4c2n2k3r3s2p00u1", "w0h4c2n2k3r3s2p0u1"):
         with pytest.raises(UsageError, match="does not have the form"):
-            sized(of, wrong)
+            sized(operation, wrong)
 
 
 def test_sizes_of_one_preset_cost_ever_more() -> None:
     """From what is overhead alone to what a machine can show its rate at."""
-    for of in CONVOLUTION:
-        costs = [of.cost_of("forward", size) for size in of.by_preset.quick]
+    for operation in CONVOLUTION:
+        costs = [operation.cost_of("forward", size) for size in operation.by_preset.quick]
         flops = [cost.flops for cost in costs if cost is not None]
         assert all(less < more for less, more in itertools.pairwise(flops))

@@ -53,9 +53,12 @@ from support.operations import named, sized
     ],
 )
 def test_costs(name: str, size: str | int, forward: Cost, backward: Cost | None) -> None:
-    of = named(name)
-    at = sized(of, size)
-    assert (of.cost_of("forward", at), of.cost_of("backward", at)) == (forward, backward)
+    operation = named(name)
+    at = sized(operation, size)
+    assert (operation.cost_of("forward", at), operation.cost_of("backward", at)) == (
+        forward,
+        backward,
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,5 +73,5 @@ def test_costs(name: str, size: str | int, forward: Cost, backward: Cost | None)
 )
 def test_terms_are_what_an_element_adds_up(name: str, size: str | int, terms: int) -> None:
     """Sums of many terms say so, so that their rounding is allowed for."""
-    of = named(name)
-    assert of.terms(sized(of, size)) == terms
+    operation = named(name)
+    assert operation.terms(sized(operation, size)) == terms

@@ -18,9 +18,9 @@ from support.operations import computed, named
 
 def test_a_row_is_added_to_every_row() -> None:
     """The vector, which has the length of a row, is repeated."""
-    (x, y), found = computed("add_row", "3x2")
+    (x, y), result = computed("add_row", "3x2")
     expected = [[a + b for a, b in zip(row, y.tolist(), strict=True)] for row in x.tolist()]
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_a_cast_to_bfloat16_rounds_ties_to_even() -> None:
@@ -59,9 +59,9 @@ def test_erfinv_is_right_wherever_it_says_so() -> None:
 )
 def test_what_is_nearly_the_operation_is_found_out(name: str, naive: Callable[..., Any]) -> None:
     """Operands are where it differs from what is easily taken for it, in float32."""
-    of = named(name)
-    operands = [x.astype(np.float32) for x in of.operands(of.smallest)]
-    reference = of.reference(*(x.astype(np.float64) for x in operands))
+    operation = named(name)
+    operands = [x.astype(np.float32) for x in operation.operands(operation.smallest)]
+    reference = operation.reference(*(x.astype(np.float64) for x in operands))
     with pytest.raises(WrongResult):
         verify.compare(naive(*operands), reference, verify.tolerance("float32", 1))
 

@@ -57,26 +57,29 @@ CASES: dict[str, tuple[str, Cost, Cost | None, Callable[..., Any]]] = {
 
 
 def test_every_operation_of_the_family_is_tested() -> None:
-    assert {of.name for of in workloads.INDEXING} == {*CASES}
+    assert {operation.name for operation in workloads.INDEXING} == {*CASES}
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_results_and_costs(name: str) -> None:
-    of = getattr(workloads, name)
+    operation = getattr(workloads, name)
     text, forward, backward, expected = CASES[name]
-    size = of.form.read(text)
-    operands = of.operands(size)
-    found = of.reference(*operands, *of.parameters(size))
-    np.testing.assert_allclose(found, expected(*(x.tolist() for x in operands)), rtol=1e-15)
-    assert (of.cost_of("forward", size), of.cost_of("backward", size)) == (forward, backward)
+    size = operation.form.read(text)
+    operands = operation.operands(size)
+    result = operation.reference(*operands, *operation.parameters(size))
+    np.testing.assert_allclose(result, expected(*(x.tolist() for x in operands)), rtol=1e-15)
+    assert (operation.cost_of("forward", size), operation.cost_of("backward", size)) == (
+        forward,
+        backward,
+    )
 
 
 def test_operands_have_what_an_implementation_may_get_wrong() -> None:
     """Rows that are picked twice, none that is overwritten twice, lengths of one at least."""
 
     def operands(name: str) -> Any:
-        of = getattr(workloads, name)
-        return of.operands(of.form.read(CASES[name][0]))
+        operation = getattr(workloads, name)
+        return operation.operands(operation.form.read(CASES[name][0]))
 
     for name in ("gather_rows", "scatter_add"):
         assert len({*operands(name)[1].tolist()}) < 7
@@ -88,7 +91,9 @@ def test_operands_have_what_an_implementation_may_get_wrong() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_changed_operands_have_other_indices(name: str) -> None:
     """The call on changed inputs must notice that its indices are others."""
-    of = getattr(workloads, name)
-    size = of.smallest
-    for before, after in zip(of.operands(size), of.changed_operands(size), strict=True):
+    operation = getattr(workloads, name)
+    size = operation.smallest
+    for before, after in zip(
+        operation.operands(size), operation.changed_operands(size), strict=True
+    ):
         assert not np.array_equal(before, after)

@@ -52,10 +52,10 @@ def test_the_products_of_deepbench() -> None:
 @pytest.mark.parametrize("kind", products.GEMM)
 def test_the_shapes_of_deepbench_are_sizes_of_the_products(kind: str) -> None:
     """In their order none moves less than the one before; each is there once."""
-    of = named(f"gemm_{kind}")
-    assert of.form is not None
+    operation = named(f"gemm_{kind}")
+    assert operation.form is not None
     texts = products.GEMM[kind]
-    moved = [of.number_of(of.form.read(text)) for text in texts]
+    moved = [operation.number_of(operation.form.read(text)) for text in texts]
     assert moved == sorted(moved)
     assert len({*texts}) == len(texts)
 
@@ -69,13 +69,13 @@ def det(x: Matrix) -> float:
 
 
 def reference(name: str, size: int = 4) -> tuple[tuple[NDArray[Any], ...], Any]:
-    of = named(name)
-    operands = of.operands(size)
-    return operands, of.reference(*operands)
+    operation = named(name)
+    operands = operation.operands(size)
+    return operands, operation.reference(*operands)
 
 
-def near(found: Any, expected: Any) -> None:
-    np.testing.assert_allclose(np.array(found), np.array(expected), rtol=1e-10, atol=1e-11)
+def near(actual: Any, expected: Any) -> None:
+    np.testing.assert_allclose(np.array(actual), np.array(expected), rtol=1e-10, atol=1e-11)
 
 
 def test_cholesky() -> None:
@@ -106,16 +106,16 @@ def test_inverse() -> None:
 
 
 def test_slogdet() -> None:
-    (x,), found = reference("slogdet")
-    near(found, math.log(abs(det(x.tolist()))))
-    near(named("slogdet").reference(x[::-1]), found)
+    (x,), actual = reference("slogdet")
+    near(actual, math.log(abs(det(x.tolist()))))
+    near(named("slogdet").reference(x[::-1]), actual)
 
 
 @pytest.mark.parametrize("name", ["svd_values", "svd"])
 def test_singular_values_are_known_and_apart(name: str) -> None:
     """They are 1, 2, 3, 4, so which vectors belong to which is beyond doubt."""
-    _, found = reference(name)
-    near(found if name == "svd_values" else found[1], [4, 3, 2, 1])
+    _, actual = reference(name)
+    near(actual if name == "svd_values" else actual[1], [4, 3, 2, 1])
 
 
 def test_eigenvalues_are_known_and_apart() -> None:
@@ -156,11 +156,11 @@ def test_what_is_compared_of_vectors_whose_signs_are_free(
     made, *others = compared(*results)
     near(made, x)
     flipped = other_signs(name, results)
-    for found, expected in zip(compared(*flipped), [made, *others], strict=True):
-        near(found, expected)
+    for actual, expected in zip(compared(*flipped), [made, *others], strict=True):
+        near(actual, expected)
     # The gradient is that of the signs which a framework has chosen.
-    for found, expected in zip(named(name).aligned(results, flipped), flipped, strict=True):
-        near(found, expected)
+    for actual, expected in zip(named(name).aligned(results, flipped), flipped, strict=True):
+        near(actual, expected)
     stretched = [result * 2.0 for result in results]
     assert not any(map(np.allclose, compared(*stretched), [made, *others]))
 

@@ -15,8 +15,8 @@ from fwbench.workloads.workload import Cost
 from support.operations import named, sized
 
 
-def _operands(of: Operation) -> Any:
-    return of.operands(sized(of, "4x5"))
+def _operands(operation: Operation) -> Any:
+    return operation.operands(sized(operation, "4x5"))
 
 
 def _shares(row: list[float]) -> list[float]:
@@ -29,10 +29,10 @@ def _shares(row: list[float]) -> list[float]:
     [("softmax", float), ("log_softmax", math.log)],
 )
 def test_softmax_is_a_share_of_exponentials(name: str, formula: Callable[[float], float]) -> None:
-    of = named(name)
-    (x,) = _operands(of)
+    operation = named(name)
+    (x,) = _operands(operation)
     expected = [[formula(share) for share in _shares(row)] for row in x.tolist()]
-    np.testing.assert_allclose(of.reference(x), expected, rtol=1e-12)
+    np.testing.assert_allclose(operation.reference(x), expected, rtol=1e-12)
 
 
 def test_softmax_does_not_overflow() -> None:
@@ -71,11 +71,11 @@ _LOSSES: dict[str, Callable[[Any, Any], list[float]]] = {
 
 @pytest.mark.parametrize("name", _LOSSES)
 def test_losses_are_the_means_of_their_formulas(name: str) -> None:
-    of = named(name)
-    operands = _operands(of)
+    operation = named(name)
+    operands = _operands(operation)
     losses = _LOSSES[name](*operands)
     expected = sum(losses) / (1 if name.endswith("_sum") else len(losses))
-    assert of.reference(*operands) == pytest.approx(expected, rel=1e-12)
+    assert operation.reference(*operands) == pytest.approx(expected, rel=1e-12)
 
 
 def test_huber_has_a_gradient_at_its_inputs() -> None:
@@ -103,23 +103,23 @@ def _collapsed(path: tuple[int, ...]) -> list[int]:
 @pytest.mark.parametrize("labels", [[1, 2], [1, 1], [2, 1]])
 def test_ctc_adds_up_all_paths_that_say_the_labels(labels: list[int]) -> None:
     """Its loss is the logarithm of their share among all paths, of 3 classes in 5 steps."""
-    of = named("ctc_loss")
-    x, _ = of.operands(sized(of, "n1t5c3l2"))
+    operation = named("ctc_loss")
+    x, _ = operation.operands(sized(operation, "n1t5c3l2"))
     shares = [_shares(row) for row in x[0].tolist()]
     likely = sum(
         math.prod(shares[t][c] for t, c in enumerate(path))
         for path in itertools.product(range(3), repeat=5)
         if _collapsed(path) == labels
     )
-    (loss,) = of.reference(x, np.array([labels]), 1, 5, 2)
+    (loss,) = operation.reference(x, np.array([labels]), 1, 5, 2)
     assert loss == pytest.approx(-math.log(likely), rel=1e-12)
 
 
 def test_the_cost_of_ctc() -> None:
     """2 sequences of 20 steps with 29 classes, and a path of 11 places for 5 labels."""
-    of = named("ctc_loss")
-    size = sized(of, "n2t20c29l5")
+    operation = named("ctc_loss")
+    size = sized(operation, "n2t20c29l5")
     forward = Cost(5 * 1160 + 6 * 440, 1160 + 10 + 2)
-    assert of.cost_of("forward", size) == forward
+    assert operation.cost_of("forward", size) == forward
     backward = Cost(forward.flops + 6 * 440 + 2 * 1160, 2 * forward.elements + 1160)
-    assert of.cost_of("backward", size) == backward
+    assert operation.cost_of("backward", size) == backward

@@ -13,7 +13,7 @@ from fwbench.workloads import NORMALISATION, Operation
 from fwbench.workloads.workload import Cost
 from support.operations import sized
 
-_BY_NAME = {of.name: of for of in NORMALISATION}
+_BY_NAME = {operation.name: operation for operation in NORMALISATION}
 
 #: What is normalised together with an element: (n, h, w, c), or (n, t, c), of both.
 _TOGETHER: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
@@ -24,8 +24,8 @@ _TOGETHER: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 }
 
 
-def _tiny(of: Operation) -> Any:
-    return sized(of, "n2t3c16" if "t" in of.by_preset.quick[0] else "n2h3w2c16")
+def _tiny(operation: Operation) -> Any:
+    return sized(operation, "n2t3c16" if "t" in operation.by_preset.quick[0] else "n2h3w2c16")
 
 
 def _standard(value: float, values: Iterable[float], epsilon: float) -> float:
@@ -39,9 +39,9 @@ def _standard(value: float, values: Iterable[float], epsilon: float) -> float:
 @pytest.mark.parametrize("name", _TOGETHER)
 def test_references_are_standard_scores(name: str) -> None:
     """Each element less the mean of its kind, by its deviation, times gamma, plus beta."""
-    of, epsilon = _BY_NAME[name], 1e-3 if name == "batch_norm_training" else 1e-5
-    x, gamma, beta = of.operands(_tiny(of))
-    result = of.reference(x, gamma, beta)
+    operation, epsilon = _BY_NAME[name], 1e-3 if name == "batch_norm_training" else 1e-5
+    x, gamma, beta = operation.operands(_tiny(operation))
+    result = operation.reference(x, gamma, beta)
     for at in np.ndindex(x.shape):
         others = (float(x[b]) for b in np.ndindex(x.shape) if _TOGETHER[name](at, b))
         expected = _standard(float(x[at]), others, epsilon) * gamma[at[-1]] + beta[at[-1]]
@@ -49,9 +49,9 @@ def test_references_are_standard_scores(name: str) -> None:
 
 
 def test_batch_norm_of_inference_uses_the_statistics_that_it_is_given() -> None:
-    of = _BY_NAME["batch_norm_inference"]
-    x, gamma, beta, mean, variance = of.operands(_tiny(of))
-    result = of.reference(x, gamma, beta, mean, variance)
+    operation = _BY_NAME["batch_norm_inference"]
+    x, gamma, beta, mean, variance = operation.operands(_tiny(operation))
+    result = operation.reference(x, gamma, beta, mean, variance)
     for at in np.ndindex(x.shape):
         c = at[-1]
         score = (float(x[at]) - mean[c]) / math.sqrt(variance[c] + 1e-3)
@@ -59,9 +59,9 @@ def test_batch_norm_of_inference_uses_the_statistics_that_it_is_given() -> None:
 
 
 def test_rms_norm_divides_by_the_root_mean_square() -> None:
-    of = _BY_NAME["rms_norm"]
-    x, gamma = of.operands(_tiny(of))
-    result = of.reference(x, gamma)
+    operation = _BY_NAME["rms_norm"]
+    x, gamma = operation.operands(_tiny(operation))
+    result = operation.reference(x, gamma)
     for n, t, c in np.ndindex(x.shape):
         square = sum(float(v) ** 2 for v in x[n, t]) / x.shape[-1]
         expected = float(x[n, t, c]) / math.sqrt(square + 1e-5) * gamma[c]
@@ -70,9 +70,9 @@ def test_rms_norm_divides_by_the_root_mean_square() -> None:
 
 def test_local_response_is_divided_by_the_five_nearest_channels() -> None:
     """AlexNet's formula: x / (2 + 1e-4 * sum of squares) ** 0.75, fewer channels at the ends."""
-    of = _BY_NAME["lrn"]
-    (x,) = of.operands(_tiny(of))
-    result = of.reference(x)
+    operation = _BY_NAME["lrn"]
+    (x,) = operation.operands(_tiny(operation))
+    result = operation.reference(x)
     for *place, c in np.ndindex(x.shape):
         pixel = [float(v) for v in x[tuple(place)]]
         total = sum(v * v for v in pixel[max(0, c - 2) : c + 3])
@@ -82,9 +82,9 @@ def test_local_response_is_divided_by_the_five_nearest_channels() -> None:
 
 def test_the_squares_of_local_response_count() -> None:
     """Without them the results would differ by far more than float32's tolerance."""
-    of = _BY_NAME["lrn"]
-    (x,) = of.operands(of.by_preset.quick[0])
-    assert np.median(np.abs(of.reference(x) * 2**0.75 / x - 1)) > 0.05
+    operation = _BY_NAME["lrn"]
+    (x,) = operation.operands(operation.by_preset.quick[0])
+    assert np.median(np.abs(operation.reference(x) * 2**0.75 / x - 1)) > 0.05
 
 
 #: Operations for an element, vectors read, and vectors that a gradient is written for.
@@ -102,11 +102,13 @@ _PARTS = {
 @pytest.mark.parametrize("name", _BY_NAME)
 def test_costs(name: str) -> None:
     """x is read and y written; the gradient reads x, g and the vectors, and writes as many."""
-    of, (flops, vectors, differentiated) = _BY_NAME[name], _PARTS[name]
-    size = _tiny(of)
-    (x, *others) = of.operands(size)
+    operation, (flops, vectors, differentiated) = _BY_NAME[name], _PARTS[name]
+    size = _tiny(operation)
+    (x, *others) = operation.operands(size)
     assert len(others) == vectors
     forward = Cost(flops * x.size, 2 * x.size + 16 * vectors)
     gradient = 3 * x.size + 16 * (vectors + differentiated)
-    assert of.cost_of("forward", size) == forward
-    assert of.cost_of("backward", size) == Cost(3 * forward.flops, forward.elements + gradient)
+    assert operation.cost_of("forward", size) == forward
+    assert operation.cost_of("backward", size) == Cost(
+        3 * forward.flops, forward.elements + gradient
+    )

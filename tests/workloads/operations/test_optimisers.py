@@ -10,7 +10,7 @@ import numpy as np
 
 from fwbench.workloads import OPTIMISERS, Operation
 from fwbench.workloads.operations.optimisers import TINY
-from support.operations import each
+from support.operations import for_each
 
 RATE, MOMENTUM, BETA2, DECAY, L1 = 0.125, 0.875, 1 - 1 / 1024, 1 / 128, 1 / 16
 
@@ -41,30 +41,32 @@ FORMULAS: dict[str, Callable[..., tuple[float, ...]]] = {
 }
 
 
-@each(OPTIMISERS)
-def test_references_are_the_formulas(of: Operation) -> None:
+@for_each(OPTIMISERS)
+def test_references_are_the_formulas(operation: Operation) -> None:
     """New weights and new state, of each weight by itself."""
-    operands = of.operands(50)
-    found: Any = of.reference(*operands)
-    found = found if isinstance(found, tuple) else (found,)
-    expected = [FORMULAS[of.name](*map(float, numbers)) for numbers in zip(*operands, strict=True)]
-    np.testing.assert_allclose(np.transpose(found), expected, rtol=1e-12)
+    operands = operation.operands(50)
+    result: Any = operation.reference(*operands)
+    result = result if isinstance(result, tuple) else (result,)
+    expected = [
+        FORMULAS[operation.name](*map(float, numbers)) for numbers in zip(*operands, strict=True)
+    ]
+    np.testing.assert_allclose(np.transpose(result), expected, rtol=1e-12)
 
 
-@each(OPTIMISERS)
-def test_everything_but_the_gradient_is_overwritten(of: Operation) -> None:
+@for_each(OPTIMISERS)
+def test_everything_but_the_gradient_is_overwritten(operation: Operation) -> None:
     """The positions are those of the weights and of the state, in the order of the results."""
-    operands = of.operands(8)
-    assert of.updates == (0, *range(2, len(operands)))
-    results = of.reference(*operands)
-    assert len(of.updates) == (len(results) if isinstance(results, tuple) else 1)
+    operands = operation.operands(8)
+    assert operation.updates == (0, *range(2, len(operands)))
+    results = operation.reference(*operands)
+    assert len(operation.updates) == (len(results) if isinstance(results, tuple) else 1)
 
 
-@each(OPTIMISERS)
-def test_a_step_is_seen_in_the_weights(of: Operation) -> None:
+@for_each(OPTIMISERS)
+def test_a_step_is_seen_in_the_weights(operation: Operation) -> None:
     """An error of a thousandth of the step is larger than what float32 rounds off."""
-    x, *others = of.operands(1_000)
-    results = of.reference(x, *others)
+    x, *others = operation.operands(1_000)
+    results = operation.reference(x, *others)
     after = results[0] if isinstance(results, tuple) else results
     assert np.median(np.abs(after - x)) / 1_000 > 4e-6
 
@@ -72,5 +74,5 @@ def test_a_step_is_seen_in_the_weights(of: Operation) -> None:
 def test_denominators_are_not_zero_and_not_changed() -> None:
     """The smallest square is far above the number that keeps it off zero."""
     assert 0 < TINY < 1e-20
-    for of in OPTIMISERS:
-        assert np.min(np.abs(of.operands(10_000)[1])) >= 0.2
+    for operation in OPTIMISERS:
+        assert np.min(np.abs(operation.operands(10_000)[1])) >= 0.2

@@ -13,7 +13,7 @@ from fwbench.cases.random import check_moments, check_range
 from fwbench.errors import WrongResult
 from fwbench.workloads import RANDOM, Operation
 from fwbench.workloads.distribution import Moments
-from support.operations import each
+from support.operations import for_each
 
 N = 20_000
 
@@ -32,22 +32,22 @@ TEXTBOOK: dict[str, Callable[[float], tuple[float, float, float]]] = {
 
 #: The same numbers from NumPy's generator.
 DRAWN: dict[str, Callable[..., Any]] = {
-    "random_uniform": lambda of, _: of.random(N),
-    "random_normal": lambda of, _: of.standard_normal(N),
-    "random_bernoulli": lambda of, p: of.binomial(1, p),
-    "random_integers": lambda of, _: of.integers(100, size=N),
-    "random_gamma": lambda of, alpha: of.gamma(alpha),
-    "random_poisson": lambda of, rates: of.poisson(rates),
-    "random_exponential": lambda of, _: of.exponential(0.5, N),
-    "random_shuffle": lambda of, x: of.permutation(x),
-    "random_categorical": lambda of, p: of.choice(4, N, p=p),
-    "dropout": lambda of, x: np.where(of.random(N) < 0.5, 0.0, 2.0 * x),
+    "random_uniform": lambda rng, _: rng.random(N),
+    "random_normal": lambda rng, _: rng.standard_normal(N),
+    "random_bernoulli": lambda rng, p: rng.binomial(1, p),
+    "random_integers": lambda rng, _: rng.integers(100, size=N),
+    "random_gamma": lambda rng, alpha: rng.gamma(alpha),
+    "random_poisson": lambda rng, rates: rng.poisson(rates),
+    "random_exponential": lambda rng, _: rng.exponential(0.5, N),
+    "random_shuffle": lambda rng, x: rng.permutation(x),
+    "random_categorical": lambda rng, p: rng.choice(4, N, p=p),
+    "dropout": lambda rng, x: np.where(rng.random(N) < 0.5, 0.0, 2.0 * x),
 }
 
 
-def moments_of(of: Operation) -> Moments:
-    assert of.moments is not None
-    return of.moments(N, *of.operands(N))
+def moments_of(operation: Operation) -> Moments:
+    assert operation.moments is not None
+    return operation.moments(N, *operation.operands(N))
 
 
 def check(drawn: NDArray[Any], moments: Moments) -> None:
@@ -55,35 +55,35 @@ def check(drawn: NDArray[Any], moments: Moments) -> None:
     check_moments(drawn, moments, 0.0)
 
 
-@each(RANDOM)
-def test_moments_are_the_textbooks(of: Operation) -> None:
+@for_each(RANDOM)
+def test_moments_are_the_textbooks(operation: Operation) -> None:
     """Mean, variance and kurtosis by the formulas; those of four categories by their sums."""
-    found, operand = moments_of(of), of.operands(N)[0]
-    if of.name == "random_categorical":
+    result, operand = moments_of(operation), operation.operands(N)[0]
+    if operation.name == "random_categorical":
         p = [float(x) for x in operand]
         mean = sum(i * x for i, x in enumerate(p))
-        expected = (mean, sum((i - mean) ** 2 * x for i, x in enumerate(p)), found.kurtosis)
+        expected = (mean, sum((i - mean) ** 2 * x for i, x in enumerate(p)), result.kurtosis)
     else:
-        expected = TEXTBOOK[of.name](float(operand.flat[0]))
-    assert (found.mean, found.variance, found.kurtosis) == pytest.approx(expected, rel=1e-6)
+        expected = TEXTBOOK[operation.name](float(operand.flat[0]))
+    assert (result.mean, result.variance, result.kurtosis) == pytest.approx(expected, rel=1e-6)
 
 
-@each(RANDOM)
-def test_numpys_numbers_have_them(of: Operation) -> None:
+@for_each(RANDOM)
+def test_numpys_numbers_have_them(operation: Operation) -> None:
     """An honest generator's numbers pass, and have the shape of the reference."""
-    operands = of.operands(N)
-    result = DRAWN[of.name](np.random.default_rng(11), *operands)
-    assert result.shape == of.reference(*operands, *of.parameters(N)).shape == (N,)
-    moments = moments_of(of)
+    operands = operation.operands(N)
+    result = DRAWN[operation.name](np.random.default_rng(11), *operands)
+    assert result.shape == operation.reference(*operands, *operation.parameters(N)).shape == (N,)
+    moments = moments_of(operation)
     drawn = np.asarray(moments.drawn(result, *operands), dtype=float)
     check(drawn, moments)
 
 
-@each(RANDOM)
-def test_numbers_of_another_distribution_have_not(of: Operation) -> None:
-    moments = moments_of(of)
-    drawn = DRAWN[of.name](np.random.default_rng(11), *of.operands(N))
-    drawn = np.asarray(moments.drawn(drawn, *of.operands(N)), dtype=float)
+@for_each(RANDOM)
+def test_numbers_of_another_distribution_have_not(operation: Operation) -> None:
+    moments = moments_of(operation)
+    drawn = DRAWN[operation.name](np.random.default_rng(11), *operation.operands(N))
+    drawn = np.asarray(moments.drawn(drawn, *operation.operands(N)), dtype=float)
     for wrong in (1.1 * drawn, -drawn if moments.mean else drawn + 0.1):
         with pytest.raises(WrongResult):
             check(wrong, moments)

@@ -18,7 +18,7 @@ UNITS = 3
 #: Those that are one layer, and the one whose sequences end sooner or later.
 *LAYERS, DYNAMIC = RECURRENT
 
-each = pytest.mark.parametrize("of", LAYERS, ids=lambda of: str(of.name))
+each_layer = pytest.mark.parametrize("operation", LAYERS, ids=lambda operation: str(operation.name))
 
 
 def sigmoid(x: float) -> float:
@@ -59,21 +59,21 @@ def gru(x: Any, h: list[float], _c: list[float], weights: Any) -> None:
 STEPS: dict[str, Callable[..., None]] = {"rnn": rnn, "lstm": lstm, "gru": gru}
 
 
-@each
-def test_references_are_textbook_code(of: Operation) -> None:
+@each_layer
+def test_references_are_textbook_code(operation: Operation) -> None:
     """The states of all units at all times, of two sequences."""
     size = FORM.read(f"h{UNITS}n2t4")
-    x, *weights = of.operands(size)
+    x, *weights = operation.operands(size)
     expected = []
     for sequence in x:
         h, c = [0.0] * UNITS, [0.0] * UNITS
         states = []
         for now in sequence:
-            STEPS[of.name](now, h, c, weights)
+            STEPS[operation.name](now, h, c, weights)
             states.append(list(h))
         expected.append(states)
-    found = of.reference(x, *weights, *of.parameters(size))
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    result = operation.reference(x, *weights, *operation.parameters(size))
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_a_dynamic_rnn_is_an_lstm_for_each_sequence_as_long_as_it_is() -> None:
     """Behind the end of a sequence states are zero; the last state is the one at its end."""
     size = FORM.read(f"h{UNITS}n3t5")
     x, *weights, lengths = DYNAMIC.operands(size)
-    found, last = DYNAMIC.reference(x, *weights, lengths, *DYNAMIC.parameters(size))
+    result, last = DYNAMIC.reference(x, *weights, lengths, *DYNAMIC.parameters(size))
     assert sorted(lengths) == [4, 5, 5]
-    for sequence, length, states, state in zip(x, lengths, found, last, strict=True):
+    for sequence, length, states, state in zip(x, lengths, result, last, strict=True):
         h, c = [0.0] * UNITS, [0.0] * UNITS
         for now, expected in zip(sequence[:length], states, strict=False):
             lstm(now, h, c, weights)

@@ -11,15 +11,15 @@ from support.operations import named, sized
 
 
 def test_logsumexp_does_not_overflow() -> None:
-    found = named("logsumexp").reference(np.array([[1000.0, 1000.0], [-1000.0, -1000.0]]))
-    np.testing.assert_allclose(found, np.array([1000.0, -1000.0]) + math.log(2), rtol=1e-15)
+    result = named("logsumexp").reference(np.array([[1000.0, 1000.0], [-1000.0, -1000.0]]))
+    np.testing.assert_allclose(result, np.array([1000.0, -1000.0]) + math.log(2), rtol=1e-15)
 
 
 @pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
 def test_extremes_are_far_from_all_others(name: str) -> None:
     """Rounded to bfloat16 there is one in every row still, and not always in the same place."""
-    of = named(name)
-    (x,) = of.operands(sized(of, "256x320"))
+    operation = named(name)
+    (x,) = operation.operands(sized(operation, "256x320"))
     ordered = np.sort(x, axis=1)
     assert np.min(ordered[:, -1] - ordered[:, -2]) >= 1
     assert np.min(ordered[:, 1] - ordered[:, 0]) >= 1
@@ -28,17 +28,17 @@ def test_extremes_are_far_from_all_others(name: str) -> None:
 
 def test_a_sum_of_all_is_off_zero_and_of_both_signs() -> None:
     """Some four times the root of the number of terms; in float16, too, it is a number."""
-    of = named("sum")
-    for size in of.by_preset.quick:
-        (x,) = of.operands(size)
+    operation = named("sum")
+    for size in operation.by_preset.quick:
+        (x,) = operation.operands(size)
         assert 2 < np.sum(x) / np.sqrt(x.size) < 6
         assert np.min(x) < 0 < np.max(x)
         assert np.sum(x) < np.finfo(np.float16).max / 2
 
 
 def test_products_neither_overflow_nor_vanish() -> None:
-    of = named("prod")
-    products = of.reference(*of.operands(sized(of, "1024x1280")))
+    operation = named("prod")
+    products = operation.reference(*operation.operands(sized(operation, "1024x1280")))
     sizes = np.abs(products)
     assert 1e-3 < np.min(sizes) < np.max(sizes) < 1e3
     assert np.min(products) < 0 < np.max(products)
@@ -46,15 +46,18 @@ def test_products_neither_overflow_nor_vanish() -> None:
 
 def test_the_squares_of_a_norm_add_up_in_float16() -> None:
     """Else a framework that adds them up in it would have infinity."""
-    of = named("norm")
-    assert of.reference(*of.operands(sized(of, "1024x1280"))) ** 2 < np.finfo(np.float16).max / 2
+    operation = named("norm")
+    assert (
+        operation.reference(*operation.operands(sized(operation, "1024x1280"))) ** 2
+        < np.finfo(np.float16).max / 2
+    )
 
 
 def test_any_has_both_answers() -> None:
     """About every other row has a true number."""
-    of = named("any")
-    for size in of.by_preset.quick:
-        assert 0.3 < np.mean(of.reference(*of.operands(size))) < 0.7
+    operation = named("any")
+    for size in operation.by_preset.quick:
+        assert 0.3 < np.mean(operation.reference(*operation.operands(size))) < 0.7
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])

@@ -49,37 +49,37 @@ ORIGINS: dict[str, tuple[int | str, tuple[int, ...], Callable[..., tuple[int, ..
 
 def test_every_operation_of_the_family_is_tested() -> None:
     """By where its elements come from, or, where there are several operands or results, below."""
-    assert {of.name for of in SHAPE} == {*ORIGINS, "concat", "stack", "split"}
+    assert {operation.name for operation in SHAPE} == {*ORIGINS, "concat", "stack", "split"}
 
 
 @pytest.mark.parametrize("name", ORIGINS)
 def test_elements_come_from_where_they_should(name: str) -> None:
     """Every element of the result is the element of the operand that it is said to be."""
     size, shape, origin = ORIGINS[name]
-    (x,), found = computed(name, size)
-    assert found.shape == shape
+    (x,), result = computed(name, size)
+    assert result.shape == shape
     for index in itertools.product(*map(range, shape)):
         place = origin(*index)
-        assert found[index] == (0 if place is None else x[place])
+        assert result[index] == (0 if place is None else x[place])
 
 
 def test_concat_puts_matrices_side_by_side() -> None:
     """Its rows are the first one's, continued by the second one's."""
-    (x, y), found = computed("concat", SMALL)
-    assert found.tolist() == [[*a, *b] for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    (x, y), result = computed("concat", SMALL)
+    assert result.tolist() == [[*a, *b] for a, b in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 def test_stack_has_rows_in_turn() -> None:
     """Each row of the first is followed by the second one's."""
-    (x, y), found = computed("stack", SMALL)
-    assert found.tolist() == [[a, b] for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    (x, y), result = computed("stack", SMALL)
+    assert result.tolist() == [[a, b] for a, b in zip(x.tolist(), y.tolist(), strict=True)]
 
 
 def test_split_undoes_concatenation() -> None:
     """There are four results, and side by side they are the operand."""
-    (x,), found = computed("split", SMALL)
-    assert [part.shape for part in found] == [(8, 8)] * 4
-    assert np.concatenate(found, axis=1).tolist() == x.tolist()
+    (x,), result = computed("split", SMALL)
+    assert [part.shape for part in result] == [(8, 8)] * 4
+    assert np.concatenate(result, axis=1).tolist() == x.tolist()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 50])

@@ -13,14 +13,14 @@ from support.operations import computed
 
 
 def test_sort() -> None:
-    (x,), found = computed("sort", "3x8")
-    assert found.tolist() == [sorted(row) for row in x.tolist()]
+    (x,), result = computed("sort", "3x8")
+    assert result.tolist() == [sorted(row) for row in x.tolist()]
 
 
 def test_argsort() -> None:
     """The places of a row in the order of its numbers."""
-    (x,), found = computed("argsort", "3x8")
-    assert found.tolist() == [sorted(range(8), key=row.__getitem__) for row in x.tolist()]
+    (x,), result = computed("argsort", "3x8")
+    assert result.tolist() == [sorted(range(8), key=row.__getitem__) for row in x.tolist()]
 
 
 def test_top_k() -> None:
@@ -31,16 +31,16 @@ def test_top_k() -> None:
 
 
 def test_unique() -> None:
-    (x,), found = computed("unique", 9)
-    assert {*found.tolist()} == {*x.tolist()}
-    assert len(found) == 5
-    (compared,) = workloads.unique.compared(found[::-1])
+    (x,), result = computed("unique", 9)
+    assert {*result.tolist()} == {*x.tolist()}
+    assert len(result) == 5
+    (compared,) = workloads.unique.compared(result[::-1])
     assert compared.tolist() == sorted({*x.tolist()})
 
 
 def test_searchsorted() -> None:
-    (x, sought), found = computed("searchsorted", "n20k7")
-    assert found.tolist() == [bisect.bisect_left(x.tolist(), number) for number in sought]
+    (x, sought), result = computed("searchsorted", "n20k7")
+    assert result.tolist() == [bisect.bisect_left(x.tolist(), number) for number in sought]
 
 
 def _bfloat16(x: Any) -> Any:
