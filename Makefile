@@ -11,7 +11,7 @@ ARGS ?=
 
 export PYTHON EXTRAS
 
-# Containers often forbid bytecode files; without them every child process compiles fwbench anew.
+# Containers often forbid bytecode files; without them every child process compiles fwbench again.
 export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/bin
@@ -75,7 +75,7 @@ format: venv ## format the code and fix what can be fixed
 	$(BIN)/ruff format
 
 .PHONY: lock
-lock: venv ## resolve constraints.txt anew; ARGS=--upgrade takes newer versions
+lock: venv ## resolve constraints.txt again; ARGS=--upgrade takes newer versions
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras \
 		--custom-compile-command "make lock" $(ARGS) --output-file constraints.txt pyproject.toml
 

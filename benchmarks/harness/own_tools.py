@@ -1,7 +1,7 @@
 """fwbench reports what the frameworks' own benchmark tools report.
 
 This file is a script and a test file in one, as accuracy.py is. Ten operations, each at the middle
-one of its quick sizes, are measured by fwbench and beside it by the tool that the framework's
+one of its quick sizes, are measured by fwbench and by the tool that the framework's
 developers use, on the same function and the same arrays:
 
 - PyTorch: ``torch.utils.benchmark.Timer``, in blocks as its ``blocked_autorange`` makes them

@@ -2,7 +2,7 @@
 
 Runs `pytest benchmarks --fw-device=cpu` on no more than two of the CPUs that there are, with the
 frameworks that `make bench` installs, even if others are there. It says how much of that was
-measuring: the rounds that became records, and beside them warm-up and first calls. The rest is
+measuring: the rounds that became records, and in addition warm-up and first calls. The rest is
 imports, binding, verification, calibration and reports.
 """
 

@@ -116,7 +116,7 @@ def _changed(
 @pytest.mark.parametrize(
     ("copy", "message"),
     [
-        (_changed(lambda array: array, moved=False), "the copy lies in the memory of"),
+        (_changed(lambda array: array, moved=False), "the copy is in the memory of"),
         (_changed(lambda array: 0.5 * array), "the array that was copied"),
         (_changed(lambda array: array.astype("float16").astype("float32")), "is wrong"),
         (_changed(lambda array: array[:2]), "has the shape"),
@@ -136,7 +136,7 @@ def test_what_is_no_copy_is_refused(
 )
 def test_memory_that_is_not_pinned_is_refused(of: Operation, what: str) -> None:
     case = _case(of, Copying(pins=False), toggles=(("pinned", "on"),))
-    fails(case, WrongResult, f"{what} lies in the memory of cpu instead of cpu, pin")
+    fails(case, WrongResult, f"{what} is in the memory of cpu instead of cpu, pin")
 
 
 @pytest.mark.parametrize("operation", COPIES, ids=lambda operation: str(operation.name))

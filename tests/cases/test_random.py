@@ -59,7 +59,7 @@ def test_honest_numbers_are_measured(dtype: str) -> None:
     [
         (lambda rng, like: rng.random(SIZE, "f4") * 0.9, "mean"),
         (lambda rng, like: np.float32(0.25) + 0.5 * rng.random(SIZE, "f4"), "variance"),
-        (lambda rng, like: rng.random(SIZE, "f4") * 2 - np.float32(0.5), "lie between"),
+        (lambda rng, like: rng.random(SIZE, "f4") * 2 - np.float32(0.5), "are between"),
         (lambda rng, like: np.linspace(0, rng.uniform(0.99, 1), SIZE, dtype="f4"), "correlation"),
         (lambda rng, like: np.repeat(rng.random(SIZE // 2, "f4"), 2), "correlation"),
         (lambda rng, like: rng.random(SIZE), "float64, and the case is in float32"),

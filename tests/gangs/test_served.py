@@ -44,11 +44,11 @@ class Steps(_Settled):
     """Null steps: in lock-step, or whenever a worker comes.
 
     Attributes:
-        lie: what the last worker does otherwise.
+        fault: what the last worker does otherwise.
     """
 
     def __init__(self, server: Server, place: Place, shards: Sequence[Any], fault: str) -> None:
-        self._server, self._shards, self._lie = server, shards, fault
+        self._server, self._shards, self._fault = server, shards, fault
         self._meet = server.meet if place.strategy == "ps_sync" else lambda: None
         self._kept: Any = None
 
@@ -59,14 +59,14 @@ class Steps(_Settled):
                 len(self._shards),
             )
         earlier, self._kept = self._kept, fetched
-        if self._lie == "fetches nothing":
+        if self._fault == "fetches nothing":
             return [np.zeros_like(shard) for shard in self._shards]
-        return earlier or fetched if self._lie == "fetches the step before" else fetched
+        return earlier or fetched if self._fault == "fetches the step before" else fetched
 
     def take(self, which: int) -> Any:
         answer = self._fetch()
         self._meet()
-        if self._lie != "sends nothing":
+        if self._fault != "sends nothing":
             with self._server.lock:
                 update = (which + 1) * np.concatenate(self._shards)
                 self._server.parameters = self._server.parameters + update
@@ -76,17 +76,17 @@ class Steps(_Settled):
 
 class Reads(_Settled):
     def __init__(self, table: Any, sets: Sequence[Any], fault: str) -> None:
-        self._table, self._sets, self._lie = table, sets, fault
+        self._table, self._sets, self._fault = table, sets, fault
 
     def take(self, which: int) -> Any:
-        return [self._table[self._sets[which - (self._lie == "fetches the step before")]]]
+        return [self._table[self._sets[which - (self._fault == "fetches the step before")]]]
 
 
 class Worker(Member):
     def __init__(self, place: Place, server: Server, fault: str) -> None:
         super().__init__(place)
         self._server = server
-        self._lie = fault if place.rank == _REPLICAS - 1 else ""
+        self._fault = fault if place.rank == _REPLICAS - 1 else ""
 
     address = ""
 
@@ -103,10 +103,10 @@ class Worker(Member):
         raise NotImplementedError
 
     def null_steps(self, shards: Sequence[Any]) -> Steps:
-        return Steps(self._server, self.place, shards, self._lie)
+        return Steps(self._server, self.place, shards, self._fault)
 
     def sparse_reads(self, table: Any, sets: Sequence[Any]) -> Reads:
-        return Reads(table, sets, self._lie)
+        return Reads(table, sets, self._fault)
 
 
 def _found(name: str, strategy: str, fault: str = "") -> list[list[Any]]:

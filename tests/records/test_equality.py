@@ -107,7 +107,7 @@ def test_two_sides_of_a_comparison_differ_or_not() -> None:
     ]
     assert equality.difference(sides[0], sides[1]) == ""
     assert equality.difference(sides[1], sides[2]) == (
-        "their loss curves lie 0.27 nats apart (epoch 1), and 0.068 are allowed"
+        "their loss curves are 0.27 nats apart (epoch 1), and 0.068 are allowed"
     )
     assert equality.difference(CaseFacts(), sides[0]) == ""
 
@@ -135,7 +135,7 @@ def test_what_is_unequal_is_in_no_ranking_of_the_terminal() -> None:
     assert " ".join(means[-1]) == "liar eager not ranked: 0 of 1 case, and 1 unequal"
     (message,) = [line for line in lines if ": unequal" in line]
     assert message == (
-        "lenet cpu float32 200: unequal: liar eager: its loss curve lies 0.27 nats from that of "
+        "lenet cpu float32 200: unequal: liar eager: its loss curve is 0.27 nats from that of "
         "tensorflow eager (epoch 1), and 0.068 are allowed: it is not the same training, and left "
         "out of rankings"
     )

@@ -234,7 +234,7 @@ GRADIENTS = (
         name="gradients_alone",
         fakes="Returns the gradients without the result, and so need not compute it.",
         mistake="a compiler that leaves out the forward product: its result is never used",
-        why="the result is to be returned beside the gradients",
+        why="the result is to be returned with the gradients",
         bind=lambda compute, inputs: partial(compute.gradients, *inputs),  # type: ignore[attr-defined]
     ),
     _backward(
@@ -242,7 +242,7 @@ GRADIENTS = (
         fakes="Computes the result when it is bound, and the gradients in every call.",
         mistake="activations that are kept from one call to the next",
         caught_by=WrongResult,
-        why="the call on changed inputs has the right gradients beside the old result",
+        why="the call on changed inputs has the right gradients and the old result",
         bind=_forward_once,
     ),
     _backward(

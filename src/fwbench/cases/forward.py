@@ -24,7 +24,7 @@ from fwbench.workloads.operation import DEVICE, Implementation
 
 
 class Forward(OperationWork):
-    """The operation on arrays that lie on the device."""
+    """The operation on arrays on the device."""
 
     def __init__(self, cell: Cell, framework: Framework) -> None:
         super().__init__(cell, framework)
@@ -46,11 +46,11 @@ class Forward(OperationWork):
         self.run = self._first = self._bound()
 
     def _laid(self, *, changed: bool) -> list[NDArray[Any]]:
-        """The operands as they lie in the framework."""
+        """The operands as they are in the framework."""
         return self.layout.place(super()._operands(changed=changed))
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
-        """All inputs, as they lie in the framework."""
+        """All inputs, as they are in the framework."""
         return self._laid(changed=changed)
 
     def _bound(self) -> BoundCall:
@@ -229,7 +229,7 @@ class Copy(OperationWork):
         place = self._copies.place(array)
         if place != expected:
             raise WrongResult(
-                f"{what} lies in the memory of {place} instead of {expected}, so that other memory "
+                f"{what} is in the memory of {place} instead of {expected}, so that other memory "
                 "is copied than was asked for"
             )
 
@@ -242,10 +242,10 @@ class Copy(OperationWork):
         )
 
     def _memory(self, result: Any) -> CaseFacts:
-        """The copy lies where it must, which is somewhere else, so it is not a view.
+        """The copy is where it must, which is somewhere else, so it is not a view.
 
         Raises:
-            WrongResult: it lies elsewhere.
+            WrongResult: it is elsewhere.
         """
         self._check_place("the copy", result, self._to)
         return CaseFacts(result_is_view=False)

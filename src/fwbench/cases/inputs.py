@@ -83,7 +83,7 @@ class Inputs:
     """The inputs of one bound call, in the order in which they were placed.
 
     Args:
-        device: where they lie.
+        device: where they are.
         create: ``create(values, dtype)`` places them, if not the framework's creator does.
     """
 
@@ -145,7 +145,7 @@ class Inputs:
         return [self._current[position] for position in self._before]
 
     def addresses(self) -> set[int]:
-        """Where the inputs lie, as far as that is known."""
+        """Where the inputs are, as far as that is known."""
         known = (self._framework.address(array) for array in self._current)
         return {address for address in known if address is not None}
 

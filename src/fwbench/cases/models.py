@@ -34,7 +34,7 @@ class _ModelBatch(Inputs):
 
 
 class _Answers(RepeatedWork):
-    """A model in use, on a batch that lies on the device."""
+    """A model in use, on a batch on the device."""
 
     def __init__(self, learner: ModelLearner, framework: Framework) -> None:
         super().__init__(framework)

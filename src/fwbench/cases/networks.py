@@ -77,7 +77,7 @@ class _NetworkBatch(Inputs):
 
 
 class _NetworkWork(RepeatedWork):
-    """A network on a batch that lies on the device."""
+    """A network on a batch on the device."""
 
     #: How many of examples and labels it takes.
     takes: int

@@ -92,7 +92,7 @@ def check_range(drawn: NDArray[Any], moments: Moments, allowed: float) -> None:
     low, high = float(np.min(drawn)), float(np.max(drawn))
     if low < moments.lowest or high > moments.highest:
         raise WrongResult(
-            f"the random numbers lie between {low:.9g} and {high:.9g}, those of the distribution "
+            f"the random numbers are between {low:.9g} and {high:.9g}, those of the distribution "
             f"between {moments.lowest:.9g} and {moments.highest:.9g}"
         )
     if moments.values is not None:

@@ -42,7 +42,7 @@ def data_facts(data: DataSet) -> Data:
 
 
 class _Step(Work):
-    """One step on a batch that lies on the device."""
+    """One step on a batch on the device."""
 
     def __init__(
         self, learner: Learner, reference: Reference, clock: Clock, steps: int, *, timed: bool
@@ -237,7 +237,7 @@ class ThroughputCase(TrainingCase):
 
 
 class StepCase(ThroughputCase):
-    """The case of one training step on a batch that is on the device."""
+    """The case of one training step on a batch on the device."""
 
 
 class LoaderCase(TrainingCase):
@@ -299,7 +299,7 @@ class LoopCase(TrainingCase):
         )
 
     def _train(self, epochs: Epochs) -> None:
-        """All rounds, and what lies between them."""
+        """All rounds, and what is between them."""
         schedule = self.schedule
         rounds = (schedule.epochs - schedule.warmup_epochs) * schedule.repetitions
         with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:

@@ -165,7 +165,7 @@ class Ceilings:
     """The stored ceilings of a machine.
 
     Args:
-        root: of the project, under whose ``.fwbench`` they lie.
+        root: of the project, under whose ``.fwbench`` they are.
         machine: its facts; with others, or with other threads, the ceilings are others.
     """
 

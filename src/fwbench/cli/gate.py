@@ -58,7 +58,7 @@ def _add_gate(commands: Any) -> None:
         type=checked(values.share, "margin"),
         default=STORED_MARGIN,
         help="what the test concedes to drift between sessions (default: 3%%; more where the "
-        "baseline's own sessions lie further apart)",
+        "baseline's own sessions are further apart)",
     )
     add_rules(gate)
     add_outputs(gate)

@@ -98,7 +98,7 @@ class ManifestCache:
     def _fingerprint(self, name: str, places: Sequence[str] = ()) -> str:
         """A text that differs whenever the framework could answer differently.
 
-        Installing or removing a package changes the folder that packages lie in; other folders of
+        Installing or removing a package changes the folder that packages are in; other folders of
         the path change with every file that is written there.
         """
         interpreter = self._interpreter_of(name)

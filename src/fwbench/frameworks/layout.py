@@ -1,7 +1,7 @@
 """Layouts of arrays that differ between a framework and the definition of an operation.
 
 The definition has one layout: channels last, the batch first. A framework whose function wants
-another one says so beside the function in its table. The arrays are converted when they are placed
+another one says so next to the function in its table. The arrays are converted when they are placed
 and when they are read back, never while anything is timed.
 """
 

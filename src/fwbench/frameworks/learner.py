@@ -63,7 +63,7 @@ class Job:
     def __post_init__(self) -> None:
         if self.recompute and self.model_parallel > 1:
             raise DeclarationError(
-                "recompute=on is not written for layers on several devices; ask for it with "
+                "fwbench has no recompute=on for layers on several devices; ask for it with "
                 "--fw-toggle model_parallel=1"
             )
 

@@ -306,7 +306,7 @@ class Member(Participant):
         raise NotImplementedError(f"{type(self).__name__} has no null_step")
 
     def sparse_reads(self, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]) -> ServedSteps:
-        """Bind reads of rows of a table that lies on servers.
+        """Bind reads of rows of a table that is on servers.
 
         Args:
             sets: numbers of rows, as many in each: no row twice, in ascending order.

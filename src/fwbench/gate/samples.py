@@ -41,7 +41,7 @@ class SampleSet:
     Attributes:
         unmeasured: why other cases were not measured, by key.
         failures: why this run can be no baseline; empty if it can.
-        drift: by key, how far the medians of its sessions lie apart, as a share.
+        drift: by key, how far the medians of its sessions are apart, as a share.
         unknown: the keys that mean nothing to this version of fwbench.
     """
 
@@ -91,7 +91,7 @@ def read(path: Path) -> SampleSet:
 
 
 def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
-    """Several sessions as one run: their launches side by side, and how far they lie apart.
+    """Several sessions as one run: their launches side by side, and how far they are apart.
 
     Args:
         sessions: of the same suite, in the order of their launches.

@@ -8,7 +8,7 @@ stack begins empty: the same thread, the same process, and no more than a micros
 round begins. Rounds of others are not, because what switches stacks leaves colder caches: half a
 microsecond of MXNet's 20 for a sigmoid of 1,000 elements.
 
-The greenlet is kept. The frames of a new one would lie in new memory, whose pages the kernel makes
+The greenlet is kept. The frames of a new one would be in new memory, whose pages the kernel makes
 when they are first touched, within the round: MXNet's sigmoid then took 23.9 us.
 """
 

@@ -1,7 +1,7 @@
 """When the rounds of a case are enough: their median is known precisely, or their time is over.
 
 The median is known by a distribution-free interval: two of the sorted rounds, of which binomial
-probabilities say how often the true median lies between them, for any distribution of the rounds
+probabilities say how often the true median is between them, for any distribution of the rounds
 (David and Nagaraja, *Order Statistics*, 3rd edition, 2003, section 7.1).
 
 Looking at it again and again, and stopping at the first that is narrow, would make it optimistic.

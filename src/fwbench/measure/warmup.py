@@ -92,7 +92,7 @@ _SETTLED_WITHIN = 0.01
 def warm_device(run: Callable[[], Any], clock: Clock, gpu: Gpu | None) -> WarmUp:
     """Keep a GPU busy until its clock has risen: before that calls tell of the ramp.
 
-    The medians that :func:`warm_up` compares lie a hundredth of a second apart, and so do not see a
+    The medians that :func:`warm_up` compares are a hundredth of a second apart, and so do not see a
     clock that takes a quarter of one.
 
     Args:

@@ -174,7 +174,7 @@ def set_precision(clock: Clock) -> None:
     """Tell pytest-benchmark the precision of a clock: that of the timer which the clock reads.
 
     It would find out by readings that are not rounds, and take the wait for a lack of precision,
-    which makes rounds longer. Of a clock that waits it is told that any round is long enough.
+    which makes rounds longer. For a clock that waits any round is long enough.
     """
     known = BenchmarkFixture._precisions  # noqa: SLF001
     if clock.precision_s is not None:

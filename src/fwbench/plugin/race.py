@@ -173,7 +173,7 @@ class Entrants:
         """Enter the cases of a session, and refuse a race of one."""
         self._cells = {item.nodeid: item.stash[CELL] for item in items if is_measured(item)}
         rivals = Counter(cell.group for cell in self._cells.values())
-        if rivals and max(rivals.values()) < 2:  # noqa: PLR2004 (one alone is no race)
+        if rivals and max(rivals.values()) < 2:  # noqa: PLR2004 (one alone is not a race)
             names = ", ".join(dict.fromkeys(map(_name, self._cells.values())))
             raise pytest.UsageError(
                 f"--fw-race compares contestants that do the same work, and each of the "

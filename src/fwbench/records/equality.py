@@ -88,7 +88,7 @@ def difference(facts: CaseFacts, other: CaseFacts) -> str:
     if largest is None or largest.is_equal:
         return ""
     return (
-        f"their loss curves lie {largest.nats:.2g} nats apart (epoch {largest.epoch}), and "
+        f"their loss curves are {largest.nats:.2g} nats apart (epoch {largest.epoch}), and "
         f"{largest.allowed:.2g} are allowed"
     )
 

@@ -178,7 +178,7 @@ class GangFacts(Table):
     servers: int = fact("parameter servers", COUNT, NOT_NEGATIVE)
     engine: str = fact("what started them")
     network: str = fact(
-        "what joined them: `loopback` is this machine's memory, not a wire; `real` is what lies "
+        "what joined them: `loopback` is this machine's memory, not a wire; `real` is what is "
         "between several machines"
     )
     link_bytes_per_s: float | None = fact(

@@ -26,7 +26,7 @@ _END = {"fwbench_journal_end": True}
 
 
 def journal_folder(root: Path) -> Path:
-    """Where the journals of a project lie."""
+    """Where the journals of a project are."""
     return project.own_folder(root, "journal")
 
 

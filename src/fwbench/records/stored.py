@@ -255,7 +255,7 @@ def just_measured(entry: Mapping[str, Any]) -> Measurement:
     return Measurement(
         facts,
         () if completion_s is None else (completion_s,),
-        # Parameters of the user's own tests are no toggles.
+        # Parameters of the user's own tests are not toggles.
         {name: value for name, value in requested.items() if name in toggles},
         param=entry.get("param") or "",
     )

@@ -204,7 +204,7 @@ def training_times(group: Group) -> Chart:
 
 
 def training_losses(group: Group) -> Chart:
-    """A curve for each training; the title says how far they lie apart."""
+    """A curve for each training; the title says how far they are apart."""
     series = {name: curve(record.facts) for name, record in group.records}
     what = f"{group.title}: training loss after each epoch{deviation_text(series)}"
     return lines.draw_curves(what, series, "nats", group.looks)

@@ -32,7 +32,7 @@ def terminal(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """A text in a single line that is no markup on GitHub, without links and mentions."""
+    """A text in a single line that is not markup on GitHub, without links and mentions."""
     line = " ".join(terminal(text).split())
     line = _MARKUP.sub(r"\\\g<0>", line)
     line = line.replace("&", "&amp;").replace("<", "&lt;")

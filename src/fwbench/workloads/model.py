@@ -270,7 +270,7 @@ class _OfModel(Workload):
 
 
 class ModelInference(_OfModel):
-    """The answers of a user's model to a batch that lies on the device."""
+    """The answers of a user's model to a batch on the device."""
 
     suffix = "inference"
     directions: ClassVar = ("forward",)
@@ -286,7 +286,7 @@ class ModelInference(_OfModel):
 
 
 class ModelTraining(_OfModel, Trains):
-    """A training step of a user's model on a batch that lies on the device."""
+    """A training step of a user's model on a batch on the device."""
 
     suffix = "step"
 

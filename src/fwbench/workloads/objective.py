@@ -182,7 +182,7 @@ class Objective:
     def check_shards(self, batch: int, steps: int, replicas: int, rank: int) -> list[Batch]:
         """A replica's shares of the batches of :meth:`check_batches`.
 
-        Equal examples lie one after the other before a batch is cut, so that shares differ: a
+        Equal examples are one after the other before a batch is cut, so that shares differ: a
         replica that learns from its own alone has other losses. The mean of all losses is the same.
 
         Args:

@@ -152,7 +152,7 @@ class Training(Objective, TrainsInLoop):
 
     @cached_property
     def step(self) -> Step:
-        """One batch that lies on the device: forward pass, backward pass, update."""
+        """One batch on the device: forward pass, backward pass, update."""
         return Step(self)
 
     @cached_property

@@ -55,7 +55,7 @@ def contraction(left: int, right: int, **more: Any) -> Call:
 # Convolution, channels last
 
 
-#: By the number of axes of space: how input, kernel and result lie.
+#: By the number of axes of space: the layouts of input, kernel and result.
 _DIMENSIONS = {
     1: ("NLC", "LIO", "NLC"),
     2: ("NHWC", "HWIO", "NHWC"),

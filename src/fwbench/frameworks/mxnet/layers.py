@@ -45,7 +45,7 @@ class _Add(gluon.HybridBlock):  # type: ignore[misc]
 
 
 class _Concat(gluon.HybridBlock):  # type: ignore[misc]
-    """Images whose channels lie one after the other."""
+    """Images whose channels are one after the other."""
 
     def hybrid_forward(self, F: Any, x: Any, *others: Any) -> Any:
         """(batch, channels, ...) each to (batch, all channels, ...)."""

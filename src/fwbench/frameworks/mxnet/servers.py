@@ -55,7 +55,7 @@ class Stored(mx.optimizer.Optimizer):  # type: ignore[misc]
     """
 
     def create_state(self, index: int, weight: Any) -> None:
-        """It has none."""
+        """No state: there is nothing to keep between updates."""
 
     def update(self, index: int, weight: Any, grad: Any, state: Any) -> None:
         """Hold what was pushed instead of what was there."""
@@ -69,7 +69,7 @@ class Added(mx.optimizer.Optimizer):  # type: ignore[misc]
     """
 
     def create_state(self, index: int, weight: Any) -> None:
-        """It has none."""
+        """No state: there is nothing to keep between updates."""
 
     def update(self, index: int, weight: Any, grad: Any, state: Any) -> None:
         """Add what was pushed."""

@@ -1,7 +1,7 @@
 """Parameter servers in TensorFlow: ParameterServerStrategy, whose workers a coordinator gives work.
 
 Asynchronous: "ParameterServerStrategy is purely asynchronous" (tensorflow/tensorflow#27725).
-Variables lie on servers, the optimiser updates them there, and workers run the graphs that they are
+Variables are on servers, the optimiser updates them there, and workers run the graphs that they are
 given, without any Python. So the coordinator takes the steps, and times them.
 """
 
@@ -99,11 +99,11 @@ class Coordinator(ClusterTask, Member):
         return NullSteps(self._coordinator, shards, self.place.replicas)
 
     def sparse_reads(self, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]) -> ServedSteps:
-        """``tf.gather`` from a variable, where that lies."""
+        """``tf.gather`` from a variable, where that is."""
         return SparseReads(self._coordinator, table, sets)
 
     def learner(self, job: Job) -> ReplicatedLearner:
-        """A model whose variables lie on the servers, one server after the other."""
+        """A model whose variables are on the servers, one server after the other."""
         return _Served(ServedLearner(job, self._coordinator))
 
 
@@ -115,7 +115,7 @@ class ServedLearner(TensorFlowLearner):
         self.sent = 0
         with coordinator.strategy.scope():
             # Keras reads its count of updates and writes it back, and so loses some of those that
-            # workers make at once. This one is added to where it lies, without any message.
+            # workers make at once. This one is added to where it is, without any message.
             self.made = tf.Variable(0, dtype=tf.int64, trainable=False)
             super().__init__(job)
 

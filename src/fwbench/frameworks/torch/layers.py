@@ -115,7 +115,7 @@ class _Add(nn.Module):  # type: ignore[misc]
 
 
 class _Concat(nn.Module):  # type: ignore[misc]
-    """Images or vectors whose channels lie one after the other."""
+    """Images or vectors whose channels are one after the other."""
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
         """(batch, channels, ...) each to (batch, all channels, ...)."""

@@ -148,7 +148,7 @@ def blank(
     """An empty chart of pygal's, as high as its legend and its bars need.
 
     Args:
-        bars: how many bars will lie above each other.
+        bars: how many bars will be above each other.
         labels: of the bars; with long ones the chart is wide.
     """
     of_bars = max(_THIN_BAR * bars, min(_THICK_BAR * bars, _HEIGHT - _AROUND_BARS))

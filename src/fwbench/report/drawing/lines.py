@@ -112,7 +112,7 @@ def _decades(values: Sequence[float]) -> list[float]:
 
 
 def _thinned(places: Sequence[float]) -> list[float]:
-    """So few of the places, in their order, that their labels do not lie on each other."""
+    """So few of the places, in their order, that their labels do not overlap."""
     apart = (places[-1] / places[0]) ** (1 / _LABELS)
     shown: list[float] = []
     for place in places:

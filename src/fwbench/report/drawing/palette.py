@@ -24,7 +24,7 @@ COLOURS: Mapping[str, str] = {
     "onnxruntime": "#2fa86b",
 }
 
-#: Of other frameworks, of other versions, and of series that are no framework's; those that are
+#: Of other frameworks, of other versions, and of series that are not a framework's; those that are
 #: near to a framework's come last.
 SPARE = ("#3f8fa8", "#c2559b", "#6b8e23", "#5a6ee0", "#a0522d", "#c0504d")
 

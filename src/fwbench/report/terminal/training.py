@@ -82,7 +82,7 @@ def notes(cases: Cases, known: Known) -> list[str]:
     """The largest distance of loss curves, and when compiling pays."""
     return [
         *(
-            f"{curves.group}: loss curves lie at most {curves.max_deviation:.2g} nats apart "
+            f"{curves.group}: loss curves are at most {curves.max_deviation:.2g} nats apart "
             f"({' and '.join(curves.between)}, epoch {curves.epoch})"
             for curves in loss_curves(cases, known)
         ),
@@ -102,7 +102,7 @@ def _pays(even: BreakEven) -> str:
 def unequal(cases: Cases, known: Known) -> list[str]:
     """The loops that trained otherwise than most, and so are not ranked."""
     return [
-        f"{title}: unequal: {loop_name(loop, known)}: its loss curve lies {why.nats:.2g} nats from "
+        f"{title}: unequal: {loop_name(loop, known)}: its loss curve is {why.nats:.2g} nats from "
         f"that of {why.to} (epoch {why.epoch}), and {why.allowed:.2g} are allowed: it is not the "
         "same training, and left out of rankings"
         for title, group in groups(cases, known)

@@ -256,7 +256,7 @@ def trace(network: Network, shape: Shape) -> Graph:
     if unused:
         raise DeclarationError(
             f"the network computes {unused} and does not use the result; return the last value, "
-            "and call no layer whose result nobody takes"
+            "and use the result of every layer that is called"
         )
     return Graph(shape, tuple(nodes), tuple(_flattened(nodes)))
 
@@ -266,7 +266,7 @@ def _flattened(nodes: Sequence[Node]) -> list[Shape | None]:
 
     Raises:
         DeclarationError: the answer is such an image, or a layer takes one in which elements that
-            belong together lie in another order where channels come first.
+            belong together are in another order where channels come first.
     """
     images: list[Shape | None] = [None]
     of_inputs = []
@@ -282,19 +282,19 @@ def _flattened(nodes: Sequence[Node]) -> list[Shape | None]:
             images.append(None)
         else:
             raise DeclarationError(
-                f"{node.layer} takes an image that was flattened, whose elements lie in another "
+                f"{node.layer} takes an image that was flattened, whose elements are in another "
                 "order where channels come first; call Dense with it, or this layer before Flatten"
             )
     if images[-1]:
         raise DeclarationError(
             f"the network's answer is a flattened image of the shape {images[-1]}, whose elements "
-            "lie in another order where channels come first; end with Dense"
+            "are in another order where channels come first; end with Dense"
         )
     return of_inputs
 
 
 def _reordered(shape: Shape) -> Shape | None:
-    """An image whose elements lie in another order where channels come first; None for others."""
+    """An image whose elements are in another order where channels come first; None for others."""
     *places, channels = shape
     is_image = len(places) == _PLACES
     return shape if is_image and channels > 1 and math.prod(places) > 1 else None

@@ -28,7 +28,7 @@ _SEVERAL = 8
 
 @dataclass(frozen=True, eq=False)
 class Pass(WithNetwork):
-    """A network on a batch that lies on the device, from its initial weights, without an update."""
+    """A network on a batch on the device, from its initial weights, without an update."""
 
     model: str
     trains: Trains

@@ -3,7 +3,7 @@
 A gradient is not continuous where the input of a ReLU is 0, and with as many inputs as a network
 has, some are so near to it that rounding errors decide on their side. So biases, and offsets of
 batch normalization, are moved a little: where a channel's inputs of a ReLU, of all examples and
-places, lie side by side, zero comes into the middle of the widest gap between two of them. The gap
+places, are side by side, zero comes into the middle of the widest gap between two of them. The gap
 is looked for in the middle half of the inputs, so that a part of them stays on each side.
 """
 

@@ -82,7 +82,7 @@ def _quarters(size: int, rng: np.random.Generator) -> NDArray[Any]:
 
 
 def _halves(size: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Multiples of 1/2: every other one lies half-way between whole numbers."""
+    """Multiples of 1/2: every other one is half-way between whole numbers."""
     return rng.integers(-16, 16, size) / 2
 
 

@@ -32,7 +32,7 @@ _FULL = ("h32n4t8", "h64n16t25", "h256n16t50", "h512n32t25", "h1024n32t25")
 #: What a loop costs shows where its steps are small, by their number.
 _BY_LENGTH = ("h32n4t8", "h32n4t32", "h32n4t128")
 
-#: Operations for a unit beside the products.
+#: Operations for a unit in addition to the products.
 _LSTM_POINTWISE = 17
 
 #: Baidu's DeepBench, code/kernels/rnn_problems.h: training, then inference on servers and devices.

@@ -134,7 +134,7 @@ def _as_integers(*indices: NDArray[Any]) -> Arrays:
 _extreme = partial(_reduction, inputs=_peaks, terms=lambda _: 1)
 _index = partial(_extreme, gradient=None, compared=_as_integers)
 
-# Along rows, which lie one after the other in memory, unless the name says otherwise.
+# Along rows, which are one after the other in memory, unless the name says otherwise.
 REDUCTIONS = family(
     "reductions",
     # What every loss and every normalisation ends with.

@@ -1,7 +1,7 @@
 """Operations on vectors, element by element: what their operands, sizes and costs have in common.
 
 Operands are drawn so that they have the same meaning in every dtype: what float16 and bfloat16
-round them to does not lie on a kink of the function, and no two of them tie where that matters.
+round them to is not on a kink of the function, and no two of them tie where that matters.
 """
 
 from __future__ import annotations
