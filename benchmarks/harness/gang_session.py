@@ -98,8 +98,8 @@ taken = socket.create_server(("127.0.0.1", 0))
 def strike(struck, how):
     quiet_s, role = how.get("quiet_s", how["limit_s"]), struck._roles[fault["role"]]
     limit_s = min(how["limit_s"], quiet_s)
-    told = {{"limit_s": limit_s, "pids": struck.pids, "name": role.name, "at_s": time.time()}}
-    (here / "struck.tmp").write_text(json.dumps(told))
+    record = {{"limit_s": limit_s, "pids": struck.pids, "name": role.name, "at_s": time.time()}}
+    (here / "struck.tmp").write_text(json.dumps(record))
     (here / "struck.tmp").rename(here / "struck.json")
     if fault["kind"] in ("killed", "stopped"):
         os.kill(role.pid, signal.SIGKILL if fault["kind"] == "killed" else signal.SIGSTOP)
@@ -120,7 +120,7 @@ def struck(self, kind, *values, **how):
     if now and fault["kind"] == "port taken":
         strike(self, how)
         port = taken.getsockname()[1]
-        values = ([each and f"{{each.rpartition(':')[0]}}:{{port}}" for each in values[0]],)
+        values = ([host and f"{{host.rpartition(':')[0]}}:{{port}}" for host in values[0]],)
     elif now and fault["kind"] == "other version":
         answers = ask(self, kind, *values, **how)
         strike(self, how)

@@ -26,8 +26,8 @@ from fwbench.cli import main
 from fwbench.machine import usable_cpus
 status = main(sys.argv[1:])
 took_s = time.perf_counter() - start
-own, child = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-print(took_s, (own.ru_maxrss + usable_cpus() * child.ru_maxrss) * 1024)
+here, child = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print(took_s, (here.ru_maxrss + usable_cpus() * child.ru_maxrss) * 1024)
 sys.exit(status)
 """
 

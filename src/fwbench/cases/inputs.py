@@ -248,7 +248,7 @@ class OperandCache:
         computed = tuple(compute())
         if _size_bytes(computed) > self._limit_bytes:
             return computed
-        return self._add(key, tuple(map(_own, computed)))
+        return self._add(key, tuple(map(_owned, computed)))
 
     def _add(self, key: Hashable, arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
         self._known[key] = arrays
@@ -259,7 +259,7 @@ class OperandCache:
         return arrays
 
 
-def _own(array: NDArray[Any]) -> NDArray[Any]:
+def _owned(array: NDArray[Any]) -> NDArray[Any]:
     """A copy: what was computed may share memory with inputs that change."""
     copy = np.array(array)
     copy.setflags(write=False)

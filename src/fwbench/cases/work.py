@@ -93,7 +93,7 @@ class RepeatedWork(Work):
 
     def __init__(self, framework: Framework) -> None:
         self.framework = framework
-        self._found = CaseFacts()
+        self._findings = CaseFacts()
         self._right: list[int] = []
 
     def arrays(self, result: Any) -> Sequence[Array]:
@@ -103,13 +103,13 @@ class RepeatedWork(Work):
     def verify(self, result: Any) -> CaseFacts:
         """The values are the reference's; also tells whether memory is shared."""
         on_host = self._read(result)
-        self._found = self._compare(on_host) | self._memory(result) | self._moved(on_host)
+        self._findings = self._compare(on_host) | self._memory(result) | self._moved(on_host)
         self._right = [digest(array) for array in on_host]
-        return self._found
+        return self._findings
 
     def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
         """The last result is right, and so are a call on changed inputs and one on the first."""
-        facts, right = self._found, self._right
+        facts, right = self._findings, self._right
         with verify.within(_LAST):
             facts = _worse(facts, self._verify_last(last, right))
         with verify.within(_CHANGED):

@@ -108,7 +108,7 @@ def _report(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse before any work what is not clear, or cannot be written."""
     written = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
-    _check_asked(arguments, nothing_written=not written)
+    _check_requested(arguments, nothing_written=not written)
     _check_outputs(arguments, [path.resolve() for path in written])
     for path in written:
         files.check_writable(path)
@@ -117,7 +117,7 @@ def _check(arguments: argparse.Namespace) -> None:
         _make(arguments.png)
 
 
-def _check_asked(arguments: argparse.Namespace, *, nothing_written: bool) -> None:
+def _check_requested(arguments: argparse.Namespace, *, nothing_written: bool) -> None:
     if nothing_written and not arguments.png:
         raise UsageError(
             "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER"

@@ -20,7 +20,7 @@ from fwbench.frameworks.registry import registered
 from fwbench.terms.manifest import Device, Manifest
 
 #: Where fwbench's own frameworks are.
-_OWN = "fwbench.frameworks."
+_PREFIX = "fwbench.frameworks."
 
 
 def manifests() -> dict[str, Manifest]:
@@ -28,7 +28,7 @@ def manifests() -> dict[str, Manifest]:
 
     It has no version, and what an installed one lacks is not known.
     """
-    points = [point for point in registered().values() if point.module.startswith(_OWN)]
+    points = [point for point in registered().values() if point.module.startswith(_PREFIX)]
     points.sort(key=lambda point: point.name)
     with stubbed({point.name for point in points}):
         return {point.name: _manifest(point.load()) for point in points}
@@ -103,7 +103,7 @@ def stubbed(packages: Collection[str]) -> Iterator[None]:
     finally:
         sys.meta_path.remove(finder)
         for name, module in {**sys.modules}.items():
-            is_imported = name.startswith(_OWN) and name not in modules
+            is_imported = name.startswith(_PREFIX) and name not in modules
             if is_imported or isinstance(module, Stub):
                 del sys.modules[name]
         for name in os.environ.keys() - variables:

@@ -118,7 +118,7 @@ class ReplicatedLearner:
             ``run()``, which takes these steps; asynchronous ones need not be done when it returns.
         """
         placed = [self.learner.place(batch) for batch in batches]
-        return partial(_each, self.learner.step, placed)
+        return partial(_take_each, self.learner.step, placed)
 
     def synchronize(self) -> None:
         """Return when all steps that this process has taken are done."""
@@ -193,7 +193,7 @@ class ServedSteps(ABC):
         """Return when all steps are done, and their updates made."""
 
 
-def _each(step: Callable[..., Any], batches: Sequence[Placed]) -> None:
+def _take_each(step: Callable[..., Any], batches: Sequence[Placed]) -> None:
     for examples, labels in batches:
         step(examples, labels)
 

@@ -62,7 +62,7 @@ class ExchangedShare(Share):
         super().__init__(task, framework, member)
         self._create = framework.creator(task.device, task.dtype)
         self._begin = 0
-        self._source = framework.variable(self._create(self._own()))
+        self._source = framework.variable(self._create(self._local_numbers()))
         self._last: Any = None
         self.run = self._bound()
 
@@ -80,7 +80,7 @@ class ExchangedShare(Share):
         period = factor * (1 + np.roll(np.arange(_PERIOD), self._begin))
         return np.resize(period.astype(self.task.dtype), self.task.size)
 
-    def _own(self) -> NDArray[Any]:
+    def _local_numbers(self) -> NDArray[Any]:
         """The numbers of this replica."""
         return self._values(self.member.place.rank + 1)
 
@@ -100,7 +100,7 @@ class ExchangedShare(Share):
         """The results of each step, of other numbers every time."""
         for step in range(1, steps + 1):
             self._begin = step
-            numbers = self._create(self._own())
+            numbers = self._create(self._local_numbers())
             if not self.framework.write(self._source, numbers):
                 # Immutable arrays have no aliases that could go wrong.
                 self._source = numbers
@@ -145,8 +145,8 @@ class ScatteredShare(ExchangedShare):
 class GatheredShare(ExchangedShare):
     """Parts of an array, which all replicas get as a whole."""
 
-    def _own(self) -> NDArray[Any]:
-        return self._part(super()._own())
+    def _local_numbers(self) -> NDArray[Any]:
+        return self._part(super()._local_numbers())
 
     def _expected(self) -> NDArray[Any]:
         replicas = self.member.place.replicas

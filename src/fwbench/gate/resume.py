@@ -33,7 +33,7 @@ _JOBS = 10
 _SETTINGS = "job.json"
 
 #: In the file of a launch: what the job knows of it.
-_OWN = "fwbench_ab"
+_JOB_KEY = "fwbench_ab"
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ComparisonJob:
         """
         job_facts = {"cases": None if cases is None else [*cases], "took_s": took_s}
         file = self.folder / f"launch-{self.launches + 1:04}.json"
-        write_atomically(file, json.dumps({**values, _OWN: job_facts}))
+        write_atomically(file, json.dumps({**values, _JOB_KEY: job_facts}))
         self.launches += 1
         return _launch(file)
 
@@ -100,13 +100,13 @@ def _launch(file: Path) -> SavedLaunch:
     """
     values = parse(file)
     run = SampleSet.of_stored(from_json(file.name, values, str(file)))
-    match values.get(_OWN):
+    match values.get(_JOB_KEY):
         case {"cases": None | [*_] as cases, "took_s": float() | int() as took_s} if (
             0 <= took_s < math.inf and all(isinstance(case, str) for case in cases or ())
         ):
             return SavedLaunch(run, cases, took_s)
     raise UnreadableRun(
-        f"{file} is not a launch of fwbench ab: {_OWN} is {values.get(_OWN)!r}; start the "
+        f"{file} is not a launch of fwbench ab: {_JOB_KEY} is {values.get(_JOB_KEY)!r}; start the "
         "comparison again, without --resume"
     )
 

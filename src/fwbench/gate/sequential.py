@@ -163,7 +163,7 @@ def _least(holds: Callable[[float], bool], low: float, high: float) -> float:
 
 #: Simulated jobs, and the share of them that must find a change for it to be detectable.
 _SIMULATED = 100
-_FOUND = 0.8
+_DETECTED = 0.8
 
 
 def detectable(
@@ -188,11 +188,11 @@ def detectable(
     noise = draw.choice(spread, shape) * draw.choice((-1.0, 1.0), shape)
     medians = np.median(noise, axis=-1)
 
-    def is_found(change: float) -> bool:
+    def is_detected(change: float) -> bool:
         enough = evidence(noise + (change - margin))[..., -1] >= needed
-        return bool(np.mean(enough & (medians + change >= threshold)) >= _FOUND)
+        return bool(np.mean(enough & (medians + change >= threshold)) >= _DETECTED)
 
-    change = _least(is_found, threshold, _FARTHEST)
+    change = _least(is_detected, threshold, _FARTHEST)
     return change if math.isfinite(change) else None
 
 

@@ -146,13 +146,13 @@ def detectable(
     )
     medians = (1 + threshold) * np.median(redrawn, axis=1) / np.median(other, axis=1)
     needed = np.maximum(overtaking[:, wins - 1], medians)
-    return max(threshold, float(np.quantile(needed, _FOUND)) - 1)
+    return max(threshold, float(np.quantile(needed, _DETECTED)) - 1)
 
 
 #: Comparisons that are simulated to find what would have shown, and the share that must show it:
 #: more than is promised, because few launches say little of how far others would spread.
 _SIMULATED = 1_000
-_FOUND = 0.9
+_DETECTED = 0.9
 
 
 def _wins_needed(n: int, m: int, level: float) -> int | None:

@@ -147,7 +147,7 @@ class _Guarded:
         self.process = process
         self._command = command
         self._connection = connection
-        self._told = ""
+        self._status_text = ""
 
     def status(self) -> int:
         """The exit status of the program, which has ended.
@@ -155,14 +155,14 @@ class _Guarded:
         Raises:
             OSError: it was not started.
         """
-        if self._told.startswith("!"):
-            number = int(self._told[1:])
+        if self._status_text.startswith("!"):
+            number = int(self._status_text[1:])
             raise OSError(number, os.strerror(number), self._command[0])
-        return int(self._told) if self._told else -signal.SIGKILL  # with its guard
+        return int(self._status_text) if self._status_text else -signal.SIGKILL  # with its guard
 
     def wait(self) -> None:
         """Wait until the program has ended, and all that is left of its group."""
-        self._told = self._connection.recv(_STATUS_BYTES).decode()
+        self._status_text = self._connection.recv(_STATUS_BYTES).decode()
         self.process.wait()
 
     def end(self) -> None:

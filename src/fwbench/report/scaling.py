@@ -150,7 +150,7 @@ class Scaling:
     def title(self) -> str:
         """The work, in words."""
         facts = self.facts
-        size = f"{_each(self.cases[0]):,} a replica" if self.weak else facts.size_text
+        size = f"{_share_size(self.cases[0]):,} a replica" if self.weak else facts.size_text
         return f"{facts.workload} {facts.device} {facts.direction} {facts.dtype} {size}"
 
     @cached_property
@@ -193,7 +193,7 @@ class Scaling:
         return single.time_s / case.time_s / (1 if self.weak else case.replicas)
 
 
-def _each(case: Shared) -> int:
+def _share_size(case: Shared) -> int:
     return case.facts.size // case.replicas
 
 
@@ -256,7 +256,7 @@ def _grown(groups: Mapping[tuple[Any, ...], Sequence[Shared]]) -> list[list[Shar
     )
 
     def share(case: Shared) -> tuple[Any, ...]:
-        return work(CaseFacts.unchecked({**case.facts, "size": _each(case)}))
+        return work(CaseFacts.unchecked({**case.facts, "size": _share_size(case)}))
 
     groups_of_share = group_by(lone, share).values()
     return [group for group in groups_of_share if len({member.replicas for member in group}) > 1]

@@ -163,7 +163,7 @@ class Sizes:
     def preset(self, name: str) -> tuple[Size, ...]:
         """The sizes of one of :data:`PRESETS`; none where the operation does not have it."""
         sizes: tuple[Size, ...] = getattr(self, name)
-        return sizes or (self.quick if name in _OWN else ())
+        return sizes or (self.quick if name in _COMMON else ())
 
     def declares(self, name: str) -> bool:
         """True if a preset has sizes of its own, and is not the quick one."""
@@ -176,7 +176,7 @@ class Sizes:
 
 
 #: The presets that every operation has.
-_OWN = ("quick", "full")
+_COMMON = ("quick", "full")
 
 
 #: The presets that others have published: an operation without one was not among theirs.

@@ -33,7 +33,7 @@ class _Deadline:
     def restart(self) -> None:
         """Count ``--fw-timeout`` from now on."""
         end = time.monotonic() + self._timeout_s
-        self._own = end, f"did not finish the case within {self._timeout_s:g} s (--fw-timeout)"
+        self._of_case = end, f"did not finish the case within {self._timeout_s:g} s (--fw-timeout)"
 
     def set_by_worker(self, seconds: float | None, overdue: str) -> None:
         """Set or lift the limit that the worker has asked for.
@@ -47,7 +47,7 @@ class _Deadline:
     @property
     def first(self) -> tuple[float, str]:
         """The one that comes first, in the time of ``time.monotonic``, and what it is missed by."""
-        return min(self._own, self._of_worker or self._own)
+        return min(self._of_case, self._of_worker or self._of_case)
 
 
 class WorkerPool:

@@ -49,7 +49,7 @@ class JaxModelLearner(ModelLearner):
         self._function, parameters = self.built(jax)
         leaves, self._structure = jax.tree_util.tree_flatten_with_path(parameters)
         self._names = [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
-        self._parameters = self._of(np.asarray(leaf) for _, leaf in leaves)
+        self._parameters = self._as_tree(np.asarray(leaf) for _, leaf in leaves)
         self._update = update_of(self.job.training.optimizer)
         self._trained: Any = ()
         self._step = jax.jit(self._train, donate_argnums=0)
@@ -58,7 +58,7 @@ class JaxModelLearner(ModelLearner):
     def _is_model(self, given: Any) -> bool:
         return isinstance(given, tuple) and len(given) == _PARTS and callable(given[0])
 
-    def _of(self, values: Iterable[NDArray[Any]]) -> Any:
+    def _as_tree(self, values: Iterable[NDArray[Any]]) -> Any:
         """Parameters of the model's form, on the device."""
         return jax.tree.unflatten(self._structure, [self.placed(array) for array in values])
 
@@ -83,7 +83,7 @@ class JaxModelLearner(ModelLearner):
 
     def load(self, values: Iterable[NDArray[Any]]) -> None:
         """New arrays."""
-        self._parameters = self._of(values)
+        self._parameters = self._as_tree(values)
 
     def trained_names(self) -> list[str]:
         """All."""

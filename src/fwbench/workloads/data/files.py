@@ -153,7 +153,7 @@ def members(
     with reading(path), gzip.open(path) as compressed:
         stream: Any = _Forward(compressed, path, max(limit_bytes, _CHUNK_BYTES))
         with tarfile.open(fileobj=stream, mode="r:") as archive:
-            for member in _each(archive, path):
+            for member in _members(archive, path):
                 name = pattern.fullmatch(member.name)
                 if name is None or not _is_plain(member):
                     continue
@@ -166,7 +166,7 @@ def members(
         stream.finish()
 
 
-def _each(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
+def _members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
     """The members of an archive one by one; tarfile would keep all of them.
 
     Raises:

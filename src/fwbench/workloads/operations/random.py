@@ -32,7 +32,7 @@ _SIZES = Sizes(
 DROPPED = 0.5
 
 
-def _one(_size: int, _rng: np.random.Generator) -> Arrays:
+def _single_number(_size: int, _rng: np.random.Generator) -> Arrays:
     """An array with the dtype and the device of the numbers to draw, and nothing else."""
     return (np.ones(1),)
 
@@ -45,7 +45,7 @@ def _same(low: float, high: float, size: int, rng: np.random.Generator) -> Array
 def _random(
     name: str,
     moments: Callable[..., Moments],
-    inputs: Callable[[int, np.random.Generator], Arrays] = _one,
+    inputs: Callable[[int, np.random.Generator], Arrays] = _single_number,
     *,
     flops: int,
     operand: Callable[[int], int] = lambda _: 1,
