@@ -27,7 +27,7 @@ _ROOT = Path(__file__).parents[1]
 _SOURCE = _ROOT / "src"
 
 #: From top to bottom: a room imports from those below it, and from itself.
-_ROOMS = (
+_PACKAGES = (
     *("__main__", "cli", "testing", "plugin", "report", "gate", "gangs", "ceilings"),
     *("workers", "cases", "records", "measure", "frameworks", "processes"),
     *("workloads", "options", "terms", "machine", "project", "suite", "jsontext"),
@@ -104,7 +104,7 @@ def _circles(graph: dict[str, list[str]]) -> list[list[str]]:
     return [component for component in circles if len(component) > 1]
 
 
-def _room(module: str) -> str:
+def _package_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
@@ -165,14 +165,17 @@ def test_imports_run_down() -> None:
         if module != "fwbench"
         for other in _dependencies(module)
         if (other == "fwbench" and module not in _TEST_MODULES)
-        or (other != "fwbench" and _ROOMS.index(_room(module)) > _ROOMS.index(_room(other)))
+        or (
+            other != "fwbench"
+            and _PACKAGES.index(_package_of(module)) > _PACKAGES.index(_package_of(other))
+        )
     ]
     assert wrong == []
 
 
 def test_every_room_has_its_place() -> None:
     """A new room is put into the order before anything imports it."""
-    assert {_room(module) for module in _modules()} - {""} <= {*_ROOMS}
+    assert {_package_of(module) for module in _modules()} - {""} <= {*_PACKAGES}
 
 
 def test_only_the_plugin_knows_pytest() -> None:
@@ -201,9 +204,11 @@ def test_processes_are_started_in_one_room() -> None:
     """Nothing else imports what starts them, but the process on a node of Ray, without fwbench."""
     starting = {"subprocess", "multiprocessing", "multiprocessing.connection"}
     modules = {*_modules()} - {"fwbench.gangs.engines.ray_nodes"}
-    packages = {_room(module) for module in modules if starting & _imported(module)}
+    packages = {_package_of(module) for module in modules if starting & _imported(module)}
     assert packages <= {"processes", "plugin"}, "the plugin has the worker's end of the connection"
-    assert "subprocess" not in {n for m in _modules() if _room(m) == "plugin" for n in _imported(m)}
+    assert "subprocess" not in {
+        n for m in _modules() if _package_of(m) == "plugin" for n in _imported(m)
+    }
 
 
 # Sizes

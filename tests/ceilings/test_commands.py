@@ -60,7 +60,7 @@ def _peaks(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> l
     return requested
 
 
-def _said(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+def _printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     assert cli.main(["doctor", *arguments]) == 0
     lines = capsys.readouterr().out.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("ceilings"))
@@ -73,13 +73,13 @@ def test_doctor_says_that_nothing_was_measured(
 ) -> None:
     """Without ceilings it says how to get them, and does not measure; programs get none."""
     hint = "  not measured; fwbench doctor --peaks measures them"
-    assert _said(capsys) == ["ceilings", hint]
+    assert _printed(capsys) == ["ceilings", hint]
     assert cli.main(["doctor", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ceilings"] == {}
     assert not (here / ".fwbench").exists()
 
 
-_SAID = [
+_PRINTED = [
     "ceilings of Fake CPU",
     "  float32   1.074 GFLOP/s (fake 1.2)",
     "  float16   4.295 GFLOP/s (fake 1.2)",
@@ -92,7 +92,7 @@ _SAID = [
 def test_doctor_says_what_was_measured(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The rates of each device with their units, and whose they are; the same for programs."""
     stored_ceilings(here)
-    assert _said(capsys) == _SAID
+    assert _printed(capsys) == _PRINTED
     assert cli.main(["doctor", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["ceilings"] == ceilings.to_json(FOUND)
@@ -125,7 +125,7 @@ def test_doctor_says_rates(
     here: Path, capsys: pytest.CaptureFixture[str], ceiling: Ceiling, lines: list[str]
 ) -> None:
     stored_ceilings(here, {"Fake 9000": ceiling})
-    assert _said(capsys) == ["ceilings of Fake 9000", *lines]
+    assert _printed(capsys) == ["ceilings of Fake 9000", *lines]
 
 
 def test_doctor_measures_when_asked(
@@ -133,10 +133,10 @@ def test_doctor_measures_when_asked(
 ) -> None:
     """--peaks measures, and keeps what it finds for the project and its threads."""
     requested = _peaks(monkeypatch)
-    assert _said(capsys, "--peaks") == _SAID
+    assert _printed(capsys, "--peaks") == _PRINTED
     assert Ceilings(here, MACHINE, 2).load() == FOUND
-    assert _said(capsys) == _SAID
-    assert _said(capsys, "--threads=5")[0] == "ceilings"
+    assert _printed(capsys) == _PRINTED
+    assert _printed(capsys, "--threads=5")[0] == "ceilings"
     assert requested == [2]
 
 

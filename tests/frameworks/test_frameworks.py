@@ -93,8 +93,8 @@ if framework.capabilities.training_executions:
             learner("inference")
         except DeclarationError as error:
             refused = str(error)
-found = {"tried": tried, "closed": closed, "named": named, "refused": refused}
-print(json.dumps({"manifest": manifest.to_json(), **found}))
+facts = {"tried": tried, "closed": closed, "named": named, "refused": refused}
+print(json.dumps({"manifest": manifest.to_json(), **facts}))
 """
 
 

@@ -373,9 +373,9 @@ def ready(run):
     run()
     wait()
     results = jax.tree.leaves([run(), run()])
-    before = [one.is_ready() for one in results]
+    before = [array.is_ready() for array in results]
     wait()
-    return before, [one.is_ready() for one in results]
+    return before, [array.is_ready() for array in results]
 
 with framework.scope("cpu", "float32"):
     print(json.dumps({
@@ -422,7 +422,7 @@ import numpy as np
 from fwbench.frameworks.registry import load
 
 framework = load("jax", 2)
-found = {}
+results = {}
 for dtype in framework.capabilities.dtypes:
     source = np.full(2**12, 0.5, dtype="float64" if dtype == "bfloat16" else dtype)
     with framework.scope("cpu", dtype):
@@ -430,13 +430,13 @@ for dtype in framework.capabilities.dtypes:
         framework.waiter("cpu")()
         values = framework.to_numpy(array)
         source[:] = 7.0
-        found[dtype] = [
+        results[dtype] = [
             str(array.dtype),
             bool((np.asarray(framework.to_numpy(array)) == 0.5).all()),
             str(values.dtype),
             framework.address(array) != source.ctypes.data,
         ]
-print(json.dumps(found))
+print(json.dumps(results))
 """
 
 

@@ -18,7 +18,7 @@ _ELEMENTS = 2**18
 
 _PROGRAMS: Mapping[str, str] = {
     "torch": """
-def of(function, *inputs):
+def saved_by(function, *inputs):
     made = [framework.creator("cpu", "float32")(x) for x in inputs]
     run = framework.backward(lambda torch: function, made, [0], made[0], "eager")
     run()
@@ -27,10 +27,14 @@ def of(function, *inputs):
 import torch
 x = np.ones(ELEMENTS)
 # The result of the exponential; of the sum of squares the input, a parameter of the gradient.
-found = [of(torch.exp, x), of(lambda x: torch.tanh(torch.exp(x)), x), of(lambda x: x * x, x)]
+results = [
+    saved_by(torch.exp, x),
+    saved_by(lambda x: torch.tanh(torch.exp(x)), x),
+    saved_by(lambda x: x * x, x),
+]
 """,
     "mxnet": """
-def of(implementation, execution, variables, *inputs):
+def planned_for(implementation, execution, variables, *inputs):
     made = [framework.creator("cpu", "float32")(x) for x in inputs]
     if variables:
         run = framework.backward(implementation, made, variables, made[0], execution)
@@ -41,7 +45,11 @@ def of(implementation, execution, variables, *inputs):
 
 x = np.ones((512, ELEMENTS // 512))
 chain = lambda F: lambda x: F.dot(F.sin(x), F.exp(x))
-found = [of(chain, "eager", (), x), of(chain, "hybridize", (), x), of(chain, "hybridize", [0], x)]
+results = [
+    planned_for(chain, "eager", (), x),
+    planned_for(chain, "hybridize", (), x),
+    planned_for(chain, "hybridize", [0], x),
+]
 """,
 }
 
@@ -54,8 +62,8 @@ framework = load(NAME, 2)
 """
 
 
-def _found(framework: str) -> list[Any]:
-    program = "\n".join([_HEAD, _PROGRAMS[framework], "print(json.dumps(found))"])
+def _measured(framework: str) -> list[Any]:
+    program = "\n".join([_HEAD, _PROGRAMS[framework], "print(json.dumps(results))"])
     program = program.replace("NAME", repr(framework)).replace("ELEMENTS", str(_ELEMENTS))
     done = subprocess.run(
         [sys.executable, "-P", "-c", program],
@@ -73,13 +81,13 @@ def _found(framework: str) -> list[Any]:
 def test_torch_tells_what_it_saves(framework: str) -> None:
     """In bytes, each tensor once; what is there in any case does not count."""
     size_bytes = 4 * _ELEMENTS
-    assert _found(framework) == [[size_bytes, 1], [2 * size_bytes, 2], [0, 0]]
+    assert _measured(framework) == [[size_bytes, 1], [2 * size_bytes, 2], [0, 0]]
 
 
 @pytest.mark.parametrize("framework", [if_installed("mxnet")])
 def test_mxnet_tells_what_it_plans(framework: str) -> None:
     """Graphs have two factors at least; a gradient needs no less than the forward pass."""
-    eager, forward, backward = _found(framework)
+    eager, forward, backward = _measured(framework)
     assert eager is None
     assert forward >= 2 * 4 * _ELEMENTS
     assert backward >= forward

@@ -13,7 +13,7 @@ from support import recomputing
 from support.real_training import if_installed
 
 
-def _found(framework: str, *executions: str) -> dict[str, dict[str, Any]]:
+def _trained(framework: str, *executions: str) -> dict[str, dict[str, Any]]:
     done = subprocess.run(
         [sys.executable, "-P", "-c", recomputing.PROGRAM, framework, *executions],
         capture_output=True,
@@ -37,7 +37,7 @@ def test_recomputed_networks_train_the_same(framework: str, executions: list[str
 
     Three convolutions of four are called once more in the backward pass.
     """
-    result = _found(framework, *executions)
+    result = _trained(framework, *executions)
     for execution in executions:
         recomputing.check(result[execution])
         kept, recomputed = result[execution]["off"], result[execution]["on"]

@@ -19,7 +19,7 @@ from fwbench.frameworks.numpy.framework import NumPy
 
 class Mars(NumPy):
     name = "mars"
-    asked = None
+    requested = None
 
     def set_threads(self, threads):
         self.requested = threads

@@ -32,17 +32,17 @@ def places():
     return {"old": [cuda.allow_tf32, cudnn.allow_tf32], "new": new}
 
 framework = Torch()
-found = {"started": places(), "toggles": framework.toggles()}
+facts = {"started": places(), "toggles": framework.toggles()}
 gpus.set_tf32(allowed=True)
-found["on"] = places()
+facts["on"] = places()
 gpus.set_tf32(allowed=False)
-found["off"] = places()
+facts["off"] = places()
 if hasattr(torch.backends, "fp32_precision"):
     torch.backends.fp32_precision = "tf32"
     torch.backends.cuda.matmul.fp32_precision = "tf32"
     torch.backends.cudnn.conv.fp32_precision = "tf32"
-    found["mixed"] = framework.toggles()
-print(json.dumps(found))
+    facts["mixed"] = framework.toggles()
+print(json.dumps(facts))
 """
 
 

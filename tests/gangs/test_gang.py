@@ -46,7 +46,7 @@ _PATIENCE_S = 60.0
 Forking = Callable[[str], AbstractContextManager[None]]
 
 
-def _asked(framework: str, strategy: str, replicas: int = 2, **more: Any) -> Composition:
+def _composition(framework: str, strategy: str, replicas: int = 2, **more: Any) -> Composition:
     """The composition of a gang of a framework; the test is skipped where that is missing."""
     more |= _WITH_SERVERS.get(strategy, {})
     return composition(replicas, all_of(framework), strategy=strategy, **more)
@@ -115,7 +115,7 @@ def test_a_killed_role_ends_the_gang(
     forking_with: Forking, framework: str, strategy: str, role: str
 ) -> None:
     """Long before any limit; it is named, and what the others ran into follows."""
-    requested = _asked(framework, strategy)
+    requested = _composition(framework, strategy)
     with forking_with(framework), _working(requested) as gang:
         pids = gang.pids
         threading.Timer(0.3, os.kill, (_pid(gang, role), signal.SIGKILL)).start()
@@ -148,7 +148,7 @@ def test_a_stopped_role_ends_the_gang(
     forking_with: Forking, framework: str, strategy: str, role: str, message: str
 ) -> None:
     """Only the limit notices it; the message has the place where the others wait."""
-    requested = _asked(framework, strategy)
+    requested = _composition(framework, strategy)
     with forking_with(framework), _working(requested) as gang:
         pids = gang.pids
         os.kill(_pid(gang, role), signal.SIGSTOP)
@@ -211,7 +211,7 @@ def test_a_role_that_fails_before_it_joins(
 ) -> None:
     """The others would wait for it, TensorFlow's servers for ever: a limit ends the start."""
     killed = number == signal.SIGKILL
-    requested = _asked(framework, strategy)
+    requested = _composition(framework, strategy)
     gang = Meddled(_signalled(role, number), requested, _PATIENCE_S if killed else 1.0)
     message = "was killed by SIGKILL .*" if killed else "did not answer within 1 s"
     with (
@@ -232,7 +232,7 @@ def test_a_role_that_fails_before_it_joins(
 )
 def test_another_version_is_refused(framework: str, strategy: str, message: str) -> None:
     """By all roles, which are started here as they are for users, before anything is built."""
-    requested = _asked(framework, strategy, 1, version="0.1")
+    requested = _composition(framework, strategy, 1, version="0.1")
     message = rf"the same versions, and have .*{message}.*controller: .* {framework} 0\.1"
     with pytest.raises(GangFailed, match=message):
         Gang(requested, Local(), SOON).start()
@@ -267,7 +267,7 @@ def test_a_port_that_somebody_took_is_recognised(
     monkeypatch.setattr(gangs, "_STARTS", 1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        requested = _asked(framework, strategy)
+        requested = _composition(framework, strategy)
         gang = Meddled(
             lambda _, addresses: [original and address for original in addresses],
             requested,

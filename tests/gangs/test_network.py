@@ -68,7 +68,7 @@ def _here() -> tuple[str, str]:
     )
 
 
-def _own(gang: Gang) -> set[str]:
+def _namespaces_of(gang: Gang) -> set[str]:
     """The network namespaces of a gang and of its switch, none of which is this process'."""
     assert isinstance(gang._hosts, Shaped)
     shaped = gang._hosts.network
@@ -95,7 +95,7 @@ def _round(gang: Gang, limit_s: float = _PATIENCE_S) -> list[Any]:
 @needs_network
 def test_a_cut_link_ends_the_gang_and_nothing_is_left(gang: Gang) -> None:
     """They work, until one is cut off: only the limit notices it, and links are silent."""
-    before, namespaces = _here(), _own(gang)
+    before, namespaces = _here(), _namespaces_of(gang)
     assert [greeting["address"].rpartition(":")[0] for greeting in gang.greetings] == [
         *("10.77.0.1", "10.77.0.2"),
     ]
@@ -116,7 +116,7 @@ def test_a_cut_link_ends_the_gang_and_nothing_is_left(gang: Gang) -> None:
 
 @needs_network
 def test_a_killed_worker_leaves_no_network(gang: Gang) -> None:
-    namespaces = _own(gang)
+    namespaces = _namespaces_of(gang)
     os.kill(gang.pids[0], signal.SIGKILL)
     with pytest.raises(GangFailed, match="worker 0 of 2 was killed by SIGKILL"):
         _round(gang)

@@ -109,7 +109,7 @@ class Worker(Member):
         return Reads(table, sets, self._fault)
 
 
-def _found(name: str, strategy: str, fault: str = "") -> list[list[Any]]:
+def _findings(name: str, strategy: str, fault: str = "") -> list[list[Any]]:
     """The findings of all workers in three steps, the last of seven more, and three again."""
     server = Server()
 
@@ -133,7 +133,7 @@ def _found(name: str, strategy: str, fault: str = "") -> list[list[Any]]:
 @pytest.mark.parametrize("name", ["null_step", "sparse_read"])
 def test_right_steps_pass(name: str, strategy: str) -> None:
     """In lock-step every one; otherwise one after another, and all together."""
-    for answers in _found(name, strategy):
+    for answers in _findings(name, strategy):
         checks.fetched(answers, "at any time")
 
 
@@ -153,7 +153,7 @@ def test_null_steps_that_leave_something_out_are_found(
     strategy: str, fault: str, message: str
 ) -> None:
     """By the worker that fetches something else, before anything is timed."""
-    first, *_ = _found("null_step", strategy, fault)
+    first, *_ = _findings("null_step", strategy, fault)
     with pytest.raises(WrongResult, match=message):
         checks.fetched(first, "before the timing")
 
@@ -161,7 +161,7 @@ def test_null_steps_that_leave_something_out_are_found(
 @pytest.mark.parametrize("strategy", ["ps_sync", "ps_async"])
 def test_a_timed_step_that_has_fetched_nothing_is_found(strategy: str) -> None:
     """A worker that waits for no other fetches at least the updates that it has sent itself."""
-    _, left, _ = _found("null_step", strategy, "fetches nothing")
+    _, left, _ = _findings("null_step", strategy, "fetches nothing")
     message = "worker 2 fetched other numbers than the updates of .*: element 0 is 0, and "
     with pytest.raises(WrongResult, match=message):
         checks.fetched(left, "after the timing")
@@ -214,7 +214,7 @@ def test_more_updates_than_can_be_counted_are_refused() -> None:
 
 
 def test_rows_of_another_step_are_found() -> None:
-    for answers in _found("sparse_read", "ps_async", "fetches the step before"):
+    for answers in _findings("sparse_read", "ps_async", "fetches the step before"):
         assert [bool(answer["wrong"]) for answer in answers] == [False, False, True]
         message = (
             "at any time, worker 2 fetched other numbers than 32 rows of the table in sparse_rea"

@@ -38,7 +38,7 @@ def test_last(case):
 
 #: How each method fails a case that sleeps, and one that heeds no signal.
 _ENDED = "did not finish the case within 1 s (pytest-timeout) and was ended"
-_SAID = {
+_MESSAGES = {
     "signal": {"sleeps": ["Timeout (>1.0s)", "time.sleep"], "heedless": [_ENDED, "in heeds_no"]},
     "thread": {"sleeps": [_ENDED, "in sleeps"], "heedless": [_ENDED, "in heeds_no"]},
 }
@@ -49,7 +49,7 @@ def _measured(project: Project) -> list[str]:
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("method", _SAID)
+@pytest.mark.parametrize("method", _MESSAGES)
 def test_what_hangs_fails_alone(project: Project, beside: Beside, method: str) -> None:
     """A signal fails the test, and where it cannot the worker is ended, as by the other method."""
     beside("timeout")
@@ -58,7 +58,7 @@ def test_what_hangs_fails_alone(project: Project, beside: Beside, method: str) -
     result.assert_outcomes(passed=4, failed=2)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     outcomes = project.outcomes()
-    for name, message in _SAID[method].items():
+    for name, message in _MESSAGES[method].items():
         text = outcomes[f"test_it[{name}-numpy-cpu-eager-forward-float32-4]"].text
         assert [part for part in message if part not in text] == [], text
     assert _measured(project) == [*["test_first[double"] * 2, *["test_last[double"] * 2]

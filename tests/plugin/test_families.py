@@ -83,9 +83,9 @@ def test_published_sizes_have_the_operations_that_were_published(families: Proje
             )
 
         deep = made("deep", "mine", False, deepbench=(8,))
-        other, own = made("other", "mine", True), made("own", "", True, paper=(16,))
+        other, unnamed = made("other", "mine", True), made("own", "", True, paper=(16,))
 
-        @pytest.mark.fwbench(deep, other, own, families="representatives")
+        @pytest.mark.fwbench(deep, other, unnamed, families="representatives")
         def test_it(case):
             case.measure()
         """,

@@ -167,10 +167,12 @@ def full_device(tmp_path: Path) -> Path:
 def test_full_device(cases: Project, full_device: Path) -> None:
     result = cases.run(f"--benchmark-json={full_device}")
     assert stat.S_ISCHR(full_device.stat().st_mode)
-    _assert_said(result, f"--benchmark-json: cannot write {full_device}: No space left on device")
+    _assert_reported(
+        result, f"--benchmark-json: cannot write {full_device}: No space left on device"
+    )
 
 
-def _assert_said(result: pytest.RunResult, *message: str) -> None:
+def _assert_reported(result: pytest.RunResult, *message: str) -> None:
     """The problem is told once, the summary is there, and the session has not ended well."""
     lines = [line for line in result.outlines if line.startswith("fwbench: --benchmark-")]
     assert len(lines) == 1
@@ -186,7 +188,7 @@ def test_disk_full_at_the_end(cases: Project) -> None:
     earlier = cases.write("out.json", "earlier")
     cases.write("conftest.py", _FULL_DISK)
     result = cases.run("--benchmark-json=out.json")
-    _assert_said(result, "--benchmark-json", "out.json: No space left", "fwbench recover")
+    _assert_reported(result, "--benchmark-json", "out.json: No space left", "fwbench recover")
     assert earlier.read_text() == "earlier"
     assert _named_like(earlier) == [earlier]
 
@@ -196,7 +198,7 @@ def test_disk_full_while_saving(cases: Project) -> None:
     earlier = cases.write(".benchmarks/0001_first.json", "earlier")
     cases.write("conftest.py", _FULL_FOLDER.format(folder=".benchmarks"))
     result = cases.run("--benchmark-save=second")
-    _assert_said(result, "--benchmark-save: cannot write under ", "No space left on device")
+    _assert_reported(result, "--benchmark-save: cannot write under ", "No space left on device")
     assert [*(cases.path / ".benchmarks").rglob("*.json")] == [earlier]
     assert earlier.read_text() == "earlier"
 
@@ -260,7 +262,7 @@ def private(cases: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
     return cases
 
 
-def _told(project: Project, *arguments: str) -> str:
+def _recorded(project: Project, *arguments: str) -> str:
     """All that a session writes: its JSON, what it saves, and its journal."""
     json_file = project.path / "out.json"
     result = project.run(f"--benchmark-json={json_file}", "--benchmark-autosave", *arguments)
@@ -273,7 +275,7 @@ def _told(project: Project, *arguments: str) -> str:
 
 def test_records_are_fit_to_be_shared(private: Project) -> None:
     """No secret, no name of the machine, no folder of its user; what changes speed is there."""
-    lines = _told(private, "--x-token", "abc-hushhush", "--x-token=def-hushhush")
+    lines = _recorded(private, "--x-token", "abc-hushhush", "--x-token=def-hushhush")
     assert "hushhush" not in lines
     assert str(private.path.parent) not in lines
     assert f'"node": "{platform.node()}"' not in lines
@@ -282,7 +284,7 @@ def test_records_are_fit_to_be_shared(private: Project) -> None:
 
 
 def test_records_may_say_whose_they_are(private: Project) -> None:
-    lines = _told(private, "--x-token=abc-hushhush", "--fw-record-host")
+    lines = _recorded(private, "--x-token=abc-hushhush", "--fw-record-host")
     assert "hushhush" not in lines
     assert lines.count(str(private.path / "out.json")) == 3
     assert lines.count(f'"node": "{platform.node()}"') == 3

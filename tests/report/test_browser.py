@@ -35,7 +35,7 @@ _SORT = """
     seen.size = sorted("size");
     seen.case = [sorted("case"), sorted("case")];
     seen.against = [sorted("against eager"), sorted("against eager")];
-    seen.marked = all("thead th[aria-sort]", gemm).map((one) => one.textContent);
+    seen.marked = all("thead th[aria-sort]", gemm).map((node) => node.textContent);
 """
 
 _FILTER = """
@@ -73,17 +73,17 @@ _SEARCH = """
 
 _POINT = """
     const tooltip = gemm.querySelector(".tooltip");
-    const dot = all(".dots", gemm).find((one) => one.textContent.includes("2 ms"))
+    const dot = all(".dots", gemm).find((node) => node.textContent.includes("2 ms"))
       .querySelector(".dot");
     seen.before = tooltip.textContent;
     dot.dispatchEvent(new MouseEvent("mouseenter"));
-    seen.tooltip = all("text", tooltip).map((one) => one.textContent);
+    seen.tooltip = all("text", tooltip).map((node) => node.textContent);
     seen.shown = tooltip.style.display !== "none" && Number(tooltip.style.opacity) === 1;
-    seen.charts = all(".pygal-chart").map((one) => one.getBoundingClientRect())
-      .map((one) => one.width > 200 && one.height > 100);
-    for (const one of all(".dot, .tooltip-trigger")) {
-      one.dispatchEvent(new MouseEvent("mouseenter"));
-      one.dispatchEvent(new MouseEvent("mouseleave"));
+    seen.charts = all(".pygal-chart").map((node) => node.getBoundingClientRect())
+      .map((box) => box.width > 200 && box.height > 100);
+    for (const node of all(".dot, .tooltip-trigger")) {
+      node.dispatchEvent(new MouseEvent("mouseenter"));
+      node.dispatchEvent(new MouseEvent("mouseleave"));
     }
     const line = document.querySelector(".chart .legend");
     line.dispatchEvent(new MouseEvent("mouseenter"));
@@ -92,9 +92,9 @@ _POINT = """
 
 _LOOK = """
     seen.tags = all("img, i, b").length;
-    seen.scripts = all("script").map((one) => one.textContent.trimStart().slice(0, 8));
-    const names = all("*").flatMap((one) => one.getAttributeNames());
-    seen.handlers = names.filter((one) => one.startsWith("on")).length;
+    seen.scripts = all("script").map((node) => node.textContent.trimStart().slice(0, 8));
+    const names = all("*").flatMap((node) => node.getAttributeNames());
+    seen.handlers = names.filter((name) => name.startsWith("on")).length;
     seen.shown = document.body.textContent.includes(NAME);
 """
 
@@ -102,21 +102,21 @@ _LOOK = """
 #: Everything that can be sorted, chosen, pointed at or clicked.
 _USE = """
     seen.sections = look().sections;
-    seen.charts = all(".pygal-chart").map((one) => one.getBoundingClientRect())
-      .map((one) => one.width > 200 && one.height > 100);
+    seen.charts = all(".pygal-chart").map((node) => node.getBoundingClientRect())
+      .map((box) => box.width > 200 && box.height > 100);
     const legend = document.querySelector(".chart .legend");
     const drawn = all(".serie-0 .reactive", legend.closest("svg"));
     legend.dispatchEvent(new MouseEvent("click"));
-    seen.hidden = drawn.length > 0 && drawn.every((one) => one.style.display === "none");
-    for (const one of all("thead button")) one.click();
+    seen.hidden = drawn.length > 0 && drawn.every((node) => node.style.display === "none");
+    for (const node of all("thead button")) node.click();
     for (const field of all("[data-filter]")) {
       for (const option of all("option", field)) set(field, option.value);
       set(field, "");
     }
-    for (const one of all(".dot, .tooltip-trigger, .legend")) {
-      one.dispatchEvent(new MouseEvent("mouseenter"));
-      one.dispatchEvent(new MouseEvent("mouseleave"));
-      one.dispatchEvent(new MouseEvent("click"));
+    for (const node of all(".dot, .tooltip-trigger, .legend")) {
+      node.dispatchEvent(new MouseEvent("mouseenter"));
+      node.dispatchEvent(new MouseEvent("mouseleave"));
+      node.dispatchEvent(new MouseEvent("click"));
     }
     seen.status = look().status;
 """
@@ -125,9 +125,9 @@ _USE = """
 _AXE = """
     const result = await axe.run(document, { resultTypes: ["violations"] });
     seen.background = getComputedStyle(document.body).backgroundColor;
-    seen.right = result.passes.map((one) => one.id);
-    seen.wrong = result.violations.filter((one) => ["serious", "critical"].includes(one.impact))
-      .flatMap(({ id, nodes }) => nodes.map((one) => `${id}; ${one.html}; ${one.failureSummary}`));
+    seen.right = result.passes.map((rule) => rule.id);
+    seen.wrong = result.violations.filter((rule) => ["serious", "critical"].includes(rule.impact))
+      .flatMap(({ id, nodes }) => nodes.map((tag) => `${id}; ${tag.html}; ${tag.failureSummary}`));
 """
 
 
@@ -137,22 +137,22 @@ _GEMM = "part-gemm-cpu-forward-float32"
 _CHOICES = """
     const overview = document.getElementById("part-overview-cpu-forward-float32");
     // Of what is not displayed in a picture, Chromium's checkVisibility says that it is visible.
-    const visible = (...where) => all(...where).filter((one) => one.getBoundingClientRect().width);
-    const names = (nodes, key) => [...new Set(nodes.map((one) => one.dataset[key]))].sort();
+    const visible = (...where) => all(...where).filter((tag) => tag.getBoundingClientRect().width);
+    const names = (nodes, key) => [...new Set(nodes.map((node) => node.dataset[key]))].sort();
     const drawn = () => ({
       series: names(visible(".chart .series", gemm), "line"),
       legend: names(visible(".legend button", gemm), "line"),
-      columns: visible("thead th", overview).map((one) => one.textContent),
+      columns: visible("thead th", overview).map((node) => node.textContent),
       hash: decodeURIComponent(location.hash),
     });
     const shown = (cell) => [cell.textContent, cell.className];
     const ratios = () => Object.fromEntries(all("tbody tr", overview).map(({ cells }) =>
       [cells[0].textContent, [...cells].slice(2).map(shown)]));
-    const relative = () => all("[data-relative]", gemm).map((one) => one.textContent);
+    const relative = () => all("[data-relative]", gemm).map((node) => node.textContent);
 """
 
 _DRAWN = """
-    const devices = all(".detail").find((one) => one.id.endsWith("on-every-device"));
+    const devices = all(".detail").find((node) => node.id.endsWith("on-every-device"));
     const trained = () => names(visible(".chart .series", devices), "framework");
     seen.all = { ...drawn(), trained: trained() };
     set(filter("framework"), "torch");
@@ -165,7 +165,7 @@ _DRAWN = """
     seen.searched = drawn();
     set(document.querySelector("[data-search]"), "");
     seen.again = { ...drawn(), trained: trained() };
-    const button = all(".legend button", gemm).find((one) => one.textContent === "torch eager");
+    const button = all(".legend button", gemm).find((node) => node.textContent === "torch eager");
     button.click();
     seen.switched = { ...drawn(), pressed: button.getAttribute("aria-pressed") };
     button.click();
@@ -174,7 +174,7 @@ _DRAWN = """
 
 _REBASE = """
     const baseline = document.querySelector("[data-baseline]");
-    seen.options = all("option", baseline).map((one) => one.textContent);
+    seen.options = all("option", baseline).map((node) => node.textContent);
     seen.written = { ratios: ratios(), head: relative() };
     set(baseline, BASE);
     seen.rebased = { ratios: ratios(), head: relative(), hash: drawn().hash };

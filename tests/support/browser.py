@@ -33,7 +33,7 @@ if (document.readyState !== "complete") await new Promise((done) => addEventList
 const seen = {{}};
 const all = (selector, within = document) => [...within.querySelectorAll(selector)];
 const gemm = document.getElementById("part-gemm-cpu-forward-float32");
-const header = (name) => all("thead th", gemm).find((one) => one.textContent === name);
+const header = (name) => all("thead th", gemm).find((node) => node.textContent === name);
 const at = (name) => all("thead th", gemm).indexOf(header(name));
 const cells = (name) => all("tbody tr", gemm).map((row) => row.children[at(name)].textContent);
 const filter = (name) => document.querySelector(`[data-filter=${{name}}]`);
@@ -44,13 +44,13 @@ const set = (field, value) => {{
 const look = () => ({{
   rows: all(".detail tbody tr").filter((row) => row.checkVisibility()).map((row) =>
     `${{row.closest("section").id}}: ${{row.children[0].textContent}}`),
-  sections: all(".detail").filter((one) => one.checkVisibility()).map((one) => one.id),
-  index: all("nav li").filter((one) => one.checkVisibility()).map((one) => one.textContent.trim()),
+  sections: all(".detail").filter((node) => node.checkVisibility()).map((node) => node.id),
+  index: all("nav li").filter((tag) => tag.checkVisibility()).map((tag) => tag.textContent.trim()),
   status: document.querySelector("[role=status]").textContent,
 }});
 {exercise}
 seen.complaints = complaints;
-seen.requests = performance.getEntriesByType("resource").map((one) => one.name);
+seen.requests = performance.getEntriesByType("resource").map((node) => node.name);
 return seen;
 }})()"""
 

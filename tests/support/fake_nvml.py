@@ -88,17 +88,17 @@ class FakeNvml:
         return len(self.cards)
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> Card:
-        return self._one(self.cards[index : index + 1])
+        return self._only(self.cards[index : index + 1])
 
     def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Card:
         every = [*self.cards, *(part for card in self.cards for part in card.slices)]
-        return self._one([card for card in every if card.uuid == uuid])
+        return self._only([card for card in every if card.uuid == uuid])
 
     def nvmlDeviceGetMigDeviceHandleByIndex(self, card: Card, index: int) -> Card:
-        return self._one(card.slices[index : index + 1])
+        return self._only(card.slices[index : index + 1])
 
     def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, card: Card) -> Card:
-        return self._one([card.whole] if card.whole else [])
+        return self._only([card.whole] if card.whole else [])
 
     def nvmlDeviceGetName(self, card: Card) -> str:
         return card.name
@@ -171,7 +171,7 @@ class FakeNvml:
             raise NVMLError("Not Supported")
 
     @staticmethod
-    def _one(cards: Sequence[Card | None]) -> Card:
+    def _only(cards: Sequence[Card | None]) -> Card:
         if not cards or cards[0] is None:
             raise NVMLError("Not Found")
         return cards[0]

@@ -126,7 +126,7 @@ class Program:
         return options == ["-I", "-S"] and script.endswith("/fwbench/processes/guard.py")
 
     @property
-    def _own(self) -> Sequence[str]:
+    def _program(self) -> Sequence[str]:
         """The arguments behind those of the interpreter: ``-m`` or ``-c``, and what it runs."""
         return self.arguments[1 + self._is_safe :]
 
@@ -135,7 +135,7 @@ class Program:
         """The folders of modules that come before the interpreter's own."""
         if self._is_guard:
             return []
-        current = {"-m": self.folder, "-c": ""}[self._own[0]]
+        current = {"-m": self.folder, "-c": ""}[self._program[0]]
         given = filter(None, self.variables.get("PYTHONPATH", "").split(os.pathsep))
         return [current] * (not self._is_safe) + [str(Path(self.folder, entry)) for entry in given]
 
@@ -143,7 +143,7 @@ class Program:
         """True where a fork of this process becomes what a start would give."""
         return (
             self.arguments[0] == sys.executable
-            and (self._own[:1] in (["-m"], ["-c"]) or self._is_guard)
+            and (self._program[:1] in (["-m"], ["-c"]) or self._is_guard)
             and _read_once(self.variables) == _read_once(os.environ)
             and not any(_hides(entry or self.folder) for entry in self._path)
             and all(self.variables.get(name, was) == was for name, was in imported.read.items())
@@ -186,7 +186,7 @@ class Program:
             sys.argv[:] = self.arguments[3:]
             runpy.run_path(sys.argv[0], run_name="__main__")
             return
-        kind, program, *rest = self._own
+        kind, program, *rest = self._program
         sys.argv[:] = [kind, *rest]
         main = sys.modules["__main__"] = types.ModuleType("__main__")
         if kind == "-m":

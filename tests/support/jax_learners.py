@@ -53,11 +53,11 @@ with framework.scope("cpu", "float32"):
     loss = large.step(*large.place(batch))
     before_it = loss.is_ready()
     framework.waiter("cpu")()
-    waits = [before_it, all(one.is_ready() for one in jax.tree.leaves(large._state))]
+    waits = [before_it, all(array.is_ready() for array in jax.tree.leaves(large._state))]
 print(json.dumps({
     "exact": exact, "dropped": dropped, "before": before, "normalized": normalized, "after": after,
     "once": once, "gone": gone, "held": held, "waits": waits,
-    "traced": [traced.count(one) for one in {*traced}],
+    "traced": [traced.count(key) for key in {*traced}],
 }))
 """
 
@@ -119,8 +119,8 @@ branched = Training(
     schedules={"quick": Schedule(epochs=2)},
 )
 every = *MODELS, *INFERENCES, *FORWARD_BACKWARDS
-texts = [*SAMPLED, *(one for one in every if one.model == "gpt_small")]
-passes = [of("branched", branched, branched.batches) for of in (Inference, ForwardBackward)]
+texts = [*SAMPLED, *(step for step in every if step.model == "gpt_small")]
+passes = [kind("branched", branched, branched.batches) for kind in (Inference, ForwardBackward)]
 
 @pytest.mark.fwbench(branched.step, dtypes=("float32", "float64", "bfloat16"))
 def test_layers(case):

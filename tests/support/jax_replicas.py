@@ -39,7 +39,7 @@ def judged(gang, training, batch):
 
 def trained(gang, training):
     answers = judged(gang, training, 120)
-    losses = np.mean([told["losses"] for told in answers], axis=0)
+    losses = np.mean([answer["losses"] for answer in answers], axis=0)
     expected = np.array(trajectories.expected_losses(training, 120, lazy=False)[:10])
     ask(gang, "round", 3)
     checks.same_weights(ask(gang, "verify_last"), "after the timing")
@@ -54,7 +54,7 @@ def exchanged(gang, collective, dtype):
     return checks.sent(answers)
 
 
-def said(gang, batch):
+def failure(gang, batch):
     try:
         judged(gang, workloads.lenet, batch)
     except VerificationError as error:
@@ -62,21 +62,21 @@ def said(gang, batch):
     return ""
 
 
-found = {"trained": {}, "counts": sent_bytes() is not None}
+results = {"trained": {}, "counts": sent_bytes() is not None}
 for replicas in (2, 3):
     gang = started(replicas, "cheating_jax")
-    found["trained"][replicas] = [
+    results["trained"][replicas] = [
         trained(gang, training) for training in (workloads.mlp, workloads.lenet)
     ]
     if replicas == 2:
-        found["sent"] = {
+        results["sent"] = {
             f"{name} {dtype}": exchanged(gang, name, dtype)
             for name in ("all_reduce", "reduce_scatter", "all_gather")
             for dtype in ("float32", "float64")
         }
-        found["cheats"] = [said(gang, batch) for batch in (16, 32, 48, 64)]
+        results["cheats"] = [failure(gang, batch) for batch in (16, 32, 48, 64)]
     gang.close()
-print(json.dumps(found))
+print(json.dumps(results))
 """
 
 #: Another one, of which each gang is ended by a fault: JAX itself would wait for minutes, or end
@@ -118,7 +118,7 @@ def robbed():
     gang_module._STARTS = 1
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        moved = lambda _, addresses: [each and address for each in addresses]
+        moved = lambda _, addresses: [original and address for original in addresses]
         try:
             Meddled(moved, composition(2, "jax"), SOON.join_s).start()
         except GangFailed as error:
@@ -135,9 +135,9 @@ def failed(moment, number, network="loopback"):
         gang.ask("check", 3, limit_s=300.0, doing="checking")
         gang.ask("round", FOR_EVER, limit_s=300.0, doing="stepping")
     except GangFailed as error:
-        said = str(error)
+        message = str(error)
     left = [pid for pid in gang.pids_then if psutil.pid_exists(pid)]
-    return {"said": said, "left": left, "addresses": gang.addresses}
+    return {"message": message, "left": left, "addresses": gang.addresses}
 
 
 network = "loopback" if missing(Link(100_000_000)) else "100mbit"
@@ -161,7 +161,7 @@ def check_faults(figures: dict[str, Any]) -> None:
         "killed": ("worker 1 of 2 was killed by SIGKILL", "stepping"),
         "stopped": ("did not answer within 1.5 s", "stepping"),
     }.items():
-        failure = figures[fault]["said"]
+        failure = figures[fault]["message"]
         assert message in failure, failure
         assert f"while {doing}" in failure, failure
         assert "stopped" not in fault or "worker 1 of 2 is stopped (SIGSTOP" in failure, failure

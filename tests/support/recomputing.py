@@ -57,7 +57,7 @@ objective = Objective("small", network, (8, 8, 2), 3, SGD(0.1))
 called = []
 globals()[f"{name}_convolutions"](called)
 
-def found(execution, recompute):
+def trained(execution, recompute):
     with framework.scope("cpu", "float32"):
         job = Job(objective, "cpu", execution, "float32", 8, recompute=recompute)
         learner = framework.learner(job)
@@ -79,7 +79,7 @@ def found(execution, recompute):
         }
 
 print(json.dumps({
-    execution: {value: found(execution, value == "on") for value in ("off", "on")}
+    execution: {value: trained(execution, value == "on") for value in ("off", "on")}
     for execution in executions
 }))
 """

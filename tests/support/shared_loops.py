@@ -12,7 +12,7 @@ _LOOPS = measuring("lenet, mlp", "from fwbench.workloads import lenet, mlp")
 _STEPS = 3
 
 #: Of generated data, so that nothing has to be found; batches of eight examples.
-_ASKED = (
+_OPTIONS = (
     *("--fw-size=8", f"--fw-steps={_STEPS}", "--fw-epochs=2", "--fw-warmup-epochs=1"),
     *("--fw-replicas=1,2", "--fw-device=cpu", "--fw-threads=1"),
 )
@@ -21,7 +21,7 @@ _ASKED = (
 def assert_alike(project: Project, fw: str, *requested: str) -> None:
     """Two replicas have one worker's losses in every epoch, and what they learned is alike."""
     project.write("test_it.py", _LOOPS)
-    result, records = project.measure(*_ASKED, *requested, fw=fw)
+    result, records = project.measure(*_OPTIONS, *requested, fw=fw)
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     facts = [entry["extra_info"]["fwbench"] for entry in records.values()]
     assert [answer["replicas"] for answer in facts] == ["1", "1", "2", "2"]

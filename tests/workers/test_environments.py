@@ -273,7 +273,7 @@ def test_facts_that_cannot_be_written(environments: Environments) -> None:
         complete(environment(environments.folder))
 
 
-_SAID = "was not made on this machine"
+_FOREIGN = "was not made on this machine"
 
 
 @pytest.fixture
@@ -315,7 +315,7 @@ def test_only_what_was_made_here_is_run(
     change(brought)
     assert not brought.is_made_here
     for reference in ("numpy", "torch@numpy"):
-        with pytest.raises(FrameworkBroken, match=_SAID) as refused:
+        with pytest.raises(FrameworkBroken, match=_FOREIGN) as refused:
             environments.interpreter_of(reference)
         assert "fwbench env remove numpy, then fwbench env add" in str(refused.value)
     complete(brought)
@@ -328,7 +328,7 @@ def test_a_copy_is_another_environment(tmp_path: Path, monkeypatch: pytest.Monke
     copy = tmp_path / "copy"
     (tmp_path / ".fwbench" / "envs").rename(copy)
     monkeypatch.setenv("FWBENCH_ENVS", str(copy))
-    with pytest.raises(FrameworkBroken, match=_SAID):
+    with pytest.raises(FrameworkBroken, match=_FOREIGN):
         Environments(tmp_path).interpreter_of("numpy")
     copy.rename(tmp_path / ".fwbench" / "envs")
     copy.symlink_to(tmp_path / ".fwbench" / "envs")
@@ -360,12 +360,12 @@ def test_nothing_runs_it(
     assert main(["doctor"]) == 0
     report = capsys.readouterr().out
     assert "numpy            python 3.11: numpy 1.0; not made on this machine, so it is" in report
-    assert f"  found       its environment {brought.folder} {_SAID}" in report
+    assert f"  found       its environment {brought.folder} {_FOREIGN}" in report
     inventory = Inventory(Environments(tmp_path), 1, None, isolated=True)
     inventory.ask(["numpy"])
     assert isinstance(inventory.absent["numpy"], Absent)
-    assert _SAID in inventory.absent["numpy"].reason
-    with pytest.raises(FrameworkBroken, match=_SAID):
+    assert _FOREIGN in inventory.absent["numpy"].reason
+    with pytest.raises(FrameworkBroken, match=_FOREIGN):
         sides("numpy", "default", Environments(tmp_path))
     assert main(["env", "list"]) == 0
     assert "; not made on this machine: fwbench env remove numpy, then" in capsys.readouterr().out

@@ -18,12 +18,12 @@ from fwbench.workloads.models.steps import PICTURES, TEXTS, ModelStep
 from fwbench.workloads.objective import SGD
 
 
-def _each(steps: list[ModelStep]) -> pytest.MarkDecorator:
+def _for_each(steps: list[ModelStep]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("step", steps, ids=lambda step: str(step.model))
 
 
-each_model = _each([*MODELS])
-each_of_pictures = _each([step for step in MODELS if step.form is PICTURES])
+each_model = _for_each([*MODELS])
+each_of_pictures = _for_each([step for step in MODELS if step.form is PICTURES])
 
 #: Picture, parameters, and multiply-adds in thousand millions: AlexNet and VGG as in Gluon's and
 #: torchvision's model zoos, GoogLeNet and ResNet-50 as in torchvision's documentation, Inception-v3

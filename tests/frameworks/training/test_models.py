@@ -191,7 +191,7 @@ def test_a_network_in_use_is_measured(project: Project) -> None:
 
 
 #: Networks of a user's own, with what those that people know do without.
-_OWN = """
+_DECLARED = """
 import pytest
 from fwbench import Sizes, Training
 from fwbench.workloads.models.graph import sequential
@@ -200,7 +200,7 @@ from fwbench.workloads.models.layers import (
 )
 from fwbench.workloads.training import SGD, Schedule
 
-def own(name, network, shape=(5, 4, 3)):
+def declared(name, network, shape=(5, 4, 3)):
     return Training(
         name=name,
         network=network,
@@ -220,15 +220,15 @@ def joined(x):
     vector = Dense(6)(Flatten()(x))
     return Dense(10, relu=False)(Concat()(BatchNorm()(vector), vector))
 
-OWN = [
-    own("vectors", sequential(Flatten(), Dense(6), BatchNorm(), Dense(10, relu=False))),
-    own("twice", sequential(Conv(4, (1, 3)), Flatten(), Flatten(), Dense(10, relu=False))),
-    own("tokens", sequential(Embedding(9, 3), Flatten(), Dense(10, relu=False)), shape=(5,)),
-    own("added", added),
-    own("joined", joined),
+TRAININGS = [
+    declared("vectors", sequential(Flatten(), Dense(6), BatchNorm(), Dense(10, relu=False))),
+    declared("twice", sequential(Conv(4, (1, 3)), Flatten(), Flatten(), Dense(10, relu=False))),
+    declared("tokens", sequential(Embedding(9, 3), Flatten(), Dense(10, relu=False)), shape=(5,)),
+    declared("added", added),
+    declared("joined", joined),
 ]
 
-@pytest.mark.fwbench(*[training.step for training in OWN])
+@pytest.mark.fwbench(*[training.step for training in TRAININGS])
 def test_it(case):
     case.measure()
 """
@@ -237,7 +237,7 @@ def test_it(case):
 def test_networks_of_a_users_own_are_the_same_everywhere(project: Project) -> None:
     """Vectors that are normalized and joined, sequences and sums that are flattened."""
     fw = all_of("torch", "mxnet", "tensorflow")
-    project.write("test_it.py", _OWN)
+    project.write("test_it.py", _DECLARED)
     result = project.run("--benchmark-disable", "--fw-device=cpu", "--fw-execution=eager", fw=fw)
     assert result.parseoutcomes() == {"passed": 5 * len(fw.split(","))}, str(result.stdout)
 

@@ -51,7 +51,7 @@ from fwbench.workloads.data import Split
 from fwbench.workloads.training import order
 
 name, execution, path, jobs = sys.argv[1:]
-framework, arrays, found = load(name, 1), np.load(path), {}
+framework, arrays, results = load(name, 1), np.load(path), {}
 for training, (batch, steps) in json.loads(jobs).items():
     x, y = arrays[f"{training}_x"], arrays[f"{training}_y"]
     with framework.scope("cpu", "float32"):
@@ -65,8 +65,8 @@ for training, (batch, steps) in json.loads(jobs).items():
         learner.set_learning_rate(0.0)
         batch = next(iter(loader))
         still = learner.losses([learner.step(*batch), learner.step(*batch)]).tolist()
-        found[training] = {"losses": losses, "still": still}
-print(json.dumps(found))
+        results[training] = {"losses": losses, "still": still}
+print(json.dumps(results))
 """
 
 
@@ -117,7 +117,7 @@ def _training(
     )
 
 
-def _found(losses: _Losses, training: str) -> list[dict[str, list[float]]]:
+def _curves(losses: _Losses, training: str) -> list[dict[str, list[float]]]:
     """The records of each framework; skips the test where there is no data."""
     curves = [by_training[training] for by_training in losses.values() if training in by_training]
     if not curves:
@@ -128,7 +128,7 @@ def _found(losses: _Losses, training: str) -> list[dict[str, list[float]]]:
 @pytest.mark.parametrize("training", _SLICES)
 def test_the_same_losses_on_real_data(training: str, losses: _Losses) -> None:
     """On real examples, in one order, every framework takes the same steps: no loss differs."""
-    curves = [matching["losses"] for matching in _found(losses, training)]
+    curves = [matching["losses"] for matching in _curves(losses, training)]
     _, _, (_, steps) = _SLICES[training]
     assert {len(curve) for curve in curves} == {steps}
     assert np.ptp(curves, axis=0).max() < 1e-3
@@ -138,7 +138,7 @@ def test_the_same_losses_on_real_data(training: str, losses: _Losses) -> None:
 @pytest.mark.parametrize("training", _SLICES)
 def test_back_to_the_beginning_and_no_further(training: str, losses: _Losses) -> None:
     """A reset undoes all learning, and with a learning rate of zero nothing is learned anew."""
-    for curves in _found(losses, training):
+    for curves in _curves(losses, training):
         assert curves["still"] == pytest.approx(curves["losses"][:1] * 2, abs=1e-5)
 
 

@@ -56,16 +56,16 @@ def _huber(x: float, y: float) -> float:
     return distance**2 / 2 if distance < 1 else distance - 1 / 2
 
 
-def _each(loss: Callable[[float, float], float]) -> Callable[[Any, Any], list[float]]:
+def _elementwise(loss: Callable[[float, float], float]) -> Callable[[Any, Any], list[float]]:
     return lambda x, y: [loss(a, b) for a, b in zip(x.flat, y.flat, strict=True)]
 
 
 _LOSSES: dict[str, Callable[[Any, Any], list[float]]] = {
     "cross_entropy": _cross_entropies,
     "cross_entropy_sum": _cross_entropies,
-    "binary_cross_entropy": _each(_binary),
-    "mse": _each(lambda x, y: (x - y) * (x - y)),
-    "huber": _each(_huber),
+    "binary_cross_entropy": _elementwise(_binary),
+    "mse": _elementwise(lambda x, y: (x - y) * (x - y)),
+    "huber": _elementwise(_huber),
 }
 
 

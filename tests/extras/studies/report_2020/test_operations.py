@@ -98,10 +98,10 @@ def test_other_work_is_no_ratio(changed: str, changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("tensorflow", None), ("mxnet", None), ("tensorflow", "torch")]
+    ("first", "other"), [("tensorflow", None), ("mxnet", None), ("tensorflow", "torch")]
 )
-def test_a_framework_that_is_missing_makes_no_ratio(one: str, other: str | None) -> None:
-    run = run_of(*(case("gemm", name) for name in (one, other) if name))
+def test_a_framework_that_is_missing_makes_no_ratio(first: str, other: str | None) -> None:
+    run = run_of(*(case("gemm", name) for name in (first, other) if name))
     assert ratios(run)["gemm", 100].completion is None
     table = section([run], "2020, operations on the CPU: TensorFlow's time over MXNet's")
     assert column(table, "sizes measured")["gemm"].text == "0 of 11"

@@ -136,7 +136,7 @@ def test_way_faster_is_about_work_that_is_done() -> None:
     assert "20.00x (" in verdict["today"]
 
 
-def _of(ratios: Mapping[str, float], others: float) -> list[Entry]:
+def _entries_of(ratios: Mapping[str, float], others: float) -> list[Entry]:
     """All sizes of all operations, TensorFlow ``ratios`` times as long as MXNet."""
     return [entry for name, size in ABOUT for entry in pair(name, size, ratios.get(name, others))]
 
@@ -147,7 +147,7 @@ def _of(ratios: Mapping[str, float], others: float) -> list[Entry]:
 )
 def test_way_faster_is_every_operation(ratio: float, verdict: str, faster: int) -> None:
     """One that does not take less time is enough, and the text says how many do."""
-    actual = judged(WAY_FASTER, *_of({"dot": ratio}, 4.0))
+    actual = judged(WAY_FASTER, *_entries_of({"dot": ratio}, 4.0))
     assert actual["verdict"] == verdict
     assert actual["today"].startswith(
         f"less time for {faster} of 9 operations: {ratio:.2f}x (dot) to 4.00x ("
@@ -181,7 +181,7 @@ def test_operations_weigh_the_same(
     ratios_of: Mapping[str, float], others: float, verdict: str
 ) -> None:
     """However many sizes they have: the mean is the geometric one of the operations' means."""
-    assert judged(WAY_FASTER, *_of(ratios_of, others))["verdict"] == verdict
+    assert judged(WAY_FASTER, *_entries_of(ratios_of, others))["verdict"] == verdict
 
 
 def test_sizes_of_an_operation_are_one_mean() -> None:
