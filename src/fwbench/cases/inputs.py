@@ -83,7 +83,6 @@ class Inputs:
     """The inputs of one bound call, in the order in which they were placed.
 
     Args:
-        device: where they are.
         create: ``create(values, dtype)`` places them, if not the framework's creator does.
     """
 

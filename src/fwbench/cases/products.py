@@ -202,7 +202,6 @@ def compare(
         actual: ``(..., rows, columns)``, of the shape that it must have.
         expected: as :func:`expected_sums` returns them.
         limit: what a sum may be off by, of :func:`sum_tolerance`.
-        error: to raise.
 
     Returns:
         The largest error of a sum, as if a single element had it; and the root mean square of

@@ -138,10 +138,7 @@ class InFloat64(Reference):
         return [losses]
 
     def answers(self, *, changed: bool) -> list[NDArray[Any]]:
-        """The results for the first batch, or for the second.
-
-        Args:
-            changed: whether for the second.
+        """The results for the first batch, or for the second if it is changed.
 
         Raises:
             WrongResult: the first result does not have the shape that the model declares.

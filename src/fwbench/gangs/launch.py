@@ -224,10 +224,7 @@ class Hosts(Protocol):
         """
 
     def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
-        """Start a role.
-
-        Args:
-            host: where.
+        """Start a role on a host.
 
         Raises:
             OSError: it cannot be started.

@@ -33,9 +33,6 @@ _KINDS = {"tbf": "a rate", "netem": "a delay"}
 class ShapedNetwork:
     """Namespaces that are joined by a switch; addresses and traffic stay within.
 
-    Args:
-        link: of each.
-
     Raises:
         NetworkUnavailable: the system lacks something that it takes.
     """

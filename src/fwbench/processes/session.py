@@ -64,7 +64,6 @@ def run(
     """Run a session of pytest in a process of its own.
 
     Args:
-        folder: where it is started.
         results: the file that ``--benchmark-json`` writes.
         selected: the node ids to run of those that the arguments select; None for all. The
             arguments must load :data:`SELECTOR`.

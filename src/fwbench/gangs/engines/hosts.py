@@ -63,7 +63,6 @@ class RemoteHosts:
     """Hosts of roles that connect to a rendezvous.
 
     Args:
-        rendezvous: where they connect to.
         starters: the commands that start them: one for each role, or one for all.
         addresses: of each host, as the others reach it; empty for that from which it connects.
         within_s: how long the roles may take to connect.
