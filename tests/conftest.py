@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 
 from fwbench.workloads.data import Found
-from support.forkserver import ForkServer
+from support.forkserver import Forking, ForkServer
 from support.neighbours import blocking
 from support.projects import CASES, Project
 from support.real_training import find_real
@@ -101,18 +101,10 @@ def suite_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="session")
-def fork_server() -> Iterator[ForkServer]:
-    """The server that spares the sessions of projects, and their workers, their imports."""
+def fork_servers() -> Iterator[Callable[[str], ForkServer]]:
+    """Servers by the framework that they have imported; an empty text for none."""
     if not _CAN_FORK:
         pytest.skip("forks are made as on Linux")
-    server = ForkServer.start(blocking())
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="session")
-def forking_with() -> Iterator[Callable[[str], AbstractContextManager[None]]]:
-    """Have what is started within a block forked from a process that has imported a framework."""
     with ExitStack() as servers:
 
         @cache
@@ -121,7 +113,22 @@ def forking_with() -> Iterator[Callable[[str], AbstractContextManager[None]]]:
             servers.callback(made.stop)
             return made
 
-        yield lambda name: server(name).forking() if _CAN_FORK else nullcontext()
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fork_server(fork_servers: Callable[[str], ForkServer]) -> ForkServer:
+    """The server that spares the sessions of projects, and their workers, their imports."""
+    return fork_servers("")
+
+
+@pytest.fixture(scope="session")
+def forking_with(request: pytest.FixtureRequest) -> Forking:
+    """Have what is started within a block forked from a process that has imported a framework."""
+    if not _CAN_FORK:
+        return lambda _: nullcontext()
+    servers = request.getfixturevalue("fork_servers")
+    return lambda framework: servers(framework).forking()
 
 
 @pytest.fixture
@@ -138,8 +145,8 @@ def project(
     request: pytest.FixtureRequest,
 ) -> Iterator[Project]:
     """A project without tests yet, whose sessions are forked."""
-    server = request.getfixturevalue("fork_server") if _CAN_FORK else None
-    made = Project(pytester, monkeypatch, shared, server)
+    servers = request.getfixturevalue("fork_servers") if _CAN_FORK else None
+    made = Project(pytester, monkeypatch, shared, servers)
     yield made
     made.keep_manifests()
 
@@ -147,7 +154,7 @@ def project(
 @pytest.fixture
 def started(project: Project) -> None:
     """Have the sessions of the project, and their workers, started as a user's are."""
-    project.server = None
+    project.servers = None
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import psutil
 import pytest
 
 from fwbench.machine import reference_variables, thread_variables
-from support.forkserver import ForkServer
+from support.forkserver import Forking, ForkServer
 
 #: All that a program can see of how it came to be.
 _SHOWS = """
@@ -156,7 +155,7 @@ def test_what_a_fork_cannot_be_is_started(
 def test_a_server_has_imported_a_framework(
     variables: dict[str, str],
     modules: str,
-    forking_with: Callable[[str], AbstractContextManager[None]],
+    forking_with: Forking,
 ) -> None:
     """With one thread and no toggles: what is to have others is started."""
     says = "import sys; print('fwbench.frameworks.numpy.replicas' in sys.modules)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from fwbench.workloads import (
 )
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Step, Trains
+from support.forkserver import Forking
 from support.gangs import SOON, composition, installed, running
 from support.real_training import if_installed
 
@@ -73,7 +74,7 @@ _with_servers = pytest.mark.parametrize(
 @pytest.fixture(scope="module", params=[*map(if_installed, _WAITING)])
 def framework(
     request: pytest.FixtureRequest,
-    forking_with: Callable[[str], AbstractContextManager[None]],
+    forking_with: Forking,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[str]:
     """A framework: gangs are of one like it whose mistakes depend on the batch."""

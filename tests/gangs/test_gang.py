@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from fwbench.gangs.gang import Gang
 from fwbench.gangs.launch import Local, Loopback
 from fwbench.gangs.place import Composition
 from fwbench.gangs.shares import Task
+from support.forkserver import Forking
 from support.gangs import SOON, Meddled, composition, controller, running, started
 from support.real_training import all_of
 from support.terminals import Proxy
@@ -42,8 +43,6 @@ _WITH_SERVERS: dict[str, dict[str, Any]] = {
 _FOR_EVER = 10**9
 
 _PATIENCE_S = 60.0
-
-Forking = Callable[[str], AbstractContextManager[None]]
 
 
 def _composition(framework: str, strategy: str, replicas: int = 2, **more: Any) -> Composition:

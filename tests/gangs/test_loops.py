@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 import pytest
 
 from fwbench.workloads import lenet, lenet_step
 from support import shared_loops
+from support.forkserver import Forking
 from support.grids import SHARED, gap_of
 from support.projects import Project
 
@@ -27,7 +26,7 @@ _TWO = {"replicas": "2", "strategy": "allreduce"}
 @pytest.mark.usefixtures("started")  # forked they are from a process with the framework
 def test_replicas_train_as_one_worker(
     project: Project,
-    forking_with: Callable[[str], AbstractContextManager[None]],
+    forking_with: Forking,
     fw: str,
     asked: tuple[str, ...],
 ) -> None:

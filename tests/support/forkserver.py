@@ -33,7 +33,7 @@ import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from io import TextIOWrapper
 from pathlib import Path
@@ -48,6 +48,9 @@ _PRELOADED = (
     *("fwbench.plugin.race", "fwbench.plugin.gate", "fwbench.report.terminal.screen"),
     *("fwbench.frameworks.numpy.framework", "fwbench.report.writers", "psutil", "pynvml"),
 )
+
+#: Frameworks of which a server saves seconds.
+SLOW_TO_IMPORT = ("mxnet", "tensorflow", "torch")
 
 #: How environment variables begin that are read once: by the interpreter, coverage in it, the C
 #: library and NumPy. Some may differ: a fork has its own path, and fwbench sets NumPy's threads,
@@ -71,6 +74,9 @@ _IMPORTABLE = (".py", ".pyc", ".so", "")
 
 #: More than any process here has open: descriptors wait there until their own numbers are free.
 _HIGH = 500
+
+#: Has what is started within a block forked from a process that has imported a framework.
+Forking = Callable[[str], AbstractContextManager[None]]
 
 _start_program = subprocess._fork_exec  # type: ignore[attr-defined]
 
@@ -303,11 +309,12 @@ class ForkServer:
     @contextmanager
     def forking(self) -> Iterator[None]:
         """Have ``subprocess`` fork programs, wherever it is used, until the block is left."""
+        before = subprocess._fork_exec  # type: ignore[attr-defined]
         subprocess._fork_exec = self.fork_exec  # type: ignore[attr-defined]
         try:
             yield
         finally:
-            subprocess._fork_exec = _start_program  # type: ignore[attr-defined]
+            subprocess._fork_exec = before  # type: ignore[attr-defined]
 
     def fork_exec(self, *call: Any) -> int:
         """Start a program as ``subprocess`` asks; returns its process id.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from support.forkserver import ForkServer
+from support.forkserver import SLOW_TO_IMPORT, ForkServer
 from support.neighbours import blocking
 
 #: As little as can be measured; how long anything takes is no test's business.
@@ -97,22 +98,25 @@ class Project:
 
     Args:
         shared: a folder for what is the same in all projects.
-        server: forks its programs; None to start them, as a user's are.
+        servers: fork its programs, by the framework that they have imported; None to start
+            programs, as a user's are.
 
     Attributes:
         path: the folder.
         packages: what lies here can be imported, also by a worker.
-        server: as above.
+        servers: as above.
     """
+
+    _imported = ""
 
     def __init__(
         self,
         pytester: pytest.Pytester,
         monkeypatch: pytest.MonkeyPatch,
         shared: Path,
-        server: ForkServer | None,
+        servers: Callable[[str], ForkServer] | None,
     ) -> None:
-        self.server = server
+        self.servers = servers
         self.path = pytester.path
         self.packages = self.path / "packages"
         self.packages.mkdir()
@@ -186,8 +190,18 @@ class Project:
         self.install("pool", "pool_framework:Pool", source)
 
     def run(self, *arguments: str, fw: str | None = "numpy") -> pytest.RunResult:
-        """Run pytest in the folder, quickly; later arguments win."""
-        return self.run_exactly(*QUICKLY, *([f"--fw={fw}"] if fw else []), *arguments)
+        """Run pytest in the folder, quickly; later arguments win.
+
+        A framework that takes seconds to import, and is alone, is forked with one thread.
+        """
+        given = [f"--fw={fw}"] if fw else []
+        if self.servers is None or fw not in SLOW_TO_IMPORT:
+            return self.run_exactly(*QUICKLY, *given, *arguments)
+        self._imported = fw
+        try:
+            return self.run_exactly(*QUICKLY, *given, "--fw-threads=1", *arguments)
+        finally:
+            self._imported = ""
 
     def run_exactly(self, *arguments: str) -> pytest.RunResult:
         """Run pytest in the folder with these arguments alone."""
@@ -217,7 +231,7 @@ class Project:
 
     def forking(self) -> AbstractContextManager[None]:
         """Have ``subprocess`` fork programs within a block, unless they are to be started."""
-        return nullcontext() if self.server is None else self.server.forking()
+        return nullcontext() if self.servers is None else self.servers(self._imported).forking()
 
     def measure(
         self, *arguments: str, fw: str | None = "numpy"

@@ -54,7 +54,8 @@ def run_suite(file: str, cache: Path, *arguments: str) -> tuple[int, str]:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", f"benchmarks/{file}", "-rfEs"),
-            *("-o", f"cache_dir={cache}", *arguments),
+            # One thread, as the processes that workers are forked from.
+            *("-o", f"cache_dir={cache}", "--fw-threads=1", *arguments),
         ],
         cwd=Path(__file__).parents[2],
         # Beside other tests pytest-benchmark would time nothing.

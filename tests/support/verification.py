@@ -141,6 +141,7 @@ def verify(
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
+            "--fw-threads=1",  # as the processes that workers are forked from
             "--ignore=benchmarks/test_training.py",  # see tests/frameworks/training
             *("-o", f"cache_dir={cache}", *selected, *arguments),
         ],

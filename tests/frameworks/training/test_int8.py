@@ -44,7 +44,7 @@ def session(suite_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> tupl
         "test_models.py",
         suite_cache,
         *("-k", "lenet_classification", f"--fw={frameworks}", "--fw-device=cpu"),
-        *(f"--fw-execution={executions}", "--fw-dtype=float32,int8", "--fw-threads=1", *how),
+        *(f"--fw-execution={executions}", "--fw-dtype=float32,int8", *how),
     )
     assert status == pytest.ExitCode.OK, output
     return output, {} if stored is None else dict(_records(stored))

@@ -99,7 +99,7 @@ def test_steps_in_float16_scale_the_loss(suite_cache: Path, tmp_path: Path) -> N
             "--fw-device=cpu",
             "--fw-execution=eager,graph",
         ),
-        *("--fw-dtype=float16", "--fw-size=8", "--fw-threads=1", f"--benchmark-json={stored}"),
+        *("--fw-dtype=float16", "--fw-size=8", f"--benchmark-json={stored}"),
         *("--benchmark-max-time=1e-3", "--benchmark-min-rounds=2", "--fw-warmup=0"),
     )
     assert status == pytest.ExitCode.OK, output
