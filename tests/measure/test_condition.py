@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pytest
 
@@ -65,28 +66,47 @@ def test_noise_is_rarely_a_drift() -> None:
     assert sum(map(condition.is_drifting, noisy)) <= 6
 
 
+@dataclass
+class Seen:
+    """Evidence as records have it."""
+
+    preempted: float | None = 0.0
+    others_cpus: float | None = 0.0
+    queued_cpus: float | None = None
+    idle_cpus: float | None = None
+    others_on_gpu: int | None = None
+
+
 @pytest.mark.parametrize(
-    ("preempted", "others_cpus", "slowed", "contended"),
+    ("seen", "slowed", "contended"),
     [
-        (0.26, 0.26, None, True),
-        (0.26, None, None, True),
-        (0.26, None, 1.3, True),
-        (0.26, None, 1.29, False),
-        (0.26, 0.25, 9.0, False),
-        (0.25, 2.0, 1.29, False),
-        (None, 2.0, None, False),
-        (0.0, 0.26, 1.3, True),
-        (0.0, None, 9.0, False),
+        (Seen(0.26, 0.26), None, True),
+        (Seen(0.26, None), None, True),
+        (Seen(0.26, None), 1.3, True),
+        (Seen(0.26, None), 1.29, False),
+        (Seen(0.26, 0.25), 9.0, False),
+        (Seen(0.25, 2.0), 1.29, False),
+        (Seen(None, 2.0), None, False),
+        (Seen(0.0, 0.26), 1.3, True),
+        (Seen(0.0, None), 9.0, False),
+        # Rounds that are all slow alike, seen at a load of 13.
+        (Seen(0.0, 1.83, queued_cpus=0.9), 1.0, True),
+        (Seen(0.0, 1.83, queued_cpus=0.1), 1.0, False),
+        (Seen(0.0, 0.25, queued_cpus=0.9), 1.0, False),
+        (Seen(0.0, 1.0, idle_cpus=0.09), 1.0, True),
+        (Seen(0.0, 1.0, idle_cpus=0.1), 1.0, False),
+        (Seen(0.0, 0.25, idle_cpus=0.0), 1.0, False),
     ],
 )
 def test_contended_if_others_are_busy_and_it_shows(
-    preempted: float | None, others_cpus: float | None, slowed: float | None, contended: bool
+    seen: Seen, slowed: float | None, contended: bool
 ) -> None:
-    """Preempted in many rounds, or slow in half of them, while others kept processors busy.
+    """Preempted in many rounds, slow in half of them, or waiting, while others were busy.
 
-    Where it is not known whether they did, both.
+    Also where no processor was left for them. Where it is not known whether others were busy, it
+    takes preemptions and slow rounds.
     """
-    assert condition.is_contended(preempted, others_cpus, slowed) is contended
+    assert condition.is_contended(seen, slowed) is contended
 
 
 def test_a_slowdown_is_of_the_median_round() -> None:
@@ -96,9 +116,9 @@ def test_a_slowdown_is_of_the_median_round() -> None:
 def test_contention_is_said_before_drift() -> None:
     """Rounds drift because they are contended: the cause is the condition."""
     drifting = rounds(100, 0.25)
-    assert condition.of_rounds(drifting, 1.0, 1.0) == CONTENDED
-    assert condition.of_rounds(drifting, 0.0, 1.0) == DRIFTING
-    assert condition.of_rounds(rounds(100), 0.0, 1.0) == CLEAN
+    assert condition.of_rounds(drifting, Seen(1.0, 1.0)) == CONTENDED
+    assert condition.of_rounds(drifting, Seen(0.0, 1.0)) == DRIFTING
+    assert condition.of_rounds(rounds(100), Seen(0.0, 1.0)) == CLEAN
 
 
 @pytest.mark.parametrize(
@@ -148,4 +168,4 @@ def test_others_on_a_gpu_contend_if_it_shows(
     others: int, slowed: float, *, contended: bool
 ) -> None:
     """They may be idle, and rounds may be slow for other reasons."""
-    assert condition.is_contended(0.0, 0.0, slowed, others) is contended
+    assert condition.is_contended(Seen(others_on_gpu=others), slowed) is contended

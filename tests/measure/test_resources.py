@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import threading
 import time
+import zlib
 from collections import namedtuple
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +25,7 @@ from fwbench.measure.resources import (
     CpuUse,
     OtherProcesses,
     PeakMemory,
+    RunQueue,
     cpu_use,
     peak_memory_bytes,
     reset_peak_memory,
@@ -171,15 +175,66 @@ def test_what_other_processes_kept_busy(
     account = Account(before, {name: 64.0 + value for name, value in used.items()})
     monkeypatch.setattr(resources, "time", account)
     system = SimpleNamespace(cpu_times=account.cpu_times, Process=account.child, Error=psutil.Error)
-    monkeypatch.setattr(resources, "_children", lambda: [1, _GONE])
+    ours = resources._SELF
+    by_parent = {ours: [1, _GONE]}
+    monkeypatch.setattr(
+        resources, "_children", lambda process=ours: by_parent.get(process, [os.getpid(), 1])
+    )
     monkeypatch.setattr(resources, "psutil", system)
     usage = SimpleNamespace(getrusage=account.getrusage, RUSAGE_CHILDREN=resource.RUSAGE_CHILDREN)
     monkeypatch.setattr(resources, "resource", usage)
     others = OtherProcesses()
-    assert others.cpus is None
+    assert (others.cpus, others.siblings_cpus, others.idle_cpus) == (None, None, None)
     with others:
         pass
     assert others.cpus == cpus
+    if cpus is not None:
+        # The child stands for the sibling, too.
+        assert others.siblings_cpus == used.get("child", 0.0) / used["wall"]
+        assert others.idle_cpus == (used.get("idle", 0.0) + used.get("iowait", 0.0)) / used["wall"]
+
+
+def test_threads_that_wait_for_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread counts with what it has waited meanwhile, if the kernel counts that."""
+
+    def waited(**threads: str) -> None:
+        for thread, text in threads.items():
+            (tmp_path / "task" / thread).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "task" / thread / "schedstat").write_text(text, encoding="ascii")
+
+    monkeypatch.setattr(resources, "_queued_ns", partial(resources._queued_ns, tmp_path))
+    monkeypatch.setattr(resources.time, "perf_counter", iter([0.0, 1.0, 1.0, 3.0]).__next__)
+    queue = RunQueue()
+    with queue:
+        pass
+    assert queue.cpus is None
+    waited(t1="9 1000000000 5", t2="9 500000000 5")
+    with queue:
+        waited(t1="9 1500000000 6", t2="9 600000000 7", t3="1 400000000 1")
+    assert queue.cpus == pytest.approx(0.5)
+
+
+def test_a_processor_that_two_threads_want_is_waited_for() -> None:
+    """By the kernel's own account."""
+    if not resources._queued_ns():
+        pytest.skip("the kernel does not tell how long threads wait")
+    queue = RunQueue()
+    until_s = time.perf_counter() + 0.3
+
+    def work() -> None:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        while time.perf_counter() < until_s:
+            zlib.crc32(bytes(2**20))  # without the lock of the interpreter
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    with queue:
+        for thread in threads:
+            thread.start()
+        time.sleep(0.25)
+    for thread in threads:
+        thread.join()
+    assert queue.cpus is not None
+    assert queue.cpus > 0.3
 
 
 def test_children_are_those_of_all_threads(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from fwbench.measure.device_time import device_time
 from fwbench.measure.gpu_watch import GpuWatch
 from fwbench.measure.limits import Limits
 from fwbench.measure.nvml import Gpu
-from fwbench.measure.resources import DeviceMemory, OtherProcesses, PeakMemory
+from fwbench.measure.resources import DeviceMemory, OtherProcesses, PeakMemory, RunQueue
 from fwbench.measure.stopping import Stopping
 from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_device, warm_up
 from fwbench.records import entry
@@ -83,6 +83,7 @@ class Case:
         self._probe = probe
         self._is_first = is_first
         self._other_processes = OtherProcesses()
+        self._run_queue = RunQueue()
 
     @property
     def benchmark(self) -> Any:
@@ -152,7 +153,7 @@ class Case:
         with self._other_processes:
             warmed_up = self._warm_up(work, readable=readable)
             watch = self._watch()
-            with self.framework.scope(self.cell.device, self.cell.dtype):
+            with self.framework.scope(self.cell.device, self.cell.dtype), self._run_queue:
                 last = benchmark.time(work.run)
             if watch is not None:
                 warmed_up |= self._energy(watch) | self._watched(watch)
@@ -237,6 +238,17 @@ class Case:
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             return timing.verify_again(work, last, clock, self._benchmark.rounds_s)
 
+    def _busy(self, facts: CaseFacts) -> CaseFacts:
+        """Evidence of other processes while this case was measured."""
+        others = self._other_processes
+        return CaseFacts(
+            others_cpus=others.cpus,
+            siblings_cpus=others.siblings_cpus,
+            idle_cpus=others.idle_cpus,
+            queued_cpus=self._run_queue.cpus,
+            others_on_gpu=facts.others_on_gpu,
+        )
+
     @contextmanager
     def _unused_on_failure(self) -> Iterator[None]:
         """Keep pytest-benchmark from warning, after a failure, that its fixture was not used."""
@@ -268,9 +280,8 @@ class Case:
                 benchmark.rounds_s,
                 benchmark.iterations,
                 self._clock,
-                self._other_processes.cpus,
+                self._busy(facts),
                 case.threads,
-                facts.others_on_gpu,
             )
             known = case | CaseFacts(statistic=self.statistic) | times | facts
             if self._is_first is not None:

@@ -303,7 +303,8 @@ class LoopCase(TrainingCase):
         schedule = self.schedule
         rounds = (schedule.epochs - schedule.warmup_epochs) * schedule.repetitions
         with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:
-            self._benchmark.time_rounds(epochs.round, setup=epochs.prepare, rounds=rounds)
+            with self._run_queue:
+                self._benchmark.time_rounds(epochs.round, setup=epochs.prepare, rounds=rounds)
             with self._discarded_on_failure():
                 epochs.finish()
 

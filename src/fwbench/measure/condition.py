@@ -9,6 +9,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Protocol
 
 CLEAN, DRIFTING, CONTENDED = "clean", "drifting", "contended"
 
@@ -29,10 +30,13 @@ _TREND_AT_LEAST = 2.576
 #: Other processes that keep fewer CPUs busy do not make a case contended.
 _OTHERS_AT_MOST_CPUS = 0.25
 
-#: Otherwise either of these shows that they took part of the time: preemptions in a larger share of
-#: the rounds, or a median round that is this many times the fastest.
+#: Otherwise any of these shows that they took part of the time: preemptions in a larger share of
+#: the rounds, a median round that is this many times the fastest, threads that waited for more
+#: processors, or fewer processors idle.
 _PREEMPTED_AT_MOST = 0.25
 _SLOWED_FROM = 1.3
+_QUEUED_AT_MOST_CPUS = 0.1
+_IDLE_AT_LEAST_CPUS = 0.1
 
 #: Threads spin where the median round is this many times the fastest, ...
 _SPINNING_SLOWED_FROM = 3.0
@@ -40,21 +44,37 @@ _SPINNING_SLOWED_FROM = 3.0
 _SPINNING_CPU_FROM = 2.0
 
 
-def of_rounds(
-    rounds_s: Sequence[float],
-    preempted: float | None,
-    others_cpus: float | None,
-    others_on_gpu: int | None = None,
-) -> str:
+class Evidence(Protocol):
+    """Evidence that other processes took part of the time; None where it is not known."""
+
+    @property
+    def preempted(self) -> float | None:
+        """Share of the rounds in which the process lost a processor."""
+
+    @property
+    def others_cpus(self) -> float | None:
+        """Processors that other processes kept busy."""
+
+    @property
+    def queued_cpus(self) -> float | None:
+        """Processors for which threads of the case waited."""
+
+    @property
+    def idle_cpus(self) -> float | None:
+        """Processors that were idle."""
+
+    @property
+    def others_on_gpu(self) -> int | None:
+        """Processes of others on its GPU; they may be idle."""
+
+
+def of_rounds(rounds_s: Sequence[float], seen: Evidence) -> str:
     """The condition of a case that was measured in one process.
 
     Args:
         rounds_s: seconds of a call in each round, in the order of time.
-        preempted: share of the rounds in which the process lost a processor.
-        others_cpus: processors that other processes kept busy; None where it is not known.
-        others_on_gpu: processes of others on its GPU; None where it is not known, or has none.
     """
-    if is_contended(preempted, others_cpus, slowdown(rounds_s), others_on_gpu):
+    if is_contended(seen, slowdown(rounds_s)):
         return CONTENDED
     return DRIFTING if is_drifting(rounds_s) else CLEAN
 
@@ -116,34 +136,28 @@ def _trend(values: Sequence[float]) -> float:
     return max(0.0, (abs(signs) - 1) / deviation)
 
 
-def is_contended(
-    preempted: float | None,
-    others_cpus: float | None,
-    slowed: float | None = None,
-    others_on_gpu: int | None = None,
-) -> bool:
+def is_contended(seen: Evidence, slowed: float | None = None) -> bool:
     """True if other processes took processors, or the GPU, that the rounds needed.
 
-    It takes both others that are busy and rounds that show it. Others alone may have run on idle
-    processors; and on two processors JAX's own three threads preempt each other in half of the
-    rounds.
+    It takes both others that are busy and rounds that show it, or no processor that was left for
+    them. Others alone may have run on idle processors; and on two processors JAX's own three
+    threads preempt each other in half of the rounds.
 
     Args:
-        preempted: share of the rounds in which the process lost a processor.
-        others_cpus: processors that other processes kept busy; None where it is not known.
         slowed: the median round over the fastest; None where it is not known.
-        others_on_gpu: processes of others on its GPU; None where it is not known, or has none.
-            They may be idle, so it takes rounds that are slowed, too.
     """
-    preempts = (preempted or 0.0) > _PREEMPTED_AT_MOST
+    preempts = (seen.preempted or 0.0) > _PREEMPTED_AT_MOST
     slows = (slowed or 1.0) >= _SLOWED_FROM
-    if others_on_gpu and slows:
+    if seen.others_on_gpu and slows:
         return True
-    if others_cpus is None:
+    if seen.others_cpus is None:
         # Either alone is seen without others, too: threads of JAX preempt each other, and a tenth
         # of a second of rounds scatters.
         return preempts and (slows or slowed is None)
-    return others_cpus > _OTHERS_AT_MOST_CPUS and (preempts or slows)
+    queues = (seen.queued_cpus or 0.0) > _QUEUED_AT_MOST_CPUS
+    none_idle = seen.idle_cpus is not None and seen.idle_cpus < _IDLE_AT_LEAST_CPUS
+    others = seen.others_cpus > _OTHERS_AT_MOST_CPUS
+    return others and (preempts or slows or queues or none_idle)
 
 
 def slowdown(rounds_s: Sequence[float]) -> float:

@@ -40,53 +40,66 @@ class CpuUse(NamedTuple):
 
 
 class OtherProcesses:
-    """Number of processors that other processes kept busy while this context was entered.
+    """Processors that other processes kept busy while this context was entered.
 
     Processes that this one has started, such as those that load data, are its own.
 
     Attributes:
-        cpus: that many, time stolen by other virtual machines included; None where the system does
+        cpus: kept busy, time stolen by other virtual machines included; None where the system does
             not tell, or in less time than it counts in.
+        siblings_cpus: of these, by processes with the same parent: other workers of the session.
+        idle_cpus: left idle by all processes.
     """
 
     def __init__(self) -> None:
         self.cpus: float | None = None
+        self.siblings_cpus: float | None = None
+        self.idle_cpus: float | None = None
 
     def __enter__(self) -> None:
-        self._before = time.perf_counter(), _busy_s(), _own_s()
+        self._before = _used()
 
     def __exit__(self, *_: object) -> None:
-        wall_s, busy_s, own_s = (
-            now - then
-            for now, then in zip(
-                (time.perf_counter(), _busy_s(), _own_s()), self._before, strict=True
-            )
-        )
+        used = [now - then for now, then in zip(_used(), self._before, strict=True)]
+        wall_s, busy_s, idle_s, own_s, siblings_s = used
         if wall_s >= _COUNTED_S:
             self.cpus = max(0.0, (busy_s - own_s) / wall_s)
+            self.siblings_cpus = max(0.0, siblings_s / wall_s)
+            self.idle_cpus = max(0.0, idle_s / wall_s)
 
 
 #: The kernel counts the time of all processes together in steps of 10 ms on each processor.
 _COUNTED_S = 0.1
 
 
-def _busy_s() -> float:
-    """Seconds that all processors together have been busy."""
+def _used() -> tuple[float, ...]:
+    """Seconds of the clock; of all processors, busy and idle; of this process and its siblings."""
+    siblings = [pid for pid in _children(Path(f"/proc/{os.getppid()}")) if pid != os.getpid()]
+    return time.perf_counter(), *_busy_and_idle_s(), _own_s(), sum(map(_cpu_s, siblings))
+
+
+def _busy_and_idle_s() -> tuple[float, float]:
+    """Seconds that all processors together have been busy, and idle."""
     times = psutil.cpu_times()._asdict()
     # What guests take is in `user` already.
-    idle = ("idle", "iowait", "guest", "guest_nice")
-    return sum(value for name, value in times.items() if name not in idle)
+    idle_s = times["idle"] + times.get("iowait", 0.0)
+    guests_s = times.get("guest", 0.0) + times.get("guest_nice", 0.0)
+    return sum(times.values()) - idle_s - guests_s, idle_s
 
 
 def _own_s() -> float:
     """Seconds of processors that this process and those that it has started have had."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    own_s = time.process_time() + ended.ru_utime + ended.ru_stime
-    for pid in _children():
-        with suppress(psutil.Error):  # it has ended meanwhile
-            used = psutil.Process(pid).cpu_times()
-            own_s += used.user + used.system
-    return own_s
+    running_s = sum(map(_cpu_s, _children()))
+    return time.process_time() + ended.ru_utime + ended.ru_stime + running_s
+
+
+def _cpu_s(pid: int) -> float:
+    """Seconds of processors that a process has had; 0 if it has ended."""
+    with suppress(psutil.Error):
+        used = psutil.Process(pid).cpu_times()
+        return used.user + used.system
+    return 0.0
 
 
 def _children(process: Path = _SELF) -> list[int]:
@@ -99,6 +112,38 @@ def _children(process: Path = _SELF) -> list[int]:
         with suppress(OSError):  # a thread has ended meanwhile
             pids += map(int, task.read_text(encoding="ascii").split())
     return pids
+
+
+class RunQueue:
+    """Processors for which threads of this process waited while this context was entered.
+
+    Attributes:
+        cpus: waited for: a thread that is ready to run and waits all the time counts 1; None where
+            the system does not tell (Linux' Documentation/scheduler/sched-stats.rst, field 2).
+    """
+
+    cpus: float | None = None
+
+    def __enter__(self) -> None:
+        self._before = time.perf_counter(), _queued_ns()
+
+    def __exit__(self, *_: object) -> None:
+        started_s, before_ns = self._before
+        wall_s = time.perf_counter() - started_s
+        after_ns = _queued_ns()
+        if after_ns:
+            # Those of threads that have ended meanwhile are gone.
+            waited_ns = sum(ns - before_ns.get(thread, 0) for thread, ns in after_ns.items())
+            self.cpus = 1e-9 * waited_ns / wall_s
+
+
+def _queued_ns(process: Path = _SELF) -> dict[str, int]:
+    """Nanoseconds that each thread has waited for a processor; none where that is not known."""
+    waited_ns = {}
+    for task in process.glob("task/*/schedstat"):
+        with suppress(OSError, IndexError):  # it has ended meanwhile, or the kernel does not count
+            waited_ns[task.parent.name] = int(task.read_text(encoding="ascii").split()[1])
+    return waited_ns
 
 
 def cpu_use() -> CpuUse:

@@ -107,24 +107,22 @@ def times(
     rounds_s: Sequence[float],
     iterations: int,
     clock: Clock,
-    others_cpus: float | None,
+    machine: CaseFacts,
     threads: int | None,
-    others_on_gpu: int | None = None,
 ) -> CaseFacts:
     """The times of the rounds just measured, how busy the machine was, and what that means.
 
     Args:
         rounds_s: completion time per call of each round.
         iterations: calls per round.
-        others_cpus: processors that other processes kept busy; None where it is not known.
+        machine: what else was going on (:class:`fwbench.measure.condition.Evidence`).
         threads: of the framework; None where it is not known.
-        others_on_gpu: processes of others on its GPU; None where it is not known, or has none.
     """
     load, _, _ = os.getloadavg()
-    facts = CaseFacts(**clock.facts(rounds_s, iterations), load=load, others_cpus=others_cpus)
+    facts = machine | CaseFacts(**clock.facts(rounds_s, iterations), load=load)
     cpu_s = (facts.cpu_s or 0.0) / (iterations * len(rounds_s))
     return facts | CaseFacts(
         drift=condition.drift(rounds_s),
-        condition=condition.of_rounds(rounds_s, facts.preempted, others_cpus, others_on_gpu),
+        condition=condition.of_rounds(rounds_s, facts),
         spinning=condition.is_spinning(rounds_s, cpu_s, threads),
     )

@@ -398,6 +398,15 @@ class Measured(MeasuredOnGpu):
     others_cpus: float | None = fact(
         "processors that other processes kept busy", CPUS, NOT_NEGATIVE, null=_NO_PROC
     )
+    siblings_cpus: float | None = fact(
+        "of these, by other workers of the session", CPUS, NOT_NEGATIVE, null=_NO_PROC
+    )
+    idle_cpus: float | None = fact(
+        "processors that were idle meanwhile", CPUS, NOT_NEGATIVE, null=_NO_PROC
+    )
+    queued_cpus: float | None = fact(
+        "processors for which its threads waited in the rounds", CPUS, NOT_NEGATIVE, null=_NO_PROC
+    )
     others_on_gpu: int | None = fact(
         "processes of others on its GPU", COUNT, NOT_NEGATIVE, null=UNKNOWN_TO_NVML
     )

@@ -32,7 +32,8 @@ MEDIANS = (
     *("dispatch_s", "completion_s", "wait_s", "device_s", "device_cycles", "throughput_s"),
     *("sm_clock_hz", "power_w", "energy_j", "temperature_c"),
     *("first_call_s", "first_call_in_process_s", "compile_s"),
-    *("preempted", "others_cpus", "drift", "median_interval"),
+    *("preempted", "others_cpus", "siblings_cpus", "idle_cpus", "queued_cpus"),
+    *("drift", "median_interval"),
 )
 
 
@@ -154,9 +155,7 @@ def launch_of(entry: Entry) -> Launch:
 def is_contended(launch: Launch) -> bool:
     """True if a launch had to share its processors with other processes."""
     slowed = condition.slowdown(launch.rounds_s) if launch.rounds_s else None
-    return condition.is_contended(
-        launch.preempted, launch.others_cpus, slowed, launch.others_on_gpu
-    )
+    return condition.is_contended(launch, slowed)
 
 
 def _all_steady(values: Iterable[bool | None]) -> bool | None:
