@@ -201,9 +201,9 @@ def test_pytest_benchmarks_inside_is_known_to_one_module() -> None:
 
 
 def test_processes_are_started_in_one_room() -> None:
-    """Nothing else imports what starts them, but the process on a node of Ray, without fwbench."""
+    """Nothing else imports what starts them."""
     starting = {"subprocess", "multiprocessing", "multiprocessing.connection"}
-    modules = {*_modules()} - {"fwbench.gangs.engines.ray_nodes"}
+    modules = {*_modules()}
     packages = {_package_of(module) for module in modules if starting & _imported(module)}
     assert packages <= {"processes", "plugin"}, "the plugin has the worker's end of the connection"
     assert "subprocess" not in {

@@ -1,1 +1,1 @@
-"""Parts of fwbench's repository that its users rarely call: cheats, published studies, pages."""
+"""Parts of fwbench's repository that its users rarely call: engines, cheats, studies, pages."""

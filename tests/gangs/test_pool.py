@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.gangs.launch import Local
 from fwbench.gangs.pool import GangPool, check_places, engine
+from fwbench.options import values
 from fwbench.options.options import SETTINGS, Selection
 from fwbench.workloads import lenet_step
 from fwbench.workloads.grid import GridRequest, cells
@@ -89,6 +91,15 @@ def test_local_is_always_there() -> None:
     for refused in (engine, SETTINGS["engine"].parse):
         with pytest.raises(UsageError, match="unknown engine 'horovod'; known: local"):
             refused("horovod")
+
+
+def test_engines_of_the_extras_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where they are not installed, an error says what they come with."""
+    monkeypatch.setattr(values.metadata, "entry_points", lambda **_: SimpleNamespace(names={"own"}))
+    with pytest.raises(UsageError, match="the engine ray comes with fwbench-extras"):
+        values.engine("ray")
+    with pytest.raises(UsageError, match="unknown engine 'mars'; known: local, own"):
+        values.engine("mars")
 
 
 def _gangs() -> tuple[GangPool, list[ScriptedGang]]:

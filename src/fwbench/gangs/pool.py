@@ -10,7 +10,7 @@ from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
-from fwbench.errors import UsageError, unknown
+from fwbench.errors import UsageError
 from fwbench.gangs.case import AsynchronousStepCase, GangCase, SharedStepCase
 from fwbench.gangs.exchanges import CollectiveCase
 from fwbench.gangs.gang import Gang
@@ -20,7 +20,8 @@ from fwbench.gangs.network import refuse_impossible
 from fwbench.gangs.place import Composition, composition_of
 from fwbench.gangs.rounds import GangClock
 from fwbench.gangs.served import NullStepCase, SparseReadCase
-from fwbench.options.values import ENGINES, LOCAL, engines
+from fwbench.options import values
+from fwbench.options.values import ENGINES, LOCAL
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.toggles import asynchronous
 from fwbench.workloads.collectives import Collective, NullStep, SparseRead
@@ -122,18 +123,17 @@ def engine(name: str, places: Path | None = None) -> Engine:
     machines = Machines.read(places)
     if name == LOCAL:
         return ListedMachines(machines)
-    for point in metadata.entry_points(group=ENGINES, name=name):
-        try:
-            created: Engine = point.load()(machines)
-        except UsageError:
-            raise
-        except Exception as error:
-            raise UsageError(
-                f"the engine {name} ({point.value}) cannot be used: {error!r}; fix it, or use "
-                f"--fw-engine {LOCAL}"
-            ) from error
-        return created
-    raise unknown("engine", name, engines())
+    (point, *_) = metadata.entry_points(group=ENGINES, name=values.engine(name))
+    try:
+        created: Engine = point.load()(machines)
+    except UsageError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"the engine {name} ({point.value}) cannot be used: {error!r}; fix it, or use "
+            f"--fw-engine {LOCAL}"
+        ) from error
+    return created
 
 
 def check(name: str, places: Path | None, networks: Iterable[str]) -> None:

@@ -308,7 +308,7 @@ SETTINGS: Mapping[str, Option] = {
     ),
     "engine": Option(
         "--fw-engine",
-        lambda text: values.one_of("engine", text, values.engines()),
+        values.engine,
         "NAME",
         "what starts replicas: local, child processes on this machine; mpi, an mpiexec; ray, a Ray "
         "cluster; or an engine of an installed package (default: local)",

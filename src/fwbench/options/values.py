@@ -21,6 +21,7 @@ ISOLATIONS = ("process", "none")
 #: (:mod:`fwbench.gangs.launch`), and the engine that is always there.
 ENGINES = "fwbench.engines"
 LOCAL = "local"
+_EXTRA_ENGINES = ("mpi", "ray")
 
 #: Whether replicas share the size of a case, or each of them has it.
 SCALINGS = ("strong", "weak")
@@ -205,9 +206,15 @@ def switch(text: str) -> bool:
     return given in _ON
 
 
-def engines() -> list[str]:
-    """The names of all engines that installed packages have."""
-    return list(dict.fromkeys([LOCAL, *sorted(metadata.entry_points(group=ENGINES).names)]))
+def engine(text: str) -> str:
+    """The name of an engine that an installed package has."""
+    known = list(dict.fromkeys([LOCAL, *sorted(metadata.entry_points(group=ENGINES).names)]))
+    if text in _EXTRA_ENGINES and text not in known:
+        raise UsageError(
+            f"the engine {text} comes with fwbench-extras, which is not installed here: install it "
+            f"(docs/installing.md), or use --fw-engine {LOCAL}"
+        )
+    return one_of("engine", text, known)
 
 
 def one_of(kind: str, name: str, known: Sequence[str]) -> str:

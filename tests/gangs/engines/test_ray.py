@@ -17,9 +17,9 @@ import psutil
 import pytest
 
 from fwbench.errors import NetworkUnavailable, UsageError
-from fwbench.gangs.engines import clusters
 from fwbench.gangs.engines.places import Machine, Machines
 from fwbench.gangs.pool import check, engine
+from fwbench_extras import engines
 from support.gangs import controller
 from support.projects import Project, measuring
 
@@ -140,15 +140,15 @@ def test_without_a_cluster_the_engine_is_refused(
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "find_spec", lambda _: None)
+    monkeypatch.setattr(engines, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r'is not installed: pip install "fwbench\[ray\]"'):
         check("ray", None, ())
 
 
 def test_ray_has_nodes_and_a_network_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clusters, "find_spec", lambda _: True)
+    monkeypatch.setattr(engines, "find_spec", lambda _: True)
     machines = Machines(by_role=[Machine(["env"])], file="places.toml")
     with pytest.raises(UsageError, match="with --fw-engine ray Ray decides where roles run"):
-        clusters.Ray(machines)
+        engines.Ray(machines)
     with pytest.raises(NetworkUnavailable, match="nodes of Ray have their own: leave out"):
         check("ray", None, ("100mbit",))

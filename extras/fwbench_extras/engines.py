@@ -78,7 +78,7 @@ class Mpi:
 class Ray:
     """The nodes of a Ray cluster, of which this machine is one.
 
-    A process of its own talks to the cluster (:mod:`fwbench.gangs.engines.ray_nodes`): the
+    A process of its own talks to the cluster (:mod:`fwbench_extras.ray_nodes`): the
     controller of a gang has none of Ray's threads and libraries.
 
     Raises:
@@ -117,4 +117,4 @@ class Ray:
 
 
 def _nodes(number: int) -> list[str]:
-    return [sys.executable, "-P", "-m", "fwbench.gangs.engines.ray_nodes", str(number)]
+    return [sys.executable, "-P", "-m", "fwbench_extras.ray_nodes", str(number)]

@@ -1,6 +1,6 @@
 """The command that starts processes on the nodes of a Ray cluster, as mpiexec does by MPI.
 
-``python -m fwbench.gangs.engines.ray_nodes N`` finds N nodes, starts a launcher on each
+``python -m fwbench_extras.ray_nodes N`` finds N nodes, starts a launcher on each
 (:mod:`fwbench.gangs.engines.launcher`), and runs as long as they do. The first line of its standard
 input is their ticket; without a ticket it only checks that there are enough nodes.
 
