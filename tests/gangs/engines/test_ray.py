@@ -61,10 +61,11 @@ def _node_of(role: psutil.Process) -> int:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[pytest.MonkeyPatch]:
+def cluster(request: pytest.FixtureRequest) -> Iterator[pytest.MonkeyPatch]:
     """A cluster with three nodes, to which RAY_ADDRESS leads; none of its processes is left."""
     from ray.cluster_utils import Cluster
 
+    request.getfixturevalue("fork_server")  # which stays, and is not of the cluster
     before = {*psutil.Process().children(recursive=True)}
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="r-") as folder:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
