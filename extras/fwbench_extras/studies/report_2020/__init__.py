@@ -46,7 +46,7 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     }
     by_operation = (operations.sections(device, of_device) for device, of_device in ratios.items())
     return [
-        statements.section(measured, ratios),
+        statements.section(measured),
         *itertools.chain.from_iterable(by_operation),
         *(lenet.section(device, on_device) for device, on_device in measured.items()),
     ]

@@ -6,10 +6,12 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from fwbench.gate.statistics import interval
 from fwbench.records.measurement import Measurement
-from fwbench.records.units import time
+from fwbench.records.units import count, time
+from fwbench.report.condition import is_contended
 from fwbench.report.model import trainings
 from fwbench.report.section import Row, Section, TableCell, percent
 from fwbench.report.training import accuracy, epochs_s
@@ -43,7 +45,8 @@ _NOTE = (
     f'"Way faster": less time for every operation, and {_WAY:.0f} times less on their geometric '
     f"mean. Other differences count where a {_CONFIDENCE:.0%} bootstrap interval of the ratio "
     f"leaves 1 out, accuracy from {100 * _LOST:.1f} points on, first epochs from {_LONG:.0f} times "
-    "the others on. Intervals over the epochs of one launch say less than those over launches."
+    "the others on. Intervals over the epochs of one launch say less than those over launches. "
+    "Contended cases, and those of frameworks that the report does not have, judge nothing."
 )
 
 _NOTHING = (
@@ -69,15 +72,27 @@ class _Evidence:
 
     Attributes:
         device: ``cpu`` or ``gpu``.
-        records: of all cases.
+        records: of the cases that can judge statements.
+        contended: number of cases that could have, had they not been contended.
         ratios: of operations, TensorFlow's time over MXNet's.
         lenets: LeNet as it was trained in 2020.
     """
 
     device: str
     records: Sequence[Measurement]
+    contended: int
     ratios: Sequence[Ratios]
     lenets: LeNets
+
+    @classmethod
+    def of(cls, device: str, measured: Sequence[Measurement]) -> Self:
+        """The evidence in all cases that were measured on a device."""
+        known = {row["framework"] for row in published.rows("operations", device)}
+        about = [record for record in measured if record.facts.framework in known]
+        records = [record for record in about if not is_contended(record.facts)]
+        ratios = operations.ratios(device, records)
+        contended = len(about) - len(records)
+        return cls(device, records, contended, ratios, lenet.measured(records))
 
 
 @dataclass(frozen=True)
@@ -95,13 +110,11 @@ class _Statement:
     judge: Callable[[_Evidence], _Finding]
 
 
-def section(
-    measured: Mapping[str, Sequence[Measurement]], ratios: Mapping[str, Sequence[Ratios]]
-) -> Section:
+def section(measured: Mapping[str, Sequence[Measurement]]) -> Section:
     """Every statement, for each device, with its verdict."""
     rows = []
     for device, records in measured.items():
-        evidence = _Evidence(device, records, ratios[device], lenet.measured(records))
+        evidence = _Evidence.of(device, records)
         rows += [_row(statement, evidence) for statement in _STATEMENTS]
     return Section(
         "What became of the statements of 2020",
@@ -115,6 +128,8 @@ def _row(statement: _Statement, evidence: _Evidence) -> Row:
     device = evidence.device
     then = statement.published(device)
     verdict, today = statement.judge(evidence)
+    if evidence.contended:
+        today += f" ({count(evidence.contended, 'contended case')} left out)"
     texts = (f'"{statement.text}"', device, verdict, then, today)
     return Row([TableCell(text) for text in texts], {"device": device})
 

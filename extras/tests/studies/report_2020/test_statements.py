@@ -326,7 +326,7 @@ def test_a_missing_accuracy_is_what_is_missing() -> None:
 
 
 def _batch(size: int, first_s: float) -> Entry:
-    made: Entry = model("sentiment_lstm", "torch")(1.0, first_s=first_s, size=size)
+    made: Entry = model("sentiment_lstm", "mxnet")(1.0, first_s=first_s, size=size)
     return made
 
 
@@ -335,7 +335,7 @@ def _batch(size: int, first_s: float) -> Entry:
     [
         (
             [_batch(64, 3.0), _batch(256, 1.0)],
-            "1.00x (sentiment_lstm torch eager 256) to 3.00x (sentiment_lstm torch eager 64)",
+            "1.00x (sentiment_lstm mxnet eager 256) to 3.00x (sentiment_lstm mxnet eager 64)",
         ),
         (
             [lenet(first_s=3.0, toggles_asked={"workers": "4"}), lenet(first_s=1.0)],
