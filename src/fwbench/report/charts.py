@@ -17,7 +17,7 @@ from fwbench.records.equality import curve
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import mebibytes, time, times
-from fwbench.report.condition import early, marked
+from fwbench.report.condition import early, is_contended, marked
 from fwbench.report.discovery import extensions
 from fwbench.report.drawing import bars, lines, palette
 from fwbench.report.drawing.bars import Bar
@@ -103,7 +103,8 @@ def _gain(record: Measurement, eager: Measurement | None) -> Point | None:
         return None
     low, high = interval(record.values_s, eager.values_s, _CONFIDENCE, 0)
     ratio = eager.median_s / record.median_s
-    return Point(record.facts.size, ratio, low, high, point_label(record))
+    is_pale = is_contended(record.facts) or is_contended(eager.facts)
+    return Point(record.facts.size, ratio, low, high, point_label(record), is_pale)
 
 
 def point_label(record: Measurement) -> str:
@@ -142,7 +143,8 @@ def _bars(group: Group) -> Chart:
 
 def _point(record: Measurement) -> Point:
     label = marked(point_label(record), record.facts)
-    return Point(record.facts.size, record.median_s, *record.quartiles_s, label)
+    is_pale = is_contended(record.facts)
+    return Point(record.facts.size, record.median_s, *record.quartiles_s, label, is_pale)
 
 
 def _returned_s(record: Measurement) -> float:

@@ -51,6 +51,19 @@ def test_points_say_value_and_spread() -> None:
     assert "3 launches, 1 ms to 3 ms" in bar.text
 
 
+@pytest.mark.parametrize(("sizes", "mark"), [([10], "bar"), ([10, 20], "dot")])
+def test_upper_bounds_are_pale(sizes: list[int], mark: str) -> None:
+    conditions = {"numpy": "clean", "torch": "drifting", "jax": "contended"}
+    cases = [
+        case("gemm", name, size=size, condition=condition)
+        for size in sizes
+        for name, condition in conditions.items()
+    ]
+    picture = parsed(part([run_of(*cases)], "gemm").charts[0].svg)
+    found = [node.attributes.get("opacity") for node in picture.of_class(mark)]
+    assert (found.count(".3"), found.count(None)) == (len(sizes), 2 * len(sizes))
+
+
 @pytest.mark.parametrize("number", [1, 3, 8, 9, 12])
 def test_every_point_has_its_spread(number: int) -> None:
     points = {f"line {i}": [Point(10, 1.0 + i, 0.5 + i, 2.0 + i)] for i in range(number)}

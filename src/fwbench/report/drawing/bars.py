@@ -211,13 +211,14 @@ def _rest(bar: Bar, look: Look, show: Callable[[float], str]) -> dict[str, Any]:
     """The part of a bar in the full tone; its tooltip says the whole value."""
     whole = bar.point.y
     value = {**dot(bar.point, show), "value": whole - bar.lighter, "whole": whole}
-    return {**value, **_painted(look), "formatter": lambda _: show(whole)}
+    painted = _painted(look, bar.point)
+    return {**value, **painted, "formatter": lambda _: show(whole)}
 
 
 def _lighter(bar: Bar, look: Look, part: str) -> dict[str, Any]:
     """The part of a bar in the tone of its series, which is lighter."""
-    return {"value": bar.lighter, "label": part, **_painted(look)}
+    return {"value": bar.lighter, "label": part, **_painted(look, bar.point)}
 
 
-def _painted(look: Look) -> dict[str, Any]:
-    return {"style": look.paint, "node": look.attributes}
+def _painted(look: Look, point: Point) -> dict[str, Any]:
+    return {"style": look.paint, "node": {**look.attributes, **point.attributes}}

@@ -123,13 +123,19 @@ class Chart:
 
 @dataclass(frozen=True)
 class Point:
-    """A value with its spread, at a place on the horizontal axis."""
+    """A value with its spread, at a place on the horizontal axis; pale if it is in doubt."""
 
     x: float
     y: float
     low: float
     high: float
     label: str = ""
+    is_pale: bool = False
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """Attributes of what is drawn."""
+        return {"opacity": ".3"} if self.is_pale else {}
 
 
 @functools.cache
@@ -283,7 +289,7 @@ def _strip(picture: Any) -> None:
 
 def dot(point: Point, show: Callable[[float], str]) -> dict[str, Any]:
     """A point as pygal takes it: with its interval, and both in the tooltip."""
-    value: dict[str, Any] = {"value": (point.x, point.y)}
+    value: dict[str, Any] = {"value": (point.x, point.y), "node": point.attributes}
     label = [point.label] if point.label else []
     if point.low < point.high:
         value["ci"] = {"low": point.low, "high": point.high}
