@@ -184,7 +184,7 @@ def test_an_interrupted_run_is_said_to_be_one(
     page = parsed((folder / "report.html").read_text(encoding="utf-8"))
     assert page.of_class("note")[0].text == f"{message.capitalize()}."
     written = (folder / "report.md").read_text(encoding="utf-8")
-    assert written.startswith(f"- {message.capitalize()}.\n")
+    assert f"\n\n- {message.capitalize()}.\n" in written.partition("###")[0]
     assert f"| {escaping.markdown('test_it.py::test_it[dot]')} | torch |" in written
     with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
         measured, lost = csv.DictReader(file)

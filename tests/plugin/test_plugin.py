@@ -183,11 +183,13 @@ def test_a_session(cards: Project) -> None:
             "* benchmark 'sigmoid gpu:0 forward float32 3': 1 tests *",
             "*- fwbench -*",
             "* (cpu), an accelerator (gpu:0)*",
-            "operations, forward, cpu: median time of the fastest*",
+            "operations, forward, cpu: median times",
             "operations, forward, gpu:0: *",
             "operations, forward: *",  # its geometric means; on the GPU it is alone
         ]
     )
+    ((kind, text),) = cards.session()["fastest"].items()
+    assert (kind, f"Fastest here: {text}" in result.outlines) == ("operations, forward, cpu", True)
 
 
 def test_header_names_the_absent(cases: Project) -> None:

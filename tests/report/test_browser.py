@@ -455,6 +455,22 @@ def test_a_run_is_a_baseline(browser: Browser) -> None:
     assert rebased == ["1x", "1x", "2x", "0.5x"]
 
 
+def test_upper_bounds_have_no_ratio(browser: Browser) -> None:
+    """In a row that is not decided, whatever baseline is chosen."""
+    known = case("gemm", "numpy", _ms(4.0)), case("gemm", "torch", _ms(2.0))
+    bounds = (case("gemm", name, _ms(1.0), condition="contended") for name in ("jax", "mxnet"))
+    made = writers.html([run_of(*known, *bounds)])
+    seen = _used(browser, made, _CHOICES + _REBASE.replace("BASE", '"case:torch eager"'))
+    times = [["4 ms", ""], ["2 ms", ""], ["≤ 1 ms", ""], ["≤ 1 ms", ""]]
+    assert seen["written"]["ratios"]["gemm"] == times
+    assert seen["rebased"]["ratios"]["gemm"] == [
+        ["2x", "step3"],
+        ["1x", "step0"],
+        ["", ""],
+        ["", ""],
+    ]
+
+
 def test_links_keep_what_was_chosen(browser: Browser, page: str) -> None:
     fragment = f"#{_GEMM}?framework=torch&baseline=case%3Anumpy+eager"
     seen = _used(browser, page, _CHOICES + _LINK, fragment=fragment)

@@ -141,7 +141,7 @@ class Store:
     @pytest.hookimpl(trylast=True)  # what others add has paths, too
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
         """Add what was measured, on what, and what could not be."""
-        from fwbench.report import training
+        from fwbench.report import ranking, training
 
         ceilings.annotate(output_json["benchmarks"], self.session.ceilings)
         known = self.session.known_toggles
@@ -152,6 +152,10 @@ class Store:
             outcome=self._outcome(),
             missing=self.unmeasured.facts(measured),
             gate=self.gate,
+            fastest={
+                f"{answer.kind}, {answer.device}": answer.text
+                for answer in ranking.answers(ranking.contests(c for c in cases if c.facts))
+            },
             loss_curves=training.loss_curves(cases, known),
             break_even=training.break_even(cases, known),
         )

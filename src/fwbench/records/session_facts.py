@@ -288,5 +288,6 @@ class SessionFacts(Table):
     gate: StoredGate | None = fact("what its gate said", null="without one")
     budget: StoredBudget | None = fact("what became of its budget", null="without one")
     race: StoredRace | None = fact("who is fastest at the same work", null="without a race")
+    fastest: dict[str, str] | None = fact("which frameworks are fastest, by kind of work")
     loss_curves: list[LossCurves] | None = fact("how far loss curves are apart", NONE)
     break_even: list[BreakEven] | None = fact("when compiling breaks even", NONE)

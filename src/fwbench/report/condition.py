@@ -47,15 +47,13 @@ def is_exchange(facts: CaseFacts) -> bool:
     return facts.gang is not None and facts.direction != "train"
 
 
-def is_unranked(facts: CaseFacts) -> bool:
-    """True if a time cannot be compared with others: contended, or an exchange over memory.
+def is_over_memory(facts: CaseFacts) -> bool:
+    """True if replicas exchanged arrays over loopback, so that times cannot be compared.
 
-    An exchange over loopback waits for processors and not for bytes: the same one took 0.5 ms in
-    one minute and 2.6 ms in another.
+    They wait for processors and not for bytes: the same exchange took 0.5 ms in one minute and 2.6
+    ms in another.
     """
-    if facts.gang is not None and is_exchange(facts) and facts.gang.network == LOOPBACK:
-        return True
-    return is_contended(facts)
+    return facts.gang is not None and is_exchange(facts) and facts.gang.network == LOOPBACK
 
 
 def is_after_leak(facts: CaseFacts) -> bool:
@@ -132,7 +130,7 @@ def _contended(cases: Cases, contended: Cases, cpus: int | None) -> str:
     of_all = f"of {count(cpus, 'CPU')}" if cpus else "CPUs"
     return (
         f"other processes used {used} {of_all} during {_some(contended, cases)} (contended): their "
-        "numbers are upper bounds and left out of rankings; measure again on an idle machine"
+        "times are upper bounds; measure again on an idle machine"
     )
 
 

@@ -1,5 +1,10 @@
 """Contests: cases that did the same work in the same way, with the fastest of them.
 
+A contended time is an upper bound. It wins where it lies below the times of all others; where it
+does not, it leaves open who is the fastest, because its lower bound is unknown. The fastest round
+is not one: threads that wait for each other on shared processors make every round slower, and the
+fastest of five took 32 ms for a product of 0.2 ms (docs/measuring.md).
+
 A view costs nothing and a copy moves its data; products in TF32 are not products in float32;
 replicas that do not wait for each other train otherwise than one worker; two replicas have less to
 exchange than four. Where cases of the same work differ in this, each kind is a contest of its own.
@@ -7,23 +12,73 @@ exchange than four. Where cases of the same work differ in this, each kind is a 
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, group_by, repeats
 from fwbench.records.units import count
-from fwbench.report.condition import full_bits, is_contended, is_exchange, is_unranked, reduced_bits
+from fwbench.report.condition import (
+    full_bits,
+    is_contended,
+    is_exchange,
+    is_over_memory,
+    reduced_bits,
+)
 from fwbench.terms.toggles import TOGGLES
 
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
+
+
+#: Frameworks whose times differ by less are too close to call. Launches of the same case, minutes
+#: apart, differ by 3 to 5 % (docs/comparing.md), so that one launch cannot tell them apart.
+TOO_CLOSE = 1.05
+
+#: A contest with fewer rivals whose times are known has no winner.
+_RIVALS_AT_LEAST = 2
+
+
+class Decision(Enum):
+    """State of a contest."""
+
+    ALONE = "without rivals"
+    WON = "decided"
+    CLOSE = "too close to call"
+    DISTURBED = "not decided, since cases were contended"
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A framework in a contest, as fast as its fastest execution.
+
+    Attributes:
+        cases: of it, at least one.
+    """
+
+    cases: Sequence[Measurement]
+
+    @cached_property
+    def fastest(self) -> Measurement:
+        """The case with the smallest time, contended or not."""
+        return min(self.cases, key=lambda case: case.median_s)
+
+    @cached_property
+    def low_s(self) -> float:
+        """The least that it may take undisturbed, in seconds; 0 where that is not known."""
+        contended = any(is_contended(case.facts) for case in self.cases)
+        return 0.0 if contended else self.fastest.median_s
+
+    @property
+    def is_known(self) -> bool:
+        """True if a time of it is more than an upper bound."""
+        return not all(is_contended(case.facts) for case in self.cases)
 
 
 @dataclass(frozen=True)
@@ -66,17 +121,63 @@ class Contest:
         return self.facts.size
 
     @cached_property
-    def ranked(self) -> list[Measurement]:
-        """The cases that can be ranked.
-
-        Contended cases are left out, exchanges over memory, and trainings that are unequal to
-        others of the same work.
-        """
+    def comparable(self) -> list[Measurement]:
+        """The cases but exchanges over memory, and trainings unequal to others of the work."""
         return [
             case
             for case in self.entrants
-            if not is_unranked(case.facts) and case.facts.unequal is None
+            if not is_over_memory(case.facts) and case.facts.unequal is None
         ]
+
+    @cached_property
+    def ranked(self) -> list[Measurement]:
+        """The comparable cases that were not contended."""
+        return [case for case in self.comparable if not is_contended(case.facts)]
+
+    @property
+    def is_undisturbed(self) -> bool:
+        """True if all of several cases can be ranked."""
+        return 1 < len(self.ranked) == len(self.comparable)
+
+    @property
+    def is_between_frameworks(self) -> bool:
+        """True if several frameworks entered it."""
+        return len({case.facts.framework for case in self.comparable}) > 1
+
+    @cached_property
+    def rivals(self) -> list[Rival]:
+        """The frameworks, or where there is only one its executions, the fastest first."""
+        groups = group_by(
+            self.comparable,
+            lambda case: case.facts.framework if self.is_between_frameworks else case.contestant,
+        )
+        return sorted(map(Rival, groups.values()), key=lambda rival: rival.fastest.median_s)
+
+    @cached_property
+    def decision(self) -> Decision:
+        """Decided or not; at least two rivals must be known for that."""
+        if len(self.rivals) < _RIVALS_AT_LEAST:
+            return Decision.ALONE
+        first, *others = self.rivals
+        others_s = min(rival.low_s for rival in others)
+        if sum(rival.is_known for rival in self.rivals) < _RIVALS_AT_LEAST:
+            return Decision.DISTURBED
+        if others_s >= TOO_CLOSE * first.fastest.median_s:
+            return Decision.WON
+        return Decision.CLOSE if others_s and first.low_s else Decision.DISTURBED
+
+    @property
+    def fastest(self) -> Measurement | None:
+        """The case that ratios are formed against; None where it cannot be told."""
+        is_known = self.decision in (Decision.WON, Decision.CLOSE)
+        return self.rivals[0].fastest if is_known else None
+
+    def ratio(self, case: Measurement) -> float | None:
+        """The time of a case over that of the fastest; None where one of them is not known."""
+        least = self.fastest
+        if least is None or not any(case is each for each in (least, *self.ranked)):
+            return None
+        return case.median_s / least.median_s
 
     def ratios(
         self, among: Callable[[Measurement], bool] = lambda _: True
@@ -89,11 +190,6 @@ class Contest:
         cases = [case for case in self.ranked if among(case)]
         least_s = min((case.median_s for case in cases), default=1.0)
         return [(case, case.median_s / least_s) for case in cases]
-
-    @cached_property
-    def fastest_s(self) -> float:
-        """The smallest time of a ranked case, in seconds; infinite without any."""
-        return min((case.median_s for case in self.ranked), default=math.inf)
 
 
 def contests(cases: Iterable[Measurement]) -> list[Contest]:
@@ -135,17 +231,18 @@ def fastest(
 def ratios_to_fastest(
     cases: Sequence[Measurement], key: Callable[[Measurement], Hashable]
 ) -> list[float | None]:
-    """The time of each case over that of the fastest with the same key; None if not ranked."""
-    best = fastest((case for case in cases if not is_unranked(case.facts)), key)
-    return [
-        None if is_unranked(case.facts) else case.median_s / best[key(case)].median_s
-        for case in cases
-    ]
+    """The time of each case over that of the fastest with the same key; None if not known."""
+    ratios: dict[int, float | None] = {}
+    for group in group_by(cases, key).values():
+        contest = Contest(_distinct(group), "")
+        for case, entrant in zip(group, contest.entrants, strict=True):
+            ratios[id(case)] = contest.ratio(entrant)
+    return [ratios[id(case)] for case in cases]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The fastest and the slowest ranked case of a contest, with the ratio of their times."""
+    """The fastest and the slowest case of a contest, with the ratio of their times."""
 
     title: str
     fastest: Measurement
@@ -158,12 +255,12 @@ class Difference:
 
 
 def differences(contests: Iterable[Contest]) -> list[Difference]:
-    """The difference within each contest of at least two ranked cases, the largest first."""
+    """The difference within each contest whose fastest case can be told, the largest first."""
     pairs = []
     for contest in contests:
-        if len(contest.ranked) > 1:
-            fast, *_, slow = sorted(contest.ranked, key=lambda case: case.median_s)
-            pairs.append(Difference(contest.title, fast, slow))
+        if contest.fastest is not None:
+            slowest = max(contest.ranked, key=lambda case: case.median_s)
+            pairs.append(Difference(contest.title, contest.fastest, slowest))
     return sorted(pairs, key=lambda pair: -pair.ratio)
 
 
@@ -236,10 +333,6 @@ def by_kind(contests: Iterable[Contest]) -> Mapping[tuple[str, str], Sequence[Co
     return group_by(contests, lambda contest: contest.kind)
 
 
-#: Frameworks whose times differ by less are too close to call. Launches of the same case, minutes
-#: apart, differ by 3 to 5 % (docs/comparing.md), so that one launch cannot tell them apart.
-TOO_CLOSE = 1.05
-
 #: A contestant with a smaller share of the cases of the one that has most is listed and not
 #: ranked: it would shrink the set of cases that all share.
 _SHARE_TO_BE_RANKED = 0.75
@@ -250,6 +343,23 @@ _RANKED_AT_LEAST = 2
 COMPLETION = "completion time"
 
 
+class Coverage(NamedTuple):
+    """A part of all cases of some kind, without those that were disturbed."""
+
+    known: int
+    of: int
+
+    @property
+    def is_enough(self) -> bool:
+        """True if it is half of them at least: less stands for nothing but what was quiet."""
+        return 0 < self.of <= 2 * self.known
+
+    @property
+    def text(self) -> str:
+        """``4 of 23 cases``."""
+        return f"{self.known} of {count(self.of, 'case')}"
+
+
 @dataclass(frozen=True)
 class Answer:
     """The fastest frameworks, for one kind of workload on one device.
@@ -258,12 +368,14 @@ class Answer:
         kind: of workload: ``operations, forward``, ``training steps``.
         fastest: number of contests that a framework wins, the one with most first.
         too_close: number of contests whose two fastest frameworks are too close to call.
+        disturbed: number of contests that contended cases leave undecided.
     """
 
     kind: str
     device: str
     fastest: Mapping[str, int]
     too_close: int
+    disturbed: int
 
     @property
     def contests(self) -> int:
@@ -271,38 +383,60 @@ class Answer:
         return sum(self.fastest.values()) + self.too_close
 
     @property
+    def is_known(self) -> bool:
+        """True if enough of the contests were decided or too close to call."""
+        return Coverage(self.contests, self.contests + self.disturbed).is_enough
+
+    @property
     def text(self) -> str:
-        """The answer as a clause: ``torch for 21 of 33, numpy for 10; 2 too close to call``."""
+        """The answer as a clause.
+
+        ``torch for 21 of 33, numpy for 10; 2 too close to call; 13 disturbed``, or ``cannot be
+        told: 40 of 46 rows disturbed``.
+        """
+        if not self.is_known:
+            rows = count(self.contests + self.disturbed, "row")
+            return f"cannot be told: {self.disturbed} of {rows} disturbed"
         parts: list[str] = []
         for name, number in self.fastest.items():
             total = "" if parts else f" of {self.contests}"
             parts.append(f"{name} for {number}{total}")
         close = f"{self.too_close} too close to call" if self.too_close else ""
-        return "; ".join(filter(None, [", ".join(parts), close]))
+        disturbed = f"{self.disturbed} disturbed" if self.disturbed else ""
+        return "; ".join(filter(None, [", ".join(parts), close, disturbed]))
 
 
 def answers(contests: Iterable[Contest]) -> list[Answer]:
     """An answer for each kind of workload and each device.
 
-    A framework is as fast as its fastest execution. Contests of a single framework are left out,
-    and so are contended and unequal cases.
+    Contests of a single framework are left out.
     """
-    rivals = (c for c in contests if len({case.facts.framework for case in c.ranked}) > 1)
-    return [_answer(*key, group) for key, group in by_kind(rivals).items()]
-
-
-def winner(contest: Contest) -> Measurement | None:
-    """The fastest case of a contest; None if another framework is too close to it to call."""
-    by_framework = fastest(contest.ranked, lambda case: case.facts.framework)
-    first, *others = sorted(by_framework.values(), key=lambda case: case.median_s)
-    close = bool(others) and others[0].median_s < TOO_CLOSE * first.median_s
-    return None if close else first
+    several = (contest for contest in contests if contest.is_between_frameworks)
+    return [_answer(*key, group) for key, group in by_kind(several).items()]
 
 
 def _answer(kind: str, device: str, contests: Sequence[Contest]) -> Answer:
-    winners = [winner(contest) for contest in contests]
-    wins = Counter(case.facts.framework for case in winners if case is not None)
-    return Answer(kind, device, dict(wins.most_common()), winners.count(None))
+    decisions = Counter(contest.decision for contest in contests)
+    wins = Counter(
+        contest.rivals[0].fastest.facts.framework
+        for contest in contests
+        if contest.decision is Decision.WON
+    )
+    close, disturbed = decisions[Decision.CLOSE], decisions[Decision.DISTURBED]
+    return Answer(kind, device, dict(wins.most_common()), close, disturbed)
+
+
+def extremes(contests: Iterable[Contest]) -> tuple[list[Contest], list[Contest]]:
+    """Contests at the smallest size of works that have several, and at the largest of each.
+
+    Small ones show the cost of a call and large ones that of its arithmetic: no mean is over both.
+    """
+    small, large = [], []
+    for same in group_by(contests, lambda contest: contest.family).values():
+        least, most = (of(contest.size for contest in same) for of in (min, max))
+        small += [contest for contest in same if contest.size == least < most]
+        large += [contest for contest in same if contest.size == most]
+    return small, large
 
 
 @dataclass(frozen=True)
@@ -310,13 +444,12 @@ class Mean:
     """The times of a contestant over those of the fastest, as geometric means.
 
     Attributes:
-        all_sizes: over all shared cases: what a call costs.
-        largest: over those of the largest size of each work: what the arithmetic costs; None if
-            none of these is shared.
+        smallest: over the smallest size of each work: what a call costs.
+        largest: over the largest: what the arithmetic costs. None where too many were disturbed.
     """
 
     name: str
-    all_sizes: float
+    smallest: float | None
     largest: float | None
 
 
@@ -325,21 +458,18 @@ class Unranked:
     """A contestant that lacks cases.
 
     Attributes:
-        contended: number of further cases that were contended.
         unequal: number of further cases that did not train as the others.
     """
 
     name: str
     cases: int
     most: int
-    contended: int
     unequal: int
 
     @property
     def text(self) -> str:
         """The number of its cases, in words."""
-        left_out = {"contended": self.contended, "unequal": self.unequal}
-        others = "".join(f", and {number} {why}" for why, number in left_out.items() if number)
+        others = f", and {self.unequal} unequal" if self.unequal else ""
         return f"not ranked: {self.cases} of {count(self.most, 'case')}{others}"
 
 
@@ -349,32 +479,30 @@ class Ranking:
 
     Attributes:
         title: the kind, with the device where there are several.
-        cases: number of cases that all ranked contestants share.
-        largest: number of these that are of the largest size of their work.
-        means: of the ranked contestants, the fastest first; none if they do not share a case.
+        smallest: the cases of the smallest size of their work that all ranked contestants have.
+        largest: those of the largest size.
+        means: of the ranked contestants, the fastest first; none if too many were disturbed.
         unranked: the other contestants, those with most cases first.
-        entered: number of cases of all contestants.
-        contended: number of these that were contended.
     """
 
     title: str
-    cases: int
-    largest: int
+    smallest: Coverage
+    largest: Coverage
     means: Sequence[Mean]
     unranked: Sequence[Unranked]
-    entered: int
-    contended: int
 
     @property
     def why_empty(self) -> str:
         """The reason why no contestant is ranked."""
-        contended = f"{self.contended} of {count(self.entered, 'case')} contended"
         names = ", ".join(contestant.name for contestant in self.unranked)
-        return f"{names} do not share a case to be ranked by ({contended})"
+        known, of = (sum(each) for each in zip(self.smallest, self.largest, strict=True))
+        if not of:
+            return f"{names} share no case"
+        return f"{names} share {count(of, 'case')}, {known} of them undisturbed"
 
 
 def rankings(contests: Iterable[Contest]) -> list[Ranking]:
-    """A ranking for each kind of workload and each device; contended cases take no part."""
+    """A ranking for each kind of workload and each device."""
     kinds = by_kind(contests)
     several = len({device for _, device in kinds}) > 1
     return [
@@ -384,25 +512,42 @@ def rankings(contests: Iterable[Contest]) -> list[Ranking]:
 
 
 def _ranking(title: str, contests: Sequence[Contest]) -> Ranking:
-    contested = [contest for contest in contests if len(contest.ranked) > 1]
-    cases = Counter(case.contestant for contest in contested for case in contest.ranked)
+    cases = Counter(
+        case.contestant
+        for contest in contests
+        if len(contest.comparable) > 1
+        for case in contest.comparable
+    )
     names = _ranked(cases)
-    shared = [c for c in contested if {case.contestant for case in c.ranked} >= {*names}]
-    largest = _of_largest_size(shared, contests)
-    ratios, at_largest = (
-        _ratios(part, _contestant, lambda case: case.contestant in names)
-        for part in (shared, largest)
+    (smallest, in_smallest), (largest, in_largest) = (
+        _shared(part, names) for part in extremes(contests)
     )
     means = [
-        Mean(name, statistics.geometric_mean(ratios[name]), _mean(at_largest.get(name)))
+        Mean(name, in_smallest.get(name), in_largest.get(name))
         for name in names
-        if shared
+        if in_smallest or in_largest
     ]
-    means.sort(key=lambda mean: mean.all_sizes)
+    means.sort(key=lambda mean: (mean.largest or 0.0, mean.smallest or 0.0))
     unranked = _unranked(contests, cases, {mean.name for mean in means})
-    facts = [case.facts for contest in contests for case in contest.entrants]
-    contended = sum(map(is_contended, facts))
-    return Ranking(title, len(shared), len(largest), means, unranked, len(facts), contended)
+    return Ranking(title, smallest, largest, means, unranked)
+
+
+def _shared(
+    contests: Iterable[Contest], names: Collection[str]
+) -> tuple[Coverage, Mapping[str, float]]:
+    """Contests that all of these contestants entered, and means where enough of them are known."""
+
+    def all_are_in(cases: Iterable[Measurement]) -> bool:
+        return bool(names) and {*names} <= {case.contestant for case in cases}
+
+    entered = [contest for contest in contests if all_are_in(contest.comparable)]
+    known = [contest for contest in entered if all_are_in(contest.ranked)]
+    part = Coverage(len(known), len(entered))
+    if not part.is_enough:
+        return part, {}
+    return part, group_means(
+        known, lambda case: case.contestant, lambda case: case.contestant in names
+    )
 
 
 def _ranked(cases: Counter[str]) -> list[str]:
@@ -414,71 +559,26 @@ def _ranked(cases: Counter[str]) -> list[str]:
     return [name for name, _ in cases.most_common(_RANKED_AT_LEAST)]
 
 
-def _of_largest_size(shared: Iterable[Contest], contests: Iterable[Contest]) -> list[Contest]:
-    sizes: dict[tuple[Any, ...], int] = {}
-    for contest in contests:
-        sizes[contest.family] = max(contest.size, sizes.get(contest.family, 0))
-    return [contest for contest in shared if contest.size == sizes[contest.family]]
-
-
-def _ratios(
-    contests: Iterable[Contest],
+def group_means(
+    contests: Sequence[Contest],
     key: Callable[[Measurement], Key],
     among: Callable[[Measurement], bool] = lambda _: True,
-) -> dict[Key, list[float]]:
-    """By key: the times over those of the fastest, one for each of the contests."""
+) -> dict[Key, float]:
+    """Geometric means of times over those of the fastest, by the key of cases.
+
+    All are over the same contests: there is none for a key that lacks one of these.
+
+    Args:
+        among: whether a ranked case takes part; by default each does.
+    """
     ratios: dict[Key, list[float]] = defaultdict(list)
     for contest in contests:
         for case, ratio in contest.ratios(among):
             ratios[key(case)].append(ratio)
-    return ratios
-
-
-def _contestant(case: Measurement) -> str:
-    return case.contestant
-
-
-def _mean(ratios: Sequence[float] | None) -> float | None:
-    return statistics.geometric_mean(ratios) if ratios else None
-
-
-@dataclass(frozen=True)
-class GroupMean:
-    """Mean of a contestant over a group of works.
-
-    Attributes:
-        ratio: geometric mean of its times over those of the fastest; None if it is ranked in no
-            contest.
-        is_partial: whether it lacks some of the contests that others have.
-        behind: its ratio over the smallest of those that lack none.
-    """
-
-    cases: Sequence[Measurement]
-    ratio: float | None
-    is_partial: bool
-    behind: float
-
-    @property
-    def time_s(self) -> float:
-        """Geometric mean of the times of its cases, in seconds."""
-        return statistics.geometric_mean(case.median_s for case in self.cases)
-
-
-def group_means(
-    works: Sequence[Contest], key: Callable[[Measurement], Key]
-) -> dict[Key, GroupMean]:
-    """The mean of the cases with the same key, over contests of at least two ranked cases."""
-    contests = [work for work in works if len(work.ranked) > 1]
-    ratios = _ratios(contests, key)
-    complete = (values for values in ratios.values() if len(values) >= len(contests))
-    least = min(map(statistics.geometric_mean, complete), default=1.0)
-    cases = group_by((case for work in works for case in work.entrants), key)
-    means = {name: _mean(ratios.get(name)) for name in cases}
     return {
-        name: GroupMean(
-            cases[name], mean, len(ratios.get(name, ())) < len(contests), (mean or 0.0) / least
-        )
-        for name, mean in means.items()
+        name: statistics.geometric_mean(values)
+        for name, values in ratios.items()
+        if len(values) == len(contests)
     }
 
 
@@ -487,11 +587,10 @@ def _unranked(
 ) -> list[Unranked]:
     entrants = [case for contest in contests for case in contest.entrants]
     entered = Counter(case.contestant for case in entrants)
-    contended = Counter(case.contestant for case in entrants if is_contended(case.facts))
     unequal = Counter(case.contestant for case in entrants if case.facts.unequal is not None)
     most = max(cases.values(), default=0)
     return [
-        Unranked(name, cases[name], most, contended[name], unequal[name])
+        Unranked(name, cases[name], most, unequal[name])
         for name, _ in entered.most_common()
         if name not in ranked
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, group_by, repeats
 from fwbench.records.units import JOULES, four_digits, time, times
+from fwbench.report.condition import is_contended
 from fwbench.report.ranking import ratios_to_fastest, work
 
 if TYPE_CHECKING:  # a terminal's tables have the same columns, and no charts
@@ -41,7 +43,7 @@ class Timing:
     Attributes:
         contest: name shared by the cells of a section among which its ratio is formed.
         contestant: framework and execution, and toggles that were asked for.
-        time_s: seconds of a call.
+        time_s: seconds of a call; not a number where no ratio can be formed.
     """
 
     contest: str
@@ -277,7 +279,7 @@ def grouped(records: Iterable[Measurement], *names: str) -> dict[str, list[Measu
 def against_fastest(
     named: Sequence[tuple[str, Measurement]], runs: Sequence[str], prefix: str = ""
 ) -> list[TableCell]:
-    """The ratio of each record to the fastest of its run and work; empty if it is not ranked.
+    """The ratio of each record to the fastest of its run and work; empty where it is not known.
 
     Args:
         named: the records of a table, or of a row of it, with the names of their lines.
@@ -290,8 +292,9 @@ def against_fastest(
     cells = []
     for (name, record), key, ratio in zip(named, works, ratios, strict=True):
         contestant = name.removesuffix(run_suffix(record.run, runs))
-        timing = Timing(contests[key], contestant, record.run, record.median_s)
-        cells.append(quantity(ratio, times, timing) if ratio else TableCell(""))
+        time_s = math.nan if ratio is None and is_contended(record.facts) else record.median_s
+        timing = Timing(contests[key], contestant, record.run, time_s)
+        cells.append(TableCell(times(ratio) if ratio else "", ratio, timing=timing))
     return cells
 
 

@@ -26,7 +26,7 @@ class FastestShare:
     """A part of the contests of an answer.
 
     Attributes:
-        colour: of the framework; empty for those that are too close to call.
+        colour: of the framework; empty for those that are too close to call, or disturbed.
     """
 
     name: str
@@ -36,7 +36,7 @@ class FastestShare:
 
 @dataclass(frozen=True)
 class HeadVerdict:
-    """An answer in words, and its parts for a bar."""
+    """An answer in words, and its parts for a bar; without these where it cannot be told."""
 
     title: str
     text: str
@@ -120,9 +120,10 @@ def _verdict(answer: Answer, run: Run, colours: Mapping[str, str]) -> HeadVerdic
     devices = {record.facts.device for record in run.records if record.facts}
     where = f" on {answer.device}" if len(devices) > 1 else ""
     shares = [FastestShare(name, number, colours[name]) for name, number in answer.fastest.items()]
-    if answer.too_close:
-        shares.append(FastestShare("too close to call", answer.too_close, ""))
-    return HeadVerdict(f"Fastest ({answer.kind}{where})", answer.text, shares)
+    others = {"too close to call": answer.too_close, "disturbed": answer.disturbed}
+    shares += [FastestShare(name, number, "") for name, number in others.items() if number]
+    title = f"Fastest ({answer.kind}{where})"
+    return HeadVerdict(title, answer.text, shares if answer.is_known else [])
 
 
 def notes(runs: Sequence[Run]) -> list[str]:
@@ -219,13 +220,12 @@ def _mean_columns(kind: Ranking) -> list[Column[Mean | Unranked]]:
     return [
         Column("framework and execution", lambda row: TableCell(row.name)),
         Column(
-            f"all sizes ({count(kind.cases, 'case')})",
-            lambda row: TableCell(row.text) if isinstance(row, Unranked) else _ratio(row.all_sizes),
+            f"smallest size ({kind.smallest.text})",
+            lambda row: _ratio(None if isinstance(row, Unranked) else row.smallest),
         ),
         Column(
-            f"largest size ({count(kind.largest, 'case')})",
-            lambda row: _ratio(None if isinstance(row, Unranked) else row.largest),
-            optional=False,
+            f"largest size ({kind.largest.text})",
+            lambda row: TableCell(row.text) if isinstance(row, Unranked) else _ratio(row.largest),
         ),
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jinja2
@@ -153,13 +153,24 @@ def markdown(
     runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()
 ) -> str:
     """Summary and tables without charts, for pull requests and README files."""
-    lines = [f"- {escaping.markdown(note)}" for note in (*problems, *summary.notes(runs))]
+    lines = [f"# {escaping.markdown(summary.title(runs))}", "", *_heads(runs)]
+    lines += [f"- {escaping.markdown(note)}" for note in (*problems, *summary.notes(runs))]
     for section in (*summary.sections(runs), *before, *sections.details(runs)):
         notes = [escaping.markdown(note) for note in section.notes]
         gaps = [f"- Gap: {escaping.markdown(gap)}" for gap in section.gaps]
         lines += ["", f"### {escaping.markdown(section.title)}", "", *notes, "", *_table(section)]
         lines += ["", *gaps] if gaps else []
     return "\n".join(lines).strip() + "\n"
+
+
+def _heads(runs: Sequence[Run]) -> Iterator[str]:
+    """Machine and answer of each run, as on top of the page."""
+    for head in summary.heads(runs, palette.colours(frameworks(runs))):
+        verdicts = {verdict.title: verdict.text for verdict in head.verdicts}
+        facts = {"run": head.title, **head.facts, **verdicts}
+        lines = (f"{name}: {text}" for name, text in facts.items() if text)
+        yield from (f"- {escaping.markdown(line)}" for line in lines)
+        yield ""
 
 
 def _table(section: Section) -> list[str]:

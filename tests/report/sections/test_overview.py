@@ -51,14 +51,14 @@ def test_ratios_at_the_largest_size() -> None:
         *(linalg("gemm", "numpy", 0.008, size=900), linalg("gemm", "torch", 0.032, size=900)),
         *(linalg("dot", "numpy", 0.5), linalg("dot", "torch", 0.75)),
     )
-    section = part([run], _TITLE)
-    assert section.columns == ["operation", "family", "size", "numpy eager", "torch eager"]
-    shown = {name: [cell.text for cell in row.values()] for name, row in cells(section).items()}
+    found = part([run], _TITLE)
+    assert found.columns == ["operation", "family", "size", "numpy eager", "torch eager"]
+    shown = {name: [cell.text for cell in row.values()] for name, row in cells(found).items()}
     assert shown == {
         "gemm": ["linalg", "900", "1x", "4x"],
         "dot": ["linalg", "100", "1x", "1.5x"],
     }
-    gemm = cells(section)["gemm"]
+    gemm = cells(found)["gemm"]
     assert (gemm["torch eager"].hint, gemm["torch eager"].shade) == ("32 ms", "step4")
     assert gemm["numpy eager"].shade == "step0"
 
@@ -68,23 +68,38 @@ def test_views_are_in_a_row_of_their_own() -> None:
         linalg("flatten", "numpy", 0.001, result_is_view=True),
         linalg("flatten", "torch", 0.004, result_is_view=False),
     )
-    table_cells = cells(part([run], _TITLE))
-    assert {name: row["torch eager"].text for name, row in table_cells.items()} == {
+    found = cells(part([run], _TITLE))
+    assert {name: row["torch eager"].text for name, row in found.items()} == {
         "flatten (view)": "",
-        "flatten (copy)": "1x",
+        "flatten (copy)": "4 ms",  # without a rival
     }
 
 
-def test_contended_cases_are_not_ranked() -> None:
+def test_a_row_that_is_not_decided_has_times() -> None:
+    """One clean case is no winner, and no time stands in a row of ratios."""
+    busy = {"condition": "contended"}
     run = run_of(
-        linalg("gemm", "numpy", 0.001, condition="contended"), linalg("gemm", "torch", 0.004)
+        *(linalg("gemm", "numpy", 0.001, **busy), linalg("gemm", "torch", 0.004)),
+        *(linalg("dot", "numpy", 0.001), linalg("dot", "torch", 0.004)),
+        linalg("dot", "numpy", 0.002, execution="jit", **busy),
+        *(linalg("sum", "numpy", 0.001, **busy), linalg("sum", "torch", 0.004)),
+        linalg("sum", "jax", 0.008),
     )
-    section = part([run], _TITLE)
-    assert any("without a ratio is contended" in note for note in section.notes)
-    gemm = cells(section)["gemm"]
-    assert (gemm["numpy eager"].text, gemm["numpy eager"].shade) == ("1 ms", "")
-    assert "contended" in gemm["numpy eager"].hint
-    assert gemm["torch eager"].text == "1x"
+    found = part([run], _TITLE)
+    assert any(note.startswith("A row of times is not decided") for note in found.notes)
+    shown = {
+        name: [(cell.text, cell.shade) for cell in [*row.values()][2:] if cell.text]
+        for name, row in cells(found).items()
+    }
+    assert shown == {
+        "gemm": [("≤ 1 ms", ""), ("4 ms", "")],
+        "dot": [("1x", "step0"), ("4x", "step4"), ("contended", "")],
+        "sum": [("1x", "step0"), ("4x", "step4"), ("8x", "step4")],
+    }
+    gemm = cells(found)["gemm"]
+    assert gemm["numpy eager"].hint == "1 ms, contended"
+    timings = [cell.timing for cell in (gemm["numpy eager"], gemm["torch eager"])]
+    assert [timing and timing.attributes["data-time"] for timing in timings] == ["nan", "0.004"]
 
 
 def test_a_gap_has_its_reason() -> None:
@@ -100,13 +115,13 @@ def test_a_gap_has_its_reason() -> None:
             skipped("tanh-mxnet-cpu-eager-forward-float32-100", "mxnet", "skipped: other"),
         ],
     )
-    section = part([run], _TITLE)
-    assert section.columns[3:] == ["numpy eager", "torch-old eager", "mxnet eager"]
-    gemm, dot = cells(section)["gemm"], cells(section)["dot"]
+    found = part([run], _TITLE)
+    assert found.columns[3:] == ["numpy eager", "torch-old eager", "mxnet eager"]
+    gemm, dot = cells(found)["gemm"], cells(found)["dot"]
     assert gemm["mxnet eager"] == TableCell("gap", hint=reason, shade="gap")
     assert (dot["mxnet eager"].text, dot["torch-old eager"].hint) == ("", "none")
-    assert section.gaps == [f"{reason} (mxnet eager: gemm).", "none (torch-old eager: dot)."]
-    assert not any(reason in note for note in section.notes)
+    assert found.gaps == [f"{reason} (mxnet eager: gemm).", "none (torch-old eager: dot)."]
+    assert not any(reason in note for note in found.notes)
 
 
 @pytest.mark.parametrize(("gaps", "opened"), [(1, True), (30, False)])
@@ -127,7 +142,7 @@ def test_gaps_are_told_below_the_table(gaps: int, opened: bool) -> None:
 
 
 def test_gaps_have_the_columns_of_their_run_and_toggles() -> None:
-    requested = [
+    asked = [
         linalg("gemm", "torch", 0.001, execution=execution, toggles_asked={"onednn": onednn})
         for execution in ("eager", "compile")
         for onednn in ("off", "on")
@@ -135,17 +150,17 @@ def test_gaps_have_the_columns_of_their_run_and_toggles() -> None:
     case_id = "tanh-torch-cpu-{}-forward-float32-100-onednn:{}"
     runs = [
         run_of(
-            *(*requested, linalg("tanh", "numpy", 0.002)),
+            *(*asked, linalg("tanh", "numpy", 0.002)),
             name=name,
             number=number,
-            missing=[skipped(case_id.format(*settings), "torch", f"skipped: {why}")],
+            missing=[skipped(case_id.format(*of), "torch", f"skipped: {why}")],
         )
-        for number, (name, settings, why) in enumerate(
+        for number, (name, of, why) in enumerate(
             [("a.json", ("compile", "off"), "too old"), ("b.json", ("eager", "on"), "too new")]
         )
     ]
-    section = part(runs, _TITLE)
-    gaps = {name: cell.hint for name, cell in cells(section)["tanh"].items() if cell.text == "gap"}
+    found = part(runs, _TITLE)
+    gaps = {name: cell.hint for name, cell in cells(found)["tanh"].items() if cell.text == "gap"}
     assert gaps == {
         "torch compile onednn=off (a.json)": "too old",
         "torch eager onednn=on (b.json)": "too new",
@@ -155,9 +170,9 @@ def test_gaps_have_the_columns_of_their_run_and_toggles() -> None:
 def test_one_contestant_has_no_table() -> None:
     alone = run_of(linalg("gemm", "numpy", 0.001))
     assert overview.sections([alone], ["alone.json"]) == []
-    run = run_of(case(), case(framework="torch"))
-    (section,) = overview.sections([run], ["own.json"])
-    assert [*section.columns] == ["operation", "size", "numpy eager", "torch eager"]
+    own = run_of(case(), case(framework="torch"))
+    (found,) = overview.sections([own], ["own.json"])
+    assert [*found.columns] == ["operation", "size", "numpy eager", "torch eager"]
 
 
 def test_an_operation_leads_to_its_section() -> None:

@@ -42,10 +42,10 @@ def test_a_session_in_words_and_numbers() -> None:
     ) == [
         "Fake CPU, 2 threads: numpy 1.0, torch 1.0",
         "",
-        "operations, forward: median time of the fastest, others as ratios to it",
-        "           numpy  torch",
-        "gemm   64   1 us  2.00x",
-        "gemm 1024  12.3x   1 ms",
+        "operations, forward: median times",
+        "             numpy  torch",
+        "gemm   64     1 us   2 us",
+        "gemm 1024  12.3 ms   1 ms",
         "",
         "Fastest here: numpy for 1 of 2, torch for 1",
     ]
@@ -62,7 +62,7 @@ def test_quiet_shows_doubts_and_the_answer() -> None:
     ]
     doubt, empty, answer = shown(*records, view=QUIET, skips=["why"], cpus=2)
     assert doubt.startswith("other processes used 1.5 of 2 CPUs during 1 of 4 cases (contended)")
-    assert (empty, answer) == ("", "Fastest here: torch for 1 of 1; 1 not ranked")
+    assert (empty, answer) == ("", "Fastest here: torch for 1 of 1; 1 disturbed")
 
 
 _SESSIONS = {
@@ -93,12 +93,12 @@ def test_the_answer_is_on_the_screen(width: int, operations: int) -> None:
 
 
 def test_many_rows_are_summed_up_by_size_then_by_family() -> None:
-    few, many, most = (shown(*grid(number)) for number in (5, 20, 60))
+    few, many, most = (shown(*grid(number)) for number in (5, 18, 60))
     assert sum(line.startswith("operation_4 ") for line in few) == 3
-    assert sum(line.startswith("operation_4 ") for line in many) == 1
-    assert "geometric mean over sizes" in "\n".join(many)
-    assert [line.split()[:2] for line in most if line.startswith("family")] == [
-        [f"family_{number}", "(15)"] for number in range(4)
+    assert sum(line.startswith("operation_4 ") for line in many) == 2
+    assert "at the smallest and the largest size" in "\n".join(many)
+    assert [line.split()[:3] for line in most if line.startswith("family")] == [
+        [f"family_{number}", "(15)", size] for number in range(4) for size in ("small", "large")
     ]
     full = shown(*grid(20), view=IN_FULL)
     assert sum(line.startswith("operation_") for line in full) == 60
@@ -116,7 +116,7 @@ def test_nothing_in_common() -> None:
     assert shown(*apart)[-1] == "nothing to compare: numpy, torch share no workload and size"
     busy = {"condition": "contended"}
     assert shown(entry("torch", **busy), entry("numpy", **busy))[-1] == (
-        "nothing to compare: 2 of 2 cases contended"
+        "Fastest here: cannot be told: 1 of 1 row disturbed"
     )
 
 
@@ -155,9 +155,9 @@ def test_doubts_come_before_numbers() -> None:
     assert doubt.startswith("other processes used 1.8 of 2 CPUs during 1 of 3 cases")
     assert plain(lines[1]) == doubt
     assert [plain(line) for line in lines][4:7] == [
-        "          jax    numpy   torch",
-        "gemm 8  2.00x~*  9.00x!    1 s",
-        "! contended (not ranked)  ~ drifting  * spinning",
+        "        jax   numpy   torch",
+        "gemm 8  2 s~*   9 s!    1 s",
+        "! contended (an upper bound)  ~ drifting  * spinning",
     ]
 
 
@@ -169,7 +169,7 @@ def test_training_has_a_table_of_its_own() -> None:
     ]
     lines = shown(*grid(60), *steps)
     at = next(at for at, line in enumerate(lines) if line.startswith("training: "))
-    assert lines[at + 2] == "mlp_step 128       2.00x   1 ms"
+    assert lines[at + 2] == "mlp_step 128        2 ms   1 ms"
 
 
 def test_failed_cases_stand_where_their_times_would() -> None:
@@ -177,10 +177,10 @@ def test_failed_cases_stand_where_their_times_would() -> None:
     records = [entry("torch", 1.0), entry("jax", 2.0), entry("torch", 1.0, size=9)]
     lines = screen(Outcome(records, failed=[case]), WIDE)
     assert styled(lines, "red") == ["failed"]
-    assert "gemm 8  2.00x  failed    1 s" in texts(lines)
+    assert "gemm 8    2 s  failed    1 s" in texts(lines)
     assert "gemm 9      -       -    1 s" in texts(lines)
     sums = shown(
-        *grid(20), failed=[case, just_measured(entry("cupy", workload="operation_7", size=1)).facts]
+        *grid(18), failed=[case, just_measured(entry("cupy", workload="operation_7", size=1)).facts]
     )
     assert [line.split()[0] for line in sums if "failed" in line] == ["operation_7"]
 

@@ -240,14 +240,14 @@ def test_sentences_begin_at_the_left() -> None:
         *(case("dot"), case("dot", framework="torch", condition="contended")),
     )
     page = shown(run)
-    (sentence,) = [node for node in page.all("td") if "do not share a case" in node.text]
+    (sentence,) = [node for node in page.all("td") if "of them undisturbed" in node.text]
     assert sentence.attributes["class"] == "prose"
     assert [node.text for node in page.of_class("prose")] == ["why", sentence.text]
 
 
 def test_sentences_among_figures_stay_at_the_right() -> None:
     figures = [Row([TableCell("torch"), TableCell("1.38x", 1.38)])]
-    sentence = Row([TableCell("mxnet"), TableCell("not ranked: 11 of 40 cases, and 33 contended")])
+    sentence = Row([TableCell("mxnet"), TableCell("not ranked: 11 of 40 cases, and 33 unequal")])
     assert Section("mixed", ["framework", "all"], [*figures, sentence]).prose == frozenset()
     assert Section("prose", ["framework", "all"], [sentence]).prose == {1}
 

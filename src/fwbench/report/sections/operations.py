@@ -151,7 +151,8 @@ _COLUMNS: tuple[Column[_Operation], ...] = (
     Column("case", lambda row: TableCell(row.name)),
     Column("size", lambda row: TableCell(row.facts.size_text, row.facts.size)),
     Column("median", lambda row: seconds(row.record.median_s)),
-    Column(AGAINST_FASTEST, lambda row: row.ratio),
+    # Also without any ratio: the page forms others there.
+    Column(AGAINST_FASTEST, lambda row: row.ratio, optional=False),
     Column(_CONDITION, _condition),
     Column("middle half", _spread),
     Column("dispatch", lambda row: seconds(row.facts.dispatch_s)),

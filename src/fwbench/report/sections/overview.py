@@ -36,7 +36,10 @@ _NOTE = (
 
 _COMPLETION = f"On a GPU these are {ranking.COMPLETION}s: launch, kernel and wait."
 
-_CONTENDED = "A time without a ratio is contended: other processes used the processors meanwhile."
+_CONTENDED = (
+    "A row of times is not decided: a contended case had to share its processors, and its time (≤) "
+    "is an upper bound."
+)
 
 #: Facts by which a column can be hidden: framework and execution.
 Keys = Mapping[str, str]
@@ -122,11 +125,12 @@ class _HeatMap:
         target = " ".join((facts.workload, facts.device, facts.direction, facts.dtype))
         target += name.removeprefix(facts.workload)
         ratios = against_fastest(measured, self.names, prefix)
+        is_decided = any(ratio.value for ratio in ratios)
         cells = {
             gap.column: _gap(gap.reason) for gap in self.gaps if gap.workload == facts.workload
         }
         cells |= {
-            column: _cell(record, ratio, target)
+            column: _cell(record, ratio, target, is_decided=is_decided)
             for (column, record), ratio in zip(measured, ratios, strict=True)
         }
         return _Work(name, target, facts, cells)
@@ -171,12 +175,17 @@ def _at_one_size(named: Sequence[NamedRecord]) -> list[NamedRecord]:
     return by_size[max(by_size, key=lambda size: (len(by_size[size]), size))]
 
 
-def _cell(record: Measurement, ratio: TableCell, target: str) -> TableCell:
-    """The ratio with its shade; the time of a contended case."""
+def _cell(record: Measurement, ratio: TableCell, target: str, *, is_decided: bool) -> TableCell:
+    """The ratio with its shade; a time where the row is not decided, and so has no ratio."""
     hint = ", ".join(filter(None, [time(record.median_s), marks(record.facts)]))
-    if ratio.value is None:
-        return TableCell(time(record.median_s), None, hint=hint, target=target)
-    return replace(ratio, hint=hint, shade=shade(ratio.value), target=target)
+    if ratio.value is not None:
+        return replace(ratio, hint=hint, shade=shade(ratio.value), target=target)
+    contended, text = is_contended(record.facts), time(record.median_s)
+    if is_decided:
+        text = "contended" if contended else "-"
+    elif contended:
+        text = f"≤ {text}"
+    return replace(ratio, text=text, hint=hint, target=target)
 
 
 def _gap(reason: str) -> TableCell:

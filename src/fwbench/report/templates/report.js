@@ -138,7 +138,7 @@ function rebase() {
     const base = times.get(kind === "run" ? key(cell, dataset.case, name) : key(cell, name, dataset.run));
     const ratio = Number(dataset.time) / base;
     if (kind === "") setRatio(cell, written.get(cell));
-    else if (base === undefined) setRatio(cell, { text: "", shade: "" });
+    else if (!(ratio > 0)) setRatio(cell, { text: "", shade: "" }); // no base, or an upper bound
     else setRatio(cell, { text: ratioText(ratio), value: ratio, shade: shadeOf(ratio) });
   }
   const chosen = kind === "" ? "fastest" : baseline.selectedOptions[0].textContent;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from fwbench.report.condition import (
     is_exchange,
     reduced_bits,
 )
-from fwbench.report.ranking import TOO_CLOSE, Contest, GroupMean, group_means, kind, named
+from fwbench.report.ranking import TOO_CLOSE, Contest, extremes, group_means, kind, named
 from fwbench.terms.toggles import TOGGLES
 
 #: Framework, execution, and each requested toggle that leaves the work as it is.
@@ -33,11 +34,11 @@ _FAR_BEHIND = 10.0
 _NO_FAMILY = "others"
 
 
-#: Stands where a mean lacks some of the sizes or operations that others have.
+#: Stands where a column lacks some of the cases that a mean is over.
 PARTIAL = "<"
 
 _SIGNS: dict[str, tuple[Callable[[CaseFacts], bool], str]] = {
-    "!": (is_contended, "contended (not ranked)"),
+    "!": (is_contended, "contended (an upper bound)"),
     "~": (lambda facts: condition_of(facts) == DRIFTING, "drifting"),
     "*": (lambda facts: bool(facts.spinning), "spinning"),
     "m": (is_after_leak, "memory leaked before"),
@@ -47,7 +48,7 @@ _SIGNS: dict[str, tuple[Callable[[CaseFacts], bool], str]] = {
 
 _MEANINGS = {
     **{sign: meaning for sign, (_, meaning) in _SIGNS.items()},
-    PARTIAL: "over some of them only",
+    PARTIAL: "lacks some of them",
 }
 
 
@@ -122,7 +123,7 @@ class MatrixRow:
     """A row of a table.
 
     Attributes:
-        size: of it; empty where sizes are summed up.
+        size: of it; ``small`` or ``large`` where operations are summed up.
     """
 
     name: str
@@ -171,15 +172,19 @@ class Detail:
 def matrices(
     works: Iterable[Contest], detail: Detail, failed: Iterable[Measurement] = ()
 ) -> list[Matrix]:
-    """A table for each kind of workload, device and dtype."""
+    """A table for each kind of workload, device and dtype.
+
+    Times of every size, where none of its works has rivals that all are known.
+    """
     failures: dict[tuple[Any, ...], list[ColumnKey]] = defaultdict(list)
     for case in failed:
         failures[_key(case)].append(column(case))
     groups = group_by(works, _matrix_key)
     several = [len({*values}) > 1 for values in zip(*groups, strict=True)]
     return [
-        Matrix(_title(key, several), named(detail.what, key[1]), detail.rows(group, failures))
+        Matrix(_title(key, several), named(used.what, key[1]), used.rows(group, failures))
         for key, group in groups.items()
+        for used in [detail if any(work.is_undisturbed for work in group) else EVERY_SIZE]
     ]
 
 
@@ -235,25 +240,16 @@ def _of_works(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
 
 
 def _cells(work: Contest) -> dict[ColumnKey, MatrixCell]:
-    """The fastest's time and the others' ratio to it; times where no case is ranked."""
-    ranked = work.ranked if len(work.ranked) > 1 else []
+    """Times, with colours where it can be told who is fastest."""
     return {
-        column(case): MatrixCell(
-            _text(case, work.fastest_s),
-            signs([case.facts]),
-            _style(case.median_s / work.fastest_s) if case in ranked else "",
-        )
+        column(case): MatrixCell(time(case.median_s), signs([case.facts]), _style(work.ratio(case)))
         for case in work.entrants
     }
 
 
-def _text(case: Measurement, fastest_s: float) -> str:
-    if fastest_s in (math.inf, case.median_s):
-        return time(case.median_s)
-    return ratio_text(case.median_s / fastest_s)
-
-
-def _style(ratio: float) -> str:
+def _style(ratio: float | None) -> str:
+    if ratio is None:
+        return ""
     if ratio < TOO_CLOSE:
         return "green"
     return "red" if ratio >= _FAR_BEHIND else ""
@@ -269,52 +265,54 @@ def ratio_text(number: float) -> str:
 # Summed up
 
 
-def _by_operation(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
-    groups = group_by(sorted(works, key=_order), _name)
-    return [
-        MatrixRow(name, "", _with_failures(_means(group), group, failures))
-        for name, group in groups.items()
-    ]
+def _at_extremes(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
+    return _of_works(itertools.chain.from_iterable(extremes(works)), failures)
 
 
 def _by_family(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
+    """Two rows for each family: small sizes and large ones have different fastest."""
     groups = group_by(sorted(works, key=_order), lambda work: work.facts.family or _NO_FAMILY)
     return [
-        MatrixRow(
-            f"{family} ({len({*map(_name, group)})})",
-            "",
-            _with_failures(_means(group), group, failures),
-        )
+        _mean_row(family, size, part, failures)
         for family, group in groups.items()
+        for size, part in zip(("small", "large"), extremes(group), strict=True)
+        if part
     ]
 
 
-def _means(works: Sequence[Contest]) -> dict[ColumnKey, MatrixCell]:
-    """Mean ratios to the fastest; mean times of columns that are ranked nowhere."""
-    return {names: _mean_cell(mean) for names, mean in group_means(works, column).items()}
-
-
-def _mean_cell(mean: GroupMean) -> MatrixCell:
-    """A mean over some of the contests has a sign of its own, and no colour.
-
-    A single sign keeps columns narrow.
-    """
-    doubt = signs(case.facts for case in mean.cases)[:1]
-    if mean.ratio is None:
-        return MatrixCell(time(mean.time_s), doubt)
-    if mean.is_partial:
-        return MatrixCell(ratio_text(mean.ratio), PARTIAL)
-    return MatrixCell(ratio_text(mean.ratio), doubt, _style(mean.behind))
+def _mean_row(family: str, size: str, works: Sequence[Contest], failures: Failures) -> MatrixRow:
+    """Means over the works that nothing disturbed; no number for columns that lack one of these."""
+    over = [work for work in works if work.is_undisturbed]
+    means = group_means(over, column)
+    least = min(means.values(), default=1.0)
+    in_means, all_cases = (
+        group_by((case for work in part for case in work.entrants), column)
+        for part in (over, works)
+    )
+    cells = {
+        names: MatrixCell(
+            ratio_text(means[names]),
+            signs(case.facts for case in in_means[names])[:1],
+            _style(means[names] / least),
+        )
+        if names in means
+        else MatrixCell("-", PARTIAL if over else signs(case.facts for case in cases)[:1])
+        for names, cases in all_cases.items()
+    }
+    number = f"{len(over)} of {len(works)}" if len(over) < len(works) else str(len(works))
+    return MatrixRow(f"{family} ({number})", size, _with_failures(cells, works, failures))
 
 
 #: Every size of every operation.
-EVERY_SIZE = Detail("median time of the fastest, others as ratios to it", _of_works)
-
-_RATIOS = "ratios to the fastest, times where nothing is ranked, geometric mean over"
+EVERY_SIZE = Detail("median times", _of_works)
 
 #: From the most detailed on, for what has to fit on a screen.
 DETAILS = (
     EVERY_SIZE,
-    Detail(f"{_RATIOS} sizes (-v: each)", _by_operation),
-    Detail(f"{_RATIOS} operations (-v: each)", _by_family),
+    Detail("median times at the smallest and the largest size (-v: each)", _at_extremes),
+    Detail(
+        "ratios to the fastest, geometric means over operations at their smallest and at their "
+        "largest size (-v: each)",
+        _by_family,
+    ),
 )

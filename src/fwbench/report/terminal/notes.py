@@ -9,8 +9,8 @@ from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import JOULES, count, mebibytes, time
 from fwbench.report import ranking
-from fwbench.report.condition import early, is_contended
-from fwbench.report.ranking import Answer, Contest, Ranking, answers, contests, fastest, works
+from fwbench.report.condition import early
+from fwbench.report.ranking import Answer, Ranking, answers, contests, fastest, works
 
 Cases = Sequence[Measurement]
 
@@ -47,27 +47,13 @@ def _versions(cases: Cases, *, with_threads: bool) -> list[str]:
 
 def answer(cases: Cases) -> list[str]:
     """The fastest framework: a line, or one for each kind of workload and device."""
-    compared = contests(cases)
-    by_kind = answers(compared)
+    by_kind = answers(contests(cases))
     if not by_kind:
         return [_why_none(cases)]
-    texts = [f"{answer.text}{_left_out(answer, compared)}" for answer in by_kind]
     if len(by_kind) == 1:
-        return [f"{ranking.named(_FASTEST, by_kind[0].device)}: {texts[0]}"]
+        return [f"{ranking.named(_FASTEST, by_kind[0].device)}: {by_kind[0].text}"]
     devices = {answer.device for answer in by_kind}
-    kinds = [_kind(answer, devices) for answer in by_kind]
-    return [f"{_FASTEST}:", *(f"  {kind}: {text}" for kind, text in zip(kinds, texts, strict=True))]
-
-
-def _left_out(answer: Answer, compared: Iterable[Contest]) -> str:
-    """The number of contests without a winner, since no two of their frameworks are ranked."""
-    entered = (
-        {case.facts.framework for case in contest.entrants}
-        for contest in compared
-        if contest.kind == (answer.kind, answer.device)
-    )
-    number = sum(len(frameworks) > 1 for frameworks in entered) - answer.contests
-    return f"; {number} not ranked" if number else ""
+    return [f"{_FASTEST}:", *(f"  {_kind(answer, devices)}: {answer.text}" for answer in by_kind)]
 
 
 def _kind(answer: Answer, devices: set[str]) -> str:
@@ -79,9 +65,6 @@ def _why_none(cases: Cases) -> str:
     names = sorted({case.facts.framework for case in cases})
     if len(names) == 1:
         return f"only {names[0]} was measured: nothing to compare"
-    contended = sum(is_contended(case.facts) for case in cases)
-    if contended:
-        return f"nothing to compare: {contended} of {count(len(cases), 'case')} contended"
     return f"nothing to compare: {', '.join(names)} share no workload and size"
 
 
@@ -96,16 +79,20 @@ def _ranking(ranking: Ranking) -> list[str]:
         return [f"{ranking.title}: not ranked: {ranking.why_empty}"]
     names = [*(mean.name for mean in ranking.means), *(rest.name for rest in ranking.unranked)]
     width = max(map(len, names))
-    over = f"over {count(ranking.cases, 'case')}, and over the {ranking.largest} of largest size"
+    sizes = [size for size in ("smallest", "largest") if getattr(ranking, size).of]
+    over = ", and ".join(f"over {getattr(ranking, size).text} of {size} size" for size in sizes)
     return [
         f"{ranking.title}: geometric mean of the median times against the fastest, {over}:",
         *(
-            f"  {mean.name:<{width}}  {mean.all_sizes:8.2f}x"
-            + ("" if mean.largest is None else f" {mean.largest:8.2f}x")
+            f"  {mean.name:<{width}} {''.join(_ratio(getattr(mean, size)) for size in sizes)}"
             for mean in ranking.means
         ),
         *(f"  {rest.name:<{width}}  {rest.text}" for rest in ranking.unranked),
     ]
+
+
+def _ratio(mean: float | None) -> str:
+    return f"{'-' if mean is None else f'{mean:.2f}x':>10}"
 
 
 def overhead(cases: Cases) -> list[str]:

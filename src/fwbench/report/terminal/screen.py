@@ -134,13 +134,9 @@ def _tables(outcome: Outcome, view: View) -> Iterator[list[Line]]:
 def _fitting(
     operations: Sequence[Contest], failures: Sequence[Measurement], view: View
 ) -> list[Matrix]:
-    """The most detailed tables that are short enough, or the least detailed.
-
-    Without rivals there is no ratio to sum up.
-    """
-    details = DETAILS if any(len(work.ranked) > 1 for work in operations) else (EVERY_SIZE,)
+    """The most detailed tables that are short enough, or the least detailed."""
     tables: list[Matrix] = []
-    for detail in details:
+    for detail in DETAILS:
         tables = matrices(operations, detail, failures)
         lines = sum(len(drawn(table, view.width)) for table in tables)
         if view.in_full or lines <= view.height:
