@@ -84,7 +84,7 @@ def gains(records: Sequence[Measurement]) -> list[Point | None]:
 
     Returns:
         The ratio with an interval, over the size; None of an eager record, and where the eager one
-        is missing.
+        is missing or one of the two is an upper bound.
     """
     eager: dict[tuple[Any, ...], Measurement] = {}
     for record in records:
@@ -99,12 +99,11 @@ def gains(records: Sequence[Measurement]) -> list[Point | None]:
 
 
 def _gain(record: Measurement, eager: Measurement | None) -> Point | None:
-    if eager is None:
+    if eager is None or is_contended(record.facts) or is_contended(eager.facts):
         return None
     low, high = interval(record.values_s, eager.values_s, _CONFIDENCE, 0)
     ratio = eager.median_s / record.median_s
-    is_pale = is_contended(record.facts) or is_contended(eager.facts)
-    return Point(record.facts.size, ratio, low, high, point_label(record), is_pale)
+    return Point(record.facts.size, ratio, low, high, point_label(record))
 
 
 def point_label(record: Measurement) -> str:

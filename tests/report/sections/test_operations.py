@@ -45,6 +45,8 @@ def test_gains_are_shown_over_sizes() -> None:
         case("gemm", "jax", 1.0, "jit", size=100),
         case("gemm", "mxnet", 1.0, size=100),
         case("gemm", "mxnet", 1.0, "hybridize", size=1000),
+        case("gemm", "mxnet", 2.0, "hybridize", size=100, condition="contended"),
+        case("gemm", "mxnet", 2.0, size=1000, condition="contended"),
     )
     assert _gains(found) == [
         *(("torch compile", "2.00x"), ("tensorflow xla", "0.25x"), ("torch compile", "8.00x"))
