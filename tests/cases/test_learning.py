@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED
+from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED, check
 from fwbench.cases.verify import LOSS_TOLERANCES
-from fwbench.errors import Diverged, WrongTraining
+from fwbench.errors import Diverged, VerificationError, WrongTraining
 from fwbench.frameworks.learner import Job, Placed
+from fwbench.measure.clock import Clock
 from fwbench.terms.presets import Schedule
-from fwbench.workloads import cifar_cnn, lenet, mlp, sentiment_lstm
+from fwbench.workloads import MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models import gradients, layers, reference, trajectories
+from fwbench.workloads.models.gradients import LOSS_SCALE, Rounded, at_random
+from fwbench.workloads.objective import Batch, Objective
 from fwbench.workloads.training import CHECKED_STEPS, check_rows, order
+from fwbench_extras.cheats.honest import HonestLearner
 from support.fake_learner import (
     FakeLearner,
     Trainer,
@@ -330,3 +334,103 @@ def test_a_training_in_tf32_is_refused(workload: Any, is_right: bool, disabled: 
         training_case.measure()
     else:
         fails(training_case, WrongTraining, f"{LOSS_TOLERANCES['float32']:g} is allowed")
+
+
+(_GPT,) = (step for step in MODELS if step.model == "gpt_small")
+gpt_small = _GPT.at(_GPT.smallest)
+
+
+class Mixed(HonestLearner):
+    """The reference's layers in mixed precision, rounded at random.
+
+    Args:
+        planted: what becomes of a layer's function.
+        scale: by which gradients are divided once more.
+    """
+
+    def __init__(self, job: Job, planted: Callable[..., Any], scale: float = 1.0) -> None:
+        self.layers = partial(planted, Rounded(job.dtype, whole=at_random(7)).forward)
+        self.scale = scale
+        super().__init__(job)
+
+    def place(self, batch: Batch) -> Placed:
+        examples, labels = batch
+        return (examples * 1.0 if self.job.training.vocabulary is None else examples), labels
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        graph = self.job.training.graph
+        logits, pull_backs = reference.answer(graph, self._layers, examples, self.layers)
+        loss, of_logits = reference.cross_entropy(logits, labels)
+        of_nodes = reference.accumulate(graph, pull_backs, of_logits)
+        self.update([array / self.scale for arrays in of_nodes for array in arrays])
+        return loss
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        (x, _) = self.place((examples, examples))
+        return reference.answer(self.job.training.graph, self._layers, x, self.layers)[0]
+
+
+def honest(forward: Callable[..., Any], layer: Any, parameters: Any, *inputs: Any) -> Any:
+    return forward(layer, parameters, *inputs)
+
+
+def summed_in_float16(
+    forward: Callable[..., Any], layer: Any, parameters: Any, *inputs: Any
+) -> Any:
+    """Products of dense layers, term by term."""
+    result, back = forward(layer, parameters, *inputs)
+    if isinstance(layer, layers.Dense):
+        (x,), (kernel, bias) = inputs, parameters
+        terms = np.float16(x)[..., None] * np.float16(kernel)
+        result = np.cumsum(terms, axis=-2, dtype=np.float16)[..., -1, :] + bias
+        result = np.maximum(result, 0.0) if layer.relu else result
+    return result, back
+
+
+def last_in_float8(forward: Callable[..., Any], layer: Any, parameters: Any, *inputs: Any) -> Any:
+    """The layer of ten classes, or of all words."""
+    if isinstance(layer, layers.Dense) and layer.units in (10, 500):
+        kernel, bias = parameters
+        return forward(layer, [rounded(kernel, 3), bias], rounded(*inputs, 3))
+    return forward(layer, parameters, *inputs)
+
+
+def checked(training: Objective, dtype: str, *planted: Any) -> Any:
+    job = Job(training, "cpu", "eager", dtype, 8 if training.vocabulary is None else 2)
+    learner = Mixed(job, *planted)
+    facts, _ = check(learner, Clock(lambda: 0, lambda: None), training.checked_steps)
+    return facts
+
+
+networks_of_kinds = pytest.mark.parametrize(
+    "training", [mlp, lenet, gpt_small], ids=lambda training: str(training.name)
+)
+
+
+@networks_of_kinds
+@pytest.mark.parametrize(("dtype", "nats"), [("bfloat16", 5e-2), ("float16", 5e-2)])
+def test_mixed_precision_is_held_against_an_emulation(
+    training: Objective, dtype: str, nats: float
+) -> None:
+    """Another rounding, as a framework has it, passes."""
+    facts = checked(training, dtype, honest)
+    assert 0 < facts.max_loss_deviation < facts.loss_tolerance < nats
+
+
+@networks_of_kinds
+@pytest.mark.parametrize(
+    ("dtype", "planted", "error"),
+    [
+        ("float16", (summed_in_float16,), VerificationError),
+        ("float16", (honest, LOSS_SCALE), WrongTraining),
+        ("float16", (last_in_float8,), VerificationError),
+        ("bfloat16", (last_in_float8,), VerificationError),
+    ],
+    ids=["sums in float16", "dropped scale", "float8 in float16", "float8 in bfloat16"],
+)
+def test_less_than_mixed_precision_is_refused(
+    training: Objective, dtype: str, planted: Any, error: type[VerificationError]
+) -> None:
+    """Sums in float16, gradients that were not scaled and are divided, and a layer in float8."""
+    with pytest.raises(error):
+        checked(training, dtype, *planted)

@@ -15,9 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError, UsageError
-from fwbench.workloads import TRAININGS, lenet, mlp, sentiment_lstm
+from fwbench.workloads import TRAININGS, cast_bfloat16, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models import reference
-from fwbench.workloads.models.gradients import forward
+from fwbench.workloads.models.gradients import Rounded, forward
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layer import Layer, Value
 from fwbench.workloads.models.layers import (
@@ -380,3 +380,17 @@ def test_lenet_has_the_losses_of_pytorch() -> None:
         for descent, gradient in zip(descents, torch.autograd.grad(loss, weights), strict=True):
             descent.step(gradient.numpy())
     assert results == pytest.approx(reference.losses(training, 8, 5), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_mixed_precision_rounds_as_the_dtype_does(dtype: str) -> None:
+    """To the nearest, small float16 with fewer digits; scaled, it has more; tokens stay."""
+    numbers = np.random.default_rng(0).standard_normal(1_000) * 2.0 ** np.arange(-37, 3).repeat(25)
+    single = numbers.astype(np.float32)
+    cast = {"float16": np.float16, "bfloat16": cast_bfloat16.reference}[dtype]
+    (found,) = Rounded(dtype).rounded([single])
+    np.testing.assert_array_equal(found, cast(single))
+    (scaled,) = Rounded(dtype).rounded([single], scale=2.0**10)
+    np.testing.assert_array_equal(scaled, cast(single * 2**10).astype(float) / 2**10)
+    tokens = np.arange(3_000, dtype=np.int32)
+    assert Rounded(dtype).rounded([tokens])[0] is tokens

@@ -14,7 +14,7 @@ import numpy as np
 
 from fwbench.cases import verify
 from fwbench.cases.epochs import as_many, judge
-from fwbench.cases.references import InNumPy, Reference
+from fwbench.cases.references import InNumPy, Reference, check_answers
 from fwbench.errors import WrongTraining
 from fwbench.frameworks.learner import Learner
 from fwbench.measure.clock import Clock
@@ -49,12 +49,13 @@ def check(
     Raises:
         WrongTraining: the parameters or the losses differ from the reference's, or a step leaves
             the weights as they were.
+        WrongResult: answers in mixed precision have fewer digits.
     """
     training = learner.job.training
     optimizer = training.optimizer
     reference = reference or InNumPy(learner)
     verify.parameters(learner.parameters(), reference.parameters)
-    expected = reference.losses  # before the first step: they may say that it makes no sense
+    reference.losses  # noqa: B018 (before the first step: they may say that it makes no sense)
     learner.reset(exact=True)
     seconds: list[float] = []
     losses: list[Any] = []
@@ -65,7 +66,10 @@ def check(
         _changed(learner, before, len(losses) + 1)
         seconds.append(step_s)
         losses.append(loss)
-    deviation, allowed = _first_losses(learner, expected, losses, steps)
+    deviation, allowed = _first_losses(learner, reference, losses, steps)
+    if reference.rounding is not None:
+        learner.reset(exact=True)
+        check_answers(learner)
     facts = _placement(learner) | CaseFacts(
         parameters=reference.parameters,
         checked_steps=steps,
@@ -109,7 +113,7 @@ def check_timed(
             _update(learner, step, batch, train, answers=answers)
         learner.reset(exact=True)
         first = learner.job.training.check_batches(learner.job.batch, LOSSES_TIMED)
-        _first_losses(learner, reference.losses, train(first), len(first))
+        _first_losses(learner, reference, train(first), len(first))
         learner.reset(exact=False)
     except WrongTraining as error:
         raise WrongTraining(f"after the timing, {error}") from None
@@ -158,12 +162,12 @@ def _changed(learner: Learner, before: int, step: int) -> None:
 
 
 def _first_losses(
-    learner: Learner, expected: Sequence[float], losses: Sequence[Any], steps: int
+    learner: Learner, reference: Reference, losses: Sequence[Any], steps: int
 ) -> tuple[float, float]:
     """Deviation of the worst of the first losses from the reference's, and its tolerance."""
-    job = learner.job
+    job, expected = learner.job, reference.losses[:steps]
     actual = as_many(learner.losses(losses), steps)
     allowed = verify.loss_tolerances(
-        job.training, expected[:steps], job.verified_as, sparse=job.sparse
+        job.training, expected, job.verified_as, sparse=job.sparse, rounding=reference.rounding
     )
-    return verify.losses(actual, expected[:steps], allowed)
+    return verify.losses(actual, expected, allowed)

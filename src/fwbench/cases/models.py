@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.inputs import Inputs, check_room
-from fwbench.cases.networks import LOGIT_TOLERANCES, InferenceCase
+from fwbench.cases.networks import InferenceCase
 from fwbench.cases.references import InFloat64, Reference
 from fwbench.cases.training import StepCase, TrainingCase
 from fwbench.cases.work import RepeatedWork, Work
@@ -48,7 +48,7 @@ class _Answers(RepeatedWork):
     @property
     def allowed(self) -> float:
         """Allowed error of a number of a result."""
-        return LOGIT_TOLERANCES[self._learner.job.dtype] * self._learner.model.tolerance
+        return verify.LOGIT_TOLERANCES[self._learner.job.dtype] * self._learner.model.tolerance
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """The inputs of the first batch of the check, or of the second, as they are laid."""

@@ -28,6 +28,7 @@ from fwbench.cases import precision, verify
 from fwbench.cases.epochs import whole
 from fwbench.cases.forward import check_count
 from fwbench.cases.inputs import Inputs
+from fwbench.cases.references import compare_answers
 from fwbench.cases.training import ThroughputCase, data_facts
 from fwbench.cases.work import RepeatedWork, Work
 from fwbench.errors import WrongGradient, WrongResult
@@ -44,9 +45,6 @@ from fwbench.workloads.models.passes import Classification
 from fwbench.workloads.models.stable_weights import with_stable_weights, with_tie_breaks_flipped
 from fwbench.workloads.objective import Classifier, Objective
 from fwbench.workloads.training import order
-
-#: What a logit may be off by, relative to the larger of itself and their root mean square.
-LOGIT_TOLERANCES = {"float64": 1e-12, "float32": 2e-5, "float16": 2e-2, "bfloat16": 1e-1}
 
 #: What the gradient by a parameter may be off by, relative to its norm; once more for each batch
 #: normalization, since they amplify errors. Seen in float32 were 1.4e-5 without any, and 1.4e-3
@@ -133,27 +131,18 @@ class Answers(_NetworkWork):
 
     takes = 1
 
-    @property
-    def allowed(self) -> float:
-        """Allowed error of a logit."""
-        return LOGIT_TOLERANCES[self.network.job.verified_as]
+    #: Allowed error of a logit of the batch that was compared last.
+    allowed = 0.0
 
     def _bound(self, *placed: Array) -> BoundCall:
         return self.network.inference(*placed)
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """The logits are the reference's."""
-        training = self.training
         (examples,) = self._current
-        different = _different(examples)
-        few = reference.inference(
-            training.graph, training.initial(), _wide(training, examples[different.rows])
-        )
-        labels = training.labels_per_example
-        expected = few.reshape(len(different.rows), labels, -1)[different.places]
-        expected = expected.reshape(len(examples) * labels, -1)
-        check_count(on_host, [expected])
-        deviation = verify.compare(on_host[0], expected, self.allowed)
+        check_count(on_host, [examples])
+        job, (rows, places) = self.network.job, _different(examples)
+        deviation, self.allowed = compare_answers(job, examples[rows], on_host[0], places)
         return self._facts(deviation.largest) | self._precision(deviation.rms) | self._exported()
 
     def answers(self, examples: NDArray[Any]) -> NDArray[Any]:
@@ -321,10 +310,6 @@ class ForwardBackwardCase(ThroughputCase):
 _CALIBRATION = 512
 _TESTED = 2_000
 
-#: What a logit in int8 may be off by, as in :data:`fwbench.cases.networks.LOGIT_TOLERANCES`. Seen
-#: were 0.16 at most; 8 bits of the weights alone make 0.03, 4 bits 0.4, 3 bits 1.8.
-_TOLERANCE = 0.3
-
 #: The least that the root mean square of these errors must be. That of LeNet with 8 bits of the
 #: weights alone is 6e-3; float16 makes 3e-4, float32 1e-7.
 _LEAST_ERROR = 1e-3
@@ -342,11 +327,6 @@ _BATCH = 250
 
 class AnswersInInt8(Answers):
     """The logits of a batch, computed in whole numbers of 8 bits."""
-
-    @property
-    def allowed(self) -> float:
-        """Allowed error of a logit."""
-        return _TOLERANCE
 
     def _precision(self, rms: float) -> CaseFacts:
         """Nothing: whole numbers have no mantissa. They make errors, though.

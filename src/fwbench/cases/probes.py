@@ -27,7 +27,7 @@ from fwbench.cases import verify
 from fwbench.cases.case import Case
 from fwbench.cases.inputs import read_result
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
-from fwbench.cases.networks import LOGIT_TOLERANCES, ForwardBackwardCase, InferenceCase
+from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoopCase, StepCase, TrainingCase
 from fwbench.errors import ProbeError
 from fwbench.frameworks.contract import BoundCall, Framework
@@ -152,7 +152,7 @@ def _check_answers(framework: Framework, learner: Learner, result: Any) -> None:
     """The first result of a call has the learner's logits for the same batch."""
     (on_host, _), _ = _batch(learner)
     answers = [read_result(framework, array) for array in arrays_of(result)]
-    allowed = _BOTH * LOGIT_TOLERANCES[learner.job.verified_as]
+    allowed = _BOTH * verify.LOGIT_TOLERANCES[learner.job.verified_as]
     if isinstance(learner, ModelLearner):
         answers = learner.restored(answers)
         allowed *= learner.model.tolerance

@@ -14,20 +14,23 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.cases import verify
 from fwbench.errors import DeclarationError, Diverged, WrongResult
 from fwbench.frameworks.contract import Framework
-from fwbench.frameworks.learner import Learner
+from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.models import ModelLearner, listed
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.input import BATCH
-from fwbench.workloads.models import trajectories
+from fwbench.workloads.models import reference, trajectories
+from fwbench.workloads.models.gradients import FORMATS, Rounded, untrained
+from fwbench.workloads.objective import check_rows
 
 
 class Reference(ABC):
@@ -42,6 +45,9 @@ class Reference(ABC):
     @abstractmethod
     def losses(self) -> Sequence[float]:
         """The first losses from the initial weights on, at least as many as are checked."""
+
+    #: Deviation of each by rounding in mixed precision; None of other dtypes, or if unknown.
+    rounding: Any = None
 
     @property
     @abstractmethod
@@ -69,6 +75,12 @@ class InNumPy(Reference):
     def losses(self) -> Sequence[float]:
         """Stored, or computed in NumPy."""
         return trajectories.expected_losses(self._job.training, self._job.batch, lazy=self._lazy)
+
+    @cached_property
+    def rounding(self) -> Any:
+        """Emulated in float64."""
+        of = self._job
+        return trajectories.rounding_errors(of.training, of.batch, of.verified_as, self._lazy)
 
     @property
     def differs_in_training(self) -> bool:
@@ -271,3 +283,46 @@ def shared_run(
 def _folder() -> Path | None:
     folder = os.environ.get(VARIABLE)
     return None if folder is None else Path(folder)
+
+
+#: How many times the emulation's root mean square of errors is allowed. Seen were 0.6 to 1.4;
+#: sums in float16 make 3.5 and more, but 1.3 after batch normalization and 1.7 after an LSTM.
+_RMS = 2.0
+
+
+def compare_answers(
+    job: Job, rows: NDArray[Any], actual: NDArray[Any], places: Any = slice(None)
+) -> tuple[verify.Deviation, float]:
+    """Errors of logits, and what is allowed of one; ``places`` says which row each example is.
+
+    Raises:
+        WrongResult: a logit is off by more, or computed in fewer digits than the dtype has.
+    """
+    training, dtype = job.training, job.verified_as
+    wide = rows if training.vocabulary else rows.astype(np.float64)
+
+    def answers(*layer: Any) -> NDArray[Any]:
+        logits = reference.inference(training.graph, training.initial(), wide, *layer)
+        each = logits.reshape(len(rows), training.labels_per_example, -1)[places]
+        return each.reshape(-1, logits.shape[-1])
+
+    exact, allowed = answers(), verify.LOGIT_TOLERANCES[dtype]
+    if dtype not in FORMATS:
+        return verify.compare(actual, exact, allowed), allowed
+    floor = verify.LOGIT_TOLERANCES["float32"]
+    narrow = partial(untrained, trained=Rounded(dtype).forward)
+    emulated = verify.relative(answers(narrow), exact, 0.0)
+    allowed = min(allowed, floor + verify.ROUNDING * emulated.largest)
+    errors = verify.compare(actual, exact, allowed)
+    if not errors.rms <= (limit := floor + _RMS * emulated.rms):
+        raise WrongResult(
+            f"the logits have fewer digits than {dtype}: the root mean square of their relative "
+            f"errors is {errors.rms:.3g}, {limit:.3g} is allowed; find a sum or layer in fewer"
+        )
+    return errors, allowed
+
+
+def check_answers(learner: Learner) -> None:
+    """Compare a learner's logits, as losses show little of how precise they are."""
+    ((rows, _),) = learner.job.training.check_batches(check_rows(learner.job.batch), 1)
+    compare_answers(learner.job, rows, learner.logits(rows))

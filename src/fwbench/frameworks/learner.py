@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
+from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import Adam, Batch, Classifier, Objective, RMSprop
 
@@ -20,10 +21,6 @@ EPSILON_AS_DEFINED: Mapping[type, str] = {
     Adam: "added to the root of the second moment",
     RMSprop: "added to the mean square",
 }
-
-#: What a loss in float16 is multiplied by at first. Frameworks begin with 2 ** 15 or 2 ** 16 and
-#: leave out updates until no gradient overflows, which is not the training that is checked.
-LOSS_SCALE = 2.0**10
 
 #: One batch as a framework has it: examples and labels on the device.
 Placed = tuple[Any, Any]

@@ -133,7 +133,8 @@ def training(
     lazy = answers[0]["notes"].get("update") == "lazy"
     steps = losses.shape[1]
     expected = trajectories.expected_losses(objective, batch, lazy=lazy)[:steps]
-    allowed = verify.loss_tolerances(objective, expected, dtype, sparse=sparse)
+    rounding = trajectories.rounding_errors(objective, batch, dtype, lazy)
+    allowed = verify.loss_tolerances(objective, expected, dtype, sparse=sparse, rounding=rounding)
     with verify.within(f"{when}, the mean losses of {len(answers)} replicas are not those of one"):
         deviation, tolerance = verify.losses(losses.mean(axis=0), expected, allowed)
     return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked(
@@ -175,7 +176,8 @@ def asynchronous(
     lazy = first["notes"].get("update") == "lazy"
     steps = len(first["alone"])
     expected = trajectories.expected_losses(objective, share, lazy=lazy)[:steps]
-    allowed = verify.loss_tolerances(objective, expected, dtype, sparse=sparse)
+    rounding = trajectories.rounding_errors(objective, share, dtype, lazy)
+    allowed = verify.loss_tolerances(objective, expected, dtype, sparse=sparse, rounding=rounding)
     with verify.within(f"{when}, updates made one after the other are not those of one process"):
         deviation, tolerance = verify.losses(np.array(first["alone"]), expected, allowed)
     _falling(np.array([answer["losses"] for answer in answers]), when)

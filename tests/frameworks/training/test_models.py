@@ -112,7 +112,7 @@ def test_steps_in_float16_scale_the_loss(suite_cache: Path, tmp_path: Path) -> N
     for facts in records:
         assert facts["optimizer"]["first_loss_scale"] == 2**10
         assert facts["checked_updates"] == facts["checked_steps"] > 2
-        assert facts["max_loss_deviation"] < facts["loss_tolerance"] == 5e-2
+        assert facts["max_loss_deviation"] < facts["loss_tolerance"] < 5e-3
 
 
 @pytest.mark.parametrize("source", ["torch", "tensorflow"])

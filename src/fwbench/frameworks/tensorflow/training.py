@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import (
     EPSILON_AS_DEFINED,
-    LOSS_SCALE,
     Dropouts,
     Job,
     Learner,
@@ -31,6 +30,7 @@ from fwbench.frameworks.learner import (
     Placed,
 )
 from fwbench.frameworks.tensorflow.layers import build, segments
+from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Adam, Batch, Optimizer, RMSprop
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from fwbench.frameworks.learner import LOSS_SCALE, Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
+from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, Optimizer, RMSprop
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -317,8 +318,8 @@ def _embedding(_: layers.Embedding, parameters: Arrays, x: NDArray[Any]) -> Resu
     return table[x], backward
 
 
-def _lstm(layer: layers.LSTM, parameters: Arrays, x: Array) -> Result:
-    outputs, backward = lstm(parameters, x)
+def _lstm(layer: layers.LSTM, parameters: Arrays, x: Array, rounded: Any = np.asarray) -> Result:
+    outputs, backward = lstm(parameters, x, rounded)
     if layer.sequences:
         return outputs, backward
 
@@ -330,17 +331,22 @@ def _lstm(layer: layers.LSTM, parameters: Arrays, x: Array) -> Result:
     return outputs[:, -1], backward_of_last
 
 
-def untrained(layer: Layer, parameters: Arrays, *inputs: NDArray[Any]) -> NDArray[Any]:
+def untrained(
+    layer: Layer,
+    parameters: Arrays,
+    *inputs: NDArray[Any],
+    trained: Callable[..., Result] = forward,
+) -> NDArray[Any]:
     """The result of one layer in a network that is in use, and has not been trained.
 
-    The arguments and errors are those of :func:`forward`.
+    The arguments and errors are those of :func:`forward`, which ``trained`` stands for.
     """
     if isinstance(layer, layers.BatchNorm):  # by its moving averages as they begin: 0 and 1
         scale, offset = parameters
         (x,) = inputs
         normal: Array = x / np.sqrt(1.0 + layer.epsilon) * scale + offset
         return normal
-    return forward(layer, parameters, *inputs)[0]
+    return trained(layer, parameters, *inputs)[0]
 
 
 _FORWARD: dict[type[Layer], Callable[..., Result]] = {
@@ -365,3 +371,58 @@ _FORWARD: dict[type[Layer], Callable[..., Result]] = {
     layers.Tokens: _tokens,
     SampledWords: _sampled_words,
 }
+
+
+#: What a loss in float16 is multiplied by at first. Frameworks begin with 2 ** 15 or 2 ** 16 and
+#: leave out updates until no gradient overflows, which is not the training that is checked.
+LOSS_SCALE = 2.0**10
+
+#: Mixed precision: digits in bits, the leading one among them; the exponent, as of ``frexp``, below
+#: which there are fewer; the scale of gradients.
+FORMATS = {"bfloat16": (8, -125, 1.0), "float16": (11, -13, LOSS_SCALE)}
+
+
+def at_random(seed: int) -> Callable[..., Any]:
+    """Rounding up or down at random, with no error on average."""
+    rng = np.random.default_rng(seed)
+    return lambda numbers: np.floor(numbers + rng.random(numbers.shape))
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """Layers in mixed precision, of a batch that has each example a number of times.
+
+    Operands, results, states and gradients are rounded; sums, normalization and updates are not.
+    """
+
+    dtype: str
+    repeats: int = 1
+    whole: Callable[..., Any] = np.rint
+
+    def forward(self, layer: Layer, parameters: Arrays, *inputs: NDArray[Any]) -> Result:
+        """Result and way back, as :func:`forward` has them."""
+        precise = isinstance(layer, layers.BatchNorm | layers.LayerNorm)
+        *_, scale = FORMATS[self.dtype]
+        function: Callable[..., Result] = forward
+        if isinstance(layer, layers.LSTM):
+            function = partial(_lstm, rounded=lambda x: self.rounded([x])[0])
+        given = parameters if precise else self.rounded(parameters)
+        result, pull_back = function(layer, given, *self.rounded(inputs))
+
+        def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+            of_inputs, of_parameters = pull_back(*self.rounded([gradient], scale / self.repeats))
+            of_parameters = of_parameters if precise else self.rounded(of_parameters, scale)
+            return self.rounded(of_inputs, scale / self.repeats), of_parameters
+
+        return self.rounded([result])[0], backward
+
+    def rounded(self, arrays: Any, scale: float = 1.0) -> Arrays:
+        """Numbers that the dtype has once they are scaled; tokens as they are."""
+        digits, least, _ = FORMATS[self.dtype]
+        rounded = []
+        for array in arrays:
+            _, exponents = np.frexp(array * scale)
+            units = np.ldexp(1.0, np.maximum(exponents, least) - digits) / scale
+            whole = array.dtype.kind == "i"
+            rounded.append(array if whole else self.whole(array / units) * units)
+        return rounded

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +13,20 @@ from fwbench.workloads.models.layer import Arrays
 Array = NDArray[np.float64]
 
 
-def lstm(parameters: Arrays, x: Array) -> tuple[Array, Callable[[Array], tuple[Arrays, Arrays]]]:
+def lstm(
+    parameters: Arrays, x: Array, rounded: Any = np.asarray
+) -> tuple[Array, Callable[[Array], tuple[Arrays, Arrays]]]:
     """The output of an LSTM at every place, and the way back: through time (Werbos 1990).
 
     Args:
         parameters: both kernels and the bias, float64.
+        rounded: what is kept of gates, cells and outputs at each step.
 
     Returns:
         (batch, length, units), and a function from the gradient with respect to that.
     """
     kernel, recurrent, bias = parameters
-    gates, cells, outputs = _states(x @ kernel + bias, recurrent)
+    gates, cells, outputs = _states(x @ kernel + bias, recurrent, rounded)
 
     def backward(gradient: Array) -> tuple[Arrays, Arrays]:
         slopes = _slopes(gates, cells, recurrent, gradient)
@@ -34,7 +38,7 @@ def lstm(parameters: Arrays, x: Array) -> tuple[Array, Callable[[Array], tuple[A
     return outputs[:, 1:], backward
 
 
-def _states(inputs: Array, recurrent: Array) -> tuple[Array, Array, Array]:
+def _states(inputs: Array, recurrent: Array, rounded: Any) -> tuple[Array, Array, Array]:
     """States of an LSTM, step by step.
 
     Args:
@@ -50,13 +54,13 @@ def _states(inputs: Array, recurrent: Array) -> tuple[Array, Array, Array]:
     gates = np.empty((length, 4, batch, units))
     cells, outputs = np.zeros((2, batch, length + 1, units))
     for t in range(length):
-        now = inputs[:, t] + outputs[:, t] @ recurrent
+        now = rounded(inputs[:, t] + outputs[:, t] @ recurrent)
         before = now.reshape(batch, 4, units).swapaxes(0, 1)
         gates[t] = _sigmoid(before)
         gates[t, 2] = np.tanh(before[2])
-        enter, keep, new, leave = gates[t]
-        cells[:, t + 1] = keep * cells[:, t] + enter * new
-        outputs[:, t + 1] = leave * np.tanh(cells[:, t + 1])
+        enter, keep, new, leave = gates[t] = rounded(gates[t])
+        cells[:, t + 1] = rounded(keep * cells[:, t] + enter * new)
+        outputs[:, t + 1] = rounded(leave * np.tanh(cells[:, t + 1]))
     return gates, cells, outputs
 
 

@@ -33,7 +33,9 @@ EVERY_ROW = slice(None)
 _Decrease = Callable[[Any, int, Array, Array], tuple[Array, Array]]
 
 
-def losses(training: Objective, batch: int, steps: int, lazy: bool = False) -> list[float]:
+def losses(
+    training: Objective, batch: int, steps: int, lazy: bool = False, layer: Any = forward
+) -> list[float]:
     """The losses of the first steps over the batches of the check, from the initial weights on.
 
     Args:
@@ -41,6 +43,7 @@ def losses(training: Objective, batch: int, steps: int, lazy: bool = False) -> l
         lazy: whether a step leaves the rows of an embedding's table whose tokens do not occur in
             its batch as they are, and their moments; PyTorch's ``SparseAdam`` and MXNet's
             ``lazy_update`` do. Everything else is trained in full.
+        layer: the function of a layer with its way back.
 
     Returns:
         The loss of each batch, before the update of its step.
@@ -58,7 +61,9 @@ def losses(training: Objective, batch: int, steps: int, lazy: bool = False) -> l
     trajectory = []
     for x, labels in training.check_batches(batch, steps):
         examples = x.astype(np.float64) if training.vocabulary is None else x
-        loss, of_nodes = gradients(training.graph, parameters, examples, labels)
+        logits, pull_backs = answer(training.graph, parameters, examples, layer)
+        loss, of_logits = cross_entropy(logits, labels)
+        of_nodes = accumulate(training.graph, pull_backs, of_logits)
         trajectory.append(loss)
         for node, of_node, updates in zip(training.graph.nodes, of_nodes, descents, strict=True):
             rows = np.unique(x) if lazy and isinstance(node.layer, layers.Embedding) else EVERY_ROW
@@ -82,22 +87,24 @@ def gradients(
 
 
 def answer(
-    graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any]
+    graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any], layer: Any = forward
 ) -> tuple[Array, list[PullBack]]:
     """The logits of a batch, and the way back through each node; see :func:`gradients`."""
     results: list[NDArray[Any]] = [x]
     pull_backs = []
     for node, arrays in zip(graph.nodes, parameters, strict=True):
-        result, backward = forward(node.layer, arrays, *(results[source] for source in node.inputs))
+        result, backward = layer(node.layer, arrays, *(results[source] for source in node.inputs))
         results.append(result)
         pull_backs.append(backward)
     return results[-1], pull_backs
 
 
-def inference(graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any]) -> NDArray[Any]:
+def inference(
+    graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any], layer: Any = untrained
+) -> NDArray[Any]:
     """The logits of a batch by a network in use that has not been trained: :func:`gradients`."""
     nodes = zip(graph.nodes, parameters, strict=True)
-    functions = [partial(untrained, node.layer, arrays) for node, arrays in nodes]
+    functions = [partial(layer, node.layer, arrays) for node, arrays in nodes]
     logits: NDArray[Any] = graph.evaluate(functions, x)
     return logits
 

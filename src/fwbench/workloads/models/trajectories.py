@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import functools
 import json
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
+import numpy as np
+
 from fwbench.workloads.models import networks, reference
+from fwbench.workloads.models.gradients import FORMATS, Rounded, at_random
 from fwbench.workloads.objective import Objective, check_rows
 
 
@@ -29,6 +33,26 @@ def expected_losses(training: Objective, batch: int, *, lazy: bool) -> list[floa
         losses: list[float] = _stored()[training.name]["lazy" if lazy else "dense"][str(rows)]
         return losses
     return _computed(training, rows, lazy)
+
+
+@functools.lru_cache(maxsize=64)
+def rounding_errors(training: Objective, batch: int, dtype: str, lazy: bool) -> Any:
+    """Deviation of the checked losses in mixed precision, the largest so far; None of other dtypes.
+
+    The root mean square over three ways to round, as one may be right by chance; or the effect of
+    rounding all gradients alike, as those of right classes are, if it is larger.
+    """
+    if dtype not in FORMATS:
+        return None
+    steps, rows, sgd = training.checked_steps, check_rows(batch), training.optimizer
+    ways = [Rounded(dtype, batch // rows, way) for way in (np.rint, at_random(24), at_random(25))]
+    losses = [reference.losses(training, rows, steps, lazy, way.forward) for way in ways]
+    slower = replace(sgd, learning_rate=sgd.learning_rate * (1.0 - 2.0 ** -FORMATS[dtype][0]))
+    losses.append(reference.losses(replace(training, optimizer=slower), rows, steps, lazy))
+    errors = np.subtract(losses, expected_losses(training, batch, lazy=lazy)[:steps])
+    deviations = np.maximum(np.sqrt(np.mean(errors[:-1] ** 2, axis=0)), np.abs(errors[-1]))
+    deviations[0] = deviations[:2].max()  # few numbers make a poor estimate
+    return np.maximum.accumulate(deviations)
 
 
 @functools.lru_cache(maxsize=64)
