@@ -156,7 +156,6 @@ OTHER_FLOPS = {
 #: Operations of which XLA counts fewer bytes than they declare, by the reason.
 FEWER_BYTES = {
     _BOOLEANS: ("any", "equal", "greater", "isnan", "logical_and", "logical_not", "where"),
-    "the narrower result is counted at its own width": ("cast_bfloat16", "cast_float16"),
     "the work is a call of XLA's runtime, which is not counted": ("top_k",),
 }
 

@@ -150,7 +150,7 @@ def test_operands_are_the_same_every_time(operation: Operation) -> None:
 def test_operands_are_what_the_reference_takes(operation: Operation) -> None:
     """Operands are as wide as they can be, and finite where that is not the question."""
     for operand in operation.operands(_small(operation)):
-        assert operand.dtype in (np.float64, np.complex128, np.int64, np.bool_)
+        assert operand.dtype in (np.float64, np.complex128, np.int32, np.int64, np.bool_)
         assert np.all(np.isfinite(operand)) == (operation is not isnan)
 
 
@@ -197,6 +197,7 @@ def test_operands_of_another_kind_are_refused(operands: Any) -> None:
 #: much it is.
 _READ_IN_PART = {
     *("copy_to_device", "copy_to_host"),  # across a bus, once
+    *("cast_float16", "cast_bfloat16"),  # in two bytes
     *("slice", "strided_slice", "diag_part", "zeros_like", "arange"),
     *("gather_rows", "embedding", "gather_elements", "pick", "gather_nd", "boolean_mask"),
 }

@@ -35,9 +35,13 @@ from support.operations import named, sized
         ("diag_part", 10, Cost(0, 20), Cost(0, 130)),
         ("pad_constant", "n2h3w4c5", Cost(0, 520), Cost(0, 1_040)),
         ("pad_reflect", "n2h3w4c5", Cost(0, 520), Cost(280, 1_040)),
+        # Two bytes are written for each element.
+        ("cast_float16", 10, Cost(0, 10, 20), None),
+        ("cast_bfloat16", 10, Cost(0, 10, 20), None),
+        # The least comparisons of a whole sort, and of finding five in order.
         ("sort", "3x8", Cost(72, 48), Cost(72, 96)),
         ("argsort", "3x8", Cost(72, 48), None),
-        ("top_k", "3x8", Cost(72, 54), Cost(72, 108)),
+        ("top_k", "3x8", Cost(42, 54), Cost(42, 108)),
         ("unique", 9, Cost(0, 14), None),
         ("searchsorted", "n20k7", Cost(35, 34), None),
         # One operand of one element, of as many as numbers, or of four categories.

@@ -153,7 +153,7 @@ OPERATIONS: Table = {
     "sort": Call("numpy.sort", axis=1),
     "argsort": Call("numpy.argsort", axis=1),
     "top_k": Call("lax.top_k", k=5),
-    "unique": kernels.with_int32("numpy.unique"),
+    "unique": "numpy.unique",
     "searchsorted": "numpy.searchsorted",
     # Shapes and orders of elements
     "transpose": "numpy.transpose",

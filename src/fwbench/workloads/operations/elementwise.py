@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -121,6 +123,12 @@ def _to_bfloat16(x: NDArray[Any]) -> NDArray[Any]:
     return (rounded & np.uint32(0xFFFF0000)).view(np.float32)
 
 
+def _narrowed(name: str, reference: Callable[..., Any], dtypes: tuple[str, ...]) -> Operation:
+    """A cast, which writes two bytes for each element whatever the dtype of the case."""
+    cast = elementwise(name, reference, _singles, flops=0, dtypes=dtypes)
+    return replace(cast, cost=lambda n: Cost(0.0, float(n), other_bytes=2.0 * n))
+
+
 ELEMENTWISE = family(
     "elementwise",
     # The cheapest arithmetic, which memory bounds, and a function that takes arithmetic.
@@ -158,10 +166,8 @@ ELEMENTWISE = family(
     elementwise("isnan", np.isnan, _holes),
     elementwise("logical_not", np.logical_not, _booleans),
     # Casts
-    elementwise(
-        "cast_float16", lambda x: x.astype(np.float16), _singles, flops=0, dtypes=_BUT_FLOAT16
-    ),
-    elementwise("cast_bfloat16", _to_bfloat16, _singles, flops=0, dtypes=_BUT_BFLOAT16),
+    _narrowed("cast_float16", lambda x: x.astype(np.float16), _BUT_FLOAT16),
+    _narrowed("cast_bfloat16", _to_bfloat16, _BUT_BFLOAT16),
     # Towards zero.
     elementwise("cast_int32", lambda x: x.astype(np.int32), _eighths, flops=0),
     # Functions of two vectors and more

@@ -115,11 +115,11 @@ RANDOM = family(
     _of_each("random_poisson", _poisson, partial(_same, 3.0, 5.0), flops=10),
     # At the rate 2, so that the mean is a half.
     _random("random_exponential", lambda *_: Moments(1 / 2, 1 / 4, 9.0, 0.0), flops=2),
-    # The operand, 0 to n - 1, in random order.
+    # The operand, 0 to n - 1 in int32, in random order.
     _of_each(
         "random_shuffle",
         lambda n, _: _uniformly(range(n), distinct=True),
-        lambda n, _: (np.arange(n),),
+        lambda n, _: (np.arange(n, dtype=np.int32),),
         flops=0,
     ),
     # The number of one of four categories, with the probabilities that the operand has.

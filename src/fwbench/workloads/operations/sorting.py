@@ -59,8 +59,8 @@ def _shuffled(size: Shape, rng: np.random.Generator) -> Arrays:
 
 
 def _pairs(size: int, rng: np.random.Generator) -> Arrays:
-    """Whole numbers, nearly all of them twice."""
-    return (rng.permutation(size) // 2,)
+    """Whole numbers of 32 bits, nearly all of them twice."""
+    return ((rng.permutation(size) // 2).astype(np.int32),)
 
 
 def _sorted_and_sought(size: Shape, rng: np.random.Generator) -> Arrays:
@@ -77,10 +77,16 @@ def _comparisons(n: int, m: int) -> float:
     return float(n * m * np.log2(m))
 
 
+def _selections(n: int, m: int) -> float:
+    """The least that find the largest of m numbers in order, n times (Knuth, vol. 3, 5.3.3)."""
+    return float(n * (m - _K + np.ceil(np.log2(np.arange(m - _K + 2, m + 1)).sum())))
+
+
 def _sorting(
     name: str,
     reference: Callable[..., Any],
     results: Callable[[Shape], int],
+    comparisons: Callable[[int, int], float] = _comparisons,
     *,
     differentiable: bool = False,
 ) -> Operation:
@@ -88,12 +94,12 @@ def _sorting(
 
     def cost(size: Shape) -> Cost:
         n, m = size.values()
-        return Cost(flops=_comparisons(n, m), elements=float(n * m + results(size)))
+        return Cost(flops=comparisons(n, m), elements=float(n * m + results(size)))
 
     def backward_cost(size: Shape) -> Cost:
         """Forward; then read the gradient of the result, and write the operand's."""
         n, m = size.values()
-        return Cost(flops=_comparisons(n, m), elements=2.0 * (n * m + results(size)))
+        return Cost(flops=comparisons(n, m), elements=2.0 * (n * m + results(size)))
 
     return Operation(
         name=name,
@@ -128,7 +134,7 @@ SORTING = family(
     # The places from which the numbers of a sorted row come.
     _sorting("argsort", lambda x: np.argsort(x, axis=1), lambda s: s["n"] * s["m"]),
     # The five largest numbers of every row, falling, and their places. Places have no gradient.
-    _sorting("top_k", _top, lambda s: 2 * _K * s["n"], differentiable=True),
+    _sorting("top_k", _top, lambda s: 2 * _K * s["n"], _selections, differentiable=True),
     # The different ones of whole numbers, in any order: a hash table keeps that of the operand.
     _searching("unique", _pairs, np.unique, _VECTOR, _hashed, compared=lambda x: (np.sort(x),)),
     # The places of numbers among sorted ones.
