@@ -61,7 +61,7 @@ def test_rounds_are_epochs() -> None:
     assert (facts["completion_s"], facts["dispatch_s"]) == (EPOCH_S, 2 * DISPATCH_S)
     assert (facts["warmup_epochs"], facts["repetitions"]) == (1, 2)
     assert (facts["warmup_calls"], facts["steady"]) == (2 * 2, None)
-    assert facts["warmup_s"] == 2 * (DISPATCH_S + 2.0)
+    assert facts["warmup_s"] == 8.0 + 2 * (DISPATCH_S + 2.0)
 
 
 def test_a_synchronous_framework_has_one_time() -> None:
@@ -69,10 +69,17 @@ def test_a_synchronous_framework_has_one_time() -> None:
     assert facts["dispatch_s"] == facts["completion_s"] == 2 * (DISPATCH_S + STEP_S)
 
 
-def test_the_first_step_is_kept_apart() -> None:
-    facts = measured(Trainer(first_s=8.0))
-    assert facts["first_call_in_process_s"] == 8.0 + DISPATCH_S + STEP_S
-    assert {epoch["seconds"] for epoch in facts["epochs"]} == {EPOCH_S}
+def test_the_first_epoch_is_cold() -> None:
+    """Nothing is trained before it; the learner is checked once all epochs are over."""
+    framework = Trainer(first_s=8.0)
+    facts = measured(framework)
+    first, *others = [epoch["seconds"] for epoch in facts["epochs"]]
+    assert first == facts["first_call_in_process_s"] == 8.0 + EPOCH_S
+    assert {*others} == {EPOCH_S}
+    assert facts["first_epoch_excess"] == 8.0 / EPOCH_S
+    (learner,) = framework.learners
+    assert learner.events[0] == ("reset", False)
+    assert facts["checked_steps"] == CHECKED_STEPS
 
 
 @pytest.mark.parametrize(

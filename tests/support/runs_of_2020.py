@@ -101,6 +101,7 @@ def lenet(
         else [{"repetition": 1, "epoch": len(epochs), "accuracy": accuracy}],
         "steps_per_epoch": 240,
         "data": _REAL,
+        "first_in_process": True,
         **facts,
     }
     made = training(framework, execution, **what)

@@ -17,7 +17,7 @@ from fwbench.workloads.models.layer import Arrays
 from fwbench_extras.cheats.cheat import Cheat
 from fwbench_extras.cheats.honest import HonestLearner, HonestLoader
 
-#: More than the check before timing takes.
+#: More than the check of first losses takes.
 _HONEST_STEPS = 12
 
 #: More than the check after timing takes, in an epoch of its own.
@@ -54,7 +54,9 @@ class _StopsLearning(HonestLearner):
 
 
 class _LateInTheEpoch(HonestLearner):
-    left = _HONEST_STEPS
+    def reset(self, *, exact: bool) -> None:
+        super().reset(exact=exact)
+        self.left = _HONEST_STEPS
 
     def epoch(self, batches: Iterable[Placed]) -> Sequence[Any]:
         self.left = _HONEST_IN_EPOCH

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from fwbench.cases import learning
+from fwbench.cases import learning, verify
 from fwbench.cases.case import Case, host_memory
 from fwbench.cases.epochs import Alone, Epochs, steps_of, whole
 from fwbench.cases.references import InNumPy, Reference
@@ -44,12 +44,9 @@ def data_facts(data: DataSet) -> Data:
 class _Step(Work):
     """One step on a batch on the device."""
 
-    def __init__(
-        self, learner: Learner, reference: Reference, clock: Clock, steps: int, *, timed: bool
-    ) -> None:
+    def __init__(self, learner: Learner, reference: Reference, steps: int, *, timed: bool) -> None:
         self._learner = learner
         self._reference = reference
-        self._clock = clock
         self._steps = steps
         self._timed = timed
         learner.reset(exact=False)
@@ -62,8 +59,7 @@ class _Step(Work):
         Raises:
             WrongTraining: they are not, or one does not.
         """
-        facts, _ = learning.check(self._learner, self._clock, self._steps, self._reference)
-        return facts
+        return learning.check(self._learner, self._steps, self._reference)
 
     def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
         """The same once more, after the steps that were timed.
@@ -211,7 +207,7 @@ class TrainingCase(Case):
         timed = self._benchmark.enabled
         learner = self.learner()
         reference = self.reference(learner)
-        return _Step(learner, reference, self._clock, self.checked_steps, timed=timed)
+        return _Step(learner, reference, self.checked_steps, timed=timed)
 
     def _record(self, facts: CaseFacts) -> None:
         """With the segments that are recomputed, where that was asked for."""
@@ -268,21 +264,23 @@ class LoopCase(TrainingCase):
             learner = self.learner()
             # Of its own: only rounds may be seen by the one that gives dispatch times.
             clock = Clock(self._clock.read, self._clock.wait)
-            checked, check_s = learning.check(learner, clock, self.checked_steps)
+            verify.parameters(learner.parameters(), self.training.parameters)
             epochs = self._epochs(learner, data, clock)
         watch = self._watch()
         self._train(epochs)
         condition = self._watched(watch) if watch else CaseFacts()
-        if not self._benchmark.timed:
-            return
         memory.pause()
         used = host_memory(memory) | CaseFacts(
             peak_device_memory_bytes=device_peak_bytes(),
             data_memory_bytes=_size_bytes(stored, data),
         )
-        checked |= self._check_timed(learner, data)
-        trained = loop_facts(epochs, self.schedule, data)
-        self._record(_first_step(check_s) | used | checked | condition | trained)
+        # Not before: the first epoch would find everything compiled and warm.
+        checked = self._check(learner, data)
+        if self._benchmark.timed:
+            trained, first_s = loop_facts(epochs, self.schedule, data), epochs.epochs[0].seconds
+            beyond_s = max(0.0, first_s - (trained.epoch_s or 0.0))
+            first = CaseFacts(first_call_in_process_s=first_s, compile_s=beyond_s)
+            self._record(used | checked | condition | trained | first)
 
     def _epochs(self, learner: Learner, data: DataSet, clock: Clock) -> Epochs:
         steps = steps_of(self.schedule, data, self.cell.batch)
@@ -308,7 +306,7 @@ class LoopCase(TrainingCase):
             with self._discarded_on_failure():
                 epochs.finish()
 
-    def _check_timed(self, learner: Learner, data: DataSet) -> CaseFacts:
+    def _check(self, learner: Learner, data: DataSet) -> CaseFacts:
         """Whole epochs were timed, so it is checked in whole epochs: of one batch, or a few."""
         schedule, batch = self.schedule, self.cell.batch
         unseen = order(len(data.train), schedule.repetitions, schedule.epochs)
@@ -319,7 +317,10 @@ class LoopCase(TrainingCase):
             for i in range(0, chosen.size, batch)
         ]
         with self.framework.scope(self.cell.device, self.cell.dtype), self._discarded_on_failure():
-            return learning.check_timed(learner, batches, partial(one_epoch, learner))
+            timed = CaseFacts()
+            if self._benchmark.timed:
+                timed = learning.check_timed(learner, batches, partial(one_epoch, learner))
+            return timed | learning.check(learner, self.checked_steps)
 
 
 def loop_facts(epochs: Epochs, schedule: Schedule, data: DataSet) -> CaseFacts:
@@ -364,11 +365,3 @@ def one_epoch(learner: Learner, batches: Sequence[Batch]) -> Sequence[Any]:
     loader = learner.loader((examples, labels), len(batches))
     loader.set_order(np.arange(len(examples)))
     return learner.epoch(loader)
-
-
-def _first_step(check_s: Sequence[float]) -> CaseFacts:
-    """Time of the first call and of compiling, from the steps of the check."""
-    return CaseFacts(
-        first_call_in_process_s=check_s[0],
-        compile_s=max(0.0, check_s[0] - statistics.median(check_s[1:])),
-    )

@@ -442,7 +442,7 @@ class Measured(MeasuredOnGpu):
         "framework, and a GPU, do once"
     )
     compile_s: float | None = fact(
-        "what the first step took beyond a typical one", SECONDS, NOT_NEGATIVE
+        "what the first step, or epoch, took beyond a typical one", SECONDS, NOT_NEGATIVE
     )
     warmup_calls: int | None = fact("calls, or steps, of the warm-up", COUNT, NOT_NEGATIVE)
     warmup_s: float | None = fact("time of the warm-up", SECONDS, NOT_NEGATIVE)

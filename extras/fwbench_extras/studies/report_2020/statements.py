@@ -232,13 +232,19 @@ def _first_epoch(evidence: _Evidence) -> _Finding:
     records = trainings(evidence.records)
     if not records:
         return Verdict.UNKNOWN, "needs trainings: pytest benchmarks/test_training.py -k lenet"
+    cold = [record for record in records if record.facts.first_in_process]
+    if not cold:
+        return (
+            Verdict.UNKNOWN,
+            "no training was the first of its process: measure one execution at a time",
+        )
     # Over the median of the others: a record of one epoch has no others.
     ratios = [
         (
             epochs_s(record)[0] / record.median_s,
             f"{record.facts.workload} {record.contestant} {record.facts.size}",
         )
-        for record in records
+        for record in cold
         if len(epochs_s(record)) > 1
     ]
     if not ratios:

@@ -130,9 +130,8 @@ def first_losses_are_right(adapter: Adapter, cell: Cell) -> None:
     """
     with adapter.scope(cell.device, cell.dtype):
         learner = adapter.framework.learner(_job(cell))
-        clock = Clock(adapter.timer, adapter.framework.waiter(cell.device))
         for _ in range(2):
-            check(learner, clock, _CHECKED_STEPS)
+            check(learner, _CHECKED_STEPS)
 
 
 def undeclared_training_is_refused(adapter: Adapter, cell: Cell) -> None:
