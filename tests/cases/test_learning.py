@@ -179,7 +179,9 @@ def off_by(error: float, step: int) -> Callable[[Job], Sequence[float]]:
     ],
     ids=["parameters", "first loss", "a later loss", "NaN", "infinite"],
 )
-def test_another_training_gets_no_number(workload: Any, wrong: dict[str, Any], message: str) -> None:
+def test_another_training_gets_no_number(
+    workload: Any, wrong: dict[str, Any], message: str
+) -> None:
     framework = Trainer(**wrong)
     training_case = case(framework, workload)
     fails(training_case, WrongTraining, message)
