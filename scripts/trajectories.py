@@ -55,7 +55,7 @@ def _trajectories() -> dict[str, Any]:
 
 
 def _losses(training: Training, rows: int, update: str) -> Trajectory:
-    losses = reference.losses(training, rows, TRAJECTORY_STEPS, lazy=update == "lazy")
+    losses = reference.losses(training, rows, TRAJECTORY_STEPS, update)
     return [float(f"{loss:.{_DIGITS}g}") for loss in losses]
 
 

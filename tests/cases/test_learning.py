@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,8 @@ from fwbench.workloads import MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models import gradients, layers, reference, trajectories
 from fwbench.workloads.models.gradients import LOSS_SCALE, Rounded, at_random
 from fwbench.workloads.objective import Batch, Objective
+from fwbench.workloads.models.graph import sequential
+from fwbench.workloads.models.layers import LSTM, Dense, Embedding
 from fwbench.workloads.training import CHECKED_STEPS, check_rows, order
 from fwbench_extras.cheats.honest import HonestLearner
 from support.fake_learner import (
@@ -216,15 +219,17 @@ def test_each_dtype_has_its_tolerance() -> None:
     fails(training_case, WrongTraining, r"1e-08 is allowed")
 
 
-@pytest.mark.parametrize("update", ["lazy", "dense"])
-def test_lazy_updates_have_losses_of_their_own(update: str) -> None:
+@pytest.mark.parametrize("made", ["lazy", "slices"])
+@pytest.mark.parametrize("declared", ["lazy", "slices", "dense"])
+def test_updates_of_embeddings_have_losses_of_their_own(made: str, declared: str) -> None:
     """They are compared with what the framework says of its updates."""
-    lazy = Trainer(
-        noted={"update": update},
-        check_losses=lambda job: trajectories.expected_losses(job.training, job.batch, lazy=True),
+    framework = Trainer(
+        noted={"update": declared},
+        check_losses=lambda job: trajectories.expected_losses(job.training, job.batch, update=made),
     )
-    training_case = case(lazy, sentiment_lstm.step)
-    if update == "lazy":
+    few = sequential(Embedding(40, 8), LSTM(8), Dense(2, relu=False))
+    training_case = case(framework, replace(sentiment_lstm, network=few, shape=(12,)).step)
+    if made == declared:
         training_case.measure()
     else:
         fails(training_case, WrongTraining, "not the same training")

@@ -175,7 +175,7 @@ def test_probes_look_into_single_processes() -> None:
 
 def _trained(**changes: Any) -> list[dict[str, Any]]:
     """The answers of two replicas that train as one would."""
-    expected = expected_losses(_MLP, 8, lazy=False)[:10]
+    expected = expected_losses(_MLP, 8, update="dense")[:10]
     return [
         {
             "losses": [loss + sign * 0.1 for loss in expected],
@@ -340,7 +340,7 @@ def test_wrong_null_steps_in_the_timing_leave_no_record(case: GangCase, message:
 def _asynchronous(**changes: Any) -> GangCase:
     """The report of a coordinator about two workers that have taken steps of batches of 4 each."""
     answers = {
-        "alone": expected_losses(_MLP, 4, lazy=False)[:10],
+        "alone": expected_losses(_MLP, 4, update="dense")[:10],
         "weights": [*range(11)],
         "losses": [[2.5 - 0.1 * step, 2.4 - 0.1 * step] for step in range(10)],
         "gradient_error": 1e-7,

@@ -24,7 +24,7 @@ from support.fakes import case_of, cell, recorded
 
 def right_losses(job: Job) -> Sequence[float]:
     """The losses of the check, as all_greetings must have them."""
-    return trajectories.expected_losses(job.training, job.batch, lazy=False)
+    return trajectories.expected_losses(job.training, job.batch, update="dense")
 
 
 def equal_logits(examples: NDArray[Any]) -> NDArray[Any]:

@@ -40,7 +40,7 @@ def judged(gang, training, batch):
 def trained(gang, training):
     answers = judged(gang, training, 120)
     losses = np.mean([answer["losses"] for answer in answers], axis=0)
-    expected = np.array(trajectories.expected_losses(training, 120, lazy=False)[:10])
+    expected = np.array(trajectories.expected_losses(training, 120, update="dense")[:10])
     ask(gang, "round", 3)
     checks.same_weights(ask(gang, "verify_last"), "after the timing")
     least_bytes = 10 * 2 * (len(answers) - 1) * 4 * training.parameters

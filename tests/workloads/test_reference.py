@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError, UsageError
+from fwbench.frameworks.learner import Job
 from fwbench.workloads import TRAININGS, cast_bfloat16, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.gradients import Rounded, forward
@@ -40,6 +41,7 @@ from fwbench.workloads.models.layers import (
     Relu,
 )
 from fwbench.workloads.models.reference import Descent
+from fwbench.workloads.models.trajectories import expected_losses
 from fwbench.workloads.training import TRAJECTORY_STEPS, Adam, RMSprop, Training
 
 _BATCH = 2
@@ -288,7 +290,7 @@ def _texts(vocabulary: int) -> Training:
 
 def test_lazy_updates_differ_from_the_third_loss_on() -> None:
     """The first step has no moments of rows that do not occur; the second one has."""
-    dense, lazy = (reference.losses(_texts(9), 2, 4, lazy=lazy) for lazy in (False, True))
+    dense, lazy = (reference.losses(_texts(9), 2, 4, update) for update in ("dense", "lazy"))
     assert lazy[:2] == dense[:2]
     assert lazy[2:] != pytest.approx(dense[2:], rel=1e-9)
 
@@ -297,7 +299,25 @@ def test_lazy_updates_make_no_difference_where_every_token_occurs() -> None:
     """A vocabulary of 2 has one token beside the padding, and models of images have none."""
     for training in (_texts(2), mlp):
         dense = reference.losses(training, 2, 4)
-        assert reference.losses(training, 2, 4, lazy=True) == pytest.approx(dense, rel=1e-14)
+        assert reference.losses(training, 2, 4, "lazy") == pytest.approx(dense, rel=1e-14)
+
+
+def test_squares_of_slices_by_hand() -> None:
+    """Two slices of 2 each: a gradient of 4, and squares of 8 instead of 16."""
+    weights = np.array([10.0])
+    Descent(_ADAM, weights).step(np.array([4.0]), squares=np.array([8.0]))
+    assert weights[0] == pytest.approx(10 - 2 / (math.sqrt(2) + 0.5), rel=1e-14)
+
+
+def test_squares_of_slices_make_a_difference_where_tokens_occur_twice() -> None:
+    """All of them do in a batch that repeats its examples."""
+    training = _texts(9)
+    dense, slices = (reference.losses(training, 8, 4, update) for update in ("dense", "slices"))
+    assert slices[0] == dense[0]
+    assert slices[1:] != pytest.approx(dense[1:], rel=1e-6)
+    repeated = reference.losses(training, 32, 4, "slices")
+    assert repeated[1:] != pytest.approx(slices[1:], rel=1e-6)
+    assert repeated == pytest.approx(reference.losses(training, 8, 4, "slices", 4), rel=1e-12)
 
 
 @pytest.mark.parametrize(("batch", "rows"), [(16, 8), (12, 4), (6, 2), (3, 1)])
@@ -355,7 +375,7 @@ def test_stored_trajectories_are_those_of_the_reference(training: Training) -> N
     steps = TRAJECTORY_STEPS if training in (lenet, mlp) else 3
     for update, by_rows in _stored()[training.name].items():
         for rows, losses in by_rows.items():
-            result = reference.losses(training, int(rows), steps, lazy=update == "lazy")
+            result = reference.losses(training, int(rows), steps, update)
             assert result == pytest.approx(losses[:steps], rel=1e-9), (update, rows)
 
 
@@ -394,3 +414,18 @@ def test_mixed_precision_rounds_as_the_dtype_does(dtype: str) -> None:
     np.testing.assert_array_equal(scaled, cast(single * 2**10).astype(float) / 2**10)
     tokens = np.arange(3_000, dtype=np.int32)
     assert Rounded(dtype).rounded([tokens])[0] is tokens
+
+
+def test_sparse_updates_are_those_of_keras() -> None:
+    """In a batch that repeats its examples, which squares of slices depend on."""
+    training_of = pytest.importorskip(
+        "fwbench.frameworks.tensorflow.training", exc_type=ImportError
+    )
+    texts = _texts(20)
+    learner = training_of.TensorFlowLearner(Job(texts, "cpu", "graph", "float32", 64, sparse=True))
+    learner.reset(exact=True)
+    batches = texts.check_batches(64, 4)
+    results = learner.losses([learner.step(*learner.place(batch)) for batch in batches])
+    update = learner.notes()["update"]
+    assert results == pytest.approx(expected_losses(texts, 64, update=update)[:4], rel=1e-6)
+    assert results != pytest.approx(expected_losses(texts, 64, update="dense")[:4], rel=1e-5)

@@ -161,6 +161,6 @@ def _first_losses(
     job, expected = learner.job, reference.losses[:steps]
     actual = as_many(learner.losses(losses), steps)
     allowed = verify.loss_tolerances(
-        job.training, expected, job.verified_as, sparse=job.sparse, rounding=reference.rounding
+        job.training, expected, job.verified_as, rounding=reference.rounding
     )
     return verify.losses(actual, expected, allowed)

@@ -64,7 +64,7 @@ class InNumPy(Reference):
 
     def __init__(self, learner: Learner) -> None:
         self._job = learner.job
-        self._lazy = learner.notes().get("update") == "lazy"
+        self._update = learner.notes().get("update", "dense")
 
     @property
     def parameters(self) -> int:
@@ -74,13 +74,14 @@ class InNumPy(Reference):
     @property
     def losses(self) -> Sequence[float]:
         """Stored, or computed in NumPy."""
-        return trajectories.expected_losses(self._job.training, self._job.batch, lazy=self._lazy)
+        job = self._job
+        return trajectories.expected_losses(job.training, job.batch, update=self._update)
 
     @cached_property
     def rounding(self) -> Any:
         """Emulated in float64."""
         of = self._job
-        return trajectories.rounding_errors(of.training, of.batch, of.verified_as, self._lazy)
+        return trajectories.rounding_errors(of.training, of.batch, of.verified_as, self._update)
 
     @property
     def differs_in_training(self) -> bool:

@@ -46,9 +46,8 @@ LOSS_TOLERANCES = {"float64": 1e-8, "float32": 1e-5, "float16": 5e-2, "bfloat16"
 #: in the seventh.
 _FIRST_LOSSES = 4
 
-#: The same of later ones; of deeper networks, in parts of which their objectives say how losses
-#: grow apart; and of sparse gradients: Keras squares their rows before it adds up those that occur
-#: twice, which moved losses by 2e-5.
+#: The same of later ones, and of deeper networks, in parts of which their objectives say how losses
+#: grow apart.
 NETWORK_LOSS_TOLERANCES = {**LOSS_TOLERANCES, "float32": 5e-5}
 
 #: How many times an emulation's deviation by rounding is allowed in mixed precision.
@@ -237,18 +236,12 @@ def parameters(actual: int, expected: int) -> None:
 
 
 def loss_tolerances(
-    training: Objective,
-    expected: Sequence[float],
-    dtype: str,
-    *,
-    sparse: bool = False,
-    rounding: Any = None,
+    training: Objective, expected: Sequence[float], dtype: str, *, rounding: Any = None
 ) -> NDArray[np.float64]:
     """Tolerance of each of the first losses of a training, in nats.
 
     Args:
         training: a loop, or a network whose losses grow apart as its objective says.
-        sparse: whether gradients of embeddings hold only the rows that occurred.
         rounding: deviation of each loss by the dtype's rounding, where that is known.
 
     Raises:
@@ -258,11 +251,11 @@ def loss_tolerances(
         raise DeclarationError(f"cannot verify {dtype}: known are {', '.join(LOSS_TOLERANCES)}")
     allowed: NDArray[np.float64]
     allowed = NETWORK_LOSS_TOLERANCES[dtype] * training.loss_scales(expected)
-    if training.loss_growth is None and not sparse:
+    if training.loss_growth is None:
         allowed[:_FIRST_LOSSES] = LOSS_TOLERANCES[dtype]
     if rounding is None:
         return allowed
-    wide = loss_tolerances(training, expected, "float32", sparse=sparse)
+    wide = loss_tolerances(training, expected, "float32")
     return np.minimum(allowed, wide + ROUNDING * rounding[: len(expected)])
 
 

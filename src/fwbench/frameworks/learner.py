@@ -216,12 +216,12 @@ class Learner(Predictor):
     Attributes:
         epsilon_placement: where the framework's optimisers add epsilon, by their kind; for the
             record.
-        updates_lazily: whether its Adam passes over rows without a gradient where gradients are
-            sparse.
+        sparse_update: of its Adam where gradients are sparse, for the record; see
+            :func:`fwbench.workloads.models.reference.losses`.
     """
 
     epsilon_placement: ClassVar[Mapping[type, str]] = {}
-    updates_lazily: ClassVar[bool] = False
+    sparse_update: ClassVar[str] = "dense"
 
     @abstractmethod
     def step(self, examples: Any, labels: Any) -> Any:
@@ -330,7 +330,7 @@ class Learner(Predictor):
             return {}
         notes: dict[str, Any] = {"epsilon_placement": self.epsilon_placement[kind]}
         if kind is Adam:
-            notes["update"] = "lazy" if self.updates_lazily and self.job.sparse else "dense"
+            notes["update"] = self.sparse_update if self.job.sparse else "dense"
         if self.job.dtype == "float16":
             notes["first_loss_scale"] = LOSS_SCALE
         return notes

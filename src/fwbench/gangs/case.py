@@ -361,10 +361,6 @@ class SharedStepCase(GangCase):
         return cast("Trains", self.cell.workload).at(self.cell.size)
 
     @property
-    def _is_sparse(self) -> bool:
-        return self.cell.toggle("sparse") == "on"
-
-    @property
     def elements(self) -> int:
         """The number of parameters, of each of which a gradient is exchanged."""
         return int(self._objective.parameters)
@@ -385,9 +381,7 @@ class SharedStepCase(GangCase):
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """Verify that the mean losses are the reference's, and all weights equal."""
         batch, dtype = self.cell.batch, self.cell.dtype
-        return self._with_model(
-            *checks.training(answers, self._objective, batch, dtype, when, sparse=self._is_sparse)
-        )
+        return self._with_model(*checks.training(answers, self._objective, batch, dtype, when))
 
     def _with_model(self, case_facts: CaseFacts, checked: Checked) -> tuple[CaseFacts, Checked]:
         """Add the facts that the record of one worker has, too."""
@@ -427,11 +421,7 @@ class AsynchronousStepCase(SharedStepCase):
         """Verify that one worker alone has the reference's losses, and all together learn."""
         share = self.cell.batch // self.cell.replicas
         dtype = self.cell.dtype
-        return self._with_model(
-            *checks.asynchronous(
-                answers, self._objective, share, dtype, when, sparse=self._is_sparse
-            )
-        )
+        return self._with_model(*checks.asynchronous(answers, self._objective, share, dtype, when))
 
     def updates(self, steps: int, *, checked: bool = False) -> int:
         """One of each worker in a step; in the check, one of them takes as many steps alone."""

@@ -102,14 +102,11 @@ def training(
     batch: int,
     dtype: str,
     when: str,
-    *,
-    sparse: bool = False,
 ) -> tuple[CaseFacts, Checked]:
     """Judge steps of training from the initial weights on.
 
     Args:
         answers: of all replicas, each with the losses of its share.
-        sparse: whether gradients of embeddings hold only the rows that occurred.
 
     Returns:
         What was found, for the record of the case and for that of the gang.
@@ -130,11 +127,11 @@ def training(
             f"{when}, all {len(answers)} replicas have the same losses (to {spread:.3g}): they "
             "learn from the same examples, and their batch is not shared"
         )
-    lazy = answers[0]["notes"].get("update") == "lazy"
+    update = answers[0]["notes"].get("update", "dense")
     steps = losses.shape[1]
-    expected = trajectories.expected_losses(objective, batch, lazy=lazy)[:steps]
-    rounding = trajectories.rounding_errors(objective, batch, dtype, lazy)
-    allowed = verify.loss_tolerances(objective, expected, dtype, sparse=sparse, rounding=rounding)
+    expected = trajectories.expected_losses(objective, batch, update=update)[:steps]
+    rounding = trajectories.rounding_errors(objective, batch, dtype, update)
+    allowed = verify.loss_tolerances(objective, expected, dtype, rounding=rounding)
     with verify.within(f"{when}, the mean losses of {len(answers)} replicas are not those of one"):
         deviation, tolerance = verify.losses(losses.mean(axis=0), expected, allowed)
     return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked(
@@ -151,15 +148,12 @@ def asynchronous(
     share: int,
     dtype: str,
     when: str,
-    *,
-    sparse: bool = False,
 ) -> tuple[CaseFacts, Checked]:
     """Judge steps of workers that do not wait for each other.
 
     Args:
         answers: of all processes that took steps; the first has what one worker did alone.
         share: the batch size of each worker.
-        sparse: whether gradients of embeddings hold only the rows that occurred.
 
     Returns:
         What was found, for the record of the case and for that of the gang.
@@ -173,11 +167,11 @@ def asynchronous(
     if first["wrong_gradient"]:
         raise WrongGradient(f"{when}, what a worker sends is wrong: {first['wrong_gradient']}")
     _updated(first["weights"], "the servers", when)
-    lazy = first["notes"].get("update") == "lazy"
+    update = first["notes"].get("update", "dense")
     steps = len(first["alone"])
-    expected = trajectories.expected_losses(objective, share, lazy=lazy)[:steps]
-    rounding = trajectories.rounding_errors(objective, share, dtype, lazy)
-    allowed = verify.loss_tolerances(objective, expected, dtype, sparse=sparse, rounding=rounding)
+    expected = trajectories.expected_losses(objective, share, update=update)[:steps]
+    rounding = trajectories.rounding_errors(objective, share, dtype, update)
+    allowed = verify.loss_tolerances(objective, expected, dtype, rounding=rounding)
     with verify.within(f"{when}, updates made one after the other are not those of one process"):
         deviation, tolerance = verify.losses(np.array(first["alone"]), expected, allowed)
     _falling(np.array([answer["losses"] for answer in answers]), when)

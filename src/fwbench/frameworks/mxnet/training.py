@@ -71,7 +71,7 @@ class MXNetLearner(Learner):
 
     executions = tuple(_EXECUTIONS)
     epsilon_placement = EPSILON_AS_DEFINED
-    updates_lazily = True
+    sparse_update = "lazy"
 
     def __init__(self, job: Job, context: Any) -> None:
         super().__init__(job)

@@ -80,7 +80,7 @@ class TensorFlowLearner(Learner):
 
     executions = tuple(EXECUTIONS)
     epsilon_placement = EPSILON_AS_DEFINED
-    updates_lazily = False  # Keras' Adam touches every row, for dense and for sparse gradients
+    sparse_update = "slices"  # keras.src.backend.tensorflow.sparse: `square` is of each slice
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)

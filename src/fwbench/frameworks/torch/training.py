@@ -72,7 +72,7 @@ class TorchLearner(Learner):
         Adam: "added to the root of the corrected second moment",
         RMSprop: "sqrt(epsilon) added to the root of the mean square",
     }
-    updates_lazily = True
+    sparse_update = "lazy"
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)

@@ -28,21 +28,28 @@ from fwbench.workloads.objective import SGD, TRAJECTORY_STEPS, Adam, Objective, 
 Rows = slice | NDArray[Any]
 EVERY_ROW = slice(None)
 
-#: From an optimiser, its number of steps, a gradient and the moments to the decrease of the
-#: parameters and the new moments.
-_Decrease = Callable[[Any, int, Array, Array], tuple[Array, Array]]
+#: From an optimiser, its number of steps, a gradient, its squares and the moments to the decrease
+#: of the parameters and the new moments.
+_Decrease = Callable[[Any, int, Array, Array, Array], tuple[Array, Array]]
 
 
 def losses(
-    training: Objective, batch: int, steps: int, lazy: bool = False, layer: Any = forward
+    training: Objective,
+    batch: int,
+    steps: int,
+    update: str = "dense",
+    repeats: int = 1,
+    layer: Any = forward,
 ) -> list[float]:
     """The losses of the first steps over the batches of the check, from the initial weights on.
 
     Args:
         steps: how many, at most :data:`~fwbench.workloads.objective.TRAJECTORY_STEPS`.
-        lazy: whether a step leaves the rows of an embedding's table whose tokens do not occur in
-            its batch as they are, and their moments; PyTorch's ``SparseAdam`` and MXNet's
-            ``lazy_update`` do. Everything else is trained in full.
+        update: of an embedding's table; everything else is trained in full. ``lazy`` leaves the
+            rows whose tokens do not occur in the batch as they are, and their moments, like
+            PyTorch's ``SparseAdam`` and MXNet's ``lazy_update``. ``slices`` squares the gradient
+            of each occurrence of a token before it adds them up, like Keras' optimisers.
+        repeats: how often a batch repeats each of its examples: squares of ``slices`` depend on it.
         layer: the function of a layer with its way back.
 
     Returns:
@@ -58,18 +65,36 @@ def losses(
         )
     parameters = training.initial()
     descents = [[Descent(training.optimizer, array) for array in arrays] for arrays in parameters]
+    nodes = enumerate(training.graph.nodes)
+    tables = [place for place, node in nodes if isinstance(node.layer, layers.Embedding)]
     trajectory = []
     for x, labels in training.check_batches(batch, steps):
         examples = x.astype(np.float64) if training.vocabulary is None else x
         logits, pull_backs = answer(training.graph, parameters, examples, layer)
-        loss, of_logits = cross_entropy(logits, labels)
-        of_nodes = accumulate(training.graph, pull_backs, of_logits)
+        loss, gradient = cross_entropy(logits, labels)
         trajectory.append(loss)
-        for node, of_node, updates in zip(training.graph.nodes, of_nodes, descents, strict=True):
-            rows = np.unique(x) if lazy and isinstance(node.layer, layers.Embedding) else EVERY_ROW
-            for gradient, descent in zip(of_node, updates, strict=True):
-                descent.step(gradient, rows)
+        squares: dict[int, Array] = {}
+        for place in tables if update == "slices" else ():
+            pull_backs[place] = _squaring(pull_backs[place], repeats, squares, place)
+        of_nodes = accumulate(training.graph, pull_backs, gradient)
+        for place, (of_node, updates) in enumerate(zip(of_nodes, descents, strict=True)):
+            rows = np.unique(x) if update == "lazy" and place in tables else EVERY_ROW
+            for array, descent in zip(of_node, updates, strict=True):
+                descent.step(array, rows, squares.get(place))
     return trajectory
+
+
+def _squaring(pull_back: PullBack, repeats: int, squares: dict[int, Array], place: int) -> PullBack:
+    """The way back through an embedding, which also adds up the squares of all slices.
+
+    Repeated n times, each example has an n-th of its gradient n times.
+    """
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        squares[place] = pull_back(gradient**2)[1][0] / repeats
+        return pull_back(gradient)
+
+    return backward
 
 
 def gradients(
@@ -155,36 +180,42 @@ class Descent:
         self._moments = np.zeros((2, *array.shape))
         self._steps = 0
 
-    def step(self, gradient: Array, rows: Rows = EVERY_ROW) -> None:
+    def step(self, gradient: Array, rows: Rows = EVERY_ROW, squares: Array | None = None) -> None:
         """Update the array by one step of the optimiser.
 
         Args:
             gradient: of the array's shape.
             rows: the rows that change, each once, and their moments; the step counts for all.
+            squares: taken for those of the gradient, of its shape; None for its own.
         """
         self._steps += 1
+        squares = gradient**2 if squares is None else squares
         decrease, self._moments[:, rows] = self._decrease(
-            self._optimizer, self._steps, gradient[rows], self._moments[:, rows]
+            self._optimizer, self._steps, gradient[rows], squares[rows], self._moments[:, rows]
         )
         self._array[rows] -= decrease
 
 
-def _adam(adam: Adam, steps: int, gradient: Array, moments: Array) -> tuple[Array, Array]:
+def _adam(
+    adam: Adam, steps: int, gradient: Array, squares: Array, moments: Array
+) -> tuple[Array, Array]:
     """Algorithm 1 of the paper, in the order that the end of its section 2 gives."""
     first = adam.beta_1 * moments[0] + (1.0 - adam.beta_1) * gradient
-    second = adam.beta_2 * moments[1] + (1.0 - adam.beta_2) * gradient**2
+    second = adam.beta_2 * moments[1] + (1.0 - adam.beta_2) * squares
     rate = adam.learning_rate * np.sqrt(1.0 - adam.beta_2**steps) / (1.0 - adam.beta_1**steps)
     return rate * first / (np.sqrt(second) + adam.epsilon), np.stack([first, second])
 
 
-def _rmsprop(rmsprop: RMSprop, _: int, gradient: Array, moments: Array) -> tuple[Array, Array]:
+def _rmsprop(
+    rmsprop: RMSprop, _: int, gradient: Array, squares: Array, moments: Array
+) -> tuple[Array, Array]:
     """The second moment alone."""
-    second = rmsprop.rho * moments[1] + (1.0 - rmsprop.rho) * gradient**2
+    second = rmsprop.rho * moments[1] + (1.0 - rmsprop.rho) * squares
     decrease = rmsprop.learning_rate * gradient / np.sqrt(second + rmsprop.epsilon)
     return decrease, np.stack([moments[0], second])
 
 
-def _sgd(sgd: SGD, _: int, gradient: Array, moments: Array) -> tuple[Array, Array]:
+def _sgd(sgd: SGD, _: int, gradient: Array, __: Array, moments: Array) -> tuple[Array, Array]:
     """The first moment is the velocity."""
     velocity = sgd.momentum * moments[0] + gradient
     return sgd.learning_rate * velocity, np.stack([velocity, moments[1]])

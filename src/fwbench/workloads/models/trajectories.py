@@ -19,24 +19,24 @@ from fwbench.workloads.models.gradients import FORMATS, Rounded, at_random
 from fwbench.workloads.objective import Objective, check_rows
 
 
-def expected_losses(training: Objective, batch: int, *, lazy: bool) -> list[float]:
+def expected_losses(training: Objective, batch: int, *, update: str) -> list[float]:
     """The losses of the first steps over the batches of the check.
 
     Args:
-        lazy: with updates of those rows of an embedding alone that occur.
+        update: of embeddings: see :func:`.reference.losses`.
 
     Returns:
         At least as many losses as are checked.
     """
     rows = check_rows(batch)
-    if training in networks.TRAININGS:
-        losses: list[float] = _stored()[training.name]["lazy" if lazy else "dense"][str(rows)]
+    if training in networks.TRAININGS and update in _stored()[training.name]:
+        losses: list[float] = _stored()[training.name][update][str(rows)]
         return losses
-    return _computed(training, rows, lazy)
+    return _computed(training, rows, update, _repeats(batch, update))
 
 
 @functools.lru_cache(maxsize=64)
-def rounding_errors(training: Objective, batch: int, dtype: str, lazy: bool) -> Any:
+def rounding_errors(training: Objective, batch: int, dtype: str, update: str) -> Any:
     """Deviation of the checked losses in mixed precision, the largest so far; None of other dtypes.
 
     The root mean square over three ways to round, as one may be right by chance; or the effect of
@@ -46,18 +46,25 @@ def rounding_errors(training: Objective, batch: int, dtype: str, lazy: bool) -> 
         return None
     steps, rows, sgd = training.checked_steps, check_rows(batch), training.optimizer
     ways = [Rounded(dtype, batch // rows, way) for way in (np.rint, at_random(24), at_random(25))]
-    losses = [reference.losses(training, rows, steps, lazy, way.forward) for way in ways]
+    repeats = _repeats(batch, update)
+    losses = [reference.losses(training, rows, steps, update, repeats, way.forward) for way in ways]
     slower = replace(sgd, learning_rate=sgd.learning_rate * (1.0 - 2.0 ** -FORMATS[dtype][0]))
-    losses.append(reference.losses(replace(training, optimizer=slower), rows, steps, lazy))
-    errors = np.subtract(losses, expected_losses(training, batch, lazy=lazy)[:steps])
+    losses.append(
+        reference.losses(replace(training, optimizer=slower), rows, steps, update, repeats)
+    )
+    errors = np.subtract(losses, expected_losses(training, batch, update=update)[:steps])
     deviations = np.maximum(np.sqrt(np.mean(errors[:-1] ** 2, axis=0)), np.abs(errors[-1]))
     deviations[0] = deviations[:2].max()  # few numbers make a poor estimate
     return np.maximum.accumulate(deviations)
 
 
+def _repeats(batch: int, update: str) -> int:
+    return batch // check_rows(batch) if update == "slices" else 1
+
+
 @functools.lru_cache(maxsize=64)
-def _computed(training: Objective, rows: int, lazy: bool) -> list[float]:
-    return reference.losses(training, rows, training.checked_steps, lazy=lazy)
+def _computed(training: Objective, rows: int, update: str, repeats: int) -> list[float]:
+    return reference.losses(training, rows, training.checked_steps, update, repeats)
 
 
 @functools.cache
