@@ -20,9 +20,9 @@ from fwbench.terms.presets import Schedule
 from fwbench.workloads import MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models import gradients, layers, reference, trajectories
 from fwbench.workloads.models.gradients import LOSS_SCALE, Rounded, at_random
-from fwbench.workloads.objective import Batch, Objective
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import LSTM, Dense, Embedding
+from fwbench.workloads.objective import Batch, Objective
 from fwbench.workloads.training import CHECKED_STEPS, check_rows, order
 from fwbench_extras.cheats.honest import HonestLearner
 from support.fake_learner import (

@@ -27,8 +27,10 @@ from fwbench.workloads import (
     word_lm_sampled_step,
     word_lm_step,
 )
+from fwbench.workloads.models.stable_weights import to_share
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Step, Trains
+from support.cheats import normalized_step
 from support.forkserver import Forking
 from support.gangs import SOON, composition, installed, running
 from support.real_training import if_installed
@@ -139,14 +141,16 @@ class Replicas(Gang):
         """
         batch = size["batch"] if isinstance(size, Mapping) else size
         shape = "" if batch is size else str(size)
-        objective = step.at(size)
+        together = self.composition.replicas
+        checked_as = (batch, together) if self.waits else (batch // together, 1)
+        objective = to_share(step.at(size), *checked_as)
         steps = int(objective.checked_steps)
         self.bind(step.name, batch, shape=shape, **changes)
         used = self.used("check", steps)
         if self.waits:
             judged = checks.training(used.answers, objective, batch, "float32", _BEFORE)
         else:
-            share = batch // self.composition.replicas
+            share = batch // together
             judged = checks.asynchronous(used.answers, objective, share, "float32", _BEFORE)
         checks.served(used.before, used.after, self.updates(steps, steps), _BEFORE)
         used.refuse_silence(steps, self.copies * 4 * objective.parameters)
@@ -198,6 +202,11 @@ def test_a_language_model_is_shared(framework: str, gang: Replicas, step: ModelS
     sent = checks.sent(alone)
     # The barrier's, and once what a layer holds beside its parameters; gradients have 390 KB.
     assert sent is None or sent < 5000
+
+
+def test_a_network_that_normalizes_by_batch_is_shared(gang: Replicas) -> None:
+    """Each replica normalizes its share; one worker, the whole batch, which has other losses."""
+    gang.trains(normalized_step, normalized_step.smallest, execution=gang.executions[-1])
 
 
 def test_three_replicas_train_as_one_worker(framework: str) -> None:

@@ -11,20 +11,42 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench import workloads
 from fwbench.cases.case import Case
 from fwbench.cases.training import LoopCase
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Place
 from fwbench.measure.clock import Clock
 from fwbench.plugin.host import FixtureBenchmark
-from fwbench.terms.presets import Schedule
+from fwbench.terms.presets import Schedule, Shape
 from fwbench.workloads import mlp
 from fwbench.workloads.data import DataSet, Split
+from fwbench.workloads.models.graph import sequential
+from fwbench.workloads.models.layers import BatchNorm, Conv, Dense, GlobalAveragePool, Relu
+from fwbench.workloads.models.steps import PICTURES, ModelStep
+from fwbench.workloads.objective import SGD, Objective
 from fwbench.workloads.training import Loading, Step, Training
 from fwbench.workloads.workload import Workload
 from fwbench_extras.cheats import Cheat
 from support.fake_learner import FOUND, KINDS, data_set
 from support.fakes import cell, fixture
+
+
+def _normalized(size: Shape) -> Objective:
+    layers = (
+        Conv(4, 3, relu=False, bias=False),
+        BatchNorm(),
+        Relu(),
+        GlobalAveragePool(),
+        Dense(10, relu=False),
+    )
+    shape = (size["image"], size["image"], 3)
+    return Objective("normalized", sequential(*layers), shape, 10, SGD(), (0.4, 1.0, 1.0, 2.0))
+
+
+#: A network that normalizes by batch, smaller than the suite's; replicas look for it there.
+normalized_step = ModelStep("normalized", _normalized, PICTURES.sizes(("b12i6d1",), paper=()))
+workloads.normalized_step = normalized_step
 
 #: Changes the learner of a replica, given its rank.
 LearnerCheat = Callable[[Any, int], None]

@@ -16,6 +16,8 @@ from fwbench.measure.resources import sent_bytes
 from fwbench.gangs import checks
 from fwbench.gangs.shares import Task
 from fwbench.workloads.models import trajectories
+from fwbench.workloads.models.stable_weights import to_share
+from support.cheats import normalized_step
 from support.gangs import installed, started
 
 installed(Path(sys.argv[1]), "cheating_jax", "support.cheating_jax:CheatingJax")
@@ -26,8 +28,8 @@ def ask(gang, kind, *values):
     return gang.ask(kind, *values, limit_s=300.0, doing=kind)
 
 
-def bound(gang, workload, size, steps, dtype="float32"):
-    ask(gang, "bind", asdict(Task(workload, size, "cpu", "jit", dtype, sparse=False)))
+def bound(gang, workload, size, steps, dtype="float32", shape=""):
+    ask(gang, "bind", asdict(Task(workload, size, "cpu", "jit", dtype, sparse=False, shape=shape)))
     return ask(gang, "check", steps)
 
 
@@ -45,6 +47,14 @@ def trained(gang, training):
     checks.same_weights(ask(gang, "verify_last"), "after the timing")
     least_bytes = 10 * 2 * (len(answers) - 1) * 4 * training.parameters
     return float(abs(losses / expected - 1.0).max()), checks.sent(answers), least_bytes
+
+
+def normalized(gang):
+    shape = normalized_step.smallest
+    objective = to_share(normalized_step.at(shape), shape["batch"], 2)
+    answers = bound(gang, normalized_step.name, shape["batch"], 4, shape=str(shape))
+    _, checked = checks.training(answers, objective, shape["batch"], "float32", "before")
+    return checked.gradient_error
 
 
 def exchanged(gang, collective, dtype):
@@ -74,6 +84,7 @@ for replicas in (2, 3):
             for name in ("all_reduce", "reduce_scatter", "all_gather")
             for dtype in ("float32", "float64")
         }
+        results["normalized"] = normalized(gang)
         results["cheats"] = [failure(gang, batch) for batch in (16, 32, 48, 64)]
     gang.close()
 print(json.dumps(results))
@@ -182,6 +193,7 @@ def check(figures: dict[str, Any]) -> None:
         factor = 2.0 if exchange.startswith("all_reduce") else 1.0
         least_bytes = 3 * factor * (8 if exchange.endswith("float64") else 4) * 1002
         assert (sent >= least_bytes) if counts else sent is None, exchange
+    assert figures["normalized"] < 2e-4
     nothing, summed, otherwise, skipped = figures["cheats"]
     wrong = "WrongGradient: before the timing, what 2 replicas exchange is wrong: the gradient by "
     assert nothing.startswith(wrong)

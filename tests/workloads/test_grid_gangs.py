@@ -211,12 +211,15 @@ def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
     ]
 
 
-def test_replicas_do_not_share_batches_that_are_normalized() -> None:
-    """Each would normalize by its own examples: another network."""
+def test_replicas_share_batches_that_are_normalized_if_there_is_more_than_one_value() -> None:
+    """Each normalizes its own examples: the variance of a single value is 0."""
     (residual,) = (step for step in MODELS if step.name == "resnet50_step")
-    objective = residual.at(residual.by_preset.quick[0])
-    assert "normalizes by batch" in (objective.split_gap(8, 2) or "")
-    assert lenet.split_gap(8, 2) is None
+    for size, values in (("b8i64d8", 4), ("b8i32d8", 1)):
+        objective = residual.at(residual.size_of(size))
+        assert objective.split_gap(8, 2) is objective.split_gap(8, 4) is None
+        said = objective.split_gap(8, 8) or ""
+        assert ("one example has a single value of some channels" in said) == (values == 1)
+    assert lenet.split_gap(8, 8) is None
 
 
 def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:

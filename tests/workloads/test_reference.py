@@ -326,6 +326,25 @@ def test_a_batch_that_repeats_its_examples_has_their_losses(batch: int, rows: in
     assert reference.losses(lenet, batch, 5) == pytest.approx(alone, rel=1e-12)
 
 
+@pytest.mark.parametrize(("batch", "replicas"), [(32, 2), (48, 3), (12, 6)])
+def test_replicas_normalize_by_their_shares(batch: int, replicas: int) -> None:
+    """The whole batch has other losses; a smaller one that is cut alike has the same."""
+    normalized = replace(mlp, network=sequential(Flatten(), Dense(4), BatchNorm(), Dense(10)))
+    shared = reference.losses(normalized, batch, 4, replicas=replicas)
+    assert shared != pytest.approx(reference.losses(normalized, batch, 4), rel=1e-3)
+    assert expected_losses(normalized, batch, update="dense", replicas=replicas)[:4] == (
+        pytest.approx(shared, rel=1e-9)
+    )
+    least, parts = normalized.reduced(batch, replicas)
+    assert (least <= batch, parts) == (True, replicas)
+
+
+@pytest.mark.parametrize("update", ["dense", "lazy", "slices"])
+def test_what_is_not_normalized_is_shared_as_one(update: str) -> None:
+    alone = reference.losses(_texts(9), 8, 4, update)
+    assert reference.losses(_texts(9), 8, 4, update, replicas=2) == pytest.approx(alone, rel=1e-12)
+
+
 def test_losses_begin_anew_each_time() -> None:
     assert reference.losses(mlp, 4, 3) == reference.losses(mlp, 4, 5)[:3]
 

@@ -144,7 +144,10 @@ class TracedLearner(ReplicatedLearner, ABC):
 
     @abstractmethod
     def state(self) -> Sequence[NDArray[Any]]:
-        """Adam's first moments, or the mean squares of RMSprop, by each array of ``trained``."""
+        """State of the optimiser, by each array of ``trained``.
+
+        Adam's first moments, the mean squares of RMSprop, velocities of gradient descent.
+        """
 
     def gradients(self) -> Sequence[NDArray[Any]]:
         """The state or the update, divided by the constants of the optimiser."""
@@ -156,7 +159,8 @@ class TracedLearner(ReplicatedLearner, ABC):
                 np.sign(decrease) * np.sqrt(square / (1.0 - optimizer.rho))
                 for decrease, square in zip(self._decreases(), self.state(), strict=True)
             ]
-        # Gradient descent, with momentum and without.
+        if optimizer.momentum:
+            return self.state()
         return [decrease / optimizer.learning_rate for decrease in self._decreases()]
 
     def _decreases(self) -> list[NDArray[Any]]:

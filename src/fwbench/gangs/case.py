@@ -7,6 +7,7 @@ import statistics
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import cached_property
 from typing import Any, ClassVar, cast
 
 from fwbench.cases import learning
@@ -24,6 +25,7 @@ from fwbench.records.facts import CaseFacts, Checked, GangFacts, Serving
 from fwbench.terms.replicas import NO_STRAGGLER, WITH_SERVERS, link_of, straggler_of
 from fwbench.terms.toggles import asynchronous
 from fwbench.workloads.collectives import all_reduce
+from fwbench.workloads.models.stable_weights import to_share
 from fwbench.workloads.training import Trains
 
 #: Steps of a pilot, and the least steps of a round: single steps say little, since replicas leave a
@@ -356,9 +358,15 @@ class GangCase(Case):
 class SharedStepCase(GangCase):
     """A training step that replicas share."""
 
-    @property
+    @cached_property
     def _objective(self) -> Any:
-        return cast("Trains", self.cell.workload).at(self.cell.size)
+        objective = cast("Trains", self.cell.workload).at(self.cell.size)
+        return to_share(objective, *self._checked_as)
+
+    @property
+    def _checked_as(self) -> tuple[int, int]:
+        """The batch size, and the number of replicas that share it in the check."""
+        return self.cell.batch, self.cell.replicas
 
     @property
     def elements(self) -> int:
@@ -417,9 +425,14 @@ class SharedStepCase(GangCase):
 class AsynchronousStepCase(SharedStepCase):
     """A training step of workers that do not wait for each other."""
 
+    @property
+    def _checked_as(self) -> tuple[int, int]:
+        """A share of one worker."""
+        return self.cell.batch // self.cell.replicas, 1
+
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """Verify that one worker alone has the reference's losses, and all together learn."""
-        share = self.cell.batch // self.cell.replicas
+        share, _ = self._checked_as
         dtype = self.cell.dtype
         return self._with_model(*checks.asynchronous(answers, self._objective, share, dtype, when))
 

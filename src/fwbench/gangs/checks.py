@@ -129,8 +129,10 @@ def training(
         )
     update = answers[0]["notes"].get("update", "dense")
     steps = losses.shape[1]
-    expected = trajectories.expected_losses(objective, batch, update=update)[:steps]
-    rounding = trajectories.rounding_errors(objective, batch, dtype, update)
+    replicas = len(answers)
+    every = trajectories.expected_losses(objective, batch, update=update, replicas=replicas)
+    expected = every[:steps]
+    rounding = trajectories.rounding_errors(objective, batch, dtype, update, replicas)
     allowed = verify.loss_tolerances(objective, expected, dtype, rounding=rounding)
     with verify.within(f"{when}, the mean losses of {len(answers)} replicas are not those of one"):
         deviation, tolerance = verify.losses(losses.mean(axis=0), expected, allowed)

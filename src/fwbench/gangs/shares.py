@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
-
 from fwbench import workloads
 from fwbench.cases import networks, verify
 from fwbench.errors import WrongGradient
@@ -19,7 +17,8 @@ from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member
 from fwbench.measure.resources import sent_bytes
 from fwbench.workloads.models import reference
-from fwbench.workloads.objective import Batch, check_rows
+from fwbench.workloads.models.stable_weights import to_share
+from fwbench.workloads.objective import Batch
 from fwbench.workloads.training import Trains
 
 #: What the gradient of the first step may be off by, relative to its norm. From the initial weights
@@ -125,7 +124,7 @@ class TrainedShare(Share):
         workload = cast("Trains", getattr(workloads, task.workload))
         size = workload.size_of(task.shape or task.size)
         assert size is not None, task  # noqa: S101 (the controller has the same workload)
-        self._training = workload.at(size)
+        self._training = to_share(workload.at(size), *self._checked_as)
         job = Job(
             self._training,
             task.device,
@@ -138,6 +137,11 @@ class TrainedShare(Share):
         self._model = self.member.learner(job)
         self._learner = self._model.learner
         self._learner.reset(exact=False)
+
+    @property
+    def _checked_as(self) -> tuple[int, int]:
+        """The batch size, and the number of replicas that share it in the check."""
+        return self.task.size, self.member.place.replicas
 
     def _shards(self, steps: int) -> list[Any]:
         place = self.member.place
@@ -156,7 +160,7 @@ class TrainedShare(Share):
         for batch in self._shards(steps):
             losses += self._trained(batch)
             weights.append(learner.checksum())
-            exchanged = exchanged or self._exchanged(self.task.size)
+            exchanged = exchanged or self._exchanged()
         values = learner.losses(losses).tolist()
         learner.reset(exact=False)
         return {
@@ -170,20 +174,17 @@ class TrainedShare(Share):
         """Train on a share of a batch, as it is timed; returns its loss."""
         return [self._learner.step(*self._learner.place(batch))]
 
-    def _exchanged(self, batch: int) -> dict[str, Any]:
+    def _exchanged(self) -> dict[str, Any]:
         """Error of the first step's gradient against the reference, and whether it is too large.
 
         One replica compares; that the others have the same shows in their weights.
-
-        Args:
-            batch: the batch size of those who have exchanged it.
         """
         if self.member.place.rank or self.task.dtype not in _GRADIENT_TOLERANCES:
             return {"gradient_error": None, "wrong_gradient": ""}
         training = self._training
-        ((examples, labels),) = training.check_batches(check_rows(batch), 1)
-        wide = examples.astype(np.float64) if training.vocabulary is None else examples
-        _, of_nodes = reference.gradients(training.graph, training.initial(), wide, labels)
+        least, parts = training.reduced(*self._checked_as)
+        (shares,) = training.shards(least, 1, parts)
+        _, of_nodes = reference.mean_gradients(training, training.initial(), shares)
         allowed = _GRADIENT_TOLERANCES[self.task.dtype]
         expected = self._learner.trained(of_nodes)
         gradients = self._model.gradients()
@@ -219,6 +220,11 @@ class AsynchronousShare(TrainedShare):
     def waiter(self) -> Callable[[], Any]:
         """Until all updates are made."""
         return self._model.synchronize
+
+    @property
+    def _checked_as(self) -> tuple[int, int]:
+        """A share of one worker."""
+        return self.task.size // self.member.place.replicas, 1
 
     def _own_shards(self) -> list[Any]:
         """The shares of the check's first batch of all workers whose steps this process takes."""
@@ -261,7 +267,7 @@ class AsynchronousShare(TrainedShare):
             losses.append(learner.step(*learner.place(batch)))
             self._model.synchronize()
             weights.append(learner.checksum())
-            exchanged = exchanged or self._exchanged(share)
+            exchanged = exchanged or self._exchanged()
         return {"alone": learner.losses(losses).tolist(), "weights": weights, **exchanged}
 
     def _reset(self, *, exact: bool) -> None:

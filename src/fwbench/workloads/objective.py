@@ -195,6 +195,27 @@ class Objective:
         repeated = np.repeat(np.arange(rows), batch // rows)[share]
         return [(x[repeated], y[repeated].ravel()) for x, y in batches[:steps]]
 
+    def shards(self, batch: int, steps: int, replicas: int) -> list[tuple[Batch, ...]]:
+        """By step, the shares of all replicas, as :meth:`check_shards` cuts them."""
+        of_ranks = (self.check_shards(batch, steps, replicas, rank) for rank in range(replicas))
+        return [*zip(*of_ranks, strict=True)]
+
+    def reduced(self, batch: int, replicas: int) -> tuple[int, int]:
+        """The smallest batch with the same mean losses in the check, and the shares it is cut into.
+
+        Repeated examples change no mean, neither of losses nor of channels, as long as each share
+        has them in the same proportions. Where nothing is normalized by batch, one share will do.
+        """
+        replicas = replicas if self.normalized else 1
+        return math.lcm(check_rows(batch), replicas), replicas
+
+    @property
+    def normalized(self) -> set[int]:
+        """Values that an example has of each channel, by layer that normalizes by batch."""
+        nodes = self.graph.nodes
+        normalizing = [node for node in nodes if isinstance(node.layer, layers.BatchNorm)]
+        return {math.prod(node.output[:-1]) for node in normalizing}
+
     def _checked(self, rows: int) -> tuple[list[Batch], np.random.Generator]:
         """The different examples of every batch of the check, and what has drawn them."""
         labels = min(self.classes, _CHECK_WORDS) if self.labels_shape else self.classes
@@ -219,10 +240,11 @@ class Objective:
                 f"the check of an odd batch of {batch} has one example, and cannot tell whether "
                 "replicas exchange anything: choose an even one"
             )
-        if any(isinstance(node.layer, layers.BatchNorm) for node in self.graph.nodes):
+        if batch == replicas and 1 in self.normalized:
             return (
-                f"{self.name} normalizes by batch, and replicas by their shares of it: they train "
-                "another network"
+                f"{self.name} normalizes each channel by the replica's share of the batch, and one "
+                f"example has a single value of some channels: choose a batch of {2 * replicas} or "
+                "more, or larger images"
             )
         return None
 

@@ -21,10 +21,10 @@ from fwbench.frameworks.member import (
     reserved,
 )
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
-from fwbench.workloads.objective import Adam, RMSprop
+from fwbench.workloads.objective import SGD, Adam, RMSprop
 
 #: What Keras calls the slots, by optimiser.
-_SLOTS: Mapping[type, str] = {Adam: "_momentums", RMSprop: "_velocities"}
+_SLOTS: Mapping[type, str] = {Adam: "_momentums", RMSprop: "_velocities", SGD: "momentums"}
 
 
 class ClusterTask(Participant):
@@ -129,8 +129,13 @@ class KerasReplica(TracedLearner):
     """A model of Keras, whose optimiser's slots have the gradients of the first update."""
 
     def state(self) -> Sequence[NDArray[Any]]:
-        """The slots of the rule of the optimiser, without a scaled loss."""
+        """The slots of the rule of the optimiser, without a scaled loss.
+
+        Keras' velocities are those of the decrease: by the learning rate, and with its sign.
+        """
         learner = self.learner
-        slots = getattr(learner.rule, _SLOTS[type(learner.job.training.optimizer)])
+        optimizer = learner.job.training.optimizer
+        slots = getattr(learner.rule, _SLOTS[type(optimizer)])
         by_variable = dict(zip(map(id, learner.model.trainable_variables), slots, strict=True))
-        return [by_variable[id(variable)].numpy() for variable in learner.variables]
+        scale = -optimizer.learning_rate if isinstance(optimizer, SGD) else 1.0
+        return [by_variable[id(variable)].numpy() / scale for variable in learner.variables]

@@ -22,7 +22,15 @@ from fwbench.workloads.models import layers
 from fwbench.workloads.models.gradients import Array, PullBack, forward, untrained
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.objective import SGD, TRAJECTORY_STEPS, Adam, Objective, Optimizer, RMSprop
+from fwbench.workloads.objective import (
+    SGD,
+    TRAJECTORY_STEPS,
+    Adam,
+    Batch,
+    Objective,
+    Optimizer,
+    RMSprop,
+)
 
 #: Which rows of an array a step changes.
 Rows = slice | NDArray[Any]
@@ -39,6 +47,7 @@ def losses(
     steps: int,
     update: str = "dense",
     repeats: int = 1,
+    replicas: int = 1,
     layer: Any = forward,
 ) -> list[float]:
     """The losses of the first steps over the batches of the check, from the initial weights on.
@@ -49,11 +58,13 @@ def losses(
             rows whose tokens do not occur in the batch as they are, and their moments, like
             PyTorch's ``SparseAdam`` and MXNet's ``lazy_update``. ``slices`` squares the gradient
             of each occurrence of a token before it adds them up, like Keras' optimisers.
-        repeats: how often a batch repeats each of its examples: squares of ``slices`` depend on it.
+        repeats: how often a batch repeats each of its examples, each time with a part of the
+            gradient: squares of ``slices`` depend on it.
+        replicas: that normalise by their own shares of each batch.
         layer: the function of a layer with its way back.
 
     Returns:
-        The loss of each batch, before the update of its step.
+        The mean loss of each batch, before the update of its step.
 
     Raises:
         UsageError: more steps than the check has.
@@ -65,50 +76,79 @@ def losses(
         )
     parameters = training.initial()
     descents = [[Descent(training.optimizer, array) for array in arrays] for arrays in parameters]
-    nodes = enumerate(training.graph.nodes)
-    tables = [place for place, node in nodes if isinstance(node.layer, layers.Embedding)]
     trajectory = []
-    for x, labels in training.check_batches(batch, steps):
-        examples = x.astype(np.float64) if training.vocabulary is None else x
-        logits, pull_backs = answer(training.graph, parameters, examples, layer)
-        loss, gradient = cross_entropy(logits, labels)
+    for shares in training.shards(batch, steps, replicas):
+        squares: dict[int, Array] | None = {} if update == "slices" else None
+        loss, of_nodes = mean_gradients(training, parameters, shares, squares, layer)
         trajectory.append(loss)
-        squares: dict[int, Array] = {}
-        for place in tables if update == "slices" else ():
-            pull_backs[place] = _squaring(pull_backs[place], repeats, squares, place)
-        of_nodes = accumulate(training.graph, pull_backs, gradient)
-        for place, (of_node, updates) in enumerate(zip(of_nodes, descents, strict=True)):
-            rows = np.unique(x) if update == "lazy" and place in tables else EVERY_ROW
-            for array, descent in zip(of_node, updates, strict=True):
-                descent.step(array, rows, squares.get(place))
+        occurring = np.unique(np.concatenate([x for x, _ in shares])) if update == "lazy" else None
+        for place, node in enumerate(training.graph.nodes):
+            table = isinstance(node.layer, layers.Embedding)
+            rows = occurring if table and occurring is not None else EVERY_ROW
+            of_slices = squares[place] / repeats if table and squares is not None else None
+            for gradient, descent in zip(of_nodes[place], descents[place], strict=True):
+                descent.step(gradient, rows, of_slices)
     return trajectory
 
 
-def _squaring(pull_back: PullBack, repeats: int, squares: dict[int, Array], place: int) -> PullBack:
-    """The way back through an embedding, which also adds up the squares of all slices.
+def mean_gradients(
+    training: Objective,
+    parameters: Sequence[Arrays],
+    shares: Sequence[Batch],
+    squares: dict[int, Array] | None = None,
+    layer: Any = forward,
+) -> tuple[float, list[Arrays]]:
+    """The loss of a batch of which each share is normalised by itself, and its gradients.
 
-    Repeated n times, each example has an n-th of its gradient n times.
+    Args:
+        parameters: of each node, float64.
+        shares: equally large.
+        squares: gets the sum of the squares of the slices of each embedding's gradient.
     """
-
-    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
-        squares[place] = pull_back(gradient**2)[1][0] / repeats
-        return pull_back(gradient)
-
-    return backward
+    parts = []
+    for x, labels in shares:
+        wide = x.astype(np.float64) if training.vocabulary is None else x
+        parts.append(gradients(training.graph, parameters, wide, labels, squares, layer))
+    if squares is not None:
+        squares.update({place: table / len(shares) ** 2 for place, table in squares.items()})
+    of_losses, of_shares = zip(*parts, strict=True)
+    mean = [
+        [np.mean(arrays, axis=0) for arrays in zip(*of_node, strict=True)]
+        for of_node in zip(*of_shares, strict=True)
+    ]
+    return float(np.mean(of_losses)), mean
 
 
 def gradients(
-    graph: Graph, parameters: Sequence[Arrays], x: NDArray[Any], labels: NDArray[Any]
+    graph: Graph,
+    parameters: Sequence[Arrays],
+    x: NDArray[Any],
+    labels: NDArray[Any],
+    squares: dict[int, Array] | None = None,
+    layer: Any = forward,
 ) -> tuple[float, list[Arrays]]:
     """The loss of a batch, and its gradient for the parameters of each node.
 
     Args:
         parameters: of each node, float64.
         x: the examples, float64, or tokens.
+        squares: has the squares of each slice of embeddings' gradients added, by node.
+        layer: the function of a layer with its way back.
     """
-    logits, pull_backs = answer(graph, parameters, x)
+    logits, pull_backs = answer(graph, parameters, x, layer)
     loss, gradient = cross_entropy(logits, labels)
+    for place, node in enumerate(graph.nodes):
+        if squares is not None and isinstance(node.layer, layers.Embedding):
+            pull_backs[place] = partial(_squaring, pull_backs[place], squares, place)
     return loss, accumulate(graph, pull_backs, gradient)
+
+
+def _squaring(
+    pull_back: PullBack, squares: dict[int, Array], place: int, gradient: Array
+) -> tuple[Arrays, Arrays]:
+    """The way back through an embedding; a table of squares is pulled back like the gradient."""
+    squares[place] = squares.get(place, 0.0) + pull_back(gradient**2)[1][0]
+    return pull_back(gradient)
 
 
 def answer(

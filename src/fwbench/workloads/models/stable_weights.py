@@ -29,9 +29,14 @@ Results = list[NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class StableObjective(Objective):
-    """A network with its weights at such a point for the first two batches of the check."""
+    """A network with its weights at such a point for the first two batches of the check.
+
+    Attributes:
+        replicas: that share each batch.
+    """
 
     batch: int = field(kw_only=True)
+    replicas: int = field(kw_only=True)
 
     def initial(self) -> list[Arrays]:
         """The initial parameters, of which biases and offsets are moved."""
@@ -39,15 +44,25 @@ class StableObjective(Objective):
 
     @cached_property
     def _moved(self) -> list[Arrays]:
-        batches = [different(x) for x, _ in self.check_batches(self.batch, 2)]
+        least, parts = self.reduced(self.batch, self.replicas)
+        batches = [x for shares in self.shards(least, 2, parts) for x, _ in shares]
         examples = [x if self.vocabulary is not None else x.astype(np.float64) for x in batches]
         return _moved(self.graph, super().initial(), examples)
 
 
-def with_stable_weights(objective: Objective, batch: int) -> Objective:
+def with_stable_weights(objective: Objective, batch: int, replicas: int = 1) -> Objective:
     """The same network, at a point where rounding decides on no ReLU."""
     given = {name: getattr(objective, name) for name in Objective.__dataclass_fields__}
-    return StableObjective(**given, batch=batch)
+    return StableObjective(**given, batch=batch, replicas=replicas)
+
+
+def to_share(objective: Objective, batch: int, replicas: int) -> Objective:
+    """The same network for replicas, whose gradient is compared as it is exchanged.
+
+    With stable weights where it is normalized by batch, which amplifies what ReLUs decide.
+    """
+    normalized = bool(objective.normalized)
+    return with_stable_weights(objective, batch, replicas) if normalized else objective
 
 
 def with_tie_breaks_flipped(graph: Graph, nearly: float) -> Graph:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from dataclasses import replace
+from functools import partial
 from importlib import resources
 from typing import Any
 
@@ -19,11 +20,14 @@ from fwbench.workloads.models.gradients import FORMATS, Rounded, at_random
 from fwbench.workloads.objective import Objective, check_rows
 
 
-def expected_losses(training: Objective, batch: int, *, update: str) -> list[float]:
+def expected_losses(
+    training: Objective, batch: int, *, update: str, replicas: int = 1
+) -> list[float]:
     """The losses of the first steps over the batches of the check.
 
     Args:
         update: of embeddings: see :func:`.reference.losses`.
+        replicas: that share each batch.
 
     Returns:
         At least as many losses as are checked.
@@ -32,11 +36,15 @@ def expected_losses(training: Objective, batch: int, *, update: str) -> list[flo
     if training in networks.TRAININGS and update in _stored()[training.name]:
         losses: list[float] = _stored()[training.name][update][str(rows)]
         return losses
-    return _computed(training, rows, update, _repeats(batch, update))
+    rows, replicas = training.reduced(batch, replicas)
+    repeats = batch // rows if update == "slices" else 1
+    return _computed(training, rows, update, repeats, replicas)
 
 
 @functools.lru_cache(maxsize=64)
-def rounding_errors(training: Objective, batch: int, dtype: str, update: str) -> Any:
+def rounding_errors(
+    training: Objective, batch: int, dtype: str, update: str, replicas: int = 1
+) -> Any:
     """Deviation of the checked losses in mixed precision, the largest so far; None of other dtypes.
 
     The root mean square over three ways to round, as one may be right by chance; or the effect of
@@ -44,27 +52,27 @@ def rounding_errors(training: Objective, batch: int, dtype: str, update: str) ->
     """
     if dtype not in FORMATS:
         return None
-    steps, rows, sgd = training.checked_steps, check_rows(batch), training.optimizer
+    steps, sgd = training.checked_steps, training.optimizer
+    rows, shares = training.reduced(batch, replicas)
     ways = [Rounded(dtype, batch // rows, way) for way in (np.rint, at_random(24), at_random(25))]
-    repeats = _repeats(batch, update)
-    losses = [reference.losses(training, rows, steps, update, repeats, way.forward) for way in ways]
+    repeats = batch // rows if update == "slices" else 1
+    checked = {"batch": rows, "steps": steps, "update": update, "repeats": repeats}
+    losses_of = partial(reference.losses, **checked, replicas=shares)
+    losses = [losses_of(training, layer=way.forward) for way in ways]
     slower = replace(sgd, learning_rate=sgd.learning_rate * (1.0 - 2.0 ** -FORMATS[dtype][0]))
-    losses.append(
-        reference.losses(replace(training, optimizer=slower), rows, steps, update, repeats)
-    )
-    errors = np.subtract(losses, expected_losses(training, batch, update=update)[:steps])
+    losses.append(losses_of(replace(training, optimizer=slower)))
+    expected = expected_losses(training, batch, update=update, replicas=replicas)
+    errors = np.subtract(losses, expected[:steps])
     deviations = np.maximum(np.sqrt(np.mean(errors[:-1] ** 2, axis=0)), np.abs(errors[-1]))
     deviations[0] = deviations[:2].max()  # few numbers make a poor estimate
     return np.maximum.accumulate(deviations)
 
 
-def _repeats(batch: int, update: str) -> int:
-    return batch // check_rows(batch) if update == "slices" else 1
-
-
 @functools.lru_cache(maxsize=64)
-def _computed(training: Objective, rows: int, update: str, repeats: int) -> list[float]:
-    return reference.losses(training, rows, training.checked_steps, update, repeats)
+def _computed(
+    training: Objective, rows: int, update: str, repeats: int, replicas: int
+) -> list[float]:
+    return reference.losses(training, rows, training.checked_steps, update, repeats, replicas)
 
 
 @functools.cache
