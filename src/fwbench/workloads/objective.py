@@ -197,6 +197,8 @@ class Objective:
 
     def shards(self, batch: int, steps: int, replicas: int) -> list[tuple[Batch, ...]]:
         """By step, the shares of all replicas, as :meth:`check_shards` cuts them."""
+        if replicas == 1:
+            return [(whole,) for whole in self.check_batches(batch, steps)]
         of_ranks = (self.check_shards(batch, steps, replicas, rank) for rank in range(replicas))
         return [*zip(*of_ranks, strict=True)]
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 import functools
 import json
 from dataclasses import replace
-from functools import partial
 from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from fwbench.workloads.models import networks, reference
-from fwbench.workloads.models.gradients import FORMATS, Rounded, at_random
+from fwbench.workloads.models.gradients import FORMATS, Rounded, at_random, forward
 from fwbench.workloads.objective import Objective, check_rows
 
 
@@ -56,9 +55,11 @@ def rounding_errors(
     rows, shares = training.reduced(batch, replicas)
     ways = [Rounded(dtype, batch // rows, way) for way in (np.rint, at_random(24), at_random(25))]
     repeats = batch // rows if update == "slices" else 1
-    checked = {"batch": rows, "steps": steps, "update": update, "repeats": repeats}
-    losses_of = partial(reference.losses, **checked, replicas=shares)
-    losses = [losses_of(training, layer=way.forward) for way in ways]
+
+    def losses_of(trained: Objective, layer: Any = forward) -> list[float]:
+        return reference.losses(trained, rows, steps, update, repeats, shares, layer)
+
+    losses = [losses_of(training, way.forward) for way in ways]
     slower = replace(sgd, learning_rate=sgd.learning_rate * (1.0 - 2.0 ** -FORMATS[dtype][0]))
     losses.append(losses_of(replace(training, optimizer=slower)))
     expected = expected_losses(training, batch, update=update, replicas=replicas)
