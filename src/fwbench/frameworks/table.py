@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -76,6 +77,32 @@ def layout_of(implementation: Implementation) -> Layout:
 #: What a framework computes an operation with, by the operation's name.
 Table = Mapping[str, str | Implementation]
 
+
+@dataclass(frozen=True)
+class Idiom:
+    """The way in which a framework is called for an operation, and its other public ways.
+
+    Attributes:
+        called: the way of the table of operations, by name: ``Activation``.
+        because: who calls it so: a framework's own layers, documentation or benchmark.
+        alternatives: an entry of a table by the name of each other way. They are measured in turns
+            with the way that is called (``make idioms``), and published (docs/idioms.md).
+        accepted: the reason to call a way that takes more than :data:`SLOWER_FROM` times as long
+            as an alternative; empty where it does not.
+    """
+
+    called: str
+    because: str
+    alternatives: Table
+    accepted: str = ""
+
+
+#: A way that takes this many times as long as an alternative needs a reason.
+SLOWER_FROM = 1.15
+
+#: By the name of an operation.
+Idioms = Mapping[str, Idiom]
+
 #: Convolutions of images that differ in their windows alone.
 CONVOLUTIONS = (
     *("conv2d", "conv2d_3x3", "conv2d_1x1", "conv2d_7x7_s2", "conv2d_5x20_s2"),
@@ -123,7 +150,7 @@ _DIRECTIONS = ("forward", "backward", "train")
 _DEVICES = ("cpu", "gpu")
 
 
-def check(framework: str, table: Table, gaps: Iterable[object]) -> None:
+def check(framework: str, table: Table, gaps: Iterable[object], idioms: Idioms) -> None:
     """Refuse a declaration that can only be a mistake.
 
     Operations of other packages are implemented where they are declared
@@ -131,7 +158,8 @@ def check(framework: str, table: Table, gaps: Iterable[object]) -> None:
 
     Raises:
         DeclarationError: a name in the table that no operation has, an entry that is neither a
-            path nor a function, or a gap that is not a :class:`~fwbench.terms.manifest.Gap`.
+            path nor a function, a gap that is not a :class:`~fwbench.terms.manifest.Gap`, or an
+            idiom of an operation that the table lacks.
     """
     known = [operation.name for operation in OPERATIONS if operation.is_in_tables]
     for name, entry in table.items():
@@ -144,6 +172,12 @@ def check(framework: str, table: Table, gaps: Iterable[object]) -> None:
             raise DeclarationError(
                 f"the operations of {framework} give {entry!r} for {name!r}, which is neither a "
                 "dotted path nor a function"
+            )
+    for name in idioms:
+        if name not in table:
+            raise DeclarationError(
+                f"the idioms of {framework} name {name!r}, which its operations do not implement"
+                f"{_suggestion(name, table)}"
             )
     for gap in gaps:
         if not isinstance(gap, Gap):

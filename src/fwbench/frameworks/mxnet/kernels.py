@@ -56,8 +56,9 @@ def of_numpy(operator: Callable[..., Any]) -> Callable[..., Any]:
 # Activations
 
 
-def gelu_tanh(tanh: Any, x: Any) -> Any:
-    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+def gelu_tanh(F: Any, x: Any) -> Any:
+    within = 0.7978845608028654 * (x + 0.044715 * x * x * x)
+    return 0.5 * x * (1 + F.Activation(within, act_type="tanh"))
 
 
 # Elementwise arithmetic

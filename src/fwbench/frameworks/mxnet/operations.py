@@ -17,7 +17,7 @@ from fwbench.frameworks.layout import (
     reset_first,
 )
 from fwbench.frameworks.mxnet import kernels
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Idiom, Idioms, Laid, Table, named
 from fwbench.workloads.operations.normalisation import (
     ALPHA,
     BATCH_EPSILON,
@@ -38,10 +38,11 @@ OPERATIONS: Table = {
     "zeros_like": "zeros_like",
     "arange": lambda F, n: lambda x: F.arange(n, dtype="int32", ctx=x.context),
     # Activations
-    **named("sigmoid", "relu", "tanh", "softsign"),
+    # Of which Gluon's layers are made; operators of the same names have kernels of their own.
+    **{name: Call("Activation", act_type=name) for name in ("sigmoid", "relu", "tanh", "softsign")},
     "softplus": Call("Activation", act_type="softrelu"),
     "gelu": Call("LeakyReLU", act_type="gelu"),
-    "gelu_tanh": lambda F: partial(kernels.gelu_tanh, F.tanh),
+    "gelu_tanh": lambda F: partial(kernels.gelu_tanh, F),
     "elu": Call("LeakyReLU", act_type="elu", slope=1.0),
     "selu": Call("LeakyReLU", act_type="selu"),
     "leaky_relu": Call("LeakyReLU", act_type="leaky", slope=0.25),
@@ -254,4 +255,13 @@ OPERATIONS: Table = {
     "im2col": Laid(kernels.im2col, PATCHES),
     # No operation
     "noop": lambda F: lambda x: x,
+}
+
+_BY_GLUON = "Gluon's layers call it"
+
+IDIOMS: Idioms = {
+    **{
+        name: Idiom(f'Activation("{name}")', _BY_GLUON, {f"nd.{name}": name})
+        for name in ("sigmoid", "relu", "tanh", "softsign")
+    },
 }

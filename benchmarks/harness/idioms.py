@@ -1,0 +1,183 @@
+"""Each framework is called as its users call it, and the other ways take so much.
+
+This file is a script and a test file in one, as accuracy.py is. Frameworks declare the other public
+ways to compute an operation beside their tables (``idioms``). Here the way that is called and its
+alternatives are verified, and take turns of two milliseconds within one process, with one thread,
+at the quick sizes, in both directions and every execution::
+
+    python benchmarks/harness/idioms.py --select "mxnet and tanh"    prints
+    make idioms                                                      writes docs/idioms.md, too
+
+``idioms.csv`` holds what was measured last. A way that takes more than 1.15 times as long as an
+alternative needs a reason (``accepted``); tests/docs compare the file with the declarations.
+"""
+
+from __future__ import annotations
+
+import csv
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import bounds
+import pytest
+
+from fwbench.cases.case import Case, bind
+from fwbench.cases.work import Work
+from fwbench.errors import FwbenchError
+from fwbench.frameworks.table import SLOWER_FROM, Idiom
+from fwbench.measure import empty_stack
+from fwbench.workloads import OPERATIONS
+
+RECORDED = Path(__file__).with_suffix(".csv")
+
+#: Columns of the file: a row for each alternative in each cell of the grid. ``ratio`` is the time
+#: of the way that is called over the alternative's, ``refused`` why there is none.
+COLUMNS = (
+    *("framework", "operation", "size", "direction", "execution"),
+    *("called", "called_us", "alternative", "ratio", "refused"),
+)
+
+_IDIOMS = "idioms"
+_ROUNDS = 25
+_VISIT_S = 2e-3
+
+_FRAMEWORKS = "numpy,torch,tensorflow,mxnet"
+
+
+@pytest.mark.fwbench(*OPERATIONS)
+def test_ways(case: Case) -> None:
+    idiom = case.framework.idioms.get(case.cell.workload.name)
+    if idiom is None:
+        pytest.skip("no alternatives")
+    case.measure()
+    with case.framework.scope(case.cell.device, case.cell.dtype):
+        case.benchmark.extra_info[_IDIOMS] = _compared(case, idiom)
+
+
+def _compared(case: Case, idiom: Idiom) -> list[dict[str, Any]]:
+    """The columns of each alternative that only a measurement gives."""
+    called = bind(case.cell, case.framework)
+    called.verify(called.run())
+    rows = []
+    for name, entry in idiom.alternatives.items():
+        row: dict[str, Any] = {"called": idiom.called, "alternative": name}
+        try:
+            other = _bound(case, entry)
+            other.verify(other.run())
+        except (FwbenchError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+            row["refused"] = str(error).splitlines()[0]
+        else:
+            visits = _in_turns(case, called, other)
+            row["called_us"] = round(1e6 * statistics.median(ours for ours, _ in visits), 3)
+            row["ratio"] = round(statistics.median(ours / theirs for ours, theirs in visits), 3)
+        rows.append(row)
+    return rows
+
+
+def _bound(case: Case, entry: Any) -> Work:
+    """The work of the case by another way."""
+    framework = case.framework
+    usual = framework.operations
+    framework.operations = {**usual, case.cell.workload.name: entry}  # type: ignore[misc]
+    try:
+        return bind(case.cell, framework)
+    finally:
+        del framework.operations  # of this object; the class has its own
+
+
+def _in_turns(case: Case, called: Work, other: Work) -> list[tuple[float, float]]:
+    """Seconds a call of either, of visits one after the other, in random order."""
+    wait = case.framework.waiter(case.cell.device) or (lambda: None)
+    visit: Callable[..., float] = _visit
+    if case.framework.reads_stack:
+        visit = lambda *given: empty_stack.call(lambda: _visit(*given))  # noqa: E731 (one name)
+    calls = [max(1, round(_VISIT_S / visit(work.run, wait, 1))) for work in (called, other)]
+    visits = []
+    for _ in range(_ROUNDS):
+        taken_s = [0.0, 0.0]
+        for place in random.sample((0, 1), 2):
+            taken_s[place] = visit((called, other)[place].run, wait, calls[place])
+        visits.append((taken_s[0], taken_s[1]))
+    return visits
+
+
+def _visit(run: Callable[[], Any], wait: Callable[[], Any], calls: int) -> float:
+    """Seconds a call, after one that is not counted."""
+    run()
+    wait()
+    start_s = time.perf_counter()
+    for _ in range(calls):
+        run()
+    wait()
+    return (time.perf_counter() - start_s) / calls
+
+
+def _measured(frameworks: str, select: str) -> Iterator[dict[str, Any]]:
+    """The rows of the file."""
+    options = [f"--fw={frameworks}", "--fw-family=all", "--fw-direction=forward,backward"]
+    options += ["--fw-threads=1", "--benchmark-max-time=0.02", *(["-k", select] if select else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        for record in bounds.records(Path(folder) / "run.json", __file__, *options):
+            facts = record["extra_info"]["fwbench"]
+            cell = {
+                "framework": facts["framework"],
+                "operation": facts["workload"],
+                "size": facts["shape"] or facts["size"],
+                "direction": facts["direction"],
+                "execution": facts["execution"],
+            }
+            for row in record["extra_info"][_IDIOMS]:
+                yield {**cell, **row}
+
+
+def _finding(row: dict[str, Any]) -> bounds.Finding:
+    cell = " ".join(str(row[name]) for name in COLUMNS[:5])
+    what = f"{cell}: {row['called']} against {row['alternative']}"
+    if "refused" in row:
+        return bounds.Finding(what, row["refused"])
+    return bounds.Finding(what, f"{row['ratio']:.2f}x", f"{SLOWER_FROM:g}x, or a reason")
+
+
+def _record(rows: list[dict[str, Any]]) -> None:
+    """Put rows in the place of those of the same frameworks and operations."""
+    new = {(row["framework"], row["operation"]) for row in rows}
+    kept = []
+    if RECORDED.exists():
+        with RECORDED.open(newline="", encoding="utf-8") as file:
+            kept = [
+                row
+                for row in csv.DictReader(file)
+                if (row["framework"], row["operation"]) not in new
+            ]
+    every = sorted([*kept, *rows], key=lambda row: [str(row[name]) for name in COLUMNS[:5]])
+    with RECORDED.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(every)
+
+
+def main() -> int:
+    """Measure, print and record."""
+    given = bounds.arguments(
+        __doc__,
+        rounds=1,
+        texts={
+            "select": "cases to measure, as -k takes them",
+            "frameworks": f"as --fw takes them (default: {_FRAMEWORKS})",
+        },
+        record=0,
+    )
+    rows = list(_measured(given.frameworks or _FRAMEWORKS, given.select))
+    if given.record:
+        _record(rows)
+    return bounds.conclude([_finding(row) for row in rows])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
