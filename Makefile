@@ -58,12 +58,18 @@ docs: venv ## build the documentation as a site, in site/; no page and no link m
 
 .PHONY: pages
 pages: venv ## write the pages of docs/ that come from the code
+	$(BIN)/python -m fwbench_extras.pages idioms > docs/idioms.md
 	$(BIN)/python -m fwbench_extras.pages options > docs/options.md
 	$(BIN)/python -m fwbench_extras.pages commands > docs/commands.md
 	$(BIN)/python -m fwbench_extras.pages frameworks > docs/frameworks.md
 	$(BIN)/python -m fwbench_extras.pages record > docs/record.md
 	$(BIN)/python -m fwbench_extras.pages cheats > docs/cheats.md
 	$(BIN)/fwbench list --markdown > docs/operations.md
+
+.PHONY: idioms
+idioms: venv ## measure how else frameworks compute operations, on an idle machine: all, or $(ARGS)
+	$(BIN)/python benchmarks/harness/idioms.py --record=1 $(ARGS)
+	$(BIN)/python -m fwbench_extras.pages idioms > docs/idioms.md
 
 .PHONY: samples
 samples: venv ## print the sample output in documents again, on an idle machine: all, or of $(ARGS)

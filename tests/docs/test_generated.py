@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from fwbench_extras import pages
+from fwbench_extras import idioms, pages
 from support.documents import PAGES, ROOT, read
 
 
@@ -15,6 +15,20 @@ from support.documents import PAGES, ROOT, read
 def test_pages_are_up_to_date(name: str) -> None:
     """If this fails: make pages."""
     assert pages.PAGES[name]() == read(f"docs/{name}.md")
+
+
+def test_every_alternative_is_measured() -> None:
+    """If this fails: make idioms ARGS='--select OPERATION --frameworks FRAMEWORK'."""
+    declared = {
+        (*row, other): idiom.called
+        for row, idiom in idioms.declared().items()
+        for other in idiom.alternatives
+    }
+    assert {way: found.called for way, found in idioms.measured().items()} == declared
+
+
+def test_a_way_that_is_slower_than_another_has_a_reason() -> None:
+    assert idioms.unexplained() == []
 
 
 def test_the_page_of_commands_shows_what_a_command_needs() -> None:

@@ -21,7 +21,9 @@ _NAMED_ONLY = {"canonical", "next", "prev"}
 
 
 #: Pages that are written from the code.
-_FROM_CODE = ("api", "cheats", "commands", "frameworks", "operations", "options", "record")
+_FROM_CODE = (
+    *("api", "cheats", "commands", "frameworks", "idioms", "operations", "options", "record"),
+)
 
 _BY_HAND = [
     page for page in PAGES if page.startswith("docs/") and Path(page).stem not in _FROM_CODE

@@ -23,15 +23,20 @@ from fwbench.terms.manifest import Device, Manifest
 _PREFIX = "fwbench.frameworks."
 
 
+def frameworks() -> dict[str, type[Framework]]:
+    """The classes of fwbench's own frameworks, by the framework's name; stubs compute nothing."""
+    points = [point for point in registered().values() if point.module.startswith(_OWN)]
+    points.sort(key=lambda point: point.name)
+    with stubbed({point.name for point in points}):
+        return {point.name: point.load() for point in points}
+
+
 def manifests() -> dict[str, Manifest]:
     """Declarations of fwbench's own frameworks for the CPU, by the framework's name.
 
     It has no version, and what an installed one lacks is not known.
     """
-    points = [point for point in registered().values() if point.module.startswith(_PREFIX)]
-    points.sort(key=lambda point: point.name)
-    with stubbed({point.name for point in points}):
-        return {point.name: _manifest(point.load()) for point in points}
+    return {name: _manifest(framework) for name, framework in frameworks().items()}
 
 
 def _manifest(framework: type[Framework]) -> Manifest:

@@ -1,0 +1,143 @@
+"""Idioms of the frameworks, with what their alternatives took when they were last measured."""
+
+from __future__ import annotations
+
+import csv
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fwbench.frameworks.declared import frameworks
+from fwbench.frameworks.table import SLOWER_FROM, Idiom
+
+#: Written by ``make idioms``.
+RECORDED = Path(__file__).parents[2] / "benchmarks" / "harness" / "idioms.csv"
+
+#: Framework, operation, name of the alternative.
+Way = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The way that is called against one alternative.
+
+    Attributes:
+        called: its name when it was measured.
+        ratios: by size, the smallest first: the time of the way that is called over that of the
+            alternative; geometric mean of all directions and executions.
+        refused: why it could not be measured in a cell; empty where it could in all of them.
+    """
+
+    called: str
+    ratios: Mapping[str, float]
+    refused: str
+
+    @property
+    def worst(self) -> float:
+        """The largest of the ratios; 0 without any."""
+        return max(self.ratios.values(), default=0.0)
+
+
+def declared() -> dict[tuple[str, str], Idiom]:
+    """The idioms that fwbench's frameworks declare, by framework and operation."""
+    return {
+        (name, operation): idiom
+        for name, framework in frameworks().items()
+        for operation, idiom in framework.idioms.items()
+    }
+
+
+def measured() -> dict[Way, Measured]:
+    """The ways of the file, in its order."""
+    rows = defaultdict(list)
+    with RECORDED.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            rows[row["framework"], row["operation"], row["alternative"]].append(row)
+    return {way: _measured(cells) for way, cells in rows.items()}
+
+
+def _measured(cells: Iterable[Mapping[str, str]]) -> Measured:
+    cells = list(cells)
+    ratios = defaultdict(list)
+    for cell in cells:
+        if cell["ratio"]:
+            ratios[cell["size"]].append(float(cell["ratio"]))
+    (called,) = {cell["called"] for cell in cells}
+    refused = dict.fromkeys(cell["refused"] for cell in cells if cell["refused"])
+    means = {size: statistics.geometric_mean(ratios[size]) for size in sorted(ratios, key=_number)}
+    return Measured(called, means, "; ".join(refused))
+
+
+def _number(size: str) -> float:
+    """The order of sizes: that of numbers, or of the product of those in a shape."""
+    digits = "".join(character if character.isdigit() else " " for character in size)
+    return math.prod(map(float, digits.split()))
+
+
+def unexplained() -> list[str]:
+    """Ways that are called although an alternative is clearly faster, without a reason."""
+    idioms = declared()
+    return [
+        f"{framework} {operation}: {found.called} takes {found.worst:.2f} times as long as {other}"
+        for (framework, operation, other), found in measured().items()
+        if found.worst > SLOWER_FROM and not idioms[framework, operation].accepted
+    ]
+
+
+_PAGE = """# Idioms: how each framework is called
+
+<!-- Written by `python -m fwbench_extras.pages idioms > docs/idioms.md` from the idioms that
+frameworks declare and from `benchmarks/harness/idioms.csv`; do not edit. -->
+
+The way in which fwbench calls each operation that a framework can compute in several ways, the
+reason, and what the other ways take. A comparison of frameworks is a comparison of such choices.
+
+- **The rule.** An operation is called as the framework's own layers, documentation or benchmark
+  call it. Where users have a choice, the fastest way that gives the same result is called. A way
+  that takes more than {slower} times as long as an alternative has a reason in the last column; CI
+  fails otherwise.
+- **What counts as the operation.** What a user of the framework calls for it, and nothing that its
+  layers add. An update is a step of the framework's own optimizer on the arrays of the operation.
+  Where a framework has no function for an operation, fwbench composes it of others, as the
+  framework's users would.
+- **The figures.** The time of the way that is called over that of the alternative, at the smallest
+  and at the largest quick size: below 1 the called way is faster. Both took turns of two
+  milliseconds in one process, with one thread; geometric means of both directions and all
+  executions. `make idioms` measures them again, and
+  `python benchmarks/harness/idioms.py --select "mxnet and tanh"` some of them. An alternative
+  without figures cannot be measured: it fails the verification, or has no gradient.
+"""
+
+_HEAD = """
+## {framework}
+
+| operation | called, because | alternative | smallest | largest | accepted because |
+|---|---|---|---|---|---|
+"""
+
+
+def page() -> str:
+    """The text of docs/idioms.md."""
+    idioms, ways = declared(), measured()
+    by_framework: dict[str, list[str]] = defaultdict(list)
+    for (framework, operation), idiom in idioms.items():
+        by_framework[framework] += _rows(framework, operation, idiom, ways)
+    tables = [
+        _HEAD.format(framework=framework) + "".join(rows)
+        for framework, rows in by_framework.items()
+    ]
+    return "".join([_PAGE.format(slower=f"{SLOWER_FROM:g}"), *tables])
+
+
+def _rows(
+    framework: str, operation: str, idiom: Idiom, ways: Mapping[Way, Measured]
+) -> Iterator[str]:
+    for other in idiom.alternatives:
+        ratios = [*ways[framework, operation, other].ratios.values()] or [math.nan]
+        figures = ("-" if math.isnan(ratio) else f"{ratio:.2f}" for ratio in (ratios[0], ratios[-1]))
+        called = f"`{idiom.called}`: {idiom.because}"
+        cells = (f"`{operation}`", called, f"`{other}`", *figures, idiom.accepted)
+        yield f"| {' | '.join(cells)} |\n"
