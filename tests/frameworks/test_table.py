@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
+from fwbench.cases.case import bind
+from fwbench.cases.work import Work
 from fwbench.frameworks import table
+from fwbench.frameworks.numpy.framework import NumPy
 from fwbench.frameworks.table import Call
 from fwbench.testing import FakeFramework
+from fwbench.workloads import OPERATIONS
+from fwbench.workloads.cell import Cell
 
 NEW = SimpleNamespace(double=lambda x: 2 * x, nn=SimpleNamespace(scale=lambda x, by: by * x), pi=3)
 
@@ -83,3 +88,20 @@ def test_a_manifest_tells_what_is_missing() -> None:
     assert manifest.operations == ("relu",)
     assert manifest.missing == {"tanh": "fake 2.2 has no nn.tanh"}
     assert manifest.notices == ("package support: fake 2.2 has no nn.tanh; skipped: tanh",)
+
+
+def _bound(operation: str, framework: NumPy) -> Work:
+    """The work of an operation at its smallest size."""
+    workload = next(each for each in OPERATIONS if each.name == operation)
+    cell = Cell(workload, "numpy", "cpu", "eager", "forward", "float32", workload.smallest)
+    return bind(cell, framework)
+
+
+@pytest.mark.parametrize("operation", NumPy.idioms)
+def test_alternatives_compute_the_operation(operation: str) -> None:
+    """Another way is no alternative if its result is wrong."""
+    for entry in NumPy.idioms[operation].alternatives.values():
+        framework = NumPy()
+        framework.operations = {operation: entry}  # type: ignore[misc]
+        work = _bound(operation, framework)
+        work.verify(work.run())

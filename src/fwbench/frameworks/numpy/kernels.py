@@ -14,7 +14,6 @@ from fwbench.workloads.operations.convolution import Window
 from fwbench.workloads.operations.normalisation import (
     ALPHA,
     BATCH_EPSILON,
-    BETA,
     BIAS,
     EPSILON,
     GROUPS,
@@ -26,27 +25,23 @@ Array = NDArray[Any]
 # Activations
 
 
-def sigmoid(x: NDArray[Any]) -> NDArray[Any]:
+def sigmoid(x: Array) -> Array:
     return 1.0 / (1.0 + np.exp(-x))
 
 
-def softsign(x: NDArray[Any]) -> NDArray[Any]:
+def softsign(x: Array) -> Array:
     return x / (1.0 + np.abs(x))
 
 
-def gelu_tanh(x: NDArray[Any]) -> NDArray[Any]:
-    # A power of 3 would take many times as long as two products.
-    return 0.5 * x * (1 + np.tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
-
-
-def selu(x: NDArray[Any]) -> NDArray[Any]:
-    return 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))
+def selu(x: Array) -> Array:
+    below = 1.0507009873554805 * 1.6732632423543772 * np.expm1(np.minimum(x, 0))
+    return 1.0507009873554805 * np.maximum(x, 0) + below
 
 
 # Elementwise arithmetic
 
 
-def multiply_add(x: NDArray[Any], y: NDArray[Any], z: NDArray[Any]) -> NDArray[Any]:
+def multiply_add(x: Array, y: Array, z: Array) -> Array:
     return x * y + z
 
 
@@ -57,7 +52,7 @@ def cast(dtype: str) -> Implementation:
 # Reductions
 
 
-def logsumexp(x: NDArray[Any]) -> NDArray[Any]:
+def logsumexp(x: Array) -> Array:
     peaks = np.max(x, axis=1, keepdims=True)
     return np.asarray(np.log(np.sum(np.exp(x - peaks), axis=1)) + peaks[:, 0])
 
@@ -65,19 +60,25 @@ def logsumexp(x: NDArray[Any]) -> NDArray[Any]:
 # Vectors and matrices
 
 
-def l2_normalize(x: NDArray[Any]) -> NDArray[Any]:
-    return x / np.linalg.norm(x, axis=1, keepdims=True)
+def l2_normalize(x: Array) -> Array:
+    return x / np.sqrt(np.einsum("ij,ij->i", x, x))[:, None]
 
 
-# Convolution, as a product of all windows with the kernel
+# Convolution, as a product of all windows with the kernel, or of what each position of the kernel
+# covers with its matrix: windows of few channels are the faster, those of many take more memory.
+
+
+def _padded(x: Array, window: Window) -> Array:
+    if not window.padding:
+        return x
+    return np.pad(x, [(0, 0), *[(window.padding,) * 2] * window.rank, (0, 0)])
 
 
 def _windows(x: Array, window: Window) -> Array:
     """N H W C R S: a view of what each position of the kernel covers."""
     space = tuple(range(1, 1 + window.rank))
-    padded = np.pad(x, [(0, 0), *[(window.padding,) * 2] * window.rank, (0, 0)])
     reach = [window.dilation * (extent - 1) + 1 for extent in window.kernel]
-    every = sliding_window_view(padded, reach, axis=space)  # type: ignore[call-overload]
+    every = sliding_window_view(_padded(x, window), reach, axis=space)  # type: ignore[call-overload]
     strided = every[(slice(None), *[slice(None, None, window.stride)] * window.rank)]
     return strided[(..., *[slice(None, None, window.dilation)] * window.rank)]
 
@@ -101,31 +102,54 @@ def convolution(_: Any, window: Window) -> Any:
     return convolution
 
 
+def convolution_by_position(_: Any, window: Window) -> Any:
+    """The sum of the products, without groups."""
+
+    def convolution(x: Array, w: Array) -> Array:
+        windows = np.moveaxis(_windows(x, window), range(-window.rank, 0), range(window.rank))
+        result: Any = 0
+        for position in np.ndindex(*window.kernel):
+            result += np.ascontiguousarray(windows[position]) @ w[position]
+        return np.asarray(result)
+
+    return convolution
+
+
 def depthwise_conv2d(_: Any, window: Window) -> Any:
     return lambda x, w: np.einsum("nhwcrs,rsc->nhwc", _windows(x, window), w[:, :, 0])
 
 
 def conv2d_transposed(_: Any, window: Window) -> Any:
-    """The convolution of the input, zeros between its elements, with the flipped kernel."""
-    stride, edge = window.stride, window.kernel[0] - 1 - window.padding
-    spread = Window(window.kernel, window.filters, padding=edge)
+    """Products with what each position of the kernel has, added where it puts them."""
+    stride, edge = window.stride, window.padding
 
     def conv2d_transpose(x: Array, w: Array) -> Array:
-        n, h, width, c = x.shape
-        wide = np.zeros((n, stride * (h - 1) + 1, stride * (width - 1) + 1, c), x.dtype)
-        wide[:, ::stride, ::stride] = x
-        return _group(_windows(wide, spread), w[::-1, ::-1].swapaxes(2, 3))
+        n, h, width, _ = x.shape
+        rows, columns = stride * (h - 1), stride * (width - 1)
+        extents = rows + w.shape[0], columns + w.shape[1]
+        y = np.zeros((n, *extents, w.shape[2]), x.dtype)
+        for i, j in np.ndindex(*w.shape[:2]):
+            y[:, i : i + rows + 1 : stride, j : j + columns + 1 : stride] += x @ w[i, j].T
+        return y[:, edge : extents[0] - edge, edge : extents[1] - edge].copy()
 
     return conv2d_transpose
 
 
-# Pooling. Windows that do not overlap are a reshape, others are shifted copies.
+# Pooling, of rows, then of columns
 
 
-def tiles(x: Array) -> Array:
-    """N H 2 W 2 C."""
-    n, h, width, c = x.shape
-    return x.reshape(n, h // 2, 2, width // 2, 2, c)
+def max_pool2d(x: Array) -> Array:
+    y = np.maximum(x[:, ::2], x[:, 1::2])
+    return np.maximum(y[:, :, ::2], y[:, :, 1::2])
+
+
+def avg_pool2d(x: Array) -> Array:
+    y = x[:, ::2] + x[:, 1::2]
+    return 0.25 * (y[:, :, ::2] + y[:, :, 1::2])
+
+
+def global_avg_pool(x: Array) -> Array:
+    return _means(x.reshape(len(x), -1, x.shape[-1]))[:, np.newaxis]
 
 
 def max_pool2d_3x3_s2(x: Array) -> Array:
@@ -136,23 +160,48 @@ def max_pool2d_3x3_s2(x: Array) -> Array:
     return np.maximum(np.maximum(left, y[:, :, 1::2][:, :, : (columns + 1) // 2]), right)
 
 
-def max_pool1d(x: Array) -> Array:
-    return x.reshape(len(x), -1, 2, x.shape[-1]).max(axis=2)
-
-
 # Normalisation
 
 
-def _standard(x: Array, axes: tuple[int, ...], epsilon: float) -> Array:
-    """One pass for the mean, one for the variance."""
-    centred = x - x.mean(axes, keepdims=True)
-    variance = np.mean(np.square(centred), axes, keepdims=True)
-    return centred / np.sqrt(variance + x.dtype.type(epsilon))
+def _means(x: Array) -> Array:
+    """The mean of each channel over the pixels, by a product: N 1 C of N P C."""
+    count = x.shape[1]
+    return np.asarray(np.full((1, 1, count), 1 / count, x.dtype) @ x)
 
 
-def normalisation(*axes: int, epsilon: float = EPSILON) -> Any:
-    """Normalisation by the moments along axes."""
-    return lambda x, gamma, beta: _standard(x, axes, epsilon) * gamma + beta
+def group_means(x: Array) -> Array:
+    """The mean over the pixels and a group of channels, for each of these."""
+    grouped = _means(x).reshape(len(x), 1, GROUPS, -1)
+    return grouped.mean(-1).repeat(grouped.shape[-1], axis=-1)
+
+
+def normalisation(
+    images: int = 0, epsilon: float = EPSILON, means: Callable[[Array], Array] = _means
+) -> Any:
+    """Normalisation by moments of each image, or of so many parts of all."""
+
+    def standard(x: Array, gamma: Array, beta: Array) -> Array:
+        y = x.reshape(images or len(x), -1, x.shape[-1])
+        y = y - means(y)
+        y *= gamma / np.sqrt(means(np.square(y)) + x.dtype.type(epsilon))
+        y += beta
+        return y.reshape(x.shape)
+
+    return standard
+
+
+def _scales(x: Array) -> Array:
+    """The inverse root of the mean square of each vector of channels."""
+    mean = np.einsum("ntc,ntc->nt", x, x) / x.shape[-1]
+    return np.asarray(1 / np.sqrt(mean + x.dtype.type(EPSILON)))[..., np.newaxis]
+
+
+def layer_norm(x: Array, gamma: Array, beta: Array) -> Array:
+    y = x - x.mean(-1, keepdims=True)
+    y *= _scales(y)
+    y *= gamma
+    y += beta
+    return y
 
 
 def batch_norm_inference(
@@ -160,36 +209,45 @@ def batch_norm_inference(
 ) -> Array:
     """The vectors are combined first: a product and a sum for each element."""
     factor = gamma / np.sqrt(variance + x.dtype.type(BATCH_EPSILON))
-    return x * factor + (beta - mean * factor)
+    y = x * factor
+    y += beta - mean * factor
+    return y
 
 
 def rms_norm(x: Array, gamma: Array) -> Array:
-    mean = np.mean(np.square(x), axis=-1, keepdims=True)
-    return x / np.sqrt(mean + x.dtype.type(EPSILON)) * gamma
-
-
-def group_norm(x: Array, gamma: Array, beta: Array) -> Array:
-    grouped = x.reshape(*x.shape[:-1], GROUPS, -1)
-    return _standard(grouped, (1, 2, 4), EPSILON).reshape(x.shape) * gamma + beta
+    y = x * _scales(x)
+    y *= gamma
+    return y
 
 
 def lrn(x: Array) -> Array:
-    squares = np.pad(np.square(x), [(0, 0)] * 3 + [(NEIGHBOURS // 2,) * 2])
-    total = sliding_window_view(squares, NEIGHBOURS, axis=-1).sum(axis=-1)
-    return np.asarray(x / (BIAS + ALPHA * total) ** BETA)
+    """A power of 3/4 is made of roots."""
+    squares = np.square(x)
+    total = squares.copy()
+    for apart in range(1, NEIGHBOURS // 2 + 1):
+        total[..., apart:] += squares[..., :-apart]
+        total[..., :-apart] += squares[..., apart:]
+    total *= ALPHA
+    total += BIAS
+    np.sqrt(total, out=total)
+    total *= np.sqrt(total)
+    return np.divide(x, total, out=total)
 
 
 # Softmax and losses
 
 
 def softmax(x: Array) -> Array:
-    y = np.exp(x - x.max(axis=-1, keepdims=True))
-    return np.asarray(y / y.sum(axis=-1, keepdims=True))
+    y = x - x.max(axis=-1, keepdims=True)
+    np.exp(y, out=y)
+    y /= y.sum(axis=-1, keepdims=True)
+    return y
 
 
 def log_softmax(x: Array) -> Array:
     y = x - x.max(axis=-1, keepdims=True)
-    return np.asarray(y - np.log(np.exp(y).sum(axis=-1, keepdims=True)))
+    y -= np.log(np.exp(y).sum(axis=-1, keepdims=True))
+    return y
 
 
 def cross_entropies(x: Array, labels: Array) -> Array:
@@ -206,7 +264,9 @@ def binary_cross_entropy(x: Array, answers: Array) -> Any:
 def huber(x: Array, y: Array) -> Any:
     distance = np.abs(x - y)
     near = np.minimum(distance, 1)
-    return np.mean(near * (distance - near / 2))
+    distance -= 0.5 * near
+    distance *= near
+    return distance.mean()
 
 
 def ctc_loss(x: Array, labels: Array) -> Array:
@@ -248,8 +308,10 @@ def dynamic_rnn(x: Array, w: Array, u: Array, b: Array, lengths: Array) -> tuple
 
 
 def scatter_add(x: Array, i: Array, *, shape: tuple[int, int]) -> Array:
+    """By places in the flat table: of vectors of rows add.at is ten times as slow."""
     sums = np.zeros(shape, x.dtype)
-    np.add.at(sums, i, x)
+    places = shape[1] * i[:, np.newaxis] + np.arange(shape[1])
+    np.add.at(sums.reshape(-1), places.reshape(-1), x.reshape(-1))
     return sums
 
 
@@ -261,14 +323,14 @@ def scatter_nd_update(x: Array, i: Array, rows: Array) -> Array:
 
 def one_hot(i: Array, *, depth: int) -> Array:
     result = np.zeros((len(i), depth), np.float32)
-    np.put_along_axis(result, i[:, None], 1, axis=1)
+    result[np.arange(len(i)), i] = 1
     return result
 
 
 # Sorting and searching
 
 
-def top_k(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def top_k(x: Array) -> tuple[Array, Array]:
     """Five are selected without a sort of the others."""
     unordered = np.argpartition(x, -5, axis=1)[:, -5:]
     values = np.take_along_axis(x, unordered, 1)
@@ -283,6 +345,13 @@ def depth_to_space(x: Array) -> Array:
     n, h, w, c = x.shape
     blocks = x.reshape(n, h, w, 2, 2, c // 4).transpose(0, 1, 3, 2, 4, 5)
     return blocks.reshape(n, 2 * h, 2 * w, c // 4)  # copies: the axes are in another order
+
+
+def pad_constant(x: Array) -> Array:
+    n, h, w, c = x.shape
+    y = np.zeros((n, h + 2, w + 4, c), x.dtype)
+    y[:, 1:-1, 2:-2] = x
+    return y
 
 
 # Random numbers, by a generator as NumPy's manual recommends it
@@ -302,7 +371,7 @@ def drawn(draw: Callable[..., Any]) -> Implementation:
 
 
 def resize_nearest(x: Array) -> Array:
-    return x.repeat(2, axis=1).repeat(2, axis=2)
+    return x.repeat(2, axis=2).repeat(2, axis=1)
 
 
 def im2col(x: Array) -> Array:

@@ -17,7 +17,7 @@ from fwbench.frameworks.layout import (
     SEQUENCE_CHANNELS_FIRST,
 )
 from fwbench.frameworks.onnxruntime import kernels
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Idiom, Idioms, Laid, Table
 from fwbench.workloads.operations.normalisation import (
     ALPHA,
     BATCH_EPSILON,
@@ -31,6 +31,8 @@ from fwbench.workloads.operations.normalisation import (
 _FLOAT16 = 10
 
 _INT32 = 6
+
+_FIRST, _SECOND, _SPACE = (np.array(axes, np.int64) for axes in ((0,), (1,), (2, 3)))
 
 OPERATIONS: Table = {
     # Activations
@@ -46,7 +48,8 @@ OPERATIONS: Table = {
     "leaky_relu": Call("LeakyRelu", alpha=0.25),
     "silu": lambda op: lambda x: op.Mul(x, op.Sigmoid(x)),
     "hard_sigmoid": Call("HardSigmoid", alpha=1 / 6, beta=0.5),
-    "log_sigmoid": lambda op: lambda x: op.Neg(op.Softplus(op.Neg(x))),
+    # As PyTorch's exporter writes it.
+    "log_sigmoid": lambda op: lambda x: op.Log(op.Sigmoid(x)),
     # Elementwise arithmetic
     "abs": "Abs",
     "negative": "Neg",
@@ -100,7 +103,7 @@ OPERATIONS: Table = {
     "gemm": "MatMul",
     "flatten": lambda op: lambda x: op.Reshape(x, np.array([-1], np.int64)),
     "gemv": "MatMul",
-    "outer": Call("Einsum", equation="i,j->ij"),
+    "outer": lambda op: lambda x, y: op.Mul(op.Unsqueeze(x, _SECOND), op.Unsqueeze(y, _FIRST)),
     "gemm_nn": "MatMul",
     "gemm_tn": Call("Gemm", transA=1),
     "gemm_nt": Call("Gemm", transB=1),
@@ -117,7 +120,8 @@ OPERATIONS: Table = {
     "max_pool2d": Laid(kernels.pool("MaxPool", 2, 2), CHANNELS_FIRST),
     "max_pool2d_3x3_s2": Laid(kernels.pool("MaxPool", 3, 2), CHANNELS_FIRST),
     "avg_pool2d": Laid(kernels.pool("AveragePool", 2, 2), CHANNELS_FIRST),
-    "global_avg_pool": Laid("GlobalAveragePool", CHANNELS_FIRST),
+    # As exporters write the mean of an image, which Keras calls a pooling.
+    "global_avg_pool": Laid(lambda op: lambda x: op.ReduceMean(x, _SPACE), CHANNELS_FIRST),
     "max_pool1d": Laid(kernels.pool("MaxPool", 2, 2, rank=1), SEQUENCE_CHANNELS_FIRST),
     # Normalisation
     "batch_norm_inference": Laid(Call("BatchNormalization", epsilon=BATCH_EPSILON), CHANNELS_FIRST),
@@ -146,4 +150,53 @@ OPERATIONS: Table = {
     # No operation
     # A session returns no input itself: it is copied.
     "noop": "Identity",
+}
+
+_EXPORTED = "PyTorch's exporter writes it"
+_NOT_CHOSEN = "exporters write the operator; who runs their graphs does not choose"
+
+
+def _exported(called: str, alternatives: Table, accepted: str = "") -> Idiom:
+    return Idiom(called, _EXPORTED, alternatives, accepted)
+
+
+IDIOMS: Idioms = {
+    # Activations
+    "softplus": _exported(
+        "Softplus",
+        {"Log": lambda op: lambda x: op.Log(op.Add(op.Exp(x), np.float32(1)))},
+        _NOT_CHOSEN,
+    ),
+    "log_sigmoid": _exported(
+        "Log", {"Softplus": lambda op: lambda x: op.Neg(op.Softplus(op.Neg(x)))}
+    ),
+    # Reductions
+    "logsumexp": _exported(
+        "ReduceLogSumExp",
+        {
+            "LogSoftmax": lambda op: (
+                lambda x: op.Squeeze(
+                    op.Slice(op.Sub(x, op.LogSoftmax(x, axis=1)), _FIRST, _SECOND, _SECOND), _SECOND
+                )
+            )
+        },
+        _NOT_CHOSEN,
+    ),
+    # Products
+    "dot": _exported(
+        "MatMul",
+        {"ReduceSum": lambda op: lambda x, y: op.ReduceSum(op.Mul(x, y), keepdims=0)},
+        _NOT_CHOSEN,
+    ),
+    **dict.fromkeys(("gemm", "gemm_nn"), _exported("MatMul", {"Gemm": "Gemm"})),
+    "outer": _exported("Mul", {"Einsum": Call("Einsum", equation="i,j->ij")}),
+    "einsum": _exported(
+        "Einsum",
+        {"MatMul": lambda op: lambda x, y: op.MatMul(x, op.Transpose(y, perm=[0, 2, 1]))},
+        "the notation is what is measured; batch_gemm is the product without it",
+    ),
+    # Pooling
+    "global_avg_pool": _exported(
+        "ReduceMean", {"GlobalAveragePool": Laid("GlobalAveragePool", CHANNELS_FIRST)}
+    ),
 }
