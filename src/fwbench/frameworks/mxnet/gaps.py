@@ -12,7 +12,7 @@ from fwbench.workloads.operations.recurrent import RECURRENT
 
 _PRODUCTS = (
     *("dot", "gemm", "gemv", "outer", "gemm_nn", "gemm_tn", "gemm_nt", "batch_gemm", "tensordot"),
-    *("linear", *(operation.name for operation in (*CONVOLUTION, *ATTENTION, *RECURRENT))),
+    *("linear", "norm", *(operation.name for operation in (*CONVOLUTION, *ATTENTION, *RECURRENT))),
 )
 
 #: How many terms float16 bears: those of a row until it is off by more than it may be, and all of a
@@ -52,7 +52,6 @@ GAPS: tuple[Gap, ...] = (
         for operation in ("erf", "erfinv", "lgamma")
     ),
     # Reductions
-    Gap("mxnet adds up the squares of float16 in float16", "norm", dtype="float16", device="cpu"),
     Gap(
         "mxnet multiplies long rows of float16 in float16",
         "prod",
@@ -108,8 +107,6 @@ GAPS: tuple[Gap, ...] = (
     ),
     Gap("mxnet hybridizes unique in its NumPy mode alone", "unique", execution="hybridize"),
     Gap("mxnet leaves searchsorted to NumPy", "searchsorted"),
-    # Shapes and orders of elements
-    Gap("mxnet has no triangles of float16", "tril", dtype="float16"),
     # Random numbers
     *(
         Gap(_NO_GRADIENT, f"random_{name}", execution="hybridize")

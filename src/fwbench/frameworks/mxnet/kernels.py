@@ -57,8 +57,13 @@ def of_numpy(operator: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def gelu_tanh(F: Any, x: Any) -> Any:
-    within = 0.7978845608028654 * (x + 0.044715 * x * x * x)
-    return 0.5 * x * (1 + F.Activation(within, act_type="tanh"))
+    """By the logistic function: sigmoid(2 y) is (1 + tanh(y)) / 2."""
+    within = x * (1.5957691216057308 + 0.07135481627159744 * F.square(x))
+    return x * F.Activation(within, act_type="sigmoid")
+
+
+def gelu_by_tanh(F: Any, x: Any) -> Any:
+    return 0.5 * x * (1 + F.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
 
 
 # Elementwise arithmetic
@@ -102,7 +107,31 @@ def variance(F: Any, x: Any) -> Any:
     return F.mean(F.square(F.broadcast_sub(x, F.mean(x, axis=1, keepdims=True))), axis=1)
 
 
+def norm(F: Any) -> Any:
+    """By a product, as ``gluon.utils.clip_global_norm`` adds up squares."""
+
+    def norm(x: Any) -> Any:
+        vector = F.reshape(x, shape=(-1,))
+        return F.sqrt(F.dot(vector, vector))
+
+    return norm
+
+
 def logsumexp(F: Any, x: Any) -> Any:
+    """The number that log_softmax subtracts; max and sum take many times as long."""
+    before, after = (F.slice_axis(y, axis=1, begin=0, end=1) for y in (x, F.log_softmax(x)))
+    return F.reshape(before - after, shape=(-1,))
+
+
+def rows_by_dot(F: Any) -> Any:
+    def summed(x: Any) -> Any:
+        ones = F.ones_like(F.slice_axis(x, axis=0, begin=0, end=1))
+        return F.reshape(F.dot(x, ones, transpose_b=True), shape=(-1,))
+
+    return summed
+
+
+def log_of_sum(F: Any, x: Any) -> Any:
     peaks = F.max(x, axis=1, keepdims=True)
     sums = F.sum(F.exp(F.broadcast_sub(x, peaks)), axis=1, keepdims=True)
     return F.reshape(F.log(sums) + peaks, shape=(-1,))
@@ -201,11 +230,11 @@ def cross_entropy(F: Any) -> Any:
 
 
 def binary_cross_entropy(F: Any) -> Any:
-    """Written as in Gluon's loss."""
+    """Written as in Gluon's loss, but for relu."""
 
     def loss(x: Any, answers: Any) -> Any:
         tail = F.Activation(-F.abs(x), act_type="softrelu")
-        return F.mean(F.relu(x) - x * answers + tail)
+        return F.mean(F.Activation(x, act_type="relu") - x * answers + tail)
 
     return loss
 
@@ -221,23 +250,33 @@ def labels_int64(arrays: Arrays) -> list[NDArray[Any]]:
     return [x, labels.astype(np.int64)]
 
 
-# Attention, by the formula; its batches of products have one axis for batch and heads
+# Attention, by the formula
 
 
 def _future(F: Any, positions: Any) -> Any:
     """Minus infinity, nearly, for every pair of a position and a later one."""
-    at = F.contrib.arange_like(positions, axis=1)
-    later = F.broadcast_lesser(F.expand_dims(at, axis=1), F.expand_dims(at, axis=0))
-    return F.expand_dims(-1e9 * later, axis=0)
+    at = F.contrib.arange_like(positions, axis=2)
+    ours, theirs = (F.reshape(at, shape=shape) for shape in ((1, 1, -1, 1), (1, 1, 1, -1)))
+    return -1e9 * F.broadcast_lesser(ours, theirs)
 
 
 def attention(F: Any, *, causal: bool) -> Callable[..., Any]:
-    def attend(*projections: Any) -> Any:
-        q, k, v = (x.reshape((-3, 0, 0)) for x in projections)
-        scores = F.batch_dot(F.contrib.div_sqrt_dim(q), k, transpose_b=True)
+    def attend(q: Any, k: Any, v: Any) -> Any:
+        scores = F.linalg.gemm2(F.contrib.div_sqrt_dim(q), k, transpose_b=True)
         if causal:
             scores = F.broadcast_add(scores, _future(F, q))
-        return F.reshape_like(F.batch_dot(F.softmax(scores), v), projections[0])
+        return F.linalg.gemm2(F.softmax(scores), v)
+
+    return attend
+
+
+def attention_by_batch_dot(F: Any) -> Callable[..., Any]:
+    """Its batches have one axis for batch and heads."""
+
+    def attend(*projections: Any) -> Any:
+        q, k, v = (x.reshape((-3, 0, 0)) for x in projections)
+        weights = F.softmax(F.batch_dot(F.contrib.div_sqrt_dim(q), k, transpose_b=True))
+        return F.reshape_like(F.batch_dot(weights, v), projections[0])
 
     return attend
 
@@ -310,6 +349,7 @@ def _python_foreach(F: Any, steps: int) -> Callable[..., Any]:
 def dynamic_rnn(F: Any, steps: int, loop: str) -> Callable[..., Any]:
     """An LSTM over sequences of different lengths, with time before the batch within the loop."""
     foreach = F.contrib.foreach if loop == "native" else _python_foreach(F, steps)
+    sigmoid, tanh = (partial(F.Activation, act_type=name) for name in ("sigmoid", "tanh"))
 
     def call(x: Any, w: Any, u: Any, b: Any, lengths: Any) -> Any:
         x = F.swapaxes(x, dim1=0, dim2=1)
@@ -320,9 +360,9 @@ def dynamic_rnn(F: Any, steps: int, loop: str) -> Callable[..., Any]:
         def step(now: Any, states: Any) -> tuple[Any, Any]:
             (sums, within), (state, cell) = now, states
             entry, keep, new, exit_ = F.SliceChannel(sums + F.dot(state, u), num_outputs=4)
-            after = F.sigmoid(keep) * cell + F.sigmoid(entry) * F.tanh(new)
+            after = sigmoid(keep) * cell + sigmoid(entry) * tanh(new)
             cell = F.where(within, after, cell)
-            state = F.where(within, F.sigmoid(exit_) * F.tanh(after), state)
+            state = F.where(within, sigmoid(exit_) * tanh(after), state)
             return state * within, [state, cell]
 
         sums = F.broadcast_add(F.dot(x, w), b)
@@ -364,6 +404,14 @@ def scatter_add(F: Any, n: int, d: int) -> Any:
     return Call("_internal._backward_gather_nd", shape=(n, d))(F)
 
 
+def masked_by_product(F: Any, d: int) -> Any:
+    def masked(x: Any, lengths: Any) -> Any:
+        ends = F.expand_dims(F.cast(lengths, dtype="float32"), axis=1)
+        return F.broadcast_lesser(F.expand_dims(F.arange(d), axis=0), ends) * x
+
+    return masked
+
+
 # Sorting and searching
 
 
@@ -375,6 +423,17 @@ def unique(_: Any) -> Any:
 
 
 # Shapes and orders of elements
+
+
+def split(F: Any) -> Any:
+    """By slices of an axis of four: the operator for it takes ten times as long."""
+
+    def split(x: Any) -> Any:
+        parts = F.reshape(x, shape=(0, -4, 4, -1))
+        slices = [F.slice_axis(parts, axis=1, begin=i, end=i + 1) for i in range(4)]
+        return [F.reshape(part, shape=(0, -1)) for part in slices]
+
+    return split
 
 
 def roll(F: Any) -> Any:
@@ -402,38 +461,54 @@ def dtype_of(like: Any) -> str:
     return np.dtype(getattr(like, "dtype", "float32")).name
 
 
-# Optimisers, by its operators, which write into the weights and change the state
+# Optimisers write into the weights and change the state
 
 
-ADAM = {"beta1": BETA1, "beta2": BETA2, "epsilon": TINY}
+ADAM: dict[str, Any] = {"beta1": BETA1, "beta2": BETA2, "epsilon": TINY}
+
+#: Updates before the first one: as many as make Adam's corrections 1.
+_LATE = 1_000_000
 
 
-def optimiser(name: str, **options: Any) -> Implementation:
-    """An implementation by an operator that has the weights for its output."""
+def optimiser(
+    name: str, state: Callable[[Sequence[Any]], Any] = tuple, **options: Any
+) -> Implementation:
+    """An update by ``mx.optimizer.<name>``, as ``gluon.Trainer`` makes it of each array.
 
-    def implementation(F: Any) -> Callable[..., None]:
-        update = getattr(F, name)
+    Args:
+        state: the optimizer's state, of the arrays of the operation.
+    """
 
-        def step(x: Any, *others: Any) -> None:
-            update(x, *others, out=x, lr=RATE, **options)
+    def implementation(_: Any) -> Callable[..., None]:
+        import mxnet as mx  # not above, as in unique
+
+        made = getattr(mx.optimizer, name)(learning_rate=RATE, begin_num_update=_LATE, **options)
+        update = made.update_multi_precision
+
+        def step(x: Any, g: Any, *arrays: Any) -> None:
+            update(0, x, g, state(arrays))
 
         return step
 
     return implementation
 
 
-def adagrad(F: Any) -> Callable[..., None]:
-    """Written as in ``mx.optimizer.AdaGrad``: the operator is for sparse gradients alone."""
+def operator(name: str, **options: Any) -> Implementation:
+    """An update by the operator that an optimizer calls; the weights are its output."""
 
-    def step(x: Any, g: Any, v: Any) -> None:
-        v += F.square(g)
-        x -= RATE * (g / F.sqrt(v + TINY))
+    def implementation(F: Any) -> Callable[..., None]:
+        update = getattr(F, name)
 
-    return step
+        def step(x: Any, *others: Any) -> None:
+            update(x, *others, out=x, lr=RATE, wd=0.0, **options)
+
+        return step
+
+    return implementation
 
 
 def adamw(F: Any) -> Callable[..., None]:
-    """The factor of gradients is an array, always in float32."""
+    """By its operator: mx.optimizer has no AdamW. The factor of gradients is in float32."""
     scale = F.ones((1,))
 
     def step(x: Any, g: Any, m: Any, v: Any) -> None:

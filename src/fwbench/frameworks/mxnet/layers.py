@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +10,7 @@ from mxnet import gluon
 from mxnet.gluon import nn, rnn
 
 from fwbench.frameworks.learner import Job
+from fwbench.frameworks.mxnet import kernels
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Layer, Shape
@@ -92,24 +92,23 @@ class _Attention(gluon.HybridBlock):  # type: ignore[misc]
         length, width = before
         self._heads = layer.heads
         self._size = width // 3 // layer.heads
-        # Added to what a place does not see; exp of it is zero.
-        unseen = np.where(np.tri(length), 0.0, -1e30 if layer.causal else 0.0)
-        with self.name_scope():
-            self.unseen = self.params.get_constant("unseen", unseen[None])
+        if layer.causal:
+            # Added to what a place does not see; exp of it is zero.
+            unseen = np.where(np.tri(length), 0.0, -1e30)
+            with self.name_scope():
+                self.unseen = self.params.get_constant("unseen", unseen[None])
 
-    def hybrid_forward(self, F: Any, x: Any, unseen: Any) -> Any:
-        """(batch, length, 3 units) to (batch, length, units)."""
-        # (batch, length, 3, heads, size) to (3, batch * heads, length, size)
+    def hybrid_forward(self, F: Any, x: Any, unseen: Any = None) -> Any:
+        """(batch, length, 3 units) to (batch, length, units), by the operators of GluonNLP's."""
+        # (batch, length, 3, heads, size) to (length, batch, heads * 3 * size)
         split = F.reshape(x, shape=(0, 0, 3, self._heads, self._size))
-        split = F.reshape(F.transpose(split, axes=(2, 0, 3, 1, 4)), shape=(0, -3, 0, 0))
-        queries, keys, values = (
-            F.squeeze(F.slice_axis(split, axis=0, begin=place, end=place + 1), axis=0)
-            for place in range(3)
-        )
-        scores = F.batch_dot(queries, keys, transpose_b=True) / self._size**0.5
-        weights = F.softmax(F.broadcast_add(scores, unseen), axis=-1)
-        result = F.reshape(F.batch_dot(weights, values), shape=(-4, -1, self._heads, 0, 0))
-        return F.reshape(F.transpose(result, axes=(0, 2, 1, 3)), shape=(0, 0, -3))
+        rows = F.reshape(F.transpose(split, axes=(1, 0, 3, 2, 4)), shape=(0, 0, -1))
+        scores = F.contrib.interleaved_matmul_selfatt_qk(rows, heads=self._heads)
+        if unseen is not None:
+            scores = F.broadcast_add(scores, unseen)
+        weights = F.softmax(scores, axis=-1)
+        result = F.contrib.interleaved_matmul_selfatt_valatt(rows, weights, heads=self._heads)
+        return F.swapaxes(result, dim1=0, dim2=1)
 
 
 class _Gelu(gluon.HybridBlock):  # type: ignore[misc]
@@ -117,7 +116,7 @@ class _Gelu(gluon.HybridBlock):  # type: ignore[misc]
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """Any shape, element by element."""
-        return 0.5 * x * (1.0 + F.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+        return kernels.gelu_tanh(F, x)
 
 
 class _Tokens(gluon.HybridBlock):  # type: ignore[misc]

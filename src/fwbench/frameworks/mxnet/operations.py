@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from operator import itemgetter
 
 from fwbench.frameworks.layout import (
     CHANNELS_FIRST,
@@ -18,6 +19,7 @@ from fwbench.frameworks.layout import (
 )
 from fwbench.frameworks.mxnet import kernels
 from fwbench.frameworks.table import CONVOLUTIONS, Call, Idiom, Idioms, Laid, Table, named
+from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.normalisation import (
     ALPHA,
     BATCH_EPSILON,
@@ -46,7 +48,7 @@ OPERATIONS: Table = {
     "elu": Call("LeakyReLU", act_type="elu", slope=1.0),
     "selu": Call("LeakyReLU", act_type="selu"),
     "leaky_relu": Call("LeakyReLU", act_type="leaky", slope=0.25),
-    "silu": lambda F: lambda x: x * F.sigmoid(x),
+    "silu": lambda F: lambda x: x * F.Activation(x, act_type="sigmoid"),
     "hard_sigmoid": Call("hard_sigmoid", alpha=1 / 6, beta=0.5),
     "log_sigmoid": lambda F: lambda x: -F.Activation(-x, act_type="softrelu"),
     # Elementwise arithmetic
@@ -59,8 +61,9 @@ OPERATIONS: Table = {
     "logical_not": Laid("logical_not", kernels.as_numbers(1)),
     "cast_float16": Call("cast", dtype="float16"),
     "cast_int32": Call("cast", dtype="int32"),
-    # Of operands of one shape; broadcast_add and its like are other kernels.
-    "add": "elemwise_add",
+    # By which operator depends: broadcast_add of arrays, elemwise_add of symbols.
+    "add": lambda F: lambda x, y: x + y,
+    # Of operands of one shape; broadcast_sub and its like are other kernels.
     "subtract": "elemwise_sub",
     "multiply": "elemwise_mul",
     "divide": "elemwise_div",
@@ -70,8 +73,7 @@ OPERATIONS: Table = {
     "mod": "broadcast_mod",
     "hypot": "broadcast_hypot",
     "arctan2": kernels.arctan2,
-    "greater": "broadcast_greater",
-    "equal": "broadcast_equal",
+    **{name: kernels.NumPyCall(name) for name in ("greater", "equal")},
     "logical_and": Laid("broadcast_logical_and", kernels.as_numbers(2)),
     "where": Laid("where", kernels.as_numbers(1)),
     "multiply_add": lambda F: lambda x, y, z: x * y + z,
@@ -86,7 +88,7 @@ OPERATIONS: Table = {
     "max": Call("max", axis=1),
     "min": Call("min", axis=1),
     "prod": Call("prod", axis=1),
-    "norm": "norm",
+    "norm": kernels.norm,
     "logsumexp": lambda F: partial(kernels.logsumexp, F),
     "cumsum": Call("cumsum", axis=1),
     "any": kernels.NumPyCall("any", axis=1),
@@ -169,9 +171,7 @@ OPERATIONS: Table = {
     "softmax": Call("softmax", axis=-1),
     "log_softmax": Call("log_softmax", axis=-1),
     "cross_entropy": kernels.cross_entropy,
-    "cross_entropy_sum": Laid(
-        "softmax_cross_entropy", Layout(kernels.labels_in_dtype, kernels.labels_int64)
-    ),
+    "cross_entropy_sum": lambda F: lambda x, labels: -F.sum(F.pick(F.log_softmax(x), labels)),
     "binary_cross_entropy": kernels.binary_cross_entropy,
     "mse": lambda F: lambda x, y: F.mean(F.square(x - y)),
     "huber": lambda F: lambda x, y: F.mean(F.smooth_l1(x - y, scalar=1.0)),
@@ -205,23 +205,24 @@ OPERATIONS: Table = {
     "permute_nhwc_nchw": Call("transpose", axes=(0, 3, 1, 2)),
     "concat": Call("concat", dim=1),
     "stack": Call("stack", axis=1),
-    "split": Call("split", num_outputs=4, axis=1),
+    "split": kernels.split,
     "pad_constant": Laid(Call("pad", mode="constant", pad_width=_PADDING), CHANNELS_FIRST),
     "pad_reflect": Laid(Call("pad", mode="reflect", pad_width=_PADDING), CHANNELS_FIRST),
-    "tile": Call("tile", reps=(2, 3)),
+    "tile": lambda F: lambda x: F.concat(*[F.concat(*[x] * 3, dim=1)] * 2, dim=0),
     "repeat": Call("repeat", repeats=3, axis=1),
     "slice": lambda F, begin, end: Call("slice", begin=(begin, begin), end=(end, end))(F),
     "strided_slice": Call("slice", begin=(None, None), end=(None, None), step=(2, 3)),
-    "flip": Call("flip", axis=1),
+    "flip": Call("slice", begin=(None, None), end=(None, None), step=(1, -1)),
     "roll": kernels.roll,
-    "broadcast_to": lambda F, n: Call("broadcast_to", shape=(n, n))(F),
+    "broadcast_to": lambda F, n: Call("broadcast_axis", axis=0, size=n)(F),
     "depth_to_space": Laid(Call("depth_to_space", block_size=2), CHANNELS_FIRST),
-    # The elements of the lower triangle as a vector, and back into a triangle.
-    "tril": lambda F: lambda x: F.linalg.maketrian(F.linalg.extracttrian(x)),
+    "tril": kernels.NumPyCall("tril"),
     "diag_part": "diag",
     # Random numbers
     "random_uniform": kernels.drawn("uniform"),
-    "random_normal": kernels.drawn("normal"),
+    "random_normal": lambda F, n: (
+        lambda like: F.np.random.normal(size=(n,), dtype=kernels.dtype_of(like)).as_nd_ndarray()
+    ),
     "random_bernoulli": lambda F: (
         lambda p: F.random_uniform(shape=p.shape, dtype=kernels.dtype_of(p)) < p
     ),
@@ -237,18 +238,14 @@ OPERATIONS: Table = {
     "random_categorical": lambda F, n: lambda p: F.sample_multinomial(p, shape=n),
     "dropout": Call("Dropout", p=DROPPED, mode="always"),
     # Optimisers
-    "sgd": kernels.optimiser("sgd_update", wd=0.0),
-    "momentum": Laid(
-        kernels.optimiser("sgd_mom_update", momentum=MOMENTUM, wd=0.0), kernels.VELOCITY
-    ),
-    "nesterov": Laid(
-        kernels.optimiser("nag_mom_update", momentum=MOMENTUM, wd=0.0), kernels.VELOCITY
-    ),
-    "adam": kernels.optimiser("adam_update", wd=0.0, **kernels.ADAM),
+    "sgd": kernels.optimiser("SGD", lambda _: None),
+    "momentum": Laid(kernels.optimiser("SGD", itemgetter(0), momentum=MOMENTUM), kernels.VELOCITY),
+    "nesterov": Laid(kernels.optimiser("NAG", itemgetter(0), momentum=MOMENTUM), kernels.VELOCITY),
+    "adam": kernels.optimiser("Adam", **kernels.ADAM),
     "adamw": kernels.adamw,
-    "rmsprop": kernels.optimiser("rmsprop_update", gamma1=RHO, epsilon=TINY, wd=0.0),
-    "adagrad": kernels.adagrad,
-    "ftrl": kernels.optimiser("ftrl_update", lamda1=L1, beta=0.0, wd=0.0),
+    "rmsprop": kernels.optimiser("RMSProp", gamma1=RHO, epsilon=TINY),
+    "adagrad": kernels.optimiser("AdaGrad", itemgetter(0), eps=TINY),
+    "ftrl": kernels.optimiser("Ftrl", lamda1=L1, beta=0.0),
     # Images
     "resize_bilinear": Laid(kernels.resize_bilinear, CHANNELS_FIRST),
     "resize_nearest": Laid(kernels.resize_nearest, CHANNELS_FIRST),
@@ -257,11 +254,170 @@ OPERATIONS: Table = {
     "noop": lambda F: lambda x: x,
 }
 
-_BY_GLUON = "Gluon's layers call it"
+_NP = kernels.NumPyCall
+
+_GLUON = "Gluon's layers call it"
+_ND = "of the operators of mx.nd, which Gluon's blocks call, it is the one for this"
+_COMPOSED = "composed: MXNet has no operator for it"
+_TRAINER = "gluon.Trainer calls the optimizer, which calls the operator"
+_SHORT = "faster in arrays of some thousand numbers alone, by microseconds"
+_NAN = "what is not chosen counts where it is infinite or not a number"
+_LOST = "is off, or overflows, where numbers are large"
+_NOTATION = "the notation is what is measured; batch_gemm is the product without it"
+_EACH = "tens of microseconds of Python in each call, which every user of the optimizer has"
+
+
+def _nd(alternatives: Table, accepted: str = "") -> Idiom:
+    return Idiom("the operator of mx.nd", _ND, alternatives, accepted)
+
+
+def _composed(called: str, alternatives: Table, accepted: str = "") -> Idiom:
+    return Idiom(called, _COMPOSED, alternatives, accepted)
+
+
+def _step(optimizer: str, operator: Implementation) -> Idiom:
+    return Idiom(f"mx.optimizer.{optimizer}", _TRAINER, {"the operator": operator}, _EACH)
+
 
 IDIOMS: Idioms = {
+    # Activations
     **{
-        name: Idiom(f'Activation("{name}")', _BY_GLUON, {f"nd.{name}": name})
+        name: Idiom(f'Activation("{name}")', _GLUON, {f"nd.{name}": name}, _SHORT)
         for name in ("sigmoid", "relu", "tanh", "softsign")
     },
+    "softplus": Idiom("Activation", _GLUON, {"log1p": lambda F: lambda x: F.log1p(F.exp(x))}),
+    "gelu": Idiom(
+        "LeakyReLU", _GLUON, {"erf": lambda F: lambda x: 0.5 * x * (1 + F.erf(0.70710678 * x))}
+    ),
+    "gelu_tanh": _composed("by sigmoid", {"by tanh": lambda F: partial(kernels.gelu_by_tanh, F)}),
+    "elu": Idiom("LeakyReLU", _GLUON, {"where": lambda F: lambda x: F.where(x > 0, x, F.expm1(x))}),
+    "leaky_relu": Idiom(
+        "LeakyReLU",
+        _GLUON,
+        {"maximum": lambda F: lambda x: F.broadcast_maximum(x, 0.25 * x)},
+        _SHORT,
+    ),
+    "silu": _composed("Activation", {"nd.sigmoid": lambda F: lambda x: x * F.sigmoid(x)}),
+    "hard_sigmoid": _nd({"clip": lambda F: lambda x: F.clip(x / 6 + 0.5, a_min=0, a_max=1)}),
+    "log_sigmoid": _composed(
+        "Activation of -x",
+        {"log": lambda F: lambda x: F.log(F.Activation(x, act_type="sigmoid"))},
+        "is minus infinity below -104",
+    ),
+    # Elementwise arithmetic
+    **{
+        name: _nd({f"np.{name}": _NP(name)})
+        for name in (
+            *("abs", "negative", "sign", "exp", "expm1", "log", "log1p", "sqrt", "square"),
+            *("reciprocal", "sin", "cos", "arctan", "floor", "subtract", "multiply", "divide"),
+            *("maximum", "minimum", "power"),
+        )
+    },
+    "add": Idiom("x + y", "users write it so", {"add_n": "add_n"}, "a sum of two is x + y"),
+    **{
+        name: Idiom(f"np.{name}", "its results are booleans", {"nd": f"broadcast_{name}"}, _SHORT)
+        for name in ("greater", "equal")
+    },
+    "mod": _nd({"floor": lambda F: lambda x, y: x - F.floor(x / y) * y}, _LOST),
+    "hypot": _nd({"sqrt": lambda F: lambda x, y: F.sqrt(F.square(x) + F.square(y))}, _LOST),
+    "logical_and": _nd({"product": Laid("elemwise_mul", kernels.as_numbers(2))}, "of 0 and 1"),
+    "where": _nd(
+        {"products": Laid(lambda F: lambda c, x, y: c * (x - y) + y, kernels.as_numbers(1))}, _NAN
+    ),
+    # Reductions
+    **{
+        name: _nd({f"np.{name}": _NP(name, axis=1)})
+        for name in ("mean", "max", "min", "prod", "cumsum", "sort", "argsort")
+    },
+    "sum_rows": _nd(
+        {"product with ones": kernels.rows_by_dot}, "nobody writes a sum so; float16 has no product"
+    ),
+    "variance": _composed(
+        "two means",
+        {"moments": lambda F: lambda x: F.mean(F.square(x), axis=1) - F.square(F.mean(x, axis=1))},
+        _LOST,
+    ),
+    "norm": Idiom("dot", "gluon.utils.clip_global_norm calls it", {"nd.norm": "norm"}, _SHORT),
+    "logsumexp": _composed("log_softmax", {"sum": lambda F: partial(kernels.log_of_sum, F)}),
+    # Vectors and matrices
+    **{
+        name: _nd({"linalg.gemm2": Call("linalg.gemm2", **transposed)})
+        for name, transposed in (
+            *(("gemm", {}), ("gemm_nn", {}), ("batch_gemm", {})),
+            *(("gemm_tn", {"transpose_a": True}), ("gemm_nt", {"transpose_b": True})),
+        )
+    },
+    "einsum": Idiom(
+        *("np.einsum", "mx.nd has none", {"batch_dot": Call("batch_dot", transpose_b=True)}),
+        _NOTATION,
+    ),
+    "l2_normalize": _nd(
+        {"norm": lambda F: lambda x: F.broadcast_div(x, F.norm(x, axis=1, keepdims=True))}
+    ),
+    # Softmax, losses and attention
+    "softmax": _nd({"SoftmaxActivation": "SoftmaxActivation"}),
+    "log_softmax": _nd({"log": lambda F: lambda x: F.log(F.softmax(x))}),
+    "cross_entropy_sum": Idiom(
+        "log_softmax, pick",
+        _GLUON,
+        {
+            "softmax_cross_entropy": Laid(
+                "softmax_cross_entropy", Layout(kernels.labels_in_dtype, kernels.labels_int64)
+            )
+        },
+        _SHORT,
+    ),
+    "binary_cross_entropy": Idiom(
+        *("four terms", _GLUON),
+        {"softrelu": lambda F: lambda x, y: F.mean(F.Activation(x, act_type="softrelu") - x * y)},
+        "keeps no digits of small losses of large numbers",
+    ),
+    "attention": _composed("linalg.gemm2", {"batch_dot": kernels.attention_by_batch_dot}),
+    # Indexing and random numbers
+    "gather_rows": _nd(
+        {"gather_nd": lambda F: lambda x, i: F.gather_nd(x, F.expand_dims(i, axis=0))}
+    ),
+    "embedding": Idiom("Embedding", _GLUON, {"take": lambda F, n, d: F.take}, _SHORT),
+    "sequence_mask": _nd({"broadcast_lesser": kernels.masked_by_product}, _NAN),
+    "random_exponential": _nd(
+        {"np.random": lambda F, n: lambda _: F.np.random.exponential(0.5, (n,)).as_nd_ndarray()},
+        "float32 alone",
+    ),
+    "random_normal": Idiom(
+        "np.random.normal", "twice as fast", {"nd.random_normal": kernels.drawn("normal")}
+    ),
+    # Pooling
+    "global_avg_pool": Idiom(
+        "Pooling",
+        _GLUON,
+        {
+            "AdaptiveAvgPooling2D": Laid(
+                Call("contrib.AdaptiveAvgPooling2D", output_size=1), CHANNELS_FIRST
+            )
+        },
+        "oneDNN lacks a fast gradient for images with 16 channels, and Gluon's layer calls it so",
+    ),
+    # Shapes and orders of elements
+    "flip": _nd({"nd.flip": Call("flip", axis=1)}),
+    "tile": Idiom("nd.concat", "ten times as fast", {"nd.tile": Call("tile", reps=(2, 3))}),
+    "split": Idiom(
+        "nd.slice_axis", "ten times as fast", {"nd.split": Call("split", num_outputs=4, axis=1)}
+    ),
+    "broadcast_to": _nd({"nd.broadcast_to": lambda F, n: Call("broadcast_to", shape=(n, n))(F)}),
+    "tril": Idiom(
+        "np.tril",
+        "mx.nd has none",
+        {"linalg": lambda F: lambda x: F.linalg.maketrian(F.linalg.extracttrian(x))},
+    ),
+    # Optimisers
+    "sgd": _step("SGD", kernels.operator("sgd_update")),
+    "momentum": _step(
+        "SGD", Laid(kernels.operator("sgd_mom_update", momentum=MOMENTUM), kernels.VELOCITY)
+    ),
+    "nesterov": _step(
+        "NAG", Laid(kernels.operator("nag_mom_update", momentum=MOMENTUM), kernels.VELOCITY)
+    ),
+    "adam": _step("Adam", kernels.operator("adam_update", **kernels.ADAM)),
+    "rmsprop": _step("RMSProp", kernels.operator("rmsprop_update", gamma1=RHO, epsilon=TINY)),
+    "ftrl": _step("Ftrl", kernels.operator("ftrl_update", lamda1=L1, beta=0.0)),
 }
