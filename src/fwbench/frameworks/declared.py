@@ -25,7 +25,7 @@ _PREFIX = "fwbench.frameworks."
 
 def frameworks() -> dict[str, type[Framework]]:
     """The classes of fwbench's own frameworks, by the framework's name; stubs compute nothing."""
-    points = [point for point in registered().values() if point.module.startswith(_OWN)]
+    points = [point for point in registered().values() if point.module.startswith(_PREFIX)]
     points.sort(key=lambda point: point.name)
     with stubbed({point.name for point in points}):
         return {point.name: point.load() for point in points}
