@@ -156,22 +156,22 @@ def test_the_framework_conforms(project: Project) -> None:
 
 def test_a_toggle_is_one_attribute(project: Project) -> None:
     """The class alone names it: it is an option, a part of ids and records, and a gap of others."""
-    assert _source("A framework", "mine_fwbench.py").count('Toggle("layout"') == 1
+    assert _source("A framework", "mine_fwbench.py").count('Toggle("storage"') == 1
     _install(project, "A framework")
     project.write("test_it.py", _CASES)
     result, records = project.measure(
-        "--fw-toggle=layout=rows,columns", "-k", "gemm", fw="mine,numpy"
+        "--fw-toggle=storage=rows,columns", "-k", "gemm", fw="mine,numpy"
     )
     counts = result.parseoutcomes()
     assert (counts["passed"], counts["skipped"]) == (2, 2)
-    result.stdout.fnmatch_lines(["*numpy has no toggle layout"])
+    result.stdout.fnmatch_lines(["*numpy has no toggle storage"])
     for value, order in (("rows", "C"), ("columns", "F")):
-        entry = records[f"gemm-mine-cpu-eager-forward-float32-8-layout:{value}"]
+        entry = records[f"gemm-mine-cpu-eager-forward-float32-8-storage:{value}"]
         toggles = entry["extra_info"]["fwbench"]["toggles"]
-        assert (toggles["layout"], toggles["order"]) == (value, order)
-    refused = project.run("--fw-toggle=layout=diagonal", fw="mine")
+        assert (toggles["storage"], toggles["order"]) == (value, order)
+    refused = project.run("--fw-toggle=storage=diagonal", fw="mine")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    assert "unknown value of the toggle layout 'diagonal'" in str(refused.stderr)
+    assert "unknown value of the toggle storage 'diagonal'" in str(refused.stderr)
 
 
 def test_a_chart_is_one_module(project: Project) -> None:

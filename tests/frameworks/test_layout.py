@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 from fwbench.errors import DeclarationError
-from fwbench.frameworks.layout import Layout, axes
+from fwbench.frameworks.layout import Layout, axes, channels_last
 from fwbench.frameworks.table import Call, Laid, layout_of, missing_paths
+from fwbench.terms.toggles import variable
 
 X = np.arange(24.0).reshape(1, 2, 3, 4)
 W = np.arange(6.0).reshape(1, 2, 3)
@@ -48,3 +54,67 @@ def test_an_implementation_with_a_layout() -> None:
     assert layout_of(laid) is layout
     assert layout_of(Call("add")) == Layout()
     assert missing_paths({"plus": laid, "minus": Laid("minus", layout)}, np) == {"minus": "minus"}
+
+
+def test_the_channels_last_in_memory() -> None:
+    """The order of axes stays, and so do values; arrays without space stay as they are."""
+    layout = channels_last(axes("nhwc->nchw", results=["nhwc->nchw"]))
+    (placed, vectors) = layout.place([X, W])
+    assert placed.shape == (1, 4, 2, 3)
+    assert placed.transpose(0, 2, 3, 1).flags.c_contiguous
+    assert vectors is W
+    np.testing.assert_array_equal(layout.restore([placed])[0], X)
+    (result,) = layout.place_results([X])
+    assert result.transpose(0, 2, 3, 1).flags.c_contiguous
+    np.testing.assert_array_equal(layout.restore_results([result])[0], X)
+
+
+#: Whether inputs, results and gradients of a convolution have their channels last in memory, before
+#: and after the inputs were given other values, and those of a network its weights and images.
+_OF_TORCH = """
+import numpy as np, torch
+from fwbench import workloads
+from fwbench.cases.case import bind
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.torch.framework import Torch
+from fwbench.workloads.cell import Cell
+
+def formats(work):
+    result, gradients = work.run()
+    return {x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
+            for x in (*work.inputs, work.cotangent, result, *gradients)}
+
+framework = Torch()
+size = workloads.conv2d_3x3.sizes.quick[0]
+cell = Cell(workloads.conv2d_3x3, "torch", "cpu", "eager", "backward", "float32", size)
+work = bind(cell, framework)
+found = formats(work)
+work.verify(work.run())
+work.verify_again(work.run())
+found |= formats(work)
+learner = framework.learner(Job(workloads.cifar_cnn, "cpu", "eager", "float32", 2))
+x = np.zeros((2, 32, 32, 3), np.float32)
+batch = learner.place((x, np.zeros(2, np.int32)))
+loader = learner.loader((x, np.zeros(2, np.int32)), 1)
+loader.set_order(np.arange(2))
+(loaded,) = loader
+kernels = [p for p in learner.in_use().parameters() if p.ndim == 4]
+for image in (batch[0], loaded[0], *kernels):
+    found.add(image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous())
+print(*found, framework.toggles()["channels_last"])
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@pytest.mark.parametrize(("layout", "last"), [("", True), ("nchw", False)])
+def test_images_in_torch(layout: str, last: bool) -> None:
+    """They are channels last unless the toggle says otherwise, and stay so when written."""
+    given = {variable("layout"): layout} if layout else {}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", _OF_TORCH],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **given},
+    )
+    assert done.stdout.split() == [str(last), str(last)], done.stderr

@@ -83,7 +83,7 @@ class Inputs:
     """The inputs of one bound call, in the order in which they were placed.
 
     Args:
-        create: ``create(values, dtype)`` places them, if not the framework's creator does.
+        create: ``create(values, dtype)`` places them, if not the framework does by itself.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Inputs:
     ) -> None:
         self._framework = framework
         self._dtype = dtype
-        self._create = create or (lambda values, dtype: framework.creator(device, dtype)(values))
+        self._create = create or (lambda values, dtype: framework.place(values, device, dtype))
         self._bound: list[Array] = []  # what was bound to the call
         self._current: list[Array] = []  # what the latest call has: the same, or in their place
         self._digests: list[int] = []

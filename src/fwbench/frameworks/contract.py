@@ -101,6 +101,14 @@ class Framework(Replicable, ABC):
             dtype: of the new array: ``float32``, ``bfloat16``, ``int64``, ...
         """
 
+    def place(self, values: NDArray[Any], device: str, dtype: str) -> Array:
+        """A new array for work to be bound to, by :meth:`creator`.
+
+        Worth a method where operations look at the order of axes in memory, which the values have
+        as the framework's layouts lay them (:class:`fwbench.Layout`).
+        """
+        return self.creator(device, dtype)(values)
+
     @abstractmethod
     def to_numpy(self, array: Array) -> NDArray[Any]:
         """The array's values on the host; dtypes that NumPy does not have become float32."""

@@ -60,6 +60,25 @@ def axes(*operands: str, results: Sequence[str] = ()) -> Layout:
     )
 
 
+def channels_last(layout: Layout) -> Layout:
+    """The same layout with the channels last in memory, of images and of kernels.
+
+    The order of axes stays. Arrays of other than four or five axes stay as they are.
+    """
+    return Layout(
+        lambda arrays: [*map(_last_in_memory, layout.place(arrays))],
+        layout.restore,
+        lambda arrays: [*map(_last_in_memory, layout.place_results(arrays))],
+        layout.restore_results,
+    )
+
+
+def _last_in_memory(array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim not in (4, 5):
+        return array
+    return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+
+
 def reset_first(array: NDArray[Any]) -> NDArray[Any]:
     """The columns of a GRU's update and reset gates exchanged; the new state's stay the last.
 

@@ -144,6 +144,7 @@ TOGGLES: Mapping[str, Toggle] = {
         Toggle("inputs", ("normal", "zeros"), "normal", "numbers to time on", changes_work=True),
         _switch("pinned", "copies have page-locked memory of the host", gpu=True),
         Toggle("onednn", ("off", "on"), "", "oneDNN computes on the CPU", process=True),
+        Toggle("layout", ("nchw", "nhwc"), "", "channels of images in memory", process=True),
         _switch(
             "tf32",
             "GPUs compute float32 with the 10 bits of mantissa of TF32",

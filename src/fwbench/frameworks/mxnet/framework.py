@@ -134,7 +134,7 @@ class MXNet(Framework):
         network_executions=("eager", "hybridize"),
         int8_executions=("hybridize",),
         users_models=("float32",),
-        process_toggles=("onednn", "tf32", "model_parallel"),
+        process_toggles=("onednn", "layout", "tf32", "model_parallel"),
         strategies={
             "allreduce": "MXNet has no all-reduce between processes of its own: Horovod and "
             "BytePS, which bring one, are not in its packages",
@@ -146,12 +146,15 @@ class MXNet(Framework):
         coordinator="scheduler",
     )
     toggle_gaps: ClassVar = {
-        (execution, toggle, "on"): f"{reason} (--fw-toggle {toggle}=off)"
-        for toggle, reason in {
-            "tf32": "mxnet has no switch for TF32",
-            "recompute": "MXNET_BACKWARD_DO_MIRROR is for executors of symbols: Gluon keeps all "
-            "results",
-        }.items()
+        (execution, toggle, value): f"{reason} (--fw-toggle {toggle}={other})"
+        for toggle, value, other, reason in (
+            ("tf32", "on", "off", "mxnet has no switch for TF32"),
+            ("layout", "nhwc", "nchw", "MXNet's convolution in NHWC is for GPUs alone"),
+            (
+                *("recompute", "on", "off"),
+                "MXNET_BACKWARD_DO_MIRROR is for executors of symbols: Gluon keeps all results",
+            ),
+        )
         for execution in _EXECUTIONS
     }
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)

@@ -23,9 +23,9 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.torch import gpus
+from fwbench.frameworks.torch import formats, gpus
 from fwbench.frameworks.torch.gaps import GAPS
-from fwbench.frameworks.torch.operations import OPERATIONS
+from fwbench.frameworks.torch.operations import IDIOMS, OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, INT8
@@ -120,7 +120,7 @@ class Torch(Framework):
         int8_executions=("eager",),
         users_models=("float32", "float64", "bfloat16"),
         recomputing_executions=("eager",),
-        process_toggles=("onednn", "tf32", "model_parallel"),
+        process_toggles=("onednn", "layout", "tf32", "model_parallel"),
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
         gang_executions=("eager",),
         collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
@@ -142,6 +142,7 @@ class Torch(Framework):
     gaps = GAPS
     variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
     operations = OPERATIONS
+    idioms = IDIOMS
 
     def __init__(self) -> None:
         onednn = os.environ.get(variable("onednn"))
@@ -168,6 +169,10 @@ class Torch(Framework):
         return partial(
             torch.tensor, dtype=getattr(torch, dtype), device=device.replace("gpu", "cuda")
         )
+
+    def place(self, values: NDArray[Any], device: str, dtype: str) -> Any:
+        """Channels last in memory where they are in the values."""
+        return formats.like(values, super().place(values, device, dtype))
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """By way of the host, and of float32 for what NumPy lacks."""
@@ -306,6 +311,7 @@ class Torch(Framework):
         """Deterministic algorithms, precisions and the library that computes on the CPU."""
         return {
             **gpus.switches(),
+            "channels_last": formats.CHANNELS_LAST,
             "mkldnn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
             "deterministic": torch.are_deterministic_algorithms_enabled(),
         }

@@ -19,6 +19,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from fwbench.frameworks.learner import Dropouts
 from fwbench.frameworks.models import SEED, ModelLearner, Results, arrays_of
 from fwbench.frameworks.torch import training
+from fwbench.frameworks.torch.formats import IMAGE_AXES, USERS_IMAGES
 
 
 def _of_torchvision(name: str) -> nn.Module:
@@ -86,7 +87,7 @@ class TorchModelLearner(ModelLearner):
         self._dtype = training.parameters_dtype(job)
         torch.manual_seed(SEED)
         module: nn.Module = self.built(torch, _NAMED)
-        self._module = module.to(device=self._device, dtype=self._dtype)
+        self._module = module.to(device=self._device, dtype=self._dtype, memory_format=USERS_IMAGES)
         self._forward = training.EXECUTIONS[job.execution](self._module)
         self._dropouts = Dropouts(self._module.modules(), *_DROPOUTS)
         self._precision = training.precision_of(job)
@@ -118,6 +119,8 @@ class TorchModelLearner(ModelLearner):
     def placed(self, array: NDArray[Any]) -> Any:
         """``torch.tensor``, which copies."""
         tensor = torch.tensor(array, device=self._device)
+        if tensor.ndim == IMAGE_AXES:
+            tensor = tensor.to(memory_format=USERS_IMAGES)
         return tensor.to(self._dtype) if tensor.is_floating_point() else tensor
 
     def on_host(self, array: Any) -> NDArray[Any]:

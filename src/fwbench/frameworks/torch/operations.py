@@ -17,15 +17,53 @@ from fwbench.frameworks.layout import (
     axes,
     transposed_factors,
 )
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
-from fwbench.frameworks.torch import kernels
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Idiom, Idioms, Laid, Table, named
+from fwbench.frameworks.torch import formats, kernels
 from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
 from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, MOMENTUM, RHO, TINY
 from fwbench.workloads.operations.random import DROPPED
 
 _ADAM = {"betas": (BETA1, BETA2), "eps": TINY}
 
+#: Images, by the axes that PyTorch documents.
+_IMAGES: dict[str, Laid] = {
+    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution("conv2d"), CONV2D)),
+    "depthwise_conv2d": Laid(kernels.convolution("conv2d"), CONV2D),
+    "conv2d_transposed": Laid(kernels.convolution("conv_transpose2d"), CONV2D_TRANSPOSED),
+    "conv3d": Laid(kernels.convolution("conv3d"), CONV3D),
+    "max_pool2d": Laid(Call("nn.functional.max_pool2d", kernel_size=2), CHANNELS_FIRST),
+    "max_pool2d_3x3_s2": Laid(
+        Call("nn.functional.max_pool2d", kernel_size=3, stride=2), CHANNELS_FIRST
+    ),
+    "avg_pool2d": Laid(Call("nn.functional.avg_pool2d", kernel_size=2), CHANNELS_FIRST),
+    "global_avg_pool": Laid(
+        Call("nn.functional.adaptive_avg_pool2d", output_size=1), CHANNELS_FIRST
+    ),
+    "batch_norm_training": Laid(lambda torch: kernels.batch_norm, CHANNELS_FIRST),
+    "batch_norm_inference": Laid(lambda torch: kernels.batch_norm_inference, CHANNELS_FIRST),
+    "group_norm": Laid(lambda torch: kernels.group_norm, CHANNELS_FIRST),
+    "instance_norm": Laid(lambda torch: kernels.instance_norm, CHANNELS_FIRST),
+    # PyTorch divides alpha by the number of channels.
+    "lrn": Laid(
+        Call(
+            "nn.functional.local_response_norm",
+            size=NEIGHBOURS,
+            alpha=NEIGHBOURS * ALPHA,
+            beta=BETA,
+            k=BIAS,
+        ),
+        CHANNELS_FIRST,
+    ),
+    "pad_constant": Laid(kernels.pad("constant"), CHANNELS_FIRST),
+    "pad_reflect": Laid(kernels.pad("reflect"), CHANNELS_FIRST),
+    "depth_to_space": Laid(Call("nn.functional.pixel_shuffle", upscale_factor=2), PIXEL_SHUFFLE),
+    "resize_bilinear": Laid(kernels.resize("bilinear"), CHANNELS_FIRST),
+    "resize_nearest": Laid(kernels.resize("nearest"), CHANNELS_FIRST),
+    "im2col": Laid(kernels.im2col, PATCHES),
+}
+
 OPERATIONS: Table = {
+    **{name: formats.laid(entry) for name, entry in _IMAGES.items()},
     # New arrays that are not made of host data
     "zeros_like": "zeros_like",
     "arange": lambda torch, n: lambda x: torch.arange(n, dtype=torch.int32, device=x.device),
@@ -98,40 +136,12 @@ OPERATIONS: Table = {
         lambda torch: lambda x: torch.linalg.qr(x.T),
         Layout(place_results=transposed_factors, restore_results=transposed_factors),
     ),
-    # Convolution
-    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution("conv2d"), CONV2D)),
-    "depthwise_conv2d": Laid(kernels.convolution("conv2d"), CONV2D),
-    "conv2d_transposed": Laid(kernels.convolution("conv_transpose2d"), CONV2D_TRANSPOSED),
+    # Sequences
     "conv1d": Laid(kernels.convolution("conv1d"), CONV1D),
-    "conv3d": Laid(kernels.convolution("conv3d"), CONV3D),
-    # Pooling
-    "max_pool2d": Laid(Call("nn.functional.max_pool2d", kernel_size=2), CHANNELS_FIRST),
-    "max_pool2d_3x3_s2": Laid(
-        Call("nn.functional.max_pool2d", kernel_size=3, stride=2), CHANNELS_FIRST
-    ),
-    "avg_pool2d": Laid(Call("nn.functional.avg_pool2d", kernel_size=2), CHANNELS_FIRST),
-    "global_avg_pool": Laid(
-        Call("nn.functional.adaptive_avg_pool2d", output_size=1), CHANNELS_FIRST
-    ),
     "max_pool1d": Laid(Call("nn.functional.max_pool1d", kernel_size=2), SEQUENCE_CHANNELS_FIRST),
     # Normalisation
-    "batch_norm_training": Laid(lambda torch: kernels.batch_norm, CHANNELS_FIRST),
-    "batch_norm_inference": Laid(lambda torch: kernels.batch_norm_inference, CHANNELS_FIRST),
     "layer_norm": lambda torch: kernels.layer_norm,
     "rms_norm": lambda torch: kernels.rms_norm,
-    "group_norm": Laid(lambda torch: kernels.group_norm, CHANNELS_FIRST),
-    "instance_norm": Laid(lambda torch: kernels.instance_norm, CHANNELS_FIRST),
-    # PyTorch divides alpha by the number of channels.
-    "lrn": Laid(
-        Call(
-            "nn.functional.local_response_norm",
-            size=NEIGHBOURS,
-            alpha=NEIGHBOURS * ALPHA,
-            beta=BETA,
-            k=BIAS,
-        ),
-        CHANNELS_FIRST,
-    ),
     # Softmax and losses
     "softmax": Call("softmax", dim=-1),
     "log_softmax": Call("log_softmax", dim=-1),
@@ -173,8 +183,6 @@ OPERATIONS: Table = {
     "concat": lambda torch: lambda x, y: torch.cat([x, y], 1),
     "stack": lambda torch: lambda x, y: torch.stack([x, y], 1),
     "split": lambda torch: lambda x: [part.contiguous() for part in torch.chunk(x, 4, 1)],
-    "pad_constant": Laid(kernels.pad("constant"), CHANNELS_FIRST),
-    "pad_reflect": Laid(kernels.pad("reflect"), CHANNELS_FIRST),
     "tile": Call("tile", dims=(2, 3)),
     "repeat": Call("repeat_interleave", repeats=3, dim=1),
     "slice": lambda torch, begin, end: lambda x: x[begin:end, begin:end].contiguous(),
@@ -182,7 +190,6 @@ OPERATIONS: Table = {
     "flip": Call("flip", dims=(1,)),
     "roll": Call("roll", shifts=3, dims=1),
     "broadcast_to": lambda torch, n: lambda x: torch.broadcast_to(x, (n, n)).contiguous(),
-    "depth_to_space": Laid(Call("nn.functional.pixel_shuffle", upscale_factor=2), PIXEL_SHUFFLE),
     "tril": "tril",
     "diag_part": lambda torch: lambda x: torch.diagonal(x).contiguous(),
     # Random numbers
@@ -211,10 +218,16 @@ OPERATIONS: Table = {
     "adagrad": kernels.optimiser("Adagrad", "sum", eps=TINY),
     # Fourier transforms
     **named("fft", "rfft", "fft2", below="fft"),
-    # Images
-    "resize_bilinear": Laid(kernels.resize("bilinear"), CHANNELS_FIRST),
-    "resize_nearest": Laid(kernels.resize("nearest"), CHANNELS_FIRST),
-    "im2col": Laid(kernels.im2col, PATCHES),
     # No operation
     "noop": lambda torch: lambda x: x,
+}
+
+IDIOMS: Idioms = {
+    name: Idiom(
+        "channels_last",
+        "PyTorch's Performance Tuning Guide recommends it for networks of images",
+        {"contiguous (NCHW)": entry},
+        "a network has one memory format",
+    )
+    for name, entry in _IMAGES.items()
 }

@@ -16,6 +16,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.torch.formats import IMAGE_AXES, IMAGES
 from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
 from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
@@ -43,6 +44,7 @@ class _Batches(Loader):
         self._order = Order(steps * job.batch)
         self._device = device_of(job)
         self._label_for_each_token = bool(job.training.labels_shape)
+        self._of_images = tensors[0].ndim == IMAGE_AXES
         self._loader: Any = DataLoader(
             TensorDataset(*tensors),
             batch_size=job.batch,
@@ -58,6 +60,8 @@ class _Batches(Loader):
         batches = iter(self._loader)
         if self._label_for_each_token:
             batches = ((x, y.flatten()) for x, y in batches)
+        if self._of_images:
+            batches = ((x.to(memory_format=IMAGES), y) for x, y in batches)
         if self._device.type == "cpu":
             return batches
         to_device = partial(torch.Tensor.to, device=self._device, non_blocking=True)
@@ -79,7 +83,7 @@ class TorchLearner(Learner):
         self._device = device_of(job)
         self._dtype = parameters_dtype(job)
         model = Network(job.training.graph, job)
-        self._model = model.to(device=self._device, dtype=self._dtype)
+        self._model = model.to(device=self._device, dtype=self._dtype, memory_format=IMAGES)
         self._loss = nn.CrossEntropyLoss()
         self._forward = EXECUTIONS[job.execution](self._model)
         self._precision = precision_of(job)
@@ -193,9 +197,9 @@ class TorchLearner(Learner):
 
     def _tensors(self, batch: Batch) -> Placed:
         x, y = batch
-        if x.ndim > 2:  # noqa: PLR2004 (images, with their batch)
-            x = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
-            return torch.from_numpy(x).to(self._dtype), torch.from_numpy(y).long()
+        if x.ndim == IMAGE_AXES:
+            images = torch.from_numpy(x.transpose(0, 3, 1, 2))
+            return images.to(self._dtype, memory_format=IMAGES), torch.from_numpy(y).long()
         return torch.from_numpy(x), torch.from_numpy(y).long()
 
     def place(self, batch: Batch) -> Placed:
