@@ -10,8 +10,9 @@ import pytest
 from fwbench.cases.case import bind
 from fwbench.cases.work import Work
 from fwbench.frameworks import table
+from fwbench.frameworks.layout import Layout
 from fwbench.frameworks.numpy.framework import NumPy
-from fwbench.frameworks.table import Call
+from fwbench.frameworks.table import Call, Laid, beside, by
 from fwbench.testing import FakeFramework
 from fwbench.workloads import OPERATIONS
 from fwbench.workloads.cell import Cell
@@ -105,3 +106,12 @@ def test_alternatives_compute_the_operation(operation: str) -> None:
         framework.operations = {operation: entry}  # type: ignore[misc]
         work = _bound(operation, framework)
         work.verify(work.run())
+
+
+def test_idioms_of_a_table() -> None:
+    """Ways are named by the paths that are called, and each has a reason to be the one."""
+    entries = {"relu": "nn.relu", "sort": Laid(Call("sort", axis=1), Layout()), "silu": by(abs)}
+    others = {name: {"another": "other"} for name in entries}
+    idioms = beside(entries, "its layers", others, {"sort": "stable"}, "own")
+    assert [idiom.called for idiom in idioms.values()] == ["nn.relu", "sort", "silu"]
+    assert [idiom.accepted for idiom in idioms.values()] == ["own", "stable", "own"]

@@ -103,6 +103,34 @@ SLOWER_FROM = 1.15
 #: By the name of an operation.
 Idioms = Mapping[str, Idiom]
 
+
+def by(function: Callable[..., Any]) -> Implementation:
+    """An implementation by a function of operands alone, which is the same for all sizes."""
+    return lambda *_: function
+
+
+def beside(
+    table: Table, because: str, others: Mapping[str, Table], reasons: Mapping[str, str], own: str
+) -> Idioms:
+    """Idioms of the operations of a table that have alternatives.
+
+    Args:
+        others: the alternatives, by the operation.
+        reasons: to call a way that takes longer, by the operation.
+        own: the reason for operations that have none of their own.
+    """
+    return {
+        name: Idiom(_path(table[name]) or name, because, ways, reasons.get(name, own))
+        for name, ways in others.items()
+    }
+
+
+def _path(entry: str | Implementation) -> str:
+    """The path of an entry of a table; empty for a formula."""
+    function = entry.entry if isinstance(entry, Laid) else entry
+    return function if isinstance(function, str) else getattr(function, "path", "")
+
+
 #: Convolutions of images that differ in their windows alone.
 CONVOLUTIONS = (
     *("conv2d", "conv2d_3x3", "conv2d_1x1", "conv2d_7x7_s2", "conv2d_5x20_s2"),

@@ -79,6 +79,10 @@ def instance_norm(x: Any, gamma: Any, beta: Any) -> Any:
     return functional.instance_norm(x, None, None, gamma, beta, eps=EPSILON)
 
 
+def instances_as_groups(x: Any, gamma: Any, beta: Any) -> Any:
+    return functional.group_norm(x, x.shape[1], gamma, beta, EPSILON)
+
+
 # Softmax and losses
 
 
@@ -161,7 +165,7 @@ def dynamic_rnn(x: Any, w: Any, u: Any, b: Any, lengths: Any) -> tuple[Any, Any]
 
 def sequence_mask(torch: Any, d: int) -> Any:
     def mask(x: Any, lengths: Any) -> Any:
-        return x * (torch.arange(d, device=x.device) < lengths[:, None])
+        return torch.where(torch.arange(d, device=x.device) < lengths[:, None], x, 0.0)
 
     return mask
 
@@ -182,12 +186,20 @@ def drawn(draw: Callable[..., Any]) -> Implementation:
     return lambda torch, n: lambda like: draw(torch, n, dtype=like.dtype, device=like.device)
 
 
-# Optimisers, the objects of ``torch.optim`` with the options that they have by default. On the
-# CPU they compute array by array.
+def places(x: Any, dtype: Any) -> Any:
+    """The places of a vector's elements in a random order."""
+    return torch.randperm(len(x), dtype=dtype, device=x.device)
+
+
+# Optimisers, the objects of ``torch.optim``, in their fused form where they have one.
 
 
 #: Earlier steps, enough for Adam's corrections of its bias to be 1.
 _STEPS_BEFORE = 1_000_000.0
+
+
+#: In these dtypes SGD's fused form leaves most weights as they are on the CPU (PyTorch 2.13).
+_HALVES = (torch.float16, torch.bfloat16)
 
 
 class _OptimiserSteps:
@@ -206,9 +218,13 @@ class _OptimiserSteps:
     def __call__(self, x: Any, g: Any, *arrays: Any) -> None:
         """One step, which overwrites weights and state."""
         if self._optimiser is None:
-            self._optimiser = self._new([x], lr=RATE, **self._options)
+            options = dict(self._options)
+            if self._new is torch.optim.SGD and x.dtype in _HALVES and not x.is_cuda:
+                options["fused"] = False
+            self._optimiser = self._new([x], lr=RATE, **options)
             x.grad = g
-            step = torch.tensor(_STEPS_BEFORE)
+            fused = options.get("fused")  # counts on the device
+            step = torch.tensor(_STEPS_BEFORE, device=x.device if fused else "cpu")
             state = zip(self._states, arrays, strict=True)
             self._optimiser.state[x].update(state, step=step)
         self._optimiser.step()

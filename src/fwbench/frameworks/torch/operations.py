@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+
+import torch
 
 from fwbench.frameworks.layout import (
     CHANNELS_FIRST,
@@ -17,8 +20,19 @@ from fwbench.frameworks.layout import (
     axes,
     transposed_factors,
 )
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Idiom, Idioms, Laid, Table, named
+from fwbench.frameworks.table import (
+    CONVOLUTIONS,
+    Call,
+    Idiom,
+    Idioms,
+    Laid,
+    Table,
+    beside,
+    by,
+    named,
+)
 from fwbench.frameworks.torch import formats, kernels
+from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
 from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, MOMENTUM, RHO, TINY
 from fwbench.workloads.operations.random import DROPPED
@@ -60,6 +74,19 @@ _IMAGES: dict[str, Laid] = {
     "resize_bilinear": Laid(kernels.resize("bilinear"), CHANNELS_FIRST),
     "resize_nearest": Laid(kernels.resize("nearest"), CHANNELS_FIRST),
     "im2col": Laid(kernels.im2col, PATCHES),
+}
+
+#: Optimisers with a fused form that is faster.
+_FUSED: dict[str, Callable[..., Implementation]] = {
+    "momentum": partial(kernels.optimiser, "SGD", "momentum_buffer", momentum=MOMENTUM),
+    "nesterov": partial(
+        kernels.optimiser, "SGD", "momentum_buffer", momentum=MOMENTUM, nesterov=True
+    ),
+    "adam": partial(kernels.optimiser, "Adam", "exp_avg", "exp_avg_sq", **_ADAM),
+    "adamw": partial(
+        kernels.optimiser, "AdamW", "exp_avg", "exp_avg_sq", weight_decay=DECAY, **_ADAM
+    ),
+    "adagrad": partial(kernels.optimiser, "Adagrad", "sum", eps=TINY),
 }
 
 OPERATIONS: Table = {
@@ -165,10 +192,10 @@ OPERATIONS: Table = {
     "gather_elements": lambda torch: lambda x, i: torch.gather(x, 1, i),
     "pick": lambda torch: lambda x, i: torch.gather(x, 1, i[:, None])[:, 0],
     "gather_nd": Laid(lambda torch: lambda x, i: x[i[0], i[1]], axes("", "kc->ck")),
-    "scatter_add": lambda torch, n, d: lambda x, i: x.new_zeros((n, d)).index_add(0, i, x),
+    "scatter_add": lambda torch, n, d: lambda x, i: x.new_zeros((n, d)).index_add_(0, i, x),
     "scatter_nd_update": lambda torch: lambda x, i, rows: torch.index_copy(x, 0, i, rows),
     "one_hot": lambda torch, d: Call("nn.functional.one_hot", num_classes=d)(torch),
-    "boolean_mask": lambda torch: lambda x, mask: x[mask],
+    "boolean_mask": lambda torch: lambda x, mask: x.index_select(0, mask.nonzero()[:, 0]),
     "sequence_mask": kernels.sequence_mask,
     # Sorting and searching
     # It has the order, too.
@@ -205,29 +232,104 @@ OPERATIONS: Table = {
     "random_exponential": kernels.drawn(
         lambda torch, n, **place: torch.empty(n, **place).exponential_(2.0)
     ),
-    "random_shuffle": lambda torch: lambda x: x[torch.randperm(len(x), device=x.device)],
+    "random_shuffle": lambda torch: lambda x: x.index_select(0, kernels.places(x, torch.int32)),
     "random_categorical": lambda torch, n: lambda p: torch.multinomial(p, n, replacement=True),
     "dropout": Call("nn.functional.dropout", p=DROPPED),
     # Optimisers
     "sgd": kernels.optimiser("SGD"),
-    "momentum": kernels.optimiser("SGD", "momentum_buffer", momentum=MOMENTUM),
-    "nesterov": kernels.optimiser("SGD", "momentum_buffer", momentum=MOMENTUM, nesterov=True),
-    "adam": kernels.optimiser("Adam", "exp_avg", "exp_avg_sq", **_ADAM),
-    "adamw": kernels.optimiser("AdamW", "exp_avg", "exp_avg_sq", weight_decay=DECAY, **_ADAM),
+    **{name: step(fused=True) for name, step in _FUSED.items()},
     "rmsprop": kernels.optimiser("RMSprop", "square_avg", alpha=RHO, eps=TINY),
-    "adagrad": kernels.optimiser("Adagrad", "sum", eps=TINY),
     # Fourier transforms
     **named("fft", "rfft", "fft2", below="fft"),
     # No operation
     "noop": lambda torch: lambda x: x,
 }
 
+
+#: Other ways than PyTorch's own function for an operation, by the operation.
+_FORMULAS: dict[str, Table] = {
+    "square": {"x * x": by(lambda x: x * x), "x ** 2": by(lambda x: x**2)},
+    "clip": {"hardtanh": Call("nn.functional.hardtanh", min_val=-0.5, max_val=0.5)},
+    "multiply_add": {"x * y + z": by(lambda x, y, z: x * y + z)},
+    "where": {"lerp": by(lambda c, x, y: torch.lerp(y, x, c.to(x.dtype)))},
+    "mean": {"sum / n": by(lambda x: x.sum(1) / x.shape[1])},
+    "variance": {
+        "var_mean": by(lambda x: torch.var_mean(x, 1, correction=0)[0]),
+        "mean of squares": by(lambda x: (x - x.mean(1, keepdim=True)).square().mean(1)),
+    },
+    "std": {"mean of squares": by(lambda x: (x - x.mean(1, keepdim=True)).square().mean(1).sqrt())},
+    "max": {"max": by(lambda x: x.max(1).values)},
+    "min": {"min": by(lambda x: x.min(1).values)},
+    "argmax": {"max": by(lambda x: x.max(1).indices)},
+    "any": {"amax": Call("amax", dim=1), "sum > 0": by(lambda x: x.sum(1) > 0)},
+    "dot": {"sum(x * y)": by(lambda x, y: (x * y).sum()), "vdot": "vdot", "inner": "inner"},
+    "l2_normalize": {"x / norm": by(lambda x: x / x.norm(dim=1, keepdim=True))},
+    "outer": {"matmul": by(lambda x, y: x[:, None] @ y[None]), "ger": "ger"},
+    "einsum": {"bmm": by(lambda x, y: torch.bmm(x, y.mT))},
+    "instance_norm": {
+        "group_norm": Laid(lambda torch: kernels.instances_as_groups, CHANNELS_FIRST)
+    },
+    "global_avg_pool": {
+        "mean": formats.laid(Laid(Call("mean", dim=(2, 3), keepdim=True), CHANNELS_FIRST))
+    },
+    "huber": {"huber_loss": "nn.functional.huber_loss"},
+    "gather_rows": {"x[i]": by(lambda x, i: x[i])},
+    "embedding": {"x[i]": by(lambda w, i: w[i])},
+    "gather_nd": {
+        "take": Laid(by(lambda x, i: x.take(i[0] * x.shape[1] + i[1])), axes("", "kc->ck"))
+    },
+    "one_hot": {
+        "scatter_": lambda _, d: lambda i: torch.zeros(len(i), d).scatter_(1, i[:, None], 1)
+    },
+    "boolean_mask": {"x[mask]": by(lambda x, mask: x[mask])},
+    "sort": {"stable": by(lambda x: torch.sort(x, dim=1, stable=True).values)},
+    "unique": {"sorted=False": Call("unique", sorted=False)},
+    "tile": {"cat": by(lambda x: torch.cat([torch.cat([x] * 3, 1)] * 2))},
+    "random_bernoulli": {"rand < p": by(lambda p: (torch.rand_like(p) < p).to(p.dtype))},
+    "random_exponential": {
+        "log": lambda _, n: lambda like: torch.rand_like(like[:1].expand(n)).log_() / -2
+    },
+    "random_shuffle": {"x[randperm]": by(lambda x: x[kernels.places(x, torch.int64)])},
+    "sgd": {"fused": kernels.optimiser("SGD", fused=True)},
+    "dropout": {"rand > p": by(lambda x: x * (torch.rand_like(x) > DROPPED) / (1 - DROPPED))},
+}
+
+#: Reasons to call a function that takes longer than another way.
+_ACCEPTED = {
+    "clip": "hardtanh is an activation, whose gradient is 0 at the bounds",
+    "where": "lerp is not defined where the other operand is not finite",
+    **dict.fromkeys(
+        ("variance", "std"), "by Welford's algorithm: exact where means are large, too"
+    ),
+    **dict.fromkeys(("max", "min"), "max(dim) takes ten times as long without a gradient"),
+    "einsum": "it calls bmm once it has read its equation",
+    "one_hot": "its numbers are int64, those of the scatter float32",
+    "gather_nd": "places in the flattened array are another operand",
+}
+
 IDIOMS: Idioms = {
-    name: Idiom(
-        "channels_last",
-        "PyTorch's Performance Tuning Guide recommends it for networks of images",
-        {"contiguous (NCHW)": entry},
-        "a network has one memory format",
-    )
-    for name, entry in _IMAGES.items()
+    **beside(
+        OPERATIONS,
+        "PyTorch's documentation and layers call it",
+        _FORMULAS,
+        _ACCEPTED,
+        "PyTorch's own function for it; the other is a formula",
+    ),
+    **{
+        name: Idiom(
+            "channels_last",
+            "PyTorch's Performance Tuning Guide recommends it for networks of images",
+            {"contiguous (NCHW)": entry, **_FORMULAS.get(name, {})},
+            "a network has one memory format, and its layers call these functions",
+        )
+        for name, entry in _IMAGES.items()
+    },
+    **{
+        name: Idiom(
+            "fused=True",
+            'torch.optim\'s documentation: the fused implementation is "typically" the fastest',
+            {"for-loop": step(), "foreach": step(foreach=True)},
+        )
+        for name, step in _FUSED.items()
+    },
 }

@@ -259,7 +259,7 @@ def set_learning_rate(optimizer: Any, learning_rate: float) -> None:
 
 
 def new_optimizer(constants: Optimizer, parameters: Iterable[Any]) -> Any:
-    """PyTorch's own, as it is."""
+    """PyTorch's own, in its fused form where that is faster: with a state."""
     return _OPTIMIZERS[type(constants)](constants, parameters)
 
 
@@ -273,7 +273,7 @@ def adam(constants: Adam) -> dict[str, Any]:
 
 
 def _adam(constants: Adam, parameters: Iterable[Any]) -> Any:
-    return torch.optim.Adam(parameters, **adam(constants))
+    return torch.optim.Adam(parameters, **adam(constants), fused=True)
 
 
 def _rmsprop(constants: RMSprop, parameters: Iterable[Any]) -> Any:
@@ -287,7 +287,8 @@ def _rmsprop(constants: RMSprop, parameters: Iterable[Any]) -> Any:
 
 
 def _sgd(constants: SGD, parameters: Iterable[Any]) -> Any:
-    return torch.optim.SGD(parameters, constants.learning_rate, momentum=constants.momentum)
+    given = {"momentum": constants.momentum, "fused": True} if constants.momentum else {}
+    return torch.optim.SGD(parameters, constants.learning_rate, **given)
 
 
 _OPTIMIZERS: dict[type[Any], Callable[[Any, Iterable[Any]], Any]] = {
