@@ -142,7 +142,14 @@ GAPS: tuple[Gap, ...] = (
         )
     ),
     # Optimisers
-    Gap("tensorflow has no kernel of AdamW; Keras composes it of several operations", "adamw"),
+    *(
+        Gap(
+            "Keras computes Adam's constants in bfloat16, in which this beta_2 is 1",
+            name,
+            dtype="bfloat16",
+        )
+        for name in ("adam", "adamw")
+    ),
     # Images
     Gap("tensorflow interpolates in float32", "resize_bilinear", dtype="float64"),
     *(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from fwbench.frameworks.table import Call
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.convolution import Window
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON, EPSILON, GROUPS
-from fwbench.workloads.operations.optimisers import RATE, RHO, TINY
+from fwbench.workloads.operations.optimisers import BETA1, BETA2, RATE, TINY
 
 # Elementwise arithmetic
 
@@ -93,6 +93,14 @@ def batch_norm(x: Any, gamma: Any, beta: Any) -> Any:
 
 
 def batch_norm_inference(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+    """Fused for float32, in which it has kernels."""
+    if x.dtype == tf.float32:
+        fused = tf.compat.v1.nn.fused_batch_norm
+        return fused(x, gamma, beta, mean, variance, BATCH_EPSILON, is_training=False)[0]
+    return unfused_batch_norm(x, gamma, beta, mean, variance)
+
+
+def unfused_batch_norm(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
     return tf.nn.batch_normalization(x, mean, variance, beta, gamma, BATCH_EPSILON)
 
 
@@ -112,10 +120,12 @@ def rms_norm(x: Any, gamma: Any) -> Any:
 
 
 def group_norm(x: Any, gamma: Any, beta: Any) -> Any:
-    grouped = tf.reshape(x, (*x.shape[:-1], GROUPS, x.shape[-1] // GROUPS))
+    parts = GROUPS, x.shape[-1] // GROUPS
+    grouped = tf.reshape(x, (*x.shape[:-1], *parts))
     mean, variance = tf.nn.moments(grouped, (1, 2, 4), keepdims=True)
-    standard = tf.nn.batch_normalization(grouped, mean, variance, None, None, EPSILON)
-    return tf.reshape(standard, x.shape) * gamma + beta
+    gamma, beta = tf.reshape(gamma, parts), tf.reshape(beta, parts)
+    normal = tf.nn.batch_normalization(grouped, mean, variance, beta, gamma, EPSILON)
+    return tf.reshape(normal, x.shape)
 
 
 # Softmax and losses
@@ -143,11 +153,12 @@ def huber(x: Any, y: Any) -> Any:
     return tf.reduce_mean(tf.where(distance < 1, 0.5 * tf.square(distance), distance - 0.5))
 
 
-def ctc_loss(tf: Any, n: int, times: int, labels: int) -> Any:
-    """Loss by ``tf.nn.ctc_loss`` for dense labels."""
-    lengths = tf.fill([n], labels), tf.fill([n], times)
+def ctc_loss(tf: Any, n: int, times: int, labels: int, *, sparse: bool = False) -> Any:
+    """Loss by ``tf.nn.ctc_loss``, which calls a kernel for sparse labels alone."""
+    lengths = None if sparse else tf.fill([n], labels), tf.fill([n], times)
 
     def ctc_loss(x: Any, y: Any) -> Any:
+        y = tf.sparse.from_dense(y) if sparse else y
         return tf.nn.ctc_loss(y, x, *lengths, logits_time_major=False, blank_index=0)
 
     return ctc_loss
@@ -165,7 +176,7 @@ def labels_as(dtype: type[np.integer[Any]]) -> Any:
 
 
 def _scores(q: Any, k: Any) -> Any:
-    return tf.matmul(q, k, transpose_b=True) * q.shape[-1] ** -0.5
+    return tf.matmul(q * q.shape[-1] ** -0.5, k, transpose_b=True)
 
 
 def attention(q: Any, k: Any, v: Any) -> Any:
@@ -277,11 +288,29 @@ GRU = Layout(
 # Indexing
 
 
+def gather_flat(x: Any, i: Any) -> Any:
+    """Elements of rows by their places in the flattened matrix."""
+    first = tf.range(x.shape[0], dtype=i.dtype)[:, None] * x.shape[1]
+    return tf.gather(tf.reshape(x, [-1]), first + i)
+
+
 #: An index is a vector of one coordinate.
 COORDINATES = Layout(
     place=lambda arrays: [arrays[0], arrays[1][:, None], *arrays[2:]],
     restore=lambda arrays: [arrays[0], arrays[1][:, 0], *arrays[2:]],
 )
+
+
+def diag_part(x: Any) -> Any:
+    """By the faster of two operators, which has no kernel of bfloat16."""
+    return (tf.linalg.diag_part if x.dtype == tf.bfloat16 else tf.linalg.tensor_diag_part)(x)
+
+
+def transposed_depth(x: Any) -> Any:
+    """``tf.nn.depth_to_space`` of blocks of 2 x 2 by a transposition."""
+    n, h, w, c = x.shape
+    blocks = tf.transpose(tf.reshape(x, (n, h, w, 2, 2, c // 4)), (0, 1, 3, 2, 4, 5))
+    return tf.reshape(blocks, (n, 2 * h, 2 * w, c // 4))
 
 
 # Random numbers, by its global generator
@@ -313,50 +342,59 @@ LOGITS = Layout(
 )
 
 
-# Optimisers, by its kernels, which change variables in place. Keras's optimisers are programs of
-# several smaller operations, and keep a count of steps.
+# Optimisers: those of Keras, with the state that every call is given in the place of their own
 
 
-def _in(tf: Any, dtype: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers in the dtype of the weights, which kernels want and graphs do not make."""
-    return {
-        name: tf.constant(value, dtype) if isinstance(value, float) else value
-        for name, value in options.items()
-    }
+#: Earlier steps, so many that Adam's corrections of its bias are 1.
+_STEPS_BEFORE = 1_000_000
 
 
-def optimiser(name: str, gradient: str, *states: str, **options: Any) -> Implementation:
-    """An implementation by ``tf.raw_ops.ResourceApply<name>``.
+def optimiser(name: str, *states: str, **options: Any) -> Implementation:
+    """An implementation by ``tf.keras.optimizers.<name>``, made by the first call.
 
     Args:
-        states: what it calls the variables of the state.
+        states: the attributes that hold the variables of its state.
     """
 
     def implementation(tf: Any) -> Callable[..., None]:
-        apply = getattr(tf.raw_ops, f"ResourceApply{name}")
+        made: list[Any] = []
 
         def step(x: Any, g: Any, *variables: Any) -> None:
-            handles = {
-                key: variable.handle for key, variable in zip(states, variables, strict=True)
-            }
-            apply(var=x.handle, **handles, **{gradient: g}, **_in(tf, g.dtype, options))
+            if not made:
+                with tf.init_scope():  # a graph must not make variables
+                    new = getattr(tf.keras.optimizers, name)(RATE, **options)
+                    new.build([x])
+                    new.iterations.assign(_STEPS_BEFORE)
+                for attribute, variable in zip(states, variables, strict=True):
+                    setattr(new, attribute, [variable])
+                made.append(new)
+            made[0].apply([g], [x])
 
         return step
 
     return implementation
 
 
-def rmsprop(tf: Any) -> Callable[..., None]:
-    """The kernel has a momentum, too: its variable is made by the first call, outside of graphs."""
-    momentum: list[Any] = []
+#: Keras adds up steps, not gradients: the rate and the sign are in the momentum.
+VELOCITY = Layout(
+    place=lambda arrays: [*arrays[:2], -RATE * arrays[2]],
+    restore=lambda arrays: [*arrays[:2], arrays[2] / -RATE],
+    restore_results=lambda results: [results[0], results[1] / -RATE],
+)
 
-    def step(x: Any, g: Any, v: Any) -> None:
-        if not momentum:
-            with tf.init_scope():
-                momentum.append(tf.Variable(tf.zeros(x.shape, x.dtype)))
-        options = _in(tf, g.dtype, {"lr": RATE, "rho": RHO, "momentum": 0.0, "epsilon": TINY})
-        tf.raw_ops.ResourceApplyRMSProp(
-            var=x.handle, ms=v.handle, mom=momentum[0].handle, grad=g, **options
+
+def raw_adam(tf: Any) -> Callable[..., None]:
+    """By the kernel that TensorFlow 1's optimiser calls, whose corrections of the bias are 1."""
+
+    def step(x: Any, g: Any, m: Any, v: Any) -> None:
+        numbers = {"beta1_power": 0.0, "beta2_power": 0.0, "beta1": BETA1, "beta2": BETA2}
+        numbers |= {"lr": RATE, "epsilon": TINY}
+        tf.raw_ops.ResourceApplyAdam(
+            var=x.handle,
+            m=m.handle,
+            v=v.handle,
+            grad=g,
+            **{name: tf.constant(number, g.dtype) for name, number in numbers.items()},
         )
 
     return step
