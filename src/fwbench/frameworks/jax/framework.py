@@ -29,7 +29,7 @@ from fwbench.frameworks.gpus import Copies, DeviceClock
 from fwbench.frameworks.jax.device import JaxCopies, MosaicListener, planned
 from fwbench.frameworks.jax.gaps import GAPS
 from fwbench.frameworks.jax.kernels import Keyed
-from fwbench.frameworks.jax.operations import OPERATIONS
+from fwbench.frameworks.jax.operations import IDIOMS, OPERATIONS
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
@@ -97,6 +97,7 @@ class Jax(Framework):
     }
     variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
+    idioms = IDIOMS
     gaps = GAPS
 
     def __init__(self) -> None:

@@ -184,10 +184,13 @@ def _lstm(layer: layers.LSTM, parameters: Arrays, x: Any) -> Any:
 
 
 def _attention(layer: layers.Attention, _: Arrays, x: Any) -> Any:
-    """Not by ``nn.dot_product_attention``, which computes in float32 in every dtype."""
+    """In float32 by ``nn.dot_product_attention``, which computes in it in every dtype."""
     batch, length, width = x.shape
     split = jnp.reshape(x, (batch, length, 3, layer.heads, -1))
     queries, keys, values = (split[:, :, place] for place in range(3))
+    if x.dtype == jnp.float32:
+        result = nn.dot_product_attention(queries, keys, values, is_causal=layer.causal)
+        return jnp.reshape(result, (batch, length, width // 3))
     scores = jnp.einsum("bqhd,bkhd->bhqk", queries, keys) / queries.shape[-1] ** 0.5
     if layer.causal:
         scores = jnp.where(jnp.tri(length, dtype=bool), scores, -jnp.inf)
