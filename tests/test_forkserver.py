@@ -153,9 +153,7 @@ def test_what_a_fork_cannot_be_is_started(
     ids=["none", "one thread", "two threads", "a toggle"],
 )
 def test_a_server_has_imported_a_framework(
-    variables: dict[str, str],
-    modules: str,
-    forking_with: Forking,
+    variables: dict[str, str], modules: str, forking_with: Forking
 ) -> None:
     """With one thread and no toggles: what is to have others is started."""
     says = "import sys; print('fwbench.frameworks.numpy.replicas' in sys.modules)"

@@ -71,10 +71,7 @@ class _Idiom:
 
     def loop(self, function: str, call: str, wait: str) -> Callable[..., float]:
         """One round of calls, in seconds a call."""
-        names: dict[str, Any] = {
-            "perf_counter": time.perf_counter,
-            "empty": _empty,
-        }
+        names: dict[str, Any] = {"perf_counter": time.perf_counter, "empty": _empty}
         text = _LOOP.format(name=self.name, function=function, call=call, wait=wait)
         exec(text, names)  # noqa: S102 (see above)
         made: Callable[..., float] = names["loop"]

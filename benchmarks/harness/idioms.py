@@ -1,9 +1,9 @@
 """Each framework is called as its users call it, and the other ways take so much.
 
-This file is a script and a test file in one, as accuracy.py is. Frameworks declare the other public
-ways to compute an operation beside their tables (``idioms``). Here the way that is called and its
-alternatives are verified, and take turns of two milliseconds within one process, with one thread,
-at the quick sizes, in both directions and every execution::
+This file is a script and a test file in one, as accuracy.py is. The other public ways of frameworks
+to compute an operation are declared in ``fwbench_extras.idioms``. Here the way that is called and
+its alternatives are verified, and take turns of two milliseconds within one process, with one
+thread, at the quick sizes, in both directions and every execution::
 
     python benchmarks/harness/idioms.py --select "mxnet and tanh"    prints
     make idioms                                                      writes docs/idioms.md, too
@@ -29,9 +29,10 @@ import pytest
 
 from fwbench.cases.case import Case, bind
 from fwbench.cases.work import Work
-from fwbench.frameworks.table import SLOWER_FROM, Idiom
 from fwbench.measure import empty_stack
 from fwbench.workloads import OPERATIONS
+from fwbench_extras.idioms import idioms_of
+from fwbench_extras.idioms.table import SLOWER_FROM, Idiom
 
 RECORDED = Path(__file__).with_suffix(".csv")
 
@@ -51,7 +52,7 @@ _FRAMEWORKS = "numpy,torch,tensorflow,mxnet"
 
 @pytest.mark.fwbench(*OPERATIONS)
 def test_ways(case: Case) -> None:
-    idiom = case.framework.idioms.get(case.cell.workload.name)
+    idiom = idioms_of(case.framework.name).get(case.cell.workload.name)
     if idiom is None:
         pytest.skip("no alternatives")
     case.measure()

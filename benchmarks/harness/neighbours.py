@@ -92,8 +92,7 @@ def _disturbance(rounds: int, path: Path) -> list[bounds.Finding]:
 def _threads(rounds: int, path: Path) -> list[bounds.Finding]:
     measure = partial(_completion_s, path, "mxnet", "--fw=mxnet")
     times_s = bounds.in_turn(
-        rounds,
-        {f"mxnet, {n} thread(s)": partial(measure, f"--fw-threads={n}") for n in (1, 2)},
+        rounds, {f"mxnet, {n} thread(s)": partial(measure, f"--fw-threads={n}") for n in (1, 2)}
     )
     one_thread_s, two_threads_s = (statistics.median(figures) for figures in times_s.values())
     busy = _busy(path, "--fw=mxnet", "--fw-threads=2")

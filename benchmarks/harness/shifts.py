@@ -46,8 +46,7 @@ def _findings(runs: int, size: float, name: str, trials: int) -> Finding:
 
     false = _share(trials, lambda: bool(shifts(history(0.0))))
     right = _share(
-        trials,
-        lambda: any(abs(shift.at - runs // 2) <= _NEAR for shift in shifts(history(_SHIFT))),
+        trials, lambda: any(abs(shift.at - runs // 2) <= _NEAR for shift in shifts(history(_SHIFT)))
     )
     figure = f"{false:.1%} of unchanged histories, {right:.0%} of those with a shift"
     return Finding(f"{runs} runs, {name}, {size:.0%}", figure)

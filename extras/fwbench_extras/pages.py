@@ -14,9 +14,9 @@ from fwbench.frameworks.declared import manifests
 from fwbench.options.options import SELECTORS, SETTINGS, Option
 from fwbench.records import facts, files, session_facts, units
 from fwbench.records.table import Fact, Table, type_words
-from fwbench_extras import idioms
 from fwbench_extras.cheats import CHEATS, Cheat, check_harness, naive
 from fwbench_extras.cheats.table import CHEATS_BY_SUBJECT
+from fwbench_extras.idioms.page import page as idioms
 
 # Options
 
@@ -386,7 +386,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "cheats": cheats,
     "commands": commands,
     "frameworks": frameworks,
-    "idioms": idioms.page,
+    "idioms": idioms,
     "options": options,
     "record": record,
 }

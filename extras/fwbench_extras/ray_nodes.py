@@ -133,9 +133,7 @@ def _start(number: int, ticket: str) -> None:
 def _on(group: PlacementGroup, rank: int) -> ray.remote_function.RemoteFunction:
     """A task on a node of a group, never retried: its process is expected once."""
     return ray.remote(_run).options(
-        num_cpus=1,
-        max_retries=0,
-        scheduling_strategy=PlacementGroupSchedulingStrategy(group, rank),
+        num_cpus=1, max_retries=0, scheduling_strategy=PlacementGroupSchedulingStrategy(group, rank)
     )
 
 

@@ -25,14 +25,7 @@ from fwbench.workloads.models.layers import LSTM, Dense, Embedding
 from fwbench.workloads.objective import Batch, Objective
 from fwbench.workloads.training import CHECKED_STEPS, check_rows, order
 from fwbench_extras.cheats.honest import HonestLearner
-from support.fake_learner import (
-    FakeLearner,
-    Trainer,
-    case,
-    loops_and_steps,
-    measured,
-    right_losses,
-)
+from support.fake_learner import FakeLearner, Trainer, case, loops_and_steps, measured, right_losses
 from support.fakes import assert_not_recorded, fails, rounded
 
 pytestmark = pytest.mark.usefixtures("load")

@@ -74,11 +74,7 @@ def test_copies_that_a_cache_may_hold_are_kept_by_their_size() -> None:
 
 #: A cache of some 4 MiB that is eight times as fast as memory.
 _CACHED = Ceiling(
-    {},
-    2.0**20,
-    {},
-    {},
-    {"1048576": 2.0**22, "4194304": 2.0**23, "16777216": 2.0**19},
+    {}, 2.0**20, {}, {}, {"1048576": 2.0**22, "4194304": 2.0**23, "16777216": 2.0**19}
 )
 
 

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from fwbench_extras import idioms, pages
+from fwbench_extras import pages
+from fwbench_extras.idioms import page as idioms
 from support.documents import PAGES, ROOT, read
 
 
@@ -37,9 +38,7 @@ def test_the_page_of_commands_shows_what_a_command_needs() -> None:
     assert "fwbench env add [options] name REQUIREMENT [REQUIREMENT ...]" in usages
 
 
-def test_the_page_has_every_option_that_fwbench_adds_to_pytest(
-    pytestconfig: pytest.Config,
-) -> None:
+def test_the_page_has_every_option_that_fwbench_adds_to_pytest(pytestconfig: pytest.Config) -> None:
     group = pytestconfig._parser.getgroup("fwbench")
     page = read("docs/options.md")
     flags = [flag for option in group.options for flag in option.names()]

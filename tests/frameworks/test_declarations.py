@@ -84,7 +84,7 @@ def test_what_is_declared_to_be_missing_is_no_news() -> None:
 @pytest.mark.parametrize("entry", ["exp", lambda np: np.exp])
 def test_a_table_that_names_operations_is_right(entry: Any) -> None:
     """Paths and functions may be mixed; no gap need be declared."""
-    table.check("mars", {"tanh": entry}, (), {})
+    table.check("mars", {"tanh": entry}, ())
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_a_table_that_names_operations_is_right(entry: Any) -> None:
 )
 def test_what_can_only_be_a_mistake_is_refused(operations: Any, gaps: Any, message: str) -> None:
     with pytest.raises(DeclarationError, match=f"of mars .*{message}"):
-        table.check("mars", operations, gaps, {})
+        table.check("mars", operations, gaps)

@@ -22,12 +22,7 @@ from support.projects import Project
 from support.verification import EVERYTHING, FLOAT32, counted, installed, kept, passes, verify
 
 #: By framework: how many executions it has but torch's compile, and how many dtypes.
-_OFFERED = {
-    "numpy": (1, 5),
-    "mxnet": (2, 3),
-    "tensorflow": (3, 6),
-    "torch": (1, 7),
-}
+_OFFERED = {"numpy": (1, 5), "mxnet": (2, 3), "tensorflow": (3, 6), "torch": (1, 7)}
 
 #: Benchmark A and noop, without creations: every framework computes all of them.
 _IN_EVERY_FRAMEWORK = {

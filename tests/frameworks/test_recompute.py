@@ -27,10 +27,7 @@ def _trained(framework: str, *executions: str) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("framework", "executions"),
-    [
-        if_installed("torch", ["eager"]),
-        if_installed("tensorflow", ["eager", "graph", "xla"]),
-    ],
+    [if_installed("torch", ["eager"]), if_installed("tensorflow", ["eager", "graph", "xla"])],
 )
 def test_recomputed_networks_train_the_same(framework: str, executions: list[str]) -> None:
     """The losses, and the answers by moving averages, which follow each batch once.

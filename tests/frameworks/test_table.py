@@ -12,10 +12,14 @@ from fwbench.cases.work import Work
 from fwbench.frameworks import table
 from fwbench.frameworks.layout import Layout
 from fwbench.frameworks.numpy.framework import NumPy
-from fwbench.frameworks.table import Call, Laid, beside, by
+from fwbench.frameworks.table import Call, Laid
 from fwbench.testing import FakeFramework
 from fwbench.workloads import OPERATIONS
 from fwbench.workloads.cell import Cell
+from fwbench_extras.idioms import idioms_of
+from fwbench_extras.idioms.table import beside, by
+
+_NUMPY = idioms_of("numpy")
 
 NEW = SimpleNamespace(double=lambda x: 2 * x, nn=SimpleNamespace(scale=lambda x, by: by * x), pi=3)
 
@@ -98,10 +102,10 @@ def _bound(operation: str, framework: NumPy) -> Work:
     return bind(cell, framework)
 
 
-@pytest.mark.parametrize("operation", NumPy.idioms)
+@pytest.mark.parametrize("operation", _NUMPY)
 def test_alternatives_compute_the_operation(operation: str) -> None:
     """Another way is no alternative if its result is wrong."""
-    for entry in NumPy.idioms[operation].alternatives.values():
+    for entry in _NUMPY[operation].alternatives.values():
         framework = NumPy()
         framework.operations = {operation: entry}  # type: ignore[misc]
         work = _bound(operation, framework)

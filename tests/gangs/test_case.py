@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.errors import (
-    ProbeError,
-    TooLargeToVerify,
-    WrongGradient,
-    WrongResult,
-    WrongTraining,
-)
+from fwbench.errors import ProbeError, TooLargeToVerify, WrongGradient, WrongResult, WrongTraining
 from fwbench.frameworks.member import Place, RoleCopies
 from fwbench.gangs.case import GangCase
 from fwbench.gangs.pool import case_kinds
@@ -45,12 +39,7 @@ def _case(gang: Any, workload: Any = all_reduce, **changes: Any) -> GangCase:
     clock, framework = GangClock(), FakeFramework()
     fixture = fakes.fixture(clock, cell, max_time=0.5, disabled=disabled)
     made = case_kinds(cell)[type(workload)](
-        cell,
-        framework,
-        framework.manifest("Fake CPU"),
-        clock,
-        FixtureBenchmark(fixture),
-        0.1,
+        cell, framework, framework.manifest("Fake CPU"), clock, FixtureBenchmark(fixture), 0.1
     )
     return made.with_gangs(lambda _: gang, "local", 1)
 
@@ -90,7 +79,7 @@ def test_everything_is_asked_in_order() -> None:
     _case(gang).measure()
     kinds = [request[0] for request in gang.requests]
     assert [kind for n, kind in enumerate(kinds) if kind != kinds[n - 1]] == [
-        *("bind", "round", "check", "round", "verify_last", "check"),
+        *("bind", "round", "check", "round", "verify_last", "check")
     ]
 
 
@@ -267,7 +256,7 @@ def test_servers_are_part_of_a_gang() -> None:
     gang = ScriptedGang(answers={"check": [{"sent_bytes": 24_000}] * 2}, serving=[_SERVER])
     case = _case(gang, toggles=_SERVED)
     assert [place.name for place in case._composition.places] == [
-        *("worker 0 of 2", "worker 1 of 2", "server 0 of 1"),
+        *("worker 0 of 2", "worker 1 of 2", "server 0 of 1")
     ]
     gang.composition = case._composition
     case.measure()

@@ -20,13 +20,7 @@ from fwbench.gangs.checks import Answers
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.launch import Local
 from fwbench.gangs.shares import Task
-from fwbench.workloads import (
-    COLLECTIVES,
-    lenet_step,
-    mlp_step,
-    word_lm_sampled_step,
-    word_lm_step,
-)
+from fwbench.workloads import COLLECTIVES, lenet_step, mlp_step, word_lm_sampled_step, word_lm_step
 from fwbench.workloads.models.stable_weights import to_share
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Step, Trains
@@ -75,9 +69,7 @@ _with_servers = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module", params=[*map(if_installed, _WAITING)])
 def framework(
-    request: pytest.FixtureRequest,
-    forking_with: Forking,
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, forking_with: Forking, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
     """A framework: gangs are of one like it whose mistakes depend on the batch."""
     folder = tmp_path_factory.mktemp("installed")

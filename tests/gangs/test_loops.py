@@ -25,10 +25,7 @@ _TWO = {"replicas": "2", "strategy": "allreduce"}
 )
 @pytest.mark.usefixtures("started")  # forked they are from a process with the framework
 def test_replicas_train_as_one_worker(
-    project: Project,
-    forking_with: Forking,
-    fw: str,
-    asked: tuple[str, ...],
+    project: Project, forking_with: Forking, fw: str, asked: tuple[str, ...]
 ) -> None:
     """Epoch by epoch, on their shares of the same batches; what they learn is as good."""
     with forking_with(fw):

@@ -97,7 +97,7 @@ def test_a_cut_link_ends_the_gang_and_nothing_is_left(gang: Gang) -> None:
     """They work, until one is cut off: only the limit notices it, and links are silent."""
     before, namespaces = _here(), _namespaces_of(gang)
     assert [greeting["address"].rpartition(":")[0] for greeting in gang.greetings] == [
-        *("10.77.0.1", "10.77.0.2"),
+        *("10.77.0.1", "10.77.0.2")
     ]
     gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
     assert [answer["sent_bytes"] for answer in _round(gang)] == [12_001, 12_001]
@@ -143,10 +143,7 @@ def test_both_ends_of_a_link_have_its_rate() -> None:
             json.loads(
                 subprocess.check_output([*prefix, "tc", "-j", "qdisc", "show", "dev", device])
             )
-            for prefix, device in (
-                (shaped.prefix(0), "eth0"),
-                (shaped._switch.prefix, "port0"),
-            )
+            for prefix, device in ((shaped.prefix(0), "eth0"), (shaped._switch.prefix, "port0"))
         ]
     finally:
         shaped.close()

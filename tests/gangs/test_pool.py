@@ -53,7 +53,7 @@ def test_engines_of_other_packages_start_gangs() -> None:
     gangs = GangPool("pinned")
     try:
         assert [role.name for role in gangs(composition())._roles] == [
-            *("pinned worker 0 of 2", "pinned worker 1 of 2"),
+            *("pinned worker 0 of 2", "pinned worker 1 of 2")
         ]
     finally:
         gangs.close()

@@ -83,13 +83,7 @@ def test_too_little_evidence_in_cycles_is_inconclusive() -> None:
 def stored_run(factor: float, hz: float, device: str = "gpu:0") -> SampleSet:
     """A run of a case in which every launch has recorded its clock."""
     launches = [
-        {
-            "launch": i,
-            "value_s": time_s,
-            "min_s": time_s,
-            "median_s": time_s,
-            "sm_clock_hz": hz,
-        }
+        {"launch": i, "value_s": time_s, "min_s": time_s, "median_s": time_s, "sm_clock_hz": hz}
         for i, time_s in enumerate(times(factor, _LAUNCHES, 0.003))
     ]
     record = entry(device=device, device_name="Fake GPU", launches=launches)

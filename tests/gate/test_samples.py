@@ -300,12 +300,7 @@ _ON_GPU = {"device": "gpu:0", "device_name": "Fake 9000"}
 _DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
     "cpu": ({}, {}, {"cpu": "Other CPU"}, "cpu: Fake CPU -> Other CPU"),
     "gpu": (_ON_GPU, {"device_name": "Fake 1"}, {}, "gpu: Fake 9000 -> Fake 1"),
-    "driver": (
-        _ON_GPU,
-        {},
-        {"cpu": "Fake CPU", "gpu_driver": "560.0"},
-        "driver: 550.1 -> 560.0",
-    ),
+    "driver": (_ON_GPU, {}, {"cpu": "Fake CPU", "gpu_driver": "560.0"}, "driver: 550.1 -> 560.0"),
     "threads": ({}, {"threads": 8}, {}, "threads: 2 -> 8"),
     "framework": ({}, {"framework_version": "2.0"}, {}, "framework: 1.26.4 -> 2.0"),
     "toggles": (

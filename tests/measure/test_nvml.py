@@ -169,20 +169,11 @@ def test_other_processes_are_counted(two: FakeNvml) -> None:
 
 @pytest.mark.parametrize(
     ("device", "has_driver", "has_nvml"),
-    [
-        ("gpu:2", True, True),
-        ("gpu:0", False, True),
-        ("gpu:0", True, False),
-        ("cpu", True, False),
-    ],
+    [("gpu:2", True, True), ("gpu:0", False, True), ("gpu:0", True, False), ("cpu", True, False)],
     ids=["another GPU", "no driver", "no NVML", "CPU"],
 )
 def test_a_gpu_that_is_not_there_is_unknown(
-    two: FakeNvml,
-    monkeypatch: pytest.MonkeyPatch,
-    device: str,
-    has_driver: bool,
-    has_nvml: bool,
+    two: FakeNvml, monkeypatch: pytest.MonkeyPatch, device: str, has_driver: bool, has_nvml: bool
 ) -> None:
     """NVML's errors are not passed on, and an import that fails is an answer."""
     two.is_there = has_driver

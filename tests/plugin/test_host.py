@@ -110,9 +110,7 @@ def test_without_timing_no_rule_is_made() -> None:
     assert adapted.stopping is None
 
 
-def test_a_case_that_failed_has_no_record_and_no_warning(
-    pytester: pytest.Pytester,
-) -> None:
+def test_a_case_that_failed_has_no_record_and_no_warning(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
         from fwbench.plugin import host
@@ -186,9 +184,7 @@ def test_what_is_known_of_a_session(pytester: pytest.Pytester) -> None:
     assert (requested.disabled, plain.disabled) == (True, False)
 
 
-def test_records_of_another_process_are_this_sessions(
-    session: BenchmarkSession,
-) -> None:
+def test_records_of_another_process_are_this_sessions(session: BenchmarkSession) -> None:
     entry = {
         **dict.fromkeys(("group", "param", "params")),
         "name": "test_it",

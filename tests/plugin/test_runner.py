@@ -67,7 +67,7 @@ def test_what_a_case_says(project: Project) -> None:
             "test_it.py::test_it[[]double-numpy-cpu-eager-forward-float32-4]",
             "*test_it.py:*: UserWarning: of a user",
             "*test_it.py:*: Mine: of another kind",
-        ],
+        ]
     )
     assert "SKIPPED [1] test_it.py:17: by itself" in str(result.stdout)
     outcomes = project.outcomes()

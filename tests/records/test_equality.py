@@ -15,10 +15,7 @@ from support.terminals import IN_FULL, entry, shown
 #: Mean losses of five epochs of LeNet on MNIST, as frameworks have them: they differ as rounding,
 #: amplified by training, makes them differ.
 TORCH = (0.5466, 0.1546, 0.1011)
-OTHERS = {
-    "tensorflow": (0.5470, 0.1456, 0.0930),
-    "mxnet": (0.5481, 0.1469, 0.0932),
-}
+OTHERS = {"tensorflow": (0.5470, 0.1456, 0.0930), "mxnet": (0.5481, 0.1469, 0.0932)}
 #: Of PyTorch, with every second update left out, and with half of each batch.
 SKIPPING = (0.8214, 0.2621)
 HALVING = (0.6110, 0.2002)

@@ -134,10 +134,7 @@ _DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
     "object": ({"data": "mnist"}, "data is 'mnist', and must be an object"),
     "within": ({"data": {"digest": 5}}, "data.digest is 5, and must be a text"),
     "no launch": ({"launches": []}, "launches is empty"),
-    "no round": (
-        {"launches": [_launch(1.0, rounds_s=[])]},
-        "launches[0].rounds_s is empty",
-    ),
+    "no round": ({"launches": [_launch(1.0, rounds_s=[])]}, "launches[0].rounds_s is empty"),
     "no epoch": ({"epochs": []}, "epochs is empty"),
     "launch": ({"launches": [_launch(float("nan"))]}, "launches[0].value_s is nan"),
     "subnormal": (

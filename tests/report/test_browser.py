@@ -394,8 +394,7 @@ def test_a_history_alone_works(browser: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "background"),
-    [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")],
+    ("scheme", "background"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")]
 )
 def test_everyone_can_read_it(browser: Browser, full: str, scheme: str, background: str) -> None:
     axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")

@@ -273,8 +273,7 @@ def test_labels_of_runs_of_one_day(tmp_path: Path, a_day: int) -> None:
 
 def test_one_value_has_no_interval() -> None:
     run = run_of(
-        statistics_of(rounds_of(case())),
-        statistics_of(rounds_of(case(execution="compile")), 1.0),
+        statistics_of(rounds_of(case())), statistics_of(rounds_of(case(execution="compile")), 1.0)
     )
     _, other = rows(part([run], "gemm"))
     assert "2.00 to 2.00" not in other["against eager"]

@@ -207,10 +207,7 @@ def test_names_are_no_markup_in_a_history(tmp_path: Path, name: str) -> None:
 
 _KEPT: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
     "rounds": (statistics_of(rounds_of(case())), ("2 s", "1 s to 4 s", "137 rounds")),
-    "one round": (
-        statistics_of(rounds_of(case()), rounds=1),
-        ("2 s", "1 s to 4 s", "1 round"),
-    ),
+    "one round": (statistics_of(rounds_of(case()), rounds=1), ("2 s", "1 s to 4 s", "1 round")),
     "launches": (
         statistics_of(case(values_s=(3.0, 5.0, 6.0))),
         ("5 s", "3 s to 6 s", "3 launches"),

@@ -41,10 +41,7 @@ class Pool(Framework):
     name = "pool"
     version = "1.0"
     namespace = np
-    capabilities = Capabilities(
-        executions=tuple(_EXECUTIONS),
-        on_request=("inline",),
-    )
+    capabilities = Capabilities(executions=tuple(_EXECUTIONS), on_request=("inline",))
     operations: ClassVar = {
         "sigmoid": lambda np: lambda x: 1.0 / (1.0 + np.exp(-x)),
         "tanh": lambda np: np.tanh,

@@ -85,11 +85,7 @@ def samples(page: str) -> list[Sample]:
     """The samples of a document, in its order."""
     return [
         Sample(
-            page,
-            match["command"],
-            match["section"] is not None,
-            match["text"],
-            match.span("text"),
+            page, match["command"], match["section"] is not None, match["text"], match.span("text")
         )
         for match in _SAMPLE.finditer(read(page))
     ]

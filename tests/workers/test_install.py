@@ -196,10 +196,7 @@ def test_only_the_end_of_what_an_installer_said_is_repeated(env: Maker) -> None:
     progress, error = output.split("fwbench: error: ")
     lines = [f"  line {i}" for i in range(40)]
     assert [line for line in progress.splitlines() if "line" in line] == lines
-    assert error.splitlines() == [
-        "uv ended with exit status 7; its last output:",
-        *lines[-15:],
-    ]
+    assert error.splitlines() == ["uv ended with exit status 7; its last output:", *lines[-15:]]
     assert env.left() == []
 
 

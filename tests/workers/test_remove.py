@@ -269,11 +269,7 @@ def test_as_users_call_it(env: Maker) -> None:
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*run, *arguments],
-            cwd=env.path / "inner",
-            capture_output=True,
-            text=True,
-            check=False,
+            [*run, *arguments], cwd=env.path / "inner", capture_output=True, text=True, check=False
         )
 
     added = call("add", "second", "numpy")

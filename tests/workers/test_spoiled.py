@@ -186,9 +186,7 @@ def __getattr__(name):
 """
 
 
-def test_frameworks_look_at_such_a_gpu_one_after_another(
-    sharing: Callable[..., Project],
-) -> None:
+def test_frameworks_look_at_such_a_gpu_one_after_another(sharing: Callable[..., Project]) -> None:
     """Both see it, and the cases of each run; a message says that another process holds it."""
     project = sharing("yes")
     (project.packages / "pynvml.py").write_text(_EXCLUSIVE, encoding="utf-8")

@@ -227,12 +227,12 @@ def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:
     frameworks = {"rich": SHARED, "other": replace(SHARED, name="other", strategies={})}
     grid_cells = cells(mlp_step, manifests=frameworks, replicas=(1, 2))
     assert [(cell.framework, cell.replicas) for cell in grid_cells] == [
-        *(("rich", 1), ("rich", 2), ("other", 1)),
+        *(("rich", 1), ("rich", 2), ("other", 1))
     ]
     compiled = replace(SHARED, training_executions=("eager", "graph"))
     grid_cells = cells(mlp_step, manifests={"rich": compiled}, replicas=(1, 2))
     assert [(cell.execution, cell.replicas) for cell in grid_cells] == [
-        *(("eager", 1), ("eager", 2), ("graph", 1)),
+        *(("eager", 1), ("eager", 2), ("graph", 1))
     ]
     with pytest.raises(UsageError, match=r"no replicas of other yet.*\(rich can\)"):
         gaps.refuse_unbuilt({"replicas": ("2",)}, ["rich", "other"], frameworks)

@@ -218,9 +218,7 @@ def test_what_is_asked_goes_over_the_presets_schedule() -> None:
 
 
 @pytest.mark.parametrize("error", [UsageError, DataError])
-def test_what_is_wrong_with_a_training_is_a_problem_of_its_cells(
-    error: type[FwbenchError],
-) -> None:
+def test_what_is_wrong_with_a_training_is_a_problem_of_its_cells(error: type[FwbenchError]) -> None:
     """Not of the grid: others may be what is left when these are deselected."""
     refuse = Mock(side_effect=error("no epoch is left"))
     (problem,) = {

@@ -12,15 +12,7 @@ from fwbench.workloads import MODELS, lenet, mlp
 from fwbench.workloads.models import stable_weights as module
 from fwbench.workloads.models.gradients import forward
 from fwbench.workloads.models.graph import trace
-from fwbench.workloads.models.layers import (
-    Add,
-    BatchNorm,
-    Conv,
-    Dense,
-    Flatten,
-    MaxPool,
-    Relu,
-)
+from fwbench.workloads.models.layers import Add, BatchNorm, Conv, Dense, Flatten, MaxPool, Relu
 from fwbench.workloads.models.reference import gradients
 from fwbench.workloads.models.stable_weights import (
     different,

@@ -84,10 +84,7 @@ def _section(name: str, record: Measurement) -> Section:
     plans = _plans(facts)
     title = f"MXNet's memory plan: {facts.workload} {facts.size_text} {facts.dtype}, {name}"
     rows = [
-        Row(
-            [TableCell(strategy), *_cells(plans, strategy), TableCell(origin)],
-            row_keys(record),
-        )
+        Row([TableCell(strategy), *_cells(plans, strategy), TableCell(origin)], row_keys(record))
         for strategy, origin in _ORIGINS.items()
     ]
     columns = ["shared", *(part for what in plans for part in (what, "none over it")), "origin"]

@@ -34,10 +34,7 @@ def _step(**facts: Any) -> dict[str, Any]:
 
 
 #: GoogLeNet, 16 pictures of 224 x 224.
-_PLANNED = {
-    "memory": _memory(1522, 1013, 579, 502),
-    "forward_memory": _memory(642, 445, 142, 102),
-}
+_PLANNED = {"memory": _memory(1522, 1013, 579, 502), "forward_memory": _memory(642, 445, 142, 102)}
 
 
 def _only(run: Run) -> Section:

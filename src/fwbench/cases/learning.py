@@ -76,10 +76,7 @@ def check(learner: Learner, steps: int, reference: Reference | None = None) -> C
 
 
 def check_timed(
-    learner: Learner,
-    batches: Sequence[Batch],
-    train: Train,
-    reference: Reference | None = None,
+    learner: Learner, batches: Sequence[Batch], train: Train, reference: Reference | None = None
 ) -> CaseFacts:
     """Check that what was timed is still the training that was checked before.
 

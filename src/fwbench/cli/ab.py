@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.cli.common import checked
-from fwbench.cli.gate import (
-    add_outputs,
-    add_rules,
-    check_writable,
-    conclude,
-    rules_of,
-)
+from fwbench.cli.gate import add_outputs, add_rules, check_writable, conclude, rules_of
 from fwbench.errors import UsageError
 from fwbench.gate import resume, self_test
 from fwbench.gate.ab import Earlier, Launcher, PairedComparison, PairPlan, refuse_launching

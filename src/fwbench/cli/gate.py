@@ -71,9 +71,7 @@ def _add_baseline(commands: Any) -> None:
     setting = actions.add_parser("set", help="make sessions the baseline; nothing else ever does")
     setting.add_argument("files", nargs="+", type=Path, metavar="FILE")
     setting.add_argument(
-        "--anyway",
-        action="store_true",
-        help="even if not one of its cases could ever be judged",
+        "--anyway", action="store_true", help="even if not one of its cases could ever be judged"
     )
     setting.set_defaults(run=_set)
     actions.add_parser("show", help="show the baseline").set_defaults(run=_show)

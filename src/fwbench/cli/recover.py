@@ -27,11 +27,7 @@ def add_to(commands: Any) -> None:
         help="the session's journal (default: the latest under .fwbench/journal)",
     )
     parser.add_argument(
-        *("-o", "--output"),
-        metavar="FILE",
-        type=Path,
-        required=True,
-        help="the JSON file to write",
+        *("-o", "--output"), metavar="FILE", type=Path, required=True, help="the JSON file to write"
     )
     parser.set_defaults(run=_recover)
 

@@ -69,11 +69,7 @@ def _add_studies(report: argparse.ArgumentParser) -> None:
         return
     for study in every:
         report.add_argument(
-            f"--{study.OPTION}",
-            dest="studies",
-            action="append_const",
-            const=study,
-            help=study.HELP,
+            f"--{study.OPTION}", dest="studies", action="append_const", const=study, help=study.HELP
         )
 
 

@@ -20,11 +20,7 @@ from fwbench.terms.manifest import Absent, Manifest
 from fwbench.version import __version__
 
 #: What decides which devices a framework sees, and which modules and libraries it is made of.
-_VARIABLES = (
-    *PLACEMENT,
-    "LD_LIBRARY_PATH",
-    "PYTHONPATH",
-)
+_VARIABLES = (*PLACEMENT, "LD_LIBRARY_PATH", "PYTHONPATH")
 
 #: The version of NVIDIA's driver, as Linux tells it.
 _DRIVER = Path("/proc/driver/nvidia/version")

@@ -22,7 +22,7 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Replicable
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.table import Idioms, Table
+from fwbench.frameworks.table import Table
 from fwbench.terms.manifest import Capabilities, Device, Gap, Manifest
 from fwbench.workloads import COPIES
 from fwbench.workloads.operation import Implementation
@@ -51,8 +51,6 @@ class Framework(Replicable, ABC):
         operations: by the name of an operation of fwbench's, the dotted path of the function
             below the namespace, or an implementation (:mod:`fwbench.frameworks.table`). Operations
             of other packages are implemented by :meth:`fwbench.Operation.implement`.
-        idioms: by the name of an operation with more than one public way to compute it, which way
-            is called and why, with the others.
         conjugates: whether gradients by complex numbers are conjugate, so that they point where the
             result grows, as PyTorch's and TensorFlow's; JAX's are not, and neither is what they
             begin with.
@@ -66,7 +64,6 @@ class Framework(Replicable, ABC):
 
     name: ClassVar[str]
     operations: ClassVar[Table]
-    idioms: ClassVar[Idioms] = {}
     capabilities: ClassVar[Capabilities] = Capabilities()
     conjugates: ClassVar[bool] = True
     gaps: ClassVar[Sequence[Gap]] = ()

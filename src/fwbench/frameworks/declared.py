@@ -22,13 +22,8 @@ from fwbench.terms.manifest import Device, Manifest
 #: Where fwbench's own frameworks are.
 _PREFIX = "fwbench.frameworks."
 
-
-def frameworks() -> dict[str, type[Framework]]:
-    """The classes of fwbench's own frameworks, by the framework's name; stubs compute nothing."""
-    points = [point for point in registered().values() if point.module.startswith(_PREFIX)]
-    points.sort(key=lambda point: point.name)
-    with stubbed({point.name for point in points}):
-        return {point.name: point.load() for point in points}
+#: What fwbench-extras has beside them.
+_IDIOMS = "fwbench_extras.idioms."
 
 
 def manifests() -> dict[str, Manifest]:
@@ -36,7 +31,10 @@ def manifests() -> dict[str, Manifest]:
 
     It has no version, and what an installed one lacks is not known.
     """
-    return {name: _manifest(framework) for name, framework in frameworks().items()}
+    points = [point for point in registered().values() if point.module.startswith(_PREFIX)]
+    points.sort(key=lambda point: point.name)
+    with stubbed({point.name for point in points}):
+        return {point.name: _manifest(point.load()) for point in points}
 
 
 def _manifest(framework: type[Framework]) -> Manifest:
@@ -108,7 +106,7 @@ def stubbed(packages: Collection[str]) -> Iterator[None]:
     finally:
         sys.meta_path.remove(finder)
         for name, module in {**sys.modules}.items():
-            is_imported = name.startswith(_PREFIX) and name not in modules
+            is_imported = name.startswith((_PREFIX, _IDIOMS)) and name not in modules
             if is_imported or isinstance(module, Stub):
                 del sys.modules[name]
         for name in os.environ.keys() - variables:

@@ -76,7 +76,7 @@ def _start(point: metadata.EntryPoint, threads: int) -> Framework:
     try:
         framework = _made(point)
         framework.package = _package(point)
-        table.check(framework.name, framework.operations, framework.gaps, framework.idioms)
+        table.check(framework.name, framework.operations, framework.gaps)
         for problem in filter(None, map(toggles.problem, framework.capabilities.own_toggles)):
             raise FrameworkBroken(problem, f"fix own_toggles of {_package(point)}")
         framework.set_threads(threads)

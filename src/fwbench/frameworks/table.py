@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -77,60 +76,6 @@ def layout_of(implementation: Implementation) -> Layout:
 #: What a framework computes an operation with, by the operation's name.
 Table = Mapping[str, str | Implementation]
 
-
-@dataclass(frozen=True)
-class Idiom:
-    """The way in which a framework is called for an operation, and its other public ways.
-
-    Attributes:
-        called: the way of the table of operations, by name: ``Activation``.
-        because: who calls it so: a framework's own layers, documentation or benchmark.
-        alternatives: an entry of a table by the name of each other way. They are measured in turns
-            with the way that is called (``make idioms``), and published (docs/idioms.md).
-        accepted: the reason to call a way that takes more than :data:`SLOWER_FROM` times as long
-            as an alternative; empty where it does not.
-    """
-
-    called: str
-    because: str
-    alternatives: Table
-    accepted: str = ""
-
-
-#: A way that takes this many times as long as an alternative needs a reason.
-SLOWER_FROM = 1.15
-
-#: By the name of an operation.
-Idioms = Mapping[str, Idiom]
-
-
-def by(function: Callable[..., Any]) -> Implementation:
-    """An implementation by a function of operands alone, which is the same for all sizes."""
-    return lambda *_: function
-
-
-def beside(
-    table: Table, because: str, others: Mapping[str, Table], reasons: Mapping[str, str], own: str
-) -> Idioms:
-    """Idioms of the operations of a table that have alternatives.
-
-    Args:
-        others: the alternatives, by the operation.
-        reasons: to call a way that takes longer, by the operation.
-        own: the reason for operations that have none of their own.
-    """
-    return {
-        name: Idiom(_path(table[name]) or name, because, ways, reasons.get(name, own))
-        for name, ways in others.items()
-    }
-
-
-def _path(entry: str | Implementation) -> str:
-    """The path of an entry of a table; empty for a formula."""
-    function = entry.entry if isinstance(entry, Laid) else entry
-    return function if isinstance(function, str) else getattr(function, "path", "")
-
-
 #: Convolutions of images that differ in their windows alone.
 CONVOLUTIONS = (
     *("conv2d", "conv2d_3x3", "conv2d_1x1", "conv2d_7x7_s2", "conv2d_5x20_s2"),
@@ -178,7 +123,7 @@ _DIRECTIONS = ("forward", "backward", "train")
 _DEVICES = ("cpu", "gpu")
 
 
-def check(framework: str, table: Table, gaps: Iterable[object], idioms: Idioms) -> None:
+def check(framework: str, table: Table, gaps: Iterable[object]) -> None:
     """Refuse a declaration that can only be a mistake.
 
     Operations of other packages are implemented where they are declared
@@ -186,8 +131,7 @@ def check(framework: str, table: Table, gaps: Iterable[object], idioms: Idioms) 
 
     Raises:
         DeclarationError: a name in the table that no operation has, an entry that is neither a
-            path nor a function, a gap that is not a :class:`~fwbench.terms.manifest.Gap`, or an
-            idiom of an operation that the table lacks.
+            path nor a function, a gap that is not a :class:`~fwbench.terms.manifest.Gap`.
     """
     known = [operation.name for operation in OPERATIONS if operation.is_in_tables]
     for name, entry in table.items():
@@ -200,12 +144,6 @@ def check(framework: str, table: Table, gaps: Iterable[object], idioms: Idioms) 
             raise DeclarationError(
                 f"the operations of {framework} give {entry!r} for {name!r}, which is neither a "
                 "dotted path nor a function"
-            )
-    for name in idioms:
-        if name not in table:
-            raise DeclarationError(
-                f"the idioms of {framework} name {name!r}, which its operations do not implement"
-                f"{_suggestion(name, table)}"
             )
     for gap in gaps:
         if not isinstance(gap, Gap):

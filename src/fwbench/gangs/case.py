@@ -347,7 +347,7 @@ class GangCase(Case):
                 alone_s=alone_s,
                 verified=checked,
                 **self.rates(medians_s[0]),
-            ),
+            )
         )
 
     def rates(self, step_s: float) -> Mapping[str, float]:

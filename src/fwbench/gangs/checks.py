@@ -97,11 +97,7 @@ def _updated(weights: Sequence[int], whose: str, when: str) -> None:
 
 
 def training(
-    answers: Answers,
-    objective: Objective,
-    batch: int,
-    dtype: str,
-    when: str,
+    answers: Answers, objective: Objective, batch: int, dtype: str, when: str
 ) -> tuple[CaseFacts, Checked]:
     """Judge steps of training from the initial weights on.
 
@@ -145,11 +141,7 @@ def training(
 
 
 def asynchronous(
-    answers: Answers,
-    objective: Objective,
-    share: int,
-    dtype: str,
-    when: str,
+    answers: Answers, objective: Objective, share: int, dtype: str, when: str
 ) -> tuple[CaseFacts, Checked]:
     """Judge steps of workers that do not wait for each other.
 

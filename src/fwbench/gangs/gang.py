@@ -94,10 +94,7 @@ class Gang:
     """
 
     def __init__(
-        self,
-        composition: Composition,
-        engine: Engine,
-        limits: GangTimeouts | None = None,
+        self, composition: Composition, engine: Engine, limits: GangTimeouts | None = None
     ) -> None:
         self.composition = composition
         self.engine = engine

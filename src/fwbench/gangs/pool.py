@@ -66,10 +66,7 @@ class GangPool:
     """
 
     def __init__(
-        self,
-        engine: str,
-        create: Callable[..., Gang] = Gang,
-        places: Path | None = None,
+        self, engine: str, create: Callable[..., Gang] = Gang, places: Path | None = None
     ) -> None:
         self._engine = engine
         self._places = places

@@ -163,12 +163,7 @@ class TrainedShare(Share):
             exchanged = exchanged or self._exchanged()
         values = learner.losses(losses).tolist()
         learner.reset(exact=False)
-        return {
-            "losses": values,
-            "weights": weights,
-            **exchanged,
-            "notes": learner.notes(),
-        }
+        return {"losses": values, "weights": weights, **exchanged, "notes": learner.notes()}
 
     def _trained(self, batch: Batch) -> Sequence[Any]:
         """Train on a share of a batch, as it is timed; returns its loss."""

@@ -22,14 +22,7 @@ from fwbench.gate import sequential
 from fwbench.gate.resume import ComparisonJob, SavedLaunch
 from fwbench.gate.samples import FACTS, SampleSet, refuse_differences, unequal_work
 from fwbench.gate.sides import Side, variables_of
-from fwbench.gate.verdicts import (
-    Comparison,
-    Judgement,
-    Rules,
-    Verdict,
-    one_sided,
-    unjudged,
-)
+from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
 from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import SELECTOR

@@ -176,10 +176,7 @@ class _Guarded:
 
 @contextmanager
 def _guarded(
-    command: Sequence[str],
-    folder: Path | None,
-    variables: Mapping[str, str] | None,
-    errors: int,
+    command: Sequence[str], folder: Path | None, variables: Mapping[str, str] | None, errors: int
 ) -> Iterator[_Guarded]:
     """A program that is at work; at the end it has ended.
 

@@ -253,8 +253,7 @@ def _described(worker: WorkerProcess) -> Manifest | Absent:
         worker.load()
         worker.send("describe")
         _, values = worker.receive(
-            time.monotonic() + START_TIMEOUT_S,
-            f"did not describe it within {START_TIMEOUT_S:g} s",
+            time.monotonic() + START_TIMEOUT_S, f"did not describe it within {START_TIMEOUT_S:g} s"
         )
     except FrameworkUnavailable as error:
         return Absent.because(worker.framework, error)

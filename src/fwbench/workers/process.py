@@ -168,8 +168,7 @@ class WorkerProcess:
             WorkerDied: the worker died meanwhile.
         """
         kind, *arguments = self.receive(
-            time.monotonic() + START_TIMEOUT_S,
-            f"did not import it within {START_TIMEOUT_S:g} s",
+            time.monotonic() + START_TIMEOUT_S, f"did not import it within {START_TIMEOUT_S:g} s"
         )
         if kind == "unavailable":
             reason, remedy, missing = arguments

@@ -253,9 +253,7 @@ def test_generated_data_is_told(project: Project) -> None:
     """Where there is no real data nobody can miss it: id, group, record and output say so."""
     project.write("test_it.py", MLP)
     result, records = project.measure(
-        *SCHEDULE,
-        *("--fw-device=cpu", "--fw-execution=eager"),
-        fw=one_of("mxnet", "torch"),
+        *SCHEDULE, *("--fw-device=cpu", "--fw-execution=eager"), fw=one_of("mxnet", "torch")
     )
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     ((name, entry),) = records.items()

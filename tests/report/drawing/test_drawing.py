@@ -6,15 +6,7 @@ import pytest
 
 from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
-from support.reports import (
-    case,
-    chart_of,
-    parsed,
-    part,
-    part_of,
-    run_of,
-    training,
-)
+from support.reports import case, chart_of, parsed, part, part_of, run_of, training
 from support.section_parts import outside
 
 

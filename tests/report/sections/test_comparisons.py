@@ -264,8 +264,7 @@ _DAMAGE: dict[str, Callable[[dict[str, Any]], Any]] = {
 @pytest.mark.parametrize("around", [as_run, dict])
 @pytest.mark.parametrize("damage", _DAMAGE.values(), ids=_DAMAGE)
 def test_a_damaged_comparison_is_named(
-    damage: Callable[[dict[str, Any]], Any],
-    around: Callable[[Mapping[str, Any]], dict[str, Any]],
+    damage: Callable[[dict[str, Any]], Any], around: Callable[[Mapping[str, Any]], dict[str, Any]]
 ) -> None:
     made = json.loads(json.dumps(compared().to_json()))
     damage(made)

@@ -54,10 +54,7 @@ def test_ratios_at_the_largest_size() -> None:
     found = part([run], _TITLE)
     assert found.columns == ["operation", "family", "size", "numpy eager", "torch eager"]
     shown = {name: [cell.text for cell in row.values()] for name, row in cells(found).items()}
-    assert shown == {
-        "gemm": ["linalg", "900", "1x", "4x"],
-        "dot": ["linalg", "100", "1x", "1.5x"],
-    }
+    assert shown == {"gemm": ["linalg", "900", "1x", "4x"], "dot": ["linalg", "100", "1x", "1.5x"]}
     gemm = cells(found)["gemm"]
     assert (gemm["torch eager"].hint, gemm["torch eager"].shade) == ("32 ms", "step4")
     assert gemm["numpy eager"].shade == "step0"

@@ -16,11 +16,7 @@ _EXCHANGE = "replicas: all_reduce cpu float32"
 
 
 def step(
-    replicas: int,
-    step_s: float,
-    framework: str = "torch",
-    execution: str = "eager",
-    **of_gang: Any,
+    replicas: int, step_s: float, framework: str = "torch", execution: str = "eager", **of_gang: Any
 ) -> Any:
     """A training step by some number of replicas."""
     facts = {"direction": "train", "size": 48, "threads": 1, "images_per_s": 48 / step_s}

@@ -114,8 +114,7 @@ def test_half_the_time_is_no_news(dispatch_s: float | None, lines: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "names"),
-    [(1, "0-a"), (3, "0-a, 1-a, 2-a"), (5, "0-a, 1-a, 2-a and 2 more")],
+    ("number", "names"), [(1, "0-a"), (3, "0-a, 1-a, 2-a"), (5, "0-a, 1-a, 2-a and 2 more")]
 )
 def test_unsteady_cases_are_counted(number: int, names: str) -> None:
     unsteady = [entry("a", steady=False, workload=str(i)) for i in range(number)]

@@ -60,10 +60,7 @@ def test_mnist_of_every_format_is_the_same(small_mnist: Mnist) -> None:
     ],
 )
 def test_idx_files_that_are_not_mnist(
-    small_mnist: Mnist,
-    key: str,
-    damage: Callable[[bytes], bytes] | str,
-    message: str,
+    small_mnist: Mnist, key: str, damage: Callable[[bytes], bytes] | str, message: str
 ) -> None:
     """Cut off, swapped for another file, damaged or another data set: refused with all of that."""
     part = next(part for part in mnist.PARTS if part.key == key)

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fwbench.workloads import (
-    gelu,
-    gelu_tanh,
-    hard_sigmoid,
-)
+from fwbench.workloads import gelu, gelu_tanh, hard_sigmoid
 
 
 def test_the_tanh_form_of_gelu_is_another_function() -> None:

@@ -24,10 +24,7 @@ def _shares(row: list[float]) -> list[float]:
     return [value / sum(exponentials) for value in exponentials]
 
 
-@pytest.mark.parametrize(
-    ("name", "formula"),
-    [("softmax", float), ("log_softmax", math.log)],
-)
+@pytest.mark.parametrize(("name", "formula"), [("softmax", float), ("log_softmax", math.log)])
 def test_softmax_is_a_share_of_exponentials(name: str, formula: Callable[[float], float]) -> None:
     operation = named(name)
     (x,) = _operands(operation)

@@ -322,9 +322,7 @@ _STATEMENTS = (
         _hybridize,
     ),
     _Statement(
-        "XLA slows LeNet down",
-        _lenet_of_2020(("tensorflow", "xla"), ("tensorflow", "graph")),
-        _xla,
+        "XLA slows LeNet down", _lenet_of_2020(("tensorflow", "xla"), ("tensorflow", "graph")), _xla
     ),
     _Statement("the first epoch takes 2.5x", lambda _: "the statement itself", _first_epoch),
     _Statement("eager is faster", lambda _: "no figures were published", _eager_is_faster),

@@ -29,7 +29,7 @@ from fwbench.frameworks.gpus import Copies, DeviceClock
 from fwbench.frameworks.jax.device import JaxCopies, MosaicListener, planned
 from fwbench.frameworks.jax.gaps import GAPS
 from fwbench.frameworks.jax.kernels import Keyed
-from fwbench.frameworks.jax.operations import IDIOMS, OPERATIONS
+from fwbench.frameworks.jax.operations import OPERATIONS
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
@@ -40,10 +40,7 @@ from fwbench.terms.names import DTYPES, real_dtype
 from fwbench.terms.toggles import is_on, value_of
 from fwbench.workloads.operation import Implementation
 
-_EXECUTIONS: dict[str, Callable[[Any], Any]] = {
-    "eager": lambda function: function,
-    "jit": jax.jit,
-}
+_EXECUTIONS: dict[str, Callable[[Any], Any]] = {"eager": lambda function: function, "jit": jax.jit}
 
 #: JAX's pages "Configuration options" and "GPU memory allocation"; XLA's pool reads PJRT_NPROC.
 _VARIABLES = (
@@ -97,7 +94,6 @@ class Jax(Framework):
     }
     variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
-    idioms = IDIOMS
     gaps = GAPS
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import jax
@@ -85,26 +85,12 @@ def conv2d_transposed(jax: Any, window: Window) -> Any:
     )
 
 
-def depthwise_of_slices(x: Any, w: Any) -> Any:
-    """A depthwise convolution by 3 x 3 that keeps the size, as a sum of products."""
-    around = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    parts = [around[:, i:, j:][:, : x.shape[1], : x.shape[2]] for i in range(3) for j in range(3)]
-    return sum(part * v for part, v in zip(parts, w.reshape(9, -1), strict=True))
-
-
 # Pooling, which is a reduction of windows
 
 
 def max_pool(x: Any, *kernel: int) -> Any:
     strides = (1, *(2 for _ in kernel), 1)
     return lax.reduce_window(x, -jnp.inf, lax.max, (1, *kernel, 1), strides, "VALID")
-
-
-def max_of_slices(extent: int, x: Any) -> Any:
-    """The largest of square windows, by steps of two."""
-    rows, columns = ((size - extent) // 2 * 2 + 1 for size in x.shape[1:3])
-    places = [(i, j) for i in range(extent) for j in range(extent)]
-    return reduce(jnp.maximum, (x[:, i : i + rows : 2, j : j + columns : 2] for i, j in places))
 
 
 def avg_pool2d(x: Any) -> Any:
@@ -117,16 +103,6 @@ def avg_pool2d(x: Any) -> Any:
 def normalisation(*axes: int, epsilon: float = EPSILON) -> Any:
     """Normalisation by the moments along axes."""
     return lambda x, gamma, beta: jax.nn.standardize(x, axes, epsilon=epsilon) * gamma + beta
-
-
-def by_deviations(*axes: int, epsilon: float = EPSILON) -> Any:
-    """The same by ``jnp.var``, which takes the mean off first."""
-
-    def norm(x: Any, gamma: Any, beta: Any) -> Any:
-        mean, variance = jnp.mean(x, axes, keepdims=True), jnp.var(x, axes, keepdims=True)
-        return (x - mean) * lax.rsqrt(variance + epsilon) * gamma + beta
-
-    return norm
 
 
 def batch_norm_inference(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
@@ -151,12 +127,6 @@ def lrn(x: Any) -> Any:
     return x / (BIAS + ALPHA * total) ** BETA
 
 
-def lrn_of_slices(x: Any) -> Any:
-    around = jnp.pad(jnp.square(x), ((0, 0),) * 3 + ((NEIGHBOURS // 2,) * 2,))
-    total = sum(around[..., i : i + x.shape[-1]] for i in range(NEIGHBOURS))
-    return x / (BIAS + ALPHA * total) ** BETA
-
-
 # Softmax and losses, which it leaves to packages built on it (written as in Optax)
 
 
@@ -165,17 +135,9 @@ def cross_entropies(x: Any, labels: Any) -> Any:
     return jax.nn.logsumexp(x, 1) - pick(x, labels)
 
 
-def mean_of_log_softmax(x: Any, labels: Any) -> Any:
-    return -jnp.mean(pick(jax.nn.log_softmax(x), labels))
-
-
 def binary_cross_entropy(x: Any, answers: Any) -> Any:
     """By the formula of TensorFlow's documentation, which takes half the time of Optax's."""
     return jnp.mean(jnp.maximum(x, 0) - x * answers + jnp.log1p(jnp.exp(-jnp.abs(x))))
-
-
-def binary_cross_entropy_of_optax(x: Any, answers: Any) -> Any:
-    return jnp.mean(-answers * jax.nn.log_sigmoid(x) - (1 - answers) * jax.nn.log_sigmoid(-x))
 
 
 def huber(x: Any, y: Any) -> Any:
@@ -345,8 +307,7 @@ def dropout(key: Any, x: Any) -> Any:
 
 #: Logarithms of the probabilities.
 LOGITS = Layout(
-    place=lambda operands: [np.log(operands[0])],
-    restore=lambda operands: [np.exp(operands[0])],
+    place=lambda operands: [np.log(operands[0])], restore=lambda operands: [np.exp(operands[0])]
 )
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 import jax.numpy as jnp
-from jax import lax, random
+from jax import random
 
 from fwbench.frameworks.jax import kernels
 from fwbench.frameworks.layout import Layout, axes, transposed_factors
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, beside, by, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON
 from fwbench.workloads.operations.optimisers import DECAY
 
-_POSITIONS_FIRST = axes(*["bhtd->bthd"] * 3, results=["bhtd->bthd"])
+POSITIONS_FIRST = axes(*["bhtd->bthd"] * 3, results=["bhtd->bthd"])
 
 _PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
 
@@ -78,8 +78,7 @@ OPERATIONS: Table = {
     "tensordot": Call("numpy.tensordot", axes=2),
     # Flax has the weights of a dense layer transposed.
     "linear": Laid(
-        lambda jax, n: lambda x, weight, bias: jax.numpy.dot(x, weight) + bias,
-        axes("", "nk->kn"),
+        lambda jax, n: lambda x, weight, bias: jax.numpy.dot(x, weight) + bias, axes("", "nk->kn")
     ),
     "triangular_solve": Call("scipy.linalg.solve_triangular", lower=True),
     "inverse": "numpy.linalg.inv",
@@ -119,8 +118,8 @@ OPERATIONS: Table = {
     "mse": lambda jax: lambda x, y: jnp.mean(jnp.square(x - y)),
     "huber": lambda jax: kernels.huber,
     # Attention; its arrays have the positions before the heads
-    "attention": Laid("nn.dot_product_attention", _POSITIONS_FIRST),
-    "attention_causal": Laid(Call("nn.dot_product_attention", is_causal=True), _POSITIONS_FIRST),
+    "attention": Laid("nn.dot_product_attention", POSITIONS_FIRST),
+    "attention_causal": Laid(Call("nn.dot_product_attention", is_causal=True), POSITIONS_FIRST),
     # Recurrent layers
     "rnn": lambda jax, units: (
         lambda x, w, u, b: kernels.scanned(kernels.rnn_step, x, w, b, (u,), kernels.zeros(x, units))
@@ -210,63 +209,3 @@ OPERATIONS: Table = {
     # No operation
     "noop": lambda jax: lambda x: x,
 }
-
-
-#: Other ways than the one of the table, by the operation.
-_OTHERS: dict[str, Table] = {
-    "relu": {"maximum": by(lambda x: jnp.maximum(x, 0))},
-    "gelu": {"erf": by(lambda x: 0.5 * x * (1 + lax.erf(x * 0.5**0.5)))},
-    "softplus": {"log1p": by(lambda x: jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x))))},
-    "log_sigmoid": {"log1p": by(lambda x: jnp.minimum(x, 0) - jnp.log1p(jnp.exp(-jnp.abs(x))))},
-    "hypot": {"sqrt": by(lambda x, y: jnp.sqrt(x * x + y * y))},
-    "mod": {"floor": by(lambda x, y: x - jnp.floor(x / y) * y)},
-    "variance": {"squares": by(lambda x: jnp.mean(jnp.square(x), 1) - jnp.square(jnp.mean(x, 1)))},
-    "argmax": {"top_k": by(lambda x: lax.top_k(x, 1)[1][:, 0])},
-    "argmin": {"top_k": by(lambda x: lax.top_k(-x, 1)[1][:, 0])},
-    "dot": {"vdot": "numpy.vdot", "sum(x * y)": by(lambda x, y: jnp.sum(x * y))},
-    "cholesky": {"scipy": Call("scipy.linalg.cholesky", lower=True)},
-    "cumsum": {"lax.cumsum": Call("lax.cumsum", axis=1)},
-    "outer": {"x * y": by(lambda x, y: x[:, None] * y)},
-    "depthwise_conv2d": {"slices": lambda jax, window: kernels.depthwise_of_slices},
-    "max_pool2d": {"slices": by(partial(kernels.max_of_slices, 2))},
-    "max_pool2d_3x3_s2": {"slices": by(partial(kernels.max_of_slices, 3))},
-    "attention": {"einsum": Laid(by(kernels.attention), _POSITIONS_FIRST)},
-    "scatter_nd_update": {
-        "unique_indices": kernels.with_int32(
-            by(lambda x, i, rows: x.at[i].set(rows, unique_indices=True))
-        )
-    },
-    "lrn": {"slices": by(kernels.lrn_of_slices)},
-    "max_pool1d": {"slices": by(lambda x: jnp.maximum(x[:, ::2], x[:, 1::2]))},
-    "batch_norm_training": {"var": by(kernels.by_deviations(0, 1, 2, epsilon=BATCH_EPSILON))},
-    "layer_norm": {"var": by(kernels.by_deviations(-1))},
-    "instance_norm": {"var": by(kernels.by_deviations(1, 2))},
-    "gather_rows": {"mode=fill": kernels.with_int32(Call("numpy.take", axis=0))},
-    "embedding": {"x[i]": kernels.with_int32(by(lambda w, i: w[i]))},
-    "binary_cross_entropy": {"Optax's": by(kernels.binary_cross_entropy_of_optax)},
-    "cross_entropy": {"log_softmax": by(kernels.mean_of_log_softmax)},
-}
-
-_POOLING = "reduce_window is what Flax's pooling calls, as its gradient is"
-
-#: Reasons to call a way that takes longer than another one.
-_ACCEPTED = {
-    **dict.fromkeys(("max_pool2d", "max_pool2d_3x3_s2", "max_pool1d"), _POOLING),
-    "attention": "Flax's layer calls it",
-    "depthwise_conv2d": "Flax's layer calls it",
-    "scatter_nd_update": "only the user knows that no place occurs twice",
-    "mod": "the formula rounds the quotient, and is wrong for large ones",
-    "variance": "of squares it is wrong where the mean is large",
-    "cross_entropy": "compiled it takes half the time, as Optax's loss does",
-    "binary_cross_entropy": "compiled it takes half the time",
-    "gather_rows": "it takes half the time without a gradient",
-    "embedding": "Flax's layer calls it",
-}
-
-IDIOMS = beside(
-    OPERATIONS,
-    "JAX's documentation, or Flax's layers, call it",
-    _OTHERS,
-    _ACCEPTED,
-    "JAX's own function for it; the other is a formula",
-)

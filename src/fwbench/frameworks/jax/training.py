@@ -268,9 +268,7 @@ def _adam(adam: Adam) -> Update:
         second = _average(adam.beta_2, moments[1], tree.map(jnp.square, gradients))
         corrected = rate * jnp.sqrt(_weight(adam.beta_2, step)) / _weight(adam.beta_1, step)
         decreases = tree.map(
-            lambda mean, square: corrected * mean / (jnp.sqrt(square) + adam.epsilon),
-            first,
-            second,
+            lambda mean, square: corrected * mean / (jnp.sqrt(square) + adam.epsilon), first, second
         )
         return decreases, (first, second)
 
@@ -310,11 +308,7 @@ def _weight(decay: float, step: Any) -> Any:
     return -jnp.expm1(step * math.log(decay))
 
 
-_UPDATES: dict[type[Any], Callable[[Any], Update]] = {
-    Adam: _adam,
-    RMSprop: _rmsprop,
-    SGD: _sgd,
-}
+_UPDATES: dict[type[Any], Callable[[Any], Update]] = {Adam: _adam, RMSprop: _rmsprop, SGD: _sgd}
 
 
 class DividedLearner(JaxLearner):

@@ -21,7 +21,7 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import WORKER, Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.gaps import GAPS
-from fwbench.frameworks.mxnet.operations import IDIOMS, OPERATIONS
+from fwbench.frameworks.mxnet.operations import OPERATIONS
 from fwbench.frameworks.probes import with_plan
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
@@ -160,7 +160,6 @@ class MXNet(Framework):
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
     gaps = GAPS
     operations = OPERATIONS
-    idioms = IDIOMS
     # Seen of 25 million numbers were 8.8, 3.8 and none.
     null_step_copies = RoleCopies(worker=9.0, servers=4.0, coordinator=0.0)
     gang_gaps: ClassVar = {

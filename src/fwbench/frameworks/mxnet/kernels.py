@@ -62,10 +62,6 @@ def gelu_tanh(F: Any, x: Any) -> Any:
     return x * F.Activation(within, act_type="sigmoid")
 
 
-def gelu_by_tanh(F: Any, x: Any) -> Any:
-    return 0.5 * x * (1 + F.tanh(0.7978845608028654 * (x + 0.044715 * x**3)))
-
-
 # Elementwise arithmetic
 
 
@@ -121,20 +117,6 @@ def logsumexp(F: Any, x: Any) -> Any:
     """The number that log_softmax subtracts; max and sum take many times as long."""
     before, after = (F.slice_axis(y, axis=1, begin=0, end=1) for y in (x, F.log_softmax(x)))
     return F.reshape(before - after, shape=(-1,))
-
-
-def rows_by_dot(F: Any) -> Any:
-    def summed(x: Any) -> Any:
-        ones = F.ones_like(F.slice_axis(x, axis=0, begin=0, end=1))
-        return F.reshape(F.dot(x, ones, transpose_b=True), shape=(-1,))
-
-    return summed
-
-
-def log_of_sum(F: Any, x: Any) -> Any:
-    peaks = F.max(x, axis=1, keepdims=True)
-    sums = F.sum(F.exp(F.broadcast_sub(x, peaks)), axis=1, keepdims=True)
-    return F.reshape(F.log(sums) + peaks, shape=(-1,))
 
 
 # Vectors and matrices
@@ -239,17 +221,6 @@ def binary_cross_entropy(F: Any) -> Any:
     return loss
 
 
-def labels_in_dtype(arrays: Arrays) -> list[NDArray[Any]]:
-    """Labels in the dtype of the numbers."""
-    x, labels = arrays
-    return [x, labels.astype(x.dtype)]
-
-
-def labels_int64(arrays: Arrays) -> list[NDArray[Any]]:
-    x, labels = arrays
-    return [x, labels.astype(np.int64)]
-
-
 # Attention, by the formula
 
 
@@ -266,17 +237,6 @@ def attention(F: Any, *, causal: bool) -> Callable[..., Any]:
         if causal:
             scores = F.broadcast_add(scores, _future(F, q))
         return F.linalg.gemm2(F.softmax(scores), v)
-
-    return attend
-
-
-def attention_by_batch_dot(F: Any) -> Callable[..., Any]:
-    """Its batches have one axis for batch and heads."""
-
-    def attend(*projections: Any) -> Any:
-        q, k, v = (x.reshape((-3, 0, 0)) for x in projections)
-        weights = F.softmax(F.batch_dot(F.contrib.div_sqrt_dim(q), k, transpose_b=True))
-        return F.reshape_like(F.batch_dot(weights, v), projections[0])
 
     return attend
 
@@ -402,14 +362,6 @@ MASK = Layout(
 def scatter_add(F: Any, n: int, d: int) -> Any:
     """The gradient of gather_nd adds up; scatter_nd keeps one of several."""
     return Call("_internal._backward_gather_nd", shape=(n, d))(F)
-
-
-def masked_by_product(F: Any, d: int) -> Any:
-    def masked(x: Any, lengths: Any) -> Any:
-        ends = F.expand_dims(F.cast(lengths, dtype="float32"), axis=1)
-        return F.broadcast_lesser(F.expand_dims(F.arange(d), axis=0), ends) * x
-
-    return masked
 
 
 # Sorting and searching

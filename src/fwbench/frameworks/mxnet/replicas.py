@@ -112,10 +112,7 @@ class _Learner(MXNetLearner):
         parameters = list(itertools.chain.from_iterable(of_blocks))
         self._store.fill(parameters)
         trainer = gluon.Trainer(
-            parameters,
-            optimizer,
-            kvstore=self._store,
-            update_on_kvstore=self.updates_on_servers,
+            parameters, optimizer, kvstore=self._store, update_on_kvstore=self.updates_on_servers
         )
         # What its first step does: all workers must, before one of them takes a step alone.
         trainer.optimizer.rescale_grad = 1.0 / self._labels

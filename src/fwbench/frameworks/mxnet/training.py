@@ -39,10 +39,7 @@ def _hybridized(*blocks: Any) -> None:
 
 
 #: The executions that can train, each with what it does to the network and to the loss.
-_EXECUTIONS: dict[str, Callable[..., None]] = {
-    "eager": lambda *_: None,
-    "hybridize": _hybridized,
-}
+_EXECUTIONS: dict[str, Callable[..., None]] = {"eager": lambda *_: None, "hybridize": _hybridized}
 
 
 class _Batches(Loader):

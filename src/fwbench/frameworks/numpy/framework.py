@@ -12,7 +12,7 @@ import threadpoolctl
 from fwbench.frameworks.contract import BoundCall, HostFramework
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.numpy.gaps import GAPS
-from fwbench.frameworks.numpy.operations import IDIOMS, OPERATIONS
+from fwbench.frameworks.numpy.operations import OPERATIONS
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
 from fwbench.terms.manifest import Capabilities, Gap
 from fwbench.workloads import COPIES
@@ -31,11 +31,7 @@ class NumPy(HostFramework):
         executions=("eager",),
         dtypes=("float32", "float64", "float16", "complex64", "complex128"),
         differentiable=False,
-        strategies={
-            "allreduce": "",
-            "ps_sync": _NO_SERVERS,
-            "ps_async": _NO_SERVERS,
-        },
+        strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
         gang_executions=("eager",),
         collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
         gpu_clock="",
@@ -46,7 +42,6 @@ class NumPy(HostFramework):
         *(*OPENBLAS, *MKL, *OPENMP),
     )
     operations = OPERATIONS
-    idioms = IDIOMS
     gaps = (*GAPS, *(Gap("numpy computes on the CPU alone", copy.name) for copy in COPIES))
     toggle_gaps: ClassVar = {
         ("eager", "loop", "python"): "numpy's native loop is Python's (--fw-toggle loop=native)"

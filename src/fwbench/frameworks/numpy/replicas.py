@@ -125,11 +125,7 @@ class Ring(Member):
             self._exchange(_bytes(parts[self._neighbour(-step)]), _bytes(arriving))
 
     def _broadcasted(
-        self,
-        source: NDArray[Any],
-        result: NDArray[Any],
-        pieces: Sequence[memoryview],
-        root: int,
+        self, source: NDArray[Any], result: NDArray[Any], pieces: Sequence[memoryview], root: int
     ) -> NDArray[Any]:
         if self.place.rank == root:
             self._exchange(_bytes(source), _NOTHING)

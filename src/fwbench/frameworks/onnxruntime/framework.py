@@ -14,7 +14,7 @@ from fwbench.frameworks.learner import Job, Predictor
 from fwbench.frameworks.onnxruntime.exporting import EXPORTED_OPSET, SOURCES
 from fwbench.frameworks.onnxruntime.gaps import FROM_MXNET, GAPS
 from fwbench.frameworks.onnxruntime.kernels import OPSET, Operators, model_of
-from fwbench.frameworks.onnxruntime.operations import IDIOMS, OPERATIONS
+from fwbench.frameworks.onnxruntime.operations import OPERATIONS
 from fwbench.terms.manifest import Capabilities
 from fwbench.workloads.operation import Implementation
 
@@ -44,7 +44,6 @@ class OnnxRuntime(HostFramework):
     )
     gaps = GAPS
     operations = OPERATIONS
-    idioms = IDIOMS
 
     def __init__(self) -> None:
         self._threads: int | None = None

@@ -27,7 +27,7 @@ from fwbench.frameworks.member import Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.tensorflow.gaps import GAPS
-from fwbench.frameworks.tensorflow.operations import IDIOMS, OPERATIONS
+from fwbench.frameworks.tensorflow.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, FLOAT8
@@ -133,7 +133,6 @@ class TensorFlow(Framework):
     }
     variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
     operations = OPERATIONS
-    idioms = IDIOMS
     # Seen of 25 million numbers were 11.2, 7.5 and 11.4: what is sent is a part of a graph, too.
     null_step_copies = RoleCopies(worker=11.5, servers=8.0, coordinator=12.0)
     gaps = GAPS

@@ -15,7 +15,7 @@ from fwbench.frameworks.table import Call
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.convolution import Window
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON, EPSILON, GROUPS
-from fwbench.workloads.operations.optimisers import BETA1, BETA2, RATE, TINY
+from fwbench.workloads.operations.optimisers import RATE
 
 # Elementwise arithmetic
 
@@ -288,12 +288,6 @@ GRU = Layout(
 # Indexing
 
 
-def gather_flat(x: Any, i: Any) -> Any:
-    """Elements of rows by their places in the flattened matrix."""
-    first = tf.range(x.shape[0], dtype=i.dtype)[:, None] * x.shape[1]
-    return tf.gather(tf.reshape(x, [-1]), first + i)
-
-
 #: An index is a vector of one coordinate.
 COORDINATES = Layout(
     place=lambda arrays: [arrays[0], arrays[1][:, None], *arrays[2:]],
@@ -304,13 +298,6 @@ COORDINATES = Layout(
 def diag_part(x: Any) -> Any:
     """By the faster of two operators, which has no kernel of bfloat16."""
     return (tf.linalg.diag_part if x.dtype == tf.bfloat16 else tf.linalg.tensor_diag_part)(x)
-
-
-def transposed_depth(x: Any) -> Any:
-    """``tf.nn.depth_to_space`` of blocks of 2 x 2 by a transposition."""
-    n, h, w, c = x.shape
-    blocks = tf.transpose(tf.reshape(x, (n, h, w, 2, 2, c // 4)), (0, 1, 3, 2, 4, 5))
-    return tf.reshape(blocks, (n, 2 * h, 2 * w, c // 4))
 
 
 # Random numbers, by its global generator
@@ -381,23 +368,6 @@ VELOCITY = Layout(
     restore=lambda arrays: [*arrays[:2], arrays[2] / -RATE],
     restore_results=lambda results: [results[0], results[1] / -RATE],
 )
-
-
-def raw_adam(tf: Any) -> Callable[..., None]:
-    """By the kernel that TensorFlow 1's optimiser calls, whose corrections of the bias are 1."""
-
-    def step(x: Any, g: Any, m: Any, v: Any) -> None:
-        numbers = {"beta1_power": 0.0, "beta2_power": 0.0, "beta1": BETA1, "beta2": BETA2}
-        numbers |= {"lr": RATE, "epsilon": TINY}
-        tf.raw_ops.ResourceApplyAdam(
-            var=x.handle,
-            m=m.handle,
-            v=v.handle,
-            grad=g,
-            **{name: tf.constant(number, g.dtype) for name, number in numbers.items()},
-        )
-
-    return step
 
 
 # Images

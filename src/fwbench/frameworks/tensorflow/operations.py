@@ -5,34 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import tensorflow as tf
 
 from fwbench.frameworks.layout import Layout, axes, transposed_factors
-from fwbench.frameworks.table import (
-    CONVOLUTIONS,
-    Call,
-    Laid,
-    Table,
-    beside,
-    by,
-    named,
-)
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
 from fwbench.frameworks.tensorflow import kernels
-from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, EPSILON, NEIGHBOURS
-from fwbench.workloads.operations.optimisers import (
-    BETA1,
-    BETA2,
-    DECAY,
-    L1,
-    MOMENTUM,
-    RHO,
-    TINY,
-)
+from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
+from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, L1, MOMENTUM, RHO, TINY
 from fwbench.workloads.operations.random import DROPPED
 
 _DEPTHWISE = axes("", "hwio->hwoi")
 
-_LABELS = Layout(kernels.labels_as(np.int32), kernels.labels_as(np.int64))
+LABELS = Layout(kernels.labels_as(np.int32), kernels.labels_as(np.int64))
 
 _max_pool2d = partial(Call, "nn.max_pool2d", padding="VALID", strides=2)
 
@@ -152,7 +135,7 @@ OPERATIONS: Table = {
     "binary_cross_entropy": lambda tf: kernels.binary_cross_entropy,
     "mse": lambda tf: kernels.mse,
     "huber": lambda tf: kernels.huber,
-    "ctc_loss": Laid(kernels.ctc_loss, _LABELS),
+    "ctc_loss": Laid(kernels.ctc_loss, LABELS),
     # Attention
     "attention": lambda tf: kernels.attention,
     "attention_causal": lambda tf: kernels.attention_causal,
@@ -236,86 +219,3 @@ OPERATIONS: Table = {
     # No operation
     "noop": lambda tf: lambda x: x,
 }
-
-
-_HEADS_LAST = axes(*["bhtd->bthd"] * 3, results=["bhtd->bthd"])
-
-#: Other ways than the one of the table, by the operation.
-_OTHERS: dict[str, Table] = {
-    "hard_sigmoid": {"clip_by_value": by(lambda x: tf.clip_by_value(x / 6 + 0.5, 0.0, 1.0))},
-    "log_sigmoid": {"log1p": by(lambda x: tf.minimum(x, 0.0) - tf.math.log1p(tf.exp(-tf.abs(x))))},
-    "silu": {"x * sigmoid(x)": by(lambda x: x * tf.sigmoid(x))},
-    "gelu_tanh": {
-        "x * x * x": by(lambda x: x * tf.sigmoid(x * (1.5957691 + 0.0713548163 * x * x)))
-    },
-    "variance": {"moments": by(lambda x: tf.nn.moments(x, [1])[1])},
-    "std": {"moments": by(lambda x: tf.sqrt(tf.nn.moments(x, [1])[1]))},
-    "norm": {
-        "reduce_euclidean_norm": "math.reduce_euclidean_norm",
-        "global_norm": by(lambda x: tf.linalg.global_norm([x])),
-    },
-    "sum_columns": {"matvec": by(lambda x: tf.linalg.matvec(x, tf.ones_like(x[:, 0]), True))},
-    "dot": {"tensordot": Call("tensordot", axes=1), "keras.ops.dot": "keras.ops.dot"},
-    "outer": {"einsum": by(partial(tf.einsum, "i,j->ij")), "keras.ops.outer": "keras.ops.outer"},
-    "einsum": {"matmul": Call("matmul", transpose_b=True)},
-    "global_avg_pool": {"avg_pool2d": by(lambda x: tf.nn.avg_pool2d(x, x.shape[1:3], 1, "VALID"))},
-    "batch_norm_inference": {"batch_normalization": by(kernels.unfused_batch_norm)},
-    "layer_norm": {"keras.ops": Call("keras.ops.layer_normalization", epsilon=EPSILON)},
-    "cross_entropy": {
-        "log_softmax": by(
-            lambda x, i: -tf.reduce_mean(tf.gather(tf.nn.log_softmax(x), i, batch_dims=1))
-        )
-    },
-    "binary_cross_entropy": {
-        "softplus": by(lambda x, y: tf.reduce_mean(tf.nn.softplus(x) - x * y))
-    },
-    "mse": {"l2_loss": by(lambda x, y: tf.nn.l2_loss(x - y) * (2 / x.shape.num_elements()))},
-    "huber": {"keras": by(lambda x, y: tf.reduce_mean(tf.keras.losses.huber(x, y)))},
-    "ctc_loss": {"sparse labels": Laid(partial(kernels.ctc_loss, sparse=True), _LABELS)},
-    "attention_causal": {
-        "keras.ops": Laid(Call("keras.ops.dot_product_attention", is_causal=True), _HEADS_LAST)
-    },
-    "embedding": {"gather": lambda tf, n, d: tf.gather},
-    "pick": {"gather_nd": by(lambda x, i: tf.gather_nd(x, i[:, None], 1))},
-    "scatter_add": {
-        "segment_sum": lambda tf, n, d: Call("math.unsorted_segment_sum", num_segments=n)(tf)
-    },
-    "boolean_mask": {"where": by(lambda x, mask: tf.gather(x, tf.where(mask)[:, 0]))},
-    "gather_elements": {"flat": by(kernels.gather_flat)},
-    "depth_to_space": {"transpose": by(kernels.transposed_depth)},
-    "searchsorted": {
-        "LowerBound": by(
-            lambda x, y: tf.raw_ops.LowerBound(sorted_inputs=x[None], values=y[None])[0]
-        )
-    },
-    "tile": {"concat": by(lambda x: tf.concat([tf.concat([x] * 3, 1)] * 2, 0))},
-    "repeat": {
-        "tile": by(lambda x: tf.reshape(tf.tile(x[..., None], (1, 1, 3)), (x.shape[0], -1)))
-    },
-    "diag_part": {"diag_part": "linalg.diag_part"},
-    "im2col": {
-        "slices": lambda tf, h, w: (
-            lambda x: tf.concat([x[:, i : i + h, j : j + w] for i in range(3) for j in range(3)], 3)
-        )
-    },
-    "adam": {"raw_ops": kernels.raw_adam},
-}
-
-#: Reasons to call a way that takes longer than another one.
-_ACCEPTED = {
-    "adam": "users of TensorFlow 2 call Keras' optimisers, which do not call these kernels",
-    "ctc_loss": "Keras calls it so; with sparse labels gradients are off by 5e-5, and XLA fails",
-    "diag_part": "outside of XLA its gradient takes an eighth of the time",
-    "scatter_add": "with a gradient it takes two thirds of the time",
-    "norm": "XLA does not compile the kernel, and global_norm is for gradients of a model",
-    "mse": "Keras' loss is the mean of squares",
-    "global_avg_pool": "Keras' layer of this name takes the mean",
-}
-
-IDIOMS = beside(
-    OPERATIONS,
-    "TensorFlow's documentation or Keras' layers call it",
-    _OTHERS,
-    _ACCEPTED,
-    "TensorFlow's own function for it; the other is a formula",
-)

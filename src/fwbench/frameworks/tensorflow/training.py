@@ -21,14 +21,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import (
-    EPSILON_AS_DEFINED,
-    Dropouts,
-    Job,
-    Learner,
-    Loader,
-    Placed,
-)
+from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Dropouts, Job, Learner, Loader, Placed
 from fwbench.frameworks.tensorflow.layers import build, segments
 from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
@@ -306,11 +299,7 @@ def _sgd(constants: SGD) -> Any:
     return keras.optimizers.SGD(constants.learning_rate, momentum=constants.momentum)
 
 
-_OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {
-    Adam: _adam,
-    RMSprop: _rmsprop,
-    SGD: _sgd,
-}
+_OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {Adam: _adam, RMSprop: _rmsprop, SGD: _sgd}
 
 
 class _Chain(keras.Model):  # type: ignore[misc]

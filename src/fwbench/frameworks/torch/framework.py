@@ -25,7 +25,7 @@ from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch import formats, gpus
 from fwbench.frameworks.torch.gaps import GAPS
-from fwbench.frameworks.torch.operations import IDIOMS, OPERATIONS
+from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, INT8
@@ -142,7 +142,6 @@ class Torch(Framework):
     gaps = GAPS
     variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
     operations = OPERATIONS
-    idioms = IDIOMS
 
     def __init__(self) -> None:
         onednn = os.environ.get(variable("onednn"))

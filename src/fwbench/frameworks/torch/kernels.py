@@ -79,10 +79,6 @@ def instance_norm(x: Any, gamma: Any, beta: Any) -> Any:
     return functional.instance_norm(x, None, None, gamma, beta, eps=EPSILON)
 
 
-def instances_as_groups(x: Any, gamma: Any, beta: Any) -> Any:
-    return functional.group_norm(x, x.shape[1], gamma, beta, EPSILON)
-
-
 # Softmax and losses
 
 

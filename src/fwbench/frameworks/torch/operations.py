@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import torch
-
 from fwbench.frameworks.layout import (
     CHANNELS_FIRST,
     CONV1D,
@@ -20,17 +18,7 @@ from fwbench.frameworks.layout import (
     axes,
     transposed_factors,
 )
-from fwbench.frameworks.table import (
-    CONVOLUTIONS,
-    Call,
-    Idiom,
-    Idioms,
-    Laid,
-    Table,
-    beside,
-    by,
-    named,
-)
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
 from fwbench.frameworks.torch import formats, kernels
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
@@ -40,7 +28,7 @@ from fwbench.workloads.operations.random import DROPPED
 _ADAM = {"betas": (BETA1, BETA2), "eps": TINY}
 
 #: Images, by the axes that PyTorch documents.
-_IMAGES: dict[str, Laid] = {
+IMAGES: dict[str, Laid] = {
     **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution("conv2d"), CONV2D)),
     "depthwise_conv2d": Laid(kernels.convolution("conv2d"), CONV2D),
     "conv2d_transposed": Laid(kernels.convolution("conv_transpose2d"), CONV2D_TRANSPOSED),
@@ -77,7 +65,7 @@ _IMAGES: dict[str, Laid] = {
 }
 
 #: Optimisers with a fused form that is faster.
-_FUSED: dict[str, Callable[..., Implementation]] = {
+FUSED: dict[str, Callable[..., Implementation]] = {
     "momentum": partial(kernels.optimiser, "SGD", "momentum_buffer", momentum=MOMENTUM),
     "nesterov": partial(
         kernels.optimiser, "SGD", "momentum_buffer", momentum=MOMENTUM, nesterov=True
@@ -90,7 +78,7 @@ _FUSED: dict[str, Callable[..., Implementation]] = {
 }
 
 OPERATIONS: Table = {
-    **{name: formats.laid(entry) for name, entry in _IMAGES.items()},
+    **{name: formats.laid(entry) for name, entry in IMAGES.items()},
     # New arrays that are not made of host data
     "zeros_like": "zeros_like",
     "arange": lambda torch, n: lambda x: torch.arange(n, dtype=torch.int32, device=x.device),
@@ -237,99 +225,10 @@ OPERATIONS: Table = {
     "dropout": Call("nn.functional.dropout", p=DROPPED),
     # Optimisers
     "sgd": kernels.optimiser("SGD"),
-    **{name: step(fused=True) for name, step in _FUSED.items()},
+    **{name: step(fused=True) for name, step in FUSED.items()},
     "rmsprop": kernels.optimiser("RMSprop", "square_avg", alpha=RHO, eps=TINY),
     # Fourier transforms
     **named("fft", "rfft", "fft2", below="fft"),
     # No operation
     "noop": lambda torch: lambda x: x,
-}
-
-
-#: Other ways than PyTorch's own function for an operation, by the operation.
-_FORMULAS: dict[str, Table] = {
-    "square": {"x * x": by(lambda x: x * x), "x ** 2": by(lambda x: x**2)},
-    "clip": {"hardtanh": Call("nn.functional.hardtanh", min_val=-0.5, max_val=0.5)},
-    "multiply_add": {"x * y + z": by(lambda x, y, z: x * y + z)},
-    "where": {"lerp": by(lambda c, x, y: torch.lerp(y, x, c.to(x.dtype)))},
-    "mean": {"sum / n": by(lambda x: x.sum(1) / x.shape[1])},
-    "variance": {
-        "var_mean": by(lambda x: torch.var_mean(x, 1, correction=0)[0]),
-        "mean of squares": by(lambda x: (x - x.mean(1, keepdim=True)).square().mean(1)),
-    },
-    "std": {"mean of squares": by(lambda x: (x - x.mean(1, keepdim=True)).square().mean(1).sqrt())},
-    "max": {"max": by(lambda x: x.max(1).values)},
-    "min": {"min": by(lambda x: x.min(1).values)},
-    "argmax": {"max": by(lambda x: x.max(1).indices)},
-    "any": {"amax": Call("amax", dim=1), "sum > 0": by(lambda x: x.sum(1) > 0)},
-    "dot": {"sum(x * y)": by(lambda x, y: (x * y).sum()), "vdot": "vdot", "inner": "inner"},
-    "l2_normalize": {"x / norm": by(lambda x: x / x.norm(dim=1, keepdim=True))},
-    "outer": {"matmul": by(lambda x, y: x[:, None] @ y[None]), "ger": "ger"},
-    "einsum": {"bmm": by(lambda x, y: torch.bmm(x, y.mT))},
-    "instance_norm": {
-        "group_norm": Laid(lambda torch: kernels.instances_as_groups, CHANNELS_FIRST)
-    },
-    "global_avg_pool": {
-        "mean": formats.laid(Laid(Call("mean", dim=(2, 3), keepdim=True), CHANNELS_FIRST))
-    },
-    "huber": {"huber_loss": "nn.functional.huber_loss"},
-    "gather_rows": {"x[i]": by(lambda x, i: x[i])},
-    "embedding": {"x[i]": by(lambda w, i: w[i])},
-    "gather_nd": {
-        "take": Laid(by(lambda x, i: x.take(i[0] * x.shape[1] + i[1])), axes("", "kc->ck"))
-    },
-    "one_hot": {
-        "scatter_": lambda _, d: lambda i: torch.zeros(len(i), d).scatter_(1, i[:, None], 1)
-    },
-    "boolean_mask": {"x[mask]": by(lambda x, mask: x[mask])},
-    "sort": {"stable": by(lambda x: torch.sort(x, dim=1, stable=True).values)},
-    "unique": {"sorted=False": Call("unique", sorted=False)},
-    "tile": {"cat": by(lambda x: torch.cat([torch.cat([x] * 3, 1)] * 2))},
-    "random_bernoulli": {"rand < p": by(lambda p: (torch.rand_like(p) < p).to(p.dtype))},
-    "random_exponential": {
-        "log": lambda _, n: lambda like: torch.rand_like(like[:1].expand(n)).log_() / -2
-    },
-    "random_shuffle": {"x[randperm]": by(lambda x: x[kernels.places(x, torch.int64)])},
-    "sgd": {"fused": kernels.optimiser("SGD", fused=True)},
-    "dropout": {"rand > p": by(lambda x: x * (torch.rand_like(x) > DROPPED) / (1 - DROPPED))},
-}
-
-#: Reasons to call a function that takes longer than another way.
-_ACCEPTED = {
-    "clip": "hardtanh is an activation, whose gradient is 0 at the bounds",
-    "where": "lerp is not defined where the other operand is not finite",
-    **dict.fromkeys(
-        ("variance", "std"), "by Welford's algorithm: exact where means are large, too"
-    ),
-    **dict.fromkeys(("max", "min"), "max(dim) takes ten times as long without a gradient"),
-    "einsum": "it calls bmm once it has read its equation",
-    "one_hot": "its numbers are int64, those of the scatter float32",
-    "gather_nd": "places in the flattened array are another operand",
-}
-
-IDIOMS: Idioms = {
-    **beside(
-        OPERATIONS,
-        "PyTorch's documentation and layers call it",
-        _FORMULAS,
-        _ACCEPTED,
-        "PyTorch's own function for it; the other is a formula",
-    ),
-    **{
-        name: Idiom(
-            "channels_last",
-            "PyTorch's Performance Tuning Guide recommends it for networks of images",
-            {"contiguous (NCHW)": entry, **_FORMULAS.get(name, {})},
-            "a network has one memory format, and its layers call these functions",
-        )
-        for name, entry in _IMAGES.items()
-    },
-    **{
-        name: Idiom(
-            "fused=True",
-            'torch.optim\'s documentation: the fused implementation is "typically" the fastest',
-            {"for-loop": step(), "foreach": step(foreach=True)},
-        )
-        for name, step in _FUSED.items()
-    },
 }

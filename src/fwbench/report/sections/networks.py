@@ -269,10 +269,7 @@ _ACCURACY_COLUMNS: tuple[Column[_Trained], ...] = (
         lambda row: quantity(row.record.facts.agreement, percent),
         "As reference: pictures that are classified as by NumPy in float64.",
     ),
-    Column(
-        "pictures",
-        lambda row: quantity(row.record.facts.tested_examples or 0, "{:,}".format),
-    ),
+    Column("pictures", lambda row: quantity(row.record.facts.tested_examples or 0, "{:,}".format)),
     Column("a call", lambda row: seconds(row.record.median_s)),
     Column("times as fast", lambda row: quantity(row.gain, "{:.2f}".format)),
     Column(
@@ -311,10 +308,7 @@ def _accuracy(
 
 
 def _accuracy_charts(
-    title: str,
-    records: Sequence[Measurement],
-    names: Sequence[str],
-    colours: Mapping[str, str],
+    title: str, records: Sequence[Measurement], names: Sequence[str], colours: Mapping[str, str]
 ) -> Iterator[Chart]:
     by_line = group_by(records, lambda record: line_name(record, names))
     looks = palette.looks_of(((name, some[0]) for name, some in by_line.items()), colours)

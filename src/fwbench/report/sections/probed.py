@@ -171,10 +171,7 @@ def _memory(cases: Sequence[NamedRecord]) -> Section:
 
 
 def _memory_charts(title: str, cases: Sequence[NamedRecord]) -> Iterator[Chart]:
-    series = {
-        "forward": _peaks(cases, _forward),
-        cases[0].facts.direction: _peaks(cases, _whole),
-    }
+    series = {"forward": _peaks(cases, _forward), cases[0].facts.direction: _peaks(cases, _whole)}
     known = {name: peaks for name, peaks in series.items() if peaks}
     if known:
         yield bars.draw(f"{title}: peak above what was held before", known, "{:,.0f} MiB".format)

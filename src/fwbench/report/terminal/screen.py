@@ -120,10 +120,7 @@ def _tables(outcome: Outcome, view: View) -> Iterator[list[Line]]:
     every = works(outcome.cases)
     operations = [work for work in every if work.facts.direction != "train"]
     trained = [work for work in every if work.facts.direction == "train"]
-    tables = [
-        *_fitting(operations, failures, view),
-        *matrices(trained, EVERY_SIZE, failures),
-    ]
+    tables = [*_fitting(operations, failures, view), *matrices(trained, EVERY_SIZE, failures)]
     rows = [row for table in tables for row in table.rows]
     used = {sign for row in rows for cell in row.cells.values() for sign in cell.signs}
     for table in tables:

@@ -78,8 +78,7 @@ def _backward_cost(flops: int, reads: int, results: str, size: Shape) -> Cost:
     forward = _cost(flops, results, size)
     elements = size["n"] * size["m"]
     return Cost(
-        flops=float(flops * elements),
-        elements=2 * forward.elements + float((reads - 1) * elements),
+        flops=float(flops * elements), elements=2 * forward.elements + float((reads - 1) * elements)
     )
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fwbench.frameworks.declared import frameworks
-from fwbench.frameworks.table import SLOWER_FROM, Idiom
+from fwbench.frameworks.declared import manifests, stubbed
+from fwbench_extras.idioms import idioms_of
+from fwbench_extras.idioms.table import SLOWER_FROM, Idiom
 
 #: Written by ``make idioms``.
-RECORDED = Path(__file__).parents[2] / "benchmarks" / "harness" / "idioms.csv"
+RECORDED = Path(__file__).parents[3] / "benchmarks" / "harness" / "idioms.csv"
 
 #: Framework, operation, name of the alternative.
 Way = tuple[str, str, str]
@@ -42,12 +43,14 @@ class Measured:
 
 
 def declared() -> dict[tuple[str, str], Idiom]:
-    """The idioms that fwbench's frameworks declare, by framework and operation."""
-    return {
-        (name, operation): idiom
-        for name, framework in frameworks().items()
-        for operation, idiom in framework.idioms.items()
-    }
+    """The idioms of fwbench's frameworks, installed or not, by framework and operation."""
+    names = [*manifests()]
+    with stubbed(names):
+        return {
+            (name, operation): idiom
+            for name in names
+            for operation, idiom in idioms_of(name).items()
+        }
 
 
 def measured() -> dict[Way, Measured]:
@@ -89,8 +92,8 @@ def unexplained() -> list[str]:
 
 _PAGE = """# Idioms: how each framework is called
 
-<!-- Written by `python -m fwbench_extras.pages idioms > docs/idioms.md` from the idioms that
-frameworks declare and from `benchmarks/harness/idioms.csv`; do not edit. -->
+<!-- Written by `python -m fwbench_extras.pages idioms > docs/idioms.md` from the modules of
+`extras/fwbench_extras/idioms` and `benchmarks/harness/idioms.csv`; do not edit. -->
 
 The way in which fwbench calls each operation that a framework can compute in several ways, the
 reason, and what the other ways take. A comparison of frameworks is a comparison of such choices.
@@ -137,7 +140,9 @@ def _rows(
 ) -> Iterator[str]:
     for other in idiom.alternatives:
         ratios = [*ways[framework, operation, other].ratios.values()] or [math.nan]
-        figures = ("-" if math.isnan(ratio) else f"{ratio:.2f}" for ratio in (ratios[0], ratios[-1]))
+        figures = (
+            "-" if math.isnan(ratio) else f"{ratio:.2f}" for ratio in (ratios[0], ratios[-1])
+        )
         called = f"`{idiom.called}`: {idiom.because}"
         cells = (f"`{operation}`", called, f"`{other}`", *figures, idiom.accepted)
         yield f"| {' | '.join(cells)} |\n"
