@@ -230,6 +230,15 @@ def test_executions_stand_under_their_framework() -> None:
     ]
 
 
+def test_long_names_of_frameworks_stay_apart() -> None:
+    """Also where signs take room after the numbers."""
+    doubtful = entry("onnxruntime", condition="drifting", spinning=True)
+    matrix = table(entry("numpy"), doubtful)
+    headings = [texts(drawn(matrix, width))[-2] for width in range(24, 40)]
+    assert {*map(tuple, map(str.split, headings))} <= {("numpy", "onnxruntime"), ("onnxruntime",)}
+    assert any("numpy onnxruntime" in heading for heading in headings)
+
+
 def test_columns_that_do_not_fit_are_wrapped_by_framework() -> None:
     lines = _wide(52)
     assert [line.split() for line in lines[-6:]] == [

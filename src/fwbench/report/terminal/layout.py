@@ -130,7 +130,8 @@ class _Group:
         """The name of the framework: in the middle of its columns, or above the numbers of one."""
         if len(self.columns) > 1:
             return " " * self.gap + self.name.center(self.width - self.gap)
-        return self.columns[0].aligned(self.name, self.width)
+        text = self.columns[0].aligned(self.name, self.width)
+        return text if text.startswith(" ") else self.name.rjust(self.width)
 
     def subheading(self, level: int) -> str:
         """Executions, or the toggles on a line below them."""
