@@ -133,7 +133,7 @@ OTHER_FLOPS = {
         *("erfinv", "gelu", "lgamma", "softplus"),
     ),
     "the special cases of every element are counted: signs, zeros, what is not finite": (
-        *("binary_cross_entropy", "hypot", "mod"),
+        *("hypot", "mod"),
     ),
     "a window or a tree is counted, which takes more additions or comparisons than one pass": (
         *("argmax", "argmin", "cumsum", "searchsorted"),
