@@ -7,7 +7,7 @@ import resource
 import threading
 import time
 import zlib
-from collections import namedtuple
+from collections import deque, namedtuple
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -183,6 +183,7 @@ def test_what_other_processes_kept_busy(
     monkeypatch.setattr(resources, "psutil", system)
     usage = SimpleNamespace(getrusage=account.getrusage, RUSAGE_CHILDREN=resource.RUSAGE_CHILDREN)
     monkeypatch.setattr(resources, "resource", usage)
+    monkeypatch.setattr(resources, "_READINGS", deque())
     others = OtherProcesses()
     assert (others.cpus, others.siblings_cpus, others.idle_cpus) == (None, None, None)
     with others:
@@ -192,6 +193,21 @@ def test_what_other_processes_kept_busy(
         # The child stands for the sibling, too.
         assert others.siblings_cpus == used.get("child", 0.0) / used["wall"]
         assert others.idle_cpus == (used.get("idle", 0.0) + used.get("iowait", 0.0)) / used["wall"]
+
+
+def test_short_cases_are_counted_with_those_before_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel counts in steps of 10 ms; siblings take turns with this process in between."""
+    readings = [(0.0, 0.0, 0.0, 0.0, 0.0), (0.05, 0.1, 0.0, 0.05, 0.0)]
+    readings += [(0.08, 0.14, 0.0, 0.08, 0.0), (0.125, 0.2, 0.05, 0.125, 0.025)]
+    monkeypatch.setattr(resources, "_READINGS", deque())
+    monkeypatch.setattr(resources, "_used", iter(readings).__next__)
+    first, second = OtherProcesses(), OtherProcesses()
+    for others in (first, second):
+        with others:
+            pass
+    assert first.cpus is None
+    assert (second.cpus, second.siblings_cpus) == (pytest.approx(0.4), 0.0)
+    assert second.idle_cpus == pytest.approx(0.6)
 
 
 def test_threads_that_wait_for_a_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

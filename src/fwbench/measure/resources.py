@@ -10,6 +10,7 @@ import stat
 import struct
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,7 +47,8 @@ class OtherProcesses:
 
     Attributes:
         cpus: kept busy, time stolen by other virtual machines included; None where the system does
-            not tell, or in less time than it counts in.
+            not tell. Of a time that is too short to be counted, it is that of the contexts before
+            it, too, siblings left out; None without any.
         siblings_cpus: of these, by processes with the same parent: other workers of the session.
         idle_cpus: left idle by all processes.
     """
@@ -57,12 +59,17 @@ class OtherProcesses:
         self.idle_cpus: float | None = None
 
     def __enter__(self) -> None:
-        self._before = _used()
+        self._began = _used()
+        _READINGS.append(self._began)
 
     def __exit__(self, *_: object) -> None:
-        used = [now - then for now, then in zip(_used(), self._before, strict=True)]
-        wall_s, busy_s, idle_s, own_s, siblings_s = used
-        if wall_s >= _COUNTED_S:
+        now = _used()
+        long_ago = (reading for reading in _READINGS if now[0] - reading[0] >= _COUNTED_S)
+        for before in [*long_ago][-1:]:
+            used = [later - earlier for later, earlier in zip(now, before, strict=True)]
+            wall_s, busy_s, idle_s, own_s, siblings_s = used
+            if before is not self._began:  # siblings have had their own turns meanwhile
+                busy_s, idle_s, siblings_s = busy_s - siblings_s, idle_s + siblings_s, 0.0
             self.cpus = max(0.0, (busy_s - own_s) / wall_s)
             self.siblings_cpus = max(0.0, siblings_s / wall_s)
             self.idle_cpus = max(0.0, idle_s / wall_s)
@@ -70,6 +77,9 @@ class OtherProcesses:
 
 #: The kernel counts the time of all processes together in steps of 10 ms on each processor.
 _COUNTED_S = 0.1
+
+#: What had been used when the latest contexts began.
+_READINGS: deque[tuple[float, ...]] = deque(maxlen=16)
 
 
 def _used() -> tuple[float, ...]:
