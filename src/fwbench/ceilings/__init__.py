@@ -143,11 +143,7 @@ def _place(facts: CaseFacts) -> tuple[str, str, float | None]:
 
 
 def measure(threads: int, watching: session.Watching = nullcontext) -> dict[str, Ceiling]:
-    """Measure the ceilings of every device, by device name; takes a minute or two.
-
-    Raises:
-        SuiteError: nothing could be measured.
-    """
+    """Measure the ceilings of every device, by device name; takes a minute or two."""
     arguments = [*_ARGUMENTS, f"--fw-threads={threads}"]
     # Where a framework's product fails, or takes minutes, another one's counts.
     results = session.measure_suite(
@@ -165,7 +161,6 @@ class Ceilings:
     """The stored ceilings of a machine.
 
     Args:
-        root: of the project, under whose ``.fwbench`` they are.
         machine: its facts; with others, or with other threads, the ceilings are others.
     """
 
@@ -203,11 +198,7 @@ def to_json(ceilings: Mapping[str, Ceiling]) -> dict[str, Any]:
 
 
 def from_json(values: Any) -> dict[str, Ceiling]:
-    """Ceilings by device, from what :func:`to_json` returned.
-
-    Raises:
-        DamagedFact: it is something else.
-    """
+    """Ceilings by device, from what :func:`to_json` returned."""
     return of_session(SessionFacts.checked({"ceilings": values}))
 
 

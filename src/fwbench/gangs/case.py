@@ -86,13 +86,7 @@ class GangCase(Case):
     def with_gangs(
         self, gangs: Gangs, engine: str, threads: int, *, are_here: bool = True
     ) -> GangCase:
-        """Give this case what it needs in addition to others, and return it.
-
-        Args:
-            engine: the name of the engine that starts it.
-            threads: of each role.
-            are_here: whether all roles take this machine's memory.
-        """
+        """Give this case what it needs in addition to others, and return it."""
         self._gangs, self._engine, self._threads = gangs, engine, threads
         self._are_here = are_here
         return self
@@ -114,11 +108,7 @@ class GangCase(Case):
 
     @abstractmethod
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
-        """Verify the steps of a check.
-
-        Raises:
-            VerificationError: a step is wrong.
-        """
+        """Verify the steps of a check."""
 
     @property
     def checked_steps(self) -> int:
@@ -126,11 +116,7 @@ class GangCase(Case):
         return CHECKED_STEPS
 
     def _probed(self, probe: Any) -> None:
-        """Refuse probes, which look into a single process.
-
-        Raises:
-            ProbeError: always.
-        """
+        """Refuse probes, which look into a single process."""
         raise ProbeError(
             f"a case of {self.cell.replicas} replicas cannot be profiled, nor its memory measured: "
             "that looks into one process"
@@ -299,17 +285,10 @@ class GangCase(Case):
 
         Args:
             sent: the bytes that all processes have sent; None if that is not known.
-
-        Raises:
-            VerificationError: less was sent than must be.
         """
 
     def judge_last(self, answers: Answers) -> None:
-        """Verify the answers of roles, which have verified their last timed step themselves.
-
-        Raises:
-            VerificationError: it is wrong.
-        """
+        """Verify the answers of roles, which have verified their last timed step themselves."""
 
     def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
         """The throughput of all timed rounds; empty if nothing is counted."""

@@ -23,26 +23,14 @@ _SAME_NATS = 1e-4
 
 
 def sent(answers: Answers, before: Answers = (), after: Answers = ()) -> int | None:
-    """The bytes that all processes together have sent; None where one of them cannot tell.
-
-    Args:
-        before: what the others had used before these steps.
-    """
+    """The bytes that all processes together have sent; None where one of them cannot tell."""
     earlier = [answer["sent_bytes"] for answer in before]
     now = [answer["sent_bytes"] for answer in (*answers, *after)]
     return None if None in (*earlier, *now) else sum(now) - sum(earlier)
 
 
 def refuse_silence(who: str, moved: int | None, least_bytes: float, what: str) -> None:
-    """Refuse steps in which less was sent than must be.
-
-    Args:
-        moved: the bytes that all processes have sent; None where that is not known.
-        least_bytes: what they must send in these steps.
-
-    Raises:
-        WrongResult: less was sent, so something was not exchanged.
-    """
+    """Refuse steps in which less was sent than must be."""
     if moved is not None and moved < least_bytes:
         raise WrongResult(
             f"{who} sent {moved:,} bytes, and an exchange of {what} takes {least_bytes:,.0f} at "
@@ -55,9 +43,6 @@ def fetched(answers: Answers, when: str) -> None:
 
     Args:
         answers: of all processes that took steps, each with what is ``wrong``, or nothing.
-
-    Raises:
-        WrongResult: something is.
     """
     wrong = next((answer["wrong"] for answer in answers if answer["wrong"]), "")
     if wrong:
@@ -70,9 +55,6 @@ def same_weights(answers: Answers, when: str) -> None:
     Args:
         answers: of all replicas, each with the checksums of its ``weights``: before the first step
             and after each.
-
-    Raises:
-        WrongTraining: they differ, or an update is missing.
     """
     for step, checksums in enumerate(zip(*(a["weights"] for a in answers), strict=True)):
         others = [rank for rank, checksum in enumerate(checksums) if checksum != checksums[0]]
@@ -179,10 +161,6 @@ def served(before: Answers, after: Answers, expected: int, when: str) -> Checked
 
     Args:
         before: what processes that took no steps had done before.
-        expected: how often each array of parameters is to be updated.
-
-    Raises:
-        WrongTraining: one was updated more often, or less.
     """
     if all(answer.get("updates") is None for answer in after):
         return Checked()
@@ -222,9 +200,6 @@ def all_made(answers: Answers, when: str) -> None:
     Args:
         answers: of all processes that took steps, each with its ``updates`` since it began; None
             where servers do not tell.
-
-    Raises:
-        WrongTraining: there are some.
     """
     _made(answers, when)
 

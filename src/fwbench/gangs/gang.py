@@ -72,8 +72,6 @@ class _Failure(NamedTuple):
 
     Attributes:
         order: 0 if its process has ended, 1 if it raised an error, 2 if that is of a connection.
-        rank: its number among all roles.
-        text: how it failed.
         kind: the name of the error that it raised.
     """
 
@@ -190,21 +188,13 @@ class Gang:
         self.greetings = [greeting for _, _, greeting in roles if greeting["takes_steps"]]
 
     def usage(self) -> list[dict[str, Any]]:
-        """The resources that each process without steps has used, in the order of :attr:`serving`.
-
-        Raises:
-            GangFailed: a role failed, as in :meth:`ask`.
-        """
+        """Resources used by each process without steps, in the order of :attr:`serving`."""
         serving = [role for role in self._roles if role not in self._stepping]
         doing = "reporting the resources that it has used"
         return self._ask(serving, "usage", [()] * len(serving), self.limits.least_s, doing)
 
     def _refuse_versions(self) -> None:
-        """Refuse roles that might measure differently.
-
-        Raises:
-            GangFailed: two have other versions of Python, fwbench or the framework.
-        """
+        """Refuse roles that might measure differently."""
         places = zip(self.composition.places, self.greetings, strict=True)
         versions = {
             f"{place.name} on {greeting['host']}": greeting["versions"]
@@ -321,11 +311,7 @@ class Gang:
         return _Failure(2 if connection else 1, rank, f"raised {name}: {text}", name)
 
     def _end_hanging(self, missing: Sequence[RoleProcess], when: str) -> NoReturn:
-        """End a gang whose roles do not answer.
-
-        Raises:
-            GangFailed: always.
-        """
+        """End a gang whose roles do not answer."""
         stopped = [role.name for role in self._roles if role.is_stopped()]
         for role in self._roles:
             role.ask_for_traceback()
@@ -347,12 +333,7 @@ class Gang:
         return [self._hosts.traffic_bytes(host) for host in range(len(self._roles))]
 
     def _fail(self, failures: list[_Failure], doing: str) -> NoReturn:
-        """End a gang of which a role has failed.
-
-        Raises:
-            GangFailed: a process ended, or raised an error that is not a verification's.
-            VerificationError: a role found its result wrong.
-        """
+        """End a gang of which a role has failed."""
         until_s = time.monotonic() + _CONSEQUENCES_S
         known = {failure.rank for failure in failures}
         while others := [role for rank, role in enumerate(self._roles) if rank not in known]:

@@ -130,9 +130,6 @@ class RoleProcess:
     def send(self, kind: str, *values: Any) -> None:
         """Send a message.
 
-        Args:
-            kind: of the message; see :mod:`fwbench.gangs.role`.
-
         Raises:
             OSError: the role has closed the connection.
         """
@@ -217,18 +214,10 @@ class Hosts(Protocol):
     """Where the roles of one gang run: a host for each, as far as the network goes."""
 
     def address(self, host: int) -> str:
-        """The address at which roles on other hosts reach the one on this.
-
-        Args:
-            host: its number, from 0.
-        """
+        """The address at which roles on other hosts reach the one on this."""
 
     def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
-        """Start a role on a host.
-
-        Raises:
-            OSError: it cannot be started.
-        """
+        """Start a role on a host."""
 
     def traffic_bytes(self, host: int) -> int | None:
         """The bytes that a host received and sent; None if they are not counted for it alone."""
@@ -245,21 +234,10 @@ class Engine(Protocol):
     """
 
     def refuse_more(self, number: int) -> None:
-        """Refuse a gang with too many roles, as far as that is known before it starts.
-
-        Raises:
-            UsageError: there are fewer machines, each for one of them.
-        """
+        """Refuse a gang with too many roles, as far as that is known before it starts."""
 
     def hosts(self, number: int, network: str) -> Hosts:
-        """Hosts for the roles of a gang.
-
-        Args:
-            network: that joins them, as the toggle ``network`` calls it.
-
-        Raises:
-            NetworkUnavailable: there is no such network.
-        """
+        """Hosts for the roles of a gang."""
 
 
 class Local:
@@ -277,11 +255,7 @@ def refuse_network(network: str, owner: str) -> None:
     """Refuse to shape a network that exists already.
 
     Args:
-        network: as the toggle ``network`` calls it.
         owner: what has a network already; empty if one can be created.
-
-    Raises:
-        NetworkUnavailable: another network than that is asked for.
     """
     if owner and network != LOOPBACK:
         raise NetworkUnavailable(
@@ -310,11 +284,7 @@ class Loopback:
 
 
 class Shaped:
-    """Child processes in network namespaces that are joined by a switch.
-
-    Raises:
-        NetworkUnavailable: the system lacks something that it takes.
-    """
+    """Child processes in network namespaces that are joined by a switch."""
 
     def __init__(self, number: int, network: str) -> None:
         link = link_of(network)
@@ -343,9 +313,6 @@ class Shaped:
 
 def start_here(name: str, framework: str, threads: int, prefix: Sequence[str]) -> RoleProcess:
     """Start a role as a child of this process, over a pair of sockets.
-
-    Args:
-        prefix: as of :class:`LocalRole`.
 
     Raises:
         OSError: the system does not start the process.

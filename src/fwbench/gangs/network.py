@@ -31,11 +31,7 @@ _KINDS = {"tbf": "a rate", "netem": "a delay"}
 
 
 class ShapedNetwork:
-    """Namespaces that are joined by a switch; addresses and traffic stay within.
-
-    Raises:
-        NetworkUnavailable: the system lacks something that it takes.
-    """
+    """Namespaces that are joined by a switch; addresses and traffic stay within."""
 
     def __init__(self, link: Link, places: int) -> None:
         with ExitStack() as unfinished:
@@ -70,11 +66,7 @@ class ShapedNetwork:
             _shape(place, [_INTERFACE], link)
 
     def address(self, place: int) -> str:
-        """The address of a replica, which means nothing outside.
-
-        Args:
-            place: which one, from 0.
-        """
+        """The address of a replica, which means nothing outside."""
         return f"10.77.{place // 250}.{place % 250 + 1}"
 
     def prefix(self, place: int) -> list[str]:
@@ -90,11 +82,7 @@ class ShapedNetwork:
         return sum(self._places[place].traffic_bytes(_INTERFACE))
 
     def cut(self, place: int) -> None:
-        """Take a replica's link down at the switch, without closing any connection.
-
-        Raises:
-            NetworkUnavailable: the switch has gone.
-        """
+        """Take a replica's link down at the switch, without closing any connection."""
         self._switch.configure("ip", [f"link set dev port{place} down"])
 
     def close(self) -> None:
@@ -132,11 +120,7 @@ def _queues(link: Link) -> dict[str, list[str]]:
 
 @cache
 def missing(link: Link) -> str:
-    """Why there can be no network of such links here, and what to do; empty if there can.
-
-    Args:
-        link: of each replica.
-    """
+    """Why there can be no network of such links here, and what to do; empty if there can."""
     try:
         ShapedNetwork(link, 1).close()
     except NetworkUnavailable as error:
@@ -145,14 +129,7 @@ def missing(link: Link) -> str:
 
 
 def refuse_impossible(names: Iterable[str]) -> None:
-    """Refuse networks that cannot be made here, before anything is measured.
-
-    Args:
-        names: as the toggle ``network`` calls them.
-
-    Raises:
-        NetworkUnavailable: one cannot; the message has the missing piece.
-    """
+    """Refuse networks that cannot be made here, before anything is measured."""
     for link in filter(None, map(link_of, names)):
         reason = missing(link)
         if reason:

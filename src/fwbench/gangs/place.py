@@ -24,10 +24,6 @@ class Composition:
 
     Attributes:
         framework: its name, as its own process knows it.
-        strategy: how replicas agree.
-        replicas: how many there are.
-        threads: of each.
-        servers: how many parameter servers there are.
         coordinator: the framework's name for the process that it has in addition; empty if it has
             none.
         network: that joins them, as the toggle ``network`` calls it.
@@ -60,13 +56,7 @@ class Composition:
 def composition_of(
     cell: Cell, coordinator: str, threads: int = 1, version: str = ""
 ) -> Composition:
-    """The composition of the gang of a cell with several replicas.
-
-    Args:
-        coordinator: its framework's name for the process that gangs with servers have in addition;
-            empty if there is none.
-        threads: of each process.
-    """
+    """The composition of the gang of a cell with several replicas."""
     composition = Composition(
         cell.framework,
         cell.toggle("strategy"),

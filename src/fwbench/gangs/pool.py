@@ -60,8 +60,6 @@ class GangPool:
     """Starts gangs, one at a time, and keeps each for as long as cases need the same.
 
     Args:
-        engine: the name of the engine that starts them.
-        create: creates one that has not been started.
         places: the file that says where they run; None for this machine.
     """
 
@@ -83,11 +81,7 @@ class GangPool:
         return Machines.read(self._places).are_here
 
     def __call__(self, composition: Composition) -> Gang:
-        """A running gang: that of the case before, if it has the same composition.
-
-        Raises:
-            GangFailed: it cannot be started.
-        """
+        """A running gang: that of the case before, if it has the same composition."""
         if self._gang is not None and self._gang.is_alive:
             if self._gang.composition == composition:
                 return self._gang
@@ -108,7 +102,6 @@ def engine(name: str, places: Path | None = None) -> Engine:
 
     Args:
         name: ``local``, or an entry point of the group :data:`~fwbench.options.values.ENGINES`.
-        places: the file that says where they run; None for this machine.
 
     Raises:
         UsageError: there is no such engine, it cannot be imported, or not be used here.
@@ -134,16 +127,7 @@ def engine(name: str, places: Path | None = None) -> Engine:
 
 
 def check(name: str, places: Path | None, networks: Iterable[str]) -> None:
-    """Refuse an engine or networks that cannot be used here, before anything is measured.
-
-    Args:
-        places: the file that says where roles run; None for this machine.
-        networks: values of the toggle ``network``.
-
-    Raises:
-        UsageError: the engine cannot be used here.
-        NetworkUnavailable: a network cannot be created.
-    """
+    """Refuse an engine or networks that cannot be used here, before anything is measured."""
     created = engine(name, places)
     for network in networks:
         refuse_network(network, getattr(created, "joined_by", ""))
@@ -153,14 +137,7 @@ def check(name: str, places: Path | None, networks: Iterable[str]) -> None:
 def check_places(
     name: str, places: Path | None, cells: Iterable[Cell], manifests: Mapping[str, Manifest]
 ) -> None:
-    """Refuse gangs that have more processes than there are places, before anything is measured.
-
-    Args:
-        places: the file that says where roles run; None for this machine.
-
-    Raises:
-        UsageError: there are fewer places.
-    """
+    """Refuse gangs that have more processes than there are places, before anything is measured."""
     numbers = [
         len(composition_of(cell, manifests[cell.framework].coordinator).places)
         for cell in cells

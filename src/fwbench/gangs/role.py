@@ -121,11 +121,7 @@ class Role:
         }
 
     def serve(self, channel: Channel) -> None:
-        """Answer requests until the controller closes the connection.
-
-        Raises:
-            EOFError: it has.
-        """
+        """Answer requests until the controller closes the connection."""
         while True:
             kind, *values = channel.receive()
             try:

@@ -75,7 +75,6 @@ class Round:
     """Steps that all replicas took together.
 
     Attributes:
-        steps: how many.
         ranks: the answer of :func:`timed_round` in each replica.
         whole: whether a record counts the round, as it does an epoch, and not its steps.
     """
@@ -100,9 +99,6 @@ class GangClock(Clock):
 
     A controller's messages take time, too. So the clock that pytest-benchmark reads before and
     after a round stands still but for :meth:`add`, by the seconds of one step or epoch.
-
-    Attributes:
-        rounds: all that were added.
     """
 
     #: A step's time is that of many, divided: it is finer than any reading.
@@ -154,11 +150,7 @@ def _was_preempted(done: Round) -> bool:
 
 
 def replicas(greetings: Sequence[Answer], rounds: Sequence[Round]) -> list[Replica]:
-    """The facts of every replica.
-
-    Args:
-        greetings: the answer of each when it was started.
-    """
+    """The facts of every replica."""
     return [_replica(rank, greeting, rounds) for rank, greeting in enumerate(greetings)]
 
 
@@ -182,11 +174,7 @@ def _replica(rank: int, greeting: Answer, rounds: Sequence[Round]) -> Replica:
 
 
 def link_facts(network: str, ranks: Sequence[Replica]) -> dict[str, float]:
-    """The link of each replica and its utilization; empty for replicas joined by memory.
-
-    Args:
-        network: as the toggle ``network`` calls it.
-    """
+    """The link of each replica and its utilization; empty for replicas joined by memory."""
     link = link_of(network)
     if link is None:
         return {}
@@ -198,11 +186,7 @@ def link_facts(network: str, ranks: Sequence[Replica]) -> dict[str, float]:
 
 
 def oversubscribed(greetings: Sequence[Answer]) -> bool:
-    """Return whether the processes on any machine have more threads than it has CPUs.
-
-    Args:
-        greetings: the answer of each when it was started.
-    """
+    """Return whether the processes on any machine have more threads than it has CPUs."""
     threads: dict[str, int] = {}
     cpus: dict[str, int] = {}
     for greeting in greetings:
@@ -218,12 +202,7 @@ def serving_facts(
     after: Sequence[Answer],
     steps: int,
 ) -> list[Serving]:
-    """The facts of every process that takes no steps.
-
-    Args:
-        places: each with its answer when it was started.
-        before: the usage of each before the timed rounds.
-    """
+    """The facts of every process that takes no steps."""
     return [
         Serving(
             role=place.role,

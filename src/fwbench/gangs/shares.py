@@ -32,11 +32,7 @@ class Task:
     """A case, as the controller sends it to replicas.
 
     Attributes:
-        workload: its name; replicas find fwbench's own.
         size: of all replicas together; of a collective, of each.
-        device: where.
-        execution: how.
-        dtype: in which precision.
         sparse: whether gradients of embeddings hold only rows that occurred.
         shape: the size in full, where a number cannot tell it; the batch size is then ``size``.
         recompute: whether the backward pass computes results once more.
@@ -77,9 +73,6 @@ class Share(ABC):
         Returns:
             The findings, with ``sent_bytes`` of all steps and of the barrier after them, None if
             the system does not count them.
-
-        Raises:
-            VerificationError: a result is wrong.
         """
         sent = sent_bytes()
         findings = self._check(steps)
@@ -94,11 +87,7 @@ class Share(ABC):
 
     @abstractmethod
     def verify_last(self) -> dict[str, Any]:
-        """Verify the last timed step.
-
-        Raises:
-            VerificationError: it is wrong.
-        """
+        """Verify the last timed step."""
 
     def waiter(self) -> Callable[[], Any] | None:
         """Function that waits until the steps are done; None if they are done when they return."""

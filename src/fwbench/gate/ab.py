@@ -40,7 +40,6 @@ class PairPlan:
         pairs: of launches, at least, for every case.
         budget_s: no more pairs after this time, but for cases that look changed: they get as many
             as a verdict takes.
-        seed: of the order of launches and cases.
     """
 
     pairs: int = 5
@@ -62,11 +61,7 @@ class Earlier:
     took_s: float = 0.0
 
     def of_pair(self, number: int) -> Collection[str] | None:
-        """The cases of a pair of which a launch is there; None if there is none.
-
-        Args:
-            number: of the pair, from 1.
-        """
+        """The cases of a pair of which a launch is there; None if there is none."""
         first = 2 * (number - 1)
         return self.cases[first] if first < len(self.cases) else None
 
@@ -120,9 +115,6 @@ class PairedComparison:
         self, names: tuple[str, str], notes: Sequence[str] = (), earlier: Earlier = NOTHING
     ) -> Comparison:
         """Measure both sides and judge; if that is interrupted, judge the pairs that there are.
-
-        Args:
-            earlier: what was measured before the job was interrupted.
 
         Raises:
             DifferentSettings: the sides differ in what is not compared.
@@ -263,14 +255,7 @@ def _extended(case: _Case, key: str, base: SampleSet, contender: SampleSet) -> _
 
 
 class _Sides:
-    """Both sides after the first pairs.
-
-    Attributes:
-        cases: those that both sides have, as far as they do equal work.
-
-    Raises:
-        DifferentSettings: the sides differ in what is not compared.
-    """
+    """Both sides after the first pairs."""
 
     def __init__(
         self, pairs: Sequence[tuple[SampleSet, SampleSet]], tested: Collection[str]
@@ -326,11 +311,7 @@ _INSTEAD = {
 
 
 def refuse_launching(arguments: Sequence[str]) -> None:
-    """Refuse arguments that decide on launches or judge them, as only the comparison does.
-
-    Raises:
-        UsageError: there is one.
-    """
+    """Refuse arguments that decide on launches or judge them, as only the comparison does."""
     for flag in (argument.partition("=")[0] for argument in arguments):
         if flag in _INSTEAD:
             raise UsageError(
@@ -362,12 +343,7 @@ class Launcher:
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
 
     def __call__(self, side: int, keys: Collection[str] | None, seed: int) -> SampleSet:
-        """Measure one launch; see :data:`fwbench.gate.ab.Measure`.
-
-        Raises:
-            ComparisonError: the session broke down, or measured nothing.
-            DifferentSettings: launches of an interrupted job were measured with other settings.
-        """
+        """Measure one launch; see :data:`fwbench.gate.ab.Measure`."""
         launch = self._earlier.pop(0) if self._earlier else self._measured(side, keys, seed)
         lost = {key: "failed" for key in keys or () if key not in launch.run.samples}
         unmeasured = {**lost, **launch.run.unmeasured}
@@ -377,11 +353,7 @@ class Launcher:
         return run
 
     def _refuse_differences(self, first: SampleSet, run: SampleSet) -> None:
-        """Refuse to go on with kept launches if what they were measured with has changed.
-
-        Raises:
-            DifferentSettings: it has.
-        """
+        """Refuse to go on with kept launches if what they were measured with has changed."""
         differences = refuse_differences(first, run, FACTS) if self._job.earlier else ()
         if differences:
             raise DifferentSettings(

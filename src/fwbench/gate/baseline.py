@@ -39,7 +39,6 @@ class Baseline:
 
         Args:
             files: what ``--benchmark-json`` wrote, a file a session, or folders of them.
-            anyway: even if none of their cases could be judged.
 
         Raises:
             UnreadableRun: one cannot be read.

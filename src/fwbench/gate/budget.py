@@ -58,11 +58,7 @@ class Budget:
         return 0.0 if self._began_s is None else self.clock() - self._began_s
 
     def affordable(self, parts: Sequence[Sequence[str]], history: History) -> list[str]:
-        """The cases of one more launch within what is left.
-
-        Args:
-            parts: of a launch, each whole or not at all; those to be preferred first.
-        """
+        """The cases of one more launch within what is left."""
         chosen: list[str] = []
         left_s = self.total_s - self.used_s
         for part in parts:

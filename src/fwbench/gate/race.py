@@ -146,7 +146,6 @@ class RaceGroup:
     """Contestants that do the same work.
 
     Attributes:
-        contestants: their names to show, by case.
         threshold: the smallest difference that matters, as a share.
     """
 
@@ -247,9 +246,7 @@ class Race:
     """Launches all cases ``at_least`` times, then those of open groups that have not lost.
 
     Attributes:
-        grouping: of the cases; called once, after the first launches.
         at_least: launches of every case, even beyond the budget.
-        groups: empty until then.
     """
 
     grouping: Grouping

@@ -50,11 +50,7 @@ class SavedLaunch:
 
 
 class ComparisonJob:
-    """A comparison that is being measured.
-
-    Attributes:
-        earlier: the launches that an interrupted job has left to this one.
-    """
+    """A comparison that is being measured."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
@@ -67,9 +63,6 @@ class ComparisonJob:
         self, values: Mapping[str, Any], cases: Collection[str] | None, took_s: float
     ) -> SavedLaunch:
         """Save a launch that has finished.
-
-        Args:
-            cases: the keys of the cases that it was to measure; None for all.
 
         Raises:
             StorageError: it cannot be written.
@@ -93,11 +86,7 @@ class ComparisonJob:
 
 
 def _launch(file: Path) -> SavedLaunch:
-    """A launch from its file.
-
-    Raises:
-        UnreadableRun: it is damaged.
-    """
+    """A launch from its file."""
     values = parse(file)
     run = SampleSet.of_stored(from_json(file.name, values, str(file)))
     match values.get(_JOB_KEY):
@@ -117,7 +106,6 @@ def job(root: Path, settings: Mapping[str, Any], *, resume: bool) -> Iterator[Co
 
     Args:
         settings: all that it measures, in JSON's own types; a seed of None is any.
-        resume: whether to go on with the newest interrupted job of the same settings.
 
     Raises:
         UsageError: there is none to go on with; the message says how the newest one differs.

@@ -24,11 +24,7 @@ FACTS = (
 
 
 def check_facts(names: Iterable[str]) -> None:
-    """Refuse the name of a fact that does not exist.
-
-    Raises:
-        UsageError: a name is unknown.
-    """
+    """Refuse the name of a fact that does not exist."""
     for name in names:
         if name not in FACTS:
             raise unknown("fact that may differ", name, FACTS)
@@ -39,10 +35,8 @@ class SampleSet:
     """The samples of one or several sessions of the same suite: one side of a comparison.
 
     Attributes:
-        unmeasured: why other cases were not measured, by key.
         failures: why this run can be no baseline; empty if it can.
         drift: by key, how far the medians of its sessions are apart, as a share.
-        unknown: the keys that mean nothing to this version of fwbench.
     """
 
     name: str
@@ -55,11 +49,7 @@ class SampleSet:
 
     @classmethod
     def from_json(cls, name: str, output_json: Mapping[str, Any]) -> SampleSet:
-        """The samples in what pytest-benchmark writes.
-
-        Raises:
-            UnreadableRun: a value of it is damaged.
-        """
+        """The samples in what pytest-benchmark writes."""
         return cls.of_stored(from_json(name, output_json))
 
     @classmethod
@@ -80,22 +70,14 @@ class SampleSet:
 
 
 def read(path: Path) -> SampleSet:
-    """The samples in a file, or in a folder of files of several sessions.
-
-    Raises:
-        UnreadableRun: one cannot be read, is cut off, or holds a damaged value.
-    """
+    """The samples in a file, or in a folder of files of several sessions."""
     if not path.is_dir():
         return SampleSet.of_stored(load(path))
     return together(path.name, [SampleSet.of_stored(load(file)) for file in files_of(path)])
 
 
 def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
-    """Several sessions as one run: their launches side by side, and how far they are apart.
-
-    Args:
-        sessions: of the same suite, in the order of their launches.
-    """
+    """Several sessions as one run: their launches side by side, and how far they are apart."""
     samples: dict[str, Measurement] = {}
     medians: dict[str, list[float]] = {}
     for session in sessions:
@@ -183,14 +165,8 @@ def refuse_differences(
 ) -> list[str]:
     """Refuse two runs that differ in what is not compared.
 
-    Args:
-        allowed: the facts that may differ.
-
     Returns:
         What differs and may.
-
-    Raises:
-        DifferentSettings: something else differs; all of it is named.
     """
     differences: dict[str, str] = {}
     for key in base.samples.keys() & contender.samples.keys():
@@ -230,7 +206,6 @@ class Metric:
     """One figure of a launch that has a verdict of its own.
 
     Attributes:
-        weight: its part of the level.
         threshold: the smallest change that is worth a verdict, as a share; None for the
             comparison's own, which is that of times.
         least: what is added to both sides, so that ratios of next to nothing are near 1.

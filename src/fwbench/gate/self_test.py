@@ -98,8 +98,6 @@ class Pool:
 
         Args:
             launch: which of the pool, from 0.
-            slowed: the slowed forms that stand in for cases, by the keys of these.
-            selected: the keys of the cases to measure; None for all.
         """
         samples = {
             key: dataclasses.replace(
@@ -114,11 +112,7 @@ class Pool:
         return SampleSet("self-test", samples)
 
     def part(self, first: int, launches: int) -> Pool:
-        """Some consecutive launches as a pool of their own.
-
-        Args:
-            first: the number of the first one, from 0.
-        """
+        """Some consecutive launches as a pool of their own."""
         chosen = slice(first, first + launches)
         samples = [
             dataclasses.replace(sample, figures=sample.launches[chosen])
@@ -128,11 +122,7 @@ class Pool:
 
 
 def measure(launches: int, seed: int, watching: session.Watching = nullcontext) -> Pool:
-    """Measure the suite of the self-test in many launches.
-
-    Raises:
-        SuiteError: it could not be measured.
-    """
+    """Measure the suite of the self-test in many launches."""
     arguments = [*ARGUMENTS, "--fw-launches", str(launches), "--fw-seed", str(seed)]
     return pool(session.measure_suite("fwbench.gate.self_test_suite", arguments, watching))
 
@@ -155,11 +145,7 @@ _IN_A_ROW_AT_MOST = 80
 
 
 def refuse_too_few(launches: int, plan: PairPlan, rules: Rules) -> None:
-    """Refuse a pool in which not even a clear change could be found.
-
-    Raises:
-        TooFewLaunches: it is one.
-    """
+    """Refuse a pool in which not even a clear change could be found."""
     needed = 2 * max(plan.pairs, pairs_needed(rules, _CASES))
     if launches < needed:
         raise TooFewLaunches(
@@ -174,9 +160,6 @@ def outcomes(
 
     Args:
         plan: of every comparison, but for its budget: that is the pool.
-
-    Raises:
-        TooFewLaunches: the pool has fewer than one comparison may need.
     """
     refuse_too_few(pool.launches, plan, rules)
     draw = random.Random(seed)  # noqa: S311 (no secret)

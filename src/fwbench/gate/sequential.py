@@ -47,12 +47,7 @@ _LEAST = 1e-9
 
 
 def differences(base: Sequence[float], contender: Sequence[float]) -> Floats:
-    """Logarithms of the ratios of paired launches.
-
-    Args:
-        base: a figure of each launch, in their order.
-        contender: the same of the other side, in the same order.
-    """
+    """Logarithms of the ratios of paired launches."""
     ratios: NDArray[Any] = np.asarray(contender, dtype=float) / np.asarray(base, dtype=float)
     return cast("Floats", np.log(ratios))
 
@@ -173,9 +168,6 @@ def detectable(
 
     It is simulated: differences from the median are resampled, with random signs.
 
-    Args:
-        needed: the logarithm of the evidence that a verdict takes.
-
     Returns:
         As a logarithm; what four of five such jobs would have found. None if they would not have
         found any change.
@@ -222,12 +214,7 @@ class MetricTest(Sequential):
 
     @classmethod
     def create(cls, metric: Metric, rules: Rules, cases: int, contender: Measurement) -> MetricTest:
-        """The test of a metric in a job.
-
-        Args:
-            cases: judged in the job; they share the level.
-            contender: its test's marker may have a threshold.
-        """
+        """The test of a metric in a job."""
         threshold = math.log1p(rules.threshold_of(metric, contender))
         return cls(
             threshold,
@@ -325,11 +312,7 @@ class MetricTest(Sequential):
 
 
 def evidence_needed(metric: Metric, rules: Rules, cases: int) -> float:
-    """The logarithm of the evidence that a change takes, in either direction.
-
-    Args:
-        cases: judged in this job; they share the level (Bonferroni).
-    """
+    """The logarithm of the evidence that a change takes, in either direction."""
     return math.log(2 * cases / (rules.level * metric.weight))
 
 
@@ -341,11 +324,7 @@ def pairs_needed(rules: Rules, cases: int) -> int:
 def metric_tests(
     base: Measurement, contender: Measurement, rules: Rules, cases: int
 ) -> list[MetricTest]:
-    """The tests of a case: one for each metric that both sides have in every launch.
-
-    Args:
-        cases: judged in this job; they share the level.
-    """
+    """The tests of a case: one for each metric that both sides have in every launch."""
     return [
         MetricTest.create(metric, rules, cases, contender)
         for metric in METRICS

@@ -62,11 +62,7 @@ class Side(ABC):
 
 
 class Installed(Side):
-    """A side that is installed: frameworks of an environment.
-
-    Args:
-        references: its frameworks, as ``--fw`` takes them.
-    """
+    """A side that is installed: frameworks of an environment."""
 
     tested = ("framework", "toggles")
 
@@ -111,11 +107,7 @@ class Tree(Side):
 
 
 class Revision(Side):
-    """A revision, checked out next to the working tree.
-
-    Raises:
-        UsageError: there is no such revision.
-    """
+    """A revision, checked out next to the working tree."""
 
     def __init__(self, root: Path, name: str, revision: str) -> None:
         self.root = root
@@ -251,11 +243,7 @@ _WORKTREES = "worktrees"
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """The output of a git command.
-
-    Raises:
-        ComparisonError: it fails, or is not there.
-    """
+    """The output of a git command."""
     try:
         return _answer(command.ask(["git", *arguments], folder=folder), arguments[0])
     except OSError as error:
@@ -270,11 +258,7 @@ def _answer(done: command.Captured, what: str) -> str:
 
 @contextmanager
 def checked_out(root: Path, commit: str) -> Iterator[Path]:
-    """A commit, checked out in a folder that goes again, as does all that git notes of it.
-
-    Raises:
-        ComparisonError: it cannot be checked out.
-    """
+    """A commit, checked out in a folder that goes again, as does all that git notes of it."""
     repository = (root / git(root, "rev-parse", "--git-common-dir")).resolve()
     _forget_lost(repository)
     with scratch.folder() as folder, ExitStack() as stack:

@@ -29,11 +29,7 @@ def p_slower(base: Sequence[float], contender: Sequence[float], margin: float) -
     1947, p. 50). Ties are counted against being slower, so the value is never too small.
 
     Args:
-        contender: times in the same unit.
         margin: a share: 0.01 is 1 %.
-
-    Returns:
-        A probability above 0 and up to 1.
     """
     wins = sum(contender_s > base_s * (1 + margin) for contender_s in contender for base_s in base)
     return _at_least(wins, len(base), len(contender))
@@ -71,11 +67,7 @@ def launches_needed(level: float) -> int:
 
 
 def ratio(base: Sequence[float], contender: Sequence[float]) -> float:
-    """The contender's median time over the base's.
-
-    Args:
-        base: seconds, one for each launch.
-    """
+    """The contender's median time over the base's."""
     return statistics.median(contender) / statistics.median(base)
 
 
@@ -85,7 +77,6 @@ def interval(
     """A bootstrap interval of the ratio, by percentiles (Efron, Annals of Statistics 7, 1979).
 
     Args:
-        contender: times in the same unit.
         confidence: 0.99 for a 99 % interval.
 
     Returns:
@@ -127,7 +118,6 @@ def detectable(
     the contender is found that would have shown.
 
     Args:
-        contender: times in the same unit; only their spread counts.
         threshold: a change of the medians is at least as large.
 
     Returns:

@@ -111,9 +111,6 @@ def _interruptions(*sides: SampleSet) -> Iterable[str]:
 def level_of_each(level: float, launches: Sequence[int]) -> float:
     """The level of each case, so that all together keep the level (Bonferroni).
 
-    Args:
-        launches: of each case, on the side that has fewer.
-
     Raises:
         TooFewLaunches: a case could not reach it with any times.
     """

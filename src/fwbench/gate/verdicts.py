@@ -53,11 +53,7 @@ FAIL_ON = (FailOn.REGRESSED, FailOn.MISSING, FailOn.ALL_INCONCLUSIVE)
 
 
 def fail_on(names: Iterable[str]) -> tuple[FailOn, ...]:
-    """The verdicts that ``--fail-on regressed,missing`` names.
-
-    Raises:
-        UsageError: a name that is not a verdict, or a verdict that nothing can fail on.
-    """
+    """The verdicts that ``--fail-on regressed,missing`` names."""
     for name in names:
         if name not in EXIT_STATUS:
             raise unknown("verdict to fail on", name, map(str, EXIT_STATUS))
@@ -124,7 +120,6 @@ class Judgement:
         framework: of the case; empty if it is not fwbench's.
         reason: why, where that does not follow from the figures.
         metric: what was compared; empty if nothing was.
-        ratio: the contender's figure over the base's.
         low: lower bound of the ratio; None where so few launches exclude nothing.
         p: the probability that chance alone looks like that, where the launches are not paired.
         visible: the smallest slow-down, as a share, that would have shown; None if none would.
@@ -152,12 +147,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The verdicts on a contender.
-
-    Attributes:
-        judgements: of every metric of every case of either side.
-        rules: the numbers that it was decided by, by name.
-    """
+    """The verdicts on a contender."""
 
     base: str
     contender: str
@@ -216,20 +206,12 @@ class Comparison:
 
     @classmethod
     def from_json(cls, values: Any) -> Self:
-        """The comparison that :meth:`to_json` wrote.
-
-        Raises:
-            DamagedFact: a value is missing, or not what it must be.
-        """
+        """The comparison that :meth:`to_json` wrote."""
         return cls.of_stored(StoredComparison.checked(values))
 
     @classmethod
     def of_stored(cls, stored: StoredComparison) -> Self:
-        """The comparison in a run that was gated.
-
-        Raises:
-            DamagedFact: a verdict is not known, or has no figures.
-        """
+        """The comparison in a run that was gated."""
         judgements = [_judgement(judgement) for judgement in stored.judgements]
         return cls(
             stored.base,

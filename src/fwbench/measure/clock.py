@@ -48,7 +48,6 @@ class Clock:
     Args:
         read: the clock proper, in seconds.
         wait: waits until the device is idle; None if calls return when their work is done.
-        use: what this process has had of its processors.
 
     Attributes:
         before: done before each round, and waited for outside of it; None for nothing.
@@ -172,7 +171,6 @@ def preempted_rounds(rounds: int, longest_s: float, use: CpuUse) -> int:
 
     Args:
         longest_s: seconds of the longest.
-        use: what the process has had of its processors in all of them.
     """
     slices = max(1, math.ceil(min(longest_s, use.cpu_s) / _SLICE_S))
     return min(rounds, use.preempted // slices)

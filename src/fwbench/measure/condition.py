@@ -109,9 +109,6 @@ def is_drifting(rounds_s: Sequence[float]) -> bool:
     The drift must be large, and the medians of up to 25 consecutive blocks must have a trend by the
     Mann-Kendall test (Mann, Econometrica 13, 1945; Kendall, Rank Correlation Methods, 1975) at 1 %,
     which fewer than six rounds cannot reach.
-
-    Args:
-        rounds_s: seconds of a call in each round, in the order of time.
     """
     share = drift(rounds_s)
     large = share is not None and max(share, 1 / (1 + share) - 1) >= _DRIFT_AT_LEAST
@@ -170,10 +167,6 @@ def is_spinning(rounds_s: Sequence[float], cpu_s: float, threads: int | None) ->
 
     A call needs at most the time of the fastest round on every thread. Losing a processor makes it
     longer but adds no processor time; a thread that waits actively (OpenMP's default) does.
-
-    Args:
-        rounds_s: seconds of a call in each round.
-        threads: of the framework; None where it is not known.
     """
     if threads is None or threads == 1:
         return False

@@ -63,11 +63,7 @@ def call(function: Callable[[], Any]) -> Any:
 
 
 def rounds(make_runner: Callable[..., Callable[..., Any]]) -> Callable[..., Callable[..., Any]]:
-    """Have pytest-benchmark make each round on an empty stack.
-
-    Args:
-        make_runner: its fixture's own, which returns what makes a round.
-    """
+    """Have pytest-benchmark make each round on an empty stack."""
 
     def make(*arguments: Any) -> Callable[..., Any]:
         runner = make_runner(*arguments)

@@ -24,11 +24,7 @@ _PAUSES_AT_MOST = 10
 
 
 class GpuWatch:
-    """Looks at a GPU between the rounds of a case.
-
-    Attributes:
-        energy: that it has taken since.
-    """
+    """Looks at a GPU between the rounds of a case."""
 
     def __init__(self, gpu: Gpu, clock: Clock) -> None:
         self._gpu = gpu
@@ -90,11 +86,7 @@ LEAST_S = 0.5
 
 
 class EnergyMeter:
-    """Tells the energy that a GPU takes from now on.
-
-    Args:
-        gpu: which; None where it is not known.
-    """
+    """Tells the energy that a GPU takes from now on."""
 
     def __init__(self, gpu: Gpu | None, clock: Clock) -> None:
         self._gpu = gpu

@@ -107,11 +107,7 @@ def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
 
 
 def int8_features(proc: Path = Path("/proc")) -> str | None:
-    """Processor features for products of 8 bits, as Linux names them; None where unknown.
-
-    Args:
-        proc: where procfs is mounted.
-    """
+    """Processor features for products of 8 bits, as Linux names them; None where unknown."""
     flags = _flags(proc)
     return " ".join(sorted(flags & _INT8)) if flags else None
 

@@ -41,7 +41,6 @@ class GpuUse:
 
     Attributes:
         utilization: share of the last sampling period (a second or less) in which a kernel ran.
-        memory_bytes: in use by all processes.
     """
 
     utilization: float
@@ -50,12 +49,7 @@ class GpuUse:
 
 @dataclass(frozen=True)
 class GpuMemory:
-    """The memory of a GPU at a moment.
-
-    Attributes:
-        free_bytes: that no process has.
-        total_bytes: that it has.
-    """
+    """The memory of a GPU at a moment."""
 
     free_bytes: int
     total_bytes: int
@@ -66,10 +60,7 @@ class GpuState:
     """Clock, power and heat of a GPU at a moment; None where NVML does not tell.
 
     Attributes:
-        sm_clock_hz: of its multiprocessors.
         reasons: why that is not higher, apart from settings.
-        power_w: that it draws.
-        temperature_c: in degrees Celsius.
     """
 
     sm_clock_hz: float | None
@@ -84,9 +75,6 @@ class GpuIdentity:
 
     Attributes:
         uuid: its own, or that of a slice.
-        vbios: version of its firmware.
-        ecc: whether its memory corrects errors.
-        power_limit_w: what it may draw.
         default_sm_clock_hz: of its multiprocessors, unless settings or heat want another.
         mig: the profile of a slice; None for a whole GPU.
     """
@@ -224,9 +212,6 @@ def is_throttled(state: GpuState, default_hz: float | None) -> bool:
     """True if a GPU runs so far below its default clock that its times say little.
 
     A clock that someone has set lower is meant to be.
-
-    Args:
-        default_hz: the default clock of its multiprocessors; None where it is not known.
     """
     if state.sm_clock_hz is None or default_hz is None or state.reasons == ():
         return False
@@ -250,9 +235,6 @@ def named(manifest: Manifest) -> Manifest:
     """A manifest in which every GPU has the name of its model.
 
     Ceilings, records and rankings go by it, so all frameworks must call a GPU alike.
-
-    Args:
-        manifest: of a framework that may not tell models.
     """
     devices = (
         device if device.model else replace(device, model=_model(device))

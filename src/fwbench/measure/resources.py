@@ -28,7 +28,6 @@ class CpuUse(NamedTuple):
     """Processor time of a process, and its preemptions.
 
     Attributes:
-        cpu_s: processor time of all its threads.
         preempted: how often the kernel took a processor from one of them.
     """
 

@@ -121,9 +121,6 @@ def ranks_outside(number: int, error: float) -> int:
     The largest r for which a fair coin shows heads fewer than r times in ``number`` throws with a
     probability of half of ``error`` at most: as often is the true median below the r-th value.
 
-    Args:
-        error: the probability that the interval does not have the median in it.
-
     Returns:
         The rank, from 1; 0 where there is no interval with so small an error.
     """

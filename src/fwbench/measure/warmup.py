@@ -30,8 +30,6 @@ class WarmUp:
     """Result of warming up, after the first call.
 
     Attributes:
-        calls: how many calls.
-        seconds: how long they took together.
         steady: whether their times had settled; None where nothing was warmed up.
     """
 
@@ -94,9 +92,6 @@ def warm_device(run: Callable[[], Any], clock: Clock, gpu: Gpu | None) -> WarmUp
 
     The medians that :func:`warm_up` compares are a hundredth of a second apart, and so do not see a
     clock that takes a quarter of one.
-
-    Args:
-        gpu: has the clock; None where it is not known, and then the least time has to do.
     """
     readings: list[GpuState] = []
     default_hz = gpu.default_sm_clock_hz if gpu else None

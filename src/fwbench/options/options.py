@@ -119,9 +119,6 @@ class Options:
         """Schedule of a training: the requested one, or else the preset's.
 
         A number of epochs asks for whole ones, even if the preset has few steps.
-
-        Raises:
-            UsageError: every epoch would be a warm-up epoch.
         """
         given = {
             "epochs": self.epochs,

@@ -22,14 +22,7 @@ ALL = "all"
 
 
 def deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) -> None:
-    """Take out the cases that are not in the requested families.
-
-    Args:
-        items: all that were collected; those that stay are left.
-
-    Raises:
-        UsageError: a requested family does not exist.
-    """
+    """Take out the cases that are not in the requested families."""
     cells = {item: item.stash[CELL] for item in items if CELL in item.stash}
     requested = _selections(session, cells)
     _check({name for selection in requested.values() for name in selection.families or ()}, cells)

@@ -64,7 +64,6 @@ def worker_session(
     Args:
         files: the test files with its cases; those of the suite by their names as modules, since
             another interpreter has files of its own.
-        manifest: of the framework, as the parent knows it.
 
     Returns:
         ``options`` (packed), ``files``, ``unwanted`` (the plugins of ``-p no:NAME``), ``path``

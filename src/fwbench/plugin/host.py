@@ -156,11 +156,7 @@ class FixtureBenchmark:
         self.fixture.has_error = True
 
     def name_case(self, params: Mapping[str, Any], group: str) -> None:
-        """Give the record of the case its parameters and its group.
-
-        Args:
-            params: they replace the fixture's parameter ``case``.
-        """
+        """Give the record of the case its parameters and its group."""
         fixture_params = {k: v for k, v in (self.fixture.params or {}).items() if k != "case"}
         self.fixture.params = {**fixture_params, **params}
         self.fixture.group = self.fixture.group or group
@@ -351,9 +347,6 @@ def stop_when_precise(
         precision: the width of the median's interval that is narrow enough, as a share of the
             median; 0 for no rule.
         watch: sets rounds aside that do not count; None where all do.
-
-    Returns:
-        The rule; None where there is none, and where nothing is timed.
     """
     if not precision or fixture.disabled or fixture._precision is not None:  # noqa: SLF001
         return None
@@ -445,11 +438,7 @@ def notices(config: pytest.Config) -> list[str]:
 
 
 def check_benchmark(config: pytest.Config) -> None:
-    """See that pytest-benchmark is there.
-
-    Raises:
-        UsageError: it is switched off.
-    """
+    """See that pytest-benchmark is there."""
     if not config.pluginmanager.hasplugin("benchmark"):
         raise UsageError(
             "cases need pytest-benchmark, and -p no:benchmark has switched it off: leave that out, "
@@ -458,11 +447,7 @@ def check_benchmark(config: pytest.Config) -> None:
 
 
 def check_cases(config: pytest.Config) -> None:
-    """See that cases get the fixture of pytest-benchmark.
-
-    Raises:
-        pytest.UsageError: another plugin has taken its place.
-    """
+    """See that cases get the fixture of pytest-benchmark."""
     codspeed = config.pluginmanager.get_plugin("codspeed_plugin")
     if getattr(codspeed, "is_codspeed_enabled", False):
         raise pytest.UsageError(

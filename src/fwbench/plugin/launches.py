@@ -134,9 +134,6 @@ class _CaseLaunches:
     def add(self, launch: int, reports: list[pytest.TestReport]) -> dict[str, Any] | None:
         """Add what one launch brought.
 
-        Args:
-            launch: its number, from 0.
-
         Returns:
             Its entry; None if nothing was measured.
         """

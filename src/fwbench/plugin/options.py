@@ -37,11 +37,7 @@ _NEED_ITEMS = {
 
 
 def debugger_flag(config: pytest.Config) -> str:
-    """The flag for which a session measures without isolation; empty if there is none.
-
-    Raises:
-        UsageError: isolation is asked for on the same command line.
-    """
+    """The flag for which a session measures without isolation; empty if there is none."""
     flag = next((flag for flag, name in _NEED_ITEMS.items() if config.getoption(name, False)), "")
     if flag and config.getoption(DEST["isolation"]) == "process":
         raise UsageError(
@@ -151,10 +147,6 @@ def ignored(config: pytest.Config) -> list[str]:
     """The settings of the ini file that a session ignores whose command line has no isolation.
 
     They are those of launches. On the command line they are refused.
-
-    Raises:
-        UsageError: a debugger and isolation are both asked for on the command line, or a setting
-            has the wrong form.
     """
     if not debugger_flag(config) and config.getoption(DEST["isolation"]) != "none":
         return []
@@ -194,11 +186,7 @@ MARKER_KEYWORDS = (*SELECTORS, *_OTHERS)
 
 
 def from_marker(mark: pytest.Mark) -> Selection:
-    """Selection of ``@pytest.mark.fwbench(..., sizes=(8, 64))`` for its test.
-
-    Raises:
-        UsageError: an unknown keyword.
-    """
+    """Selection of ``@pytest.mark.fwbench(..., sizes=(8, 64))`` for its test."""
     given = {name: value for name, value in mark.kwargs.items() if name not in _OTHERS}
     for name in given:
         if name not in SELECTORS:

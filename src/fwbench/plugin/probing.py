@@ -39,14 +39,7 @@ class RunAlone(Protocol):
     """Runs a case in a worker that runs nothing else."""
 
     def __call__(self, item: pytest.Item, variables: Mapping[str, str]) -> Generator[list[Any]]:
-        """The messages of the worker.
-
-        Args:
-            variables: the environment variables of the worker, in addition to the case's.
-
-        Raises:
-            FwbenchError: it does not start, or dies.
-        """
+        """The messages of the worker."""
 
 
 class Probes:

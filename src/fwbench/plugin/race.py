@@ -157,11 +157,7 @@ BUDGET_S = 600.0
 
 
 class Entrants:
-    """The hook that enters the cases of a race, and which of them do the same work.
-
-    Args:
-        threshold: the smallest difference that matters, unless a test's marker says.
-    """
+    """The hook that enters the cases of a race, and which of them do the same work."""
 
     def __init__(self, threshold: float, session: Session) -> None:
         self.threshold = threshold

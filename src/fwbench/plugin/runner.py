@@ -164,11 +164,7 @@ class IsolatedRunner:
         return kind == "warning"
 
     def run_alone(self, item: pytest.Item, variables: Mapping[str, str]) -> Generator[list[Any]]:
-        """Run a case in a worker that runs nothing else, and give the worker's messages.
-
-        Raises:
-            FwbenchError: the worker does not start, or dies.
-        """
+        """Run a case in a worker that runs nothing else, and give the worker's messages."""
         spec = self._worker_of(item)
         alone = spec._replace(variables=(*spec.variables, *variables.items()))
         workers = self._new_pool(partial(self._session_of, [item]))

@@ -66,8 +66,6 @@ class Session:
 
     Attributes:
         options: of the command line and the ini file; missing if these are the problem.
-        ignored: the ini settings that do not hold, since the command line has no isolation.
-        keeps_workers: whether the workers that describe frameworks wait to measure.
         problem: why nothing may run; kept, because pytest would take an error raised while it
             collects for a broken test file.
     """

@@ -20,11 +20,7 @@ _PACKAGE, _PLUGIN = "fwbench.", "fwbench.plugin."
 
 
 def hide(error: BaseException, item: pytest.Item) -> None:
-    """Hide the frames of fwbench's modules in the traceback of an error, and in what led to it.
-
-    Args:
-        item: the test, whose own module stays visible wherever it is.
-    """
+    """Hide the frames of fwbench's modules in the traceback of an error, and in what led to it."""
     test = getattr(getattr(item, "function", None), "__globals__", None)
     seen: set[int] = set()
     cause: BaseException | None = error

@@ -89,11 +89,7 @@ class Channel:
 
 
 def readable(descriptors: Sequence[int], timeout_s: float) -> Collection[int]:
-    """The connections on which something has arrived, or that have ended.
-
-    Args:
-        timeout_s: how long to wait for the first of them.
-    """
+    """The connections on which something has arrived, or that have ended."""
     return [
         descriptor for descriptor in wait(descriptors, timeout_s) if isinstance(descriptor, int)
     ]

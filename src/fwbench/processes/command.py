@@ -41,13 +41,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Captured:
-    """A process that has ended, with its whole output.
-
-    Attributes:
-        status: its exit status; negative for the signal that ended it.
-        output: its standard output.
-        errors: its standard error.
-    """
+    """A process that has ended, with its whole output."""
 
     status: int
     output: str
@@ -90,10 +84,6 @@ def capture(
 ) -> Captured:
     """Run a program to its end, and return what it wrote; an exception meanwhile ends it.
 
-    Args:
-        folder: its working directory; None for the current one.
-        variables: all of its environment variables; None for those of this process.
-
     Raises:
         OSError: the program cannot be started.
     """
@@ -109,7 +99,6 @@ def ask(
 
     Args:
         command: the program and its arguments; it has no input.
-        folder: its working directory; None for the current one.
         timeout_s: after which it is killed; None for no limit.
 
     Raises:
@@ -150,11 +139,7 @@ class _Guarded:
         self._status_text = ""
 
     def status(self) -> int:
-        """The exit status of the program, which has ended.
-
-        Raises:
-            OSError: it was not started.
-        """
+        """The exit status of the program, which has ended."""
         if self._status_text.startswith("!"):
             number = int(self._status_text[1:])
             raise OSError(number, os.strerror(number), self._command[0])
@@ -178,11 +163,7 @@ class _Guarded:
 def _guarded(
     command: Sequence[str], folder: Path | None, variables: Mapping[str, str] | None, errors: int
 ) -> Iterator[_Guarded]:
-    """A program that is at work; at the end it has ended.
-
-    Args:
-        errors: where its standard error goes, as ``subprocess`` takes it.
-    """
+    """A program that is at work; at the end it has ended."""
     own_end, other_end = socket.socketpair()
     with own_end, other_end:
         process = subprocess.Popen(

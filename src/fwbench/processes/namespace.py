@@ -67,11 +67,7 @@ class Namespace:
         return self.entering(*(["--user"] if self._rootless else []), "--net")
 
     def configure(self, tool: str, commands: Sequence[str]) -> None:
-        """Have ``ip`` or ``tc`` carry out commands in it, all or up to the first that fails.
-
-        Raises:
-            NetworkUnavailable: one fails; the message has the tool's own words.
-        """
+        """Have ``ip`` or ``tc`` carry out commands in it, all or up to the first that fails."""
         try:
             done = subprocess.run(
                 [*self.prefix, tool, "-batch", "-"],

@@ -29,11 +29,7 @@ _ATTEMPTS = 3
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A new folder, which is removed at the end.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """A new folder, which is removed at the end."""
     made, owned = None, None
     try:
         with held():

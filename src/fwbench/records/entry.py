@@ -29,11 +29,7 @@ from fwbench.workloads.grid import Cell
 def describe(
     cell: Cell, framework: Framework, manifest: Manifest, gpu: Gpu | None = None
 ) -> CaseFacts:
-    """The facts of a case that do not depend on its times.
-
-    Args:
-        gpu: of the case; None for the CPU, and where NVML cannot tell which it is.
-    """
+    """The facts of a case that do not depend on its times."""
     cost = cell.workload.cost_of(cell.direction, cell.size)
     facts = identity(cell) | CaseFacts(
         schema=SCHEMA,
@@ -115,8 +111,6 @@ def times(
     Args:
         rounds_s: completion time per call of each round.
         iterations: calls per round.
-        machine: what else was going on (:class:`fwbench.measure.condition.Evidence`).
-        threads: of the framework; None where it is not known.
     """
     load, _, _ = os.getloadavg()
     facts = machine | CaseFacts(**clock.facts(rounds_s, iterations), load=load)

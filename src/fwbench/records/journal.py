@@ -38,9 +38,6 @@ class Journal:
 
     A new journal deletes old ones, and never that of a session that is alive, was interrupted or
     has crashed: it may be all that is left of hours of measuring.
-
-    Raises:
-        StorageError: it cannot be begun.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -149,11 +146,7 @@ class _Reader:
         self._launches: dict[str, set[int | None]] = defaultdict(set)
 
     def read(self, number: int, line: bytes) -> None:
-        """Keep what a line has, or note what is wrong with it.
-
-        Args:
-            number: of the line, from 1.
-        """
+        """Keep what a line has, or note what is wrong with it."""
         try:
             values = _parsed(line)
             if number == 1:

@@ -50,22 +50,14 @@ class LaunchPlan:
     seed: int
 
     def order(self, launch: int, cases: Sequence[T]) -> list[T]:
-        """The cases of a launch, shuffled: what one leaves behind meets another each time.
-
-        Args:
-            launch: which one, from 0; each has an order of its own.
-        """
+        """The cases of a launch, shuffled: what one leaves behind meets another each time."""
         shuffled = list(cases)
         random.Random(f"{self.seed} {launch}").shuffle(shuffled)  # noqa: S311 (no secret)
         return shuffled
 
 
 def mark(entry: dict[str, Any], launch: int) -> dict[str, Any]:
-    """Note in an entry which launch it is of; gives the entry back.
-
-    Args:
-        launch: which one, from 0.
-    """
+    """Note in an entry which launch it is of; gives the entry back."""
     entry["extra_info"]["fwbench"]["launch"] = launch
     return entry
 

@@ -51,7 +51,6 @@ class Measurement:
         facts: what fwbench recorded; empty if it did not write the record.
         values_s: seconds of a call: a value for each launch, or else for each round.
         param: id of the case; empty for a test without parameters.
-        stats: pytest-benchmark's statistics, seconds.
         run: number of its run in a report, from 0.
         repeat: which measurement of the same case in its session it is, from 1.
         figures: :attr:`launches` that are not those of its facts: of several sessions, or changed.

@@ -80,11 +80,7 @@ def unknown_notice(runs: Iterable[HasUnknown]) -> str | None:
 
 
 def files_of(path: Path) -> list[Path]:
-    """A file itself, or the runs in a folder.
-
-    Raises:
-        UnreadableRun: the folder does not hold any.
-    """
+    """A file itself, or the runs in a folder."""
     if not path.is_dir():
         return [path]
     files = sorted(path.glob("*.json"))
@@ -104,11 +100,7 @@ def load(path: Path) -> StoredRun:
 
 
 def parse(path: Path) -> Any:
-    """The values in a JSON file.
-
-    Raises:
-        UnreadableRun: it cannot be read, is empty, is cut off, or is larger than any run.
-    """
+    """The values in a JSON file."""
     try:
         text = files.read(path)
         return loads(text)
@@ -122,15 +114,7 @@ def parse(path: Path) -> Any:
 
 
 def from_json(name: str, values: Any, place: str = "") -> StoredRun:
-    """The run that JSON values describe.
-
-    Args:
-        place: what messages call it; the name if it is empty.
-
-    Raises:
-        UnreadableRun: they are not what pytest-benchmark writes, are of a newer fwbench, or one of
-            them is damaged.
-    """
+    """The run that JSON values describe."""
     place = place or name
     entries = values.get("benchmarks") if isinstance(values, dict) else None
     if not isinstance(entries, list):
@@ -163,12 +147,7 @@ def _machine(session: SessionFacts, info: MachineInfo) -> MachineFacts:
 
 
 def head_of(values: Mapping[str, Any], place: str) -> tuple[RunInfo, SessionFacts]:
-    """Head of a run: everything but its benchmarks.
-
-    Raises:
-        DamagedFact: a value is not what it must be.
-        UnreadableRun: a newer fwbench wrote it.
-    """
+    """Head of a run: everything but its benchmarks."""
     session = _session(values.get("fwbench", {}), place)
     info = {name: values[name] for name in RunInfo.declared() if name in values}
     return RunInfo.checked(info), session
@@ -186,11 +165,7 @@ def _marked(records: Sequence[Measurement]) -> tuple[Measurement, ...]:
 
 
 def damaged(place: str, error: Exception | str) -> str:
-    """The message about a run in which a value is damaged.
-
-    Args:
-        error: says which case and key, what is there, and what must be.
-    """
+    """The message about a run in which a value is damaged."""
     return (
         f"{place} is not a valid fwbench run: {error}; the file was changed, or is of something "
         "else: measure again with --benchmark-json"
@@ -209,14 +184,7 @@ def _session(values: Any, place: str) -> SessionFacts:
 
 
 def record_of(entry: Any, place: str, machine: MachineFacts = _UNKNOWN_MACHINE) -> Measurement:
-    """The record in an entry of pytest-benchmark's.
-
-    Args:
-        place: what messages call it if it does not say which case it is of.
-
-    Raises:
-        DamagedFact: a value is not what it must be; the message names case and key.
-    """
+    """The record in an entry of pytest-benchmark's."""
     if not isinstance(entry, dict):
         raise DamagedFact(f"{place} is {shown(entry)}, and must be an object")
     names = (entry.get("param"), entry.get("fullname"), place)
@@ -262,11 +230,7 @@ def just_measured(entry: Mapping[str, Any]) -> Measurement:
 
 
 def facts_of(entry: Mapping[str, Any]) -> CaseFacts:
-    """The facts in an entry of pytest-benchmark's; empty if fwbench did not write it.
-
-    Raises:
-        DamagedFact: one is not what it must be.
-    """
+    """The facts in an entry of pytest-benchmark's; empty if fwbench did not write it."""
     extra_info = entry.get("extra_info", {})
     if not isinstance(extra_info, dict):
         raise DamagedFact(f"extra_info is {shown(extra_info)}, and must be an object")

@@ -65,7 +65,6 @@ class Drawing:
     """A kind of chart.
 
     Attributes:
-        section: the section that it belongs to.
         draw: returns its chart of a group; None where there is nothing to draw.
     """
 
@@ -280,9 +279,6 @@ def draw_all(section: str, group: Group) -> list[Chart]:
 
     Args:
         section: ``operations`` or ``training``.
-
-    Raises:
-        DeclarationError: a chart of another package cannot be used.
     """
     modules = extensions(None, ENTRY_POINTS, "SECTION", "draw")
     others = [Drawing(module.SECTION, module.ORDER, module.draw) for module in modules]

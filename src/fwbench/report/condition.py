@@ -107,11 +107,7 @@ def marked(name: str, facts: CaseFacts) -> str:
 
 
 def notes(cases: Sequence[CaseFacts], cpus: int | None) -> list[str]:
-    """A line for each doubt about measured cases, to be read before any number; often none.
-
-    Args:
-        cpus: of the machine; None where it is not known.
-    """
+    """A line for each doubt about measured cases, to be read before any number; often none."""
     doubts = (
         _contended(cases, [facts for facts in cases if is_contended(facts)], cpus),
         _drifting(cases, [facts for facts in cases if condition_of(facts) == DRIFTING]),

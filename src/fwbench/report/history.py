@@ -50,11 +50,7 @@ _DRAWN = 300
 
 @dataclass(frozen=True)
 class Shift:
-    """From one run on, a case took longer or less long.
-
-    Attributes:
-        at: number of the first run with the new level.
-    """
+    """From one run on, a case took longer or less long."""
 
     at: int
     before_s: float
@@ -67,14 +63,7 @@ class Shift:
 
 
 def shifts(times_s: Sequence[float]) -> list[Shift]:
-    """Where the level of a case changes, and stays changed.
-
-    Args:
-        times_s: of one case, in the order of time.
-
-    Raises:
-        UsageError: the library that looks for them is not installed.
-    """
+    """Where the level of a case changes, and stays changed."""
     if len(times_s) < 2 * _WINDOW:
         return []
     logs = np.log(times_s)
@@ -130,7 +119,6 @@ class Moment:
 
     Attributes:
         when: the run was measured, as ISO 8601 in UTC.
-        median_s: of its values.
         low_s: where the middle half of its launches, or rounds, begins.
         version: of the framework; empty if it is not recorded.
         revision: of the project, abbreviated.
@@ -151,12 +139,7 @@ class Moment:
 
 @dataclass(frozen=True)
 class HistoryLine:
-    """One case on one machine.
-
-    Attributes:
-        machine: CPU and threads.
-        keys: the facts that its row can be filtered by.
-    """
+    """One case on one machine."""
 
     name: str
     machine: str
@@ -249,11 +232,7 @@ def _listed(case: _FollowedCase) -> str:
 
 
 def sections(lines: Sequence[HistoryLine]) -> list[Section]:
-    """The shifts of all cases, then every case with its chart.
-
-    Raises:
-        UsageError: the library that looks for shifts is not installed.
-    """
+    """The shifts of all cases, then every case with its chart."""
     cases = [
         _FollowedCase(line, shifts([moment.median_s for moment in line.moments])) for line in lines
     ]
@@ -333,15 +312,8 @@ _PROCESSES = 4
 def collect(folder: Path, only: str = "") -> tuple[list[HistoryLine], list[str]]:
     """The cases of all runs in a folder and in those below.
 
-    Args:
-        folder: such as pytest-benchmark's ``.benchmarks``.
-        only: a part of the names of cases; others are left out.
-
     Returns:
         The cases, and the files that are not valid runs, each with the reason.
-
-    Raises:
-        UsageError: there is no run.
     """
     files = sorted(folder.rglob("*.json")) if folder.is_dir() else []
     cases: _Records = {}

@@ -29,8 +29,6 @@ class Run:
         session: what fwbench recorded of the session; empty if it did not write the run.
         when: when it was measured, as ISO 8601.
         ceilings: of the machine's devices, by device name, where these are known.
-        cpu: model of the CPU; None where that is not recorded.
-        incompleteness: how many of its cases were measured, if its session did not get to all.
     """
 
     number: int

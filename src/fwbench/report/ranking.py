@@ -56,11 +56,7 @@ class Decision(Enum):
 
 @dataclass(frozen=True)
 class Rival:
-    """A framework in a contest, as fast as its fastest execution.
-
-    Attributes:
-        cases: of it, at least one.
-    """
+    """A framework in a contest, as fast as its fastest execution."""
 
     cases: Sequence[Measurement]
 
@@ -182,11 +178,7 @@ class Contest:
     def ratios(
         self, among: Callable[[Measurement], bool] = lambda _: True
     ) -> list[tuple[Measurement, float]]:
-        """Ranked cases, each with its time over that of the fastest of them.
-
-        Args:
-            among: whether a ranked case takes part; by default each does.
-        """
+        """Ranked cases, each with its time over that of the fastest of them."""
         cases = [case for case in self.ranked if among(case)]
         least_s = min((case.median_s for case in cases), default=1.0)
         return [(case, case.median_s / least_s) for case in cases]
@@ -365,10 +357,7 @@ class Answer:
     """The fastest frameworks, for one kind of workload on one device.
 
     Attributes:
-        kind: of workload: ``operations, forward``, ``training steps``.
         fastest: number of contests that a framework wins, the one with most first.
-        too_close: number of contests whose two fastest frameworks are too close to call.
-        disturbed: number of contests that contended cases leave undecided.
     """
 
     kind: str
@@ -455,11 +444,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Unranked:
-    """A contestant that lacks cases.
-
-    Attributes:
-        unequal: number of further cases that did not train as the others.
-    """
+    """A contestant that lacks cases."""
 
     name: str
     cases: int
@@ -478,11 +463,9 @@ class Ranking:
     """The contestants of one kind of workload.
 
     Attributes:
-        title: the kind, with the device where there are several.
         smallest: the cases of the smallest size of their work that all ranked contestants have.
         largest: those of the largest size.
         means: of the ranked contestants, the fastest first; none if too many were disturbed.
-        unranked: the other contestants, those with most cases first.
     """
 
     title: str
@@ -567,9 +550,6 @@ def group_means(
     """Geometric means of times over those of the fastest, by the key of cases.
 
     All are over the same contests: there is none for a key that lacks one of these.
-
-    Args:
-        among: whether a ranked case takes part; by default each does.
     """
     ratios: dict[Key, list[float]] = defaultdict(list)
     for contest in contests:

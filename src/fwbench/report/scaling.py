@@ -28,7 +28,6 @@ class Shared:
 
     Attributes:
         record: the measured case; of a training loop its values are of epochs.
-        suffix: of the contestant's name, to tell runs and workloads apart.
     """
 
     record: Measurement
@@ -198,11 +197,7 @@ def _share_size(case: Shared) -> int:
 
 
 def scalings(cases: Iterable[Shared]) -> list[Scaling]:
-    """The works that replicas have shared; an exchange's sizes are works of their own.
-
-    Args:
-        cases: all with a number of replicas that was asked for.
-    """
+    """The works that replicas have shared; an exchange's sizes are works of their own."""
     groups = group_by(cases, lambda case: work(case.facts))
     weak = _grown(groups)
     grown = {id(case) for group in weak for case in group}

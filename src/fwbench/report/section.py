@@ -68,10 +68,8 @@ class TableCell:
 
     Attributes:
         value: sorts the cell; None for the text.
-        hint: shown in addition under a pointer.
         shade: the class of its background: ``step0`` to ``step5``, the fastest first, or ``gap``.
         target: the title of the section that it leads to.
-        timing: of a ratio, if another baseline may be chosen for it.
     """
 
     text: str
@@ -90,11 +88,7 @@ class Row:
     keys: Mapping[str, str] = field(default_factory=dict)
 
     def attributes(self, shared: Mapping[str, str]) -> dict[str, str]:
-        """Attributes of the row on the page.
-
-        Args:
-            shared: the facts that the section states for all its rows.
-        """
+        """Attributes of the row on the page."""
         return attributes({name: v for name, v in self.keys.items() if name not in shared})
 
 
@@ -108,10 +102,7 @@ class Column(Generic[T]):
     """A column of a table.
 
     Attributes:
-        cell: returns the cell of a row's item.
-        legend: sentence about it for the section's note; empty for one that explains itself.
         optional: whether it is left out where no row has a text.
-        keys: the facts by which it can be hidden.
     """
 
     name: str
@@ -132,10 +123,7 @@ class Section:
 
     Attributes:
         rows: of the table; without any there is no table.
-        notes: paragraphs below the heading.
-        gaps: reasons of what the table lacks; below it.
         caption: of the table; empty for the title.
-        legend: looks of the lines of its charts, by their names, if these share a legend.
         column_keys: the facts by which columns can be hidden, by the number of the column.
         id: for links; empty until :func:`fwbench.report.sections.linkable` gives one.
     """
@@ -160,11 +148,7 @@ class Section:
         keys: Callable[[T], Mapping[str, str]] = lambda _: {},
         **parts: Any,
     ) -> Self:
-        """A section with a row for each item, without the optional columns that no row has.
-
-        Args:
-            keys: returns the facts that the row of an item can be filtered by.
-        """
+        """A section with a row for each item, without the optional columns that no row has."""
         rows = [(item, [column.cell(item) for column in columns]) for item in items]
         shown = [
             number
@@ -245,12 +229,7 @@ def line_names(
     runs: Sequence[str],
     where: Callable[[Measurement], str] = lambda record: record.facts.size_text,
 ) -> list[NamedRecord]:
-    """Records with the names of their lines; repeats at the same place are numbered from 2.
-
-    Args:
-        records: of the same workload, in the order to show them.
-        where: the place of a record that is shown with its name: by default its size.
-    """
+    """Records with the names of their lines; repeats at the same place are numbered from 2."""
     numbers = repeats((record.run, record.contestant, where(record)) for record in records)
     return [
         NamedRecord(
@@ -282,7 +261,6 @@ def against_fastest(
     """The ratio of each record to the fastest of its run and work; empty where it is not known.
 
     Args:
-        named: the records of a table, or of a row of it, with the names of their lines.
         prefix: sets their contests apart from those of other rows of the same section.
     """
     records = [record for _, record in named]
@@ -306,11 +284,7 @@ def row_keys(record: Measurement) -> dict[str, str]:
 def quantity(
     value: float | None, show: Callable[[Any], str], timing: Timing | None = None
 ) -> TableCell:
-    """A cell with a number; empty where there is none.
-
-    Args:
-        timing: of a ratio, if another baseline may be chosen for it.
-    """
+    """A cell with a number; empty where there is none."""
     return TableCell("") if value is None else TableCell(show(value), value, timing=timing)
 
 
@@ -344,7 +318,6 @@ def billions(work: float | None, call_s: float) -> TableCell:
 
     Args:
         work: of one call: floating-point operations, or bytes.
-        call_s: seconds of one call.
     """
     if not work:
         return TableCell("")

@@ -45,12 +45,7 @@ class HeadVerdict:
 
 @dataclass(frozen=True)
 class Head:
-    """Head of one run.
-
-    Attributes:
-        facts: date, machine, versions and the like, by their names.
-        verdicts: an answer for each kind of workload and each device.
-    """
+    """Head of one run."""
 
     title: str
     facts: Mapping[str, str]

@@ -56,11 +56,7 @@ def deviation_text(curves: Mapping[str, Sequence[float]]) -> str:
 
 
 def groups(loops: Iterable[Measurement], known: Known = TOGGLES) -> list[Group]:
-    """Training loops by their work.
-
-    Args:
-        loops: measured cases; those that are not training loops are left out.
-    """
+    """Training loops by their work."""
     by_work = group_by(
         (loop for loop in loops if loop.epochs), lambda loop: equality.work(loop.facts, known)
     )

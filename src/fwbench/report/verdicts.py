@@ -90,11 +90,7 @@ _TEXTS = 3
 
 
 def columns(comparison: Comparison, why: str = "") -> list[Column[Judgement]]:
-    """The columns of a comparison, all of them shown; the bounds with their confidence.
-
-    Args:
-        why: head of the last one.
-    """
+    """The columns of a comparison, all of them shown; the bounds with their confidence."""
     bounds = f"{comparison.rules['confidence']:.0%} bounds".replace("%", " %")
     names = {_BOUNDS: bounds, "": why}
     return [
@@ -220,11 +216,7 @@ def _summary(comparison: Comparison) -> list[str]:
 
 
 def race_lines(race: StoredRace, width: int, *, every: bool = False) -> list[str]:
-    """A race for a terminal: who is fastest how often, then the groups.
-
-    Args:
-        every: whether to show all groups, however many there are.
-    """
+    """A race for a terminal: who is fastest how often, then the groups."""
     ordered = sorted(race.groups, key=lambda group: _VERDICTS.index(group.verdict))
     if not every and len(ordered) > _SHOWN_GROUPS:
         ordered = [group for group in ordered if group.verdict != "fastest"][:_SHOWN_GROUPS]

@@ -24,12 +24,7 @@ _UNKNOWN = "not recorded"
 
 
 def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()) -> str:
-    """The page of one or several runs; nothing in it asks for anything from anywhere else.
-
-    Args:
-        problems: files that could not be read, each with the reason.
-        before: sections that are shown before those of the runs.
-    """
+    """The page of one or several runs; nothing in it asks for anything from anywhere else."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fwbench.report"),
         autoescape=True,

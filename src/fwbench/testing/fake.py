@@ -55,7 +55,6 @@ class Differentiable:
     """A function with its gradient, instead of the one that the fake framework derives.
 
     Attributes:
-        value: computes the result from the inputs.
         gradient: ``gradient(cotangent, *inputs)`` returns the gradient of every input.
     """
 
@@ -75,7 +74,6 @@ class FakeFramework(Framework):
     :class:`~fwbench.frameworks.contract.Framework`; a subclass can break one of them.
 
     Attributes:
-        clock: the device's.
         dispatch_s: seconds until a call returns, whether it computes or creates an array.
         work_s: seconds of work that a call enqueues.
         first_s: additional seconds until the first call returns.

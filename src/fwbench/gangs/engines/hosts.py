@@ -28,9 +28,6 @@ class Starter:
 
     Args:
         variables: of its environment, in addition to this process' own.
-
-    Raises:
-        GangFailed: it cannot be started.
     """
 
     def __init__(
@@ -86,12 +83,7 @@ class RemoteHosts:
         return self._addresses[host]
 
     def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
-        """Wait for the launcher of a role, and have it start the role.
-
-        Raises:
-            GangFailed: no launcher connects.
-            OSError: it cannot start the role.
-        """
+        """Wait for the launcher of a role, and have it start the role."""
         starter = self._starters[min(host, len(self._starters) - 1)]
         while (ends := self._rendezvous.wait(host, time.monotonic() + _POLL_S)) is None:
             if failure := starter.failure():

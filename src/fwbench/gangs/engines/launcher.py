@@ -71,12 +71,7 @@ def _launch(end: socket.socket, channel: Channel) -> None:
 
 
 def _serve(role: LocalRole, channel: Channel) -> None:
-    """Answer requests until the controller ends the role, or closes the connection.
-
-    Raises:
-        EOFError: it has closed the connection.
-        OSError: likewise.
-    """
+    """Answer requests until the controller ends the role, or closes the connection."""
     while True:
         name, *values = channel.receive()
         answer = role.request(name, *values)
@@ -88,9 +83,6 @@ def _serve(role: LocalRole, channel: Channel) -> None:
 
 class RemoteRole:
     """A role's process on another machine; its launcher answers for it.
-
-    Args:
-        arguments: of the role's process, after the descriptor of its connection.
 
     Raises:
         OSError: its machine does not start the process, or the launcher has gone.

@@ -31,7 +31,6 @@ class Machine(NamedTuple):
     Attributes:
         command: the words before a command that is to run there, such as ``ssh node1``.
         python: the interpreter there, with the same fwbench and frameworks.
-        roles: how many run there.
         address: at which the others reach it; empty for the address from which it connects.
     """
 
@@ -48,7 +47,6 @@ class Machines(NamedTuple):
         address: of this machine, as the others reach it; loopback if there are no others.
         mpiexec: the command that starts processes by MPI, with its options.
         by_role: the machine of each role, in their order; empty if the engine decides.
-        file: its path, for messages.
     """
 
     address: str = _LOOPBACK
@@ -63,11 +61,7 @@ class Machines(NamedTuple):
 
     @classmethod
     def read(cls, file: Path | None) -> Machines:
-        """Read a TOML file; None stands for this machine alone.
-
-        Raises:
-            UsageError: it cannot be read, is not TOML, or has other keys or values.
-        """
+        """Read a TOML file; None stands for this machine alone."""
         if file is None:
             return cls()
         try:
@@ -83,11 +77,7 @@ class Machines(NamedTuple):
         return cls(**content, by_role=by_role, file=str(file))
 
     def refuse_places(self, engine: str, decider: str) -> None:
-        """Refuse a file that lists machines for an engine that chooses them itself.
-
-        Raises:
-            UsageError: the file has places.
-        """
+        """Refuse a file that lists machines for an engine that chooses them itself."""
         if self.by_role:
             raise UsageError(
                 f"{self.file} has places, and with --fw-engine {engine} {decider} decides where "
@@ -124,11 +114,7 @@ def _check(content: Mapping[str, Any], known: Mapping[str, type], where: str) ->
 
 
 class ListedMachines:
-    """The engine ``local`` with a file of places: it starts roles on the machines of the file.
-
-    Raises:
-        UsageError: the file has no places.
-    """
+    """The engine ``local`` with a file of places: it starts roles on the machines of the file."""
 
     #: What has a network already, for messages.
     joined_by = "the places of a file"

@@ -43,9 +43,6 @@ class Ticket(NamedTuple):
     """The data with which a process connects.
 
     Attributes:
-        host: of the controller.
-        port: of its rendezvous.
-        token: the secret.
         rank: the number of the process; None if it is in the environment of the process.
     """
 

@@ -24,11 +24,7 @@ def draw(
     show: Callable[[float], str],
     looks: Mapping[str, Look] | None = None,
 ) -> Chart:
-    """A chart of a bar for each category and name; with marks at whole numbers if all are counts.
-
-    Args:
-        looks: of the categories, or of the series, by their names.
-    """
+    """A chart of a bar for each category and name; whole numbers below it if all are counts."""
     categories = list(dict.fromkeys(name for values in series.values() for name in values))
     bars = len(categories) * len(series)
     chart = blank(
@@ -155,11 +151,7 @@ def draw_ranked(
     looks: Mapping[str, Look],
     parts: tuple[str, str] = ("value", ""),
 ) -> Chart:
-    """A chart of a horizontal bar for each name, downwards in their order.
-
-    Args:
-        parts: what a bar is, and what its lighter part is.
-    """
+    """A chart of a horizontal bar for each name, downwards in their order."""
     highest = max(max(bar.point.y, bar.point.high) for bar in bars.values())
     split = any(bar.lighter for bar in bars.values())
     chart = blank(

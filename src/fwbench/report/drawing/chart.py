@@ -85,10 +85,8 @@ class Chart:
     """A chart: a picture, and what it shows in words.
 
     Attributes:
-        text: the same for people who do not see the picture.
         svg: the picture, which needs :func:`style_sheet`.
         size: width and height, in the picture's units.
-        legend_height: how much of the height is the legend.
         of_contestants: whether its series are contestants, whose looks other charts share.
     """
 
@@ -154,7 +152,6 @@ def blank(
     """An empty chart of pygal's, as high as its legend and its bars need.
 
     Args:
-        bars: how many bars will be above each other.
         labels: of the bars; with long ones the chart is wide.
     """
     of_bars = max(_THIN_BAR * bars, min(_THICK_BAR * bars, _HEIGHT - _AROUND_BARS))
@@ -190,7 +187,6 @@ def marks(low: float, high: float, labels: Iterable[str]) -> list[float]:
     Args:
         low: where the axis begins; 0 or less.
         high: where it ends; 0 or more.
-        labels: of the bars, which take room from the axis.
     """
     longest = _longest(labels)
     number = _MARKS if longest <= _SHORT or longest > _LONG else _FEW_MARKS
@@ -222,12 +218,7 @@ def _fit_legend(chart: Any, names: Sequence[str]) -> int:
 
 
 def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None = None) -> Chart:
-    """A pygal chart as SVG that can share a document with other charts.
-
-    Args:
-        text: what it shows, after the title, for people who do not see it.
-        looks: of its series, by their names; those of others are made up.
-    """
+    """A pygal chart as SVG that can share a document with other charts."""
     names = [options["title"] for _, options in chart.raw_series]
     legend_height = _fit_legend(chart, names)
     picture = chart.render_tree()
@@ -319,11 +310,7 @@ def png_converter() -> Callable[..., bytes]:
 
 
 def png(chart: Chart) -> bytes:
-    """A chart as a PNG file's content, on white.
-
-    Raises:
-        UsageError: there is no converter.
-    """
+    """A chart as a PNG file's content, on white."""
     return png_converter()(on_white(chart).encode(), scale=2, background_color="white")
 
 

@@ -38,9 +38,7 @@ def draw(
 
     Args:
         y_title: label of the vertical axis; None for one that its labels explain.
-        limits: lines on which nothing was measured, such as a ceiling, by their names.
         looks: of the lines, by their names; of limits, too, that are not to have the page's ink.
-        joined: whether the points of a name are joined to a line.
     """
     limits = limits or {}
     chart = blank(
@@ -232,11 +230,7 @@ def draw_tracks(
     show: Callable[[float], str],
     looks: Mapping[str, Look] | None = None,
 ) -> Chart:
-    """A chart of tracks, whose points have their labels in a tooltip.
-
-    Args:
-        tracks: points in the order in which they are joined, by name; one at least.
-    """
+    """A chart of tracks, whose points have their labels in a tooltip."""
     stops = [stop for some in tracks.values() for stop in some]
     largest = max(stop.x for stop in stops)
     chart = blank(

@@ -64,9 +64,7 @@ class Look:
         colour: as ``#rrggbb``.
         dash: of its line, as in SVG; empty for a solid line.
         opacity: 0 to 1.
-        filled: whether its dots are.
         has_dots: whether it has any; a line without them is thin, as nothing on it was measured.
-        keys: the facts by which it can be hidden, by their names.
     """
 
     colour: str

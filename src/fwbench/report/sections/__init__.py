@@ -21,11 +21,7 @@ GROUP = "fwbench.sections"
 
 
 def details(runs: Sequence[Run]) -> list[Section]:
-    """All sections, in the order in which they are shown, without ids.
-
-    Raises:
-        DeclarationError: sections or charts of another package cannot be used.
-    """
+    """All sections, in the order in which they are shown, without ids."""
     names = labels(runs)
     modules = extensions(sys.modules[__name__], GROUP, "sections")
     return [section for module in modules for section in module.sections(runs, names)]

@@ -57,11 +57,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
 
 @dataclass(frozen=True)
 class _Gap:
-    """A case that was skipped.
-
-    Attributes:
-        about: device, direction and dtype.
-    """
+    """A case that was skipped."""
 
     workload: str
     column: str

@@ -109,7 +109,6 @@ class _Group:
     """The columns of a framework, or as many of them as fit beside each other.
 
     Attributes:
-        columns: at least one.
         gap: columns before each of them.
     """
 

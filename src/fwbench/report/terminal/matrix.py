@@ -53,11 +53,7 @@ _MEANINGS = {
 
 
 def failed(facts: CaseFacts) -> Measurement:
-    """A case that was not measured, as one that took forever.
-
-    Args:
-        facts: identity of the case; its toggles are those that were requested.
-    """
+    """A case that was not measured, as one that took forever."""
     return Measurement(facts, (math.inf,), facts.toggles or {})
 
 
@@ -104,11 +100,7 @@ def legend(used: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """A number in a table.
-
-    Attributes:
-        signs: what is in doubt about it.
-    """
+    """A number in a table."""
 
     text: str
     signs: str = ""
@@ -133,12 +125,7 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A table of one kind of workload on one device in one dtype.
-
-    Attributes:
-        title: the kind, with device and dtype where there are several.
-        what: meaning of a cell.
-    """
+    """A table of one kind of workload on one device in one dtype."""
 
     title: str
     what: str
@@ -159,11 +146,7 @@ Rows = Callable[[Iterable[Contest], Failures], list[MatrixRow]]
 
 @dataclass(frozen=True)
 class Detail:
-    """Amount of detail of a table.
-
-    Attributes:
-        what: meaning of a cell.
-    """
+    """Amount of detail of a table."""
 
     what: str
     rows: Rows

@@ -106,11 +106,7 @@ def overhead(cases: Cases) -> list[str]:
 
 
 def dispatch(cases: Cases, *, in_full: bool) -> list[str]:
-    """The frameworks whose calls returned long before their work was done.
-
-    Args:
-        in_full: whether to name the case where the two differ most.
-    """
+    """The frameworks whose calls returned long before their work was done."""
     apart: dict[str, list[tuple[float, CaseFacts]]] = defaultdict(list)
     for facts in (case.facts for case in cases):
         times_s = early(facts)
@@ -132,11 +128,7 @@ def _most(cases: Iterable[tuple[float, CaseFacts]]) -> str:
 
 
 def energy(cases: Cases, *, in_full: bool) -> list[str]:
-    """The energy of a call, or of an epoch, of each contestant on a GPU that counts it.
-
-    Args:
-        in_full: whether every work has a line; otherwise those that took most.
-    """
+    """The energy of a call, or of an epoch, of each contestant on a GPU that counts it."""
     counted = []
     for work in works(cases):
         by_energy = [(c.facts.energy_j, c.contestant) for c in work.entrants if c.facts.energy_j]
@@ -154,11 +146,7 @@ def energy(cases: Cases, *, in_full: bool) -> list[str]:
 
 
 def unsteady(cases: Cases, *, in_full: bool) -> list[str]:
-    """The cases whose times had not settled when their warm-up ended.
-
-    Args:
-        in_full: whether to name some of them.
-    """
+    """The cases whose times had not settled when their warm-up ended."""
     names = [case.name for case in cases if case.facts.steady is False]
     if not names:
         return []
@@ -171,12 +159,7 @@ def unsteady(cases: Cases, *, in_full: bool) -> list[str]:
 
 
 def skipped(reasons: Sequence[str], *, in_full: bool) -> list[str]:
-    """The number of cases that were skipped, by reason.
-
-    Args:
-        reasons: one for each case.
-        in_full: whether every reason has a line; otherwise there is one line for all.
-    """
+    """The number of cases that were skipped, by reason."""
     counts = Counter(reasons).most_common()
     if in_full or len(counts) == 1:
         return [f"skipped {count(number, 'case')}: {reason}" for reason, number in counts]
@@ -186,11 +169,7 @@ def skipped(reasons: Sequence[str], *, in_full: bool) -> list[str]:
 
 
 def profiles(cases: Cases, traces: str, *, in_full: bool) -> Iterator[str]:
-    """Shares of the time by class of operators, and the folder of the traces.
-
-    Args:
-        in_full: whether each case has a line.
-    """
+    """Shares of the time by class of operators, and the folder of the traces."""
     profiled = [(case, case.facts.profile) for case in cases if case.facts.profile is not None]
     if not profiled:
         return
@@ -220,11 +199,7 @@ def _shares(facts: CaseFacts, profile: Profile) -> str:
 
 
 def memory(cases: Cases, *, in_full: bool) -> Iterator[str]:
-    """Peak memory of the calls of each case.
-
-    Args:
-        in_full: whether each case has a line; otherwise there is one for all.
-    """
+    """Peak memory of the calls of each case."""
     measured = [case for case in cases if case.facts.memory is not None]
     if not measured:
         return

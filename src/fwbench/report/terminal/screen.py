@@ -28,7 +28,6 @@ class View:
     """Amount of detail, and width.
 
     Attributes:
-        width: columns of the terminal.
         height: lines that the table of operations may take, unless it is shown in full.
         verbosity: as pytest has it: 1 shows all in full, -1 the answer and what is in doubt.
         skips_listed: whether pytest lists what was skipped (``-rs``).
@@ -47,13 +46,7 @@ class View:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a session.
-
-    Attributes:
-        toggles: those of the session, by name.
-        cpus: of the machine; None where it is not known.
-        traces: the folder of the traces of profiles.
-    """
+    """The outcome of a session."""
 
     records: Sequence[Mapping[str, Any]]
     skips: Sequence[str] = ()

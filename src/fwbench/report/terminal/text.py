@@ -63,7 +63,6 @@ def wrapped(text: str, width: int, style: str = "") -> list[Line]:
 
     Args:
         text: control characters in it are shown as escapes.
-        width: columns that a line may take.
     """
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     lines = textwrap.wrap(

@@ -33,7 +33,6 @@ class Adapter:
 
     Attributes:
         framework: the adapter itself.
-        manifest: its declarations.
         timer: the clock that runs while it works; in seconds.
         processor_timer: the processor time that this process has used; in seconds.
     """
@@ -63,11 +62,7 @@ class Adapter:
 
 
 def manifest_survives_json(adapter: Adapter) -> None:
-    """Check that the manifest reaches the process that runs pytest as it was sent.
-
-    Raises:
-        ConformanceError: it is not JSON, or differs after a trip through it.
-    """
+    """Check that the manifest reaches the process that runs pytest as it was sent."""
     manifest = adapter.manifest
     try:
         received = Manifest.from_json(json.loads(json.dumps(manifest.to_json())))
@@ -85,11 +80,7 @@ def manifest_survives_json(adapter: Adapter) -> None:
 
 
 def devices_are_named(adapter: Adapter) -> None:
-    """Check that the CPU comes first and every device is named ``cpu`` or ``gpu:N``.
-
-    Raises:
-        ConformanceError: the CPU is not first, or a name has another form.
-    """
+    """Check that the CPU comes first and every device is named ``cpu`` or ``gpu:N``."""
     names = [device.name for device in adapter.manifest.devices]
     wrong = [name for name in names if not _DEVICE.fullmatch(name)]
     if wrong or names[:1] != ["cpu"] or len({*names}) < len(names):
@@ -100,11 +91,7 @@ def devices_are_named(adapter: Adapter) -> None:
 
 
 def undeclared_device_is_refused(adapter: Adapter) -> None:
-    """Check that work for a GPU that is not there raises instead of running elsewhere.
-
-    Raises:
-        ConformanceError: it ran.
-    """
+    """Check that work for a GPU that is not there raises instead of running elsewhere."""
 
     def create() -> None:
         with adapter.scope(_UNDECLARED_DEVICE):
@@ -120,11 +107,7 @@ def undeclared_device_is_refused(adapter: Adapter) -> None:
 
 
 def check_refused(work: Callable[[], Any], otherwise: str) -> None:
-    """Check that work that the adapter does not declare raises any exception.
-
-    Raises:
-        ConformanceError: it ran.
-    """
+    """Check that work that the adapter does not declare raises any exception."""
     try:
         work()
     except Exception:  # noqa: BLE001 (frameworks differ in the exceptions that they raise)
@@ -142,9 +125,6 @@ def threads_are_set(answers: Mapping[int, Manifest | Absent]) -> None:
 
     Args:
         answers: of processes of the framework, by the number of threads requested of them.
-
-    Raises:
-        ConformanceError: it computes with another number, or does not start.
     """
     for threads, answer in answers.items():
         if isinstance(answer, Absent):
@@ -168,11 +148,7 @@ _MEMORY_BYTES = 1 << 24
 
 
 def creation_copies(adapter: Adapter, device: str, dtype: str) -> None:
-    """Check that a created array stays as it is when its source changes.
-
-    Raises:
-        NotACopy: it shares memory with its source.
-    """
+    """Check that a created array stays as it is when its source changes."""
     numbers = np.linspace(-2.0, 3.0, 1024, dtype=numpy_dtype(dtype))
     sources: tuple[Any, ...] = (numbers, numbers.tolist())
     with adapter.scope(device, dtype):
@@ -185,11 +161,7 @@ def creation_copies(adapter: Adapter, device: str, dtype: str) -> None:
 
 
 def values_survive(adapter: Adapter, device: str, dtype: str) -> None:
-    """Check that an array comes back from the device as it was sent, in the declared dtype.
-
-    Raises:
-        ConformanceError: shape, dtype or a value differs.
-    """
+    """Check that an array comes back from the device as it was sent, in the declared dtype."""
     with adapter.scope(device, dtype):
         for expected in _thirds(dtype):
             actual = adapter.read(adapter.create(expected, device, dtype))
@@ -212,9 +184,6 @@ def integers_survive(adapter: Adapter, device: str, dtype: str) -> None:
 
     Args:
         dtype: ``int32`` or ``int64``; a framework may use another integer type for it.
-
-    Raises:
-        ConformanceError: a value changed, or the array holds no integers.
     """
     expected = np.array([0, 1, -5, 2**20 + 1], dtype=dtype)
     with adapter.scope(device):
@@ -227,11 +196,7 @@ def integers_survive(adapter: Adapter, device: str, dtype: str) -> None:
 
 
 def addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
-    """Check that ``address`` is the same for the same array and differs between arrays.
-
-    Raises:
-        ConformanceError: it changes for one array, or is the same for two.
-    """
+    """Check that ``address`` is the same for the same array and differs between arrays."""
     source = np.ones(64, dtype=np.float32)
     with adapter.scope(device):
         first, second = (adapter.create(source, device, "float32") for _ in range(2))
@@ -248,11 +213,7 @@ def addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
 
 
 def results_have_the_dtype(adapter: Adapter, cell: Cell) -> None:
-    """Check that an operation on arrays of a dtype computes in that dtype.
-
-    Raises:
-        ConformanceError: the result has another dtype.
-    """
+    """Check that an operation on arrays of a dtype computes in that dtype."""
     with adapter.scope(cell.device, cell.dtype):
         actual = adapter.read(bind(cell, adapter.framework).run())
     check_dtype(f"the result of {cell.workload.name} ({cell.execution})", actual, cell.dtype)
@@ -263,9 +224,6 @@ def work_is_placed(adapter: Adapter, device: str) -> None:
 
     Args:
         device: one that the framework declares; the CPU's memory is not watched.
-
-    Raises:
-        ConformanceError: the device's memory did not grow by as much.
     """
     source = np.ones(_MEMORY_BYTES // 4, dtype=np.float32)
     with adapter.scope(device):
@@ -284,11 +242,7 @@ def work_is_placed(adapter: Adapter, device: str) -> None:
 
 
 def check_dtype(what: str, actual: NDArray[Any], dtype: str) -> None:
-    """Check the dtype of an array that ``to_numpy`` returned; a dtype that NumPy lacks is float32.
-
-    Raises:
-        ConformanceError: it is another one, or has more digits than its dtype.
-    """
+    """Check the dtype of what ``to_numpy`` returned; one that NumPy lacks is float32."""
     if actual.dtype.name != numpy_dtype(dtype):
         raise ConformanceError(
             f"{what} in {dtype} was read back as {actual.dtype}, not {numpy_dtype(dtype)}; "

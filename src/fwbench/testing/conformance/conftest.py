@@ -133,11 +133,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config) -> None:
-    """Refuse a framework that cannot be checked, now that pytest shows it as a usage error.
-
-    Raises:
-        UsageError: it cannot.
-    """
+    """Refuse a framework that cannot be checked, now that pytest shows it as a usage error."""
     subject = config.stash.get(_SUBJECT, None)
     if isinstance(subject, UsageError):
         raise pytest.UsageError(str(subject))

@@ -32,9 +32,6 @@ def work_is_right(adapter: Adapter, cell: Cell) -> None:
 
     The bound call is made again, and on changed inputs: its result must not depend on
     earlier calls.
-
-    Raises:
-        VerificationError: it is not right.
     """
     with adapter.scope(cell.device, cell.dtype):
         work = bind(cell, adapter.framework)
@@ -47,9 +44,6 @@ def gradients_follow_variables(adapter: Adapter, device: str, execution: str) ->
 
     The function is ``x * x * w``, written with Python's operators; an integer input stands between
     ``x`` and ``w`` and is never differentiated by.
-
-    Raises:
-        ConformanceError: the result or a gradient is missing or wrong, or there is one too many.
     """
     x, w, g = np.array([[1.0, 2.0, -3.0], [0.5, 4.0, 1.0], [2.0, -2.0, 0.25]], dtype=np.float32)
     expected = {None: x * x * w, 0: g * 2 * x * w, 2: g * x * x}
@@ -105,11 +99,7 @@ def _form(returned: Any) -> str:
 
 
 def undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:
-    """Check that an execution that is not declared raises: it must not run as another one.
-
-    Raises:
-        ConformanceError: it ran.
-    """
+    """Check that an execution that is not declared raises: it must not run as another one."""
     forward = adapter.framework.forward
     with adapter.scope(device):
         inputs = [adapter.create(np.ones(3, dtype=np.float32), device, "float32")]
@@ -124,9 +114,6 @@ def first_losses_are_right(adapter: Adapter, cell: Cell) -> None:
     """Check parameters and first losses of a training against the float64 reference.
 
     It is checked twice: a reset must bring back the initial weights and a new optimiser.
-
-    Raises:
-        WrongTraining: they differ.
     """
     with adapter.scope(cell.device, cell.dtype):
         learner = adapter.framework.learner(_job(cell))
@@ -135,11 +122,7 @@ def first_losses_are_right(adapter: Adapter, cell: Cell) -> None:
 
 
 def undeclared_training_is_refused(adapter: Adapter, cell: Cell) -> None:
-    """Check that training in an execution that is not declared raises.
-
-    Raises:
-        ConformanceError: it trained.
-    """
+    """Check that training in an execution that is not declared raises."""
     with adapter.scope(cell.device, cell.dtype):
         check_refused(
             lambda: adapter.framework.learner(_job(replace(cell, execution=_UNDECLARED))),
@@ -188,12 +171,6 @@ def waiting_waits(adapter: Adapter, cell: Cell) -> None:
     Long work is started, the waiter is called, and the time to read the result is compared with
     the time of the work. The same holds for an adapter without a waiter, whose calls return when
     their work is done.
-
-    Args:
-        cell: an operation that can take long, where and how it runs.
-
-    Raises:
-        ConformanceError: reading took as long as the work, so the waiter had not waited for it.
     """
     with adapter.scope(cell.device, cell.dtype):
         start = _long_work(adapter, cell)
@@ -211,14 +188,7 @@ def waiting_waits(adapter: Adapter, cell: Cell) -> None:
 
 
 def processor_time_fits_threads(adapter: Adapter, cell: Cell) -> None:
-    """Check that no more threads work than the adapter says.
-
-    Args:
-        cell: an operation that can take long, on the CPU.
-
-    Raises:
-        ConformanceError: it used more processor time than its threads have.
-    """
+    """Check that no more threads work than the adapter says."""
     threads = adapter.framework.threads()
     if threads is None:  # which the contract allows
         return
