@@ -141,7 +141,7 @@ def test_a_budget_shorter_than_a_launch_says_what_one_takes() -> None:
 
 
 def _run(**facts: Any) -> Run:
-    return Run(0, "run.json", [], SessionFacts(**facts))
+    return Run("run.json", [], SessionFacts(**facts))
 
 
 def test_a_section_has_every_contestant() -> None:

@@ -198,7 +198,7 @@ def _refuse_replacing(arguments: argparse.Namespace) -> None:
 
 def _note(*sides: SampleSet) -> None:
     """Say once what this version does not know of what was read."""
-    notice = unknown_notice(sides)
+    notice = unknown_notice([(side.name, side.unknown) for side in sides])
     if notice is not None:
         warn(notice)
 

@@ -90,7 +90,7 @@ def _report(arguments: argparse.Namespace) -> int:
         lines, unread = history.collect(arguments.history, arguments.only)
         before += history.sections(lines)
         problems += unread
-    notice = unknown_notice(runs)
+    notice = unknown_notice([(run.name, run.unknown) for run in runs])
     incomplete = [f"{run.name}: {run.incompleteness}" for run in runs if run.incompleteness]
     warn(*problems, *incomplete, *([notice] if notice else []))
     _write(arguments.output, partial(writers.html, runs, problems, before))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from fwbench.errors import StorageError, UnreadableRun
 from fwbench.jsontext import loads
@@ -14,7 +14,7 @@ from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.measurement import Measurement, requested_toggles
 from fwbench.records.session_facts import MachineFacts, SessionFacts
-from fwbench.records.table import DamagedFact, Table, shown
+from fwbench.records.table import DamagedFact, shown
 from fwbench.records.upstream import CommitInfo, Entry, MachineInfo, RunInfo, Statistics
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class StoredRun:
     """
 
     name: str
-    records: tuple[Measurement, ...]
+    records: Sequence[Measurement]
     session: SessionFacts = field(default_factory=SessionFacts)
     when: str = ""
     machine_info: MachineInfo = field(default_factory=MachineInfo)
@@ -46,33 +46,20 @@ class StoredRun:
     @property
     def unknown(self) -> list[str]:
         """The keys that this version of fwbench does not know."""
-        return unknown_of(self.session, *(record.facts for record in self.records))
+        tables = (self.session, *(record.facts for record in self.records))
+        return list(dict.fromkeys(key for table in tables for key in table.unknown()))
 
 
-def unknown_of(*tables: Table) -> list[str]:
-    """The keys of any of these tables that this version of fwbench does not know."""
-    return list(dict.fromkeys(key for table in tables for key in table.unknown()))
+def unknown_notice(runs: Collection[tuple[str, Sequence[str]]]) -> str | None:
+    """The one notice of a command about facts that it does not know; None if there are none.
 
-
-class HasUnknown(Protocol):
-    """Something read from a file, with keys that this version of fwbench does not know."""
-
-    @property
-    def name(self) -> str:
-        """The name of its file, for messages."""
-
-    @property
-    def unknown(self) -> Sequence[str]:
-        """The keys that this version of fwbench does not know."""
-
-
-def unknown_notice(runs: Iterable[HasUnknown]) -> str | None:
-    """The one notice of a command about facts that it does not know; None if there are none."""
-    strange = [run for run in runs if run.unknown]
-    if not strange:
+    Args:
+        runs: the name of each file, and the keys in it that this version does not know.
+    """
+    names = dict.fromkeys(name for name, unknown in runs if unknown)
+    if not names:
         return None
-    names = dict.fromkeys(run.name for run in strange)
-    keys = sorted({key for run in strange for key in run.unknown})
+    keys = sorted({key for _, unknown in runs for key in unknown})
     return (
         f"{', '.join(names)}: facts that this version of fwbench does not know: {', '.join(keys)}; "
         "they are kept and shown as they are (upgrade fwbench to understand them)"

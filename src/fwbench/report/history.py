@@ -168,16 +168,12 @@ class _FollowedCase:
     shifts: Sequence[Shift]
 
     @property
+    def moments(self) -> Sequence[Moment]:
+        return self.line.moments
+
+    @property
     def has_several_runs(self) -> bool:
-        return len(self.line.moments) > 1
-
-    @property
-    def first(self) -> Moment:
-        return self.line.moments[0]
-
-    @property
-    def last(self) -> Moment:
-        return self.line.moments[-1]
+        return len(self.moments) > 1
 
 
 class _Lasting(NamedTuple):
@@ -212,11 +208,11 @@ _SHIFTS: tuple[Column[_Lasting], ...] = (
 
 _CASES: tuple[Column[_FollowedCase], ...] = (
     Column("case", lambda case: TableCell(case.line.name)),
-    Column("runs", lambda case: quantity(len(case.line.moments), str)),
-    Column("first", lambda case: seconds(case.first.median_s)),
-    Column("last", lambda case: seconds(case.last.median_s)),
-    Column("change", lambda case: _change(case.last.median_s / case.first.median_s - 1)),
-    Column("since", lambda case: TableCell(case.first.day)),
+    Column("runs", lambda case: quantity(len(case.moments), str)),
+    Column("first", lambda case: seconds(case.moments[0].median_s)),
+    Column("last", lambda case: seconds(case.moments[-1].median_s)),
+    Column("change", lambda c: _change(c.moments[-1].median_s / c.moments[0].median_s - 1)),
+    Column("since", lambda case: TableCell(case.moments[0].day)),
     Column("upgrades", lambda c: TableCell("; ".join(c.line.upgrades.values())), optional=False),
     Column("shifts", lambda case: TableCell(_listed(case)), optional=False),
 )
@@ -227,8 +223,7 @@ def _change(share: float) -> TableCell:
 
 
 def _listed(case: _FollowedCase) -> str:
-    moments = case.line.moments
-    return "; ".join(f"{moments[s.at].day} {s.change:+.1%}" for s in case.shifts)
+    return "; ".join(f"{case.moments[s.at].day} {s.change:+.1%}" for s in case.shifts)
 
 
 def sections(lines: Sequence[HistoryLine]) -> list[Section]:
@@ -260,7 +255,7 @@ def _section(
 def _shifts(cases: Sequence[_FollowedCase]) -> Section:
     every = [_Lasting(case.line, shift) for case in cases for shift in case.shifts]
     every.sort(key=lambda row: -row.shift.change)
-    few = sum(len(case.line.moments) < 2 * _WINDOW for case in cases)
+    few = sum(len(case.moments) < 2 * _WINDOW for case in cases)
     notes = [f"Shifts of {_SMALLEST:.0%} and more that lasted for {_WINDOW} runs at least (PELT)."]
     if few:
         notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")
@@ -409,6 +404,6 @@ def _machine(run: Run, record: Measurement) -> str:
 def _moment(record: Measurement, run: Run, when: str) -> Moment:
     low_s, high_s = record.quartiles_s
     version = record.facts.framework_version or ""
-    revision = str(run.commit.get("id") or "")
+    revision = str(run.commit_info.get("id") or "")
     known = "" if revision == "unversioned" else revision[:9]
     return Moment(when, record.median_s, low_s, high_s, version, known)

@@ -14,44 +14,29 @@ from fwbench.errors import UnreadableRun
 from fwbench.gate.verdicts import Comparison
 from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import NOT_REACHED, NotMeasured, SessionFacts
-from fwbench.records.stored import StoredRun, damaged, from_json, parse, unknown_of
+from fwbench.records.stored import StoredRun, damaged, from_json, parse
 from fwbench.records.table import DamagedFact
 from fwbench.records.units import count
-from fwbench.records.upstream import CommitInfo, MachineInfo
 from fwbench.report.ranking import Contest, contests
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run, or a comparison, as far as a report needs it.
+class Run(StoredRun):
+    """A stored run, or a comparison, with what a report needs beside it.
 
     Attributes:
-        session: what fwbench recorded of the session; empty if it did not write the run.
-        when: when it was measured, as ISO 8601.
         ceilings: of the machine's devices, by device name, where these are known.
     """
 
-    number: int
-    name: str
-    records: Sequence[Measurement]
-    session: SessionFacts = field(default_factory=SessionFacts)
-    when: str = ""
-    machine: MachineInfo = field(default_factory=MachineInfo)
-    commit: CommitInfo = field(default_factory=CommitInfo)
+    number: int = 0
     comparison: Comparison | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
-    cpu: str | None = None
     incompleteness: str = ""
 
     @cached_property
     def contests(self) -> list[Contest]:
         """The contests of its cases."""
         return contests(record for record in self.records if record.facts)
-
-    @cached_property
-    def unknown(self) -> list[str]:
-        """The keys that mean nothing to this version of fwbench; kept and shown as they are."""
-        return unknown_of(self.session, *(record.facts for record in self.records))
 
     @property
     def is_empty(self) -> bool:
@@ -80,26 +65,21 @@ def interpreted(values: object, path: Path, number: int = 0) -> Run:
     """The run, or the comparison, that the JSON in a file holds; see :func:`read`."""
     try:
         if isinstance(values, dict) and "judgements" in values:
-            return Run(number, path.name, [], comparison=Comparison.from_json(values))
+            return Run(path.name, (), number=number, comparison=Comparison.from_json(values))
         return _run(from_json(path.name, values, str(path)), number)
     except DamagedFact as error:
         raise UnreadableRun(damaged(str(path), f"its comparison: {error}")) from error
 
 
 def _run(stored: StoredRun, number: int) -> Run:
-    gate = stored.session.gate
+    session, gate = stored.session, stored.session.gate
+    records = [replace(record, run=number) for record in stored.records]
     return Run(
-        number,
-        stored.name,
-        [replace(record, run=number) for record in stored.records],
-        stored.session,
-        stored.when,
-        stored.machine_info,
-        stored.commit_info,
-        Comparison.of_stored(gate.comparison) if gate is not None and gate.comparison else None,
-        ceilings.of_session(stored.session),
-        stored.cpu,
-        _incompleteness(stored.session, len(stored.records)),
+        **{**vars(stored), "records": records},
+        number=number,
+        comparison=Comparison.of_stored(gate.comparison) if gate and gate.comparison else None,
+        ceilings=ceilings.of_session(session),
+        incompleteness=_incompleteness(session, len(records)),
     )
 
 
