@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from functools import partial
 
 from fwbench.cases import precision
 from fwbench.measure.condition import CONTENDED, DRIFTING
@@ -88,7 +89,7 @@ def marks(facts: CaseFacts) -> str:
     state, bits = condition_of(facts), reduced_bits(facts)
     doubts = []
     if state == DRIFTING:
-        doubts.append(f"drifting {_percent(facts)}")
+        doubts.append(f"drifting {100 * (facts.drift or 0.0):+.0f} %")
     elif state == CONTENDED:
         doubts.append(CONTENDED)
     if facts.spinning:
@@ -108,19 +109,21 @@ def marked(name: str, facts: CaseFacts) -> str:
 
 def notes(cases: Sequence[CaseFacts], cpus: int | None) -> list[str]:
     """A line for each doubt about measured cases, to be read before any number; often none."""
-    doubts = (
-        _contended(cases, [facts for facts in cases if is_contended(facts)], cpus),
-        _drifting(cases, [facts for facts in cases if condition_of(facts) == DRIFTING]),
-        _spinning(cases, [facts for facts in cases if facts.spinning]),
-        _after_leaks(cases, [facts for facts in cases if is_after_leak(facts)]),
-        _reduced(cases, [facts for facts in cases if reduced_bits(facts) is not None]),
-    )
-    return [doubt for doubt in doubts if doubt]
+    lines = []
+    for is_doubted, line in (
+        (is_contended, partial(_contended, cpus=cpus)),
+        (lambda facts: condition_of(facts) == DRIFTING, _drifting),
+        (lambda facts: facts.spinning, _spinning),
+        (is_after_leak, _after_leaks),
+        (lambda facts: reduced_bits(facts) is not None, _reduced),
+    ):
+        doubted = [facts for facts in cases if is_doubted(facts)]
+        if doubted:
+            lines.append(line(cases, doubted))
+    return lines
 
 
 def _contended(cases: Cases, contended: Cases, cpus: int | None) -> str:
-    if not contended:
-        return ""
     others = [facts.others_cpus for facts in contended if facts.others_cpus is not None]
     used = f"{statistics.median(others):.1f}" if others else "some"
     of_all = f"of {count(cpus, 'CPU')}" if cpus else "CPUs"
@@ -131,8 +134,6 @@ def _contended(cases: Cases, contended: Cases, cpus: int | None) -> str:
 
 
 def _drifting(cases: Cases, drifting: Cases) -> str:
-    if not drifting:
-        return ""
     most = max(drifting, key=lambda facts: abs(math.log1p(facts.drift or 0.0)))
     return (
         f"{_some(drifting, cases)} became slower or faster while being measured (drifting), most "
@@ -141,8 +142,6 @@ def _drifting(cases: Cases, drifting: Cases) -> str:
 
 
 def _spinning(cases: Cases, spinning: Cases) -> str:
-    if not spinning:
-        return ""
     return (
         f"{_some(spinning, cases)} ({_frameworks(spinning)}) spent processor time on threads that "
         f"wait for each other (spinning); if these are OpenMP's, set {_PASSIVE} or measure on an "
@@ -151,8 +150,6 @@ def _spinning(cases: Cases, spinning: Cases) -> str:
 
 
 def _reduced(cases: Cases, reduced: Cases) -> str:
-    if not reduced:
-        return ""
     return (
         f"{_some(reduced, cases)} ({_frameworks(reduced)}) were computed in fewer bits than their "
         "dtype has: they are ranked apart"
@@ -160,8 +157,6 @@ def _reduced(cases: Cases, reduced: Cases) -> str:
 
 
 def _after_leaks(cases: Cases, after: Cases) -> str:
-    if not after:
-        return ""
     most_bytes = max(facts.device_memory_left_bytes or 0 for facts in after)
     return (
         f"{_some(after, cases)} ({_frameworks(after)}) began while earlier cases held up to "
@@ -187,7 +182,3 @@ def _name(facts: CaseFacts) -> str:
 def _change(facts: CaseFacts) -> str:
     drift = facts.drift or 0.0
     return f"{100 * abs(drift):.0f} % {'more' if drift > 0 else 'less'}"
-
-
-def _percent(facts: CaseFacts) -> str:
-    return f"{100 * (facts.drift or 0.0):+.0f} %"

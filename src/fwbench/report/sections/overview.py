@@ -123,7 +123,9 @@ class _HeatMap:
         ratios = against_fastest(measured, self.names, prefix)
         is_decided = any(ratio.value for ratio in ratios)
         cells = {
-            gap.column: _gap(gap.reason) for gap in self.gaps if gap.workload == facts.workload
+            gap.column: TableCell("gap", hint=gap.reason, shade="gap")
+            for gap in self.gaps
+            if gap.workload == facts.workload
         }
         cells |= {
             column: _cell(record, ratio, target, is_decided=is_decided)
@@ -182,10 +184,6 @@ def _cell(record: Measurement, ratio: TableCell, target: str, *, is_decided: boo
     elif contended:
         text = f"≤ {text}"
     return replace(ratio, text=text, hint=hint, target=target)
-
-
-def _gap(reason: str) -> TableCell:
-    return TableCell("gap", hint=reason, shade="gap")
 
 
 def _gaps(runs: Sequence[Run], names: Sequence[str], records: Sequence[Measurement]) -> list[_Gap]:

@@ -54,17 +54,14 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     return [
         section
         for run in runs
-        for title, records in group_by(_with_share(run), _device_and_precision).items()
+        for title, records in _by_device_and_precision(run).items()
         for section in _section(title, records, run, names, palette.colours(frameworks(runs)))
     ]
 
 
-def _with_share(run: Run) -> list[Measurement]:
-    return [record for record in run.records if record.facts.attainable_share]
-
-
-def _device_and_precision(record: Measurement) -> str:
-    return f"{record.facts.device_name} {_precision(record)}"
+def _by_device_and_precision(run: Run) -> dict[str, list[Measurement]]:
+    shown = (record for record in run.records if record.facts.attainable_share)
+    return group_by(shown, lambda record: f"{record.facts.device_name} {_precision(record)}")
 
 
 def _precision(record: Measurement) -> str:
