@@ -106,20 +106,27 @@ def training(
             "learn from the same examples, and their batch is not shared"
         )
     update = answers[0]["notes"].get("update", "dense")
-    steps = losses.shape[1]
     replicas = len(answers)
-    every = trajectories.expected_losses(objective, batch, update=update, replicas=replicas)
-    expected = every[:steps]
-    rounding = trajectories.rounding_errors(objective, batch, dtype, update, replicas)
-    allowed = verify.loss_tolerances(objective, expected, dtype, rounding=rounding)
-    with verify.within(f"{when}, the mean losses of {len(answers)} replicas are not those of one"):
-        deviation, tolerance = verify.losses(losses.mean(axis=0), expected, allowed)
-    return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked(
-        steps=steps,
+    with verify.within(f"{when}, the mean losses of {replicas} replicas are not those of one"):
+        compared = _compared(losses.mean(axis=0), objective, batch, dtype, update, replicas)
+    return compared, Checked(
+        steps=losses.shape[1],
         shard_loss_spread=spread,
         gradient_error=answers[0]["gradient_error"],
         weights_equal=True,
     )
+
+
+def _compared(
+    losses: NDArray[Any], objective: Objective, batch: int, dtype: str, update: str, replicas: int
+) -> CaseFacts:
+    """Compare losses with those of the reference."""
+    every = trajectories.expected_losses(objective, batch, update=update, replicas=replicas)
+    expected = every[: len(losses)]
+    rounding = trajectories.rounding_errors(objective, batch, dtype, update, replicas)
+    allowed = verify.loss_tolerances(objective, expected, dtype, rounding=rounding)
+    deviation, tolerance = verify.losses(losses, expected, allowed)
+    return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance)
 
 
 def asynchronous(
@@ -144,15 +151,12 @@ def asynchronous(
         raise WrongGradient(f"{when}, what a worker sends is wrong: {first['wrong_gradient']}")
     _updated(first["weights"], "the servers", when)
     update = first["notes"].get("update", "dense")
-    steps = len(first["alone"])
-    expected = trajectories.expected_losses(objective, share, update=update)[:steps]
-    rounding = trajectories.rounding_errors(objective, share, dtype, update)
-    allowed = verify.loss_tolerances(objective, expected, dtype, rounding=rounding)
+    alone = np.array(first["alone"])
     with verify.within(f"{when}, updates made one after the other are not those of one process"):
-        deviation, tolerance = verify.losses(np.array(first["alone"]), expected, allowed)
+        compared = _compared(alone, objective, share, dtype, update, 1)
     _falling(np.array([answer["losses"] for answer in answers]), when)
-    return CaseFacts(max_loss_deviation=deviation, loss_tolerance=tolerance), Checked.unchecked(
-        {"steps": steps, "gradient_error": first["gradient_error"]} | _made(answers, when)
+    return compared, Checked.unchecked(
+        {"steps": len(alone), "gradient_error": first["gradient_error"]} | all_made(answers, when)
     )
 
 
@@ -194,17 +198,13 @@ def _falling(losses: NDArray[np.float64], when: str) -> None:
         )
 
 
-def all_made(answers: Answers, when: str) -> None:
-    """Refuse updates that servers have not made, or have made twice.
+def all_made(answers: Answers, when: str) -> dict[str, int]:
+    """The number of updates, all of which servers must have made once; empty if it is not known.
 
     Args:
         answers: of all processes that took steps, each with its ``updates`` since it began; None
             where servers do not tell.
     """
-    _made(answers, when)
-
-
-def _made(answers: Answers, when: str) -> dict[str, int]:
     updates = [answer["updates"] for answer in answers]
     if None in updates:
         return {}
