@@ -52,18 +52,12 @@ def path_of(facts: CaseFacts) -> str:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Ceilings of one device.
+    """Ceilings of one device; :class:`StoredCeiling` explains its rates.
 
     Attributes:
-        flops_per_s: of the best matrix product, by dtype, and in ``tf32``.
-        bytes_per_s: of the best copy of an array that no cache holds, read and written bytes
-            together; None where none could be measured.
-        by: by dtype, by ``copy``, and by what is copied between host and GPU: the framework and
-            version that was best.
-        copied_per_s: bytes a second of the best copies between host and GPU, each byte once: by
-            ``copy_to_device`` and ``copy_to_host``, with ``, pinned`` of page-locked memory.
-        cached_per_s: bytes a second of copies within a GPU that its cache may hold, by the bytes
-            that they read and write, as text. Which of them it holds, their rates show.
+        bytes_per_s: read and written bytes together, of an array that no cache holds.
+        copied_per_s: each byte once.
+        cached_per_s: which copies a cache holds, their rates show.
     """
 
     flops_per_s: Mapping[str, float] = field(default_factory=dict)

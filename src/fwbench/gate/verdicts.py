@@ -114,19 +114,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict on one metric of one case, with its figures.
-
-    Attributes:
-        framework: of the case; empty if it is not fwbench's.
-        reason: why, where that does not follow from the figures.
-        metric: what was compared; empty if nothing was.
-        low: lower bound of the ratio; None where so few launches exclude nothing.
-        p: the probability that chance alone looks like that, where the launches are not paired.
-        visible: the smallest slow-down, as a share, that would have shown; None if none would.
-        threshold: as a share.
-        base: the base's figure of each launch: seconds, or bytes.
-        cycles_ratio: as the ratio, in cycles of a GPU's clock; None where that is not known.
-    """
+    """The verdict on one metric of one case; :class:`StoredJudgement` explains its figures."""
 
     key: str
     name: str
@@ -224,28 +212,13 @@ class Comparison:
 
 
 def _judgement(stored: StoredJudgement) -> Judgement:
-    base, contender = stored.base or (), stored.contender or ()
     if stored.verdict not in [*Verdict]:
         raise DamagedFact(f"{stored.name}: unknown verdict {shown(stored.verdict)}")
-    if stored.ratio is not None and not (base and contender):
+    if stored.ratio is not None and not (stored.base and stored.contender):
         raise DamagedFact(f"{stored.name} has a ratio and no launches")
-    return Judgement(
-        stored.key,
-        stored.name,
-        stored.framework,
-        Verdict(stored.verdict),
-        stored.reason or "",
-        stored.metric or "",
-        stored.ratio,
-        stored.low,
-        stored.high,
-        stored.p,
-        stored.visible,
-        stored.threshold,
-        base,
-        contender,
-        stored.cycles_ratio,
-    )
+    names = [field.name for field in dataclasses.fields(Judgement)]
+    values = {name: stored[name] for name in names if stored.get(name) is not None}
+    return Judgement(**{**values, "verdict": Verdict(stored.verdict)})
 
 
 #: A change in either direction.
