@@ -10,15 +10,13 @@ from fwbench.testing.conformance.arrays import Adapter, requested_threads
 from fwbench.workers.inventory import describe
 from fwbench.workloads.grid import Cell
 
-
-def test_manifest_survives_json(adapter: Adapter) -> None:
-    """The adapter's declarations reach the process that runs pytest."""
-    arrays.manifest_survives_json(adapter)
-
-
-def test_devices_are_named(adapter: Adapter) -> None:
-    """The CPU comes first, and devices are named ``cpu`` and ``gpu:N``."""
-    arrays.devices_are_named(adapter)
+# A check is a test as it is where it takes what the fixtures are called.
+test_manifest_survives_json = arrays.manifest_survives_json
+test_devices_are_named = arrays.devices_are_named
+test_work_is_placed = arrays.work_is_placed
+test_creation_copies = arrays.creation_copies
+test_values_survive = arrays.values_survive
+test_addresses_tell_arrays_apart = arrays.addresses_tell_arrays_apart
 
 
 def test_undeclared_device_is_refused(adapter: Adapter) -> None:
@@ -28,30 +26,10 @@ def test_undeclared_device_is_refused(adapter: Adapter) -> None:
     arrays.undeclared_device_is_refused(adapter)
 
 
-def test_work_is_placed(adapter: Adapter, device: str) -> None:
-    """Arrays are placed on the device of the scope that they are created in."""
-    arrays.work_is_placed(adapter, device)
-
-
-def test_creation_copies(adapter: Adapter, device: str, dtype: str) -> None:
-    """An array does not change with the NumPy array or the list that it was created from."""
-    arrays.creation_copies(adapter, device, dtype)
-
-
-def test_values_survive(adapter: Adapter, device: str, dtype: str) -> None:
-    """An array is read back with its shape, dtype and values; bfloat16 as float32."""
-    arrays.values_survive(adapter, device, dtype)
-
-
 @pytest.mark.parametrize("integer", ["int32", "int64"])
 def test_integers_survive(adapter: Adapter, device: str, integer: str) -> None:
     """An array of integers is read back as integers of the same values."""
     arrays.integers_survive(adapter, device, integer)
-
-
-def test_addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
-    """An array has one address, another array another one; or none has one."""
-    arrays.addresses_tell_arrays_apart(adapter, device)
 
 
 def test_results_have_the_dtype(adapter: Adapter, typed_cell: Cell) -> None:
