@@ -65,8 +65,7 @@ def pytest_pycollect_makemodule(
     nodeid = suite.node_id(module_path)
     if nodeid is None:
         return None
-    module: pytest.Module = pytest.Module.from_parent(parent, path=module_path, nodeid=nodeid)
-    return module
+    return pytest.Module.from_parent(parent, path=module_path, nodeid=nodeid)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -141,7 +140,6 @@ def case(request: pytest.FixtureRequest, benchmark: BenchmarkFixture) -> Case:
 class HookSpecs:
     """The hooks that fwbench adds to pytest's."""
 
-    @pytest.hookspec
     def pytest_fwbench_launch(
         self, launch: int, launches: int | None, cases: int, nodeids: Sequence[str]
     ) -> None:
@@ -152,7 +150,6 @@ class HookSpecs:
             launches: how many there will be; None if that depends on what they bring.
         """
 
-    @pytest.hookspec
     def pytest_fwbench_launched(self, nodeid: str, entry: Mapping[str, Any] | None) -> None:
         """A case has been measured in a launch; its report follows when all launches are over.
 
@@ -160,7 +157,6 @@ class HookSpecs:
             entry: pytest-benchmark's, of this launch alone; None if it failed or was skipped.
         """
 
-    @pytest.hookspec
     def pytest_fwbench_epoch(self, nodeid: str, epoch: Mapping[str, Any]) -> None:
         """A training loop has finished an epoch.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,11 +35,8 @@ FOUND = "probed"
 _REASON_CHARACTERS = 300
 
 
-class RunAlone(Protocol):
-    """Runs a case in a worker that runs nothing else."""
-
-    def __call__(self, item: pytest.Item, variables: Mapping[str, str]) -> Generator[list[Any]]:
-        """The messages of the worker."""
+#: Runs a case in a worker that runs nothing else, with further variables; gives its messages.
+RunAlone = Callable[[pytest.Item, Mapping[str, str]], Generator[list[Any]]]
 
 
 class Probes:

@@ -126,24 +126,20 @@ class WorkerHooks:
         self.uncollected: list[str] = []
         self.failed = False
 
-    @pytest.hookimpl
     def pytest_sessionstart(self) -> None:
         """Leave the cache of failed tests to the parent, which knows all of them."""
         for name in _CACHE_WRITERS:
             self.config.pluginmanager.unregister(name=name)
 
-    @pytest.hookimpl
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Pass on ``pytest.exit`` and a KeyboardInterrupt that a test raised."""
         self.channel.send("stopped", str(excinfo.value) or excinfo.typename)
 
-    @pytest.hookimpl
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep why a file could not be collected here."""
         if report.failed:
             self.uncollected.append(str(report.longrepr))
 
-    @pytest.hookimpl
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Index the items by their node ids."""
         self.items = {item.nodeid: item for item in session.items}
@@ -186,7 +182,6 @@ class WorkerHooks:
                 _, nodeid, following = self.channel.receive()
                 yield nodeid, following
 
-    @pytest.hookimpl
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send a report to the parent."""
         self.failed |= report.failed
@@ -213,7 +208,6 @@ class WorkerHooks:
         """Lift the limit."""
         self.channel.send("deadline", None, "")
 
-    @pytest.hookimpl
     def pytest_warning_recorded(
         self, warning_message: Any, when: str, nodeid: str, location: Any
     ) -> None:
