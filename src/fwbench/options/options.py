@@ -21,17 +21,13 @@ REPRESENTATIVES = "representatives"
 
 @dataclass(frozen=True)
 class Selection:
-    """Which cells of the grid to measure. None stands for the default of each field.
+    """Which cells of the grid to measure; None for the defaults that :data:`SELECTORS` name.
 
     Attributes:
-        frameworks: names; default: all that are installed.
-        devices: ``cpu``, ``gpu:N``; default: the CPU and the first GPU of each model.
-        executions: default: all but those that run on request only.
-        dtypes: default: float32, or the operation's own.
         directions: default: forward; with ``--benchmark-disable`` forward and backward.
         sizes: a preset or sizes (numbers, and texts of shapes); default: quick, of representatives
             its smallest and largest; with ``--benchmark-disable`` each operation's smallest.
-        families: names of families, ``all`` or ``representatives``; default: all that there are.
+        families: names of families, ``all`` or ``representatives``; default: all.
     """
 
     frameworks: tuple[str, ...] | None = None
@@ -58,14 +54,8 @@ class Options:
         timeout_s: per case, its bind, verification and warm-up included; of a training loop, per
             epoch.
         precision: as a share of the median; 0 for never. A marker may ask for another.
-        epochs: of a training loop; None for the preset's, as with the next three.
         toggles: the requested values, by toggle.
-        traces: None for the project's own folder.
-        launches: None for one process, in which cases keep their order.
-        budget_s: None for as many launches as there are.
-        seed: None for a new one each time.
         gate: the smallest changes to fail for, as shares, by what is judged; None for no gate.
-        places: None for this machine.
         threads_asked: whether the number of threads was given.
     """
 
@@ -219,6 +209,11 @@ def _toggle_option(toggle: toggles.Toggle) -> Option:
     )
 
 
+def _switch(flag: str, explanation: str) -> Option:
+    """A flag without a value, off by default."""
+    return Option(flag, values.switch, "", explanation, lambda: False, switch=True)
+
+
 SETTINGS: Mapping[str, Option] = {
     "threads": Option(
         "--fw-threads",
@@ -317,14 +312,10 @@ SETTINGS: Mapping[str, Option] = {
         "FILE",
         "TOML file that says where replicas run, and how they reach this machine (default: here)",
     ),
-    "profile": Option(
+    "profile": _switch(
         "--fw-profile",
-        values.switch,
-        "",
         "after a case was timed, run a few calls of it under its framework's own profiler, in a "
         "process of their own, and record where the time goes by class of operators",
-        lambda: False,
-        switch=True,
     ),
     "traces": Option(
         "--fw-traces",
@@ -333,14 +324,10 @@ SETTINGS: Mapping[str, Option] = {
         "where --fw-profile writes a trace of each case for https://ui.perfetto.dev (default: "
         ".fwbench/traces)",
     ),
-    "memory": Option(
+    "memory": _switch(
         "--fw-memory",
-        values.switch,
-        "",
         "after a case was timed, measure the peak memory of a few calls of it in a process of "
         "their own; of training, of the forward pass alone in another one",
-        lambda: False,
-        switch=True,
     ),
     "data": Option(
         "--fw-data",
@@ -348,22 +335,14 @@ SETTINGS: Mapping[str, Option] = {
         "FOLDER",
         "where data sets are (default: FWBENCH_DATA, then the frameworks' own folders)",
     ),
-    "record_host": Option(
+    "record_host": _switch(
         "--fw-record-host",
-        values.switch,
-        "",
         "keep the machine's name and absolute paths in records (default: left out)",
-        lambda: False,
-        switch=True,
     ),
-    "tables": Option(
+    "tables": _switch(
         "--fw-tables",
-        values.switch,
-        "",
         "show pytest-benchmark's tables of cases, too (default: with -v, and with options of "
         "pytest-benchmark that are about them, such as --benchmark-compare)",
-        lambda: False,
-        switch=True,
     ),
     "launches": Option(
         "--fw-launches",
@@ -378,15 +357,11 @@ SETTINGS: Mapping[str, Option] = {
         "spend this time (90s, 5min, 1h) on launches: first of all cases, then of those whose time "
         "is least certain, until each is known to --fw-threshold",
     ),
-    "race": Option(
+    "race": _switch(
         "--fw-race",
-        values.switch,
-        "",
         "find out who is fastest at the same work: after each launch clear losers are dropped, "
         "and the others launched again, until it is decided or --fw-budget (default: 10min) is "
         "over",
-        lambda: False,
-        switch=True,
     ),
     "threshold": Option(
         "--fw-threshold",
