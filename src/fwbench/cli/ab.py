@@ -150,8 +150,7 @@ def _settings(
         "rules": dataclasses.asdict(rules),
         "seed": arguments.seed,
     }
-    made: dict[str, Any] = json.loads(json.dumps(settings))
-    return made
+    return json.loads(json.dumps(settings))
 
 
 def _comparison(

@@ -148,8 +148,7 @@ class RoleProcess:
     def ending(self, timeout_s: float = 0.0) -> str | None:
         """The way it ended, as a clause; None if it still runs after ``timeout_s``."""
         lost = "was lost with its launcher (killed, or its machine cannot be reached any more)"
-        answer: str | None = self._handle.request("ending", timeout_s, lost=lost)
-        return answer
+        return self._handle.request("ending", timeout_s, lost=lost)
 
     def mark(self) -> None:
         """Let :meth:`tail` begin here."""

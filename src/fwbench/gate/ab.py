@@ -377,8 +377,7 @@ class Launcher:
                 results.unlink(missing_ok=True)
                 done = self._run(side, seed, results, selected)
             if results.is_file() and done.status in session.RAN:
-                values: dict[str, Any] = parse(results)
-                return values
+                return parse(results)
         if done.status in session.RAN and selected is not None:
             # Once they could be measured: that they cannot now is for the job to judge.
             return {"benchmarks": []}

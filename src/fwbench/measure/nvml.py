@@ -311,8 +311,7 @@ def _text(value: Any) -> str:
 
 
 def _parent(pid: int) -> int:
-    parent: int = psutil.Process(pid).ppid()
-    return parent
+    return psutil.Process(pid).ppid()
 
 
 def _answer(ask: Callable[..., T], *arguments: Any) -> T | None:

@@ -199,8 +199,7 @@ class BenchmarkSession:
     @property
     def timer(self) -> Timer:
         """The timer of ``--benchmark-timer``, or pytest-benchmark's own."""
-        timer: Timer = self._session.options["timer"].target
-        return timer
+        return self._session.options["timer"].target
 
     @property
     def min_time_s(self) -> float:
@@ -273,8 +272,7 @@ class BenchmarkSession:
 
     def machine_info(self) -> dict[str, Any]:
         """Facts of the machine that pytest-benchmark stores."""
-        info: dict[str, Any] = self._session.get_machine_info()
-        return info
+        return self._session.get_machine_info()
 
     def commit_info(self) -> dict[str, Any]:
         """Facts of the revision that pytest-benchmark stores."""
@@ -285,14 +283,13 @@ class BenchmarkSession:
 
     def to_json(self) -> dict[str, Any]:
         """The session so far as a run, before any plugin has added to it."""
-        measured: dict[str, Any] = self._config.hook.pytest_benchmark_generate_json(
+        return self._config.hook.pytest_benchmark_generate_json(
             config=self._config,
             benchmarks=self._session.benchmarks,
             include_data=True,
             machine_info=self.machine_info(),
             commit_info={},
         )
-        return measured
 
     def replace_writers(
         self,

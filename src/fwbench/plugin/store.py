@@ -166,8 +166,7 @@ class Store:
         """Values for JSON, without absolute paths unless these are requested."""
         if self.session.options.record_host:
             return values
-        private: Mapping[str, Any] = Places(self.config.rootpath).without_paths(values)
-        return private
+        return Places(self.config.rootpath).without_paths(values)
 
     def pytest_benchmark_update_machine_info(self, machine_info: dict[str, Any]) -> None:
         """Leave out the name of the machine unless it is asked for."""

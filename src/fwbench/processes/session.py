@@ -137,5 +137,4 @@ def measure_suite(
                 f"fwbench's own suite {name!r} could not be measured (pytest's exit status is "
                 f"{done.status}); its last output:\n" + "\n".join(done.last_lines)
             )
-        measured: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
-        return measured
+        return json.loads(results.read_text(encoding="utf-8"))

@@ -305,8 +305,7 @@ def png_converter() -> Callable[..., bytes]:
             f"--png needs CairoSVG, and cannot use it ({error}): pip install 'fwbench[png]', and "
             "cairo itself from the system"
         ) from None
-    convert: Callable[..., bytes] = svg2png
-    return convert
+    return svg2png
 
 
 def png(chart: Chart) -> bytes:
