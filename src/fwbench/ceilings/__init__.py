@@ -89,7 +89,6 @@ class Ceiling:
         """The least seconds that work can take; None where that is not known.
 
         Args:
-            moved_bytes: how many bytes it reads and writes at least.
             dtype: of its operations, or ``tf32``.
         """
         best = self.flops_per_s.get(real_dtype(dtype))
@@ -152,11 +151,7 @@ def measure(threads: int, watching: session.Watching = nullcontext) -> dict[str,
 
 
 class Ceilings:
-    """The stored ceilings of a machine.
-
-    Args:
-        machine: its facts; with others, or with other threads, the ceilings are others.
-    """
+    """The stored ceilings of a machine."""
 
     def __init__(self, root: Path, machine: Mapping[str, Any], threads: int) -> None:
         names = ("cpu", "cpus", "physical_cores", "usable_cpus", "gpu_driver")

@@ -187,11 +187,7 @@ def _concluded(
     arguments: argparse.Namespace,
     job: resume.ComparisonJob,
 ) -> int:
-    """Print and write a comparison; returns the exit status.
-
-    Raises:
-        KeyboardInterrupt: it was interrupted; so is the command, after its output.
-    """
+    """Print and write a comparison; returns the exit status, unless it was interrupted."""
     both = {"base": settings["base"], "contender": settings["contender"]}
     rules = {**comparison.rules, "sides": both, "pytest": settings["pytest"]}
     status = conclude(dataclasses.replace(comparison, rules=rules), arguments)

@@ -18,11 +18,7 @@ def warn(*texts: str) -> None:
 
 
 def checked(parse: Callable[[str, str], Any], what: str) -> Callable[[str], Any]:
-    """A type for argparse, which shows the messages of its own errors only.
-
-    Args:
-        parse: turns the text and the name of what it is into a value; may raise UsageError.
-    """
+    """A type for argparse, which shows the messages of its own errors only."""
 
     def convert(text: str) -> Any:
         try:

@@ -179,11 +179,7 @@ class GangCase(Case):
         return self.elements * ITEMSIZE_BYTES[self.cell.dtype]
 
     def _begin(self, gang: Gang) -> tuple[CaseFacts, Checked, float]:
-        """Bind, take one step, check, and run a pilot.
-
-        Returns:
-            The facts of the case, those of its check, and the seconds of a step.
-        """
+        """Bind and check; returns facts of the case and of its check, and the seconds of a step."""
         cell = self.cell
         task = Task(
             cell.workload.name,
@@ -281,11 +277,7 @@ class GangCase(Case):
         return steps if self.cell.direction == "train" else 0
 
     def judge_timed(self, sent: int | None, steps: int) -> None:
-        """Verify that enough was sent in timed steps, if their check cannot tell.
-
-        Args:
-            sent: the bytes that all processes have sent; None if that is not known.
-        """
+        """Verify that enough was sent in timed steps, if their check cannot tell."""
 
     def judge_last(self, answers: Answers) -> None:
         """Verify the answers of roles, which have verified their last timed step themselves."""

@@ -39,11 +39,7 @@ def refuse_silence(who: str, moved: int | None, least_bytes: float, what: str) -
 
 
 def fetched(answers: Answers, when: str) -> None:
-    """Refuse what workers have fetched from servers, and found to be wrong.
-
-    Args:
-        answers: of all processes that took steps, each with what is ``wrong``, or nothing.
-    """
+    """Refuse what workers have fetched from servers, and found to be wrong."""
     wrong = next((answer["wrong"] for answer in answers if answer["wrong"]), "")
     if wrong:
         raise WrongResult(f"{when}, {wrong}")
@@ -161,11 +157,7 @@ def asynchronous(
 
 
 def served(before: Answers, after: Answers, expected: int, when: str) -> Checked:
-    """Judge the updates that servers have made, by their own count.
-
-    Args:
-        before: what processes that took no steps had done before.
-    """
+    """Judge the updates that servers have made, by their own count."""
     if all(answer.get("updates") is None for answer in after):
         return Checked()
     had, have = (Counter[tuple[int, str]](_counted(answers)) for answers in (before, after))
@@ -199,12 +191,7 @@ def _falling(losses: NDArray[np.float64], when: str) -> None:
 
 
 def all_made(answers: Answers, when: str) -> dict[str, int]:
-    """The number of updates, all of which servers must have made once; empty if it is not known.
-
-    Args:
-        answers: of all processes that took steps, each with its ``updates`` since it began; None
-            where servers do not tell.
-    """
+    """The number of updates, all of which servers must have made once; empty if it is not known."""
     updates = [answer["updates"] for answer in answers]
     if None in updates:
         return {}

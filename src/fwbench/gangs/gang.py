@@ -121,12 +121,7 @@ class Gang:
         return [role.pid for role in self._roles]
 
     def start(self) -> None:
-        """Start all roles, and have them connect; again if other processes take their ports.
-
-        Raises:
-            GangFailed: one of them does not start, has other versions, or does not join.
-            NetworkUnavailable: the network that joins them cannot be created.
-        """
+        """Start all roles, and have them connect; again if other processes take their ports."""
         for left in reversed(range(_STARTS)):
             try:
                 self._start()
@@ -235,9 +230,6 @@ class Gang:
             quiet_s: how long all roles may sleep, while nothing is timed: building or compiling
                 may take its time, but roles that all sleep wait for an event that never comes.
             role_values: instead of ``values``, one for each role.
-
-        Returns:
-            The answers, by rank.
 
         Raises:
             GangFailed: a role ended, raised an error, or did not answer in time; none is left.

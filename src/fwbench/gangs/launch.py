@@ -107,11 +107,7 @@ class LocalRole(Process):
 
 
 class RoleProcess:
-    """A process of a gang, and the connection to it.
-
-    Args:
-        name: for messages: ``worker 1 of 2``.
-    """
+    """A process of a gang, and the connection to it."""
 
     def __init__(self, name: str, handle: RoleHandle, end: socket.socket) -> None:
         self.name = name
@@ -251,11 +247,7 @@ class Local:
 
 
 def refuse_network(network: str, owner: str) -> None:
-    """Refuse to shape a network that exists already.
-
-    Args:
-        owner: what has a network already; empty if one can be created.
-    """
+    """Refuse to shape a network that exists already."""
     if owner and network != LOOPBACK:
         raise NetworkUnavailable(
             f"--fw-network {network} is created between processes of one machine, and {owner} have "

@@ -74,11 +74,7 @@ class ShapedNetwork:
         return self._places[place].prefix
 
     def traffic_bytes(self, place: int) -> int:
-        """Received and sent bytes of a replica's link.
-
-        Raises:
-            OSError: it is not there any more.
-        """
+        """Received and sent bytes of a replica's link."""
         return sum(self._places[place].traffic_bytes(_INTERFACE))
 
     def cut(self, place: int) -> None:

@@ -76,9 +76,6 @@ def refuse_too_large(composition: Composition, arrays_bytes: float) -> None:
     Args:
         composition: of the gang; each role takes as much as this process has of its own, too.
         arrays_bytes: the size of the arrays that a role has at once.
-
-    Raises:
-        TooLargeToVerify: it takes more than nine tenths of the free memory.
     """
     memory = psutil.Process().memory_info()
     role_bytes = memory.rss - getattr(memory, "shared", 0) + arrays_bytes

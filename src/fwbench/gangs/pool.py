@@ -57,11 +57,7 @@ def case_kinds(cell: Cell) -> Mapping[type[Workload], type[GangCase]]:
 
 
 class GangPool:
-    """Starts gangs, one at a time, and keeps each for as long as cases need the same.
-
-    Args:
-        places: the file that says where they run; None for this machine.
-    """
+    """Starts gangs, one at a time, and keeps each for as long as cases need the same."""
 
     def __init__(
         self, engine: str, create: Callable[..., Gang] = Gang, places: Path | None = None
@@ -102,9 +98,6 @@ def engine(name: str, places: Path | None = None) -> Engine:
 
     Args:
         name: ``local``, or an entry point of the group :data:`~fwbench.options.values.ENGINES`.
-
-    Raises:
-        UsageError: there is no such engine, it cannot be imported, or not be used here.
     """
     if name == LOCAL and places is None:
         return Local()

@@ -131,7 +131,6 @@ class GangClock(Clock):
 
         Args:
             rounds_s: seconds of a step, or of the epoch, of each round.
-            iterations: 1.
         """
         rounds = self.rounds[-len(rounds_s) :]
         return {

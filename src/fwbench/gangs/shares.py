@@ -54,11 +54,7 @@ class Task:
 
 
 class Share(ABC):
-    """One replica's share of a case.
-
-    Attributes:
-        run: one step.
-    """
+    """One replica's share of a case."""
 
     run: Callable[[], Any]
 

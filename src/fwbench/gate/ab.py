@@ -114,12 +114,7 @@ class PairedComparison:
     def compare(
         self, names: tuple[str, str], notes: Sequence[str] = (), earlier: Earlier = NOTHING
     ) -> Comparison:
-        """Measure both sides and judge; if that is interrupted, judge the pairs that there are.
-
-        Raises:
-            DifferentSettings: the sides differ in what is not compared.
-            KeyboardInterrupt: it was interrupted before there was a pair.
-        """
+        """Measure both sides and judge; if that is interrupted, judge the pairs that there are."""
         self._earlier = earlier
         self._ends_s = self._clock() + self.plan.budget_s - earlier.took_s
         self._pair_s = 2 * earlier.took_s / max(1, len(earlier.cases))

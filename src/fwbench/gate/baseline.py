@@ -21,12 +21,7 @@ class Baseline:
         self.folder = project.own_folder(root, "baseline")
 
     def run(self) -> SampleSet:
-        """Its sessions as one run.
-
-        Raises:
-            UsageError: no baseline has been set.
-            UnreadableRun: it is damaged.
-        """
+        """Its sessions as one run."""
         if not self.folder.is_dir():
             raise UsageError(
                 f"there is no baseline under {self.folder.parent}; set one: fwbench baseline set "
@@ -39,12 +34,6 @@ class Baseline:
 
         Args:
             files: what ``--benchmark-json`` wrote, a file a session, or folders of them.
-
-        Raises:
-            UnreadableRun: one cannot be read.
-            UsageError: one is of a session that failed, two have one name, or none of their cases
-                could be judged.
-            StorageError: they cannot be kept; the earlier baseline stays.
         """
         sessions = [file for path in files for file in files_of(path)]
         run = together("baseline", [read(file) for file in sessions])

@@ -62,12 +62,7 @@ class ComparisonJob:
     def save(
         self, values: Mapping[str, Any], cases: Collection[str] | None, took_s: float
     ) -> SavedLaunch:
-        """Save a launch that has finished.
-
-        Raises:
-            StorageError: it cannot be written.
-            UnreadableRun: the values are not those of a run.
-        """
+        """Save a launch that has finished."""
         job_facts = {"cases": None if cases is None else [*cases], "took_s": took_s}
         file = self.folder / f"launch-{self.launches + 1:04}.json"
         write_atomically(file, json.dumps({**values, _JOB_KEY: job_facts}))

@@ -163,11 +163,7 @@ def unequal_work(base: Measurement, contender: Measurement) -> str:
 def refuse_differences(
     base: SampleSet, contender: SampleSet, allowed: Iterable[str], option: str = "--allow-different"
 ) -> list[str]:
-    """Refuse two runs that differ in what is not compared.
-
-    Returns:
-        What differs and may.
-    """
+    """Refuse two runs that differ in what is not compared, and return what differs and may."""
     differences: dict[str, str] = {}
     for key in base.samples.keys() & contender.samples.keys():
         before, after = _settings(base.samples[key]), _settings(contender.samples[key])

@@ -160,10 +160,6 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
 
     Args:
         base: ``git:REV``, ``.`` for the working tree, an environment, a framework, or ``default``.
-
-    Raises:
-        UsageError: one of them is none of these, or they cannot be compared.
-        FrameworkBroken: one is in an environment that was created elsewhere.
     """
     of_tree = [name == _WORKING_TREE or name.startswith(_REVISION) for name in (base, contender)]
     if all(of_tree):

@@ -117,9 +117,6 @@ def detectable(
     It is simulated: launches of either side are resampled, and each time the slow-down of
     the contender is found that would have shown.
 
-    Args:
-        threshold: a change of the medians is at least as large.
-
     Returns:
         A share: four of five such comparisons would have found it; None if no slow-down could have
         been shown at that level.

@@ -33,9 +33,6 @@ def compare(
 
     Args:
         base: the baseline; its own drift between sessions widens the margin.
-
-    Raises:
-        TooFewLaunches: no case has enough, or too few to show a change among all cases.
     """
     pairs = {
         key: (base.samples[key], sample)
@@ -109,11 +106,7 @@ def _interruptions(*sides: SampleSet) -> Iterable[str]:
 
 
 def level_of_each(level: float, launches: Sequence[int]) -> float:
-    """The level of each case, so that all together keep the level (Bonferroni).
-
-    Raises:
-        TooFewLaunches: a case could not reach it with any times.
-    """
+    """The level of each case, so that all together keep the level (Bonferroni)."""
     if not launches:
         return level
     case_level = level / len(launches)

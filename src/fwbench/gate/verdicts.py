@@ -89,9 +89,6 @@ class Rules:
 
         Args:
             thresholds: shares, by the names that users know: ``time``, ``first-call``.
-
-        Raises:
-            UsageError: nothing of such a name is judged.
         """
         by_option = {metric.option: metric.name for metric in METRICS if not metric.is_time}
         for name in thresholds:
@@ -272,11 +269,7 @@ Judge = Callable[[Measurement, Measurement], Sequence[Judgement]]
 
 
 def in_cycles(base: Measurement, contender: Measurement) -> tuple[Measurement, Measurement] | None:
-    """Both sides with cycles in place of seconds, and with nothing else.
-
-    Returns:
-        None where the clock of a launch is not known.
-    """
+    """Both sides with cycles in place of seconds; None where the clock of a launch is not known."""
     base_cycles, contender_cycles = _in_cycles(base), _in_cycles(contender)
     if base_cycles is None or contender_cycles is None:
         return None

@@ -107,11 +107,7 @@ class Clock:
             self._before = None
 
     def time(self, call: Callable[[], Any]) -> tuple[float, Any]:
-        """Time one call to completion.
-
-        Returns:
-            Seconds until the result existed, and the result.
-        """
+        """Time one call to completion: seconds until the result existed, and the result."""
         start = self()
         result = call()
         return self() - start, result

@@ -85,7 +85,6 @@ def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
 
     Args:
         cpus: how many; those of this process where it is not given.
-        proc: where procfs is mounted.
     """
     flags = _flags(proc)
     unit = next((name for name in _VECTOR_BYTES if name in flags), None)

@@ -91,7 +91,6 @@ class Gpu:
     """A GPU as NVML sees it.
 
     Args:
-        nvml: the module ``pynvml``.
         handle: of the device, or of a slice of one.
     """
 

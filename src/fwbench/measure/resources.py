@@ -25,11 +25,7 @@ _RESET_PEAK = "5"
 
 
 class CpuUse(NamedTuple):
-    """Processor time of a process, and its preemptions.
-
-    Attributes:
-        preempted: how often the kernel took a processor from one of them.
-    """
+    """Processor time of a process, and its preemptions."""
 
     cpu_s: float
     preempted: int
@@ -162,11 +158,7 @@ def cpu_use() -> CpuUse:
 
 
 def reset_peak_memory(process: Path = _SELF) -> bool:
-    """Forget the largest resident memory of this process so far.
-
-    Returns:
-        Whether that could be done; it takes Linux.
-    """
+    """Forget the largest resident memory so far; returns whether that is possible, as on Linux."""
     with suppress(OSError):
         (process / "clear_refs").write_text(_RESET_PEAK, encoding="ascii")
         return True

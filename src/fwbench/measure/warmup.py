@@ -137,11 +137,7 @@ _AT_MOST_S = 0.3
 def wait_until_idle(
     used_s: Callable[[], float] = time.process_time, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Wait until no thread of this process computes, or for so long at most.
-
-    Args:
-        used_s: processor seconds of all threads of this process.
-    """
+    """Wait until no thread of this process computes, or for so long at most."""
     for _ in range(round(_AT_MOST_S / _LOOK_S)):
         before_s = used_s()
         sleep(_LOOK_S)

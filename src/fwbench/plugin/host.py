@@ -99,11 +99,7 @@ class FixtureBenchmark:
         self.watch: GpuWatch | None = None
 
     def time(self, run: Callable[[], Any]) -> Any:
-        """Call work in as many rounds as its timing takes.
-
-        Returns:
-            The result of the last call that was timed, or of the only one where nothing is.
-        """
+        """Time rounds of calls; returns the last result that was timed, or the only one."""
         self.stopping = stop_when_precise(self.fixture, self._precision, self.watch)
         only = self.fixture(run)
         return self._rounds.take_last() if self.timed else only

@@ -132,11 +132,7 @@ class _CaseLaunches:
         self._durations_s: dict[str, float] = defaultdict(float)
 
     def add(self, launch: int, reports: list[pytest.TestReport]) -> dict[str, Any] | None:
-        """Add what one launch brought.
-
-        Returns:
-            Its entry; None if nothing was measured.
-        """
+        """Add what one launch brought; returns its entry, None if nothing was measured."""
         self._reports = reports
         self.failed = any(report.failed for report in reports)
         latest = None

@@ -96,12 +96,7 @@ def _ini(config: pytest.Config, name: str) -> Any:
 
 
 def from_config(config: pytest.Config) -> Options:
-    """The options of a session, from the command line and the ini file.
-
-    Raises:
-        UsageError: a value has the wrong form, or two do not go together; whether what is named
-            exists is seen later.
-    """
+    """The options of a session, from the command line and the ini file."""
     debugging = debugger_flag(config)
     settings = {n: _setting(config, n) for n in SETTINGS}
     settings |= {n: SETTINGS[n].default() for n in ignored(config)}

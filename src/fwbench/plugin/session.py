@@ -288,12 +288,7 @@ _SIMILAR = 0.85
 
 
 def workloads_of(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
-    """The workloads that a marker names.
-
-    Raises:
-        UsageError: it names something else, nothing, or a workload twice; or a workload has an
-            implementation for a framework whose name is probably misspelled.
-    """
+    """The workloads that a marker names."""
     given = [
         workload
         for value in mark.args

@@ -124,11 +124,7 @@ def ask(
 
 
 class _Guarded:
-    """A program with its guard.
-
-    Args:
-        process: of the guard, which has the program's output.
-    """
+    """A program with its guard."""
 
     def __init__(
         self, command: Sequence[str], process: subprocess.Popen[str], connection: socket.socket

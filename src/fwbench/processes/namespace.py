@@ -48,11 +48,7 @@ class Namespace:
             raise NetworkUnavailable(_refused(errors, rootless=self._rootless))
 
     def entering(self, *namespaces: str) -> list[str]:
-        """Prefix of a command that is to run in namespaces of this one's process.
-
-        Args:
-            namespaces: as options of ``nsenter``.
-        """
+        """Prefix of a command that is to run in namespaces of this one's process."""
         kept = ["--preserve-credentials"] if self._rootless else []
         return ["nsenter", f"--target={self.pid}", *namespaces, *kept, "--"]
 

@@ -141,11 +141,7 @@ class Process:
 
 
 def ending(status: int) -> str:
-    """The way a process ended, as a clause.
-
-    Args:
-        status: its exit status; negative for the signal that ended it.
-    """
+    """The way a process with this exit status ended, negative for a signal, as a clause."""
     if status >= 0:
         return f"ended with exit status {status}"
     name = signal.Signals(-status).name

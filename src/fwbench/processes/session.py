@@ -107,13 +107,7 @@ def measure_suite(
     *,
     all_must_pass: bool = True,
 ) -> dict[str, Any]:
-    """Measure a suite of fwbench's own in a session of its own.
-
-    Args:
-        all_must_pass: whether a failed test makes the results useless.
-
-    Returns:
-        What ``--benchmark-json`` wrote.
+    """Measure a suite of fwbench's own in a session of its own; returns what it wrote as JSON.
 
     Raises:
         SuiteError: the session broke down, measured nothing, or had failures that it must not.

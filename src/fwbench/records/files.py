@@ -37,11 +37,7 @@ def read(path: Path) -> bytes:
 
 
 def check_writable(path: Path) -> None:
-    """Try whether a file could be written to ``path``, and leave nothing there.
-
-    Raises:
-        StorageError: it could not be written.
-    """
+    """Try whether a file could be written to ``path``, and leave nothing there."""
     try:
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))

@@ -109,10 +109,6 @@ def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recover
 
     Args:
         complete: fills in the statistics that an entry merged from launches does not have.
-
-    Raises:
-        StorageError: the file cannot be read, or is not a journal with at least one record.
-        UnreadableRun: a newer fwbench wrote it.
     """
     reader = _Reader(journal)
     # Text after the last line break was cut off while it was written.
@@ -131,11 +127,7 @@ def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recover
 
 
 class _Reader:
-    """Reads a journal line by line.
-
-    Attributes:
-        head: what is around the records; empty if that line is damaged.
-    """
+    """Reads a journal line by line."""
 
     def __init__(self, journal: Path) -> None:
         self.is_journal = False

@@ -275,11 +275,7 @@ _CHARTS = (
 
 
 def draw_all(section: str, group: Group) -> list[Chart]:
-    """The charts of a section, in their order.
-
-    Args:
-        section: ``operations`` or ``training``.
-    """
+    """The charts of a section, in their order."""
     modules = extensions(None, ENTRY_POINTS, "SECTION", "draw")
     others = [Drawing(module.SECTION, module.ORDER, module.draw) for module in modules]
     every = sorted([*_CHARTS, *others], key=lambda drawing: drawing.order)

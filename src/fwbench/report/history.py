@@ -305,11 +305,7 @@ _PROCESSES = 4
 
 
 def collect(folder: Path, only: str = "") -> tuple[list[HistoryLine], list[str]]:
-    """The cases of all runs in a folder and in those below.
-
-    Returns:
-        The cases, and the files that are not valid runs, each with the reason.
-    """
+    """The cases of all runs in a folder and in those below, and why other files are no runs."""
     files = sorted(folder.rglob("*.json")) if folder.is_dir() else []
     cases: _Records = {}
     problems: list[str] = []

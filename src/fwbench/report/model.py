@@ -54,9 +54,6 @@ def read(path: Path, number: int = 0) -> Run:
 
     Args:
         path: what ``--benchmark-json`` wrote, or ``--json`` of ``fwbench ab`` or ``gate``.
-
-    Raises:
-        UnreadableRun: it cannot be read, is cut off, or holds a value that is damaged.
     """
     return interpreted(parse(path), path, number)
 

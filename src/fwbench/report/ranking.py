@@ -354,11 +354,7 @@ class Coverage(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """The fastest frameworks, for one kind of workload on one device.
-
-    Attributes:
-        fastest: number of contests that a framework wins, the one with most first.
-    """
+    """The fastest frameworks, for one kind of workload on one device."""
 
     kind: str
     device: str
@@ -577,20 +573,12 @@ def _unranked(
 
 
 def has_several(device: str) -> bool:
-    """True if the time of a call on a device may mean more than one thing.
-
-    Args:
-        device: ``cpu`` or ``gpu:N``.
-    """
+    """True if the time of a call on a device may mean more than one thing."""
     return device.startswith("gpu")
 
 
 def named(text: str, device: str) -> str:
-    """A text of times, with the name of the time in brackets: ``operations (completion time)``.
-
-    Args:
-        device: that the times were measured on; on a CPU the text stays as it is.
-    """
+    """A text of times; for a GPU with the name of the time: ``operations (completion time)``."""
     return f"{text} ({COMPLETION})" if has_several(device) else text
 
 

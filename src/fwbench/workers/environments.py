@@ -41,10 +41,6 @@ class Environment:
     """A named environment whose installation was completed.
 
     Attributes:
-        name: as ``fwbench env`` takes it.
-        folder: its path.
-        requirements: what was asked to be installed.
-        python: version of its interpreter.
         installer: what made it: ``uv`` or ``pip``.
         frameworks: version of each framework that could be used when it was made.
     """
@@ -131,9 +127,6 @@ class Environments:
         """The environment in which a framework is; None for the one that runs pytest.
 
         An environment with exactly that name comes before one that the label names.
-
-        Raises:
-            StorageError: what it holds cannot be read.
         """
         label = reference.partition("@")[2]
         for name in (reference, label):
@@ -161,11 +154,7 @@ class Environments:
         return environment.interpreter
 
     def path_of(self, reference: str) -> list[str]:
-        """The folders that the interpreter of a framework imports packages from.
-
-        Raises:
-            StorageError: what its environment holds cannot be read.
-        """
+        """The folders that the interpreter of a framework imports packages from."""
         environment = self.environment_of(reference)
         return sys.path if environment is None else environment.path
 
@@ -208,11 +197,7 @@ _PROGRAM = "fwbench"
 
 
 def note(folder: Path, interpreter: str) -> None:
-    """Note that the environment in a folder was made here, with this interpreter.
-
-    Raises:
-        StorageError: there is no place for it, or it cannot be written.
-    """
+    """Note that the environment in a folder was made here, with this interpreter."""
     file = _file(folder)
     facts = {"folder": str(folder.resolve()), "interpreter": _identity(folder, interpreter)}
     try:
@@ -238,11 +223,7 @@ def forget(folder: Path) -> None:
 
 
 def _file(folder: Path) -> Path:
-    """The file of an environment.
-
-    Raises:
-        StorageError: this user has no folder for it; one below the current folder would not do.
-    """
+    """The file of an environment."""
     import platformdirs  # few have environments
 
     state = Path(platformdirs.user_state_dir(_PROGRAM))

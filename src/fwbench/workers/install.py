@@ -84,12 +84,7 @@ def add(
 
 
 def remove(environments: Environments, name: str) -> None:
-    """Remove an environment with all that it holds.
-
-    Raises:
-        UsageError: no environment has that name.
-        InstallationError: it cannot be removed.
-    """
+    """Remove an environment with all that it holds."""
     unfinished = unfinished_names(environments.folder)
     if name not in environments.names() and name not in unfinished:
         raise unknown("environment", name, [*environments.names(), *unfinished])
@@ -107,7 +102,6 @@ class _Installer:
     """A program that makes environments.
 
     Attributes:
-        name: for the record.
         create: the command that makes an empty one.
         install: the command that puts requirements into it, which follow.
     """
@@ -138,7 +132,6 @@ def _run(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -
     """Run an installer, with its arguments.
 
     Args:
-        say: called with each line that it prints.
         temporary: a folder for its temporary files: if it is killed, it removes none of them.
     """
     # Of another environment: an activated one must not be taken for the one that is made.
@@ -174,11 +167,7 @@ def _this_fwbench() -> list[str]:
 
 
 def _looked_at(folder: Path, name: str) -> dict[str, Any]:
-    """Output of ``fwbench doctor`` in an environment.
-
-    Raises:
-        InstallationError: nothing, or that the framework that gives it its name cannot be used.
-    """
+    """Output of ``fwbench doctor`` in an environment."""
     done = command.capture(
         [interpreter_in(folder), "-P", "-m", "fwbench", "doctor", "--json"],
         # Without the project's other environments.
@@ -263,11 +252,7 @@ def _claim(folder: Path) -> Owned:
 
 
 def discard(folder: Path) -> None:
-    """Remove the folder of an environment, which this process owns: all of it at once.
-
-    Raises:
-        InstallationError: it cannot be removed.
-    """
+    """Remove the folder of an environment, which this process owns: all of it at once."""
     try:
         # Under this name the rest of it after a kill is not an environment.
         unnamed = folder.rename(tempfile.mkdtemp(prefix=_UNNAMED, dir=folder.parent))
@@ -293,11 +278,7 @@ def unfinished_names(envs: Path) -> list[str]:
 
 
 def conflict(folder: Path) -> str:
-    """Why a folder is not free, and what to do.
-
-    Args:
-        folder: that an environment of its name would have.
-    """
+    """Why a folder is not free, and what to do."""
     name, maker = folder.name, folder / _MAKER
     if (folder / FACTS).exists():
         return (

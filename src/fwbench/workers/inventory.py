@@ -191,7 +191,6 @@ def describe(
     time, one after another, since a framework may hold it from its first look at it on.
 
     Args:
-        threads: how many threads each of them computes with.
         interpreter_of: returns the interpreter that has a framework, by the framework's name;
             may raise FrameworkUnavailable.
         kept: gets the workers of those that can be used, which wait for a session then: importing

@@ -19,11 +19,7 @@ _NOT_BEGUN = "did not begin its session"
 
 
 class _Deadline:
-    """Until when a case must be over: that of ``--fw-timeout``, or an earlier one of its worker's.
-
-    Args:
-        timeout_s: of ``--fw-timeout``, from now on.
-    """
+    """Until when a case must be over: by ``--fw-timeout``, or earlier if its worker says so."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -51,12 +47,7 @@ class _Deadline:
 
 
 class WorkerPool:
-    """The workers of a session: one a framework, one case at a time over all of them.
-
-    Args:
-        session_of: makes what a worker begins its pytest session with.
-        inherit_output: whether workers write to the session's own output.
-    """
+    """The workers of a session: one a framework, one case at a time over all of them."""
 
     def __init__(
         self,
@@ -79,13 +70,10 @@ class WorkerPool:
         self._loaded.update(workers)
 
     def load(self, specs: Iterable[WorkerSpec]) -> Iterator[list[Any]]:
-        """Import frameworks and begin sessions, all at once, while nothing is timed yet.
+        """Import frameworks and begin sessions, all at once; yields what workers send meanwhile.
 
         The workers wait for their first cases then. One that fails is started again for its first
         case, as often as any. Those that were adopted and are not needed end.
-
-        Yields:
-            The messages of workers, as they come.
         """
         needed = dict.fromkeys(specs)
         for spec in self._loaded.keys() - needed.keys():

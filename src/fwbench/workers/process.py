@@ -63,9 +63,6 @@ class WorkerSpec(NamedTuple):
     """The specification of a worker; a session has one worker for each.
 
     Attributes:
-        framework: that it loads.
-        variables: the environment variables that are set before it does, with their values.
-        interpreter: the Python that runs it.
         gang: the toggles of the gang that does its cases; empty if it does them alone.
     """
 
@@ -84,9 +81,6 @@ class WorkerProcess:
 
     Attributes:
         has_begun: whether its session of pytest waits for cases.
-
-    Raises:
-        FrameworkBroken: the system starts no such process.
     """
 
     def __init__(
@@ -113,9 +107,6 @@ class WorkerProcess:
 
     def send(self, kind: str, *values: Any) -> None:
         """Send a message to the worker.
-
-        Args:
-            kind: of the message; see :mod:`fwbench.plugin.worker`.
 
         Raises:
             WorkerDied: the worker has ended.
@@ -180,22 +171,11 @@ class WorkerProcess:
             )
 
     def begin_session(self, session: dict[str, Any]) -> None:
-        """Have the worker begin its session of pytest, and do not wait for it.
-
-        Args:
-            session: its options; see :mod:`fwbench.plugin.handover`.
-
-        Raises:
-            WorkerDied: it ended instead.
-        """
+        """Have the worker begin its session of pytest, and do not wait for it."""
         self.send("session", session)
 
     def until_begun(self) -> Iterator[list[Any]]:
-        """Yield the messages of the worker until its session waits for cases.
-
-        Raises:
-            WorkerDied: it ended instead, or did not begin in time.
-        """
+        """Yield the messages of the worker until its session waits for cases."""
         until_s = time.monotonic() + START_TIMEOUT_S
         overdue = f"did not begin its session within {START_TIMEOUT_S:g} s"
         while (message := self.receive(until_s, overdue))[0] != "begun":

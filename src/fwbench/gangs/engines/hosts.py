@@ -24,11 +24,7 @@ _STOP_S = 2.0
 
 
 class Starter:
-    """A command that runs as long as the processes that it has started elsewhere.
-
-    Args:
-        variables: of its environment, in addition to this process' own.
-    """
+    """A command that runs as long as the processes that it has started elsewhere."""
 
     def __init__(
         self, command: Sequence[str], variables: Mapping[str, str], given: str = ""

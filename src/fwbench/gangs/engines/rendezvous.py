@@ -57,11 +57,7 @@ class Ticket(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Ticket:
-        """The ticket that a text stands for.
-
-        Raises:
-            UsageError: the text is not a ticket, or nothing gives the number of this process.
-        """
+        """The ticket that a text stands for."""
         try:
             host, port, token, *rank = text.split()
             return cls(host, int(port), token, int(rank[0]) if rank else _rank())
@@ -87,9 +83,6 @@ class Rendezvous:
     Args:
         host: the address of this machine that they connect to; other machines cannot reach
             loopback.
-
-    Raises:
-        UsageError: this machine does not have the address.
     """
 
     def __init__(self, host: str = "127.0.0.1") -> None:
@@ -114,11 +107,7 @@ class Rendezvous:
         return Ticket(self._host, self._listener.getsockname()[1], self._token, rank)
 
     def wait(self, rank: int, until_s: float) -> tuple[socket.socket, socket.socket] | None:
-        """Both connections of a process, once; None if it has not connected in time.
-
-        Args:
-            until_s: until when, by the monotonic clock.
-        """
+        """Both connections of a process, once; None if the monotonic clock reaches a time first."""
         while not {(rank, ROLE), (rank, WATCH)} <= self._accepted.keys():
             self._listener.settimeout(max(0.0, until_s - time.monotonic()) or 0.001)
             try:

@@ -95,11 +95,7 @@ def _parts_text(
 
 
 def draw_changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart:
-    """A chart of a horizontal bar for each name, downwards in their order.
-
-    Args:
-        series: changes in per cent by name, by verdict.
-    """
+    """A chart of a horizontal bar for each name, in per cent, downwards in their order."""
     names = [name for points in series.values() for name in points]
     points = [point for by_name in series.values() for point in by_name.values()]
     low, high = min(0.0, *(p.low for p in points)), max(0.0, *(p.high for p in points))

@@ -149,11 +149,7 @@ def style_sheet() -> str:
 def blank(
     kind: Any, series: int, *, bars: int = 0, labels: Iterable[str] = (), **settings: Any
 ) -> Any:
-    """An empty chart of pygal's, as high as its legend and its bars need.
-
-    Args:
-        labels: of the bars; with long ones the chart is wide.
-    """
+    """An empty chart of pygal's, as high as its legend and its bars need."""
     of_bars = max(_THIN_BAR * bars, min(_THICK_BAR * bars, _HEIGHT - _AROUND_BARS))
     height = (_AROUND_BARS + of_bars if bars else _HEIGHT) + _legend_height(series)
     return kind(
@@ -293,11 +289,7 @@ _ON_WHITE = {"--ink": "#1b1f24", "--faint": "#8a929c", "--line": "#d5dae0", "--p
 
 
 def png_converter() -> Callable[..., bytes]:
-    """The function that converts SVG to PNG.
-
-    Raises:
-        UsageError: it is not installed, or does not work.
-    """
+    """The function that converts SVG to PNG."""
     try:
         from cairosvg import svg2png
     except (ImportError, OSError) as error:  # OSError: without the library cairo itself

@@ -59,11 +59,7 @@ def _row(row: Iterable[str], widths: Sequence[int], texts: Collection[int]) -> s
 
 
 def wrapped(text: str, width: int, style: str = "") -> list[Line]:
-    """A text as lines of a width, all but the first indented.
-
-    Args:
-        text: control characters in it are shown as escapes.
-    """
+    """A text as lines of a width, all but the first indented, control characters as escapes."""
     indent = " " * (len(text) - len(text.lstrip()) + 2)
     lines = textwrap.wrap(
         escaping.terminal(text),

@@ -121,11 +121,7 @@ def requested_threads(config: pytest.Config) -> int:
 
 
 def threads_are_set(answers: Mapping[int, Manifest | Absent]) -> None:
-    """Check that the framework computes with the threads that a session requests.
-
-    Args:
-        answers: of processes of the framework, by the number of threads requested of them.
-    """
+    """Check that the framework computes with the threads that a session requests."""
     for threads, answer in answers.items():
         if isinstance(answer, Absent):
             raise ConformanceError(f"in a new process with --fw-threads={threads}: {answer}")

@@ -30,11 +30,7 @@ _CHECKED = [
 
 
 class Subject:
-    """The framework under test and the cells of the grid in which it is checked.
-
-    Raises:
-        UsageError: it names none, more than one, or one that cannot be used here.
-    """
+    """The framework under test and the cells of the grid in which it is checked."""
 
     def __init__(self, config: pytest.Config) -> None:
         options = from_config(config)
