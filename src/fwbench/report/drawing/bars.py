@@ -71,21 +71,26 @@ def draw_stacked(
     looks = palette.parts(parts)
     used = [part for part in parts if any(values.get(part) for values in bars.values())]
     longest = max(sum(values.values()) for values in bars.values())
-    chart = blank(
-        pygal.HorizontalStackedBar,
-        len(used),
-        bars=len(bars),
-        labels=bars,
-        y_labels=marks(0.0, longest, bars),
-        value_formatter=show,
-        range=(0.0, longest),
-    )
-    upwards = [*bars][::-1]  # pygal begins at the bottom
-    chart.x_labels = upwards
+    chart = _stacked(len(used), [*bars], (0.0, longest), show)
     for part in used:
-        chart.add(part, [bars[name].get(part) for name in upwards])
+        chart.add(part, [bars[name].get(part) for name in chart.x_labels])
     text = "; ".join(f"{name}: {_parts_text(values, used, show)}" for name, values in bars.items())
     return rendered(chart, title, text, looks)
+
+
+def _stacked(
+    series: int,
+    names: Sequence[str],
+    ends: tuple[float, float],
+    show: Callable[[float], str],
+    kind: Any = pygal.HorizontalStackedBar,
+    **settings: Any,
+) -> Any:
+    """An empty chart of bars with these names, downwards, on an axis with these ends."""
+    axis = {"range": ends, **settings, "y_labels": marks(*ends, names)}
+    chart = blank(kind, series, bars=len(names), labels=names, value_formatter=show, **axis)
+    chart.x_labels = names[::-1]  # pygal begins at the bottom
+    return chart
 
 
 def _parts_text(
@@ -100,18 +105,10 @@ def draw_changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart
     points = [point for by_name in series.values() for point in by_name.values()]
     low, high = min(0.0, *(p.low for p in points)), max(0.0, *(p.high for p in points))
     room = 0.05 * (high - low)
-    chart = blank(
-        pygal.HorizontalStackedBar,
-        len(series),
-        bars=len(names),
-        labels=names,
-        y_labels=marks(low, high, names),
-        value_formatter=_percent,
-        range=(low - room, high + room),
-    )
-    chart.x_labels = names[::-1]  # pygal begins at the bottom
+    axis = (low - room, high + room)
+    chart = _stacked(len(series), names, (low, high), _percent, range=axis)
     for verdict, by_name in series.items():
-        shown = (by_name.get(name) for name in names[::-1])
+        shown = (by_name.get(name) for name in chart.x_labels)
         chart.add(
             verdict, [point and {**dot(point, _percent), "value": point.y} for point in shown]
         )
@@ -150,26 +147,16 @@ def draw_ranked(
     """A chart of a horizontal bar for each name, downwards in their order."""
     highest = max(max(bar.point.y, bar.point.high) for bar in bars.values())
     split = any(bar.lighter for bar in bars.values())
-    chart = blank(
-        _Bars,
-        2 if split else 0,
-        bars=len(bars),
-        value_formatter=show,
-        show_legend=split,
-        range=(0.0, highest * 1.05),
-        labels=bars,
-        y_labels=marks(0.0, highest, bars),
-    )
-    names = [*bars][::-1]  # pygal begins at the bottom
+    drawn: dict[str, Any] = {"show_legend": split, "range": (0.0, highest * 1.05)}
+    chart = _stacked(2 if split else 0, [*bars], (0.0, highest), show, _Bars, **drawn)
+    names = chart.x_labels
     every = {**palette.neutral(names), **looks}
-    chart.x_labels = names
     if split:
         chart.add(parts[1], [_lighter(bars[name], every[name], parts[1]) for name in names])
     chart.add(parts[0], [_rest(bars[name], every[name], show) for name in names])
     text = "; ".join(f"{name} {_bar_text(bar, parts, show)}" for name, bar in bars.items())
     grey = Look("var(--faint)")
-    drawn = {**looks, parts[0]: grey, parts[1]: grey.lighter}
-    return rendered(chart, title, text, drawn)
+    return rendered(chart, title, text, {**looks, parts[0]: grey, parts[1]: grey.lighter})
 
 
 class _Bars(pygal.HorizontalStackedBar):  # type: ignore[misc]

@@ -192,11 +192,7 @@ def marks(low: float, high: float, labels: Iterable[str]) -> list[float]:
     return [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _legend_height(series: int) -> int:
-    return _legend_rows_height(series, _LEGEND_COLUMNS)
-
-
-def _legend_rows_height(series: int, columns: int) -> int:
+def _legend_height(series: int, columns: int = _LEGEND_COLUMNS) -> int:
     return _AROUND_LEGEND + _LEGEND_ROW * math.ceil(series / columns) if series else 0
 
 
@@ -207,7 +203,7 @@ def _fit_legend(chart: Any, names: Sequence[str]) -> int:
     planned = _legend_height(len(names))
     if chart.config.width > _WIDTH or _longest(names) <= _LONG_NAME:
         return planned
-    needed = _legend_rows_height(len(names), 1)
+    needed = _legend_height(len(names), 1)
     height = chart.config.height + needed - planned
     chart.config(legend_at_bottom_columns=1, height=height, margin_bottom=_MARGIN)
     return needed
