@@ -88,10 +88,9 @@ def add_rules(parser: argparse.ArgumentParser, level: float = Rules.level) -> No
     )
     for name, default in THRESHOLDS.items():
         share(
-            _option(name),
+            f"--threshold-{name.replace(' ', '-')}",
             type=checked(values.growth, f"threshold of {name}"),
             default=default,
-            dest=_dest(name),
             help=f"the same of {name} (default: {default:.0%})".replace("%", "%%"),
         )
     share(
@@ -115,14 +114,6 @@ def add_rules(parser: argparse.ArgumentParser, level: float = Rules.level) -> No
     )
 
 
-def _option(metric: str) -> str:
-    return f"--threshold-{metric.replace(' ', '-')}"
-
-
-def _dest(metric: str) -> str:
-    return f"threshold_{metric.replace(' ', '_')}"
-
-
 def rules_of(arguments: argparse.Namespace) -> Rules:
     """Rules from the arguments of :func:`add_rules`, and a margin."""
     return Rules(
@@ -131,7 +122,9 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
         level=arguments.level,
         confidence=arguments.confidence,
         resolution=arguments.resolution,
-        thresholds={name: getattr(arguments, _dest(name)) for name in THRESHOLDS},
+        thresholds={
+            name: getattr(arguments, f"threshold_{name.replace(' ', '_')}") for name in THRESHOLDS
+        },
     )
 
 
