@@ -127,15 +127,11 @@ def _check_requested(arguments: argparse.Namespace, *, nothing_written: bool) ->
 def _check_outputs(arguments: argparse.Namespace, outputs: Sequence[Path]) -> None:
     if {*outputs} & {path.resolve() for path in arguments.runs}:
         raise UsageError("a report would replace a run; write it to another file")
-    if arguments.history and any(_is_in(arguments.history, path) for path in outputs):
+    history = arguments.history and arguments.history.resolve()
+    if history and any(p.suffix == ".json" and p.is_relative_to(history) for p in outputs):
         raise UsageError("a report would be among the runs of the history; write it elsewhere")
     if len({*outputs}) < len(outputs):
         raise UsageError("two reports would be written to one file; give each its own")
-
-
-def _is_in(history: Path, path: Path) -> bool:
-    """True if a file would be taken for a run of a history."""
-    return path.suffix == ".json" and path.is_relative_to(history.resolve())
 
 
 def _write(path: Path | None, make: Callable[[], str]) -> None:

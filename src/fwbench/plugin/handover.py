@@ -116,18 +116,14 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
-def _pickled(value: Any) -> bytes:
-    written = io.BytesIO()
-    _Pickler(written).dump(value)
-    return written.getvalue()
-
-
 def _packed(options: dict[str, Any]) -> dict[str, str]:
     """Options pickled one by one; those that cannot be are the defaults in the worker."""
     packed = {}
     for name, value in options.items():
         with suppress(Exception):  # an option may be anything, and fail in any way
-            packed[name] = base64.b64encode(_pickled(value)).decode()
+            written = io.BytesIO()
+            _Pickler(written).dump(value)
+            packed[name] = base64.b64encode(written.getvalue()).decode()
     return packed
 
 

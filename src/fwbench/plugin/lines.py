@@ -21,14 +21,8 @@ from typing import Any, TextIO
 
 from fwbench.records.units import duration
 
-#: How often a terminal's line is drawn at most.
-_TERMINAL_S = 0.25
-
-#: How often a file is written at most.
-_FILE_S = 1.0
-
-#: How often a log gets a line.
-_LOG_S = 60.0
+#: How often, at most, a terminal's line is drawn, a file is written, and a log gets a line.
+_TERMINAL_S, _FILE_S, _LOG_S = 0.25, 1.0, 60.0
 
 Clock = Callable[[], float]
 

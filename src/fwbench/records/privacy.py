@@ -7,7 +7,7 @@ compare them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,14 +41,13 @@ def without_secrets(arguments: Sequence[str]) -> list[str]:
     Args:
         arguments: ``--x-token=abc``, ``--x-token abc``, ``-o x_token=abc``, and URLs with a user.
     """
-    return list(_without_secrets(arguments))
-
-
-def _without_secrets(arguments: Sequence[str]) -> Iterator[str]:
+    shown = []
     follows = False  # the value of the option before
     for argument in arguments:
-        yield REDACTED if follows and not argument.startswith("-") else _redacted(argument)
+        is_value = follows and not argument.startswith("-")
+        shown.append(REDACTED if is_value else _redacted(argument))
         follows = argument.startswith("--") and "=" not in argument and is_secret(argument)
+    return shown
 
 
 def _redacted(argument: str) -> str:

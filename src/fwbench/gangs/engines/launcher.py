@@ -32,11 +32,8 @@ from fwbench.gangs.launch import UNANSWERED, LocalRole
 from fwbench.processes import process
 from fwbench.processes.channel import Channel
 
-#: How long a launcher may take to answer, beyond what it is asked to wait.
-_ANSWER_S = 3.0
-
-#: How long it may take to start a process.
-_START_S = 30.0
+#: How long a launcher may take to answer, beyond what it is asked to wait; and to start a process.
+_ANSWER_S, _START_S = 3.0, 30.0
 
 
 def command(interpreter: str = sys.executable) -> list[str]:

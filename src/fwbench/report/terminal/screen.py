@@ -84,8 +84,8 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
                 *doubts,
             ],
             *_tables(outcome, view),
-            *_loops(outcome, view),
-            *_replicas(outcome, view),
+            *_short(training.loops(outcome.cases, view.width, outcome.toggles), view),
+            *_short(training.replicas(outcome.cases, view.width), view),
             [*_wrapped(_notes(outcome, view), view), *skips],
             answer,
         ]
@@ -134,13 +134,8 @@ def _fitting(
     return tables
 
 
-def _loops(outcome: Outcome, view: View) -> list[list[Line]]:
-    tables = training.loops(outcome.cases, view.width, outcome.toggles)
-    return tables if view.in_full or sum(map(len, tables)) <= _LOOP_LINES else []
-
-
-def _replicas(outcome: Outcome, view: View) -> list[list[Line]]:
-    tables = training.replicas(outcome.cases, view.width)
+def _short(tables: list[list[Line]], view: View) -> list[list[Line]]:
+    """Tables of loops, or of replicas, if they are short or all is shown in full."""
     return tables if view.in_full or sum(map(len, tables)) <= _LOOP_LINES else []
 
 
