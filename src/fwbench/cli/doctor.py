@@ -240,21 +240,18 @@ def _ceilings(by_device: dict[str, Any]) -> list[str]:
     lines = []
     for device, stored in by_device.items():
         ceiling = Ceiling(**stored)
+        products = [(f"{dtype:<9}", r, dtype) for dtype, r in ceiling.flops_per_s.items()]
+        copies = [("copy     ", ceiling.bytes_per_s or 0.0, "copy")]
+        copies += [(path, rate, path) for path, rate in ceiling.copied_per_s.items()]
+        copies += [
+            (f"copy of {mebibytes(int(size) / 2)}", rate, "cached_copy")
+            for size, rate in ceiling.cached_per_s.items()
+        ]
         lines.append(f"ceilings of {device}")
         lines += [
-            f"  {dtype:<9} {four_digits(rate / 1e9)} GFLOP/s ({ceiling.by.get(dtype, 'unknown')})"
-            for dtype, rate in ceiling.flops_per_s.items()
-        ]
-        if ceiling.bytes_per_s:
-            best = four_digits(ceiling.bytes_per_s / 1e9)
-            lines.append(f"  copy      {best} GB/s ({ceiling.by.get('copy', 'unknown')})")
-        lines += [
-            f"  {path} {four_digits(rate / 1e9)} GB/s ({ceiling.by.get(path, 'unknown')})"
-            for path, rate in ceiling.copied_per_s.items()
-        ]
-        lines += [
-            f"  copy of {mebibytes(int(size) / 2)} {four_digits(rate / 1e9)} GB/s "
-            f"({ceiling.by.get('cached_copy', 'unknown')})"
-            for size, rate in ceiling.cached_per_s.items()
+            f"  {what} {four_digits(rate / 1e9)} {unit}/s ({ceiling.by.get(by, 'unknown')})"
+            for unit, rates in (("GFLOP", products), ("GB", copies))
+            for what, rate, by in rates
+            if rate
         ]
     return lines

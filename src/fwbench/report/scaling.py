@@ -156,17 +156,15 @@ class Scaling:
     def lines(self) -> Mapping[str, Mapping[int, Shared]]:
         """Cases by contestant and number of replicas; a single one begins every line."""
         lines: dict[str, dict[int, Shared]] = {}
+        shared = {case.alone for case in self.cases if case.gang is not None}
         for case in self.cases:
-            if case.gang is not None or not self._has_gang(case.alone):
+            if case.gang is not None or case.alone not in shared:
                 lines.setdefault(case.name, {})[case.replicas] = case
         for line in lines.values():
             single = self.single(next(iter(line.values())))
             if single is not None:
                 line[1] = single
         return {name: dict(sorted(line.items())) for name, line in lines.items()}
-
-    def _has_gang(self, contestant: str) -> bool:
-        return any(case.gang is not None and case.alone == contestant for case in self.cases)
 
     def single(self, case: Shared) -> Shared | None:
         """Time of one replica of the same contestant, if it was measured."""
