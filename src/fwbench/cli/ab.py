@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.common import checked
 from fwbench.cli.gate import add_outputs, add_rules, check_writable, conclude, rules_of
 from fwbench.errors import UsageError
 from fwbench.gate import resume, self_test
@@ -22,6 +21,7 @@ from fwbench.gate.sides import Side, Tree, is_dirty, remove_abandoned, sides
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.options import values
 from fwbench.plugin.lines import Live
+from fwbench.plugin.options import checked
 from fwbench.project import project_root
 from fwbench.records.privacy import without_secrets
 from fwbench.records.units import count

@@ -12,12 +12,12 @@ from typing import Any
 
 from fwbench import ceilings, machine
 from fwbench.ceilings import Ceiling, Ceilings
-from fwbench.cli.common import checked
 from fwbench.errors import FwbenchError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
 from fwbench.options import values
 from fwbench.plugin.lines import Live
+from fwbench.plugin.options import checked
 from fwbench.project import project_root
 from fwbench.records.units import four_digits, mebibytes
 from fwbench.terms.manifest import Manifest

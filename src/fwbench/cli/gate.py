@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.common import checked, warn
+from fwbench.cli.common import warn
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
 from fwbench.gate.samples import FACTS, THRESHOLDS, SampleSet, check_facts, read, refuse_differences
@@ -16,6 +16,7 @@ from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, fail_on
 from fwbench.options import values
 from fwbench.plugin.gate import STORED_MARGIN
+from fwbench.plugin.options import checked
 from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice

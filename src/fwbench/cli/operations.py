@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fwbench.cli.common import checked
 from fwbench.errors import unknown
 from fwbench.frameworks.declared import manifests
 from fwbench.options import values
+from fwbench.plugin.options import checked
 from fwbench.terms.manifest import Gap, Manifest
 from fwbench.terms.presets import PRESETS
 from fwbench.workloads import FAMILIES, OPERATIONS, gaps

@@ -61,7 +61,7 @@ def _form(option: Option) -> dict[str, Any]:
     if option.switch:
         return {"action": "store_const", "const": True}
     return {
-        "type": _refusing(option),
+        "type": checked(option.parse),
         "action": "append" if option.repeated else "store",
         "nargs": None if option.alone is None else "?",
         "const": option.alone,
@@ -69,14 +69,16 @@ def _form(option: Option) -> dict[str, Any]:
     }
 
 
-def _refusing(option: Option) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
+def checked(parse: Callable[..., Any], *given: Any) -> Callable[[str], Any]:
+    """A type for argparse, which shows the messages of its own errors only."""
+
+    def convert(text: str) -> Any:
         try:
-            return option.parse(text)
+            return parse(text, *given)
         except UsageError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
-    return parse
+    return convert
 
 
 def _ini(config: pytest.Config, name: str) -> Any:
