@@ -77,13 +77,10 @@ def _updated(weights: Sequence[int], whose: str, when: str) -> None:
 def training(
     answers: Answers, objective: Objective, batch: int, dtype: str, when: str
 ) -> tuple[CaseFacts, Checked]:
-    """Judge steps of training from the initial weights on.
+    """Judge steps of training from the initial weights on: facts of the case, and of its check.
 
     Args:
         answers: of all replicas, each with the losses of its share.
-
-    Returns:
-        What was found, for the record of the case and for that of the gang.
 
     Raises:
         WrongGradient: that of the first step, which was exchanged, is not the reference's.
@@ -128,14 +125,11 @@ def _compared(
 def asynchronous(
     answers: Answers, objective: Objective, share: int, dtype: str, when: str
 ) -> tuple[CaseFacts, Checked]:
-    """Judge steps of workers that do not wait for each other.
+    """Judge steps of workers that do not wait for each other: facts of the case, and of its check.
 
     Args:
         answers: of all processes that took steps; the first has what one worker did alone.
         share: the batch size of each worker.
-
-    Returns:
-        What was found, for the record of the case and for that of the gang.
 
     Raises:
         WrongGradient: that of the first update is not the reference's.

@@ -87,7 +87,6 @@ class Gang:
     Attributes:
         greetings: the answer of every role that takes steps to ``prepare``, by rank.
         serving: the places of the other roles, each with its answer.
-        start_s: how long it took until all were connected.
         network: that joins them: of the composition, or a real one.
     """
 
@@ -369,7 +368,6 @@ def _wait(roles: Sequence[RoleProcess], until_s: float, quiet_s: float) -> list[
 
     Args:
         roles: of the whole gang, also those that have answered: others may wait for them.
-        until_s: when the time is over, by the monotonic clock.
         quiet_s: how long all roles may sleep; infinite while they are timed, and not checked.
     """
     awake_s = time.monotonic()

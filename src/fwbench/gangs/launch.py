@@ -65,8 +65,6 @@ class LocalRole(Process):
 
     Args:
         end: the role's end of its connection to the controller, which it inherits.
-        arguments: of the process, after the descriptor of its connection.
-        variables: of its environment, in addition to this process' own.
         prefix: a command that runs the rest of its line and becomes this process, such as one that
             enters a network namespace.
 

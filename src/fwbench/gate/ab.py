@@ -37,7 +37,6 @@ class PairPlan:
     """Number of pairs, and time for them.
 
     Attributes:
-        pairs: of launches, at least, for every case.
         budget_s: no more pairs after this time, but for cases that look changed: they get as many
             as a verdict takes.
     """

@@ -132,7 +132,6 @@ class Result:
     """Result of one case in one launch.
 
     Attributes:
-        took_s: for all of it: preparation, verification and rounds.
         time_s: what stands for the launch; None if the case failed or was skipped.
     """
 

@@ -243,11 +243,7 @@ Grouping = Callable[[History], Sequence[RaceGroup]]
 
 @dataclass
 class Race:
-    """Launches all cases ``at_least`` times, then those of open groups that have not lost.
-
-    Attributes:
-        at_least: launches of every case, even beyond the budget.
-    """
+    """Launches all cases ``at_least`` times, then those of open groups that have not lost."""
 
     grouping: Grouping
     budget: Budget

@@ -101,11 +101,6 @@ def job(root: Path, settings: Mapping[str, Any], *, resume: bool) -> Iterator[Co
 
     Args:
         settings: all that it measures, in JSON's own types; a seed of None is any.
-
-    Raises:
-        UsageError: there is none to go on with; the message says how the newest one differs.
-        UnreadableRun: what is kept of it is damaged.
-        StorageError: a folder for a new one cannot be made.
     """
     folder = project.own_folder(root, "ab")
     with ExitStack() as stack:

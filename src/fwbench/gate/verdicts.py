@@ -72,7 +72,6 @@ class Rules:
         confidence: of each bound of the interval that is shown.
         resolution: a case is unchanged only if a change of this size, as a share, would have shown
             (or one half a resolution beyond the threshold, where that is larger).
-        thresholds: the same of the other metrics, by name.
     """
 
     margin: float

@@ -55,7 +55,6 @@ def device_time(
     """Time calls on the device.
 
     Args:
-        clock: waits for the device; not the one of the rounds, which keeps them for the record.
         device_clock: the device's own; None where the framework gives no access to it.
         flush: empties the device's cache, before each call; None to leave it as it is. The slope
             cannot leave it out, and is not taken then.

@@ -32,7 +32,6 @@ class Finished:
 
     Attributes:
         status: its exit status; negative for the signal that ended it.
-        last_lines: the end of its standard output and standard error.
     """
 
     status: int
@@ -59,10 +58,8 @@ def run(
     """Run a program to its end; an exception meanwhile, Ctrl-C included, ends the program.
 
     Args:
-        keep_lines: how many of the last lines of output to return.
         folder: its working directory; None for the current one.
         variables: all of its environment variables; None for those of this process.
-        say: called with every line of output as it comes.
 
     Raises:
         OSError: the program cannot be started.
@@ -98,7 +95,6 @@ def ask(
     """Run a program that answers at once, unguarded: starting a guard would take longer.
 
     Args:
-        command: the program and its arguments; it has no input.
         timeout_s: after which it is killed; None for no limit.
 
     Raises:

@@ -43,7 +43,6 @@ class LaunchPlan:
 
     Attributes:
         launches: fresh processes for each case; with a race or a budget, the fewest.
-        seed: of the order; the same seed and cases give the same order.
     """
 
     launches: int

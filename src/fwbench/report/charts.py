@@ -62,11 +62,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A kind of chart.
-
-    Attributes:
-        draw: returns its chart of a group; None where there is nothing to draw.
-    """
+    """A kind of chart."""
 
     section: str
     order: int

@@ -42,7 +42,6 @@ class Timing:
 
     Attributes:
         contest: name shared by the cells of a section among which its ratio is formed.
-        contestant: framework and execution, and toggles that were asked for.
         time_s: seconds of a call; not a number where no ratio can be formed.
     """
 

@@ -48,7 +48,6 @@ def add(
 
     Args:
         python: path or name of the interpreter to build on; None for the one that runs this.
-        say: called with each line of progress.
 
     Raises:
         UsageError: the name is taken or cannot be one, or there is no such interpreter.

@@ -48,12 +48,9 @@ class Inventory:
         cache: pytest's, where manifests are kept; None to ask every framework again.
         isolated: whether each framework has a process of its own; otherwise they are loaded into
             this one.
-        watch: what shows people that workers are being waited for.
         keeps_workers: whether those that have described their frameworks are kept for the session.
 
     Attributes:
-        manifests: of the frameworks that can be used, by name.
-        absent: those that cannot, with the reason, by name.
         interpreter_of: returns the interpreter that has a framework, or raises StorageError.
     """
 

@@ -58,7 +58,6 @@ class RemoteHosts:
     Args:
         starters: the commands that start them: one for each role, or one for all.
         addresses: of each host, as the others reach it; empty for that from which it connects.
-        within_s: how long the roles may take to connect.
     """
 
     def __init__(

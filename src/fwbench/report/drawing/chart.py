@@ -85,7 +85,6 @@ class Chart:
     """A chart: a picture, and what it shows in words.
 
     Attributes:
-        svg: the picture, which needs :func:`style_sheet`.
         size: width and height, in the picture's units.
         of_contestants: whether its series are contestants, whose looks other charts share.
     """

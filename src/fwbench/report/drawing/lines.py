@@ -189,11 +189,7 @@ def draw_scatter(
     y_title: str,
     looks: Mapping[str, Look] | None = None,
 ) -> Chart:
-    """A chart of points: a share against seconds.
-
-    Args:
-        points: seconds and a share (0 to 1), by name.
-    """
+    """A chart of points: a share against seconds."""
     chart = blank(
         pygal.XY,
         len(points),

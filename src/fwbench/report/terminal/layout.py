@@ -26,9 +26,7 @@ class _Column:
     """A column as it is drawn.
 
     Attributes:
-        names: framework, execution, toggles.
         signs: columns that the signs after its numbers take.
-        width: columns in all, the gap before it left out.
     """
 
     names: ColumnKey
@@ -106,11 +104,7 @@ def _alone(column: _Column) -> int:
 
 @dataclass(frozen=True)
 class _Group:
-    """The columns of a framework, or as many of them as fit beside each other.
-
-    Attributes:
-        gap: columns before each of them.
-    """
+    """The columns of a framework, or as many of them as fit beside each other."""
 
     columns: Sequence[_Column]
     gap: int

@@ -32,7 +32,6 @@ class Adapter:
     """A framework that is loaded into this process.
 
     Attributes:
-        framework: the adapter itself.
         timer: the clock that runs while it works; in seconds.
         processor_timer: the processor time that this process has used; in seconds.
     """
