@@ -218,6 +218,21 @@ class NamedRecord(NamedTuple):
         return row_keys(self.record)
 
 
+#: The name of a line, and its records by batch.
+ByBatch = tuple[str, Mapping[int, Measurement]]
+
+
+def batch_column(
+    batch: int, cell: Callable[[Measurement], TableCell], suffix: str = "", *, optional: bool = True
+) -> Column[ByBatch]:
+    """A column of the records of a batch; empty where a line has none."""
+
+    def cell_of(line: ByBatch) -> TableCell:
+        return cell(line[1][batch]) if batch in line[1] else TableCell("")
+
+    return Column(f"batch {batch}{suffix}", cell_of, optional=optional)
+
+
 def line_name(record: Measurement, runs: Sequence[str]) -> str:
     """The name of a record in tables and charts; with its run, where there are several."""
     return record.contestant + run_suffix(record.run, runs)

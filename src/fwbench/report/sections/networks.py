@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
@@ -18,10 +17,12 @@ from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run, frameworks, operations
 from fwbench.report.ranking import fastest
 from fwbench.report.section import (
+    ByBatch,
     Column,
     NamedRecord,
     Section,
     TableCell,
+    batch_column,
     by_work,
     grouped,
     legends,
@@ -45,9 +46,6 @@ _HUNDRED = 100.0
 
 #: Records by batch, by the names of their lines.
 _ByBatch = Mapping[str, Mapping[int, Measurement]]
-
-#: The name of a line, and its records by batch.
-_LineByBatch = tuple[str, Mapping[int, Measurement]]
 
 #: Key of records that are shown or compared together.
 _Key = tuple[object, ...]
@@ -161,7 +159,7 @@ def _by_batch(
     return [
         Section.from_items(
             title,
-            _batch_columns(batches),
+            [*_batch_columns(batches)],
             [*by_name.items()],
             lambda line: row_keys(next(iter(line[1].values()))),
             charts=[*_batch_charts(title, by_name, looks)],
@@ -170,21 +168,14 @@ def _by_batch(
     ]
 
 
-def _batch_columns(batches: Sequence[int]) -> list[Column[_LineByBatch]]:
+def _batch_columns(batches: Sequence[int]) -> Iterator[Column[ByBatch]]:
     """The latency and the throughput of each batch."""
-    columns: list[Column[_LineByBatch]] = [Column("case", lambda line: TableCell(line[0]))]
+    yield Column("case", lambda line: TableCell(line[0]))
     for batch in batches:
-        for suffix, cell in (("", _latency), (", a second", _throughput)):
-            columns.append(Column(f"batch {batch}{suffix}", partial(cell, batch), optional=False))
-    return columns
-
-
-def _latency(batch: int, line: _LineByBatch) -> TableCell:
-    return seconds(line[1][batch].median_s if batch in line[1] else None)
-
-
-def _throughput(batch: int, line: _LineByBatch) -> TableCell:
-    return quantity(_rate(line[1][batch]) if batch in line[1] else None, _shown)
+        yield batch_column(batch, lambda r: seconds(r.median_s), optional=False)
+        yield batch_column(
+            batch, lambda r: quantity(_rate(r), _shown), ", a second", optional=False
+        )
 
 
 def _batch_charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> Iterator[Chart]:

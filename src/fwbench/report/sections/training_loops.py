@@ -15,10 +15,12 @@ from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import Run, frameworks, trainings
 from fwbench.report.section import (
+    ByBatch,
     Column,
     NamedRecord,
     Section,
     TableCell,
+    batch_column,
     grouped,
     joules,
     line_names,
@@ -36,9 +38,6 @@ _OFF = "eager"
 
 #: Colours of frameworks, by their names.
 Colours = Mapping[str, str]
-
-#: The name of a line, and its records by batch.
-_ByBatch = tuple[str, dict[int, Measurement]]
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -158,9 +157,9 @@ def _by_batch(
     title = f"training {workload}: time of an epoch by batch size and loader workers"
     first = {name: next(iter(by.values())) for name, by in by_name.items()}
     looks = palette.looks_of(first.items(), colours)
-    columns: list[Column[_ByBatch]] = [
+    columns: list[Column[ByBatch]] = [
         Column("case", lambda line: TableCell(line[0])),
-        *map(_batch_column, batches),
+        *(batch_column(batch, lambda record: seconds(record.median_s)) for batch in batches),
     ]
     return [
         Section.from_items(
@@ -171,13 +170,6 @@ def _by_batch(
             charts=[lines.draw(title, series, "batch size", looks=looks)],
         )
     ]
-
-
-def _batch_column(batch: int) -> Column[_ByBatch]:
-    def cell(line: _ByBatch) -> TableCell:
-        return seconds(line[1][batch].median_s if batch in line[1] else None)
-
-    return Column(f"batch {batch}", cell)
 
 
 def _on_every_device(
