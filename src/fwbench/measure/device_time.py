@@ -33,13 +33,7 @@ SLOPE = "slope"
 
 @dataclass(frozen=True)
 class DeviceTime:
-    """Time of a call on its device.
-
-    Attributes:
-        device_s: by the device's own clock, the median of several calls; by the slope without one.
-        device_clock: ``events``, ``cupti`` or ``slope``.
-        throughput_s: the slope: what each further call takes; None where noise was larger.
-    """
+    """Time of a call on its device: facts of :class:`~fwbench.records.facts.CaseFacts`."""
 
     device_s: float | None
     device_clock: str

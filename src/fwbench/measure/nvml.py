@@ -57,11 +57,7 @@ class GpuMemory:
 
 @dataclass(frozen=True)
 class GpuState:
-    """Clock, power and heat of a GPU at a moment; None where NVML does not tell.
-
-    Attributes:
-        reasons: why that is not higher, apart from settings.
-    """
+    """Clock, power and heat of a GPU at a moment; None where NVML does not tell."""
 
     sm_clock_hz: float | None
     reasons: tuple[str, ...] | None
@@ -71,13 +67,7 @@ class GpuState:
 
 @dataclass(frozen=True)
 class GpuIdentity:
-    """Which GPU it is, and how it is set up; None where NVML does not tell.
-
-    Attributes:
-        uuid: its own, or that of a slice.
-        default_sm_clock_hz: of its multiprocessors, unless settings or heat want another.
-        mig: the profile of a slice; None for a whole GPU.
-    """
+    """The facts of :class:`~fwbench.records.facts.GpuFacts`; None where NVML does not tell."""
 
     uuid: str | None
     vbios: str | None

@@ -365,9 +365,6 @@ class Rounds:
     Every result but the last is gone when the next call begins, as in the fixture's own loop, so
     that a call finds the memory that its predecessor has left; the last of a round is gone when the
     next round has begun. So every round has the cost of as many results.
-
-    Attributes:
-        calls: made so far, those included that are in no statistics.
     """
 
     def __init__(self, fixture: BenchmarkFixture) -> None:

@@ -35,13 +35,7 @@ _LATER = 3.0
 
 @dataclass(frozen=True)
 class LossDifference:
-    """Largest difference of two loss curves, relative to what is allowed.
-
-    Attributes:
-        nats: the difference of the mean losses of that epoch.
-        allowed: what they may differ by there, in nats.
-        epoch: which one, from 1.
-    """
+    """Largest difference of two loss curves: facts of :class:`Unequal`."""
 
     nats: float
     allowed: float
