@@ -210,15 +210,15 @@ def hooks(
 ) -> Iterator[object]:
     """The hooks that run launches, and those that tell what came of them."""
     options = session.options
+    chooser: Fixed | Precise | Race = Fixed(plan.launches)
     if options.race:
         budget = Budget(BUDGET_S if options.budget_s is None else options.budget_s)
         entrants = Entrants(options.threshold, session)
-        race = Race(entrants.groups, budget, plan.launches)
-        runner = MultiLaunchRunner(config, session, progress, plan, race)
-        yield from (entrants, runner, BudgetHooks(config, runner, store, race))
+        chooser = Race(entrants.groups, budget, plan.launches)
+        yield entrants
     elif options.budget_s is not None:
-        precise = Precise(Budget(options.budget_s), options.threshold, plan.launches)
-        runner = MultiLaunchRunner(config, session, progress, plan, precise)
-        yield from (runner, BudgetHooks(config, runner, store, precise))
-    else:
-        yield MultiLaunchRunner(config, session, progress, plan, Fixed(plan.launches))
+        chooser = Precise(Budget(options.budget_s), options.threshold, plan.launches)
+    runner = MultiLaunchRunner(config, session, progress, plan, chooser)
+    yield runner
+    if not isinstance(chooser, Fixed):
+        yield BudgetHooks(config, runner, store, chooser)

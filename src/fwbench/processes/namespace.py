@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from fwbench.errors import NetworkUnavailable
 
@@ -38,10 +39,13 @@ class Namespace:
         self._rootless = os.geteuid() != 0
         user = ["--map-root-user"] if self._rootless and beside is None else []
         entered = [] if beside is None or not self._rootless else beside.entering("--user")
-        self._holder = _start(
-            # The line says that the namespace is there.
-            [*entered, "unshare", *user, "--net", "--", "sh", "-c", "echo; exec cat"]
-        )
+        # The line says that the namespace is there.
+        command = [*entered, "unshare", *user, "--net", "--", "sh", "-c", "echo; exec cat"]
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        try:
+            self._holder = subprocess.Popen(command, **pipes, text=True)
+        except FileNotFoundError as error:
+            raise _missing(error.filename) from None
         assert self._holder.stdout is not None  # noqa: S101 (a pipe was asked for)
         if not self._holder.stdout.readline():
             _, errors = self._holder.communicate()
@@ -107,19 +111,6 @@ class Namespace:
         for pipe in (self._holder.stdout, self._holder.stderr):
             if pipe is not None:
                 pipe.close()
-
-
-def _start(command: Sequence[str]) -> subprocess.Popen[str]:
-    try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    except FileNotFoundError as error:
-        raise _missing(error.filename) from None
 
 
 def _missing(command: str) -> NetworkUnavailable:

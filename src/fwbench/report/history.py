@@ -327,12 +327,9 @@ def _each_part(files: Sequence[Path], only: str) -> Iterable[tuple[_Records, lis
         return [_read(files, only)]
     starts = [len(files) * number // processes for number in range(processes + 1)]
     parts = [files[start:end] for start, end in itertools.pairwise(starts)]
-    with ProcessPoolExecutor(processes, initializer=_leave_interrupts_to_the_parent) as pool:
+    ignore = (signal.SIGINT, signal.SIG_IGN)  # interrupts are the parent's
+    with ProcessPoolExecutor(processes, initializer=signal.signal, initargs=ignore) as pool:
         return [*pool.map(_read, parts, itertools.repeat(only))]
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _read(files: Iterable[Path], only: str) -> tuple[_Records, list[str]]:
