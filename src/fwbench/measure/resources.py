@@ -59,15 +59,16 @@ class OtherProcesses:
 
     def __exit__(self, *_: object) -> None:
         now = _used()
-        long_ago = (reading for reading in _READINGS if now[0] - reading[0] >= _COUNTED_S)
-        for before in [*long_ago][-1:]:
-            used = [later - earlier for later, earlier in zip(now, before, strict=True)]
-            wall_s, busy_s, idle_s, own_s, siblings_s = used
-            if before is not self._began:  # siblings have had their own turns meanwhile
-                busy_s, idle_s, siblings_s = busy_s - siblings_s, idle_s + siblings_s, 0.0
-            self.cpus = max(0.0, (busy_s - own_s) / wall_s)
-            self.siblings_cpus = max(0.0, siblings_s / wall_s)
-            self.idle_cpus = max(0.0, idle_s / wall_s)
+        long_ago = [reading for reading in _READINGS if now[0] - reading[0] >= _COUNTED_S]
+        if not long_ago:
+            return
+        used = [later - earlier for later, earlier in zip(now, long_ago[-1], strict=True)]
+        wall_s, busy_s, idle_s, own_s, siblings_s = used
+        if long_ago[-1] is not self._began:  # siblings have had their own turns meanwhile
+            busy_s, idle_s, siblings_s = busy_s - siblings_s, idle_s + siblings_s, 0.0
+        self.cpus = max(0.0, (busy_s - own_s) / wall_s)
+        self.siblings_cpus = max(0.0, siblings_s / wall_s)
+        self.idle_cpus = max(0.0, idle_s / wall_s)
 
 
 #: The kernel counts the time of all processes together in steps of 10 ms on each processor.
