@@ -38,7 +38,7 @@ def main() -> int:
             shares = {
                 "rounds": sum(r["stats"]["total"] * r["stats"]["iterations"] for r in kept),
                 "warm-up": sum(fact["warmup_s"] for fact in facts),
-                "first calls": sum(fact["first_call_in_process_s"] for fact in facts),
+                "first calls": sum(fact.get("first_call_in_process_s", 0.0) for fact in facts),
             }
             findings += [
                 bounds.at_most("quick grid", took_s, _BOUND_S, "s"),

@@ -8,12 +8,14 @@ import pytest
 
 from fwbench.errors import ProbeError, TooLargeToVerify, WrongGradient, WrongResult, WrongTraining
 from fwbench.frameworks.member import Place, RoleCopies
+from fwbench.gangs import loops
 from fwbench.gangs.case import GangCase
 from fwbench.gangs.pool import case_kinds
 from fwbench.gangs.rounds import GangClock
 from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.records.facts import CaseFacts
+from fwbench.terms.presets import Schedule
 from fwbench.testing import FakeFramework
 from fwbench.workloads.collectives import (
     all_gather,
@@ -25,6 +27,7 @@ from fwbench.workloads.collectives import (
 from fwbench.workloads.models.networks import TRAININGS
 from fwbench.workloads.models.trajectories import expected_losses
 from support import fakes
+from support.fake_learner import FOUND, data_set
 from support.gangs import ScriptedGang
 
 _MLP = next(training for training in TRAININGS if training.name == "mlp")
@@ -183,6 +186,29 @@ def _train(answers: list[dict[str, Any]], left: Any = ((7,), (7,))) -> GangCase:
     looked = [{"weights": [*weights]} for weights in left]
     gang = ScriptedGang(answers={"check": answers, "verify_last": looked})
     return _case(gang, _MLP.step, direction="train", size=8)
+
+
+def test_the_first_epoch_of_replicas_is_cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is trained before it; the copies are checked once all epochs are over."""
+    monkeypatch.setattr(loops, "read", lambda *_: data_set())
+    epoch = {"seconds": 2.0, "cpu_s": 1.0, "preempted": 0, "sent_bytes": 0, "losses": [2.0, 1.0]}
+    answers = {
+        "epoch": [epoch, epoch],
+        "examine": [{"loss": 1.0, "accuracy": 0.5, "seconds": 0.5}],
+        "check": _trained(),
+        "verify_last": [{"weights": [7]}] * 2,
+    }
+    gang = ScriptedGang(answers=answers)
+    facts = {"direction": "train", "size": 8, "schedule": Schedule(2), "data": FOUND}
+    case = _case(gang, _MLP, **facts)
+    case.measure()
+    kinds = [kind for kind, *_ in gang.requests if kind != "examine"]
+    assert kinds == ["bind", "epoch", "epoch", "verify_last", "check"]
+    record = _facts(case)
+    assert record.gang is not None
+    assert (record.gang.verified.steps, record.gang.verified.steps_timed) == (10, 10)
+    assert (record.first_epoch_excess, record.compile_s) == (0.0, 0.0)
+    assert (record.parameters, record.checked_steps) == (_MLP.parameters, 10)
 
 
 def test_replicas_that_train_as_one_pass() -> None:

@@ -70,6 +70,7 @@ def _entry(launch: int, rounds_s: list[float], **facts: Any) -> dict[str, Any]:
 def test_a_mark_says_which_launch() -> None:
     entry: dict[str, Any] = {"extra_info": {"fwbench": {}}}
     assert launches.mark(entry, 2) is entry
+    launches.mark_fresh(entry)  # of a loop, which has no first call
     assert entry == {"extra_info": {"fwbench": {"launch": 2}}}
 
 

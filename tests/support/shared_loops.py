@@ -29,6 +29,7 @@ def assert_alike(project: Project, fw: str, *requested: str) -> None:
         assert shared["workload"] == alone["workload"]
         assert shared["steps_per_epoch"] == shared["gang"]["steps_per_round"] == _STEPS
         assert shared["gang"]["verified"]["weights_equal"]
+        assert (shared["first_in_process"], alone["first_in_process"]) == (True, True)
         assert [epoch["warmup"] for epoch in shared["epochs"]] == [True, False]
         for shared_epoch, alone_epoch in zip(shared["epochs"], alone["epochs"], strict=True):
             np.testing.assert_allclose(

@@ -45,11 +45,82 @@ def test_an_epoch_restarts_the_sessions_own(now: list[float]) -> None:
 
 def test_the_first_case_of_a_process_is_marked(project: Project) -> None:
     """Its first call starts what a framework, and a GPU, start once: later ones do not compare."""
-    project.write("test_it.py", measuring("double, sizes=(4, 5)"))
-    project.run("--fw-direction=forward", "--benchmark-json=run.json").assert_outcomes(passed=2)
+    assert _first_in_process(project, measuring("double, sizes=(4, 5)")) == [
+        ("double", 4, True),
+        ("double", 5, False),
+    ]
+
+
+_COLD = """
+import ctypes
+import os
+from pathlib import Path
+from fwbench.frameworks.numpy.framework import NumPy
+
+
+class Cold(type(double)):
+    cold = True
+
+
+def twofold(x):
+    if len(x) == 4:
+        os.environ.get("FATAL") and eval(os.environ["FATAL"])
+    Path("pids").open("a").write(f"{os.getpid()} {os.getppid()}\\n")
+    return 2.0 * x
+
+
+NumPy.forks = os.environ.get("FORKS") == "on"
+cold = Cold("cold", inputs=double.inputs, reference=double.reference, sizes=(4, 5))
+cold.implement("numpy")(lambda np: twofold)
+"""
+
+
+def test_a_case_that_must_be_cold_has_a_process_that_ran_none(project: Project) -> None:
+    """The first comes before all others, which may use the process of the last."""
+    assert _first_in_process(project, measuring("double, cold, sizes=(4, 5)", _COLD)) == [
+        ("cold", 4, True),
+        ("cold", 5, True),
+        ("double", 4, False),
+        ("double", 5, False),
+    ]
+
+
+def test_a_framework_that_may_be_forked_is_imported_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cold cases run in forks of their worker, which then has run none itself."""
+    monkeypatch.setenv("FORKS", "on")
+    first = _first_in_process(project, measuring("double, cold, sizes=(4, 5)", _COLD))
+    assert first[:3] == [("cold", 4, True), ("cold", 5, True), ("double", 4, True)]
+    pids = {tuple(line.split()) for line in project.lines("pids")}
+    assert len({pid for pid, _ in pids}) == 2
+    assert len({parent for _, parent in pids}) == 1
+
+
+@pytest.mark.parametrize(
+    ("fatal", "message"),
+    [
+        ("ctypes.string_at(0)", "was ended by SIGSEGV"),
+        ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
+        ("os._exit(0)", "ended with exit status 0"),
+    ],
+)
+def test_a_fork_that_dies_fails_its_case_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch, fatal: str, message: str
+) -> None:
+    monkeypatch.setenv("FORKS", "on")
+    monkeypatch.setenv("FATAL", fatal)
+    project.write("test_it.py", measuring("double, cold, sizes=(4, 5)", _COLD))
+    result = project.run("--fw-direction=forward", "--junitxml=junit.xml")
+    result.assert_outcomes(passed=3, failed=1)
+    assert message in project.outcomes()["test_it[cold-numpy-cpu-eager-forward-float32-4]"].text
+
+
+def _first_in_process(project: Project, tests: str) -> list[tuple[str, int, bool]]:
+    """The cases in their order, and whether each was the first of its process."""
+    project.write("test_it.py", tests)
+    result = project.run("--fw-direction=forward", "--benchmark-json=run.json")
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     run = json.loads((project.path / "run.json").read_text(encoding="utf-8"))
     facts = [entry["extra_info"]["fwbench"] for entry in run["benchmarks"]]
-    assert [(answer["size"], answer["first_in_process"]) for answer in facts] == [
-        (4, True),
-        (5, False),
-    ]
+    return [(case["workload"], case["size"], case["first_in_process"]) for case in facts]

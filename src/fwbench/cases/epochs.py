@@ -298,6 +298,7 @@ def _summary(epochs: Sequence[Epoch], job: Job, steps: int) -> CaseFacts:
         epoch_s=epoch_s,
         step_s=epoch_s / steps,
         total_s=[sum(e.seconds for e in epochs if e.repetition == r) for r in repetitions],
+        compile_s=max(0.0, epochs[0].seconds - epoch_s),
         first_epoch_excess=epochs[0].seconds / epoch_s - 1.0,
         test_accuracy=[
             Tested(repetition=e.repetition, epoch=e.epoch, accuracy=e.test_accuracy)

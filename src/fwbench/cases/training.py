@@ -277,10 +277,8 @@ class LoopCase(TrainingCase):
         # Not before: the first epoch would find everything compiled and warm.
         checked = self._check(learner, data)
         if self._benchmark.timed:
-            trained, first_s = loop_facts(epochs, self.schedule, data), epochs.epochs[0].seconds
-            beyond_s = max(0.0, first_s - (trained.epoch_s or 0.0))
-            first = CaseFacts(first_call_in_process_s=first_s, compile_s=beyond_s)
-            self._record(used | checked | condition | trained | first)
+            trained = loop_facts(epochs, self.schedule, data, is_first=self._is_first)
+            self._record(used | checked | condition | trained)
 
     def _epochs(self, learner: Learner, data: DataSet, clock: Clock) -> Epochs:
         steps = steps_of(self.schedule, data, self.cell.batch)
@@ -323,8 +321,10 @@ class LoopCase(TrainingCase):
             return timed | learning.check(learner, self.checked_steps)
 
 
-def loop_facts(epochs: Epochs, schedule: Schedule, data: DataSet) -> CaseFacts:
-    """Facts of a loop that was timed."""
+def loop_facts(
+    epochs: Epochs, schedule: Schedule, data: DataSet, *, is_first: bool | None
+) -> CaseFacts:
+    """Facts of a loop that was timed; of its first epoch only where no case ran before it."""
     warmup = [epoch for epoch in epochs.epochs if epoch.warmup]
     about = CaseFacts(
         warmup_calls=len(warmup) * epochs.steps,
@@ -334,7 +334,8 @@ def loop_facts(epochs: Epochs, schedule: Schedule, data: DataSet) -> CaseFacts:
         repetitions=schedule.repetitions,
         data=data_facts(data),
     )
-    return about | epochs.facts()
+    warm = CaseFacts(first_epoch_excess=None) if is_first is False else CaseFacts()
+    return about | epochs.facts() | warm
 
 
 def epoch_progress(epoch: Epoch, steps: int, cell: Cell) -> dict[str, Any]:

@@ -130,7 +130,7 @@ class GangCase(Case):
                 refuse_too_large(composition, arrays_bytes)
             gang = self._gangs(composition)
             try:
-                facts, checked, pilot_s = self._begin(gang)
+                facts, checked, step_s = self._begin(gang)
             except BaseException:
                 gang.kill()  # the state of its roles is unknown
                 raise
@@ -139,16 +139,18 @@ class GangCase(Case):
             return
         with self._discarded_on_failure():
             try:
-                timed = self._time(gang, pilot_s)
-                verified = self._verify_timed(gang, pilot_s)
+                timed = self._time(gang, step_s)
+                # Of a loop, which was not checked before, all steps.
+                steps = CHECKED_STEPS if checked else self.checked_steps
+                again, verified = self._verify_timed(gang, steps)
                 alone_s = self.alone_s(gang)
             except BaseException:
                 gang.kill()
                 raise
-        checked |= Checked.unchecked({"steps_timed": verified.steps})
+        checked = verified | checked | Checked.unchecked({"steps_timed": verified.steps})
         rounds = cast("GangClock", self._clock).rounds
         gang_facts = self._gang_facts(gang, checked, alone_s)
-        self._record(facts | timed | self.throughput(rounds) | gang_facts)
+        self._record(again | facts | timed | self.throughput(rounds) | gang_facts)
 
     @property
     def _composition(self) -> Composition:
@@ -181,6 +183,22 @@ class GangCase(Case):
     def _begin(self, gang: Gang) -> tuple[CaseFacts, Checked, float]:
         """Bind and check; returns facts of the case and of its check, and the seconds of a step."""
         cell = self.cell
+        quiet_s = self._quiet_s(gang)
+        self._bind(gang, quiet_s)
+        slow_s = max(quiet_s, self.least_bytes / _SLOWEST_BYTES_PER_S)
+        first = self._round(
+            gang, 1, _BIND_S + slow_s, f"taking the first step of {cell.id}", quiet_s
+        )
+        quiet_s = max(quiet_s, gang.limits.limit_s(first.step_s))
+        steps = self.checked_steps
+        case_facts, checked = self._check(gang, steps, first.step_s, "before the timing", quiet_s)
+        pilot = self._round(gang, _PILOT_STEPS, gang.limits.limit_s(_PILOT_STEPS * first.step_s))
+        case_facts |= CaseFacts(first_call_in_process_s=first.step_s)
+        return case_facts, checked, pilot.step_s
+
+    def _bind(self, gang: Gang, quiet_s: float) -> None:
+        """Build the case in all processes."""
+        cell = self.cell
         task = Task(
             cell.workload.name,
             cell.batch,
@@ -193,18 +211,8 @@ class GangCase(Case):
             late=asdict(late) if (late := straggler_of(cell.toggle("straggler"))) else None,
             loop=self.loop,
         )
-        doing, quiet_s = f"building {cell.id}", self._quiet_s(gang)
+        doing = f"building {cell.id}"
         gang.ask("bind", asdict(task), limit_s=_BIND_S, doing=doing, quiet_s=quiet_s)
-        slow_s = max(quiet_s, self.least_bytes / _SLOWEST_BYTES_PER_S)
-        first = self._round(
-            gang, 1, _BIND_S + slow_s, f"taking the first step of {cell.id}", quiet_s
-        )
-        quiet_s = max(quiet_s, gang.limits.limit_s(first.step_s))
-        steps = self.checked_steps
-        case_facts, checked = self._check(gang, steps, first.step_s, "before the timing", quiet_s)
-        pilot = self._round(gang, _PILOT_STEPS, gang.limits.limit_s(_PILOT_STEPS * first.step_s))
-        case_facts |= CaseFacts(first_call_in_process_s=first.step_s)
-        return case_facts, checked, pilot.step_s
 
     def _check(
         self, gang: Gang, steps: int, step_s: float, when: str, quiet_s: float
@@ -233,10 +241,10 @@ class GangCase(Case):
         doing = doing or f"taking {steps} steps of {self.cell.id}"
         return Round(steps, gang.ask("round", steps, limit_s=limit_s, doing=doing, quiet_s=quiet_s))
 
-    def _time(self, gang: Gang, pilot_s: float) -> CaseFacts:
+    def _time(self, gang: Gang, step_s: float) -> CaseFacts:
         """Warm up, and time rounds."""
-        steps = max(_STEPS_AT_LEAST, math.ceil(_ROUND_S / pilot_s))
-        limit_s = gang.limits.limit_s(steps * pilot_s)
+        steps = max(_STEPS_AT_LEAST, math.ceil(_ROUND_S / step_s))
+        limit_s = gang.limits.limit_s(steps * step_s)
         clock = cast("GangClock", self._clock)
         warmup_s, warmup_calls = 0.0, _PILOT_STEPS
         while warmup_s < self._warmup_s:
@@ -247,7 +255,7 @@ class GangCase(Case):
         def run() -> None:
             clock.add(self._round(gang, steps, limit_s))
 
-        rounds = self._benchmark.rounds_of(steps * pilot_s)
+        rounds = self._benchmark.rounds_of(steps * step_s)
         before = gang.usage()
         with self._other_processes:
             self._benchmark.time_rounds(run, setup=lambda: None, rounds=rounds)
@@ -264,13 +272,13 @@ class GangCase(Case):
             threads=gang.greetings[0]["threads"],
         )
 
-    def _verify_timed(self, gang: Gang, pilot_s: float) -> Checked:
+    def _verify_timed(self, gang: Gang, steps: int) -> tuple[CaseFacts, Checked]:
         """Verify the last timed step, and steps from the beginning."""
-        limit_s = _BIND_S + gang.limits.limit_s(pilot_s)
-        quiet_s = gang.limits.limit_s(pilot_s)
-        doing = "verifying the last timed step"
+        step_s = cast("GangClock", self._clock).rounds[-1].step_s
+        quiet_s = gang.limits.limit_s(step_s)
+        doing, limit_s = "verifying the last timed step", _BIND_S + quiet_s
         self.judge_last(gang.ask("verify_last", limit_s=limit_s, doing=doing, quiet_s=quiet_s))
-        return self._check(gang, CHECKED_STEPS, pilot_s, "after the timing", quiet_s)[1]
+        return self._check(gang, steps, step_s, "after the timing", quiet_s)
 
     def updates(self, steps: int, *, checked: bool = False) -> int:
         """The number of updates of each array of parameters in some steps, or in their check."""

@@ -23,7 +23,7 @@ from fwbench.gangs.case import SharedStepCase
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.rounds import GangClock, Round, serving_facts, timed_round
 from fwbench.gangs.shares import Task, TrainedShare
-from fwbench.records.facts import CaseFacts
+from fwbench.records.facts import CaseFacts, Checked
 from fwbench.terms.presets import Schedule
 from fwbench.workloads.data import DataSet, Found, load
 from fwbench.workloads.objective import Batch
@@ -37,14 +37,15 @@ class _GangCourse(Course):
     """The course of a gang, each of whose replicas takes its share of every batch.
 
     Args:
-        step_s: the time of a step in the pilot.
+        quiet_s: how long all replicas may sleep in the first epoch, whose length nobody knows.
     """
 
-    def __init__(self, gang: Gang, job: Job, clock: GangClock, step_s: float, steps: int) -> None:
+    def __init__(self, gang: Gang, job: Job, clock: GangClock, quiet_s: float, steps: int) -> None:
         self.job = job
         self._gang = gang
         self._clock = clock
-        self._step_s = step_s
+        self._quiet_s = quiet_s
+        self._step_s = math.inf
         self._steps = steps
         self._next = (0, 0)
 
@@ -56,8 +57,12 @@ class _GangCourse(Course):
         """Train for the epoch, and return the losses of each replica's shares."""
         limit_s = self._gang.limits.limit_s(self._steps * self._step_s)
         doing = f"training epoch {self._next[1] + 1}"
-        ranks = self._gang.ask("epoch", *self._next, limit_s=limit_s, doing=doing)
-        self._clock.add(Round(self._steps, ranks, whole=True))
+        ranks = self._gang.ask(
+            "epoch", *self._next, limit_s=limit_s, doing=doing, quiet_s=self._quiet_s
+        )
+        done = Round(self._steps, ranks, whole=True)
+        self._clock.add(done)
+        self._step_s, self._quiet_s = done.step_s, math.inf
         return [rank["losses"] for rank in ranks]
 
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
@@ -119,12 +124,19 @@ class SharedLoopCase(SharedStepCase):
     def _steps(self) -> int:
         return steps_of(self._schedule, self._data, self.cell.batch)
 
-    def _time(self, gang: Gang, pilot_s: float) -> CaseFacts:
+    def _begin(self, gang: Gang) -> tuple[CaseFacts, Checked, float]:
+        """Bind, and no more where epochs are timed: the first one is to be cold."""
+        if not self._benchmark.enabled:
+            return super()._begin(gang)
+        self._bind(gang, self._quiet_s(gang))
+        return CaseFacts(), Checked(), math.inf
+
+    def _time(self, gang: Gang, step_s: float) -> CaseFacts:
         """Time all epochs."""
         cell, schedule, clock = self.cell, self._schedule, cast("GangClock", self._clock)
         job = Job(self._objective, cell.device, cell.execution, cell.dtype, cell.batch)
         epochs = Epochs(
-            _GangCourse(gang, job, clock, pilot_s, self._steps),
+            _GangCourse(gang, job, clock, self._quiet_s(gang), self._steps),
             self._data,
             schedule,
             clock,
@@ -143,9 +155,8 @@ class SharedLoopCase(SharedStepCase):
         self._serving = serving_facts(gang.serving, before, after, taken)
         timed = zip(clock.rounds, epochs.epochs, strict=True)
         clock.rounds = [done for done, epoch in timed if not epoch.warmup]
-        return loop_facts(epochs, schedule, self._data) | CaseFacts(
-            threads=gang.greetings[0]["threads"]
-        )
+        trained = loop_facts(epochs, schedule, self._data, is_first=self._is_first)
+        return trained | CaseFacts(threads=gang.greetings[0]["threads"])
 
     def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
         """Nothing: the record has the throughput of the median epoch."""

@@ -64,12 +64,19 @@ def together(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
     Each gang is started once. And a worker ends with its last case on a GPU, so that no other
     framework's process holds a part of a GPU, or all of it in EXCLUSIVE_PROCESS mode, while it is
-    measured; where frameworks took turns case by case each would hold its part to the end.
+    measured; where frameworks took turns case by case each would hold its part to the end. Of each
+    group those that must be cold come first: the first of them has a worker that has run nothing.
     """
     groups: dict[tuple[object, ...], list[pytest.Item]] = {}
     for item in items:
         groups.setdefault(_started_for(item), []).append(item)
-    return [item for key in sorted(groups, key=itemgetter(0)) for item in groups[key]]
+    in_order = (groups[key] for key in sorted(groups, key=itemgetter(0)))
+    return [item for group in in_order for item in sorted(group, key=is_cold, reverse=True)]
+
+
+def is_cold(item: pytest.Item) -> bool:
+    """True if no case may run before an item in its process."""
+    return CELL in item.stash and item.stash[CELL].workload.cold
 
 
 def _started_for(item: pytest.Item) -> tuple[object, ...]:

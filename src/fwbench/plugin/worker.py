@@ -36,12 +36,15 @@ A closed connection ends the worker.
 
 from __future__ import annotations
 
+import faulthandler
+import os
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import psutil
 import pytest
 from _pytest._io import TerminalWriter
 from _pytest.config import Config
@@ -52,6 +55,7 @@ from fwbench.frameworks.registry import load
 from fwbench.machine import forget_reference_variables
 from fwbench.measure.warmup import wait_until_idle
 from fwbench.plugin import handover
+from fwbench.plugin.gangs import is_cold
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, OWN_MANIFEST
 from fwbench.processes import process
@@ -114,6 +118,19 @@ _SIGNAL_GRACE_S = 2.0
 #: The plugins of pytest that write its cache of failed tests and the like.
 _CACHE_WRITERS = ("lfplugin", "nfplugin", "stepwiseplugin")
 
+#: The exit status of a fork that has run its case.
+_DONE = 64
+
+
+def _end_unless_done(pid: int) -> None:
+    """Wait for a fork; end as it did if that was before its case was over."""
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status < 0:
+        faulthandler.disable()  # it has written its traceback
+        os.kill(os.getpid(), -status)
+    if status != _DONE:
+        os._exit(status)
+
 
 class WorkerHooks:
     """The hooks that make a pytest session run what it is sent."""
@@ -125,6 +142,7 @@ class WorkerHooks:
         self.items: dict[str, pytest.Item] = {}
         self.uncollected: list[str] = []
         self.failed = False
+        self._times = not config.getoption("benchmark_disable")
 
     def pytest_sessionstart(self) -> None:
         """Leave the cache of failed tests to the parent, which knows all of them."""
@@ -149,20 +167,41 @@ class WorkerHooks:
         """Run what the parent sends until it hangs up."""
         self.channel.send("begun")
         for nodeid, following in self._requests():
-            item = self.items.get(nodeid)
-            problem = None
-            if item is None:
-                unknown = f"{nodeid} was not collected in the worker"
-                advice = "the id of a case must be the same in every process"
-                problem = "\n".join([f"{unknown}; {advice}", *self.uncollected])
+            if following is None or not self._is_worth_a_fork(nodeid):
+                self._run(nodeid, following, is_over=self._must_be_cold(following))
+            elif pid := os.fork():
+                _end_unless_done(pid)
             else:
-                nextitem = self.items.get(following or "")
-                self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
-                if not self.config.getoption("benchmark_disable"):
-                    wait_until_idle()  # for the sake of the next framework
-            sys.stdout.flush()
-            self.channel.send("done", problem, self._leave(item, is_last=following is None))
+                process.initialize()
+                self._run(nodeid, None)
+                os._exit(_DONE)
         return True
+
+    def _must_be_cold(self, nodeid: str | None) -> bool:
+        """True if a case is timed, and no other may run before it in its process."""
+        item = self.items.get(nodeid or "")
+        return self._times and item is not None and is_cold(item)
+
+    def _is_worth_a_fork(self, nodeid: str) -> bool:
+        """True if a fork is as cold as a new process, and leaves this one so for further cases."""
+        if not self._must_be_cold(nodeid) or self.items[nodeid].stash[CELL].gang:
+            return False
+        return self.framework.forks and psutil.Process().num_threads() == 1
+
+    def _run(self, nodeid: str, following: str | None, *, is_over: bool = False) -> None:
+        item, problem = self.items.get(nodeid), None
+        if item is None:
+            unknown = f"{nodeid} was not collected in the worker"
+            advice = "the id of a case must be the same in every process"
+            problem = "\n".join([f"{unknown}; {advice}", *self.uncollected])
+        else:
+            nextitem = self.items.get(following or "")
+            self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
+            if self._times:
+                wait_until_idle()  # for the sake of the next framework
+        sys.stdout.flush()
+        over = self._leave(item, is_last=following is None) or is_over
+        self.channel.send("done", problem, over)
 
     def _leave(self, item: pytest.Item | None, *, is_last: bool) -> bool:
         """Give back what an item has left on its GPU; returns whether this process must end for it.

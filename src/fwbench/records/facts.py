@@ -144,8 +144,8 @@ class Serving(Table):
 class Checked(Table):
     """Verification of replicas, before and after the timing."""
 
-    steps: int = fact("steps with known results, before the timing", COUNT, POSITIVE)
-    steps_timed: int | None = fact("the same once more, after the timing", COUNT, POSITIVE)
+    steps: int = fact("steps with known results; of a loop after the timing", COUNT, POSITIVE)
+    steps_timed: int | None = fact("those after the timing", COUNT, POSITIVE)
     sent_bytes: int | None = fact(
         "bytes that all processes sent in the first of them", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
     )
@@ -596,8 +596,9 @@ class CaseFacts(Measured):
     step_s: float | None = fact("that, divided by the steps", SECONDS, POSITIVE)
     total_s: list[float] | None = fact("time of each training", SECONDS, POSITIVE, filled=True)
     first_epoch_excess: float | None = fact(
-        "what the first epoch took beyond a typical one", SHARE, ABOVE_MINUS_1
-    )
+        "what the first epoch took beyond a typical one", SHARE, ABOVE_MINUS_1,
+        null="where its process had run another case",
+    )  # fmt: skip
     images_per_s: float | None = fact("images that went through in a second", PER_SECOND, POSITIVE)
     tokens_per_s: float | None = fact("tokens that went through in a second", PER_SECOND, POSITIVE)
     examples_per_s: float | None = fact(

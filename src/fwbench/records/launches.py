@@ -64,7 +64,8 @@ def mark(entry: dict[str, Any], launch: int) -> dict[str, Any]:
 def mark_fresh(entry: dict[str, Any]) -> None:
     """Note in an entry that its case was the first of its process, and so was its first call."""
     facts = entry["extra_info"]["fwbench"]
-    facts["first_call_s"] = facts["first_call_in_process_s"]
+    if "first_call_in_process_s" in facts:  # a loop has epochs
+        facts["first_call_s"] = facts["first_call_in_process_s"]
 
 
 def merge(entries: Sequence[Entry]) -> dict[str, Any]:

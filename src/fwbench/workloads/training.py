@@ -144,6 +144,7 @@ class Training(Objective, TrainsInLoop):
     representative: bool = field(default=True, kw_only=True)
 
     shared: ClassVar = True
+    cold: ClassVar = True
 
     @property
     def loop(self) -> Training:

@@ -44,6 +44,8 @@ class Workload(ABC):
         directions: the directions that make sense; None for those that are asked for.
         shared: whether replicas can share it.
         needs_replicas: whether there is nothing to do for one of them alone.
+        cold: whether its first call is a figure of its own, so that no case may run before it in
+            its process.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Workload(ABC):
     directions: ClassVar[tuple[str, ...] | None] = None
     shared: ClassVar[bool] = False
     needs_replicas: ClassVar[bool] = False
+    cold: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -164,3 +164,8 @@ def test_dispatch_is_part_of_a_bar() -> None:
     (lighter, is_lighter), (rest, is_rest_lighter) = tones
     assert rest == pytest.approx(3 * lighter, rel=0.01)
     assert (is_lighter, is_rest_lighter) == (True, False)
+
+
+def test_a_first_epoch_in_a_used_process_has_no_excess() -> None:
+    (row,) = rows(part_of("training lenet", training(first_epoch_excess=None)))
+    assert row["first epoch"] == "4 s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -141,6 +142,7 @@ class TensorFlow(Framework):
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
         tf.config.experimental.enable_tensor_float_32_execution(is_on("tf32"))
         self._gpus = tf.config.list_physical_devices("GPU")
+        self.forks = sys.platform == "linux" and not self._gpus
         for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.
             tf.config.experimental.set_memory_growth(gpu, True)

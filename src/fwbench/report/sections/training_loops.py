@@ -88,8 +88,9 @@ def _why(unequal: Unequal) -> str:
 
 def _first_epoch(row: NamedRecord) -> TableCell:
     first_s = epochs_s(row.record)[0]
-    excess = row.facts.first_epoch_excess or 0
-    return TableCell(f"{time(first_s)} ({excess:+.0%})", first_s)
+    excess = row.facts.first_epoch_excess
+    more = "" if excess is None else f" ({excess:+.0%})"
+    return TableCell(f"{time(first_s)}{more}", first_s)
 
 
 def _busy(row: NamedRecord) -> TableCell:
