@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from fwbench.errors import UsageError
 from fwbench.records.measurement import Measurement
+from fwbench.report.condition import is_contended
 from fwbench.report.model import Run
 from fwbench.report.section import Row, Section, TableCell, grouped, line_names, seconds
 
@@ -49,8 +50,9 @@ _THEN = (
 
 _NOW = (
     "With an update. In brackets the time over TensorFlow's in the same table, today over the "
-    "fastest of TensorFlow's executions. Another batch, picture or width is another step, and a "
-    "CPU prefers other kernels than a GPU: compare ratios, within a column."
+    "fastest of TensorFlow's executions. Contended times are upper bounds, and in no ratio. "
+    "Another batch, picture or width is another step, and a CPU prefers other kernels than a GPU: "
+    "compare ratios, within a column."
 )
 
 
@@ -117,8 +119,9 @@ def _today(title: str, records: Sequence[Measurement], runs: Sequence[str]) -> S
 
 
 def _reference_s(by_name: Mapping[str, Measurement]) -> float | None:
-    times_s = (r.median_s for r in by_name.values() if r.facts.framework == _REFERENCE.lower())
-    return min(times_s, default=None)
+    """The fastest of cases that were not contended: times of others are upper bounds."""
+    records = (r for r in by_name.values() if r.facts.framework == _REFERENCE.lower())
+    return min((r.median_s for r in records if not is_contended(r.facts)), default=None)
 
 
 def _cells(
@@ -129,7 +132,12 @@ def _cells(
 ) -> Iterator[TableCell]:
     for heading in headings:
         record = by_column[heading].get(name)
-        yield _cell(None if record is None else record.median_s, references_s[heading])
+        if record is None:
+            yield _cell(None, None)
+        elif is_contended(record.facts):
+            yield TableCell(f"{seconds(record.median_s).text} (contended)", record.median_s)
+        else:
+            yield _cell(record.median_s, references_s[heading])
 
 
 def _cell(step_s: float | None, reference_s: float | None) -> TableCell:

@@ -51,6 +51,20 @@ def test_steps_of_today_have_a_column_for_each_network_and_size() -> None:
     ]
 
 
+def test_contended_steps_are_in_no_ratio() -> None:
+    """Neither as the reference nor over it."""
+    run = run_of(
+        _step("alexnet", "tensorflow", 1.0, execution="eager", condition="contended"),
+        _step("alexnet", "tensorflow", 2.0, execution="graph"),
+        _step("alexnet", "torch", 3.0, condition="contended"),
+        _step("alexnet", "mxnet", 1.0),
+    )
+    _, today = tensorflow_2016.sections([run])
+    assert [row.cells[1].text for row in today.rows] == [
+        *("1 s (contended)", "2 s (1.00x)", "3 s (contended)", "1 s (0.50x)")
+    ]
+
+
 def test_devices_dtypes_and_runs_are_apart() -> None:
     """A table for each device and dtype, a row for each run."""
     steps = [_step("vgg_a", "torch", 1.0), _step("vgg_a", "torch", 1.0, dtype="bfloat16")]

@@ -27,7 +27,7 @@ _CONFIDENCE = 0.99
 _WAY = 2.0
 
 #: Fewer values do not show their spread.
-_FEW = 3
+FEW = 3
 
 #: A loss of accuracy that is worth the word, as a share.
 _LOST = 0.001
@@ -46,6 +46,7 @@ _NOTE = (
     f"mean. Other differences count where a {_CONFIDENCE:.0%} bootstrap interval of the ratio "
     f"leaves 1 out, accuracy from {100 * _LOST:.1f} points on, first epochs from {_LONG:.0f} times "
     "the others on. Intervals over the epochs of one launch say less than those over launches. "
+    "First epochs are whole, and of processes that ran nothing before. "
     "Contended cases, and those of frameworks that the report does not have, judge nothing."
 )
 
@@ -63,7 +64,7 @@ class Verdict(StrEnum):
 
 
 #: A verdict and the figures that it follows from.
-_Finding = tuple[Verdict, str]
+Finding = tuple[Verdict, str]
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class _Statement:
 
     text: str
     published: Callable[[str], str]
-    judge: Callable[[_Evidence], _Finding]
+    judge: Callable[[_Evidence], Finding]
 
 
 def section(measured: Mapping[str, Sequence[Measurement]]) -> Section:
@@ -143,7 +144,7 @@ def _operations_of_2020(device: str) -> str:
     return _extent(by_operation(about), lambda ratios: ratios.published)
 
 
-def _way_faster(evidence: _Evidence) -> _Finding:
+def _way_faster(evidence: _Evidence) -> Finding:
     about = _but_creation(evidence.ratios)
     known = [entry for entry in about if entry.completion is not None]
     by, all_operations = by_operation(known), by_operation(about)
@@ -170,15 +171,15 @@ def _extent(by: Mapping[str, Sequence[Ratios]], ratio: Callable[[Ratios], float 
     return f"{times(means[low])} ({low}) to {times(means[high])} ({high})"
 
 
-def _compared(record: Measurement, other: Measurement) -> _Finding:
+def _compared(record: Measurement, other: Measurement) -> Finding:
     """Judge that a record takes longer than another; with times, ratio and interval in words."""
     low, high = interval(other.values_s, record.values_s, _CONFIDENCE, 0)
     text = (
         f"{_name(record)} {time(record.median_s)}, {_name(other)} {time(other.median_s)}: "
         f"{times(record.median_s / other.median_s)}"
     )
-    if min(len(record.values_s), len(other.values_s)) < _FEW:
-        return Verdict.UNKNOWN, f"{text}, of fewer than {_FEW} values"
+    if min(len(record.values_s), len(other.values_s)) < FEW:
+        return Verdict.UNKNOWN, f"{text}, of fewer than {FEW} values"
     verdict = Verdict.UNKNOWN
     if low > 1 or high < 1:
         verdict = Verdict.HOLDS if low > 1 else Verdict.FAILS
@@ -189,14 +190,14 @@ def _name(record: Measurement) -> str:
     return f"{record.facts.framework} {record.facts.execution}"
 
 
-def _missing(*needed: str) -> _Finding:
+def _missing(*needed: str) -> Finding:
     return Verdict.UNKNOWN, (
         f"needs LeNet in {' and '.join(needed)}, whole epochs of the real MNIST: pytest "
         "benchmarks/test_training.py -k lenet --fw-epochs 5"
     )
 
 
-def _trains_faster(evidence: _Evidence) -> _Finding:
+def _trains_faster(evidence: _Evidence) -> Finding:
     tensorflow = evidence.lenets.get(("tensorflow", "graph"))
     mxnet = evidence.lenets.get(("mxnet", "eager"))
     if tensorflow is None or mxnet is None:
@@ -204,7 +205,7 @@ def _trains_faster(evidence: _Evidence) -> _Finding:
     return _compared(tensorflow, mxnet)
 
 
-def _hybridize(evidence: _Evidence) -> _Finding:
+def _hybridize(evidence: _Evidence) -> Finding:
     eager = evidence.lenets.get(("mxnet", "eager"))
     hybridize = evidence.lenets.get(("mxnet", "hybridize"))
     if eager is None or hybridize is None:
@@ -220,7 +221,7 @@ def _hybridize(evidence: _Evidence) -> _Finding:
     return verdict, f"{text}; accuracy {percent(before)} and {percent(after)}"
 
 
-def _xla(evidence: _Evidence) -> _Finding:
+def _xla(evidence: _Evidence) -> Finding:
     xla = evidence.lenets.get(("tensorflow", "xla"))
     graph = evidence.lenets.get(("tensorflow", "graph"))
     if xla is None or graph is None:
@@ -228,27 +229,37 @@ def _xla(evidence: _Evidence) -> _Finding:
     return _compared(xla, graph)
 
 
-def _first_epoch(evidence: _Evidence) -> _Finding:
-    records = trainings(evidence.records)
-    if not records:
-        return Verdict.UNKNOWN, "needs trainings: pytest benchmarks/test_training.py -k lenet"
-    cold = [record for record in records if record.facts.first_in_process]
-    if not cold:
-        return (
-            Verdict.UNKNOWN,
-            "no training was the first of its process: measure one execution at a time",
-        )
-    # Over the median of the others: a record of one epoch has no others.
-    ratios = [
+def first_epochs(records: Sequence[Measurement]) -> list[tuple[float, str]]:
+    """Cold first epochs, over the median of the others, with their cases.
+
+    Of whole epochs: of a few steps most of the first is compilation. A record of one epoch has no
+    others.
+    """
+    return [
         (
             epochs_s(record)[0] / record.median_s,
             f"{record.facts.workload} {record.contestant} {record.facts.size}",
         )
-        for record in cold
+        for record in trainings(records)
+        if record.facts.first_in_process and has_whole_epochs(record)
         if len(epochs_s(record)) > 1
     ]
+
+
+def has_whole_epochs(record: Measurement) -> bool:
+    """True if its epochs visited all that there is to train on."""
+    facts = record.facts
+    examples = facts.data.train if facts.data else None
+    return examples is not None and facts.steps_per_epoch == examples // facts.size
+
+
+def _first_epoch(evidence: _Evidence) -> Finding:
+    ratios = first_epochs(evidence.records)
     if not ratios:
-        return Verdict.UNKNOWN, "no training has more than one epoch"
+        return Verdict.UNKNOWN, (
+            "needs two or more whole epochs of a loop that is the first case of its process: "
+            "pytest benchmarks/test_training.py -k lenet --fw-epochs 5"
+        )
     (low, least), (high, most) = min(ratios), max(ratios)
     verdict = Verdict.FAILS
     if low >= _LONG:
@@ -258,7 +269,7 @@ def _first_epoch(evidence: _Evidence) -> _Finding:
     return verdict, f"{times(low)} ({least}) to {times(high)} ({most})"
 
 
-def _eager_is_faster(evidence: _Evidence) -> _Finding:
+def _eager_is_faster(evidence: _Evidence) -> Finding:
     """TensorFlow's eager execution against its graph: models, and the steps of models."""
     pairs = _graph_and_eager(evidence.records)
     if not pairs:
