@@ -429,6 +429,22 @@ def test_a_gpu_s_time_is_named_with_the_part_that_it_needed(
     assert notes(cases) == said
 
 
+def test_wider_numbers_are_named_with_the_bytes_that_they_move() -> None:
+    """PyTorch's ``one_hot`` is of int64: its time is that of twice the bytes."""
+
+    moved = {"one_hot": (200.0, 100.0), "argsort": (150.0, 100.0), "top_k": (110.0, 100.0)}
+    cases = [
+        timed(framework, workload=workload, bytes=bytes_moved)
+        for workload, both in moved.items()
+        for framework, bytes_moved in zip(("torch", "mxnet"), both, strict=True)
+    ]
+    (note,) = notes([case.facts for case in cases])
+    assert note == (
+        "torch moves more bytes than others, since its numbers are wider: argsort (1.5x), "
+        "one_hot (2x)"
+    )
+
+
 def test_a_terminal_names_the_time_in_tables_means_and_answer() -> None:
     records = [
         entry(name, time_s, device_s=1e-6, device_clock="events", **_GPU)

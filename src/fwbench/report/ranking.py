@@ -41,6 +41,9 @@ Key = TypeVar("Key", bound=Hashable)
 #: apart, differ by 3 to 5 % (docs/comparing.md), so that one launch cannot tell them apart.
 TOO_CLOSE = 1.05
 
+#: From this ratio of bytes on, the same work is said to be done in wider numbers.
+_WIDER = 1.2
+
 #: A contest with fewer rivals whose times are known has no winner.
 _RIVALS_AT_LEAST = 2
 
@@ -583,13 +586,30 @@ def named(text: str, device: str) -> str:
 
 
 def notes(cases: Sequence[CaseFacts]) -> list[str]:
-    """For each GPU, which time ranks its cases, and how much of it the GPU needed."""
+    """Which time ranks the cases of each GPU, and whose cases move more bytes than others'."""
     on_gpu = (facts for facts in cases if has_several(facts.device))
     by_device = group_by(on_gpu, lambda facts: facts.device)
-    return [
+    ranked_by = [
         f"cases on {device} are ranked by {COMPLETION}, until the result exists: launch, kernel "
         f"and wait{_busy(on_device)}"
         for device, on_device in sorted(by_device.items())
+    ]
+    return [*ranked_by, *_wider(cases)]
+
+
+def _wider(cases: Sequence[CaseFacts]) -> list[str]:
+    """Frameworks whose indices, masks or results are wider than others' in the same work."""
+    wider: dict[str, dict[str, float]] = defaultdict(dict)
+    for same in group_by((facts for facts in cases if facts.bytes), work).values():
+        moved_bytes = {facts.framework: facts.bytes or 0.0 for facts in same}
+        least_bytes = min(moved_bytes.values())
+        for framework, own_bytes in moved_bytes.items():
+            if own_bytes > _WIDER * least_bytes:
+                wider[framework][same[0].workload] = own_bytes / least_bytes
+    return [
+        f"{framework} moves more bytes than others, since its numbers are wider: "
+        + ", ".join(f"{workload} ({ratio:.2g}x)" for workload, ratio in sorted(ratios.items()))
+        for framework, ratios in sorted(wider.items())
     ]
 
 
