@@ -39,7 +39,7 @@ def loops(cases: Cases, width: int, known: Known) -> list[list[Line]]:
 
 _LOOP_COLUMNS: tuple[Column[Measurement], ...] = (
     Column("epoch", lambda loop: seconds(loop.facts.epoch_s or 0.0)),
-    Column("first", lambda loop: quantity(loop.facts.first_epoch_excess, _percents)),
+    Column("first", lambda loop: quantity(loop.facts.first_epoch_excess, "{:+.0%}".format)),
     Column("per second", lambda loop: TableCell(_rate(loop))),
     Column("accuracy", lambda loop: TableCell(_accuracy(loop))),
     Column("CPUs", lambda loop: TableCell(_cpus(loop))),
