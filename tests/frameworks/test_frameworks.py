@@ -115,13 +115,13 @@ def _manifest(framework: str) -> Manifest:
 @pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler")
 @pytest.mark.parametrize("framework", [_installed("torch")])
 def test_compile(framework: str, suite_cache: Path) -> None:
-    """PyTorch's compile, asked for by name, is right for an activation and a product's gradient."""
-    cells = "[softsign-torch and forward or [gemm-torch and backward"
+    """PyTorch's compile is right for an activation, a product's gradient and a step of Adam."""
+    cells = "[softsign-torch and forward or [gemm-torch and backward or [adam-torch"
     arguments = ("--fw-device=cpu", "--fw-execution=compile", "-k", cells)
     alone = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}  # no processes that import PyTorch to compile
     status, output = verify(framework, FLOAT32, suite_cache, *arguments, **alone)
     assert status == pytest.ExitCode.OK, output
-    assert "2 passed" in output, output
+    assert "3 passed" in output, output
 
 
 @each_framework

@@ -25,6 +25,7 @@ from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.torch import formats, gpus
 from fwbench.frameworks.torch.gaps import GAPS
+from fwbench.frameworks.torch.kernels import OptimiserSteps
 from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.terms.manifest import Capabilities, Device
@@ -46,8 +47,13 @@ def _gpu(number: int) -> Device:
 def _compiled(function: Any, mode: str | None = None) -> Any:
     # Without a reset the first call may find an earlier case's code, or hit the recompile limit.
     torch.compiler.reset()
-    # A graph break would time two halves and call them one; every case has one shape.
-    return torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
+    compiled = partial(torch.compile, dynamic=False, mode=mode)  # every case has one shape
+    if isinstance(function, OptimiserSteps):
+        # As in PyTorch's recipe: "Compiling the optimizer with torch.compile". A step breaks its
+        # graph by itself, around hooks.
+        return function.compiled(compiled)
+    # A graph break would time two halves and call them one.
+    return compiled(function, fullgraph=True)
 
 
 _CUDA_GRAPH = "cuda_graph"

@@ -198,7 +198,7 @@ _STEPS_BEFORE = 1_000_000.0
 _HALVES = (torch.float16, torch.bfloat16)
 
 
-class _OptimiserSteps:
+class OptimiserSteps:
     """Steps of an optimiser; the first one makes it, of the arrays that all of them get.
 
     Args:
@@ -209,25 +209,32 @@ class _OptimiserSteps:
         self._new = optimiser
         self._states = states
         self._options = options
-        self._optimiser: Any = None
+        self._compile: Callable[[Any], Any] = lambda step: step
+        self._step: Any = None
+
+    def compiled(self, compile_: Callable[[Any], Any]) -> OptimiserSteps:
+        """The same steps, by the compiled method ``step`` of the optimiser."""
+        self._compile = compile_
+        return self
 
     def __call__(self, x: Any, g: Any, *arrays: Any) -> None:
         """One step, which overwrites weights and state."""
-        if self._optimiser is None:
+        if self._step is None:
             options = dict(self._options)
             if self._new is torch.optim.SGD and x.dtype in _HALVES and not x.is_cuda:
                 options["fused"] = False
-            self._optimiser = self._new([x], lr=RATE, **options)
+            optimiser = self._new([x], lr=RATE, **options)
             x.grad = g
             fused = options.get("fused")  # counts on the device
             step = torch.tensor(_STEPS_BEFORE, device=x.device if fused else "cpu")
             state = zip(self._states, arrays, strict=True)
-            self._optimiser.state[x].update(state, step=step)
-        self._optimiser.step()
+            optimiser.state[x].update(state, step=step)
+            self._step = self._compile(optimiser.step)
+        self._step()
 
 
 def optimiser(name: str, *states: str, **options: Any) -> Implementation:
-    return lambda torch: _OptimiserSteps(getattr(torch.optim, name), states, options)
+    return lambda torch: OptimiserSteps(getattr(torch.optim, name), states, options)
 
 
 # Images, channels first
