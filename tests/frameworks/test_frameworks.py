@@ -17,6 +17,7 @@ import pytest
 
 from fwbench.machine import thread_variables
 from fwbench.terms.manifest import Manifest
+from fwbench.terms.toggles import variable
 from fwbench.workloads import OPERATIONS
 from support.projects import Project
 from support.verification import EVERYTHING, FLOAT32, counted, installed, kept, passes, verify
@@ -54,7 +55,7 @@ framework = load(sys.argv[1], 1)
 manifest = framework.manifest("")
 operations = {operation.name: operation for operation in workloads.OPERATIONS}
 tried, closed = [], []
-for gap in framework.gaps:
+for gap in (gap for gap in framework.gaps if (gap.toggle or "") == sys.argv[2]):
     devices = [d.name for d in manifest.devices if d.name.startswith(gap.device or "")]
     can = framework.capabilities
     named = {gap.execution} & {*can.executions}
@@ -94,14 +95,15 @@ print(json.dumps({"manifest": manifest.to_json(), **facts}))
 
 
 @functools.cache
-def _probed(framework: str) -> dict[str, Any]:
-    """The output of :data:`_PROBE` in a process that has one thread."""
+def _probed(framework: str, toggle: str = "") -> dict[str, Any]:
+    """The output of :data:`_PROBE` in a process that has one thread, and a toggle."""
+    name, _, value = toggle.partition("=")
     done = subprocess.run(
-        [sys.executable, "-c", _PROBE, framework],
+        [sys.executable, "-c", _PROBE, framework, toggle],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **thread_variables(1)},
+        env={**os.environ, **thread_variables(1), variable(name): value},
     )
     assert done.returncode == 0, done.stderr
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -133,9 +135,11 @@ def test_gaps_are_strict(framework: str) -> None:
     operations = {operation.name for operation in OPERATIONS}
     manifest = _manifest(framework)
     kinds = {"", *(device.name.partition(":")[0] for device in manifest.devices)}
-    declared = {gap.workload for gap in manifest.gaps if (gap.device or "") in kinds} & operations
-    assert {*_probed(framework)["tried"]} == declared
-    assert _probed(framework)["closed"] == []
+    gaps = [gap for gap in manifest.gaps if (gap.device or "") in kinds]
+    for toggle in {gap.toggle or "" for gap in gaps}:
+        declared = {gap.workload for gap in gaps if (gap.toggle or "") == toggle} & operations
+        assert {*_probed(framework, toggle)["tried"]} == declared
+        assert _probed(framework, toggle)["closed"] == []
 
 
 @each_framework

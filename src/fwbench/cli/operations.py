@@ -27,7 +27,7 @@ Families = dict[str, list[Operation]]
 _PUBLISHED = ("paper", "deepbench", "opperf", "convnet")
 
 #: The parts of a gap in the order to say them.
-_PARTS = ("direction", "execution", "dtype", "device")
+_PARTS = ("direction", "execution", "dtype", "device", "toggle")
 
 _PAGE = """\
 # Operations
@@ -130,7 +130,7 @@ def _state(missing: Sequence[Gap]) -> str:
     """Support of an operation by a framework: ``yes``, ``partly`` or ``no``."""
     if any(gap.whole for gap in missing):
         return "no"
-    return "partly" if missing else "yes"
+    return "yes" if all(gap.toggle for gap in missing) else "partly"
 
 
 # For people

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -43,6 +43,7 @@ class Gap:
         device: ``cpu`` or ``gpu``, which stands for every GPU.
         terms_above: holds only at sizes where an element of an operation's result adds up more
             terms than these.
+        toggle: a toggle of fwbench's that is asked for, with the value: ``tf32=on``.
     """
 
     reason: str
@@ -52,15 +53,23 @@ class Gap:
     dtype: str | None = None
     device: str | None = None
     terms_above: int | None = None
+    toggle: str | None = None
 
     @property
     def whole(self) -> bool:
         """True if a workload is missing altogether."""
-        part = self.execution or self.direction or self.dtype or self.device
+        part = self.execution or self.direction or self.dtype or self.device or self.toggle
         return not part and self.terms_above is None
 
     def covers(
-        self, workload: str, execution: str, direction: str, dtype: str, device: str, terms: int = 0
+        self,
+        workload: str,
+        execution: str,
+        direction: str,
+        dtype: str,
+        device: str,
+        terms: int = 0,
+        toggles: Container[str] = (),
     ) -> bool:
         """True if the gap holds for one cell of the grid.
 
@@ -68,8 +77,11 @@ class Gap:
             direction: ``forward``, ``backward`` or ``train``.
             device: of the cell: ``cpu``, ``gpu:0``, ...
             terms: how many an element of the result adds up; 0 for what holds at every size.
+            toggles: those that are asked for, as in :attr:`toggle`.
         """
         if self.terms_above is not None and terms <= self.terms_above:
+            return False
+        if self.toggle is not None and self.toggle not in toggles:
             return False
         parts = (self.workload, self.execution, self.direction, self.dtype, self.device)
         cell = (workload, execution, direction, dtype, device.partition(":")[0])
@@ -221,9 +233,7 @@ class Manifest(Capabilities):
         """True if the framework sees a device of that name."""
         return any(there.name == device for there in self.devices)
 
-    def gap(
-        self, workload: str, execution: str, direction: str, dtype: str, device: str, terms: int = 0
-    ) -> str | None:
+    def gap(self, workload: str, *cell: Any) -> str | None:
         """Why the framework declares that it cannot fill a cell of the grid; None if it can.
 
         The arguments are those of :meth:`Gap.covers`.
@@ -231,9 +241,8 @@ class Manifest(Capabilities):
         gaps = self._gaps_by_workload
         if not gaps:
             return None
-        cell = (workload, execution, direction, dtype, device, terms)
         candidates = (*gaps.get(workload, ()), *gaps.get(None, ()))
-        return next((gap.reason for gap in candidates if gap.covers(*cell)), None)
+        return next((gap.reason for gap in candidates if gap.covers(workload, *cell)), None)
 
     @cached_property
     def _gaps_by_workload(self) -> Mapping[str | None, Sequence[Gap]]:

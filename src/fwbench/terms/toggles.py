@@ -145,6 +145,7 @@ TOGGLES: Mapping[str, Toggle] = {
         _switch("pinned", "copies have page-locked memory of the host", gpu=True),
         Toggle("onednn", ("off", "on"), "", "oneDNN computes on the CPU", process=True),
         Toggle("layout", ("nchw", "nhwc"), "", "channels of images in memory", process=True),
+        Toggle("optimizer", ("loop", "foreach", "fused"), "", "PyTorch's updates", process=True),
         _switch(
             "tf32",
             "GPUs compute float32 with the 10 bits of mantissa of TF32",

@@ -92,15 +92,20 @@ def of_operation(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
 
 
 def _declared(w: Workload, c: Cell, m: Manifest) -> str | None:
-    return m.gap(w.name, c.execution, c.direction, c.dtype, c.device)
+    return _of_cell(w.name, c, m)
 
 
 def _declared_of_loop(w: TrainsInLoop, c: Cell, m: Manifest) -> str | None:
-    return m.gap(w.loop.name, c.execution, c.direction, c.dtype, c.device)
+    return _of_cell(w.loop.name, c, m)
 
 
 def _declared_at_size(w: Operation, c: Cell, m: Manifest) -> str | None:
-    return m.gap(w.name, c.execution, c.direction, c.dtype, c.device, w.terms(c.size))
+    return _of_cell(w.name, c, m, w.terms(c.size))
+
+
+def _of_cell(name: str, c: Cell, m: Manifest, terms: int = 0) -> str | None:
+    settings = [f"{toggle}={value}" for toggle, value in c.toggles]
+    return m.gap(name, c.execution, c.direction, c.dtype, c.device, terms, settings)
 
 
 def _is_written(w: Operation, m: Manifest) -> bool:

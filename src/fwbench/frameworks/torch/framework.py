@@ -126,7 +126,7 @@ class Torch(Framework):
         int8_executions=("eager",),
         users_models=("float32", "float64", "bfloat16"),
         recomputing_executions=("eager",),
-        process_toggles=("onednn", "layout", "tf32", "model_parallel"),
+        process_toggles=("onednn", "layout", "optimizer", "tf32", "model_parallel"),
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
         gang_executions=("eager",),
         collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),

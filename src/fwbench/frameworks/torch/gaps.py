@@ -25,6 +25,8 @@ _NOT_CAPTURED = {
     ),
 }
 
+_RANDPERM = "torch.compile fails on indices by torch.randperm (PyTorch issue 158457)"
+
 _HALVES = ("float16", "bfloat16")
 
 GAPS: tuple[Gap, ...] = (
@@ -70,13 +72,29 @@ GAPS: tuple[Gap, ...] = (
     *(Gap(f"torch has no {dtype} CTC loss", "ctc_loss", dtype=dtype) for dtype in _HALVES),
     # Optimisers
     Gap("torch has no FTRL", "ftrl"),
-    # Compiled executions
+    *(
+        Gap("torch has no fused RMSprop", name, toggle="optimizer=fused")
+        for name in ("rmsprop", "cifar_cnn")
+    ),
+    Gap(
+        "torch's foreach implementation of SGD adds Nesterov's momentum to the gradients in place",
+        "nesterov",
+        toggle="optimizer=foreach",
+    ),
     *(
         Gap(
-            "torch.compile fails on indices by torch.randperm (PyTorch issue 158457)",
-            "random_shuffle",
-            execution=execution,
+            f"torch's fused SGD leaves most weights in {dtype} as they are",
+            name,
+            dtype=dtype,
+            device="cpu",
+            toggle="optimizer=fused",
         )
+        for name in ("sgd", "momentum", "nesterov")
+        for dtype in _HALVES
+    ),
+    # Compiled executions
+    *(
+        Gap(_RANDPERM, "random_shuffle", execution=execution)
         for execution in ("compile", "reduce_overhead", "max_autotune")
     ),
     # Executions for GPUs

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from fwbench.frameworks.layout import Arrays, Layout, reset_first
 from fwbench.frameworks.table import Call
+from fwbench.terms.toggles import value_of
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.convolution import Window
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON, EPSILON, GROUPS
@@ -187,7 +188,17 @@ def places(x: Any, dtype: Any) -> Any:
     return torch.randperm(len(x), dtype=dtype, device=x.device)
 
 
-# Optimisers, the objects of ``torch.optim``, in their fused form where they have one.
+# Optimisers, the objects of ``torch.optim``
+
+
+def selected(default: str = "") -> dict[str, bool]:
+    """The arguments that select the requested implementation of an optimiser.
+
+    Args:
+        default: what is selected where none is requested; empty for PyTorch's own choice.
+    """
+    name = value_of("optimizer") or default
+    return {"foreach": False} if name == "loop" else {name: True} if name else {}
 
 
 #: Earlier steps, enough for Adam's corrections of its bias to be 1.
@@ -221,7 +232,8 @@ class OptimiserSteps:
         """One step, which overwrites weights and state."""
         if self._step is None:
             options = dict(self._options)
-            if self._new is torch.optim.SGD and x.dtype in _HALVES and not x.is_cuda:
+            unable = self._new is torch.optim.SGD and x.dtype in _HALVES and not x.is_cuda
+            if unable and not value_of("optimizer"):
                 options["fused"] = False
             optimiser = self._new([x], lr=RATE, **options)
             x.grad = g

@@ -224,9 +224,11 @@ OPERATIONS: Table = {
     "random_categorical": lambda torch, n: lambda p: torch.multinomial(p, n, replacement=True),
     "dropout": Call("nn.functional.dropout", p=DROPPED),
     # Optimisers
-    "sgd": kernels.optimiser("SGD"),
-    **{name: step(fused=True) for name, step in FUSED.items()},
-    "rmsprop": kernels.optimiser("RMSprop", "square_avg", alpha=RHO, eps=TINY),
+    "sgd": kernels.optimiser("SGD", **kernels.selected()),
+    **{name: step(**kernels.selected("fused")) for name, step in FUSED.items()},
+    "rmsprop": kernels.optimiser(
+        "RMSprop", "square_avg", alpha=RHO, eps=TINY, **kernels.selected()
+    ),
     # Fourier transforms
     **named("fft", "rfft", "fft2", below="fft"),
     # No operation

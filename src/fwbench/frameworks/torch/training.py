@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.torch.formats import IMAGE_AXES, IMAGES
+from fwbench.frameworks.torch.kernels import selected
 from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
 from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
@@ -259,7 +260,7 @@ def set_learning_rate(optimizer: Any, learning_rate: float) -> None:
 
 
 def new_optimizer(constants: Optimizer, parameters: Iterable[Any]) -> Any:
-    """PyTorch's own, in its fused form where that is faster: with a state."""
+    """PyTorch's own; unless another is asked for, in the fused form that is faster with a state."""
     return _OPTIMIZERS[type(constants)](constants, parameters)
 
 
@@ -273,7 +274,7 @@ def adam(constants: Adam) -> dict[str, Any]:
 
 
 def _adam(constants: Adam, parameters: Iterable[Any]) -> Any:
-    return torch.optim.Adam(parameters, **adam(constants), fused=True)
+    return torch.optim.Adam(parameters, **adam(constants), **selected("fused"))
 
 
 def _rmsprop(constants: RMSprop, parameters: Iterable[Any]) -> Any:
@@ -283,12 +284,13 @@ def _rmsprop(constants: RMSprop, parameters: Iterable[Any]) -> Any:
         lr=constants.learning_rate,
         alpha=constants.rho,
         eps=math.sqrt(constants.epsilon),
+        **selected(),
     )
 
 
 def _sgd(constants: SGD, parameters: Iterable[Any]) -> Any:
-    given = {"momentum": constants.momentum, "fused": True} if constants.momentum else {}
-    return torch.optim.SGD(parameters, constants.learning_rate, **given)
+    rate, momentum = constants.learning_rate, constants.momentum
+    return torch.optim.SGD(parameters, rate, momentum, **selected("fused" if momentum else ""))
 
 
 _OPTIMIZERS: dict[type[Any], Callable[[Any, Iterable[Any]], Any]] = {
