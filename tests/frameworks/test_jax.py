@@ -63,14 +63,14 @@ def project(project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch
     return project
 
 
-def _run(environment: Environment, source: str, *arguments: str) -> Any:
+def _run(environment: Environment, source: str, *arguments: str, **variables: str) -> Any:
     """The last line that a program in the environment prints, as JSON."""
     done = subprocess.run(
         [environment.interpreter, "-P", "-c", source, *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, **thread_variables(2)},
+        env={**os.environ, **thread_variables(2), **variables},
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -232,6 +232,14 @@ def test_a_step_is_compiled_once_and_gives_its_state_up(learned: dict[str, Any])
     assert learned["gone"] == [True, True]
     assert learned["held"] == 0
     assert learned["once"][1] < learned["once"][0]
+
+
+@pytest.mark.parametrize("donate", ["on", "off"])
+def test_steps_overwrite_their_state_where_it_is_donated(made: Environment, donate: str) -> None:
+    """Compiled ones do; results are the state of the next step, and right, in both."""
+    overwritten = _run(made, jax_learners.UPDATE, FWBENCH_DONATE=donate)
+    donates = donate == "on"
+    assert overwritten == {"eager": [False], "jit": [donates], "training": [donates]}
 
 
 @pytest.mark.serial

@@ -61,6 +61,43 @@ print(json.dumps({
 }))
 """
 
+#: Verifies optimisers, and prints whether steps write where the state before them was.
+UPDATE = """
+import json
+from fwbench import workloads
+from fwbench.cases.case import bind
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.registry import load
+from fwbench.workloads.cell import Cell
+
+framework = load("jax", 1)
+overwritten = {"eager": set(), "jit": set(), "training": set()}
+with framework.scope("cpu", "float32"):
+    for operation in workloads.FAMILIES["optimisers"]:
+        for execution in ("eager", "jit"):
+            cell = Cell(operation, "jax", "cpu", execution, "forward", "float32", 1000)
+            work = bind(cell, framework)
+            work.verify(work.run())
+            work.run()  # what was read is kept
+            variables = [work.inputs[place] for place in operation.updates]
+            before = [*map(framework.address, variables)]
+            arrays = [variable.array for variable in variables]
+            last = work.run()
+            now = [*map(framework.address, variables)]
+            overwritten[execution] |= {x == y for x, y in zip(before, now, strict=True)}
+            overwritten[execution] |= {array.is_deleted() for array in arrays}
+            del arrays
+            work.verify_again(last)
+    learner = framework.learner(Job(workloads.mlp, "cpu", "jit", "float32", 8))
+    learner.reset(exact=True)
+    (batch,) = workloads.mlp.check_batches(8, 1)
+    for _ in range(2):
+        state = learner._state
+        learner.step(*learner.place(batch))
+    overwritten["training"] = {x.is_deleted() for layer in state.parameters for x in layer}
+print(json.dumps({key: [*value] for key, value in overwritten.items()}))
+"""
+
 #: Models of users: a sound one, one of another shape than is declared, one whose loss is NaN.
 MODELS = """
 import numpy as np

@@ -154,6 +154,7 @@ TOGGLES: Mapping[str, Toggle] = {
             gpu=True,
             dtype="float32",
         ),
+        Toggle("donate", ("off", "on"), "on", "JAX's steps overwrite their state", process=True),
         Toggle(
             "model_parallel",
             ("1", "2"),

@@ -1,4 +1,4 @@
-"""JAX's devices: copies to and from GPUs, CUPTI's records of what ran there, planned memory."""
+"""JAX's executions, memory and devices: donation, plans, copies to GPUs, CUPTI's records."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ from numpy.typing import NDArray
 from fwbench.frameworks.contract import BoundCall
 from fwbench.frameworks.gpus import PINNED, Copies, Listener
 from fwbench.frameworks.probes import with_plan
+from fwbench.terms.toggles import value_of
+
+#: What is made of a function, which may overwrite the arguments that ``donate_argnums`` names.
+#: Loaders, which call none, are ``eager``.
+EXECUTIONS: dict[str, Callable[..., Any]] = {
+    "eager": lambda function, **_: function,
+    "jit": jax.jit,
+}
 
 #: JAX's name for memory that a GPU copies from and to by itself.
 _PINNED = "pinned_host"
@@ -83,6 +91,26 @@ class MosaicListener(Listener):
         """Records are pairs: the name of a kernel, and milliseconds."""
         records = self._extension._cupti_get_timings(True)  # noqa: SLF001 (and detaches)
         return [milliseconds / 1e3 for _, milliseconds in records]
+
+
+class Variable:
+    """An array that steps overwrite, as far as that goes: by the result that takes its place."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+def latest(array: Any) -> Any:
+    """The array itself, or the one that a variable holds after the latest step."""
+    return array.array if isinstance(array, Variable) else array
+
+
+def donated(*positions: int) -> tuple[int, ...]:
+    """The arguments of a step whose memory its results may take: those that it replaces.
+
+    As JAX's page "Buffer donation" has it for states; on the CPU since jaxlib 0.3.24.
+    """
+    return positions if value_of("donate") == "on" else ()
 
 
 def planned(run: BoundCall, function: Any, *arguments: Any) -> BoundCall:

@@ -26,7 +26,15 @@ except ImportError:  # JAX 0.7
 from fwbench.frameworks import gpus
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.gpus import Copies, DeviceClock
-from fwbench.frameworks.jax.device import JaxCopies, MosaicListener, planned
+from fwbench.frameworks.jax.device import (
+    EXECUTIONS,
+    JaxCopies,
+    MosaicListener,
+    Variable,
+    donated,
+    latest,
+    planned,
+)
 from fwbench.frameworks.jax.gaps import GAPS
 from fwbench.frameworks.jax.kernels import Keyed
 from fwbench.frameworks.jax.operations import OPERATIONS
@@ -39,8 +47,6 @@ from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, real_dtype
 from fwbench.terms.toggles import is_on, value_of
 from fwbench.workloads.operation import Implementation
-
-_EXECUTIONS: dict[str, Callable[[Any], Any]] = {"eager": lambda function: function, "jit": jax.jit}
 
 #: JAX's pages "Configuration options" and "GPU memory allocation"; XLA's pool reads PJRT_NPROC.
 _VARIABLES = (
@@ -70,7 +76,7 @@ class Jax(Framework):
     version = jax.__version__
     namespace = jax
     capabilities = Capabilities(
-        executions=tuple(_EXECUTIONS),
+        executions=tuple(EXECUTIONS),
         dtypes=DTYPES,
         # A network that is neither trained nor used by calls operation by operation.
         training_executions=("jit",),
@@ -78,7 +84,7 @@ class Jax(Framework):
         network_executions=("jit",),
         users_models=("float32", "float64"),
         recomputing_executions=("jit",),
-        process_toggles=("tf32", "model_parallel"),
+        process_toggles=("tf32", "model_parallel", "donate"),
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
         # Called operation by operation, shard_map is slow and not used to exchange arrays.
         gang_executions=("jit",),
@@ -89,6 +95,8 @@ class Jax(Framework):
     toggle_gaps: ClassVar = {
         ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
         "(--fw-toggle sparse=off)",
+        ("eager", "donate", "on"): "arguments are donated to compiled functions "
+        "(--fw-execution jit)",
         ("eager", "strategy", "allreduce"): "JAX's processes exchange arrays in compiled functions "
         "(--fw-execution jit)",
     }
@@ -146,16 +154,28 @@ class Jax(Framework):
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """The array's values; those of dtypes that NumPy lacks become float32."""
+        array = latest(array)
         narrow = array.dtype in (jnp.bfloat16, jnp.float8_e4m3fn)
         return np.asarray(array.astype("float32") if narrow else array)
 
     def read_element(self, array: Any) -> NDArray[Any]:
         """The first element of the array on the host."""
+        array = latest(array)
         return self.to_numpy(array[(0,) * array.ndim])
+
+    def variable(self, array: Any) -> Variable:
+        """A holder, as arrays are immutable."""
+        return Variable(array)
+
+    def write(self, array: Any, source: Any) -> bool:
+        """Into variables alone."""
+        if isinstance(array, Variable):
+            array.array = jnp.copy(source)
+        return isinstance(array, Variable)
 
     def address(self, array: Any) -> int | None:
         """The address of the first element, on its device."""
-        return int(array.unsafe_buffer_pointer())
+        return int(latest(array).unsafe_buffer_pointer())
 
     def waiter(self, device: str) -> Callable[[], Any]:
         """Waits for the results of the latest call."""
@@ -201,7 +221,9 @@ class Jax(Framework):
     ) -> BoundCall:
         """The inputs are arguments of what is compiled."""
         function: Any = implementation(jax)
-        execute = _EXECUTIONS[execution]
+        execute = EXECUTIONS[execution]
+        if any(isinstance(x, Variable) for x in inputs):
+            return self._updating(function, inputs, execute)
         function = function.executed(execute) if isinstance(function, Keyed) else execute(function)
 
         def call(*inputs: Any) -> Any:
@@ -210,6 +232,24 @@ class Jax(Framework):
             return result
 
         return planned(partial(call, *inputs), function, *inputs)
+
+    def _updating(
+        self, function: Any, inputs: Sequence[Any], execute: Callable[..., Any]
+    ) -> BoundCall:
+        """A step, whose results are the variables of the next one."""
+        variables = [x for x in inputs if isinstance(x, Variable)]
+        positions = (i for i, x in enumerate(inputs) if isinstance(x, Variable))
+        step = execute(function, donate_argnums=donated(*positions))
+
+        def call(*inputs: Any) -> None:
+            results = step(*map(latest, inputs))
+            self._latest = results if isinstance(results, tuple) else (results,)
+            for variable, result in zip(variables, self._latest, strict=True):
+                variable.array = result
+
+        # Arrays would be kept, or be gone once they are donated.
+        shapes = (jax.ShapeDtypeStruct(x.shape, x.dtype) for x in map(latest, inputs))
+        return planned(partial(call, *inputs), step, *shapes)
 
     def backward(
         self,
@@ -233,7 +273,7 @@ class Jax(Framework):
             leaves = map(_cotangent, results, cotangents)
             return result, pull_back(jax.tree.unflatten(structure, leaves))
 
-        differentiated = _EXECUTIONS[execution](gradients)
+        differentiated = EXECUTIONS[execution](gradients)
 
         def call(inputs: Any, cotangent: Any) -> Any:
             result, gradients = differentiated(inputs, cotangent)

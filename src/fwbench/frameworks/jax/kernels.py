@@ -311,7 +311,7 @@ LOGITS = Layout(
 )
 
 
-# Optimisers, by the formulas; JAX has none, and its arrays are not overwritten
+# Optimisers, by the formulas; JAX has none. The results of a step are what the next one begins with
 
 
 def sgd(x: Any, g: Any) -> Any:

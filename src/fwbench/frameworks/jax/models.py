@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.jax.device import planned
+from fwbench.frameworks.jax.device import donated, planned
 from fwbench.frameworks.jax.training import Keep, update_of
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.models import ModelLearner, arrays_of
@@ -52,7 +52,7 @@ class JaxModelLearner(ModelLearner):
         self._parameters = self._as_tree(np.asarray(leaf) for _, leaf in leaves)
         self._update = update_of(self.job.training.optimizer)
         self._trained: Any = ()
-        self._step = jax.jit(self._train, donate_argnums=0)
+        self._step = jax.jit(self._train, donate_argnums=donated(0))
         self._answers = jax.jit(self._results)
 
     def _is_model(self, given: Any) -> bool:

@@ -16,6 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib import _jax
 from numpy.typing import NDArray
 
+from fwbench.frameworks.jax.device import donated
 from fwbench.frameworks.jax.training import JaxLearner, Keep, State
 from fwbench.frameworks.learner import Job, Placed
 from fwbench.frameworks.member import (
@@ -156,7 +157,7 @@ class ReplicatedJaxLearner(JaxLearner):
             out_specs=(_SAME, _SPLIT),
             check_vma=False,
         )
-        self._step = jax.jit(shared, donate_argnums=0)
+        self._step = jax.jit(shared, donate_argnums=donated(0))
 
     def _share(self, state: State, examples: Any, labels: Any) -> tuple[State, Any]:
         """The state after a step, and its loss: a part of an array."""

@@ -17,7 +17,7 @@ import numpy as np
 from jax import tree
 from numpy.typing import NDArray
 
-from fwbench.frameworks.jax.device import planned, planned_bytes
+from fwbench.frameworks.jax.device import EXECUTIONS, donated, planned, planned_bytes
 from fwbench.frameworks.jax.layers import Network
 from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Job, Learner, Loader, Placed
 from fwbench.workloads.models.layer import Arrays
@@ -25,13 +25,6 @@ from fwbench.workloads.objective import SGD, Adam, Batch, Optimizer, RMSprop
 
 #: Called with results that the clock has to wait for.
 Keep = Callable[[Any], None]
-
-#: What is made of a function, which may overwrite the arguments that ``donate_argnums`` names.
-#: Loaders, which call none, are ``eager``.
-_EXECUTIONS: dict[str, Callable[..., Any]] = {
-    "eager": lambda function, **_: function,
-    "jit": jax.jit,
-}
 
 
 class State(NamedTuple):
@@ -89,7 +82,7 @@ class _Batches(Loader):
 class JaxLearner(Learner):
     """A network of pure functions, whose state goes from step to step."""
 
-    executions = tuple(_EXECUTIONS)
+    executions = tuple(EXECUTIONS)
     epsilon_placement = EPSILON_AS_DEFINED
     _state: State
 
@@ -100,8 +93,8 @@ class JaxLearner(Learner):
         self._dtype = "float64" if job.dtype == "float64" else "float32"
         self._network = Network(job.training.graph, job.dtype, recompute=job.recompute)
         self._update = update_of(job.training.optimizer)
-        self._execute = _EXECUTIONS[job.execution]
-        self._step = self._execute(self._train, donate_argnums=0)
+        self._execute = EXECUTIONS[job.execution]
+        self._step = self._execute(self._train, donate_argnums=donated(0))
         self._answer = jax.jit(self._network.answer)
         self._state = self._initial(drops=False)
 
@@ -330,7 +323,7 @@ class DividedLearner(JaxLearner):
         self._networks = networks
         self._loss = jax.jit(cross_entropy)
         super().__init__(job, devices[0], keep)
-        self._update_part = jax.jit(self._updated, donate_argnums=0)
+        self._update_part = jax.jit(self._updated, donate_argnums=donated(0))
 
     def step(self, examples: Any, labels: Any) -> Any:
         """The loss of one step; the states before it are given up."""
