@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -13,8 +13,9 @@ from fwbench.cases.backward import Backward
 from fwbench.cases.case import Case, bind
 from fwbench.errors import WrongGradient, WrongResult
 from fwbench.frameworks.layout import Layout, axes
-from fwbench.frameworks.table import Laid
+from fwbench.frameworks.table import Composed, Laid
 from fwbench.testing import FakeFramework
+from fwbench.workloads import sqrt, square
 from fwbench.workloads.operation import Implementation, Operation
 from fwbench.workloads.workload import Cost
 from support.fakes import Immutable, case_of, cell, fails, recorded, variant
@@ -227,6 +228,16 @@ def in_place(x: NDArray[Any], g: NDArray[Any], m: NDArray[Any]) -> None:
     m *= 0.5
     m += g
     x -= m
+
+
+def test_a_record_tells_that_an_operation_is_composed() -> None:
+    """By the table of the framework."""
+
+    class Composing(FakeFramework):
+        operations: ClassVar = {"square": Composed(lambda np: lambda x: x * x), "sqrt": "sqrt"}
+
+    for work, expected in ((square, True), (sqrt, None)):
+        assert recorded(case_of(cell(work), Composing())).get("composed") is expected
 
 
 def new_arrays(x: NDArray[Any], g: NDArray[Any], m: NDArray[Any]) -> tuple[NDArray[Any], ...]:

@@ -70,6 +70,15 @@ def test_the_table_has_a_column_for_each_framework(capsys: pytest.CaptureFixture
     ]
 
 
+def test_composed_operations_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    """Their support is the same."""
+    _, _, row, *_ = _listed(capsys, "mse").splitlines()
+    assert row.split()[1:7] == ["yes+", "partly+", "yes+", "no", "partly+", "yes"]
+    frameworks = _described(capsys, "mse")["losses"]["mse"]["frameworks"]
+    assert (frameworks["jax"]["offered"], frameworks["jax"]["composed"]) == ("yes", True)
+    assert frameworks["torch"]["composed"] is False
+
+
 def test_families_and_names_narrow_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert [*_described(capsys, "--family=linalg,overhead")] == ["linalg", "overhead"]
     assert [*_described(capsys, "gemm", "dot", "noop")["linalg"]] == ["dot", "gemm"]

@@ -12,7 +12,7 @@ from fwbench.cases.work import Work
 from fwbench.frameworks import table
 from fwbench.frameworks.layout import Layout
 from fwbench.frameworks.numpy.framework import NumPy
-from fwbench.frameworks.table import Call, Laid
+from fwbench.frameworks.table import Call, Composed, Laid, composed, is_composed
 from fwbench.testing import FakeFramework
 from fwbench.workloads import OPERATIONS
 from fwbench.workloads.cell import Cell
@@ -33,6 +33,23 @@ def test_a_path_leads_to_the_function_itself() -> None:
 def test_a_call_has_its_keywords() -> None:
     """They are given to every call, beside the operands."""
     assert Call("nn.scale", by=5)(NEW)(7) == 35
+
+
+@pytest.mark.parametrize(
+    ("entry", "result"),
+    [
+        ("nn.scale", False),
+        (Call("nn.scale", by=2), False),
+        (lambda np: abs, False),
+        (Composed(lambda np, n: abs), True),
+        (Laid(Composed(lambda np, n: abs), Layout()), True),
+        (composed(abs)["abs"], True),
+    ],
+)
+def test_what_is_composed(entry: Any, result: bool) -> None:
+    """It is called as any other."""
+    assert is_composed(entry) is result
+    assert not result or entry(NEW, 3) is abs
 
 
 def test_a_path_is_looked_up_in_the_namespace_that_is_given() -> None:

@@ -116,7 +116,7 @@ framework = load("jax", 1)
 manifest = framework.manifest("a CPU")
 counted = {}
 for operation in OPERATIONS:
-    if manifest.gap(operation.name, "jit", "forward", "float32", "cpu") is None:
+    if manifest.gap(operation.name, "jit", "forward", "float32", "cpu", 0, ()) is None:
         cell = Cell(operation, "jax", "cpu", "eager", "forward", "float32", operation.smallest)
         run = bind(cell, framework).run
         cost = jax.jit(run.func).lower(*run.args).compile().cost_analysis()

@@ -102,7 +102,11 @@ _CELL = {
     "direction": "backward",
     "dtype": "float16",
     "device": "gpu:0",
+    "terms": 0,
+    "toggles": (),
 }
+#: The parts of a gap that holds for it.
+_WHOLE = {**dict(list(_CELL.items())[:4]), "device": "gpu"}
 
 
 @pytest.mark.parametrize(
@@ -118,10 +122,10 @@ _CELL = {
         ({"dtype": "float16"}, {"dtype": "float32"}, False),
         ({"device": "gpu"}, {"device": "gpu:3"}, True),
         ({"device": "gpu"}, {"device": "cpu"}, False),
-        ({"toggle": "tf32=on"}, {"terms": 0, "toggles": ["onednn=on", "tf32=on"]}, True),
-        ({"toggle": "tf32=on"}, {"terms": 0, "toggles": ["tf32=off"]}, False),
-        ({**_CELL, "device": "gpu"}, {}, True),
-        ({**_CELL, "device": "gpu"}, {"direction": "forward"}, False),
+        ({"toggle": "tf32=on"}, {"toggles": ["onednn=on", "tf32=on"]}, True),
+        ({"toggle": "tf32=on"}, {"toggles": ["tf32=off"]}, False),
+        (_WHOLE, {}, True),
+        (_WHOLE, {"direction": "forward"}, False),
     ],
     ids=str,
 )

@@ -102,10 +102,17 @@ reason, and what the other ways take. A comparison of frameworks is a comparison
   call it. Where users have a choice, the fastest way that gives the same result is called. A way
   that takes more than {slower} times as long as an alternative has a reason in the last column; CI
   fails otherwise.
-- **What counts as the operation.** What a user of the framework calls for it, and nothing that its
-  layers add. An update is a step of the framework's own optimizer on the arrays of the operation.
-  Where a framework has no function for an operation, fwbench composes it of others, as the
-  framework's users would.
+- **What counts as the operation.** One rule for all frameworks: the public call that computes the
+  definition of arrays that are there already. Nothing that a layer adds belongs to it, such as
+  making or holding weights. How many operators or kernels the call runs is the framework's affair:
+  Keras's optimizers, in Python, count as MXNet's operators do. An update is one step of the
+  framework's own optimizer on one array of weights; updates of all arrays of a model are part of
+  training steps, where implementations for many arrays show.
+- **Composed operations.** Where a framework has no such call, or one that is slower or wrong,
+  fwbench composes it of others, as the framework's users would: function by function in `eager`, as
+  a whole in executions that compile. Views, and copies of them, do not count.
+  [Operations](operations.md) marks what is composed by *+*, and records say `composed`: its times
+  tell what the framework offers, and not how fast a kernel for it would be.
 - **The figures.** The time of the way that is called over that of the alternative, at the smallest
   and at the largest quick size: below 1 the called way is faster. Both took turns of two
   milliseconds in one process, with one thread; geometric means of both directions and all

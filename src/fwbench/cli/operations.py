@@ -37,9 +37,10 @@ _PAGE = """\
 {count} operations in {families} families. A session that asks for nothing in particular has those
 in bold, which represent their families; `--fw-family`, `-k` or the name of a file selects others
 (`--fw-family all` has everything). *yes*: verified in every execution, direction and dtype that
-the framework has; *partly* and *no*: the reasons are below the table. NumPy has no gradients,
-creations are each framework's own, and copies are between the host and a GPU: on a CPU they are
-gaps, and no GPU has verified them. `fwbench list --json` has the sizes of every preset.
+the framework has; *partly* and *no*: the reasons are below the table. *+*: fwbench
+[composes](idioms.md) it of several functions of the framework. NumPy has no gradients, creations
+are each framework's own, and copies are between the host and a GPU: on a CPU they are gaps, and no
+GPU has verified them. `fwbench list --json` has the sizes of every preset.
 """
 
 
@@ -50,7 +51,8 @@ def add_to(commands: Any) -> None:
         help="list the operations: families, sizes, frameworks, gaps",
         description="The operations by family, with the sizes of --fw-size quick and the "
         "frameworks that compute them, or the reasons why they do not. * marks those of a session "
-        "that asks for nothing in particular. Frameworks of other packages are not listed.",
+        "that asks for nothing in particular, + what fwbench composes. Frameworks of other "
+        "packages are not listed.",
     )
     operations.add_argument("names", nargs="*", metavar="OPERATION", help="only these operations")
     operations.add_argument(
@@ -120,6 +122,7 @@ def _facts(operation: Operation, frameworks: Sequence[Manifest]) -> dict[str, An
             framework.name: {
                 "offered": _state(missing := gaps.of_operation(framework, operation)),
                 "gaps": [asdict(gap) for gap in missing],
+                "composed": operation.name in framework.composed,
             }
             for framework in frameworks
         },
@@ -149,7 +152,11 @@ def _rows(operations: Iterable[Operation], frameworks: Sequence[Manifest]) -> li
         *(
             [
                 operation.name,
-                *(_state(gaps.of_operation(framework, operation)) for framework in frameworks),
+                *(
+                    _state(gaps.of_operation(manifest, operation))
+                    + "+" * (operation.name in manifest.composed)
+                    for manifest in frameworks
+                ),
                 ", ".join(map(str, operation.by_preset.quick)),
                 ", ".join(name for name in _PUBLISHED if getattr(operation.by_preset, name)),
             ]

@@ -293,6 +293,7 @@ class Framework(Replicable, ABC):
             **vars(cls.capabilities),
             "name": cls.name,
             "gaps": tuple(cls.gaps),
+            "composed": tuple(n for n, row in cls.operations.items() if table.is_composed(row)),
             "toggle_gaps": tuple(cls.every_toggle_gap()),
             "gang_gaps": tuple((*what, reason) for what, reason in cls.gang_gaps.items()),
         }

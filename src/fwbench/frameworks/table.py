@@ -56,6 +56,10 @@ class Call:
             return False
 
 
+class Composed(partial[Callable[..., Any]]):
+    """An implementation by several functions: no single one computes the operation as well."""
+
+
 class Laid:
     """An implementation whose arrays have another layout than the definition of the operation."""
 
@@ -91,6 +95,19 @@ def named(*operations: str, below: str = "") -> dict[str, str]:
     """
     prefix = f"{below}." if below else ""
     return {name: f"{prefix}{name}" for name in operations}
+
+
+def composed(*functions: Callable[..., Any]) -> Table:
+    """Rows for operations that these functions of their names compose."""
+    return {
+        function.__name__: Composed(lambda function, *_: function, function)
+        for function in functions
+    }
+
+
+def is_composed(entry: str | Implementation) -> bool:
+    """True if an entry of a table is of several functions."""
+    return isinstance(entry.entry if isinstance(entry, Laid) else entry, Composed)
 
 
 def implementation(table: Table, operation: str) -> Implementation:

@@ -37,6 +37,7 @@ def describe(
         device_name=manifest.device(cell.device).model,
         gpu=None if gpu is None else GpuFacts(**asdict(gpu.identity())),
         threads=framework.threads(),
+        composed=cell.workload.name in manifest.composed or None,
         threshold=cell.threshold,
         toggles={
             **_switches(framework),

@@ -519,6 +519,8 @@ class CaseFacts(Measured):
         null="where not declared",
     )  # fmt: skip
 
+    composed: bool | None = fact("true if fwbench composes it of several functions")
+
     # How it was measured.
     statistic: str | None = fact(
         "what stands for a launch: `min` or `median` of its rounds", check=one_of("min", "median")

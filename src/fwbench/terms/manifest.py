@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -61,31 +61,22 @@ class Gap:
         part = self.execution or self.direction or self.dtype or self.device or self.toggle
         return not part and self.terms_above is None
 
-    def covers(
-        self,
-        workload: str,
-        execution: str,
-        direction: str,
-        dtype: str,
-        device: str,
-        terms: int = 0,
-        toggles: Container[str] = (),
-    ) -> bool:
+    def covers(self, *cell: Any) -> bool:
         """True if the gap holds for one cell of the grid.
 
         Args:
-            direction: ``forward``, ``backward`` or ``train``.
-            device: of the cell: ``cpu``, ``gpu:0``, ...
-            terms: how many an element of the result adds up; 0 for what holds at every size.
-            toggles: those that are asked for, as in :attr:`toggle`.
+            cell: workload, execution, direction, dtype and device (``gpu:0``); the terms that an
+                element of the result adds up, 0 for what holds at every size; toggles that are
+                asked for, as in :attr:`toggle`.
         """
+        *names, device, terms, toggles = cell
         if self.terms_above is not None and terms <= self.terms_above:
             return False
         if self.toggle is not None and self.toggle not in toggles:
             return False
         parts = (self.workload, self.execution, self.direction, self.dtype, self.device)
-        cell = (workload, execution, direction, dtype, device.partition(":")[0])
-        return all(part in (None, value) for part, value in zip(parts, cell, strict=True))
+        values = (*names, device.partition(":")[0])
+        return all(part in (None, value) for part, value in zip(parts, values, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,6 +157,7 @@ class Manifest(Capabilities):
         name: as ``--fw`` takes it; ``torch@nightly`` in an environment of its own.
         devices: every device, the CPU first where it is one of them.
         missing: operations of its table that this version of it does not offer, with the reason.
+        composed: the operations for which fwbench calls several of its functions.
         toggle_gaps: (execution, toggle, value, reason) of what it cannot do.
         gang_gaps: (strategy, toggle, value, reason) of what its replicas cannot do.
         threads: the threads that it computes with; None where it is not known.
@@ -184,6 +176,7 @@ class Manifest(Capabilities):
     gang_gaps: tuple[tuple[str, str, str, str], ...] = ()
     threads: int | None
     build: dict[str, str]
+    composed: tuple[str, ...] = ()
     sources: tuple[str, ...]
     notices: tuple[str, ...] = ()
 

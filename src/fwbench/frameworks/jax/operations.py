@@ -9,7 +9,7 @@ from jax import random
 
 from fwbench.frameworks.jax import kernels
 from fwbench.frameworks.layout import Layout, axes, transposed_factors
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, composed, named
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON
 from fwbench.workloads.operations.optimisers import DECAY
 
@@ -42,7 +42,6 @@ OPERATIONS: Table = {
     "cast_float16": kernels.cast("float16"),
     "cast_bfloat16": kernels.cast("bfloat16"),
     "cast_int32": kernels.cast("int32"),
-    "multiply_add": lambda jax: kernels.multiply_add,
     "add_row": "numpy.add",
     # Reductions
     "sum": "numpy.sum",
@@ -60,12 +59,12 @@ OPERATIONS: Table = {
     "any": Call("numpy.any", axis=1),
     "argmax": Call("numpy.argmax", axis=1),
     "argmin": Call("numpy.argmin", axis=1),
-    # Vectors and matrices
+    # Vectors and matrices, and what is composed of elementwise arithmetic and reductions
+    **composed(kernels.multiply_add, kernels.l2_normalize),
     **named("cholesky", "solve", "qr", "eigh", below="numpy.linalg"),
     "dot": "numpy.dot",
     "gemm": "numpy.matmul",
     "flatten": "numpy.ravel",
-    "l2_normalize": lambda jax: kernels.l2_normalize,
     "gemv": "numpy.matmul",
     "outer": "numpy.outer",
     "gemm_nn": "numpy.matmul",
@@ -77,9 +76,7 @@ OPERATIONS: Table = {
     "einsum": lambda jax: partial(jax.numpy.einsum, "bmk,bnk->bmn"),
     "tensordot": Call("numpy.tensordot", axes=2),
     # Flax has the weights of a dense layer transposed.
-    "linear": Laid(
-        lambda jax, n: lambda x, weight, bias: jax.numpy.dot(x, weight) + bias, axes("", "nk->kn")
-    ),
+    "linear": Laid(Composed(lambda jax, n: lambda x, w, b: jnp.dot(x, w) + b), axes("", "nk->kn")),
     "triangular_solve": Call("scipy.linalg.solve_triangular", lower=True),
     "inverse": "numpy.linalg.inv",
     "slogdet": lambda jax: lambda x: jax.numpy.linalg.slogdet(x)[1],
@@ -98,44 +95,50 @@ OPERATIONS: Table = {
     # Pooling
     "max_pool2d": lambda jax: lambda x: kernels.max_pool(x, 2, 2),
     "max_pool2d_3x3_s2": lambda jax: lambda x: kernels.max_pool(x, 3, 3),
-    "avg_pool2d": lambda jax: kernels.avg_pool2d,
+    "avg_pool2d": Composed(lambda jax: kernels.avg_pool2d),
     "global_avg_pool": Call("numpy.mean", axis=(1, 2), keepdims=True),
     "max_pool1d": lambda jax: lambda x: kernels.max_pool(x, 2),
     # Normalisation
-    "batch_norm_training": lambda jax: kernels.normalisation(0, 1, 2, epsilon=BATCH_EPSILON),
-    "batch_norm_inference": lambda jax: kernels.batch_norm_inference,
-    "layer_norm": lambda jax: kernels.normalisation(-1),
-    "rms_norm": lambda jax: kernels.rms_norm,
-    "group_norm": lambda jax: kernels.group_norm,
-    "instance_norm": lambda jax: kernels.normalisation(1, 2),
-    "lrn": lambda jax: kernels.lrn,
+    **composed(kernels.batch_norm_inference, kernels.rms_norm, kernels.group_norm, kernels.lrn),
+    "batch_norm_training": Composed(
+        lambda jax: kernels.normalisation(0, 1, 2, epsilon=BATCH_EPSILON)
+    ),
+    "layer_norm": Composed(lambda jax: kernels.normalisation(-1)),
+    "instance_norm": Composed(lambda jax: kernels.normalisation(1, 2)),
     # Softmax and losses
+    **composed(kernels.binary_cross_entropy, kernels.huber),
     "softmax": "nn.softmax",
     "log_softmax": "nn.log_softmax",
-    "cross_entropy": lambda jax: lambda x, labels: jnp.mean(kernels.cross_entropies(x, labels)),
-    "cross_entropy_sum": lambda jax: lambda x, labels: jnp.sum(kernels.cross_entropies(x, labels)),
-    "binary_cross_entropy": lambda jax: kernels.binary_cross_entropy,
-    "mse": lambda jax: lambda x, y: jnp.mean(jnp.square(x - y)),
-    "huber": lambda jax: kernels.huber,
+    "cross_entropy": Composed(lambda _: lambda x, i: jnp.mean(kernels.cross_entropies(x, i))),
+    "cross_entropy_sum": Composed(lambda _: lambda x, i: jnp.sum(kernels.cross_entropies(x, i))),
+    "mse": Composed(lambda jax: lambda x, y: jnp.mean(jnp.square(x - y))),
     # Attention; its arrays have the positions before the heads
     "attention": Laid("nn.dot_product_attention", POSITIONS_FIRST),
     "attention_causal": Laid(Call("nn.dot_product_attention", is_causal=True), POSITIONS_FIRST),
     # Recurrent layers
-    "rnn": lambda jax, units: (
-        lambda x, w, u, b: kernels.scanned(kernels.rnn_step, x, w, b, (u,), kernels.zeros(x, units))
-    ),
-    "lstm": lambda jax, units: (
-        lambda x, w, u, b: kernels.scanned(
-            kernels.lstm_step, x, w, b, (u,), (kernels.zeros(x, units), kernels.zeros(x, units))
+    "rnn": Composed(
+        lambda jax, units: (
+            lambda x, w, u, b: kernels.scanned(
+                kernels.rnn_step, x, w, b, (u,), kernels.zeros(x, units)
+            )
         )
     ),
-    "gru": lambda jax, units: (
-        lambda x, w, u, b, c: kernels.scanned(
-            kernels.gru_step, x, w, b, (u, c), kernels.zeros(x, units)
+    "lstm": Composed(
+        lambda jax, units: (
+            lambda x, w, u, b: kernels.scanned(
+                kernels.lstm_step, x, w, b, (u,), (kernels.zeros(x, units), kernels.zeros(x, units))
+            )
         )
     ),
-    "dynamic_rnn": lambda jax, units, steps, loop: partial(
-        kernels.dynamic_rnn, kernels.LOOPS[loop]
+    "gru": Composed(
+        lambda jax, units: (
+            lambda x, w, u, b, c: kernels.scanned(
+                kernels.gru_step, x, w, b, (u, c), kernels.zeros(x, units)
+            )
+        )
+    ),
+    "dynamic_rnn": Composed(
+        lambda jax, units, steps, loop: partial(kernels.dynamic_rnn, kernels.LOOPS[loop])
     ),
     # Indexing
     "gather_rows": kernels.with_int32(Call("numpy.take", axis=0, mode="clip")),
@@ -144,11 +147,11 @@ OPERATIONS: Table = {
     "gather_elements": kernels.with_int32(Call("numpy.take_along_axis", axis=1, mode="clip")),
     "pick": kernels.with_int32(lambda jax: kernels.pick),
     "gather_nd": kernels.with_int32(lambda jax: lambda x, i: x[i[:, 0], i[:, 1]]),
-    "scatter_add": kernels.with_int32(kernels.scatter_add),
+    "scatter_add": kernels.with_int32(Composed(kernels.scatter_add)),
     "scatter_nd_update": kernels.with_int32(lambda jax: lambda x, i, rows: x.at[i].set(rows)),
     "one_hot": kernels.with_int32(lambda jax, d: Call("nn.one_hot", num_classes=d)(jax)),
     "boolean_mask": lambda jax: lambda x, mask: x[mask],
-    "sequence_mask": kernels.with_int32(kernels.sequence_mask),
+    "sequence_mask": kernels.with_int32(Composed(kernels.sequence_mask)),
     # Sorting and searching
     "sort": Call("numpy.sort", axis=1),
     "argsort": Call("numpy.argsort", axis=1),
@@ -190,16 +193,11 @@ OPERATIONS: Table = {
         kernels.drawn(lambda key, logits, n: random.categorical(key, logits, shape=(n,))),
         kernels.LOGITS,
     ),
-    "dropout": kernels.drawn(kernels.dropout),
+    "dropout": Composed(kernels.drawn(kernels.dropout)),
     # Optimisers
-    "sgd": lambda jax: kernels.sgd,
-    "momentum": lambda jax: kernels.momentum,
-    "nesterov": lambda jax: kernels.nesterov,
-    "adam": lambda jax: kernels.adam,
-    "adamw": lambda jax: partial(kernels.adam, decay=DECAY),
-    "rmsprop": lambda jax: kernels.rmsprop,
-    "adagrad": lambda jax: kernels.adagrad,
-    "ftrl": lambda jax: kernels.ftrl,
+    **composed(kernels.sgd, kernels.momentum, kernels.nesterov, kernels.adam, kernels.rmsprop),
+    **composed(kernels.adagrad, kernels.ftrl),
+    "adamw": Composed(lambda jax: partial(kernels.adam, decay=DECAY)),
     # Fourier transforms
     **named("fft", "rfft", "fft2", below="numpy.fft"),
     # Images

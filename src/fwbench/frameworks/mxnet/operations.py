@@ -18,7 +18,7 @@ from fwbench.frameworks.layout import (
     reset_first,
 )
 from fwbench.frameworks.mxnet import kernels
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, named
 from fwbench.workloads.operations.normalisation import (
     ALPHA,
     BATCH_EPSILON,
@@ -43,13 +43,13 @@ OPERATIONS: Table = {
     **{name: Call("Activation", act_type=name) for name in ("sigmoid", "relu", "tanh", "softsign")},
     "softplus": Call("Activation", act_type="softrelu"),
     "gelu": Call("LeakyReLU", act_type="gelu"),
-    "gelu_tanh": lambda F: partial(kernels.gelu_tanh, F),
+    "gelu_tanh": Composed(lambda F: partial(kernels.gelu_tanh, F)),
     "elu": Call("LeakyReLU", act_type="elu", slope=1.0),
     "selu": Call("LeakyReLU", act_type="selu"),
     "leaky_relu": Call("LeakyReLU", act_type="leaky", slope=0.25),
-    "silu": lambda F: lambda x: x * F.Activation(x, act_type="sigmoid"),
+    "silu": Composed(lambda F: lambda x: x * F.Activation(x, act_type="sigmoid")),
     "hard_sigmoid": Call("hard_sigmoid", alpha=1 / 6, beta=0.5),
-    "log_sigmoid": lambda F: lambda x: -F.Activation(-x, act_type="softrelu"),
+    "log_sigmoid": Composed(lambda F: lambda x: -F.Activation(-x, act_type="softrelu")),
     # Elementwise arithmetic
     **named("abs", "negative", "sign", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "square"),
     **named("reciprocal", "sin", "cos", "arctan", "erf", "erfinv", "floor", "round"),
@@ -75,20 +75,20 @@ OPERATIONS: Table = {
     **{name: kernels.NumPyCall(name) for name in ("greater", "equal")},
     "logical_and": Laid("broadcast_logical_and", kernels.as_numbers(2)),
     "where": Laid("where", kernels.as_numbers(1)),
-    "multiply_add": lambda F: lambda x, y, z: x * y + z,
+    "multiply_add": Composed(lambda F: lambda x, y, z: x * y + z),
     "add_row": Laid("broadcast_add", kernels.AS_ROW),
     # Reductions
     "sum": "sum",
     "sum_columns": Call("sum", axis=0),
     "sum_rows": Call("sum", axis=1),
     "mean": Call("mean", axis=1),
-    "variance": lambda F: partial(kernels.variance, F),
-    "std": lambda F: lambda x: F.sqrt(kernels.variance(F, x)),
+    "variance": Composed(lambda F: partial(kernels.variance, F)),
+    "std": Composed(lambda F: lambda x: F.sqrt(kernels.variance(F, x))),
     "max": Call("max", axis=1),
     "min": Call("min", axis=1),
     "prod": Call("prod", axis=1),
-    "norm": kernels.norm,
-    "logsumexp": lambda F: partial(kernels.logsumexp, F),
+    "norm": Composed(kernels.norm),
+    "logsumexp": Composed(lambda F: partial(kernels.logsumexp, F)),
     "cumsum": Call("cumsum", axis=1),
     "any": kernels.NumPyCall("any", axis=1),
     # nd's positions are in the dtype of the operand: float16 does not have those above 2048.
@@ -158,8 +158,10 @@ OPERATIONS: Table = {
         Call("BatchNorm", eps=BATCH_EPSILON, fix_gamma=False, use_global_stats=True), CHANNELS_FIRST
     ),
     "layer_norm": Call("LayerNorm", axis=-1, eps=EPSILON),
-    "rms_norm": kernels.rms_norm,
-    "group_norm": Laid(kernels.group_norm, kernels.with_vectors((GROUPS, GROUPS), (1, -1, 1, 1))),
+    "rms_norm": Composed(kernels.rms_norm),
+    "group_norm": Laid(
+        Composed(kernels.group_norm), kernels.with_vectors((GROUPS, GROUPS), (1, -1, 1, 1))
+    ),
     "instance_norm": Laid(Call("InstanceNorm", eps=EPSILON), CHANNELS_FIRST),
     # MXNet divides alpha by the number of channels.
     "lrn": Laid(
@@ -169,20 +171,20 @@ OPERATIONS: Table = {
     # Softmax and losses
     "softmax": Call("softmax", axis=-1),
     "log_softmax": Call("log_softmax", axis=-1),
-    "cross_entropy": kernels.cross_entropy,
-    "cross_entropy_sum": lambda F: lambda x, labels: -F.sum(F.pick(F.log_softmax(x), labels)),
-    "binary_cross_entropy": kernels.binary_cross_entropy,
-    "mse": lambda F: lambda x, y: F.mean(F.square(x - y)),
-    "huber": lambda F: lambda x, y: F.mean(F.smooth_l1(x - y, scalar=1.0)),
+    "cross_entropy": Composed(kernels.cross_entropy),
+    "cross_entropy_sum": Composed(lambda F: lambda x, i: -F.sum(F.pick(F.log_softmax(x), i))),
+    "binary_cross_entropy": Composed(kernels.binary_cross_entropy),
+    "mse": Composed(lambda F: lambda x, y: F.mean(F.square(x - y))),
+    "huber": Composed(lambda F: lambda x, y: F.mean(F.smooth_l1(x - y, scalar=1.0))),
     "ctc_loss": Laid(lambda F, *_: F.CTCLoss, axes("ntc->tnc")),
     # Attention
-    "attention": lambda F: kernels.attention(F, causal=False),
-    "attention_causal": lambda F: kernels.attention(F, causal=True),
+    "attention": Composed(lambda F: kernels.attention(F, causal=False)),
+    "attention_causal": Composed(lambda F: kernels.attention(F, causal=True)),
     # Recurrent layers
     "rnn": kernels.recurrent_layer("rnn_tanh"),
     "lstm": kernels.recurrent_layer("lstm", states=2),
     "gru": kernels.recurrent_layer("gru", biases=2, order=reset_first),
-    "dynamic_rnn": lambda F, units, steps, loop: kernels.dynamic_rnn(F, steps, loop),
+    "dynamic_rnn": Composed(lambda F, units, steps, loop: kernels.dynamic_rnn(F, steps, loop)),
     # Indexing
     "gather_rows": "take",
     "embedding": lambda F, n, d: lambda w, i: F.Embedding(i, w, input_dim=n, output_dim=d),
@@ -204,15 +206,15 @@ OPERATIONS: Table = {
     "permute_nhwc_nchw": Call("transpose", axes=(0, 3, 1, 2)),
     "concat": Call("concat", dim=1),
     "stack": Call("stack", axis=1),
-    "split": kernels.split,
+    "split": Composed(kernels.split),
     "pad_constant": Laid(Call("pad", mode="constant", pad_width=_PADDING), CHANNELS_FIRST),
     "pad_reflect": Laid(Call("pad", mode="reflect", pad_width=_PADDING), CHANNELS_FIRST),
-    "tile": lambda F: lambda x: F.concat(*[F.concat(*[x] * 3, dim=1)] * 2, dim=0),
+    "tile": Composed(lambda F: lambda x: F.concat(*[F.concat(*[x] * 3, dim=1)] * 2, dim=0)),
     "repeat": Call("repeat", repeats=3, axis=1),
     "slice": lambda F, begin, end: Call("slice", begin=(begin, begin), end=(end, end))(F),
     "strided_slice": Call("slice", begin=(None, None), end=(None, None), step=(2, 3)),
     "flip": Call("slice", begin=(None, None), end=(None, None), step=(1, -1)),
-    "roll": kernels.roll,
+    "roll": Composed(kernels.roll),
     "broadcast_to": lambda F, n: Call("broadcast_axis", axis=0, size=n)(F),
     "depth_to_space": Laid(Call("depth_to_space", block_size=2), CHANNELS_FIRST),
     "tril": kernels.NumPyCall("tril"),
@@ -222,8 +224,8 @@ OPERATIONS: Table = {
     "random_normal": lambda F, n: (
         lambda like: F.np.random.normal(size=(n,), dtype=kernels.dtype_of(like)).as_nd_ndarray()
     ),
-    "random_bernoulli": lambda F: (
-        lambda p: F.random_uniform(shape=p.shape, dtype=kernels.dtype_of(p)) < p
+    "random_bernoulli": Composed(
+        lambda F: lambda p: F.random_uniform(shape=p.shape, dtype=kernels.dtype_of(p)) < p
     ),
     "random_integers": lambda F, n: lambda like: F.random_randint(0, 100, shape=(n,)),
     "random_gamma": lambda F: (

@@ -6,7 +6,7 @@ from functools import partial
 
 from fwbench.frameworks.layout import Layout, axes
 from fwbench.frameworks.numpy import kernels
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, composed, named
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON
 
 PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
@@ -19,33 +19,32 @@ OPERATIONS: Table = {
     "zeros_like": "zeros_like",
     "arange": lambda np, n: lambda x: np.arange(n, dtype=np.int32),
     # Activations
-    "sigmoid": lambda np: kernels.sigmoid,
+    **composed(kernels.sigmoid, kernels.softsign, kernels.selu),
     "relu": lambda np: lambda x: np.maximum(x, 0),
     "tanh": "tanh",
-    "softplus": lambda np: lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x))),
-    "softsign": lambda np: kernels.softsign,
+    "softplus": Composed(lambda np: lambda x: np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))),
     # By sigmoid(2 y), which is (1 + tanh(y)) / 2.
-    "gelu_tanh": lambda np: (
-        lambda x: x / (1 + np.exp(x * (-1.5957691216057308 - 0.07135481627159744 * x * x)))
+    "gelu_tanh": Composed(
+        lambda np: (
+            lambda x: x / (1 + np.exp(x * (-1.5957691216057308 - 0.07135481627159744 * x * x)))
+        )
     ),
-    "elu": lambda np: lambda x: np.maximum(x, np.expm1(np.minimum(x, 0))),
-    "selu": lambda np: kernels.selu,
-    "leaky_relu": lambda np: lambda x: np.maximum(x, 0.25 * x),
-    "silu": lambda np: lambda x: x / (1 + np.exp(-x)),
-    "hard_sigmoid": lambda np: lambda x: (x / 6 + 0.5).clip(0, 1),
-    "log_sigmoid": lambda np: lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
+    "elu": Composed(lambda np: lambda x: np.maximum(x, np.expm1(np.minimum(x, 0)))),
+    "leaky_relu": Composed(lambda np: lambda x: np.maximum(x, 0.25 * x)),
+    "silu": Composed(lambda np: lambda x: x / (1 + np.exp(-x))),
+    "hard_sigmoid": Composed(lambda np: lambda x: (x / 6 + 0.5).clip(0, 1)),
+    "log_sigmoid": Composed(lambda np: lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))),
     # Elementwise arithmetic
     **named("abs", "negative", "sign", "exp", "expm1", "log", "log1p", "sqrt", "square"),
     **named("reciprocal", "sin", "cos", "arctan", "floor", "isnan", "logical_not", "add"),
     **named("subtract", "multiply", "divide", "maximum", "minimum", "power", "mod", "hypot"),
     **named("arctan2", "greater", "equal", "logical_and", "where"),
-    "rsqrt": lambda np: lambda x: 1 / np.sqrt(x),
+    "rsqrt": Composed(lambda np: lambda x: 1 / np.sqrt(x)),
     # Methods, which NumPy's functions of these names call by way of Python.
     "clip": lambda np: lambda x: x.clip(-0.5, 0.5),
     **dict.fromkeys(("round", "round_half_even"), "rint"),
     "cast_float16": kernels.cast("float16"),
     "cast_int32": kernels.cast("int32"),
-    "multiply_add": lambda np: kernels.multiply_add,
     "add_row": "add",
     # Reductions
     "sum": "ndarray.sum",
@@ -58,16 +57,15 @@ OPERATIONS: Table = {
     "min": Call("ndarray.min", axis=1),
     "prod": Call("ndarray.prod", axis=1),
     "norm": "linalg.norm",
-    "logsumexp": lambda np: kernels.logsumexp,
     "cumsum": Call("ndarray.cumsum", axis=1),
     "any": Call("ndarray.any", axis=1),
     "argmax": Call("ndarray.argmax", axis=1),
     "argmin": Call("ndarray.argmin", axis=1),
-    # Vectors and matrices
+    # Vectors and matrices, and what is composed of elementwise arithmetic and reductions
+    **composed(kernels.multiply_add, kernels.logsumexp, kernels.l2_normalize),
     "dot": "dot",
     "gemm": "matmul",
     "flatten": "ndarray.ravel",
-    "l2_normalize": lambda np: kernels.l2_normalize,
     "gemv": "dot",
     "outer": lambda np: partial(np.einsum, "i,j->ij"),
     "gemm_nn": "matmul",
@@ -78,7 +76,7 @@ OPERATIONS: Table = {
     "batch_gemm": "matmul",
     "einsum": lambda np: partial(np.einsum, "bmk,bnk->bmn"),
     "tensordot": Call("tensordot", axes=2),
-    "linear": lambda np, n: lambda x, weight, bias: np.matmul(x, weight.T) + bias,
+    "linear": Composed(lambda np, n: lambda x, weight, bias: np.matmul(x, weight.T) + bias),
     "inverse": "linalg.inv",
     "slogdet": lambda np: lambda x: np.linalg.slogdet(x)[1],
     "svd_values": Call("linalg.svd", compute_uv=False),
@@ -88,52 +86,46 @@ OPERATIONS: Table = {
         Layout(restore_results=lambda results: [results[1].T, results[0].T]),
     ),
     # Convolution
-    **dict.fromkeys(CONVOLUTIONS, kernels.convolution),
-    **dict.fromkeys(BY_POSITION, kernels.convolution_by_position),
-    "depthwise_conv2d": kernels.depthwise_conv2d,
-    "conv2d_transposed": kernels.conv2d_transposed,
+    **dict.fromkeys(CONVOLUTIONS, Composed(kernels.convolution)),
+    **dict.fromkeys(BY_POSITION, Composed(kernels.convolution_by_position)),
+    "depthwise_conv2d": Composed(kernels.depthwise_conv2d),
+    "conv2d_transposed": Composed(kernels.conv2d_transposed),
     # Pooling
-    "max_pool2d": lambda np: kernels.max_pool2d,
-    "max_pool2d_3x3_s2": lambda np: kernels.max_pool2d_3x3_s2,
-    "avg_pool2d": lambda np: kernels.avg_pool2d,
+    **composed(kernels.max_pool2d, kernels.max_pool2d_3x3_s2, kernels.avg_pool2d),
     "global_avg_pool": lambda np: kernels.global_avg_pool,
     "max_pool1d": lambda np: lambda x: np.maximum(x[:, ::2], x[:, 1::2]),
     # Normalisation
-    "batch_norm_training": lambda np: kernels.normalisation(1, BATCH_EPSILON),
-    "batch_norm_inference": lambda np: kernels.batch_norm_inference,
-    "layer_norm": lambda np: kernels.layer_norm,
-    "rms_norm": lambda np: kernels.rms_norm,
-    "group_norm": lambda np: kernels.normalisation(means=kernels.group_means),
-    "instance_norm": lambda np: kernels.normalisation(),
-    "lrn": lambda np: kernels.lrn,
+    **composed(kernels.batch_norm_inference, kernels.layer_norm, kernels.rms_norm, kernels.lrn),
+    "batch_norm_training": Composed(lambda np: kernels.normalisation(1, BATCH_EPSILON)),
+    "group_norm": Composed(lambda np: kernels.normalisation(means=kernels.group_means)),
+    "instance_norm": Composed(lambda np: kernels.normalisation()),
     # Softmax and losses
-    "softmax": lambda np: kernels.softmax,
-    "log_softmax": lambda np: kernels.log_softmax,
-    "cross_entropy": lambda np: lambda x, labels: np.mean(kernels.cross_entropies(x, labels)),
-    "cross_entropy_sum": lambda np: lambda x, labels: np.sum(kernels.cross_entropies(x, labels)),
-    "binary_cross_entropy": lambda np: kernels.binary_cross_entropy,
-    "mse": lambda np: lambda x, y: np.mean(np.square(x - y)),
-    "huber": lambda np: kernels.huber,
-    "ctc_loss": lambda np, *_: kernels.ctc_loss,
+    **composed(kernels.softmax, kernels.log_softmax, kernels.binary_cross_entropy, kernels.huber),
+    "cross_entropy": Composed(lambda np: lambda x, i: np.mean(kernels.cross_entropies(x, i))),
+    "cross_entropy_sum": Composed(lambda np: lambda x, i: np.sum(kernels.cross_entropies(x, i))),
+    "mse": Composed(lambda np: lambda x, y: np.mean(np.square(x - y))),
+    "ctc_loss": Composed(lambda np, *_: kernels.ctc_loss),
     # Recurrent layers
-    "dynamic_rnn": lambda np, units, steps, loop: kernels.dynamic_rnn,
+    "dynamic_rnn": Composed(lambda np, units, steps, loop: kernels.dynamic_rnn),
     # Indexing
     "gather_rows": Call("ndarray.take", axis=0),
     "embedding": lambda np, n, d: lambda w, i: w.take(i, axis=0),
     "gather_elements": Call("take_along_axis", axis=1),
     "pick": lambda np: lambda x, i: x[np.arange(len(i)), i],
     "gather_nd": Laid(lambda np: lambda x, i: x[i[0], i[1]], axes("", "kc->ck")),
-    "scatter_add": lambda np, n, d: lambda x, i: kernels.scatter_add(x, i, shape=(n, d)),
-    "scatter_nd_update": lambda np: kernels.scatter_nd_update,
-    "one_hot": lambda np, d: lambda i: kernels.one_hot(i, depth=d),
+    "scatter_add": Composed(lambda np, n, d: lambda x, i: kernels.scatter_add(x, i, shape=(n, d))),
+    "scatter_nd_update": Composed(lambda np: kernels.scatter_nd_update),
+    "one_hot": Composed(lambda np, d: lambda i: kernels.one_hot(i, depth=d)),
     "boolean_mask": lambda np: lambda x, mask: x.compress(mask, axis=0),
-    "sequence_mask": lambda np, d: (
-        lambda x, lengths: x * (np.arange(d, dtype="i4") < lengths.astype("i4")[:, None])
+    "sequence_mask": Composed(
+        lambda np, d: (
+            lambda x, lengths: x * (np.arange(d, dtype="i4") < lengths.astype("i4")[:, None])
+        )
     ),
     # Sorting and searching
     "sort": Call("sort", axis=1),
     "argsort": Call("ndarray.argsort", axis=1),
-    "top_k": lambda np: kernels.top_k,
+    "top_k": Composed(lambda np: kernels.top_k),
     "unique": "unique",
     "searchsorted": "ndarray.searchsorted",
     # Shapes and orders of elements
@@ -157,7 +149,7 @@ OPERATIONS: Table = {
     # Random numbers
     "random_uniform": kernels.drawn(lambda rng, like, n: rng.random(n, like.dtype)),
     "random_normal": kernels.drawn(lambda rng, like, n: rng.standard_normal(n, like.dtype)),
-    "random_bernoulli": kernels.drawn(lambda rng, p: rng.random(p.size, p.dtype) < p),
+    "random_bernoulli": Composed(kernels.drawn(lambda rng, p: rng.random(p.size, p.dtype) < p)),
     "random_integers": kernels.drawn(lambda rng, like, n: rng.integers(100, size=n, dtype="int32")),
     "random_gamma": kernels.drawn(lambda rng, alpha: rng.standard_gamma(alpha, dtype=alpha.dtype)),
     "random_poisson": kernels.drawn(lambda rng, rates: rng.poisson(rates)),
@@ -172,8 +164,8 @@ OPERATIONS: Table = {
     "rfft": "fft.rfft",
     "fft2": "fft.fft2",
     # Images
-    "resize_nearest": lambda np, h, w: kernels.resize_nearest,
-    "im2col": lambda np, h, w: kernels.im2col,
+    "resize_nearest": Composed(lambda np, h, w: kernels.resize_nearest),
+    "im2col": Composed(lambda np, h, w: kernels.im2col),
     # No operation
     "noop": lambda np: lambda x: x,
 }

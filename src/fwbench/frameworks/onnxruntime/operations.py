@@ -17,7 +17,7 @@ from fwbench.frameworks.layout import (
     SEQUENCE_CHANNELS_FIRST,
 )
 from fwbench.frameworks.onnxruntime import kernels
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table
 from fwbench.workloads.operations.normalisation import (
     ALPHA,
     BATCH_EPSILON,
@@ -46,10 +46,10 @@ OPERATIONS: Table = {
     "elu": "Elu",
     "selu": "Selu",
     "leaky_relu": Call("LeakyRelu", alpha=0.25),
-    "silu": lambda op: lambda x: op.Mul(x, op.Sigmoid(x)),
+    "silu": Composed(lambda op: lambda x: op.Mul(x, op.Sigmoid(x))),
     "hard_sigmoid": Call("HardSigmoid", alpha=1 / 6, beta=0.5),
     # As PyTorch's exporter writes it.
-    "log_sigmoid": lambda op: lambda x: op.Log(op.Sigmoid(x)),
+    "log_sigmoid": Composed(lambda op: lambda x: op.Log(op.Sigmoid(x))),
     # Elementwise arithmetic
     "abs": "Abs",
     "negative": "Neg",
@@ -57,7 +57,7 @@ OPERATIONS: Table = {
     "exp": "Exp",
     "log": "Log",
     "sqrt": "Sqrt",
-    "rsqrt": lambda op: lambda x: op.Reciprocal(op.Sqrt(x)),
+    "rsqrt": Composed(lambda op: lambda x: op.Reciprocal(op.Sqrt(x))),
     "square": lambda op: lambda x: op.Mul(x, x),
     "reciprocal": "Reciprocal",
     "sin": "Sin",
@@ -83,7 +83,7 @@ OPERATIONS: Table = {
     "equal": "Equal",
     "logical_and": "And",
     "where": "Where",
-    "multiply_add": lambda op: lambda x, y, z: op.Add(op.Mul(x, y), z),
+    "multiply_add": Composed(lambda op: lambda x, y, z: op.Add(op.Mul(x, y), z)),
     "add_row": "Add",
     # Reductions
     "sum": Call("ReduceSum", keepdims=0),
@@ -103,7 +103,9 @@ OPERATIONS: Table = {
     "gemm": "MatMul",
     "flatten": lambda op: lambda x: op.Reshape(x, np.array([-1], np.int64)),
     "gemv": "MatMul",
-    "outer": lambda op: lambda x, y: op.Mul(op.Unsqueeze(x, _SECOND), op.Unsqueeze(y, _FIRST)),
+    "outer": Composed(
+        lambda op: lambda x, y: op.Mul(op.Unsqueeze(x, _SECOND), op.Unsqueeze(y, _FIRST))
+    ),
     "gemm_nn": "MatMul",
     "gemm_tn": Call("Gemm", transA=1),
     "gemm_nt": Call("Gemm", transB=1),

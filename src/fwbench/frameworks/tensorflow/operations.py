@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from fwbench.frameworks.layout import Layout, axes, transposed_factors
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, composed, named
 from fwbench.frameworks.tensorflow import kernels
 from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
 from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, L1, MOMENTUM, RHO, TINY
@@ -35,7 +35,7 @@ OPERATIONS: Table = {
     **named("relu", "softsign", "gelu", "elu", "selu", "silu", below="nn"),
     "gelu_tanh": Call("nn.gelu", approximate=True),
     "leaky_relu": Call("nn.leaky_relu", alpha=0.25),
-    "hard_sigmoid": lambda tf: lambda x: tf.nn.relu6(x + 3.0) / 6.0,
+    "hard_sigmoid": Composed(lambda tf: lambda x: tf.nn.relu6(x + 3.0) / 6.0),
     # Elementwise arithmetic
     **named("abs", "negative", "sign", "exp", "sqrt", "square", "sin", "cos", "floor", "round"),
     **named("logical_not", "add", "subtract", "multiply", "divide", "maximum", "minimum"),
@@ -54,7 +54,7 @@ OPERATIONS: Table = {
     # Composed of others: there is no kernel of its own.
     "hypot": "experimental.numpy.hypot",
     "arctan2": "atan2",
-    "multiply_add": lambda tf: kernels.multiply_add,
+    "multiply_add": Composed(lambda tf: kernels.multiply_add),
     "add_row": "add",
     # Reductions
     "sum": "reduce_sum",
@@ -74,7 +74,7 @@ OPERATIONS: Table = {
     "argmin": Call("argmin", axis=1),
     # Vectors and matrices
     **named("cholesky", "solve", "triangular_solve", "qr", "eigh", below="linalg"),
-    "dot": lambda tf: lambda x, y: tf.reduce_sum(x * y),
+    "dot": Composed(lambda tf: lambda x, y: tf.reduce_sum(x * y)),
     "gemm": "linalg.matmul",
     "flatten": Call("reshape", shape=[-1]),
     "l2_normalize": Call("math.l2_normalize", axis=1),
@@ -88,7 +88,9 @@ OPERATIONS: Table = {
     "tensordot": Call("tensordot", axes=2),
     # Keras has the weights of a dense layer transposed.
     "linear": Laid(
-        lambda tf, n: lambda x, weight, bias: tf.nn.bias_add(tf.linalg.matmul(x, weight), bias),
+        Composed(
+            lambda tf, n: lambda x, weight, bias: tf.nn.bias_add(tf.linalg.matmul(x, weight), bias)
+        ),
         axes("", "nk->kn"),
     ),
     "inverse": "linalg.inv",
@@ -114,12 +116,11 @@ OPERATIONS: Table = {
     "global_avg_pool": Call("reduce_mean", axis=(1, 2), keepdims=True),
     "max_pool1d": Call("nn.max_pool1d", ksize=2, strides=2, padding="VALID"),
     # Normalisation
+    **composed(kernels.rms_norm, kernels.group_norm),
     "batch_norm_training": lambda tf: kernels.batch_norm,
     "batch_norm_inference": lambda tf: kernels.batch_norm_inference,
-    "layer_norm": lambda tf: kernels.normalisation(-1),
-    "rms_norm": lambda tf: kernels.rms_norm,
-    "group_norm": lambda tf: kernels.group_norm,
-    "instance_norm": lambda tf: kernels.normalisation(1, 2),
+    "layer_norm": Composed(lambda tf: kernels.normalisation(-1)),
+    "instance_norm": Composed(lambda tf: kernels.normalisation(1, 2)),
     "lrn": Call(
         "nn.local_response_normalization",
         depth_radius=NEIGHBOURS // 2,
@@ -128,22 +129,18 @@ OPERATIONS: Table = {
         beta=BETA,
     ),
     # Softmax and losses
+    **composed(kernels.cross_entropy, kernels.cross_entropy_sum, kernels.binary_cross_entropy),
+    **composed(kernels.mse, kernels.huber),
     "softmax": "nn.softmax",
     "log_softmax": "nn.log_softmax",
-    "cross_entropy": lambda tf: kernels.cross_entropy,
-    "cross_entropy_sum": lambda tf: kernels.cross_entropy_sum,
-    "binary_cross_entropy": lambda tf: kernels.binary_cross_entropy,
-    "mse": lambda tf: kernels.mse,
-    "huber": lambda tf: kernels.huber,
     "ctc_loss": Laid(kernels.ctc_loss, LABELS),
     # Attention
-    "attention": lambda tf: kernels.attention,
-    "attention_causal": lambda tf: kernels.attention_causal,
+    **composed(kernels.attention, kernels.attention_causal),
     # Recurrent layers
     "rnn": kernels.recurrent_layer("SimpleRNN"),
     "lstm": kernels.recurrent_layer("LSTM"),
     "gru": Laid(kernels.recurrent_layer("GRU"), kernels.GRU),
-    "dynamic_rnn": lambda tf, units, steps, loop: kernels.dynamic_rnn(tf, units, loop),
+    "dynamic_rnn": Composed(lambda tf, units, steps, loop: kernels.dynamic_rnn(tf, units, loop)),
     # Indexing
     "gather_rows": "gather",
     "embedding": lambda tf, n, d: tf.nn.embedding_lookup,
@@ -156,7 +153,7 @@ OPERATIONS: Table = {
     "scatter_nd_update": Laid("tensor_scatter_nd_update", kernels.COORDINATES),
     "one_hot": lambda tf, d: Call("one_hot", depth=d)(tf),
     "boolean_mask": "boolean_mask",
-    "sequence_mask": lambda tf, d: lambda x, i: x * tf.sequence_mask(i, d, x.dtype),
+    "sequence_mask": Composed(lambda tf, d: lambda x, i: x * tf.sequence_mask(i, d, x.dtype)),
     # Sorting and searching
     "sort": Call("sort", axis=1),
     "argsort": Call("argsort", axis=1),
@@ -185,13 +182,13 @@ OPERATIONS: Table = {
     # Random numbers
     "random_uniform": kernels.drawn("uniform"),
     "random_normal": kernels.drawn("normal"),
-    "random_bernoulli": lambda tf: (
-        lambda p: tf.cast(tf.random.uniform(p.shape, dtype=p.dtype) < p, p.dtype)
+    "random_bernoulli": Composed(
+        lambda tf: lambda p: tf.cast(tf.random.uniform(p.shape, dtype=p.dtype) < p, p.dtype)
     ),
     "random_integers": lambda tf, n: lambda like: tf.random.uniform((n,), 0, 100, tf.int32),
     "random_gamma": lambda tf: lambda alpha: tf.random.gamma((), alpha, dtype=alpha.dtype),
     "random_poisson": lambda tf: lambda rates: tf.random.poisson((), rates, dtype=rates.dtype),
-    "random_exponential": kernels.exponential,
+    "random_exponential": Composed(kernels.exponential),
     "random_shuffle": "random.shuffle",
     "random_categorical": Laid(
         lambda tf, n: lambda logits: tf.random.categorical(logits, n), kernels.LOGITS

@@ -18,7 +18,7 @@ from fwbench.frameworks.layout import (
     axes,
     transposed_factors,
 )
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, named
 from fwbench.frameworks.torch import formats, kernels
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
@@ -165,7 +165,7 @@ OPERATIONS: Table = {
     "binary_cross_entropy": "nn.functional.binary_cross_entropy_with_logits",
     "mse": "nn.functional.mse_loss",
     "huber": "nn.functional.smooth_l1_loss",
-    "ctc_loss": Laid(kernels.ctc_loss, axes("ntc->tnc")),
+    "ctc_loss": Laid(Composed(kernels.ctc_loss), axes("ntc->tnc")),
     # Attention
     "attention": "nn.functional.scaled_dot_product_attention",
     "attention_causal": Call("nn.functional.scaled_dot_product_attention", is_causal=True),
@@ -173,18 +173,18 @@ OPERATIONS: Table = {
     "rnn": Laid(kernels.recurrent_layer("rnn_tanh"), kernels.RECURRENT),
     "lstm": Laid(kernels.recurrent_layer("lstm", cells=True), kernels.RECURRENT),
     "gru": Laid(kernels.recurrent_layer("gru"), kernels.GRU),
-    "dynamic_rnn": lambda torch, units, steps, loop: kernels.dynamic_rnn,
+    "dynamic_rnn": Composed(lambda torch, units, steps, loop: kernels.dynamic_rnn),
     # Indexing
     "gather_rows": lambda torch: lambda x, i: torch.index_select(x, 0, i),
     "embedding": lambda torch, n, d: lambda w, i: torch.nn.functional.embedding(i, w),
     "gather_elements": lambda torch: lambda x, i: torch.gather(x, 1, i),
     "pick": lambda torch: lambda x, i: torch.gather(x, 1, i[:, None])[:, 0],
     "gather_nd": Laid(lambda torch: lambda x, i: x[i[0], i[1]], axes("", "kc->ck")),
-    "scatter_add": lambda torch, n, d: lambda x, i: x.new_zeros((n, d)).index_add_(0, i, x),
+    "scatter_add": Composed(lambda _, n, d: lambda x, i: x.new_zeros((n, d)).index_add_(0, i, x)),
     "scatter_nd_update": lambda torch: lambda x, i, rows: torch.index_copy(x, 0, i, rows),
     "one_hot": lambda torch, d: Call("nn.functional.one_hot", num_classes=d)(torch),
-    "boolean_mask": lambda torch: lambda x, mask: x.index_select(0, mask.nonzero()[:, 0]),
-    "sequence_mask": kernels.sequence_mask,
+    "boolean_mask": Composed(lambda torch: lambda x, mask: x.index_select(0, mask.nonzero()[:, 0])),
+    "sequence_mask": Composed(kernels.sequence_mask),
     # Sorting and searching
     # It has the order, too.
     "sort": lambda torch: lambda x: torch.sort(x, 1)[0],
@@ -220,7 +220,9 @@ OPERATIONS: Table = {
     "random_exponential": kernels.drawn(
         lambda torch, n, **place: torch.empty(n, **place).exponential_(2.0)
     ),
-    "random_shuffle": lambda torch: lambda x: x.index_select(0, kernels.places(x, torch.int32)),
+    "random_shuffle": Composed(
+        lambda torch: lambda x: x.index_select(0, kernels.places(x, torch.int32))
+    ),
     "random_categorical": lambda torch, n: lambda p: torch.multinomial(p, n, replacement=True),
     "dropout": Call("nn.functional.dropout", p=DROPPED),
     # Optimisers
