@@ -40,7 +40,7 @@ class StableObjective(Objective):
 
     def initial(self) -> list[Arrays]:
         """The initial parameters, of which biases and offsets are moved."""
-        return self._moved
+        return [[array.copy() for array in arrays] for arrays in self._moved]  # a step changes them
 
     @cached_property
     def _moved(self) -> list[Arrays]:
