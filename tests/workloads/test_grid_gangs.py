@@ -211,15 +211,36 @@ def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
     ]
 
 
-def test_replicas_share_batches_that_are_normalized_if_there_is_more_than_one_value() -> None:
-    """Each normalizes its own examples: the variance of a single value is 0."""
-    (residual,) = (step for step in MODELS if step.name == "resnet50_step")
-    for size, values in (("b8i64d8", 4), ("b8i32d8", 1)):
-        objective = residual.at(residual.size_of(size))
-        assert objective.split_gap(8, 2) is objective.split_gap(8, 4) is None
-        said = objective.split_gap(8, 8) or ""
-        assert ("one example has a single value of some channels" in said) == (values == 1)
-    assert lenet.split_gap(8, 8) is None
+@pytest.mark.parametrize(
+    ("size", "replicas", "dtype", "values"),
+    [
+        ("b2i64d8", 1, "float32", 8),
+        ("b6i64d8", 1, "float32", 8),
+        ("b2i64d8", 1, "float64", None),
+        ("b2i32d8", 1, "float64", 2),
+        ("b4i64d8", 1, "float32", None),
+        ("b8i32d8", 1, "float32", None),
+        ("b8i64d8", 2, "float32", None),
+        ("b8i64d8", 4, "float32", 8),
+        ("b8i32d8", 2, "float32", 4),
+        ("b8i32d8", 8, "float32", 1),
+        ("b64i64d8", 8, "float32", 4),
+    ],
+)
+def test_batches_are_normalized_by_so_many_values_that_losses_show_more_than_rounding(
+    size: str, replicas: int, dtype: str, values: int | None
+) -> None:
+    """Equal examples count once, and each replica normalizes its own."""
+    (normalized,) = (step for step in MODELS if step.name == "googlenet_bn_step")
+    gang = (("replicas", str(replicas)), ("strategy", "allreduce"))
+    gap = gap_of(
+        *(normalized, SHARED, "cpu", "eager", "train", dtype),
+        size=normalized.size_of(size),
+        toggles=gang if replicas > 1 else (),
+    )
+    expected = None if values is None else f"normalizes some channels by {values} different values"
+    assert gap is None if expected is None else expected in str(gap)
+    assert lenet.rounding_gap(2, 2, "float32") is None
 
 
 def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:

@@ -260,8 +260,10 @@ def _of_split(w: Any, c: Cell, m: Manifest) -> str | None:
         objective = w.at(c.size)
     except DeclarationError:
         return None  # its case says so, if it is not deselected
-    reason: str | None = objective.split_gap(c.batch, c.replicas)
-    return reason
+    alone = toggles.asynchronous(c.toggles)
+    shares = (c.batch // c.replicas, 1) if alone else (c.batch, c.replicas)
+    reason: str | None = objective.split_gap(c.batch, c.replicas) if c.replicas > 1 else None
+    return reason or objective.rounding_gap(*shares, c.dtype)
 
 
 #: By what is measured, and then what holds for all of it.
@@ -449,7 +451,7 @@ RULES: tuple[Rule, ...] = (
         "replicas do not change their learning rate (--fw-toggle decay=off)",
         _shared(lambda w, c, m: c.values["decay"] != "off"),
     ),
-    Rule((TrainsInLoop, ModelStep), _of_split, _shared()),
+    Rule((Training, Step, ModelStep), _of_split),
     Rule(
         Collective,
         "{w.name} is between replicas, and this is a single one",
