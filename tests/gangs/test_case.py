@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from fwbench.gangs import loops
 from fwbench.gangs.case import GangCase
 from fwbench.gangs.pool import case_kinds
 from fwbench.gangs.rounds import GangClock
+from fwbench.gangs.shares import Task, TrainedShare
 from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
 from fwbench.records.facts import CaseFacts
@@ -24,8 +27,13 @@ from fwbench.workloads.collectives import (
     null_step,
     reduce_scatter,
 )
+from fwbench.workloads.models.graph import sequential
+from fwbench.workloads.models.layers import Conv, Dense, Flatten, MaxPool
 from fwbench.workloads.models.networks import TRAININGS
+from fwbench.workloads.models.reference import gradients
+from fwbench.workloads.models.stable_weights import tie_breaks_flipped
 from fwbench.workloads.models.trajectories import expected_losses
+from fwbench.workloads.objective import SGD, Objective
 from support import fakes
 from support.fake_learner import FOUND, data_set
 from support.gangs import ScriptedGang
@@ -45,6 +53,29 @@ def _case(gang: Any, workload: Any = all_reduce, **changes: Any) -> GangCase:
         cell, framework, framework.manifest("Fake CPU"), clock, FixtureBenchmark(fixture), 0.1
     )
     return made.with_gangs(lambda _: gang, "local", 1)
+
+
+def test_replicas_may_choose_between_elements_of_windows_that_are_as_good_as_equal() -> None:
+    """A gradient depends on the choice; one that chooses neither is wrong."""
+    graph = sequential(Conv(2, 1, relu=False), MaxPool(), Flatten(), Dense(3, relu=False))
+    drawn = Objective("nearly_equal", graph, (4, 4, 1), 3, SGD())
+    (kernel, bias), *others = drawn.initial()
+    weights = [[1e-7 * kernel, bias + 1.0], *others]
+    objective = replace(drawn, weights=weights)
+    ((x, labels),) = objective.check_batches(2, 1)
+    given = (objective.graph, weights, x.astype(float), labels)
+    _, of_nodes = gradients(*given, layer=tie_breaks_flipped(1e-5))
+    chosen = [array for arrays in of_nodes for array in arrays]
+    share: Any = object.__new__(TrainedShare)
+    share.task = Task("nearly_equal", 2, "cpu", "eager", "float32", sparse=False, synchronized=True)
+    share.member = SimpleNamespace(place=Place(0, 2, "allreduce"))
+    share._training = objective
+    share._learner = SimpleNamespace(trained=lambda nodes: [a for arrays in nodes for a in arrays])
+    for factor, wrong in ((1.0, False), (4.0, True)):
+        share._model = SimpleNamespace(gradients=lambda: [factor * chosen[0], *chosen[1:]])  # noqa: B023
+        found = share._exchanged()
+        assert bool(found["wrong_gradient"]) == wrong
+        assert wrong or found["gradient_error"] > 0.01
 
 
 def _facts(case: GangCase) -> CaseFacts:

@@ -6,7 +6,7 @@ import itertools
 import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -125,8 +125,11 @@ class Replicas(Gang):
         """The updates of each array in some steps of all, and in steps of one worker alone."""
         return steps if self.waits else steps * self.composition.replicas + alone
 
-    def trains(self, step: Trains, size: Any, **changes: Any) -> None:
+    def trains(self, step: Trains, size: Any, parts: int = 0, **changes: Any) -> None:
         """Check training from the initial weights on.
+
+        Args:
+            parts: of a batch that are normalized; 0 for one of each replica.
 
         Raises:
             VerificationError: this is not the work of one worker.
@@ -134,13 +137,13 @@ class Replicas(Gang):
         batch = size["batch"] if isinstance(size, Mapping) else size
         shape = "" if batch is size else str(size)
         together = self.composition.replicas
-        checked_as = (batch, together) if self.waits else (batch // together, 1)
+        checked_as = (batch, parts or together) if self.waits else (batch // together, 1)
         objective = to_share(step.at(size), *checked_as)
         steps = int(objective.checked_steps)
         self.bind(step.name, batch, shape=shape, **changes)
         used = self.used("check", steps)
         if self.waits:
-            judged = checks.training(used.answers, objective, batch, "float32", _BEFORE)
+            judged = checks.training(used.answers, objective, checked_as, "float32", _BEFORE)
         else:
             share = batch // together
             judged = checks.asynchronous(used.answers, objective, share, "float32", _BEFORE)
@@ -199,6 +202,15 @@ def test_a_language_model_is_shared(framework: str, gang: Replicas, step: ModelS
 def test_a_network_that_normalizes_by_batch_is_shared(gang: Replicas) -> None:
     """Each replica normalizes its share; one worker, the whole batch, which has other losses."""
     gang.trains(normalized_step, normalized_step.smallest, execution=gang.executions[-1])
+
+
+def test_replicas_normalize_the_batch_of_all_together(framework: str, gang: Replicas) -> None:
+    """They train as one worker where they can; who normalizes a share instead is found."""
+    can = framework == "tensorflow"
+    message = "what 2 replicas exchange is wrong"
+    with nullcontext() if can else pytest.raises(WrongGradient, match=message):
+        size, execution = normalized_step.smallest, gang.executions[-1]
+        gang.trains(normalized_step, size, parts=1, synchronized=True, execution=execution)
 
 
 def test_three_replicas_train_as_one_worker(framework: str) -> None:

@@ -92,6 +92,10 @@ GIVEN = [
     ("--fw-servers=2", "fw_servers = 2", "servers", ("2",)),
     ("--fw-network=100mbit", "fw_network = 100mbit", "network", ("100mbit",)),
     ("--fw-straggler=1@20ms", "fw_straggler = 1@20ms", "straggler", ("1@20ms",)),
+    (
+        *("--fw-normalization=local,synchronized", "fw_normalization = local,synchronized"),
+        *("normalization", ("local", "synchronized")),
+    ),
     ("--fw-scaling=weak", "fw_scaling = weak", "scaling", "weak"),
     ("--fw-engine=local", "fw_engine = local", "engine", "local"),
     ("--fw-places=/etc/hostname", "fw_places = /etc/hostname", "places", Path("/etc/hostname")),

@@ -49,6 +49,7 @@ def test_names_lose_what_says_how_many_processes_there_are() -> None:
 def test_a_single_replica_begins_every_line() -> None:
     servers = {"of_gang": {"strategy": "ps_sync", "servers": 2}}
     wire = {"of_gang": {"network": "100mbit", "straggler": "1@20ms"}}
+    wire["toggles"] = {"normalization": "synchronized"}
     section = _only(
         *(shared(4, 0.3), shared(1, 1.0), shared(2, 0.5), shared(2, 0.6, **servers)),
         *(shared(2, 0.6, **wire), shared(1, 9.0, "mx eager")),
@@ -57,7 +58,7 @@ def test_a_single_replica_begins_every_line() -> None:
         "torch eager": [1, 2, 4],
         "mx eager": [1],
         "torch eager ps_sync servers=2": [1, 2],
-        "torch eager 100mbit straggler=1@20ms": [1, 2],
+        "torch eager 100mbit straggler=1@20ms synchronized": [1, 2],
     }
     assert section.title == "lenet_step cpu train float32 48"
 

@@ -48,7 +48,7 @@ def test_values_are_read(text: str, expected: tuple[str, tuple[str, ...]]) -> No
         ("strategy=ps", "value of the toggle strategy 'ps'; known: allreduce, ps_sync, ps_async"),
         (
             "threads=2",
-            "unknown toggle 'threads'; known: workers, .*, servers, network, straggler.$",
+            "unknown toggle 'threads'; known: workers, .*, network, straggler, normalization.$",
         ),
         ("network=0mbit", "network '0mbit': its rate is not between 100kbit and 100gbit"),
         ("network=", "has no value; give network=loopback|100mbit|1gbit.0.5ms"),
@@ -105,7 +105,7 @@ def test_values_of_a_framework_s_own_toggle_are_checked() -> None:
     }
     with pytest.raises(UsageError, match=r"unknown value of the toggle flux 'hgih'; .* 'high'"):
         checked({"flux": ("hgih",)}, [FLUX])
-    message = r"unknown toggle 'fluxx'; known: workers, .* straggler, flux. .* 'flux'"
+    message = r"unknown toggle 'fluxx'; known: workers, .* normalization, flux. .* 'flux'"
     with pytest.raises(UsageError, match=message):
         checked({"fluxx": ("low",)}, [FLUX])
 

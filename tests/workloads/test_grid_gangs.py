@@ -136,6 +136,7 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
     assert {cell.size for cell in cells(all_reduce, replicas=(2, 3), weak=True)} == {48}
 
 
+(_NORMALIZED,) = (step for step in MODELS if step.name == "googlenet_bn_step")
 _ASYNCHRONOUS = {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,)}
 
 _GAPS: dict[str, tuple[Any, dict[str, Any], str]] = {
@@ -155,6 +156,15 @@ _GAPS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "straggler": (
         *(lenet_step, {"replicas": (2,), "straggler": ("2@1ms",)}),
         "the straggler is worker 2, and 2 replicas are 0 to 1",
+    ),
+    "not normalized": (
+        *(lenet_step, {"replicas": (2,), "normalization": ("synchronized",)}),
+        "lenet_step does not normalize by batch (--fw-normalization local)",
+    ),
+    "no common batch": (
+        _NORMALIZED,
+        {**_ASYNCHRONOUS, "normalization": ("synchronized",), "sizes": ("b16i64d8",)},
+        "workers that do not wait have no common batch (--fw-normalization local)",
     ),
     "coordinator": (
         *(lenet_step, {**_ASYNCHRONOUS, "straggler": ("1@1ms",)}),
@@ -230,16 +240,15 @@ def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
 def test_batches_are_normalized_by_so_many_values_that_losses_show_more_than_rounding(
     size: str, replicas: int, dtype: str, values: int | None
 ) -> None:
-    """Equal examples count once, and each replica normalizes its own."""
-    (normalized,) = (step for step in MODELS if step.name == "googlenet_bn_step")
+    """Equal examples count once, and each replica normalizes its own, unless it is told not to."""
     gang = (("replicas", str(replicas)), ("strategy", "allreduce"))
-    gap = gap_of(
-        *(normalized, SHARED, "cpu", "eager", "train", dtype),
-        size=normalized.size_of(size),
-        toggles=gang if replicas > 1 else (),
-    )
+    asked = (_NORMALIZED, SHARED, "cpu", "eager", "train", dtype)
+    sized = {"size": _NORMALIZED.size_of(size)}
+    gap = gap_of(*asked, **sized, toggles=gang if replicas > 1 else ())
     expected = None if values is None else f"normalizes some channels by {values} different values"
     assert gap is None if expected is None else expected in str(gap)
+    together = gap_of(*asked, **sized, toggles=(*gang, ("normalization", "synchronized")))
+    assert replicas == 1 or together is None
     assert lenet.rounding_gap(2, 2, "float32") is None
 
 

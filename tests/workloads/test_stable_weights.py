@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from fwbench.workloads import MODELS, lenet, mlp
 from fwbench.workloads.models import stable_weights as module
 from fwbench.workloads.models.gradients import forward
-from fwbench.workloads.models.graph import trace
 from fwbench.workloads.models.layers import Add, BatchNorm, Conv, Dense, Flatten, MaxPool, Relu
 from fwbench.workloads.models.reference import gradients
 from fwbench.workloads.models.stable_weights import (
     different,
+    tie_breaks_flipped,
     with_stable_weights,
-    with_tie_breaks_flipped,
 )
 from fwbench.workloads.objective import SGD, Objective
 
@@ -96,14 +95,9 @@ def test_the_middle_of_the_widest_gap() -> None:
 
 
 def test_the_runner_up_has_the_gradient_where_it_is_as_large() -> None:
-    def network(x: Any) -> Any:
-        return Flatten()(MaxPool()(x))
-
     x = np.array([[3.0, 3.0 - 1e-9], [1.0, 2.0], [5.0, 4.0], [0.0, 1.0]]).reshape(1, 4, 2, 1)
-    graph = trace(network, (4, 2, 1))
     for nearly, expected in ((0.0, [1, 0, 0, 0, 1, 0, 0, 0]), (1e-6, [0, 1, 0, 0, 1, 0, 0, 0])):
-        layer = with_tie_breaks_flipped(graph, nearly).nodes[0].layer
-        result, backward = forward(layer, [], x)
+        result, backward = tie_breaks_flipped(nearly)(MaxPool(), [], x)
         assert result.ravel().tolist() == [3.0, 5.0]
         ((of_x,), _) = backward(np.ones_like(result))
         assert of_x.ravel().tolist() == expected
@@ -114,7 +108,8 @@ def test_choices_that_are_none_change_nothing() -> None:
     ((images, labels),) = lenet.check_batches(8, 1)
     x = images.astype(np.float64)
     right = gradients(lenet.graph, lenet.initial(), x, labels)
-    other = gradients(with_tie_breaks_flipped(lenet.graph, 1e-5), lenet.initial(), x, labels)
+    flipped = tie_breaks_flipped(1e-5)
+    other = gradients(lenet.graph, lenet.initial(), x, labels, layer=flipped)
     assert right[0] == other[0]
     for some, others in zip(right[1], other[1], strict=True):
         assert all(map(np.array_equal, some, others))

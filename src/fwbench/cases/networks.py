@@ -42,7 +42,7 @@ from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.layers import BatchNorm
 from fwbench.workloads.models.passes import Classification
-from fwbench.workloads.models.stable_weights import with_stable_weights, with_tie_breaks_flipped
+from fwbench.workloads.models.stable_weights import tie_breaks_flipped, with_stable_weights
 from fwbench.workloads.objective import Classifier, Objective
 from fwbench.workloads.training import order
 
@@ -54,7 +54,7 @@ GRADIENT_TOLERANCES = {"float64": 1e-10, "float32": 1e-4}
 
 #: Elements of a window are as good as equal if they differ by less, relative to the root mean
 #: square of all; and this many times what the choice between them makes of a gradient is allowed.
-_NEARLY_EQUAL = {"float64": 1e-13, "float32": 1e-5}
+NEARLY_EQUAL = {"float64": 1e-13, "float32": 1e-5}
 _CHOICES = 2.0
 
 #: In place of examples or labels where the others alone are placed.
@@ -212,10 +212,9 @@ class Gradients(_NetworkWork):
         verify.count(gradients, range(len(expected)))
 
         def otherwise() -> Sequence[NDArray[Any]]:
-            nearly = _NEARLY_EQUAL[self.learner.job.dtype]
-            graph = with_tie_breaks_flipped(training.graph, nearly)
-            _, flipped = reference.gradients(graph, training.initial(), few, labels)
-            return self.learner.trained(flipped)
+            layer = tie_breaks_flipped(NEARLY_EQUAL[self.learner.job.dtype])
+            given = (training.graph, training.initial(), few, labels)
+            return self.learner.trained(reference.gradients(*given, layer=layer)[1])
 
         error, tolerance = compare_gradients(gradients, expected, self.allowed, otherwise)
         return self._facts(error) | CaseFacts(tolerance=tolerance)

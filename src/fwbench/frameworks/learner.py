@@ -41,6 +41,7 @@ class Job:
             but the last (:attr:`fwbench.workloads.models.graph.Graph.segments`) once more, instead
             of keeping them.
         model_parallel: how many devices the layers are divided among.
+        synchronized: whether replicas normalize by the batch of all of them together.
 
     Raises:
         DeclarationError: results are to be recomputed of layers on several devices.
@@ -56,6 +57,7 @@ class Job:
     tf32: bool = False
     recompute: bool = False
     model_parallel: int = 1
+    synchronized: bool = False
 
     def __post_init__(self) -> None:
         if self.recompute and self.model_parallel > 1:

@@ -208,6 +208,7 @@ class GangCase(Case):
             sparse=cell.toggle("sparse") == "on",
             shape="" if isinstance(cell.size, int) else str(cell.size),
             recompute=cell.toggle("recompute") == "on",
+            synchronized=cell.toggle("normalization") == "synchronized",
             late=asdict(late) if (late := straggler_of(cell.toggle("straggler"))) else None,
             loop=self.loop,
         )
@@ -344,8 +345,9 @@ class SharedStepCase(GangCase):
 
     @property
     def _checked_as(self) -> tuple[int, int]:
-        """The batch size, and the number of replicas that share it in the check."""
-        return self.cell.batch, self.cell.replicas
+        """The batch size, and the number of parts of it that are normalized in the check."""
+        together = self.cell.toggle("normalization") == "synchronized"
+        return self.cell.batch, 1 if together else self.cell.replicas
 
     @property
     def elements(self) -> int:
@@ -367,8 +369,8 @@ class SharedStepCase(GangCase):
 
     def judge(self, answers: Answers, when: str) -> tuple[CaseFacts, Checked]:
         """Verify that the mean losses are the reference's, and all weights equal."""
-        batch, dtype = self.cell.batch, self.cell.dtype
-        return self._with_model(*checks.training(answers, self._objective, batch, dtype, when))
+        judged = (answers, self._objective, self._checked_as, self.cell.dtype, when)
+        return self._with_model(*checks.training(*judged))
 
     def _with_model(self, case_facts: CaseFacts, checked: Checked) -> tuple[CaseFacts, Checked]:
         """Add the facts that the record of one worker has, too."""

@@ -75,12 +75,13 @@ def _updated(weights: Sequence[int], whose: str, when: str) -> None:
 
 
 def training(
-    answers: Answers, objective: Objective, batch: int, dtype: str, when: str
+    answers: Answers, objective: Objective, parts: tuple[int, int], dtype: str, when: str
 ) -> tuple[CaseFacts, Checked]:
     """Judge steps of training from the initial weights on: facts of the case, and of its check.
 
     Args:
         answers: of all replicas, each with the losses of its share.
+        parts: the batch size, and the number of parts of a batch that are normalized.
 
     Raises:
         WrongGradient: that of the first step, which was exchanged, is not the reference's.
@@ -99,9 +100,9 @@ def training(
             "learn from the same examples, and their batch is not shared"
         )
     update = answers[0]["notes"].get("update", "dense")
-    replicas = len(answers)
-    with verify.within(f"{when}, the mean losses of {replicas} replicas are not those of one"):
-        compared = _compared(losses.mean(axis=0), objective, batch, dtype, update, replicas)
+    batch, shards = parts
+    with verify.within(f"{when}, the mean losses of {len(answers)} replicas are not those of one"):
+        compared = _compared(losses.mean(axis=0), objective, batch, dtype, update, shards)
     return compared, Checked(
         steps=losses.shape[1],
         shard_loss_spread=spread,

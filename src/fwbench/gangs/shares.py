@@ -17,7 +17,7 @@ from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member
 from fwbench.measure.resources import sent_bytes
 from fwbench.workloads.models import reference
-from fwbench.workloads.models.stable_weights import to_share
+from fwbench.workloads.models.stable_weights import tie_breaks_flipped, to_share
 from fwbench.workloads.objective import Batch
 from fwbench.workloads.training import Trains
 
@@ -36,6 +36,7 @@ class Task:
         sparse: whether gradients of embeddings hold only rows that occurred.
         shape: the size in full, where a number cannot tell it; the batch size is then ``size``.
         recompute: whether the backward pass computes results once more.
+        synchronized: whether replicas normalize by the whole batch.
         late: the replica that is late in every timed step, as a
             :class:`~fwbench.terms.replicas.Straggler` as JSON; None for no replica.
         loop: a :class:`~fwbench.gangs.loops.ReplicaLoop` as JSON; None for work without epochs.
@@ -49,6 +50,7 @@ class Task:
     sparse: bool
     shape: str = ""
     recompute: bool = False
+    synchronized: bool = False
     late: Mapping[str, Any] | None = None
     loop: Mapping[str, Any] | None = None
 
@@ -118,6 +120,7 @@ class TrainedShare(Share):
             task.size // self.member.place.replicas,
             sparse=task.sparse,
             recompute=task.recompute,
+            synchronized=task.synchronized,
         )
         self._model = self.member.learner(job)
         self._learner = self._model.learner
@@ -125,8 +128,8 @@ class TrainedShare(Share):
 
     @property
     def _checked_as(self) -> tuple[int, int]:
-        """The batch size, and the number of replicas that share it in the check."""
-        return self.task.size, self.member.place.replicas
+        """The batch size, and the number of parts of it that are normalized in the check."""
+        return self.task.size, 1 if self.task.synchronized else self.member.place.replicas
 
     def _shards(self, steps: int) -> list[Any]:
         place = self.member.place
@@ -164,14 +167,19 @@ class TrainedShare(Share):
         training = self._training
         least, parts = training.reduced(*self._checked_as)
         (shares,) = training.shards(least, 1, parts)
-        _, of_nodes = reference.mean_gradients(training, training.initial(), shares)
         allowed = _GRADIENT_TOLERANCES[self.task.dtype]
-        expected = self._learner.trained(of_nodes)
+        flipped = tie_breaks_flipped(networks.NEARLY_EQUAL[self.task.dtype])
+
+        def expected(**layer: Any) -> Sequence[Any]:
+            given = (training, training.initial(), shares)
+            return self._learner.trained(reference.mean_gradients(*given, **layer)[1])
+
         gradients = self._model.gradients()
         if gradients is None:
             return {"gradient_error": None, "wrong_gradient": ""}
         try:
-            error, _ = networks.compare_gradients(gradients, expected, allowed, lambda: expected)
+            otherwise = partial(expected, layer=flipped)
+            error, _ = networks.compare_gradients(gradients, expected(), allowed, otherwise)
         except WrongGradient as mismatch:  # the others are still taking steps
             return {"gradient_error": None, "wrong_gradient": str(mismatch)}
         return {"gradient_error": error, "wrong_gradient": ""}

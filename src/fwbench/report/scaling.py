@@ -106,7 +106,8 @@ class Shared:
         strategy = f"{gang.strategy} {servers}".rstrip() if gang.strategy != ALLREDUCE else ""
         network = gang.network if gang.network != LOOPBACK else ""
         straggler = f"straggler={gang.straggler}" if gang.straggler else ""
-        return " ".join(filter(None, [self.alone, strategy, network, straggler]))
+        normalization = (self.facts.toggles or {}).get("normalization")  # where it is synchronized
+        return " ".join(filter(None, [self.alone, strategy, network, straggler, normalization]))
 
     @property
     def rate(self) -> float | None:

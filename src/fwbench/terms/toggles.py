@@ -194,6 +194,13 @@ TOGGLES: Mapping[str, Toggle] = {
             gang=True,
             form="straggler",
         ),
+        Toggle(
+            "normalization",
+            ("local", "synchronized"),
+            "local",
+            "what they normalize by: local, each by its share of a batch, or synchronized, by all",
+            gang=True,
+        ),
     )
 }
 
@@ -307,7 +314,7 @@ def combinations(
 
 
 #: The toggles of gangs that ids show only where they have another value than their default.
-_RARE = ("network", "straggler")
+_RARE = ("network", "straggler", "normalization")
 
 
 def _gangs(requested: Values) -> list[Combination]:

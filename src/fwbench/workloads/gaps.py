@@ -29,7 +29,7 @@ from fwbench.workloads.models.passes import (
 )
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.operation import Operation
-from fwbench.workloads.training import Step, Training, TrainsInLoop, WithNetwork
+from fwbench.workloads.training import Step, Training, Trains, TrainsInLoop, WithNetwork
 from fwbench.workloads.workload import Workload
 
 #: The reciprocal of the smallest normal number of float16.
@@ -159,10 +159,17 @@ def _divided_elsewhere(work: Workload) -> str | None:
     )
 
 
+def _unnormalized(work: Workload) -> str | None:
+    if isinstance(work, Trains) and work.at(work.smallest).normalized:
+        return None
+    return f"{work.name} does not normalize by batch (--fw-normalization local)"
+
+
 #: Values of toggles with which work cannot be measured: its class, the toggle, the value and the
 #: reason; the first that holds.
 VALUES: tuple[tuple[type[Workload], str, str, str | Callable[[Any], str | None]], ...] = (
     (Operation, INPUTS, ZEROS, lambda operation: operation.zeros_gap),
+    (Workload, "normalization", "synchronized", _unnormalized),
     (ModelStep, "recompute", "on", _undivided("keeps all results")),
     (ModelStep, "model_parallel", "2", _undivided("cannot be divided among devices")),
     (Workload, "model_parallel", "2", _divided_elsewhere),
@@ -260,8 +267,12 @@ def _of_split(w: Any, c: Cell, m: Manifest) -> str | None:
         objective = w.at(c.size)
     except DeclarationError:
         return None  # its case says so, if it is not deselected
-    alone = toggles.asynchronous(c.toggles)
-    shares = (c.batch // c.replicas, 1) if alone else (c.batch, c.replicas)
+    together = c.values.get("normalization") == "synchronized"
+    shares = c.batch, 1 if together else c.replicas
+    if toggles.asynchronous(c.toggles):
+        if together:
+            return "workers that do not wait have no common batch (--fw-normalization local)"
+        shares = c.batch // c.replicas, 1
     reason: str | None = objective.split_gap(c.batch, c.replicas) if c.replicas > 1 else None
     return reason or objective.rounding_gap(*shares, c.dtype)
 

@@ -27,10 +27,9 @@ CHECKED_STEPS = 10
 #: The most different examples in a batch of the check; larger batches repeat them.
 CHECK_ROWS = 8
 
-#: The fewest values of a channel that losses of fewer than eight examples are checked with, in
-#: float64 and in fewer digits. Errors of results came back in four losses as at most 300 times as
-#: large with 16 values or more, and 600 times with eight examples; but 2e7 times with 9, 2e6 with
-#: 8, 1e8 with 4, and without bounds with 2 (GoogLeNet, ResNet-50 and Inception-v3).
+#: The fewest values of a channel that losses of fewer than eight examples are checked with. Errors
+#: of results came back in them 300 times as large at most with 16 values or more, 600 times with
+#: eight examples, but 2e7 times with 9, 1e8 with 4, and without bounds with 2 (three networks).
 _FEWEST_IN_FLOAT64, _FEWEST_VALUES = 4, 16
 
 #: The most different labels of tokens in the check. With more, hardly any label would occur in two

@@ -22,6 +22,9 @@ Arrays = Sequence[Any]
 #: Images, kernels, and results of convolutions.
 _DIMENSIONS = ("NHWC", "HWIO", "NHWC")
 
+#: The axis of the mesh along which every replica has a device.
+AXIS = "replicas"
+
 #: They compute in float32 at least, with parameters that are not rounded.
 _PRECISE = (layers.BatchNorm, layers.LayerNorm)
 
@@ -32,12 +35,16 @@ class Network:
     Args:
         dtype: of the computation; parameters are float32 where it is narrower.
         recompute: whether a backward pass computes results once more instead of keeping them.
+        synchronized: whether devices normalize their shares of a batch together, along AXIS.
     """
 
-    def __init__(self, graph: Graph, dtype: str, *, recompute: bool = False) -> None:
+    def __init__(
+        self, graph: Graph, dtype: str, *, recompute: bool = False, synchronized: bool = False
+    ) -> None:
         self._graph = graph
         self._dtype = dtype
         self._recompute = recompute
+        self._moments = partial(_moments, synchronized)
 
     def initial_state(self, *, drops: bool) -> list[Arrays]:
         """The initial state that each layer keeps from one step to the next.
@@ -75,7 +82,7 @@ class Network:
 
             def call(x: Any) -> Any:
                 trained = _TRAINED[type(node.layer)]
-                result, later[place] = trained(node.layer, given, state[place], x)
+                result, later[place] = trained(node.layer, given, state[place], x, self._moments)
                 return result
 
             return call
@@ -253,11 +260,19 @@ _FUNCTIONS: dict[type[Layer], Callable[..., Any]] = {
 # Those that compute something else while they are trained also take their state, and return it.
 
 
+def _moments(synchronized: bool, x: Any) -> Arrays:
+    """Mean and variance; of shares of several devices by one exchange, as in Flax's BatchNorm."""
+    axes = tuple(range(x.ndim - 1))
+    if not synchronized:
+        return jnp.mean(x, axes), jnp.var(x, axes)
+    mean, square = lax.pmean((jnp.mean(x, axes), jnp.mean(lax.square(x), axes)), AXIS)
+    return mean, jnp.maximum(0.0, square - lax.square(mean))
+
+
 def _trained_batch_norm(
-    layer: layers.BatchNorm, parameters: Arrays, averages: Arrays, x: Any
+    layer: layers.BatchNorm, parameters: Arrays, averages: Arrays, x: Any, moments_of: Any
 ) -> tuple[Any, Arrays]:
-    wide, axes = _precise(x), tuple(range(x.ndim - 1))
-    moments = jnp.mean(wide, axes), jnp.var(wide, axes)
+    moments = moments_of(_precise(x))
     later = [
         layer.momentum * average + (1.0 - layer.momentum) * moment
         for average, moment in zip(averages, moments, strict=True)
@@ -265,7 +280,9 @@ def _trained_batch_norm(
     return _normalized(layer, parameters, x, *moments), later
 
 
-def _trained_dropout(_: layers.Dropout, __: Arrays, state: Arrays, x: Any) -> tuple[Any, Arrays]:
+def _trained_dropout(
+    _: layers.Dropout, __: Arrays, state: Arrays, x: Any, ___: Any
+) -> tuple[Any, Arrays]:
     """The rate is an argument: what is checked without dropout is the code that is timed."""
     key, rate = state
     key, subkey = random.split(key)

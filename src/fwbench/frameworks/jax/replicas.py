@@ -17,6 +17,7 @@ from jaxlib import _jax
 from numpy.typing import NDArray
 
 from fwbench.frameworks.jax.device import donated
+from fwbench.frameworks.jax.layers import AXIS
 from fwbench.frameworks.jax.training import JaxLearner, Keep, State
 from fwbench.frameworks.learner import Job, Placed
 from fwbench.frameworks.member import (
@@ -29,9 +30,7 @@ from fwbench.frameworks.member import (
 )
 from fwbench.workloads.objective import Batch
 
-#: The one axis of the mesh; along it every replica has a device.
-_AXIS = "replicas"
-_SPLIT = PartitionSpec(_AXIS)
+_SPLIT = PartitionSpec(AXIS)
 _SAME = PartitionSpec()
 
 
@@ -69,7 +68,7 @@ class JaxMember(Member):
         )
         if self._keeper is not None:
             self._keeper.close()
-        self._mesh = Mesh(np.asarray(jax.devices("cpu")), (_AXIS,))
+        self._mesh = Mesh(np.asarray(jax.devices("cpu")), (AXIS,))
         (self._device,) = self._mesh.local_devices
         self._ready = self.all_reduce(jax.device_put(np.ones(1, np.float32), self._device))
         self.barrier()
@@ -80,15 +79,15 @@ class JaxMember(Member):
 
     def all_reduce(self, source: Any) -> Callable[[], Any]:
         """``lax.psum`` within ``jax.shard_map``, compiled."""
-        return self._exchange(partial(lax.psum, axis_name=_AXIS), source)
+        return self._exchange(partial(lax.psum, axis_name=AXIS), source)
 
     def reduce_scatter(self, source: Any) -> Callable[[], Any]:
         """``lax.psum_scatter``, likewise."""
-        return self._exchange(partial(lax.psum_scatter, axis_name=_AXIS, tiled=True), source)
+        return self._exchange(partial(lax.psum_scatter, axis_name=AXIS, tiled=True), source)
 
     def all_gather(self, source: Any) -> Callable[[], Any]:
         """``lax.all_gather``, likewise."""
-        return self._exchange(partial(lax.all_gather, axis_name=_AXIS, tiled=True), source)
+        return self._exchange(partial(lax.all_gather, axis_name=AXIS, tiled=True), source)
 
     def _exchange(self, collective: Callable[[Any], Any], source: Any) -> Callable[[], Any]:
         # What comes of it counts as split, so that each replica looks at its own.
@@ -171,7 +170,7 @@ class ReplicatedJaxLearner(JaxLearner):
 
     def exchanged(self, gradients: Any) -> Any:
         """The mean over all replicas."""
-        return lax.pmean(gradients, _AXIS)
+        return lax.pmean(gradients, AXIS)
 
     def step(self, examples: Any, labels: Any) -> Any:
         """The loss of this replica's share; the state before it is given up."""

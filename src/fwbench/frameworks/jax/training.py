@@ -91,7 +91,8 @@ class JaxLearner(Learner):
         self._device = device
         self._keep = keep
         self._dtype = "float64" if job.dtype == "float64" else "float32"
-        self._network = Network(job.training.graph, job.dtype, recompute=job.recompute)
+        more = {"recompute": job.recompute, "synchronized": job.synchronized}
+        self._network = Network(job.training.graph, job.dtype, **more)
         self._update = update_of(job.training.optimizer)
         self._execute = EXECUTIONS[job.execution]
         self._step = self._execute(self._train, donate_argnums=donated(0))

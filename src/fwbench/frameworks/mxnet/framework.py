@@ -166,6 +166,9 @@ class MXNet(Framework):
         (strategy, "sparse", "on"): "servers of MXNet 1.9.1 end (copying size mismatch) when "
         "workers send them the rows of a gradient (--fw-toggle sparse=off)"
         for strategy in ("ps_sync", "ps_async")
+    } | {
+        ("ps_sync", "normalization", "synchronized"): "gluon.contrib.nn.SyncBatchNorm is for the "
+        "devices of one process (--fw-normalization local)"
     }
 
     def set_threads(self, threads: int) -> None:

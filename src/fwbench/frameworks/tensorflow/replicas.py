@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import keras
 import tensorflow as tf
 from numpy.typing import NDArray
 
@@ -109,7 +110,10 @@ class MirroredLearner(TensorFlowLearner):
             super().__init__(job)
 
     def build(self) -> None:
-        """Compile the step of all replicas."""
+        """Compile the step of all replicas, which reads when it is traced how layers normalize."""
+        for layer in self.model.layers:
+            if isinstance(layer, keras.layers.BatchNormalization):
+                layer.synchronized = self.job.synchronized
         self._step = tf.function(partial(self._run, self._train))
 
     def _run(self, train: Callable[..., Any], examples: Any, labels: Any) -> Any:

@@ -145,6 +145,10 @@ class Torch(Framework):
             for execution in _EXECUTIONS
         },
     }
+    gang_gaps: ClassVar = {
+        ("allreduce", "normalization", "synchronized"): "nn.SyncBatchNorm takes tensors of GPUs "
+        "only (--fw-normalization local)"
+    }
     gaps = GAPS
     variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
     operations = OPERATIONS

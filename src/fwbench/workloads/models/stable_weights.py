@@ -9,7 +9,7 @@ is looked for in the middle half of the inputs, so that a part of them stays on 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.workloads.models import layers
-from fwbench.workloads.models.gradients import RunnerUp, forward
+from fwbench.workloads.models.gradients import Result, RunnerUp, forward
 from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.models.layer import Arrays, Layer
 from fwbench.workloads.objective import Objective
@@ -65,20 +65,19 @@ def to_share(objective: Objective, batch: int, replicas: int) -> Objective:
     return with_stable_weights(objective, batch, replicas) if normalized else objective
 
 
-def with_tie_breaks_flipped(graph: Graph, nearly: float) -> Graph:
-    """The same network, whose max pools choose the other one of elements that are as good as equal.
+def tie_breaks_flipped(nearly: float) -> Callable[..., Result]:
+    """Layers whose max pools choose the other one of elements that are as good as equal.
 
     Args:
         nearly: what they may differ by, relative to the root mean square of all.
     """
 
-    def chosen(layer: Layer) -> Layer:
-        if not isinstance(layer, layers.MaxPool):
-            return layer
-        return RunnerUp(layer.size, layer.stride, layer.padding, nearly)
+    def flipped(layer: Layer, parameters: Arrays, *inputs: NDArray[Any]) -> Result:
+        if isinstance(layer, layers.MaxPool):
+            layer = RunnerUp(layer.size, layer.stride, layer.padding, nearly)
+        return forward(layer, parameters, *inputs)
 
-    nodes = tuple(replace(node, layer=chosen(node.layer)) for node in graph.nodes)
-    return replace(graph, nodes=nodes)
+    return flipped
 
 
 def different(examples: NDArray[Any]) -> NDArray[Any]:
