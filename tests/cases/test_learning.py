@@ -338,8 +338,10 @@ def test_a_training_in_tf32_is_refused(workload: Any, is_right: bool, disabled: 
         fails(training_case, WrongTraining, f"{LOSS_TOLERANCES['float32']:g} is allowed")
 
 
-(_GPT,) = (step for step in MODELS if step.model == "gpt_small")
-gpt_small = _GPT.at(_GPT.smallest)
+gpt_small, word_lm, googlenet_bn = (
+    next(step.at(step.smallest) for step in MODELS if step.model == name)
+    for name in ("gpt_small", "word_lm", "googlenet_bn")
+)
 
 
 class Mixed(HonestLearner):
@@ -369,7 +371,8 @@ class Mixed(HonestLearner):
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         (x, _) = self.place((examples, examples))
-        return reference.answer(self.job.training.graph, self._layers, x, self.layers)[0]
+        layer = partial(gradients.untrained, trained=self.layers)
+        return reference.inference(self.job.training.graph, self._layers, x, layer)
 
 
 def honest(forward: Callable[..., Any], layer: Any, parameters: Any, *inputs: Any) -> Any:
@@ -390,8 +393,8 @@ def summed_in_float16(
 
 
 def last_in_float8(forward: Callable[..., Any], layer: Any, parameters: Any, *inputs: Any) -> Any:
-    """The layer of ten classes, or of all words."""
-    if isinstance(layer, layers.Dense) and layer.units in (10, 500):
+    """The layer of all classes, or of all words."""
+    if isinstance(layer, layers.Dense) and layer.units in (10, 500, 1000):
         kernel, bias = parameters
         return forward(layer, [rounded(kernel, 3), bias], rounded(*inputs, 3))
     return forward(layer, parameters, *inputs)
@@ -404,17 +407,18 @@ def checked(training: Objective, dtype: str, *planted: Any) -> Any:
 
 
 networks_of_kinds = pytest.mark.parametrize(
-    "training", [mlp, lenet, gpt_small], ids=lambda training: str(training.name)
+    "training",
+    [mlp, lenet, gpt_small, word_lm, googlenet_bn],
+    ids=lambda training: str(training.name),
 )
 
 
 @networks_of_kinds
-@pytest.mark.parametrize(("dtype", "nats"), [("bfloat16", 5e-2), ("float16", 5e-2)])
-def test_mixed_precision_is_held_against_an_emulation(
-    training: Objective, dtype: str, nats: float
-) -> None:
-    """Another rounding, as a framework has it, passes."""
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_mixed_precision_is_held_against_an_emulation(training: Objective, dtype: str) -> None:
+    """Another rounding, as a framework has it, passes; batch normalization amplifies it."""
     facts = checked(training, dtype, honest)
+    nats = 1e-1 if training is googlenet_bn else 5e-2
     assert 0 < facts.max_loss_deviation < facts.loss_tolerance < nats
 
 
