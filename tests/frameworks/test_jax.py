@@ -106,7 +106,7 @@ def test_trainings_are_verified(project: Project) -> None:
     project.write("test_it.py", jax_learners.VERIFIED)
     result = project.run("--benchmark-disable", "--fw-device=cpu", fw="jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
-    result.assert_outcomes(passed=3 + 4 + 3 + 1 + 2 + 4)
+    result.assert_outcomes(passed=3 + 5 + 3 + 1 + 2 + 4)
 
 
 def test_recomputed_networks_train_the_same(made: Environment) -> None:

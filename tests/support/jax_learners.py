@@ -132,7 +132,8 @@ VERIFIED = """
 import pytest
 from fwbench import Sizes, Training
 from fwbench.workloads import (
-    FORWARD_BACKWARDS, INFERENCES, MODELS, SAMPLED, cifar_cnn, lenet, mlp, sentiment_lstm
+    FORWARD_BACKWARDS, INFERENCES, MODELS, SAMPLED, cifar_cnn, lenet, mlp, sentiment_gru,
+    sentiment_lstm
 )
 from fwbench.workloads.models.layers import (
     Add, AveragePool, BatchNorm, Concat, Conv, Dense, Dropout, GlobalAveragePool, MaxPool, Relu
@@ -156,7 +157,7 @@ branched = Training(
     schedules={"quick": Schedule(epochs=2)},
 )
 every = *MODELS, *INFERENCES, *FORWARD_BACKWARDS
-texts = [*SAMPLED, *(step for step in every if step.model == "gpt_small")]
+texts = [sentiment_gru.step, *SAMPLED, *(step for step in every if step.model == "gpt_small")]
 passes = [kind("branched", branched, branched.batches) for kind in (Inference, ForwardBackward)]
 
 @pytest.mark.fwbench(branched.step, dtypes=("float32", "float64", "bfloat16"))

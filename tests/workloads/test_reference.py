@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.frameworks.learner import Job
-from fwbench.workloads import TRAININGS, cast_bfloat16, lenet, mlp, sentiment_lstm
+from fwbench.workloads import TRAININGS, cast_bfloat16, gru, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.gradients import Rounded, forward
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layer import Layer, Value
 from fwbench.workloads.models.layers import (
+    GRU,
     LSTM,
     Add,
     Attention,
@@ -72,6 +73,8 @@ each_layer = pytest.mark.parametrize(
         (Embedding(5, 3), (4,)),
         (LSTM(3), (4, 2)),
         (LSTM(3, sequences=True), (4, 2)),
+        (GRU(3), (4, 2)),
+        (GRU(3, sequences=True), (4, 2)),
         (Positions(), (3, 2)),
         (LayerNorm(), (3, 4)),
         (Gelu(), (3, 2)),
@@ -226,6 +229,14 @@ def test_the_lstm_is_the_naive_loop() -> None:
                 output[k] = sigmoid(z[3 * units + k]) * math.tanh(cell[k])
             np.testing.assert_allclose(at_every_place[example, place], output, rtol=1e-12)
         np.testing.assert_allclose(result[example], output, rtol=1e-12)
+
+
+def test_the_gru_is_the_operation() -> None:
+    """The one that the frameworks' own layers are verified against, of the same gates."""
+    (kernel, recurrent, biases), x = _drawn(GRU(3, sequences=True), (4, 2))
+    result, _ = forward(GRU(3, sequences=True), [kernel, recurrent, biases], x)
+    expected = gru.reference(x, kernel, recurrent, *biases, 3)
+    np.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
 #: With these, and gradients of 2 and then 1, both moments are 1 after either step.

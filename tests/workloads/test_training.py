@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from fwbench.terms.presets import PRESETS
-from fwbench.workloads import TRAININGS, cifar_cnn, lenet, mlp, sentiment_lstm
+from fwbench.workloads import TRAININGS, cifar_cnn, lenet, mlp, sentiment_gru, sentiment_lstm
 from fwbench.workloads.models.graph import sequential, trace
 from fwbench.workloads.models.layer import Layer
 from fwbench.workloads.models.layers import (
+    GRU,
     LSTM,
     AveragePool,
     Conv,
@@ -34,6 +35,7 @@ each_training = pytest.mark.parametrize(
         (mlp, 109_386),
         # The table, both kernels of the LSTM and its one bias, the dense layer.
         (sentiment_lstm, 5_000 * 100 + 2 * 100 * 400 + 400 + 100 * 2 + 2),
+        (sentiment_gru, 5_000 * 100 + 2 * 100 * 300 + 2 * 300 + 100 * 2 + 2),
     ],
     ids=lambda workload: getattr(workload, "name", None),
 )
@@ -134,6 +136,16 @@ def test_channels_first_has_outputs_first_and_a_second_bias() -> None:
     ((inputs, recurrent, bias, second),) = graph.channels_first(graph.initial(seed=1))
     assert (inputs.shape, recurrent.shape, bias.shape) == ((12, 2), (12, 3), (12,))
     assert second.tolist() == [0.0] * 12
+    graph = trace(GRU(1), (7, 2))
+    (arrays,) = graph.channels_first(
+        [[np.array([[1, 2, 3]])] * 2 + [np.array([[4, 5, 6], [7, 8, 9]])]]
+    )
+    assert [array.ravel().tolist() for array in arrays] == [
+        [2, 1, 3],
+        [2, 1, 3],
+        [5, 4, 6],
+        [8, 7, 9],
+    ]
 
 
 def test_what_an_example_counts_for() -> None:

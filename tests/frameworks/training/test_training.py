@@ -142,9 +142,9 @@ def test_back_to_the_beginning_and_no_further(training: str, losses: _Losses) ->
         assert curves["still"] == pytest.approx(curves["losses"][:1] * 2, abs=1e-5)
 
 
-#: Steps, loaders and loops; of the LSTMs, which take longer, the executions that differ.
+#: Steps, loaders and loops; of recurrent networks, which take longer, the executions that differ.
 _CHOSEN = (
-    "mlp or lenet or (sentiment_lstm and (torch or mxnet or graph or fit)) "
+    "mlp or lenet or (sentiment and (torch or mxnet or graph or fit)) "
     "or (word_lm and (torch or mxnet or graph))"
 )
 
@@ -152,9 +152,9 @@ _CHOSEN = (
 @pytest.mark.parametrize(
     ("framework", "passed", "skipped"),
     [
-        if_installed("torch", 3 * (1 + 1 + 1) + (1 + 1), 0),
-        if_installed("mxnet", 3 * (2 + 1 + 2) + (1 + 2), 0),
-        if_installed("tensorflow", 2 * (3 + 1 + 4) + (1 + 2) + 1, 3),
+        if_installed("torch", 4 * (1 + 1 + 1) + (1 + 1), 0),
+        if_installed("mxnet", 4 * (2 + 1 + 2) + (1 + 2), 0),
+        if_installed("tensorflow", 2 * (3 + 1 + 4) + 2 * (1 + 2) + 1, 4),
     ],
 )
 def test_every_training_is_verified(

@@ -174,8 +174,14 @@ def _max_pool(layer: layers.MaxPool, _: Arrays, x: Any) -> Any:
     return _pooled(layer, x, -jnp.inf, lax.max)
 
 
+def _recurrent(layer: layers.Recurrent, step: Any, states: int, sums: Any) -> Any:
+    """Over time by ``lax.scan``, as JAX has no recurrent layers; the first state is the output."""
+    zeros = jnp.zeros((len(sums), layer.units), sums.dtype)
+    last, outputs = lax.scan(step, (zeros,) * states, jnp.swapaxes(sums, 0, 1))
+    return jnp.swapaxes(outputs, 0, 1) if layer.sequences else last[0]
+
+
 def _lstm(layer: layers.LSTM, parameters: Arrays, x: Any) -> Any:
-    """Over time by ``lax.scan``, as JAX has no recurrent layers."""
     kernel, recurrent, bias = parameters
 
     def step(carried: Any, now: Any) -> Any:
@@ -185,9 +191,22 @@ def _lstm(layer: layers.LSTM, parameters: Arrays, x: Any) -> Any:
         output = nn.sigmoid(leave) * jnp.tanh(cell)
         return (output, cell), output if layer.sequences else None
 
-    zeros = jnp.zeros((len(x), layer.units), x.dtype)
-    (last, _), outputs = lax.scan(step, (zeros, zeros), jnp.swapaxes(x @ kernel + bias, 0, 1))
-    return jnp.swapaxes(outputs, 0, 1) if layer.sequences else last
+    return _recurrent(layer, step, 2, x @ kernel + bias)
+
+
+def _gru(layer: layers.GRU, parameters: Arrays, x: Any) -> Any:
+    kernel, recurrent, (bias, of_outputs) = parameters
+
+    def step(carried: Any, now: Any) -> Any:
+        (output,) = carried
+        products = jnp.split(output @ recurrent + of_outputs, 3, axis=-1)
+        (z, r, n), (of_z, of_r, of_n) = jnp.split(now, 3, axis=-1), products
+        update = nn.sigmoid(z + of_z)
+        new = jnp.tanh(n + nn.sigmoid(r + of_r) * of_n)
+        output = update * output + (1 - update) * new
+        return (output,), output if layer.sequences else None
+
+    return _recurrent(layer, step, 1, x @ kernel + bias)
 
 
 def _attention(layer: layers.Attention, _: Arrays, x: Any) -> Any:
@@ -248,6 +267,7 @@ _FUNCTIONS: dict[type[Layer], Callable[..., Any]] = {
     layers.Concat: lambda _, __, *inputs: jnp.concatenate(inputs, -1),
     layers.Embedding: lambda _, parameters, x: parameters[0][x],
     layers.LSTM: _lstm,
+    layers.GRU: _gru,
     layers.Positions: lambda _, parameters, x: x + parameters[0],
     layers.LayerNorm: _layer_norm,
     layers.Gelu: lambda _, __, x: nn.gelu(x, approximate=True),

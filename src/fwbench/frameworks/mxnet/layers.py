@@ -52,20 +52,22 @@ class _Concat(gluon.HybridBlock):  # type: ignore[misc]
         return F.concat(x, *others, dim=1)
 
 
-class _LSTM(gluon.HybridBlock):  # type: ignore[misc]
-    """An LSTM of which the last output is the result, or each."""
+class _Recurrent(gluon.HybridBlock):  # type: ignore[misc]
+    """A recurrent layer of which the last output is the result, or each."""
 
-    def __init__(self, layer: layers.LSTM, inputs: int) -> None:
+    def __init__(self, layer: layers.Recurrent, inputs: int) -> None:
         super().__init__()
         self._sequences = layer.sequences
+        kind = getattr(rnn, type(layer).__name__)
         with self.name_scope():
-            self.lstm = rnn.LSTM(layer.units, layout="NTC", input_size=inputs)
-        # MXNet has two biases, whose sum counts: training both would double the step.
-        self.lstm.l0_h2h_bias.grad_req = "null"
+            self.cells = kind(layer.units, layout="NTC", input_size=inputs)
+        if isinstance(layer, layers.LSTM):
+            # MXNet has two biases, whose sum counts: training both would double the step.
+            self.cells.l0_h2h_bias.grad_req = "null"
 
     def hybrid_forward(self, F: Any, x: Any) -> Any:
         """(batch, length, inputs) to (batch, units), or (batch, length, units)."""
-        outputs = self.lstm(x)
+        outputs = self.cells(x)
         if self._sequences:
             return outputs
         return F.squeeze(F.slice_axis(outputs, axis=1, begin=-1, end=None), axis=1)
@@ -207,7 +209,8 @@ _BLOCKS: dict[type[Layer], Callable[[Any, Shape, Job], Any]] = {
     layers.Embedding: lambda layer, _, job: nn.Embedding(
         layer.vocabulary, layer.units, sparse_grad=job.sparse
     ),
-    layers.LSTM: lambda layer, before, _: _LSTM(layer, before[-1]),
+    layers.LSTM: lambda layer, before, _: _Recurrent(layer, before[-1]),
+    layers.GRU: lambda layer, before, _: _Recurrent(layer, before[-1]),
     layers.Positions: lambda _, before, __: _Positions(before),
     layers.LayerNorm: lambda layer, before, _: nn.LayerNorm(
         epsilon=layer.epsilon, in_channels=before[-1]

@@ -200,6 +200,9 @@ _LAYERS: dict[type[Layer], Callable[[Any, Any], list[Any]]] = {
     layers.LSTM: lambda layer, policy: [
         keras.layers.LSTM(layer.units, return_sequences=layer.sequences, dtype=policy)
     ],
+    layers.GRU: lambda layer, policy: [
+        keras.layers.GRU(layer.units, return_sequences=layer.sequences, dtype=policy)
+    ],
     layers.Positions: lambda _, policy: [_Positions(dtype=policy)],
     layers.LayerNorm: lambda layer, policy: [
         keras.layers.LayerNormalization(epsilon=layer.epsilon, dtype=policy)

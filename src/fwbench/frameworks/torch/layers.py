@@ -122,19 +122,20 @@ class _Concat(nn.Module):  # type: ignore[misc]
         return torch.cat(inputs, 1)
 
 
-class _LSTM(nn.Module):  # type: ignore[misc]
-    """An LSTM of which the last output is the result, or each."""
+class _Recurrent(nn.Module):  # type: ignore[misc]
+    """A recurrent layer of which the last output is the result, or each."""
 
-    def __init__(self, layer: layers.LSTM, inputs: int) -> None:
+    def __init__(self, layer: layers.Recurrent, inputs: int) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(inputs, layer.units, batch_first=True)
+        self.cells = getattr(nn, type(layer).__name__)(inputs, layer.units, batch_first=True)
         self._sequences = layer.sequences
-        # PyTorch has two biases, whose sum counts: training both would double the step.
-        self.lstm.bias_hh_l0.requires_grad_(requires_grad=False)
+        if isinstance(layer, layers.LSTM):
+            # PyTorch has two biases, whose sum counts: training both would double the step.
+            self.cells.bias_hh_l0.requires_grad_(requires_grad=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, length, inputs) to (batch, units), or (batch, length, units)."""
-        outputs, _ = self.lstm(x)
+        outputs, _ = self.cells(x)
         return cast("torch.Tensor", outputs if self._sequences else outputs[:, -1])
 
 
@@ -209,7 +210,8 @@ _MODULES: dict[type[Layer], Callable[[Any, Shape, Job], nn.Module]] = {
     layers.Embedding: lambda layer, _, job: nn.Embedding(
         layer.vocabulary, layer.units, sparse=job.sparse
     ),
-    layers.LSTM: lambda layer, before, _: _LSTM(layer, before[-1]),
+    layers.LSTM: lambda layer, before, _: _Recurrent(layer, before[-1]),
+    layers.GRU: lambda layer, before, _: _Recurrent(layer, before[-1]),
     layers.Positions: lambda _, before, __: _Positions(before),
     layers.LayerNorm: lambda layer, before, _: nn.LayerNorm(before[-1], layer.epsilon),
     layers.Gelu: lambda _, __, ___: nn.GELU(approximate="tanh"),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from fwbench.errors import DeclarationError
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.layer import Arrays, Layer
-from fwbench.workloads.models.recurrent import lstm
+from fwbench.workloads.models.recurrent import gru, lstm
 from fwbench.workloads.models.sampling import LOWEST, SampledWords
 
 Array = NDArray[np.float64]
@@ -318,8 +318,10 @@ def _embedding(_: layers.Embedding, parameters: Arrays, x: NDArray[Any]) -> Resu
     return table[x], backward
 
 
-def _lstm(layer: layers.LSTM, parameters: Arrays, x: Array, rounded: Any = np.asarray) -> Result:
-    outputs, backward = lstm(parameters, x, rounded)
+def _recurrent(
+    layer: layers.Recurrent, parameters: Arrays, x: Array, rounded: Any = np.asarray
+) -> Result:
+    outputs, backward = _RECURRENT[type(layer)](parameters, x, rounded)
     if layer.sequences:
         return outputs, backward
 
@@ -349,6 +351,8 @@ def untrained(
     return trained(layer, parameters, *inputs)[0]
 
 
+_RECURRENT: dict[type[Layer], Callable[..., Result]] = {layers.LSTM: lstm, layers.GRU: gru}
+
 _FORWARD: dict[type[Layer], Callable[..., Result]] = {
     layers.Conv: _conv,
     layers.AveragePool: _average_pool,
@@ -363,7 +367,7 @@ _FORWARD: dict[type[Layer], Callable[..., Result]] = {
     layers.Add: _add,
     layers.Concat: _concat,
     layers.Embedding: _embedding,
-    layers.LSTM: _lstm,
+    **dict.fromkeys(_RECURRENT, _recurrent),
     layers.Positions: _positions,
     layers.LayerNorm: _layer_norm,
     layers.Gelu: _gelu,
@@ -404,8 +408,8 @@ class Rounded:
         precise = isinstance(layer, layers.BatchNorm | layers.LayerNorm)
         *_, scale = FORMATS[self.dtype]
         function: Callable[..., Result] = forward
-        if isinstance(layer, layers.LSTM):
-            function = partial(_lstm, rounded=lambda x: self.rounded([x])[0])
+        if isinstance(layer, layers.Recurrent):
+            function = partial(_recurrent, rounded=lambda x: self.rounded([x])[0])
         given = parameters if precise else self.rounded(parameters)
         result, pull_back = function(layer, given, *self.rounded(inputs))
 

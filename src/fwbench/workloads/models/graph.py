@@ -118,8 +118,8 @@ class Graph:
 
         Returns:
             Of each node: kernels of convolutions (filters, channels in, height, width), of dense
-            layers (units, in), of LSTMs (4 units, in) and (4 units, units), each with its bias,
-            after that of an LSTM a second one, which is zero.
+            layers (units, in), of LSTMs (4 units, in) and (4 units, units), of GRUs (3 units, in)
+            and (3 units, units), each with its bias; that of an LSTM is followed by zeros.
         """
         converted = []
         for image, node, arrays in zip(self.flattened, self.nodes, parameters, strict=True):

@@ -10,6 +10,8 @@ them to its own:
 ``Embedding``   table (vocabulary, units)
 ``LSTM``        input kernel (in, 4 units), recurrent kernel (units, 4 units), bias
                 (4 units,); gates in the order input, forget, cell, output
+``GRU``         input kernel (in, 3 units), recurrent kernel (units, 3 units), biases
+                (2, 3 units): of inputs, and of outputs; gates update, reset, new
 ``BatchNorm``   scale (channels,), offset (channels,)
 ``LayerNorm``   scale (units,), offset (units,)
 ``Positions``   table (length, units)
@@ -22,7 +24,9 @@ elsewhere as soon as the stride is not 1.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -372,34 +376,77 @@ class Tokens(Layer):
 
 
 @dataclass(frozen=True)
-class LSTM(Layer):
-    """Long short-term memory: sigmoid gates, tanh cells, one bias; they begin at zero.
+class Recurrent(Layer):
+    """A recurrent layer, whose outputs begin at zero.
 
-    Hochreiter and Schmidhuber 1997, with forget gates (Gers et al. 2000), as all frameworks do.
     The last output is the result; with ``sequences`` the output at every place.
+
+    Attributes:
+        gates: how many products there are for each unit.
     """
 
     units: int
     sequences: bool = False
+    gates: ClassVar[int]
 
     def output(self, shape: Shape) -> Shape:
         """(units,), or (length, units) of all places."""
         return (shape[0], self.units) if self.sequences else (self.units,)
 
     def weights(self, shape: Shape) -> tuple[Weight, ...]:
-        """Both kernels and the bias, 1 for the forget gate."""
-        kernels = [Weight((size, 4 * self.units), glorot) for size in (shape[-1], self.units)]
-        return (*kernels, Weight((4 * self.units,), remembering))
+        """Both kernels and the biases."""
+        columns = self.gates * self.units
+        kernels = [Weight((size, columns), glorot) for size in (shape[-1], self.units)]
+        return (*kernels, self.biases(columns))
+
+    @abstractmethod
+    def biases(self, columns: int) -> Weight:
+        """The biases of all gates."""
+
+    def multiply_adds(self, *shapes: Shape) -> int:
+        """Each element of both kernels once for each token."""
+        length, inputs = shapes[0]
+        return length * (inputs + self.units) * self.gates * self.units
+
+
+@dataclass(frozen=True)
+class LSTM(Recurrent):
+    """Long short-term memory: sigmoid gates, tanh cells, one bias; the cells begin at zero.
+
+    Hochreiter and Schmidhuber 1997, with forget gates (Gers et al. 2000), as all frameworks do.
+    """
+
+    gates = 4
+
+    def biases(self, columns: int) -> Weight:
+        """The bias, 1 for the forget gate."""
+        return Weight((columns,), remembering)
 
     def outputs_first(self, parameters: Arrays) -> Arrays:
         """Kernels (4 units, in) and (4 units, units), and a second bias."""
         kernel, recurrent, bias = parameters
         return [kernel.T, recurrent.T, bias, np.zeros_like(bias)]
 
-    def multiply_adds(self, *shapes: Shape) -> int:
-        """Each element of both kernels once for each token."""
-        length, inputs = shapes[0]
-        return length * (inputs + self.units) * 4 * self.units
+
+@dataclass(frozen=True)
+class GRU(Recurrent):
+    """Gated recurrent units, whose reset gate acts on the product and its bias.
+
+    Cho et al. 2014 have it act on the outputs before the product; the frameworks' layers have it
+    as cuDNN. Both biases are trained, as by all of them.
+    """
+
+    gates = 3
+
+    def biases(self, columns: int) -> Weight:
+        """Both biases."""
+        return Weight((2, columns), zeros)
+
+    def outputs_first(self, parameters: Arrays) -> Arrays:
+        """Kernels (3 units, in) and (3 units, units), and both biases; the reset gate first."""
+        kernel, recurrent, biases = parameters
+        order = np.arange(3 * self.units).reshape(3, -1)[[1, 0, 2]].ravel()
+        return [array[order] for array in (kernel.T, recurrent.T, *biases)]
 
 
 def _pair(number: int | tuple[int, int]) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 ``lenet`` and ``cifar_cnn`` are Benchmarks B, C and D of the TensorFlow / MXNet report of 2020,
 ``sentiment_lstm`` is the sentiment experiment of the PyTorch / MXNet post, whose sizes of embedding
-and LSTM are not known: 100 each are taken here. Of the well-known networks
+and LSTM are not known: 100 each are taken here. ``sentiment_gru`` has as many, as the GRU of
+"Deep Learning Frameworks" (Karmanov et al. 2018), a "Rosetta Stone". Of the well-known networks
 (:mod:`fwbench.workloads.models.steps`) those that predict the next word of a text are trained on
 one; the data that the others are published with are not here.
 """
@@ -16,6 +17,7 @@ from fwbench.workloads.data.text import LENGTH, VOCABULARY
 from fwbench.workloads.models.graph import Network, sequential
 from fwbench.workloads.models.language import gpt_small, word_lm
 from fwbench.workloads.models.layers import (
+    GRU,
     LSTM,
     AveragePool,
     Conv,
@@ -29,7 +31,23 @@ from fwbench.workloads.training import Adam, RMSprop, Training
 
 _digits = partial(Training, dataset="mnist", shape=(28, 28, 1), classes=10, optimizer=Adam(1e-3))
 
-#: A small loop; Benchmarks B, C and D; the sentiment experiment. LeNet represents them.
+_sentiment = partial(
+    Training,
+    dataset="imdb",
+    shape=(500,),
+    classes=2,
+    optimizer=Adam(1e-3),
+    batches=Sizes(quick=(64,), paper=(64, 128, 256, 512, 1024), full=(64, 256, 1024)),
+    schedules={
+        "quick": Schedule(epochs=3, steps=3),
+        "paper": Schedule(epochs=20),
+        "full": Schedule(epochs=3),
+    },
+    quick=False,
+    representative=False,
+)
+
+#: A small loop; Benchmarks B, C and D; the sentiment experiments. LeNet represents them.
 TRAININGS = (
     _digits(
         name="mlp",
@@ -75,21 +93,12 @@ TRAININGS = (
         quick=False,
         representative=False,
     ),
-    Training(
-        name="sentiment_lstm",
-        network=sequential(Embedding(5_000, 100), LSTM(100), Dense(2, relu=False)),
-        dataset="imdb",
-        shape=(500,),
-        classes=2,
-        optimizer=Adam(1e-3),
-        batches=Sizes(quick=(64,), paper=(64, 128, 256, 512, 1024), full=(64, 256, 1024)),
-        schedules={
-            "quick": Schedule(epochs=3, steps=3),
-            "paper": Schedule(epochs=20),
-            "full": Schedule(epochs=3),
-        },
-        quick=False,
-        representative=False,
+    *(
+        _sentiment(
+            name=f"sentiment_{type(cells).__name__.lower()}",
+            network=sequential(Embedding(5_000, 100), cells, Dense(2, relu=False)),
+        )
+        for cells in (LSTM(100), GRU(100))
     ),
 )
 

@@ -1,4 +1,4 @@
-"""The LSTM in NumPy, in float64, with the way back."""
+"""The LSTM and the GRU in NumPy, in float64, with the way back."""
 
 from __future__ import annotations
 
@@ -34,6 +34,49 @@ def lstm(
             np.tensordot(inputs, slopes, ([0, 1], [0, 1])) for inputs in (x, outputs[:, :-1])
         ]
         return [slopes @ kernel.T], [*of_kernels, slopes.sum((0, 1))]
+
+    return outputs[:, 1:], backward
+
+
+def gru(
+    parameters: Arrays, x: Array, rounded: Any = np.asarray
+) -> tuple[Array, Callable[[Array], tuple[Arrays, Arrays]]]:
+    """The output of a GRU at every place, and the way back; see :func:`lstm`.
+
+    Args:
+        parameters: both kernels and both biases, float64.
+        rounded: what is kept of sums, gates and outputs at each step.
+    """
+    kernel, recurrent, (bias, of_outputs) = parameters
+    batch, length, _ = x.shape
+    units = len(recurrent)
+    sums, outputs = x @ kernel + bias, np.zeros((batch, length + 1, units))
+    kept = np.empty((length, 4, batch, units))
+    for t in range(length):
+        product = rounded(outputs[:, t] @ recurrent + of_outputs)
+        *before, entering = np.split(rounded(sums[:, t]), 3, axis=1)
+        *now, again = np.split(product, 3, axis=1)
+        update, reset = rounded(_sigmoid(np.add(before, now)))
+        new = rounded(np.tanh(entering + reset * again))
+        kept[t] = update, reset, new, again
+        outputs[:, t + 1] = rounded(update * outputs[:, t] + (1.0 - update) * new)
+
+    def backward(gradient: Array) -> tuple[Arrays, Arrays]:
+        slopes, products = np.empty((2, batch, length, 3 * units))
+        of_output = np.zeros((batch, units))
+        for t in reversed(range(length)):
+            update, reset, new, again = kept[t]
+            of_output = of_output + gradient[:, t]
+            of_new = of_output * (1.0 - update) * (1.0 - new**2)
+            of_update = of_output * (outputs[:, t] - new) * update * (1.0 - update)
+            of_reset = of_new * again * reset * (1.0 - reset)
+            slopes[:, t] = np.concatenate([of_update, of_reset, of_new], axis=1)
+            products[:, t] = np.concatenate([of_update, of_reset, of_new * reset], axis=1)
+            of_output = of_output * update + products[:, t] @ recurrent.T
+        both = ((x, slopes), (outputs[:, :-1], products))
+        of_kernels = [np.tensordot(*pair, ([0, 1], [0, 1])) for pair in both]
+        of_biases = np.stack([slopes.sum((0, 1)), products.sum((0, 1))])
+        return [slopes @ kernel.T], [*of_kernels, of_biases]
 
     return outputs[:, 1:], backward
 
