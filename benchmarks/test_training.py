@@ -1,9 +1,9 @@
-"""Training loops, their steps, and their input pipelines."""
+"""Training loops, their steps, input pipelines and checkpoints."""
 
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import LOOPS, STEPS
+from fwbench.workloads import CHECKPOINTS, LOOPS, STEPS
 
 
 @pytest.mark.fwbench(*STEPS, families="representatives")
@@ -18,4 +18,9 @@ def test_loader(case: Case) -> None:
 
 @pytest.mark.fwbench(*LOOPS, families="representatives")
 def test_loop(case: Case) -> None:
+    case.measure()
+
+
+@pytest.mark.fwbench(*CHECKPOINTS, families="representatives")
+def test_checkpoint(case: Case) -> None:
     case.measure()

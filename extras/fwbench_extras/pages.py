@@ -189,6 +189,7 @@ _CAPABILITIES = """
 - *training*: executions in which models are trained; the dtypes of training and of networks.
 - *networks*: executions in which networks answer; *int8*: those of quantized networks.
 - *own models*: the dtypes in which [users' models](own-model.md) run.
+- *checkpoints*: whether the [states of trainings](training.md#checkpoints) are saved and restored.
 - *recompute*: executions that recompute results instead of keeping them for the gradient.
 - *toggles*: switches of the whole process that it reads: `--fw-toggle`.
 - *replicas*: executions; strategies; exchanges between [replicas](replicas.md).

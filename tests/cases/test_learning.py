@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from fwbench.workloads.models import gradients, layers, reference, trajectories
 from fwbench.workloads.models.gradients import LOSS_SCALE, Rounded, at_random
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import LSTM, Dense, Embedding
+from fwbench.workloads.models.reference import Descent
 from fwbench.workloads.objective import Batch, Objective
 from fwbench.workloads.training import CHECKED_STEPS, check_rows, order
 from fwbench_extras.cheats.honest import HonestLearner
@@ -342,6 +345,92 @@ gpt_small, word_lm, googlenet_bn = (
     next(step.at(step.smallest) for step in MODELS if step.model == name)
     for name in ("gpt_small", "word_lm", "googlenet_bn")
 )
+
+
+class Saved(HonestLearner):
+    """Weights and moments in one file."""
+
+    def __init__(self, job: Job, by: Any) -> None:
+        super().__init__(job)
+        self.clock = by.clock
+
+    def save(self, folder: Path) -> None:
+        self.clock.spend(2.0**-4)
+        (folder / "all.pickle").write_bytes(pickle.dumps((self._layers, self._descents)))
+
+    def restore(self, folder: Path) -> None:
+        self.clock.spend(2.0**-4)
+        state = (folder / "all.pickle").read_bytes()
+        self._layers, self._descents = pickle.loads(state)  # noqa: S301 (its own)
+
+
+class InMemory(Saved):
+    kept: ClassVar[dict[Path, bytes]] = {}
+
+    def save(self, folder: Path) -> None:
+        super().save(folder)
+        self.kept[folder] = (folder / "all.pickle").read_bytes()
+
+    def restore(self, folder: Path) -> None:
+        (folder / "all.pickle").write_bytes(self.kept[folder])
+        super().restore(folder)
+
+
+class SavedOnce(Saved):
+    def save(self, folder: Path) -> None:
+        self.clock.spend(2.0**-4)
+        if not (folder / "all.pickle").exists():
+            super().save(folder)
+
+
+class RestoredOnce(Saved):
+    done = False
+
+    def restore(self, folder: Path) -> None:
+        self.clock.spend(2.0**-4)
+        if not self.done:
+            super().restore(folder)
+        self.done = True
+
+
+class WeightsAlone(Saved):
+    def restore(self, folder: Path) -> None:
+        super().restore(folder)
+        self._descents = [Descent(self.job.training.optimizer, array) for array in self.arrays]
+
+
+checkpoints = pytest.mark.parametrize("workload", mlp.checkpoints, ids=lambda work: str(work.name))
+
+
+@checkpoints
+def test_a_checkpoint_is_recorded(workload: Any) -> None:
+    """Weights and two moments in float64, and losses that are the same to the last bit."""
+    facts = measured(Trainer(kind=Saved), workload)  # type: ignore[arg-type]
+    assert 3 * 8 * 109_386 < facts["checkpoint_bytes"] < 3.1 * 8 * 109_386
+    assert facts["checkpoint_sync_s"] >= 0
+    assert facts["max_loss_deviation"] == 0.0
+    assert "checked_steps" not in facts
+
+
+@checkpoints
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (InMemory, "other weights than were saved in its files"),
+        (SavedOnce, "other weights than were saved in its files"),
+        (RestoredOnce, "other weights than were saved in its files"),
+        (WeightsAlone, "at step 2 the loss is .*, and the learner that was saved has"),
+    ],
+)
+def test_a_checkpoint_that_does_not_restore_is_found(
+    workload: Any, kind: Any, message: str
+) -> None:
+    """Weights that never left memory, that stay in files or learners, and lost moments."""
+    fails(case(Trainer(kind=kind), workload), WrongTraining, message)
+
+
+(_GPT,) = (step for step in MODELS if step.model == "gpt_small")
+gpt_small = _GPT.at(_GPT.smallest)
 
 
 class Mixed(HonestLearner):

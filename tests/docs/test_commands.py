@@ -154,7 +154,7 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
     }
     by_file["benchmarks/test_training.py"] = [
         *STEPS,
-        *(part for loop in LOOPS for part in (loop.loader, loop)),
+        *(part for loop in LOOPS for part in (loop.loader, loop, *loop.checkpoints)),
     ]
     networks = [*MODELS, *SAMPLED, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS]
     by_file["benchmarks/test_models.py"] = networks

@@ -237,6 +237,7 @@ _EPOCH = {"repetition": 1, "seconds": 1.0, "train_loss": 1.0}
         ({"parameters": 10}, "networks, forward"),
         ({"direction": "train", "checked_steps": 10}, "training steps"),
         ({"direction": "train"}, "loaders"),
+        ({"direction": "train", "checkpoint_bytes": 1}, "checkpoints"),
         ({"direction": "train", "epochs": [_EPOCH]}, "training loops"),
     ],
 )

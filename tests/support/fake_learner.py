@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fwbench.cases.checkpoints import CheckpointCase
 from fwbench.cases.epochs import judge
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
@@ -18,7 +19,7 @@ from fwbench.testing import FakeFramework
 from fwbench.workloads import mlp
 from fwbench.workloads.data import DataSet, Found, Split
 from fwbench.workloads.models import trajectories
-from fwbench.workloads.training import Batch, Loading, Step
+from fwbench.workloads.training import Batch, Loading, Restoring, Saving, Step
 from support.fakes import case_of, cell, recorded
 
 
@@ -212,7 +213,7 @@ def data_set(
 FOUND = Found("mnist", "real", "mnist.npz", (), 16)
 
 
-KINDS = {Step: StepCase, Loading: LoaderCase}
+KINDS = {Step: StepCase, Loading: LoaderCase, Saving: CheckpointCase, Restoring: CheckpointCase}
 THREE_EPOCHS = Schedule(3)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from fwbench.cases.case import Case
+from fwbench.cases.checkpoints import CheckpointCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ClassificationCase, ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import Classification, ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep
-from fwbench.workloads.training import Loading, Step, Training
+from fwbench.workloads.training import Checkpointing, Loading, Step, Training
 from fwbench.workloads.workload import Workload
 
 _CASES: dict[type[Workload], type[Case]] = {
@@ -17,6 +18,7 @@ _CASES: dict[type[Workload], type[Case]] = {
     Step: StepCase,
     ModelStep: StepCase,
     Loading: LoaderCase,
+    Checkpointing: CheckpointCase,
     Classification: ClassificationCase,  # before what it is derived from
     Inference: InferenceCase,
     ForwardBackward: ForwardBackwardCase,

@@ -260,7 +260,10 @@ def loss_tolerances(
 
 
 def losses(
-    actual: NDArray[Any], expected: Sequence[float], allowed: Sequence[float] | NDArray[np.float64]
+    actual: NDArray[Any],
+    expected: Sequence[float],
+    allowed: Sequence[float] | NDArray[np.float64],
+    reference: str = "the float64 reference",
 ) -> tuple[float, float]:
     """Compare the first losses of a training with the reference's.
 
@@ -283,7 +286,7 @@ def losses(
         first = int(np.argmax(deviations > allowed))
         raise WrongTraining(
             f"this is not the same training: at step {first + 1} the loss is {actual[first]:.9g}, "
-            f"and the float64 reference has {expected[first]:.9g}; {allowed[first]:.3g} is "
+            f"and {reference} has {expected[first]:.9g}; {allowed[first]:.3g} is "
             f"allowed, and the largest deviation in {len(expected)} steps is "
             f"{deviations.max():.3g}. Weights, order of batches, loss or optimiser differ"
         )

@@ -182,6 +182,7 @@ def capabilities(manifest: Manifest) -> dict[str, str]:
         "networks": [manifest.network_executions],
         "int8": [manifest.int8_executions],
         "own models": [manifest.users_models],
+        "checkpoints": [["yes"] * manifest.checkpoints],
         "recompute": [manifest.recomputing_executions],
         "toggles": [[*manifest.process_toggles, *own_toggles]],
         "replicas": [manifest.gang_executions, offered, manifest.collectives],

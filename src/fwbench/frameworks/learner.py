@@ -6,6 +6,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -264,6 +265,14 @@ class Learner(Predictor):
         for array in self.weights():
             checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
         return checksum
+
+    def save(self, folder: Path) -> None:
+        """Write weights, averages and the optimiser's state, the framework's own way."""
+        raise NotImplementedError(f"{type(self).__name__} saves no checkpoints")
+
+    def restore(self, folder: Path) -> None:
+        """Read what :meth:`save` has written, of this learner or of another one of its job."""
+        raise NotImplementedError(f"{type(self).__name__} restores no checkpoints")
 
     def parameters(self) -> int:
         """Count of numbers that the framework trains."""

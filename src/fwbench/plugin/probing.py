@@ -22,7 +22,7 @@ from fwbench.plugin.session import CELL
 from fwbench.project import make_own_folder
 from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.workloads.grid import Cell
-from fwbench.workloads.training import Loading, Trains
+from fwbench.workloads.training import Checkpointing, Loading, Trains
 
 if TYPE_CHECKING:
     from fwbench.cases.case import Case, Probe
@@ -80,7 +80,9 @@ class Probes:
             yield probes.PROFILE
         if self._options.memory:
             yield probes.MEMORY
-            if isinstance(cell.workload, Trains) and not isinstance(cell.workload, Loading):
+            if isinstance(cell.workload, Trains) and not isinstance(
+                cell.workload, Loading | Checkpointing
+            ):
                 yield probes.FORWARD_MEMORY
 
     def _probed(self, item: pytest.Item, probe: str) -> Mapping[str, Any]:

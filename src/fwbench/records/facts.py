@@ -562,6 +562,10 @@ class CaseFacts(Measured):
     )
     exported_from: str | None = fact("framework that the network was exported from as ONNX")
     model_bytes: int | None = fact("size of the model as a file", BYTES, POSITIVE)
+    checkpoint_bytes: int | None = fact("size of a checkpoint's files", BYTES, POSITIVE)
+    checkpoint_sync_s: float | None = fact(
+        "time of an `fsync` of a checkpoint's files, which no call waits for", SECONDS, NOT_NEGATIVE
+    )
     checked_steps: int | None = fact("losses compared with the reference", COUNT, NOT_NEGATIVE)
     checked_steps_timed: int | None = fact(
         "losses compared with it once more, after the timing", COUNT, NOT_NEGATIVE

@@ -320,6 +320,8 @@ def kind(facts: CaseFacts) -> str:
     if facts.direction != "train":
         what = "operations" if facts.parameters is None else "networks"
         return f"{what}, {facts.direction}"
+    if facts.checkpoint_bytes is not None:
+        return "checkpoints"
     return "loaders" if facts.checked_steps is None else "training steps"
 
 

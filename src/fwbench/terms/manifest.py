@@ -96,6 +96,7 @@ class Capabilities:
             update (:meth:`fwbench.Predictor.inference`).
         int8_executions: in which trained networks answer in int8, and in float32.
         users_models: the dtypes in which it runs models that users bring (:class:`fwbench.Model`).
+        checkpoints: whether its learners save and restore (:meth:`fwbench.Learner.save`).
         recomputing_executions: of training and networks, those that heed
             :attr:`fwbench.frameworks.learner.Job.recompute`; a gap in all others.
         process_toggles: fwbench's toggles of a whole process that it reads when it is imported.
@@ -124,6 +125,7 @@ class Capabilities:
     network_executions: tuple[str, ...] = ()
     int8_executions: tuple[str, ...] = ()
     users_models: tuple[str, ...] = ()
+    checkpoints: bool = False
     recomputing_executions: tuple[str, ...] = ()
     process_toggles: tuple[str, ...] = ()
     own_toggles: tuple[Toggle, ...] = ()

@@ -55,18 +55,22 @@ LOOPS: tuple[Training, ...] = (*TRAININGS, *TEXT_TRAININGS)
 #: A step of each loop that has one of its own; others are among :data:`MODELS`, in any size.
 STEPS: tuple[Step, ...] = tuple(training.step for training in TRAININGS)
 
+#: The checkpoints of each loop, saved and restored.
+CHECKPOINTS = tuple(checkpoint for loop in LOOPS for checkpoint in loop.checkpoints)
+
 #: Everything that can be imported from here by its name. Loaders belong to their training loops.
 WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *SAMPLED, *INFERENCES, *CLASSIFICATIONS),
-        *(*FORWARD_BACKWARDS, *COLLECTIVES, *SERVED),
+        *(*CHECKPOINTS, *FORWARD_BACKWARDS, *COLLECTIVES, *SERVED),
     )
 }
 
 __all__ = [
     "ACTIVATIONS",
     "ATTENTION",
+    "CHECKPOINTS",
     "CLASSIFICATIONS",
     "COLLECTIVES",
     "CONVOLUTION",

@@ -35,9 +35,12 @@ __all__ = [
     "TRAJECTORY_STEPS",
     "Adam",
     "Batch",
+    "Checkpointing",
     "Loading",
     "Optimizer",
     "RMSprop",
+    "Restoring",
+    "Saving",
     "Schedule",
     "Step",
     "Training",
@@ -161,6 +164,11 @@ class Training(Objective, TrainsInLoop):
         """The batches of an epoch, and nothing done with them."""
         return Loading(self)
 
+    @cached_property
+    def checkpoints(self) -> tuple[Checkpointing, ...]:
+        """A checkpoint that is saved, and one that is restored."""
+        return Saving(self), Restoring(self)
+
     @property
     def data(self) -> str:
         """The name of the data set."""
@@ -238,6 +246,38 @@ class Loading(_PartOfLoop):
     def executions_to_name(self, manifest: Manifest) -> Collection[str]:
         """The same."""
         return self.executions(manifest)
+
+
+class Checkpointing(_PartOfLoop):
+    """The state of a training, in files: it depends neither on the batch nor on the execution."""
+
+    unable = "saves no checkpoints of its own"
+    representative = False
+
+    @property
+    def by_preset(self) -> Sizes:
+        """The first batch size of the loop."""
+        return Sizes(self.training.batches.quick[:1])
+
+    def offered(self, manifest: Manifest) -> tuple[str, ...]:
+        """One."""
+        return ("eager",) if manifest.checkpoints else ()
+
+    def executions_to_name(self, manifest: Manifest) -> Collection[str]:
+        """The same."""
+        return self.executions(manifest)
+
+
+class Saving(Checkpointing):
+    """Weights and the optimiser's state to files."""
+
+    suffix = "save"
+
+
+class Restoring(Checkpointing):
+    """The way back, into a model and an optimiser that are there."""
+
+    suffix = "restore"
 
 
 def order(examples: int, repetition: int, epoch: int) -> NDArray[np.int64]:

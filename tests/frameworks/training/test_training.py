@@ -142,19 +142,20 @@ def test_back_to_the_beginning_and_no_further(training: str, losses: _Losses) ->
         assert curves["still"] == pytest.approx(curves["losses"][:1] * 2, abs=1e-5)
 
 
-#: Steps, loaders and loops; of recurrent networks, which take longer, the executions that differ.
+#: Steps, loaders and loops; of recurrent networks, which take longer, the executions that differ;
+#: and checkpoints of a network with dropout, and of one with sparse gradients.
 _CHOSEN = (
-    "mlp or lenet or (sentiment and (torch or mxnet or graph or fit)) "
-    "or (word_lm and (torch or mxnet or graph))"
+    "not (save or restore) and (mlp or lenet or (sentiment and (torch or mxnet or graph or fit)) "
+    "or (word_lm and (torch or mxnet or graph))) or cifar_cnn_save or sentiment_lstm_restore"
 )
 
 
 @pytest.mark.parametrize(
     ("framework", "passed", "skipped"),
     [
-        if_installed("torch", 4 * (1 + 1 + 1) + (1 + 1), 0),
-        if_installed("mxnet", 4 * (2 + 1 + 2) + (1 + 2), 0),
-        if_installed("tensorflow", 2 * (3 + 1 + 4) + 2 * (1 + 2) + 1, 4),
+        if_installed("torch", 4 * (1 + 1 + 1) + (1 + 1) + 2, 0),
+        if_installed("mxnet", 4 * (2 + 1 + 2) + (1 + 2) + 2, 0),
+        if_installed("tensorflow", 2 * (3 + 1 + 4) + 2 * (1 + 2) + 1 + 2, 4),
     ],
 )
 def test_every_training_is_verified(

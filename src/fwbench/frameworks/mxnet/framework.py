@@ -134,6 +134,7 @@ class MXNet(Framework):
         network_executions=("eager", "hybridize"),
         int8_executions=("hybridize",),
         users_models=("float32",),
+        checkpoints=True,
         process_toggles=("onednn", "layout", "tf32", "model_parallel"),
         strategies={
             "allreduce": "MXNet has no all-reduce between processes of its own: Horovod and "

@@ -23,9 +23,11 @@ class Network(gluon.HybridBlock):  # type: ignore[misc]
     def __init__(self, graph: Graph, job: Job) -> None:
         super().__init__()
         self._graph = graph
-        self.blocks = [
-            _BLOCKS[type(node.layer)](node.layer, node.shapes[0], job) for node in graph.nodes
-        ]
+        # Trainers number what they keep by the names of parameters: the same in each network.
+        with self.name_scope():
+            self.blocks = [
+                _BLOCKS[type(node.layer)](node.layer, node.shapes[0], job) for node in graph.nodes
+            ]
         for block in self.blocks:
             self.register_child(block)
 

@@ -173,6 +173,16 @@ class MXNetLearner(Learner):
         """Set the learning rate of the trainer."""
         self._trainer.set_learning_rate(learning_rate)
 
+    def save(self, folder: Path) -> None:
+        """``save_parameters``, and the trainer's ``save_states``."""
+        self._net.save_parameters(str(folder / "net.params"))
+        self._trainer.save_states(str(folder / "trainer.states"))
+
+    def restore(self, folder: Path) -> None:
+        """``load_parameters``, and ``load_states``."""
+        self._net.load_parameters(str(folder / "net.params"), ctx=self._context)
+        self._trainer.load_states(str(folder / "trainer.states"))
+
     def weights(self) -> Iterator[NDArray[Any]]:
         """The parameters that have a gradient."""
         return (parameter.data().asnumpy() for parameter in self._parameters)

@@ -108,6 +108,7 @@ class TensorFlow(Framework):
         network_executions=("eager", "graph", "xla"),
         int8_executions=("litert",),
         users_models=("float32",),
+        checkpoints=True,
         recomputing_executions=("eager", "graph", "xla"),
         process_toggles=("onednn", "tf32", "model_parallel"),
         strategies={"allreduce": "", "ps_sync": _NO_SYNCHRONOUS_SERVERS, "ps_async": ""},

@@ -186,6 +186,18 @@ class TensorFlowLearner(Learner):
         """A variable of the optimiser."""
         self.optimizer.learning_rate = learning_rate
 
+    def save(self, folder: Path) -> None:
+        """``tf.train.Checkpoint``, as of a training loop of one's own."""
+        self._checkpoint.write(str(folder / "checkpoint"))
+
+    def restore(self, folder: Path) -> None:
+        """The same; it must use all that is in the file."""
+        self._checkpoint.read(str(folder / "checkpoint")).assert_consumed()
+
+    @property
+    def _checkpoint(self) -> Any:
+        return tf.train.Checkpoint(model=self.model, optimizer=self.optimizer)
+
     def weights(self) -> Iterator[NDArray[Any]]:
         """The values of all trainable variables."""
         return (variable.numpy() for variable in self.variables)

@@ -125,6 +125,7 @@ class Torch(Framework):
         network_executions=("eager", "compile"),
         int8_executions=("eager",),
         users_models=("float32", "float64", "bfloat16"),
+        checkpoints=True,
         recomputing_executions=("eager",),
         process_toggles=("onednn", "layout", "optimizer", "tf32", "model_parallel"),
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -187,6 +188,22 @@ class TorchLearner(Learner):
         sparse = torch.optim.SparseAdam(tables, **adam(constants))
         return [sparse, new_optimizer(constants, dense)]
 
+    def save(self, folder: Path) -> None:
+        """``torch.save`` of the ``state_dict`` of all."""
+        states = {name: part.state_dict() for name, part in self._stateful().items()}
+        torch.save(states, folder / "checkpoint.pt")
+
+    def restore(self, folder: Path) -> None:
+        """``torch.load``, by default of weights only, and ``load_state_dict``."""
+        states = torch.load(folder / "checkpoint.pt", map_location=self._device)
+        for name, part in self._stateful().items():
+            part.load_state_dict(states[name])
+
+    def _stateful(self) -> dict[str, Any]:
+        optimizers = {f"optimizer{i}": each for i, each in enumerate(self._optimizers)}
+        scaler = {"scaler": self._scaler} if self.job.dtype == "float16" else {}
+        return {"model": self._model, **optimizers, **scaler}
+
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate in every group of every optimiser."""
         for optimizer in self._optimizers:
@@ -311,11 +328,10 @@ def _as_it_is(optimizer: Any, constants: Any) -> None:
 
 def _exact_adam(optimizer: Any, constants: Adam) -> None:
     """PyTorch adds epsilon after the bias correction; undone, step by step."""
-    steps = 0
 
     def correct(*_: Any) -> None:
-        nonlocal steps
-        steps += 1
+        # By the state: a checkpoint may have been restored.
+        steps = 1 + max((int(state["step"]) for state in optimizer.state.values()), default=0)
         for group in optimizer.param_groups:
             group["eps"] = constants.epsilon / math.sqrt(1.0 - constants.beta_2**steps)
 

@@ -1,0 +1,157 @@
+"""Checkpoints of a training: weights and the optimiser's state, in files and back.
+
+No framework waits for the disk, so what is timed ends in the page cache of the operating system;
+the time of an ``fsync`` afterwards is recorded beside it. Whatever is restored goes into a learner
+that was trained on something else, from files that were exchanged: nothing but them knows what.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.cases import verify
+from fwbench.cases.training import TrainingCase
+from fwbench.cases.work import Call, Work, called
+from fwbench.errors import WrongTraining
+from fwbench.frameworks.contract import BoundCall
+from fwbench.frameworks.learner import Learner
+from fwbench.records.facts import CaseFacts
+from fwbench.workloads.objective import Batch
+from fwbench.workloads.training import Saving
+
+#: Losses after a restoration: of its weights, and of two updates by the optimiser's state.
+_LOSSES = 3
+
+
+class _Checkpoint(Work):
+    """A learner that saves, another one that restores, and a folder between them."""
+
+    def __init__(self, saving: Learner, restoring: Learner, *, saves: bool) -> None:
+        self._saving, self._restoring = saving, restoring
+        parent = Path(tempfile.mkdtemp(prefix="fwbench-checkpoint-"))
+        weakref.finalize(self, shutil.rmtree, parent, ignore_errors=True)
+        self._folder, self._other = parent / "now", parent / "other"
+        self._folder.mkdir()
+        job = saving.job
+        self._batches = job.training.check_batches(job.batch, 3 + _LOSSES)
+        self._save = partial(saving.save, self._folder)
+        self._restore = partial(restoring.restore, self._folder)
+        self.run = self._save if saves else self._restore
+        self._train(saving, self._batches[:1])
+        self._save()
+        restoring.reset(exact=True)
+
+    def verify(self, result: Any) -> CaseFacts:
+        """Each of two checkpoints restores its own weights, and the training goes on the same.
+
+        Raises:
+            WrongTraining: it does not.
+        """
+        verify.parameters(self._saving.parameters(), self._saving.job.training.parameters)
+        return self.verify_again(result)
+
+    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
+        """The same, by the call that was timed."""
+        first, second, third, *later = self._batches
+        self._train(self._restoring, [third])
+        earlier = self._saved([first], call)
+        self._folder.rename(self._other)
+        self._folder.mkdir()
+        latest = self._saved([first, second], call)
+        size_bytes, sync_s = _size_bytes(self._folder), _sync_s(self._folder)
+        for weights in (earlier, latest):
+            self._exchange()
+            self._check_restored(weights, call)
+        shutil.rmtree(self._other)
+        expected, actual = (
+            learner.losses([learner.step(*learner.place(batch)) for batch in later])
+            for learner in (self._saving, self._restoring)
+        )
+        job = self._saving.job
+        allowed = verify.loss_tolerances(job.training, expected.tolist(), job.verified_as)
+        with verify.within("after a checkpoint was restored"):
+            deviation, tolerance = verify.losses(
+                actual, expected.tolist(), allowed, "the learner that was saved"
+            )
+        return CaseFacts(
+            parameters=job.training.parameters,
+            checkpoint_bytes=size_bytes,
+            checkpoint_sync_s=sync_s,
+            max_loss_deviation=deviation,
+            loss_tolerance=tolerance,
+        )
+
+    def _saved(self, batches: Sequence[Batch], call: Call) -> list[NDArray[Any]]:
+        """The weights of a checkpoint after a training on these batches."""
+        self._train(self._saving, batches)
+        self._called(self._save, call)
+        return _copied(self._saving)
+
+    def _exchange(self) -> None:
+        """Let each of both checkpoints take the place of the other."""
+        aside = self._folder.with_name("aside")
+        for source, target in (
+            (self._folder, aside),
+            (self._other, self._folder),
+            (aside, self._other),
+        ):
+            source.rename(target)
+
+    def _check_restored(self, expected: Sequence[NDArray[Any]], call: Call) -> None:
+        self._called(self._restore, call)
+        restored = _copied(self._restoring)
+        if not all(map(np.array_equal, restored, expected)):
+            raise WrongTraining(
+                "a restored checkpoint has other weights than were saved in its files; write all "
+                "of them in each save, and read the files in each restore"
+            )
+
+    def _called(self, run: BoundCall, call: Call) -> None:
+        """Save or restore, by ``call`` where that is timed."""
+        (call if run is self.run else called)(run)
+
+    def _train(self, learner: Learner, batches: Sequence[Batch]) -> None:
+        learner.reset(exact=True)
+        for batch in batches:
+            learner.step(*learner.place(batch))
+
+
+def _copied(learner: Learner) -> list[NDArray[Any]]:
+    return [np.array(array) for array in learner.weights()]
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def _size_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in _files(folder))
+
+
+def _sync_s(folder: Path) -> float:
+    """Seconds until the files are on the disk, once they were written."""
+    start_s = time.perf_counter()
+    for path in _files(folder):
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+    return time.perf_counter() - start_s
+
+
+class CheckpointCase(TrainingCase):
+    """The case of a checkpoint that is saved, or restored."""
+
+    def bind(self) -> Work:
+        """Two learners of the same training, one of which saves and the other restores."""
+        saves = isinstance(self.cell.workload, Saving)
+        return _Checkpoint(self.learner(), self.learner(), saves=saves)
