@@ -39,7 +39,7 @@ def loops(cases: Cases, width: int, known: Known) -> list[list[Line]]:
 
 _LOOP_COLUMNS: tuple[Column[Measurement], ...] = (
     Column("epoch", lambda loop: seconds(loop.facts.epoch_s or 0.0)),
-    Column("first", lambda loop: quantity(loop.facts.first_epoch_excess, "{:+.0%}".format)),
+    Column("first", lambda loop: quantity(loop.facts.first_epoch_excess, _percents)),
     Column("per second", lambda loop: TableCell(_rate(loop))),
     Column("accuracy", lambda loop: TableCell(_accuracy(loop))),
     Column("CPUs", lambda loop: TableCell(_cpus(loop))),
@@ -56,6 +56,10 @@ def _heading(title: str, first: CaseFacts) -> str:
         f"{len(equality.curve(first))} epochs of {count(first.steps_per_epoch or 0, 'step')}, "
         f"the first {first.warmup_epochs} outside the statistics{tested}"
     )
+
+
+def _percents(share: float) -> str:
+    return f"{100 * share:+.0f} %"
 
 
 def _rate(loop: Measurement) -> str:
