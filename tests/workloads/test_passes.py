@@ -12,6 +12,7 @@ from fwbench.workloads import (
     MODELS,
     lenet,
     lenet_inference,
+    resnet50_features,
     resnet50_forward_backward,
     resnet50_inference,
     resnet50_step,
@@ -86,6 +87,20 @@ def test_a_pass_costs_what_its_kernels_do() -> None:
     )
     assert gradients == step
     assert 2.9 * answers.flops < gradients.flops < 3 * answers.flops
+
+
+def test_features_are_the_network_without_its_last_layer() -> None:
+    """Their weights are the same, and 2,048 of a picture are what its last layer takes."""
+    (size, _) = resnet50_features.by_preset.paper
+    whole, features = (
+        network_pass.at(size) for network_pass in (resnet50_inference, resnet50_features)
+    )
+    *nodes, last = whole.graph.nodes
+    assert [*features.graph.nodes] == nodes
+    assert features.graph.output == last.shapes[0] == (2048,)
+    assert whole.parameters - features.parameters == 1000 * (2048 + 1)
+    first, others = (objective.initial()[0][0] for objective in (whole, features))
+    assert (first == others).all()
 
 
 def test_batches_of_a_loop_are_sizes_of_its_network() -> None:

@@ -62,7 +62,7 @@ def test_every_network_is_verified(
         names = [name for name in names if name.startswith(_EVERY_LAYER)]
     differentiated = _DIFFERENTIATED if framework == "torch" else _QUICKLY_TRACED
     gradients = [f"{name}_forward_backward" for name in differentiated]
-    every = ["_step", "_inference"] if framework == "torch" else names
+    every = ["_step", "_inference", "_features"] if framework == "torch" else names
     keyword = " or ".join([*every, *gradients])
     passed = _verified(framework, ",".join(executions), keyword, suite_cache)
     assert passed == (len(names) + len(gradients)) * len(executions)

@@ -91,12 +91,18 @@ def resnet50(divisor: int, x: Value) -> Value:
 
     Where a block halves the image its 3 x 3 convolution does so, not the first 1 x 1.
     """
+    return Dense(CLASSES, relu=False)(resnet50_features(divisor)(x))
+
+
+@of_size
+def resnet50_features(divisor: int, x: Value) -> Value:
+    """ResNet-50 without its last layer: 2,048 features of a picture, 23,508,032 parameters."""
     x = MaxPool(3, 2, 1)(Relu()(_normalized_convolution(x, 64 // divisor, 7, stride=2)))
     for stage, (blocks, filters) in enumerate(_STAGES):
         for block in range(blocks):
             stride = 2 if stage and not block else 1
             x = _block(x, filters // divisor, stride, widens=not block)
-    return Dense(CLASSES, relu=False)(GlobalAveragePool()(x))
+    return GlobalAveragePool()(x)
 
 
 def _block(x: Value, filters: int, stride: int, *, widens: bool) -> Value:

@@ -14,7 +14,7 @@ from fwbench.terms.manifest import Manifest
 from fwbench.terms.presets import Form, Size, Sizes
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.models.networks import TRAININGS
-from fwbench.workloads.models.steps import MODELS, cost_of_gradients
+from fwbench.workloads.models.steps import EXTRACTORS, MODELS, cost_of_gradients
 from fwbench.workloads.objective import Objective
 from fwbench.workloads.training import Training, Trains, WithNetwork
 from fwbench.workloads.workload import Cost
@@ -88,6 +88,12 @@ class Inference(Pass):
         return Cost(flops=flops, elements=float(graph.parameters))
 
 
+class Extraction(Inference):
+    """The features of a batch: what the last layer of a network takes."""
+
+    suffix = "features"
+
+
 class Classification(Inference):
     """The logits of a batch by a trained network, whose accuracy is recorded; also in int8."""
 
@@ -155,9 +161,11 @@ _TRAINS: dict[str, Trains] = {
     **{step.model: step for step in MODELS},
 }
 
-#: The answers of each network.
+#: The answers of each network, and the features of some.
 INFERENCES = tuple(
-    Inference(model, trains, _for_inference(trains.by_preset)) for model, trains in _TRAINS.items()
+    kind(model, trains, _for_inference(trains.by_preset))
+    for kind, networks in ((Inference, _TRAINS), (Extraction, EXTRACTORS))
+    for model, trains in networks.items()
 )
 
 #: The networks whose trained weights are kept: the answers of each, one by one and in the batches

@@ -243,5 +243,12 @@ MODELS = (
     _of_words(language.word_lm),
 )
 
+#: Networks without their last layers, by the networks' names. They are in use, and not trained.
+EXTRACTORS = {
+    "resnet50": _of_pictures(
+        convolutional.resnet50_features, _DEEP, "b8i64d8", "b8i64d1", paper="b32i224d1"
+    )
+}
+
 #: Of networks that are trained by fewer answers than they have in use: a word is right or not.
 SAMPLED = (_of_words(language.word_lm_sampled, classes=1),)
