@@ -3,7 +3,7 @@
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import CHECKPOINTS, LOOPS, STEPS
+from fwbench.workloads import CHECKPOINTS, LOOPS, PHOTOS, STEPS
 
 
 @pytest.mark.fwbench(*STEPS, families="representatives")
@@ -11,7 +11,7 @@ def test_step(case: Case) -> None:
     case.measure()
 
 
-@pytest.mark.fwbench(*(loop.loader for loop in LOOPS), families="representatives")
+@pytest.mark.fwbench(*(loop.loader for loop in LOOPS), *PHOTOS, families="representatives")
 def test_loader(case: Case) -> None:
     case.measure()
 

@@ -26,6 +26,7 @@ from fwbench.workloads import (
     INFERENCES,
     LOOPS,
     MODELS,
+    PHOTOS,
     SAMPLED,
     SERVED,
     STEPS,
@@ -155,6 +156,7 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
     by_file["benchmarks/test_training.py"] = [
         *STEPS,
         *(part for loop in LOOPS for part in (loop.loader, loop, *loop.checkpoints)),
+        *PHOTOS,
     ]
     networks = [*MODELS, *SAMPLED, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS]
     by_file["benchmarks/test_models.py"] = networks

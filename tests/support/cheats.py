@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fwbench import workloads
 from fwbench.cases.case import Case
-from fwbench.cases.training import LoopCase
+from fwbench.cases.kinds import case_class
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Place
 from fwbench.measure.clock import Clock
@@ -25,10 +25,8 @@ from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import BatchNorm, Conv, Dense, GlobalAveragePool, Relu
 from fwbench.workloads.models.steps import PICTURES, ModelStep
 from fwbench.workloads.objective import SGD, Objective
-from fwbench.workloads.training import Loading, Step, Training
-from fwbench.workloads.workload import Workload
 from fwbench_extras.cheats import Cheat
-from support.fake_learner import FOUND, KINDS, data_set
+from support.fake_learner import FOUND, data_set
 from support.fakes import cell, fixture
 
 
@@ -167,7 +165,7 @@ def case_of(cheat: Cheat, direction: str) -> Case:
         data=FOUND,
     )
     settings: dict[str, Any] = {"max_time": _ROUNDS_S, "min_time": 1e-5}
-    return _kind(workload)(
+    return case_class(workload)(
         tested_cell,
         framework,
         framework.manifest("a CPU"),
@@ -187,9 +185,3 @@ def _split(examples: int) -> Split:
     rng = np.random.default_rng(0)
     pixels = rng.integers(0, 256, (examples, *mlp.shape), dtype=np.uint8)
     return Split(pixels, rng.integers(0, mlp.classes, examples, dtype=np.int32))
-
-
-def _kind(workload: Workload) -> type[Case]:
-    if isinstance(workload, Step | Loading):
-        return KINDS[type(workload)]
-    return LoopCase if isinstance(workload, Training) else Case

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from unittest.mock import Mock
 
@@ -12,7 +13,7 @@ from fwbench.options.options import Selection
 from fwbench.terms.manifest import Gap
 from fwbench.terms.presets import Schedule
 from fwbench.terms.toggles import Values
-from fwbench.workloads import cifar_cnn, gemm, grid, lenet, mlp, sentiment_lstm
+from fwbench.workloads import PHOTOS, cifar_cnn, gaps, gemm, grid, lenet, mlp, sentiment_lstm
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.grid import Cell
 from support.fakes import manifest
@@ -111,6 +112,33 @@ def test_an_execution_of_operations_alone_is_a_gap(workload: Any) -> None:
     (trained_cell,) = trained(workload, executions=("compile", "hybridize"))
     assert trained_cell.execution == "compile"
     assert trained_cell.gap == "rich trains no models in compile, but in eager, graph, fit"
+
+
+_PILLOW = 'photos need Pillow, which is not installed: pip install "fwbench[photos]"'
+
+
+@pytest.mark.parametrize(
+    ("asked", "installed", "gap"),
+    [
+        ({}, True, None),
+        ({}, False, _PILLOW),
+        ({"dtypes": ("float64",)}, True, "photos are loaded as float32 .*not as float64 on cpu"),
+        ({"devices": ("gpu:0",)}, True, "photos are loaded as float32 .*not as float32 on gpu:0"),
+    ],
+)
+@pytest.mark.parametrize("work", PHOTOS, ids=lambda work: str(work.name))
+def test_a_gap_of_photos_says_why(
+    work: Any, asked: Any, installed: bool, gap: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loaders of photos have one execution, ``workers``, and no cell where none is written."""
+    monkeypatch.setattr(gaps.importlib.util, "find_spec", lambda name: installed or None)
+    selection = Selection(**{"devices": ("cpu",), **asked})
+    manifests = {"fake": manifest(operations=(work.name,)), "poor": BOTH["poor"]}
+    toggles = {"workers": ("2",)}
+    found, poor = grid.cells([work], selection, manifests, more=grid.GridRequest(toggles))
+    assert f"{found.execution}-{found.direction}-{found.toggle('workers')}" == "eager-train-2"
+    assert found.gap == gap or re.fullmatch(str(gap), str(found.gap))
+    assert poor.gap == "poor loads no photos"
 
 
 def test_a_framework_that_trains_no_models_has_one_gap() -> None:

@@ -13,8 +13,9 @@ from fwbench import workloads
 from fwbench.errors import FwbenchError, WrongResult
 from fwbench.frameworks.contract import BoundCall
 from fwbench.frameworks.learner import Job, Learner
+from fwbench.workloads.photos import PhotoJob, PhotoLoader
 from fwbench.workloads.workload import Workload
-from fwbench_extras.cheats.honest import Compute, Honest, HonestLearner
+from fwbench_extras.cheats.honest import Compute, Honest, HonestLearner, HonestPhotos
 
 #: Binds the work to its inputs: ``bind(compute, inputs)`` returns the call that is timed. For
 #: ``backward``, ``compute`` is :class:`~fwbench_extras.cheats.honest.Backward` and the last input
@@ -39,6 +40,7 @@ class Cheat:
         create: of arrays; for cheats with other inputs.
         wait: waits until all work is done; None where calls return when it is.
         learn: makes the learner; for cheats that train.
+        loads: loads photos; for cheats that load them.
         base: the class of the framework; for cheats that change more.
         workload: shows the cheat.
         size: of the workload.
@@ -55,6 +57,7 @@ class Cheat:
     create: Create = np.array
     wait: Callable[[], Any] | None = None
     learn: Callable[[Job], Learner] = HonestLearner
+    loads: type[HonestPhotos] = HonestPhotos
     base: type[CheatingFramework] | None = None
     workload: Workload = workloads.gemm
     size: int = 64
@@ -91,6 +94,10 @@ class CheatingFramework(Honest):
     def learner(self, job: Job) -> Learner:
         """The cheat's learner."""
         return self.cheat.learn(job)
+
+    def photo_loader(self, job: PhotoJob) -> PhotoLoader:
+        """The cheat's loader of photos."""
+        return PhotoLoader(self.cheat.loads(job).batches, "Pillow")
 
 
 def leaves(result: Any) -> list[Any]:

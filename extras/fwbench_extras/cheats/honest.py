@@ -15,10 +15,12 @@ from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.frameworks.numpy.framework import NumPy
 from fwbench.frameworks.table import Table
 from fwbench.testing.fake import Differentiable
+from fwbench.workloads import photos
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.models.reference import Descent
 from fwbench.workloads.operation import Implementation
+from fwbench.workloads.photos import CROP, MEAN, STD, PhotoJob, PhotoLoader
 from fwbench.workloads.training import Batch
 
 #: Computes from the inputs: the result; for ``backward`` the result and its gradients.
@@ -110,6 +112,51 @@ class Honest(NumPy):
     def learner(self, job: Job) -> Learner:
         """A model of dense layers in training."""
         return HonestLearner(job)
+
+    def photo_loader(self, job: PhotoJob) -> PhotoLoader:
+        """Photos that Pillow decodes and NumPy cuts."""
+        loads = HonestPhotos(job)
+        return PhotoLoader(loads.batches, "Pillow")
+
+
+class HonestPhotos:
+    """Photos in files, by Pillow and NumPy."""
+
+    def __init__(self, job: PhotoJob) -> None:
+        self.job = job
+        self.rng = np.random.default_rng()
+
+    def batches(self) -> Iterator[Placed]:
+        """One pass."""
+        order = self.order()
+        for chosen in np.split(order, len(order) // self.job.batch):
+            images = np.stack([self.normalized(self.image(label)) for label in chosen])
+            yield images, chosen
+
+    def order(self) -> NDArray[np.int64]:
+        """The labels of a pass."""
+        labels = np.arange(len(self.job.paths))
+        return self.rng.permutation(labels) if self.job.augmented else labels
+
+    def image(self, label: int) -> NDArray[Any]:
+        """A photo as it is loaded, from 0 to 255."""
+        pixels = self.decode(label)
+        return self.cut(pixels) if self.job.augmented else pixels
+
+    def decode(self, label: int) -> NDArray[Any]:
+        """A photo's pixels."""
+        content = self.job.paths[label].read_bytes()
+        return photos.decoded(content, resized=not self.job.augmented)
+
+    def cut(self, pixels: NDArray[Any]) -> NDArray[Any]:
+        """A crop at random, mirrored at random."""
+        top, left = (int(self.rng.integers(side - CROP + 1)) for side in pixels.shape[:2])
+        return pixels[top : top + CROP, left : left + CROP][:, :: self.rng.choice([-1, 1])]
+
+    def normalized(self, image: NDArray[Any]) -> NDArray[np.float32]:
+        """An image as networks take it."""
+        normalized = (image - np.array(MEAN)) / np.array(STD)
+        return normalized.astype(np.float32)
 
 
 class HonestLoader(Loader):

@@ -1,9 +1,9 @@
-"""Cheats that train: fewer updates, fewer examples, other weights, other data."""
+"""Cheats that train, or load: fewer updates or examples, other weights or data, kept photos."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
@@ -14,8 +14,9 @@ from fwbench import workloads
 from fwbench.errors import WrongResult, WrongTraining
 from fwbench.frameworks.learner import Job, Learner, Placed
 from fwbench.workloads.models.layer import Arrays
+from fwbench.workloads.photos import PhotoJob, PhotoLoading
 from fwbench_extras.cheats.cheat import Cheat
-from fwbench_extras.cheats.honest import HonestLearner, HonestLoader
+from fwbench_extras.cheats.honest import HonestLearner, HonestLoader, HonestPhotos
 
 #: More than the check of first losses takes.
 _HONEST_STEPS = 12
@@ -152,6 +153,29 @@ def _loads(loader: type[HonestLoader]) -> Callable[[Job], Learner]:
     return learn
 
 
+class _DecodedOnce(HonestPhotos):
+    def __init__(self, job: PhotoJob) -> None:
+        super().__init__(job)
+        self.decode = cache(self.decode)  # type: ignore[method-assign]
+
+
+class _HalfOfThePhotos(HonestPhotos):
+    def order(self) -> NDArray[np.int64]:
+        order = super().order()
+        return np.resize(order[: len(order) // 2], len(order))
+
+
+class _SameCrops(HonestPhotos):
+    def cut(self, pixels: NDArray[Any]) -> NDArray[Any]:
+        self.rng = np.random.default_rng(int(pixels.sum()))
+        return super().cut(pixels)
+
+
+class _HalfTheResolution(HonestPhotos):
+    def decode(self, label: int) -> NDArray[Any]:
+        return super().decode(label)[::2, ::2].repeat(2, axis=0).repeat(2, axis=1)
+
+
 _training = partial(
     Cheat,
     caught_by=WrongTraining,
@@ -168,7 +192,40 @@ _loading = partial(
     workload=workloads.mlp.loader,
 )
 
+_photos = partial(
+    _training, caught_by=WrongResult, workload=PhotoLoading("photos_loader", photos=16)
+)
+
 CHEATS = (
+    _photos(
+        name="decoded_once",
+        fakes="Decodes each photo once, and keeps its pixels for later passes.",
+        mistake="a cache in a pipeline, which holds what fits into memory and no real data set",
+        why="a pass over files that have changed has the old photos",
+        loads=_DecodedOnce,
+    ),
+    _photos(
+        name="half_of_the_photos",
+        fakes="Loads half of the photos, twice.",
+        mistake="workers that each read the same part",
+        why="a pass does not have each photo once",
+        loads=_HalfOfThePhotos,
+    ),
+    _photos(
+        name="half_the_resolution",
+        fakes="Decodes every second row and column.",
+        mistake="a decoder that is asked for a smaller scale",
+        why="pixels are not those of Pillow",
+        loads=_HalfTheResolution,
+    ),
+    _photos(
+        name="same_crops",
+        fakes="Crops and mirrors each photo alike in every pass.",
+        mistake="workers that begin every epoch with the same seed",
+        why="two passes crop too many photos alike",
+        workload=PhotoLoading("photos_augmented_loader", augmented=True, photos=64),
+        loads=_SameCrops,
+    ),
     _training(
         name="every_second_update",
         fakes="Computes the gradients of every step, and applies those of every second one.",

@@ -6,10 +6,12 @@ from fwbench.cases.case import Case
 from fwbench.cases.checkpoints import CheckpointCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ClassificationCase, ForwardBackwardCase, InferenceCase
+from fwbench.cases.photos import PhotosCase
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import Classification, ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep
+from fwbench.workloads.photos import PhotoLoading
 from fwbench.workloads.training import Checkpointing, Loading, Step, Training
 from fwbench.workloads.workload import Workload
 
@@ -19,6 +21,7 @@ _CASES: dict[type[Workload], type[Case]] = {
     ModelStep: StepCase,
     Loading: LoaderCase,
     Checkpointing: CheckpointCase,
+    PhotoLoading: PhotosCase,
     Classification: ClassificationCase,  # before what it is derived from
     Inference: InferenceCase,
     ForwardBackward: ForwardBackwardCase,

@@ -24,8 +24,9 @@ from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import Table
 from fwbench.terms.manifest import Capabilities, Device, Gap, Manifest
-from fwbench.workloads import COPIES
+from fwbench.workloads import COPIES, PHOTOS
 from fwbench.workloads.operation import Implementation
+from fwbench.workloads.photos import PhotoJob, PhotoLoader
 
 #: A framework's own array; only its file knows more.
 Array = Any
@@ -220,6 +221,10 @@ class Framework(Replicable, ABC):
         """A model, for one of its training or network executions."""
         raise NotImplementedError(f"{self.name} trains no models")
 
+    def photo_loader(self, job: PhotoJob) -> PhotoLoader:
+        """A loader of photos from files."""
+        raise NotImplementedError(f"{self.name} loads no photos")
+
     def model_learner(self, job: Job) -> ModelLearner:
         """A model that a user brings, of a job whose objective is a :class:`fwbench.Model`'s."""
         raise NotImplementedError(f"{self.name} takes no models of users")
@@ -302,7 +307,8 @@ class Framework(Replicable, ABC):
     def written(cls) -> tuple[str, ...]:
         """The names of the operations of fwbench's that it has code for, creations apart."""
         copies = () if cls.copier is Framework.copier else COPIES
-        return (*cls.operations, *(copy.name for copy in copies))
+        photos = () if cls.photo_loader is Framework.photo_loader else PHOTOS
+        return (*cls.operations, *(work.name for work in (*copies, *photos)))
 
     @classmethod
     def every_toggle_gap(cls) -> Iterator[tuple[str, str, str, str]]:

@@ -606,6 +606,8 @@ class CaseFacts(Measured):
         null="where its process had run another case",
     )  # fmt: skip
     images_per_s: float | None = fact("images that went through in a second", PER_SECOND, POSITIVE)
+    loaded_bytes: int | None = fact("size of the files that a loader reads", BYTES, POSITIVE)
+    decoder: str | None = fact("library that decodes them, as far as it is known")
     tokens_per_s: float | None = fact("tokens that went through in a second", PER_SECOND, POSITIVE)
     examples_per_s: float | None = fact(
         "examples of a user's model that went through in a second", PER_SECOND, POSITIVE

@@ -32,6 +32,7 @@ from fwbench.workloads.operations.recurrent import RECURRENT
 from fwbench.workloads.operations.reductions import REDUCTIONS
 from fwbench.workloads.operations.shape import SHAPE
 from fwbench.workloads.operations.sorting import SORTING
+from fwbench.workloads.photos import PHOTOS
 from fwbench.workloads.training import Step, Training
 from fwbench.workloads.workload import Cost, Workload
 
@@ -63,7 +64,7 @@ WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *SAMPLED, *INFERENCES, *CLASSIFICATIONS),
-        *(*CHECKPOINTS, *FORWARD_BACKWARDS, *COLLECTIVES, *SERVED),
+        *(*CHECKPOINTS, *FORWARD_BACKWARDS, *COLLECTIVES, *SERVED, *PHOTOS),
     )
 }
 
@@ -91,6 +92,7 @@ __all__ = [
     "OPERATIONS",
     "OPTIMISERS",
     "OVERHEAD",
+    "PHOTOS",
     "POOLING",
     "RANDOM",
     "RECURRENT",

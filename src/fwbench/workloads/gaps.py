@@ -7,6 +7,7 @@ What never makes sense comes before what a framework lacks.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from fwbench.workloads.models.passes import (
 )
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.operation import Operation
+from fwbench.workloads.photos import PhotoLoading
 from fwbench.workloads.training import Step, Training, Trains, TrainsInLoop, WithNetwork
 from fwbench.workloads.workload import Workload
 
@@ -424,6 +426,18 @@ RULES: tuple[Rule, ...] = (
         ForwardBackward,
         "gradients of networks are not verified in {c.dtype}: each ReLU may decide differently",
         lambda w, c, m: c.dtype not in _DIFFERENTIATED,
+    ),
+    # Photos
+    Rule(PhotoLoading, "{m.name} loads no photos", lambda w, c, m: w.name not in m.operations),
+    Rule(
+        PhotoLoading,
+        "photos are loaded as float32 into the host's memory, and not as {c.dtype} on {c.device}",
+        lambda w, c, m: (c.dtype, c.device) != (DEFAULT_DTYPE, "cpu"),
+    ),
+    Rule(
+        PhotoLoading,
+        'photos need Pillow, which is not installed: pip install "fwbench[photos]"',
+        lambda w, c, m: importlib.util.find_spec("PIL") is None,
     ),
     # Toggles
     Rule(Workload, _of_toggles),

@@ -5,22 +5,27 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
+from typing import Any
 from unittest.mock import Mock
 
+import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
 from pytest_benchmark import timers
 
 from fwbench.cases import training
-from fwbench.errors import FrameworkBroken, SkippedWork, UnfinishedWork, WrongGradient
+from fwbench.errors import FrameworkBroken, SkippedWork, UnfinishedWork, WrongGradient, WrongResult
 from fwbench.frameworks import registry
 from fwbench.measure.clock import Clock
 from fwbench.plugin import host
-from fwbench.workloads import gemm, mlp
+from fwbench.workloads import PHOTOS, gemm, mlp
+from fwbench.workloads.photos import CROP, changed, jpeg
 from fwbench_extras.cheats import CHEATS, Cheat, Honest
+from fwbench_extras.cheats.honest import HonestPhotos
 from support.cheats import case_of, images
-from support.fakes import fails
+from support.fakes import fails, recorded
 
 _CASES = [(cheat, direction) for cheat in CHEATS for direction in cheat.directions]
 _CAUGHT = [case for case in _CASES if case[0].caught_by is not None]
@@ -76,12 +81,90 @@ _honest_training = partial(_honest, size=8, directions=("train",))
         (_honest_training(name="honest_step", workload=mlp.step), "train"),
         (_honest_training(name="honest_loop", workload=mlp), "train"),
         (_honest_training(name="honest_loader", workload=mlp.loader), "train"),
+        *(
+            (_honest_training(name=work.name, workload=replace(work, photos=64)), "train")
+            for work in PHOTOS
+        ),
     ]
 )
 def test_without_a_change_the_framework_is_honest(cheat: Cheat, direction: str) -> None:
     case = case_of(cheat, direction)
     case.measure()
     assert host.record(case.benchmark) is not None
+
+
+def _unmirrored(loads: Any, pixels: Any) -> Any:
+    """A crop at random, of one direction."""
+    top, left = (int(loads.rng.integers(side - CROP + 1)) for side in pixels.shape[:2])
+    return pixels[top : top + CROP, left : left + CROP]
+
+
+#: Mistakes of loaders of photos: whether they augment, members of the class, and the message.
+_MISTAKES: dict[str, tuple[bool, dict[str, Any], str]] = {
+    "no mirrors": (True, {"cut": _unmirrored}, "deviation of 0.00"),
+    "one place": (True, {"cut": lambda loads, pixels: pixels[:CROP, :CROP]}, "deviation of 0.00"),
+    "not shuffled": (True, {"order": lambda loads: np.arange(64)}, "not shuffled"),
+    "upside down": (True, {"cut": lambda loads, x: _unmirrored(loads, x)[::-1]}, "differs from"),
+    "too large": (True, {"cut": lambda loads, pixels: pixels[:256, :256]}, "256"),
+    "another order": (False, {"order": lambda loads: np.arange(64)[::-1]}, "order of their files"),
+    "other labels": (
+        False,
+        {"image": lambda loads, label: loads.decode((label + 1) % 64)},
+        "differs from Pillow's by 2",
+    ),
+    "no such label": (
+        True,
+        {"batches": lambda loads: ((x, y - 64) for x, y in HonestPhotos.batches(loads))},
+        "which no photos have",
+    ),
+    "a row too high": (
+        False,
+        {"image": lambda loads, label: np.roll(loads.decode(label), 1, axis=0)},
+        "differs from Pillow's by [3-9]",
+    ),
+    "as bytes": (False, {"normalized": lambda loads, image: image}, "images of uint8"),
+    "not normalized": (
+        False,
+        {"normalized": lambda loads, image: image.astype(np.float32)},
+        "normalization is wrong",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _MISTAKES)
+def test_photos_are_looked_at(name: str) -> None:
+    """Each of them, before anything is timed."""
+    augmented, members, message = _MISTAKES[name]
+    wrong: Any = type("Wrong", (HonestPhotos,), members)
+    work = replace(PHOTOS[augmented], photos=64)
+    cheat = _honest_training(name="wrong", workload=work, loads=wrong)
+    fails(case_of(cheat, "train"), WrongResult, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("decoded_once", "over changed files is wrong, so photos are kept decoded.* differs from"),
+        ("half_of_the_photos", "a pass has 16 photos, 8 of them different: load each of 16 once"),
+        ("half_the_resolution", "differs from Pillow's"),
+        ("same_crops", "two passes crop 100% of them alike"),
+    ],
+)
+def test_a_cheat_with_photos_is_told_what_is_wrong(name: str, message: str) -> None:
+    (cheat,) = (cheat for cheat in CHEATS if cheat.name == name)
+    fails(case_of(cheat, "train"), WrongResult, message)
+
+
+def test_a_pass_over_photos_is_recorded() -> None:
+    """In whole batches, with its rate, the bytes of the files and the decoder."""
+    work = replace(PHOTOS[0], photos=20)
+    facts = recorded(case_of(_honest_training(name="honest", workload=work), "train"))
+    assert facts["steps_per_epoch"] == 2
+    assert facts["loaded_bytes"] == sum(len(jpeg(number)) for number in range(16))
+    assert facts["decoder"] == "Pillow"
+    assert facts["max_relative_error"] < 1e-6 < facts["tolerance"]
+    assert changed(changed(jpeg(0))) == jpeg(0) != changed(jpeg(0))
+    assert facts["images_per_s"] == pytest.approx(16 / facts["completion_s"], rel=0.5)
 
 
 @pytest.mark.parametrize("cheat", [cheat for cheat in CHEATS if not cheat.directions])

@@ -177,6 +177,33 @@ def test_every_training_is_verified(
     assert (f"{skipped} skipped" in output) == bool(skipped), output
 
 
+_PHOTOS = """
+from dataclasses import replace
+import pytest
+from fwbench.workloads import PHOTOS
+
+@pytest.mark.fwbench(*(replace(work, photos=64) for work in PHOTOS), sizes=(16,))
+def test_it(case):
+    case.measure()
+"""
+
+
+@pytest.mark.parametrize("framework", [if_installed(name) for name in _EXECUTIONS])
+def test_photos_are_loaded(framework: str, project: Project) -> None:
+    """In the process itself and by workers; every photo is compared before and after the timing."""
+    project.write("test_it.py", _PHOTOS)
+    result, records = project.measure(
+        "--fw-toggle=workers=0,2", "--fw-device=cpu", "--fw-timeout=60", fw=framework
+    )
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    assert len(records) == 2 * 2
+    for entry in records.values():
+        facts = facts_of(entry)
+        assert facts["steps_per_epoch"] == 4
+        assert facts["images_per_s"] > 0
+        assert facts["max_relative_error"] <= facts["tolerance"]
+
+
 #: Of the files as they are known everywhere.
 _MNIST_DIGEST = "6f845c42ba6f5318"
 

@@ -29,6 +29,7 @@ from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import INT8
 from fwbench.terms.toggles import variable
 from fwbench.workloads.operation import Implementation
+from fwbench.workloads.photos import PhotoJob, PhotoLoader
 
 # MXNet 1.9.1 reads np.bool, which NumPy 1.24 took away and NumPy 2 gave another meaning.
 if "bool" not in vars(np):
@@ -294,6 +295,12 @@ class MXNet(Framework):
         from fwbench.frameworks.mxnet.quantized import MXNetInt8
 
         return MXNetInt8(job, _context(job.device))
+
+    def photo_loader(self, job: PhotoJob) -> PhotoLoader:
+        """``ImageRecordIter``."""
+        from fwbench.frameworks.mxnet.training import photo_loader  # here, as above
+
+        return photo_loader(job)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """A Gluon block of the user's."""

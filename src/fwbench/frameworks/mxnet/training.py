@@ -29,6 +29,7 @@ from fwbench.frameworks.mxnet import planning
 from fwbench.frameworks.mxnet.layers import Network
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, Optimizer, RMSprop
+from fwbench.workloads.photos import CROP, MEAN, RESIZED, STD, PhotoJob, PhotoLoader
 
 T = TypeVar("T")
 
@@ -61,6 +62,40 @@ class _Batches(Loader):
         for x, y in self._loader:
             labels = y.reshape(-1) if self._label_for_each_token else y
             yield x.as_in_context(self._context), labels.as_in_context(self._context)
+
+
+def photo_loader(job: PhotoJob) -> PhotoLoader:
+    """``ImageRecordIter`` over files packed as by ``im2rec``; it always loads ahead in a thread."""
+    index, records = (str(job.paths[0].with_suffix(suffix)) for suffix in (".idx", ".rec"))
+
+    def pack() -> None:
+        file = mx.recordio.MXIndexedRecordIO(index, records, "w")
+        for label, path in enumerate(job.paths):
+            header = mx.recordio.IRHeader(0, float(label), label, 0)
+            file.write_idx(label, mx.recordio.pack(header, path.read_bytes()))
+        file.close()
+
+    pack()
+    cut: dict[str, Any] = {"resize": RESIZED}
+    if job.augmented:
+        cut = {"rand_crop": True, "rand_mirror": True, "shuffle": True}
+    for colour, mean, std in zip("rgb", MEAN, STD, strict=True):
+        cut |= {f"mean_{colour}": mean, f"std_{colour}": std}
+    loader = mx.io.ImageRecordIter(
+        path_imgidx=index,
+        path_imgrec=records,
+        data_shape=(3, CROP, CROP),
+        batch_size=job.batch,
+        preprocess_threads=max(1, job.workers),
+        verbose=False,
+        **cut,
+    )
+
+    def batches() -> Iterator[Placed]:
+        loader.reset()
+        return ((batch.data[0], batch.label[0]) for batch in loader)
+
+    return PhotoLoader(batches, "OpenCV", channels_first=True, pack=pack)
 
 
 class MXNetLearner(Learner):

@@ -33,6 +33,7 @@ from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, FLOAT8
 from fwbench.workloads.operation import Implementation
+from fwbench.workloads.photos import PhotoJob, PhotoLoader
 
 
 def _traced(function: Any, **options: Any) -> Any:
@@ -276,6 +277,12 @@ class TensorFlow(Framework):
         from fwbench.frameworks.tensorflow.quantized import LiteRTPredictor
 
         return LiteRTPredictor(job, self.threads())
+
+    def photo_loader(self, job: PhotoJob) -> PhotoLoader:
+        """``tf.data``."""
+        from fwbench.frameworks.tensorflow.training import photo_loader  # here, as above
+
+        return photo_loader(job)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """A Keras model of the user's."""

@@ -26,6 +26,7 @@ from fwbench.frameworks.tensorflow.layers import build, segments
 from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Adam, Batch, Optimizer, RMSprop
+from fwbench.workloads.photos import CROP, MEAN, RESIZED, STD, PhotoJob, PhotoLoader
 
 #: The executions that can train, each with what it makes of the step; and see :class:`KerasFit`.
 EXECUTIONS: dict[str, Callable[[Any], Any]] = {
@@ -52,20 +53,51 @@ class _Batches(Loader):
             return tf.gather(x, chosen), tf.reshape(labels, [-1]) if for_each_token else labels
 
         starts = tf.data.Dataset.range(0, steps * job.batch, job.batch)
-        self.dataset = starts.map(take, num_parallel_calls=job.workers or None)
-        if job.workers:
-            self.dataset = self.dataset.prefetch(job.workers)
-        # There is nothing to tune. The thread that would sleeps 10 ms, 20 ms, 40 ms and so on, and
-        # the end of an epoch may wait for it: epochs of 5.7 s took 10.23, others 20.47 or 40.95.
-        options = tf.data.Options()
-        options.autotune.enabled = False
-        self.dataset = self.dataset.with_options(options)
+        self.dataset = _ahead(starts.map(take, num_parallel_calls=job.workers or None), job.workers)
 
     def set_order(self, order: NDArray[Any]) -> None:
         self._order.assign(order)
 
     def __iter__(self) -> Iterator[Placed]:
         return iter(self.dataset)
+
+
+def _ahead(dataset: Any, workers: int) -> Any:
+    """Batches, ahead if there are workers; with nothing to tune, and no thread that would."""
+    # It sleeps 10 ms, 20 ms, 40 ms and so on, and the end of an epoch may wait for it: epochs of
+    # 5.7 s took 10.23, others 20.47 or 40.95.
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return (dataset.prefetch(workers) if workers else dataset).with_options(options)
+
+
+def photo_loader(job: PhotoJob) -> PhotoLoader:
+    """``tf.data`` over files; ``dct_method`` has its default, which is fast and inexact."""
+    cut = _augmented if job.augmented else _centred
+
+    def load(path: Any, label: Any) -> Placed:
+        image = tf.ensure_shape(cut(tf.io.read_file(path)), (CROP, CROP, 3))
+        return (tf.cast(image, tf.float32) - MEAN) / STD, label
+
+    files = tf.data.Dataset.from_tensor_slices(([*map(str, job.paths)], range(len(job.paths))))
+    files = files.shuffle(len(job.paths)) if job.augmented else files
+    photos = files.map(load, num_parallel_calls=job.workers or None)
+    dataset = _ahead(photos.batch(job.batch), job.workers)
+    return PhotoLoader(lambda: iter(dataset), "libjpeg-turbo (INTEGER_FAST)")
+
+
+def _centred(content: Any) -> Any:
+    image = tf.io.decode_jpeg(content, channels=3)
+    sides = tf.shape(image)[:2] * RESIZED // tf.reduce_min(tf.shape(image)[:2])
+    top, left = tf.unstack((sides - CROP) // 2)
+    return tf.image.crop_to_bounding_box(tf.image.resize(image, sides), top, left, CROP, CROP)
+
+
+def _augmented(content: Any) -> Any:
+    sides = tf.unstack(tf.io.extract_jpeg_shape(content)[:2])
+    top, left = (tf.random.uniform((), 0, side - CROP + 1, tf.int32) for side in sides)
+    image = tf.io.decode_and_crop_jpeg(content, [top, left, CROP, CROP], channels=3)
+    return tf.image.random_flip_left_right(image)
 
 
 class TensorFlowLearner(Learner):

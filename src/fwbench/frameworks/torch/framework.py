@@ -32,6 +32,7 @@ from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, INT8
 from fwbench.terms.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
+from fwbench.workloads.photos import PhotoJob, PhotoLoader
 
 
 def _index(device: str) -> int:
@@ -273,6 +274,12 @@ class Torch(Framework):
         from fwbench.frameworks.torch.quantized import TorchInt8
 
         return TorchInt8(job)
+
+    def photo_loader(self, job: PhotoJob) -> PhotoLoader:
+        """``DataLoader`` with Pillow."""
+        from fwbench.frameworks.torch.training import photo_loader  # here, as above
+
+        return photo_loader(job)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """An ``nn.Module`` of the user's."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -14,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
 from fwbench.frameworks.torch.formats import IMAGE_AXES, IMAGES
@@ -23,6 +24,7 @@ from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
 from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, Optimizer, RMSprop
+from fwbench.workloads.photos import CROP, MEAN, RESIZED, STD, PhotoJob, PhotoLoader
 
 
 def _compiled(model: nn.Module) -> Any:
@@ -68,6 +70,51 @@ class _Batches(Loader):
             return batches
         to_device = partial(torch.Tensor.to, device=self._device, non_blocking=True)
         return ((to_device(x), to_device(y)) for x, y in batches)
+
+
+class _Photos(Dataset):  # type: ignore[misc]
+    """Photos that Pillow decodes and cuts, as torchvision's transforms have it do."""
+
+    _mean, _std = (torch.tensor(values).div(255).view(3, 1, 1) for values in (MEAN, STD))
+
+    def __init__(self, job: PhotoJob) -> None:
+        self._job = job
+
+    def __len__(self) -> int:
+        return len(self._job.paths)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        from PIL import Image  # here, as Pillow may be missing
+
+        with Image.open(self._job.paths[index]) as file:
+            photo = file.convert("RGB")
+        if self._job.augmented:
+            left, top = (int(torch.randint(side - CROP + 1, (1,))) for side in photo.size)
+        else:
+            sides = [side * RESIZED // min(photo.size) for side in photo.size]
+            photo = photo.resize(sides, Image.Resampling.BILINEAR)
+            left, top = ((side - CROP) // 2 for side in sides)
+        photo = photo.crop((left, top, left + CROP, top + CROP))
+        if self._job.augmented and torch.rand(1) < 0.5:  # noqa: PLR2004 (a half)
+            photo = photo.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+        image = torch.from_numpy(np.array(photo)).permute(2, 0, 1).contiguous()
+        return image.float().div(255).sub_(self._mean).div_(self._std), index
+
+
+def photo_loader(job: PhotoJob) -> PhotoLoader:
+    """``DataLoader``, whose processes stay from pass to pass."""
+    loader = DataLoader(
+        _Photos(job),
+        batch_size=job.batch,
+        shuffle=job.augmented,
+        num_workers=job.workers,
+        persistent_workers=job.workers > 0,
+    )
+    return PhotoLoader(
+        lambda: ((x.to(memory_format=IMAGES), y) for x, y in loader),
+        f"Pillow {metadata.version('pillow')}",
+        channels_first=True,
+    )
 
 
 class TorchLearner(Learner):

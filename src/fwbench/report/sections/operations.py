@@ -159,6 +159,7 @@ _COLUMNS: tuple[Column[_Operation], ...] = (
     Column("on the device", lambda row: seconds(row.facts.device_s)),
     Column("first call in process", _first_call),
     Column("against eager", _gain),
+    Column("images/s", lambda row: quantity(row.facts.images_per_s or None, "{:,.0f}".format)),
     Column("GFLOP/s", lambda row: billions(row.facts.flops, row.record.median_s)),
     Column("GB/s", lambda row: billions(row.facts.bytes, row.record.median_s)),
     Column("of attainable", lambda row: share(row.facts.attainable_share)),
