@@ -3,7 +3,8 @@
 This file is a script and a test file in one, as accuracy.py is. The other public ways of frameworks
 to compute an operation are declared in ``fwbench_extras.idioms``. Here the way that is called and
 its alternatives are verified, and take turns of two milliseconds within one process, with one
-thread, at the quick sizes, in both directions and every execution::
+thread, at the quick sizes, in both directions and every execution. Frameworks are recorded one
+after the other: after a failure, ``--frameworks`` names those that are left::
 
     python benchmarks/harness/idioms.py --select "mxnet and tanh"    prints
     make idioms                                                      writes docs/idioms.md, too
@@ -20,7 +21,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +45,13 @@ COLUMNS = (
 )
 
 _IDIOMS = "idioms"
-_ROUNDS = 25
+
+#: Every way is bound so often, in memory of its own: where small arrays lie can double a time.
+_BINDS = 3
+_ROUNDS = 7
 _VISIT_S = 2e-3
 
-_FRAMEWORKS = "numpy,torch,tensorflow,mxnet"
+_FRAMEWORKS = "numpy,onnxruntime,torch,tensorflow,mxnet,jax"
 
 
 @pytest.mark.fwbench(*OPERATIONS)
@@ -61,23 +65,31 @@ def test_ways(case: Case) -> None:
 
 
 def _compared(case: Case, idiom: Idiom) -> list[dict[str, Any]]:
-    """The columns of each alternative that only a measurement gives."""
-    called = bind(case.cell, case.framework)
-    called.verify(called.run())
-    rows = []
+    """The columns of each alternative that only a measurement gives: medians of several binds."""
+    rows: dict[str, dict[str, Any]] = {
+        name: {"called": idiom.called, "alternative": name} for name in idiom.alternatives
+    }
+    called = [_verified(bind(case.cell, case.framework)) for _ in range(_BINDS)]
+    others: dict[str, list[Work]] = {}
     for name, entry in idiom.alternatives.items():
-        row: dict[str, Any] = {"called": idiom.called, "alternative": name}
         try:
-            other = _bound(case, entry)
-            other.verify(other.run())
+            others[name] = [_verified(_bound(case, entry)) for _ in range(_BINDS)]
         except Exception as error:  # noqa: BLE001 (a framework may raise anything)
-            row["refused"] = (str(error).splitlines() or [type(error).__name__])[0][:200]
-        else:
-            visits = _in_turns(case, called, other)
-            row["called_us"] = round(1e6 * statistics.median(ours for ours, _ in visits), 3)
-            row["ratio"] = round(statistics.median(ours / theirs for ours, theirs in visits), 3)
-        rows.append(row)
-    return rows
+            rows[name]["refused"] = (str(error).splitlines() or [type(error).__name__])[0][:200]
+    taken_s = [_in_turns(case, works) for works in zip(called, *others.values(), strict=True)]
+    for place, name in enumerate(others, 1):
+        ratios = [statistics.median(s[0] / s[place] for s in visits) for visits in taken_s]
+        called_s = statistics.median(s[0] for visits in taken_s for s in visits)
+        rows[name] |= {
+            "called_us": round(1e6 * called_s, 3),
+            "ratio": round(statistics.median(ratios), 3),
+        }
+    return [*rows.values()]
+
+
+def _verified(work: Work) -> Work:
+    work.verify(work.run())
+    return work
 
 
 def _bound(case: Case, entry: Any) -> Work:
@@ -91,20 +103,20 @@ def _bound(case: Case, entry: Any) -> Work:
         del framework.operations  # of this object; the class has its own
 
 
-def _in_turns(case: Case, called: Work, other: Work) -> list[tuple[float, float]]:
-    """Seconds a call of either, of visits one after the other, in random order."""
+def _in_turns(case: Case, works: Sequence[Work]) -> list[list[float]]:
+    """Seconds a call of each, in rounds of a visit of each in random order."""
     wait = case.framework.waiter(case.cell.device) or (lambda: None)
     visit: Callable[..., float] = _visit
     if case.framework.reads_stack:
         visit = lambda *given: empty_stack.call(lambda: _visit(*given))  # noqa: E731 (one name)
-    calls = [max(1, round(_VISIT_S / visit(work.run, wait, 1))) for work in (called, other)]
-    visits = []
+    calls = [max(1, round(_VISIT_S / visit(work.run, wait, 1))) for work in works]
+    rounds = []
     for _ in range(_ROUNDS):
-        taken_s = [0.0, 0.0]
-        for place in random.sample((0, 1), 2):
-            taken_s[place] = visit((called, other)[place].run, wait, calls[place])
-        visits.append((taken_s[0], taken_s[1]))
-    return visits
+        taken_s = [0.0] * len(works)
+        for place in random.sample(range(len(works)), len(works)):
+            taken_s[place] = visit(works[place].run, wait, calls[place])
+        rounds.append(taken_s)
+    return rounds
 
 
 def _visit(run: Callable[[], Any], wait: Callable[[], Any], calls: int) -> float:
@@ -118,9 +130,9 @@ def _visit(run: Callable[[], Any], wait: Callable[[], Any], calls: int) -> float
     return (time.perf_counter() - start_s) / calls
 
 
-def _measured(frameworks: str, select: str) -> Iterator[dict[str, Any]]:
+def _measured(framework: str, select: str) -> Iterator[dict[str, Any]]:
     """The rows of the file."""
-    options = [f"--fw={frameworks}", "--fw-family=all", "--fw-direction=forward,backward"]
+    options = [f"--fw={framework}", "--fw-family=all", "--fw-direction=forward,backward"]
     options += ["--fw-threads=1", "--benchmark-max-time=0.02", *(["-k", select] if select else [])]
     with tempfile.TemporaryDirectory() as folder:
         for record in bounds.records(Path(folder) / "run.json", __file__, *options):
@@ -169,13 +181,19 @@ def main() -> int:
         rounds=1,
         texts={
             "select": "cases to measure, as -k takes them",
-            "frameworks": f"as --fw takes them (default: {_FRAMEWORKS})",
+            "frameworks": f"names or environments, with commas between (default: {_FRAMEWORKS})",
         },
         record=0,
     )
-    rows = list(_measured(given.frameworks or _FRAMEWORKS, given.select))
-    if given.record:
-        _record(rows)
+    rows = []
+    for framework in (given.frameworks or _FRAMEWORKS).split(","):
+        start_s = time.perf_counter()
+        measured = list(_measured(framework, given.select))
+        if given.record:  # before the next framework, which may fail
+            _record(measured)
+        taken_s = time.perf_counter() - start_s
+        print(f"{framework}: {len(measured)} rows in {taken_s:.0f} s", file=sys.stderr)
+        rows += measured
     return bounds.conclude([_finding(row) for row in rows])
 
 
