@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,8 +54,8 @@ def cast(dtype: str) -> Implementation:
 
 
 def logsumexp(x: Array) -> Array:
-    peaks = np.max(x, axis=1, keepdims=True)
-    return np.asarray(np.log(np.sum(np.exp(x - peaks), axis=1)) + peaks[:, 0])
+    peaks = x.max(axis=1, keepdims=True)
+    return np.asarray(np.log(np.exp(x - peaks).sum(axis=1)) + peaks[:, 0])
 
 
 # Vectors and matrices
@@ -64,8 +65,7 @@ def l2_normalize(x: Array) -> Array:
     return x / np.sqrt(np.einsum("ij,ij->i", x, x))[:, None]
 
 
-# Convolution, as a product of all windows with the kernel, or of what each position of the kernel
-# covers with its matrix: windows of few channels are the faster, those of many take more memory.
+# Convolution, as a product of all windows with the kernel
 
 
 def _padded(x: Array, window: Window) -> Array:
@@ -74,7 +74,7 @@ def _padded(x: Array, window: Window) -> Array:
     return np.pad(x, [(0, 0), *[(window.padding,) * 2] * window.rank, (0, 0)])
 
 
-def _windows(x: Array, window: Window) -> Array:
+def windows(x: Array, window: Window) -> Array:
     """N H W C R S: a view of what each position of the kernel covers."""
     space = tuple(range(1, 1 + window.rank))
     reach = [window.dilation * (extent - 1) + 1 for extent in window.kernel]
@@ -83,40 +83,37 @@ def _windows(x: Array, window: Window) -> Array:
     return strided[(..., *[slice(None, None, window.dilation)] * window.rank)]
 
 
-def _group(windows: Array, w: Array) -> Array:
-    """The convolution of one group of channels."""
-    rank = w.ndim - 2
-    window_axes = tuple(range(1 + rank, windows.ndim))
-    return np.tensordot(windows, w, (window_axes, (rank, *range(rank))))
-
-
 def convolution(_: Any, window: Window) -> Any:
-    def convolution(x: Array, w: Array) -> Array:
-        parts = zip(
-            np.split(_windows(x, window), window.groups, axis=1 + window.rank),
-            np.split(w, window.groups, axis=-1),
-            strict=True,
-        )
-        return np.concatenate([_group(*part) for part in parts], axis=-1)
-
-    return convolution
-
-
-def convolution_by_position(_: Any, window: Window) -> Any:
-    """The sum of the products, without groups."""
+    """A product for each group, of copies of the windows with the channels last."""
+    rank, groups = window.rank, window.groups
 
     def convolution(x: Array, w: Array) -> Array:
-        windows = np.moveaxis(_windows(x, window), range(-window.rank, 0), range(window.rank))
-        result: Any = 0
-        for position in np.ndindex(*window.kernel):
-            result += np.ascontiguousarray(windows[position]) @ w[position]
-        return np.asarray(result)
+        views = windows(x, window)
+        pixels, kernel = views.shape[: 1 + rank], views.shape[2 + rank :]
+        parts = views.reshape(*pixels, groups, -1, *kernel)
+        order = 1 + rank, *range(1 + rank), *range(3 + rank, parts.ndim), 2 + rank
+        copied = np.ascontiguousarray(parts.transpose(order))
+        rows = copied.reshape(groups, math.prod(pixels), -1)
+        columns = w.reshape(rows.shape[-1], groups, -1).swapaxes(0, 1)
+        return (rows @ columns).swapaxes(0, 1).reshape(*pixels, -1)
 
     return convolution
 
 
 def depthwise_conv2d(_: Any, window: Window) -> Any:
-    return lambda x, w: np.einsum("nhwcrs,rsc->nhwc", _windows(x, window), w[:, :, 0])
+    """The sum of products of shifted images, one after the other: they stay in the caches."""
+    places = [*np.ndindex(*window.kernel)]
+
+    def convolution(x: Array, w: Array) -> Array:
+        result = np.zeros_like(x)
+        product = np.empty_like(x[0])
+        for image, y in zip(_padded(x, window), result, strict=True):
+            for i, j in places:
+                part = image[i : i + x.shape[1], j : j + x.shape[2]]
+                np.add(y, np.multiply(part, w[i, j, 0], out=product), out=y)
+        return result
+
+    return convolution
 
 
 def conv2d_transposed(_: Any, window: Window) -> Any:
@@ -124,12 +121,14 @@ def conv2d_transposed(_: Any, window: Window) -> Any:
     stride, edge = window.stride, window.padding
 
     def conv2d_transpose(x: Array, w: Array) -> Array:
-        n, h, width, _ = x.shape
+        n, h, width, c = x.shape
         rows, columns = stride * (h - 1), stride * (width - 1)
         extents = rows + w.shape[0], columns + w.shape[1]
         y = np.zeros((n, *extents, w.shape[2]), x.dtype)
+        pixels = x.reshape(-1, c)  # one product, not one for each row of an image
         for i, j in np.ndindex(*w.shape[:2]):
-            y[:, i : i + rows + 1 : stride, j : j + columns + 1 : stride] += x @ w[i, j].T
+            product = (pixels @ w[i, j].T).reshape(n, h, width, -1)
+            y[:, i : i + rows + 1 : stride, j : j + columns + 1 : stride] += product
         return y[:, edge : extents[0] - edge, edge : extents[1] - edge].copy()
 
     return conv2d_transpose
@@ -190,14 +189,18 @@ def normalisation(
     return standard
 
 
+def _row_means(x: Array) -> Array:
+    """The mean of each vector of channels, by a product."""
+    return np.asarray(x @ np.full(x.shape[-1], 1 / x.shape[-1], x.dtype))[..., np.newaxis]
+
+
 def _scales(x: Array) -> Array:
     """The inverse root of the mean square of each vector of channels."""
-    mean = np.einsum("ntc,ntc->nt", x, x) / x.shape[-1]
-    return np.asarray(1 / np.sqrt(mean + x.dtype.type(EPSILON)))[..., np.newaxis]
+    return np.asarray(1 / np.sqrt(_row_means(np.square(x)) + x.dtype.type(EPSILON)))
 
 
 def layer_norm(x: Array, gamma: Array, beta: Array) -> Array:
-    y = x - x.mean(-1, keepdims=True)
+    y = x - _row_means(x)
     y *= _scales(y)
     y *= gamma
     y += beta
@@ -331,11 +334,9 @@ def one_hot(i: Array, *, depth: int) -> Array:
 
 
 def top_k(x: Array) -> tuple[Array, Array]:
-    """Five are selected without a sort of the others."""
-    unordered = np.argpartition(x, -5, axis=1)[:, -5:]
-    values = np.take_along_axis(x, unordered, 1)
-    order = np.argsort(-values, axis=1)
-    return np.take_along_axis(values, order, 1), np.take_along_axis(unordered, order, 1)
+    """Five are selected, each at its place, without a sort of the others."""
+    places = x.argpartition(range(-5, 0), axis=1)[:, :-6:-1]
+    return x[np.arange(len(x))[:, np.newaxis], places], places
 
 
 # Shapes and orders of elements. What NumPy has as a view is copied.
@@ -351,6 +352,13 @@ def pad_constant(x: Array) -> Array:
     n, h, w, c = x.shape
     y = np.zeros((n, h + 2, w + 4, c), x.dtype)
     y[:, 1:-1, 2:-2] = x
+    return y
+
+
+def pad_reflect(x: Array) -> Array:
+    y = pad_constant(x)
+    y[:, 0], y[:, -1] = y[:, 2], y[:, -3]
+    y[:, :, :2], y[:, :, -2:] = y[:, :, 4:2:-1], y[:, :, -4:-6:-1]
     return y
 
 

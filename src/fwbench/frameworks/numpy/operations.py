@@ -11,9 +11,6 @@ from fwbench.workloads.operations.normalisation import BATCH_EPSILON
 
 PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
 
-#: Where a product for each position of the kernel is faster than one of all windows.
-BY_POSITION = ("conv2d_3x3", "conv2d_dilated", "conv1d", "conv3d")
-
 OPERATIONS: Table = {
     # New arrays that are not made of host data
     "zeros_like": "zeros_like",
@@ -86,8 +83,7 @@ OPERATIONS: Table = {
         Layout(restore_results=lambda results: [results[1].T, results[0].T]),
     ),
     # Convolution
-    **dict.fromkeys(CONVOLUTIONS, Composed(kernels.convolution)),
-    **dict.fromkeys(BY_POSITION, Composed(kernels.convolution_by_position)),
+    **dict.fromkeys((*CONVOLUTIONS, "conv1d", "conv3d"), Composed(kernels.convolution)),
     "depthwise_conv2d": Composed(kernels.depthwise_conv2d),
     "conv2d_transposed": Composed(kernels.conv2d_transposed),
     # Pooling
@@ -103,7 +99,8 @@ OPERATIONS: Table = {
     **composed(kernels.softmax, kernels.log_softmax, kernels.binary_cross_entropy, kernels.huber),
     "cross_entropy": Composed(lambda np: lambda x, i: np.mean(kernels.cross_entropies(x, i))),
     "cross_entropy_sum": Composed(lambda np: lambda x, i: np.sum(kernels.cross_entropies(x, i))),
-    "mse": Composed(lambda np: lambda x, y: np.mean(np.square(x - y))),
+    # NumPy squares x - y where it is.
+    "mse": Composed(lambda np: lambda x, y: ((x - y) ** 2).mean()),
     "ctc_loss": Composed(lambda np, *_: kernels.ctc_loss),
     # Recurrent layers
     "dynamic_rnn": Composed(lambda np, units, steps, loop: kernels.dynamic_rnn),
@@ -135,7 +132,7 @@ OPERATIONS: Table = {
     "stack": lambda np: lambda x, y: np.stack([x, y], 1),
     "split": lambda np: lambda x: [part.copy() for part in np.split(x, 4, 1)],
     "pad_constant": lambda np: kernels.pad_constant,
-    "pad_reflect": Call("pad", pad_width=PADDING, mode="reflect"),
+    "pad_reflect": lambda np: kernels.pad_reflect,
     "tile": Call("tile", reps=(2, 3)),
     "repeat": Call("repeat", repeats=3, axis=1),
     "slice": lambda np, begin, end: lambda x: x[begin:end, begin:end].copy(),
@@ -156,7 +153,7 @@ OPERATIONS: Table = {
     "random_exponential": kernels.drawn(
         lambda rng, like, n: rng.standard_exponential(n, like.dtype) / 2
     ),
-    "random_shuffle": kernels.drawn(lambda rng, x: rng.permutation(x)),
+    "random_shuffle": kernels.drawn(lambda rng, x: x[rng.permutation(len(x))]),
     "random_categorical": kernels.drawn(lambda rng, p, n: rng.choice(4, n, p=p)),
     # Fourier transforms
     # NumPy 1 computes them in float64 in every dtype.
