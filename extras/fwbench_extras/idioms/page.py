@@ -114,9 +114,9 @@ reason, and what the other ways take. A comparison of frameworks is a comparison
   [Operations](operations.md) marks what is composed by *+*, and records say `composed`: its times
   tell what the framework offers, and not how fast a kernel for it would be.
 - **The figures.** The time of the way that is called over that of the alternative, at the smallest
-  and at the largest quick size: below 1 the called way is faster. Both took turns of two
-  milliseconds in one process, with one thread; geometric means of both directions and all
-  executions. `make idioms` measures them again, and
+  and at the largest quick size: below 1 the called way is faster. All ways took turns of
+  two milliseconds in one process, with one thread, and each was bound three times; geometric means
+  of both directions and all executions. `make idioms` measures them again, and
   `python benchmarks/harness/idioms.py --select "mxnet and tanh"` some of them. An alternative
   without figures cannot be measured: it fails the verification, or has no gradient.
 """

@@ -56,7 +56,6 @@ _FORMULAS: dict[str, Table] = {
     "boolean_mask": {"x[mask]": by(lambda x, mask: x[mask])},
     "sort": {"stable": by(lambda x: torch.sort(x, dim=1, stable=True).values)},
     "unique": {"sorted=False": Call("unique", sorted=False)},
-    "tile": {"cat": by(lambda x: torch.cat([torch.cat([x] * 3, 1)] * 2))},
     "random_bernoulli": {"rand < p": by(lambda p: (torch.rand_like(p) < p).to(p.dtype))},
     "random_exponential": {
         "log": lambda _, n: lambda like: torch.rand_like(like[:1].expand(n)).log_() / -2
@@ -71,8 +70,14 @@ _ACCEPTED = {
     "clip": "hardtanh is an activation, whose gradient is 0 at the bounds",
     "where": "lerp is not defined where the other operand is not finite",
     **dict.fromkeys(
-        ("variance", "std"), "by Welford's algorithm: exact where means are large, too"
+        ("variance", "std"),
+        "PyTorch's function for it: on the CPU it adds up in float64, one number after the other, "
+        "and on GPUs it reads its operand once, the formula three times",
     ),
+    "mean": "the gradient of the sum is a view of one number a row, that of the mean is written",
+    "random_bernoulli": "what torch.distributions calls",
+    "random_exponential": "of 24 random bits each, the formula's large numbers are few",
+    "dropout": "torch.nn.Dropout calls it",
     **dict.fromkeys(("max", "min"), "max(dim) takes ten times as long without a gradient"),
     "einsum": "it calls bmm once it has read its equation",
     "one_hot": "its numbers are int64, those of the scatter float32",
@@ -87,6 +92,7 @@ IDIOMS: Idioms = {
         _ACCEPTED,
         "PyTorch's own function for it; the other is a formula",
     ),
+    "tile": Idiom("cat", "three times as fast", {"tile": Call("tile", dims=(2, 3))}),
     **{
         name: Idiom(
             "channels_last",
