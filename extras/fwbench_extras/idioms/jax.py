@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from functools import reduce
 from typing import Any
 
 import jax
@@ -21,7 +21,7 @@ from fwbench.workloads.operations.normalisation import (
     EPSILON,
     NEIGHBOURS,
 )
-from fwbench_extras.idioms.table import beside, by
+from fwbench_extras.idioms.table import Idiom, Idioms, beside, by
 
 
 def depthwise_of_slices(x: Any, w: Any) -> Any:
@@ -31,11 +31,16 @@ def depthwise_of_slices(x: Any, w: Any) -> Any:
     return sum(part * v for part, v in zip(parts, w.reshape(9, -1), strict=True))
 
 
-def max_of_slices(extent: int, x: Any) -> Any:
-    """The largest of square windows, by steps of two."""
+def slices(x: Any, extent: int) -> list[Any]:
+    """The images that each position of square windows sees, which move by two."""
     rows, columns = ((size - extent) // 2 * 2 + 1 for size in x.shape[1:3])
     places = [(i, j) for i in range(extent) for j in range(extent)]
-    return reduce(jnp.maximum, (x[:, i : i + rows : 2, j : j + columns : 2] for i, j in places))
+    return [x[:, i : i + rows : 2, j : j + columns : 2] for i, j in places]
+
+
+def softmax_by_exp(x: Any) -> Any:
+    y = jnp.exp(x - jnp.max(x, -1, keepdims=True))
+    return y / jnp.sum(y, -1, keepdims=True)
 
 
 def by_deviations(*axes: int, epsilon: float = EPSILON) -> Any:
@@ -70,7 +75,10 @@ _OTHERS: dict[str, Table] = {
     "log_sigmoid": {"log1p": by(lambda x: jnp.minimum(x, 0) - jnp.log1p(jnp.exp(-jnp.abs(x))))},
     "hypot": {"sqrt": by(lambda x, y: jnp.sqrt(x * x + y * y))},
     "mod": {"floor": by(lambda x, y: x - jnp.floor(x / y) * y)},
-    "variance": {"squares": by(lambda x: jnp.mean(jnp.square(x), 1) - jnp.square(jnp.mean(x, 1)))},
+    "variance": {
+        "squares": by(lambda x: jnp.mean(jnp.square(x), 1) - jnp.square(jnp.mean(x, 1))),
+        "deviations": by(lambda x: jnp.mean(jnp.square(x - jnp.mean(x, 1, keepdims=True)), 1)),
+    },
     "argmax": {"top_k": by(lambda x: lax.top_k(x, 1)[1][:, 0])},
     "argmin": {"top_k": by(lambda x: lax.top_k(-x, 1)[1][:, 0])},
     "dot": {"vdot": "numpy.vdot", "sum(x * y)": by(lambda x, y: jnp.sum(x * y))},
@@ -78,9 +86,11 @@ _OTHERS: dict[str, Table] = {
     "cumsum": {"lax.cumsum": Call("lax.cumsum", axis=1)},
     "outer": {"x * y": by(lambda x, y: x[:, None] * y)},
     "depthwise_conv2d": {"slices": lambda jax, window: depthwise_of_slices},
-    "max_pool2d": {"slices": by(partial(max_of_slices, 2))},
-    "max_pool2d_3x3_s2": {"slices": by(partial(max_of_slices, 3))},
-    "attention": {"einsum": Laid(by(kernels.attention), POSITIONS_FIRST)},
+    "max_pool2d": {"slices": by(lambda x: reduce(jnp.maximum, slices(x, 2)))},
+    "max_pool2d_3x3_s2": {"slices": by(lambda x: reduce(jnp.maximum, slices(x, 3)))},
+    "avg_pool2d": {"slices": by(lambda x: sum(slices(x, 2)) / 4)},
+    "softmax": {"exp": by(softmax_by_exp)},
+    "norm": {"vdot": by(lambda x: jnp.sqrt(jnp.vdot(x, x)))},
     "scatter_nd_update": {
         "unique_indices": kernels.with_int32(
             by(lambda x, i, rows: x.at[i].set(rows, unique_indices=True))
@@ -102,9 +112,10 @@ _POOLING = "reduce_window is what Flax's pooling calls, as its gradient is"
 #: Reasons to call a way that takes longer than another one.
 _ACCEPTED = {
     **dict.fromkeys(("max_pool2d", "max_pool2d_3x3_s2", "max_pool1d"), _POOLING),
-    "attention": "Flax's layer calls it",
     "depthwise_conv2d": "Flax's layer calls it",
     "scatter_nd_update": "only the user knows that no place occurs twice",
+    "relu": "its gradient at 0 is 0, that of maximum a half",
+    "gelu": "by erfc, which keeps the digits of results close to 0",
     "mod": "the formula rounds the quotient, and is wrong for large ones",
     "variance": "of squares it is wrong where the mean is large",
     "cross_entropy": "compiled it takes half the time, as Optax's loss does",
@@ -113,10 +124,24 @@ _ACCEPTED = {
     "embedding": "Flax's layer calls it",
 }
 
-IDIOMS = beside(
-    OPERATIONS,
-    "JAX's documentation, or Flax's layers, call it",
-    _OTHERS,
-    _ACCEPTED,
-    "JAX's own function for it; the other is a formula",
-)
+IDIOMS: Idioms = {
+    **beside(
+        OPERATIONS,
+        "JAX's documentation, or Flax's layers, call it",
+        _OTHERS,
+        _ACCEPTED,
+        "JAX's own function for it; the other is a formula",
+    ),
+    **{
+        name: Idiom(
+            "einsum",
+            "Flax's layer computes it so",
+            {
+                "dot_product_attention": Laid(
+                    Call("nn.dot_product_attention", **mask), POSITIONS_FIRST
+                )
+            },
+        )
+        for name, mask in {"attention": {}, "attention_causal": {"is_causal": True}}.items()
+    },
+}
