@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.layout import CHANNELS_FIRST, Arrays, Layout
+from fwbench.frameworks.layout import (
+    CHANNELS_FIRST,
+    CONV1D,
+    SEQUENCE_CHANNELS_FIRST,
+    Arrays,
+    Layout,
+)
 from fwbench.frameworks.mxnet import kernels
 from fwbench.frameworks.table import Call, Laid, Table
 from fwbench.workloads.operation import Implementation
+from fwbench.workloads.operations.normalisation import BATCH_EPSILON, EPSILON
 from fwbench.workloads.operations.optimisers import L1, MOMENTUM, RHO, TINY
 from fwbench_extras.idioms.table import Idiom, Idioms
 
@@ -63,6 +70,53 @@ def masked_by_product(F: Any, d: int) -> Any:
         return F.broadcast_lesser(F.expand_dims(F.arange(d), axis=0), ends) * x
 
     return masked
+
+
+def convolution_as_images(F: Any, window: Any) -> Any:
+    """Sequences as images of one row."""
+    options: dict[str, Any] = {"kernel": (1, *window.kernel), "pad": (0, window.padding)}
+    convolve = partial(F.Convolution, num_filter=window.filters, no_bias=True, **options)
+    as_images = partial(F.expand_dims, axis=2)
+    return lambda x, w: F.squeeze(convolve(as_images(x), as_images(w)), axis=2)
+
+
+def pooling_as_images(F: Any) -> Any:
+    pool = partial(F.Pooling, kernel=(1, 2), stride=(1, 2), pool_type="max")
+    return lambda x: F.squeeze(pool(F.expand_dims(x, axis=2)), axis=2)
+
+
+def factors_first(F: Any) -> Any:
+    """Batch normalisation by a product and a sum of vectors that are combined first."""
+
+    def batch_norm(x: Any, gamma: Any, beta: Any, mean: Any, variance: Any) -> Any:
+        factor = gamma * F.rsqrt(variance + BATCH_EPSILON)
+        vectors = (F.reshape(y, shape=(1, -1, 1, 1)) for y in (factor, beta - mean * factor))
+        product, offset = vectors
+        return F.broadcast_add(F.broadcast_mul(x, product), offset)
+
+    return batch_norm
+
+
+def layer_norm_of_parts(F: Any) -> Any:
+    def layer_norm(x: Any, gamma: Any, beta: Any) -> Any:
+        deviation = F.broadcast_sub(x, F.mean(x, axis=-1, keepdims=True))
+        variance = F.mean(F.square(deviation), axis=-1, keepdims=True)
+        standard = F.broadcast_mul(deviation, F.rsqrt(variance + EPSILON))
+        return F.broadcast_add(F.broadcast_mul(standard, gamma), beta)
+
+    return layer_norm
+
+
+def rms_norm_by_l2(F: Any) -> Any:
+    """The operator divides by the root of the sum of squares, in which its epsilon is."""
+
+    def rms_norm(x: Any, gamma: Any) -> Any:
+        count = gamma.shape[0]
+        rows = F.reshape(x, shape=(-3, 0))
+        unit = F.L2Normalization(rows, eps=EPSILON * count, mode="instance")
+        return F.broadcast_mul(F.reshape_like(unit, x), gamma * count**0.5)
+
+    return rms_norm
 
 
 _NP = kernels.NumPyCall
@@ -225,6 +279,68 @@ IDIOMS: Idioms = {
         "mx.nd has none",
         {"linalg": lambda F: lambda x: F.linalg.maketrian(F.linalg.extracttrian(x))},
     ),
+    # Reductions, vectors and matrices that Gluon's layers do not call
+    "multiply_add": Idiom(
+        "x * y + z",
+        "users write it so",
+        {"elemwise_add": lambda F: lambda x, y, z: F.elemwise_add(F.elemwise_mul(x, y), z)},
+    ),
+    "sum_columns": _nd(
+        {"product with ones": lambda F: lambda x: F.dot(F.ones_like(x[:, 0]), x)},
+        "nobody writes a sum so; float16 has no product",
+    ),
+    "gemv": _nd(
+        {
+            "np.dot": _NP("dot"),
+            "linalg.gemm2": lambda F: (
+                lambda a, x: F.reshape(F.linalg.gemm2(a, F.expand_dims(x, axis=1)), shape=(-1,))
+            ),
+        }
+    ),
+    "outer": Idiom(
+        "np.outer",
+        "mx.nd has none",
+        {
+            "broadcast_mul": lambda F: (
+                lambda x, y: F.broadcast_mul(F.expand_dims(x, axis=1), F.expand_dims(y, axis=0))
+            ),
+            "dot": lambda F: lambda x, y: F.dot(F.expand_dims(x, axis=1), F.expand_dims(y, axis=0)),
+        },
+    ),
+    "tensordot": Idiom(
+        "np.tensordot",
+        "mx.nd has none",
+        {
+            "dot": lambda F: (
+                lambda x, y: F.dot(F.reshape(x, shape=(0, -1)), F.reshape(y, shape=(-3, 0)))
+            )
+        },
+    ),
+    "linear": Idiom(
+        "FullyConnected",
+        _GLUON,
+        {"dot": lambda F, n: lambda x, w, b: F.broadcast_add(F.dot(x, w, transpose_b=True), b)},
+    ),
+    # Convolution, pooling and normalisation
+    "conv1d": Idiom("Convolution", _GLUON, {"of images": Laid(convolution_as_images, CONV1D)}),
+    "max_pool1d": Idiom(
+        "Pooling", _GLUON, {"of images": Laid(pooling_as_images, SEQUENCE_CHANNELS_FIRST)}
+    ),
+    "batch_norm_inference": Idiom(
+        "BatchNorm", _GLUON, {"factors first": Laid(factors_first, CHANNELS_FIRST)}
+    ),
+    "layer_norm": Idiom("LayerNorm", _GLUON, {"parts": layer_norm_of_parts}),
+    "rms_norm": _composed(
+        "mean",
+        {"L2Normalization": rms_norm_by_l2},
+        "its epsilon is in a sum over the channels, whose number a symbol does not know",
+    ),
+    "mse": Idiom(
+        "x - y",
+        _GLUON,
+        {"elemwise_sub": lambda F: lambda x, y: F.mean(F.square(F.elemwise_sub(x, y)))},
+    ),
+    "pick": _nd({"batch_take": lambda F: lambda x, i: F.batch_take(x, F.cast(i, dtype="int32"))}),
     # Optimisers
     "sgd": _step("SGD", kernels.operator("sgd_update")),
     "momentum": _step(
