@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fwbench.terms.manifest import Gap
-from fwbench.workloads.operations.attention import ATTENTION
 from fwbench.workloads.operations.linalg import DECOMPOSITIONS
 
 GAPS: tuple[Gap, ...] = (
@@ -15,22 +14,6 @@ GAPS: tuple[Gap, ...] = (
     ),
     # Softmax and losses
     Gap("jax has no CTC loss; Optax has one", "ctc_loss"),
-    # Attention
-    *(
-        gap
-        for name in (operation.name for operation in ATTENTION)
-        for gap in (
-            Gap("jax computes its attention in float32 in every dtype", name, dtype="float64"),
-            Gap(
-                "jax compiles no float16 product into float32 on the CPU, which its attention "
-                "asks for",
-                name,
-                execution="jit",
-                dtype="float16",
-                device="cpu",
-            ),
-        )
-    ),
     # Indexing
     Gap("jit has no shapes that depend on data", "boolean_mask", execution="jit"),
     # Sorting and searching
