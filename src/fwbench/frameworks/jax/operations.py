@@ -113,8 +113,10 @@ OPERATIONS: Table = {
     "cross_entropy_sum": Composed(lambda _: lambda x, i: jnp.sum(kernels.cross_entropies(x, i))),
     "mse": Composed(lambda jax: lambda x, y: jnp.mean(jnp.square(x - y))),
     # Attention; its arrays have the positions before the heads
-    "attention": Laid(lambda jax: kernels.attention, POSITIONS_FIRST),
-    "attention_causal": Laid(lambda jax: partial(kernels.attention, causal=True), POSITIONS_FIRST),
+    "attention": Laid(Composed(lambda jax: kernels.attention), POSITIONS_FIRST),
+    "attention_causal": Laid(
+        Composed(lambda jax: partial(kernels.attention, causal=True)), POSITIONS_FIRST
+    ),
     # Recurrent layers
     "rnn": Composed(
         lambda jax, units: (
