@@ -84,7 +84,7 @@ def test_it_may_be_in_the_ini_file(flux: Project) -> None:
 
 
 _REFUSED = {
-    "name": ("fluxx=low", "servers, network, straggler, flux. Did you mean 'flux'?"),
+    "name": ("fluxx=low", "straggler, normalization, flux. Did you mean 'flux'?"),
     "value": ("flux=hgih", "unknown value of the toggle flux 'hgih'; known: low, high."),
     "no value": ("flux=", "toggle 'flux' has no value; give flux=VALUE"),
 }

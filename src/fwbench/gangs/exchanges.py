@@ -62,7 +62,7 @@ class ExchangedShare(Share):
         super().__init__(task, framework, member)
         self._create = framework.creator(task.device, task.dtype)
         self._begin = 0
-        self._source = framework.variable(self._create(self._local_numbers()))
+        self._source = self._create(self._local_numbers())
         self._last: Any = None
         self.run = self._bound()
 
