@@ -192,14 +192,20 @@ def test_loops_of_replicas(project: Project) -> None:
     shared_loops.assert_alike(project, "jax", "--fw-execution=jit")
 
 
-def test_divided_lstms_train_the_same(project: Project) -> None:
-    """On two devices of the CPU, each with half of the layers."""
+@pytest.mark.parametrize(
+    ("toggle", "first", "second"),
+    [("model_parallel", 65024, 65524), ("data_parallel", 130548, 130548)],
+)
+def test_divided_lstms_train_the_same(
+    project: Project, toggle: str, first: int, second: int
+) -> None:
+    """On two devices of the CPU, each with half of the layers, or of the batch."""
     project.write("test_it.py", jax_learners.DIVIDED)
-    requested = ("--fw-toggle=model_parallel=2", "--fw-size=b4t16l2u64v500", "--fw-threads=2")
+    requested = (f"--fw-toggle={toggle}=2", "--fw-size=b4t16l2u64v500", "--fw-threads=2")
     result, records = project.measure(*requested, "--fw-device=cpu", fw="jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     (facts,) = map(facts_of, records.values())
-    assert facts["parameters_on_devices"] == {"cpu:0": 65024, "cpu:1": 65524}
+    assert facts["parameters_on_devices"] == {"cpu:0": first, "cpu:1": second}
     assert facts["max_loss_deviation"] <= facts["loss_tolerance"]
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from fwbench.options.options import Selection
+from fwbench.terms import toggles
 from fwbench.terms.manifest import Device
-from fwbench.workloads import FORWARD_BACKWARDS, gemm, grid, word_lm_step
+from fwbench.workloads import FORWARD_BACKWARDS, gemm, grid, lenet, resnet50_step, word_lm_step
 from support.grids import CPU, GPU, POOR, RICH
 
 _TF32 = grid.GridRequest({"tf32": ("on",)})
@@ -74,6 +75,29 @@ def test_layers_are_divided_among_gpus_that_are_there() -> None:
     (gap,) = {cell.gap for cell in grid.cells([gemm], selection, {"rich": two}, more=requested)}
     assert gap is not None
     assert gap.startswith("only steps of the family models are divided among devices")
+
+
+def test_batches_are_split_of_steps_alone() -> None:
+    """Not by layers as well, nor of an odd size, nor where frameworks normalize differently."""
+    parallel = replace(
+        RICH, training_executions=("eager",), process_toggles=toggles.PARALLEL, strategies={}
+    )
+
+    def gap(work: Any, *, layers: str = "1", **requested: Any) -> str | None:
+        asked = grid.GridRequest({"data_parallel": ("2",), "model_parallel": (layers,)})
+        selection = Selection(executions=("eager",), devices=("cpu",), **requested)
+        (gap,) = {
+            cell.gap for cell in grid.cells([work], selection, {"rich": parallel}, more=asked)
+        }
+        return gap
+
+    assert gap(lenet.step, sizes=(6,)) is None
+    assert "a batch of 7 does not split" in str(gap(lenet.step, sizes=(7,)))
+    assert "and not both" in str(gap(word_lm_step, layers="2", sizes=(word_lm_step.smallest,)))
+    assert "normalize parts of a batch of resnet50_step differently" in str(
+        gap(resnet50_step, sizes=(resnet50_step.smallest,))
+    )
+    assert "only steps of training" in str(gap(gemm, sizes=(8,)))
 
 
 def test_one_gpu_of_each_model_is_measured() -> None:

@@ -132,11 +132,11 @@ def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers:
 
 
 def _placement(learner: Learner) -> CaseFacts:
-    """Where the layers are, if they are divided among devices, which is as it must be."""
+    """Where the layers or their copies are, if on several devices, which is as it must be."""
     job = learner.job
-    if job.model_parallel == 1:
+    if len(job.devices) == 1:
         return CaseFacts()
-    stages = job.training.graph.divided(job.model_parallel)
+    stages = job.training.graph.divided(job.model_parallel) * job.data_parallel
     expected = {name: stage.parameters for name, stage in zip(job.devices, stages, strict=True)}
     actual = dict(learner.placement())
     verify.placement(actual, expected)

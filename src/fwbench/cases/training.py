@@ -188,6 +188,7 @@ class TrainingCase(Case):
             tf32=cell.toggle("tf32") == "on",
             recompute=cell.toggle("recompute") == "on",
             model_parallel=int(cell.toggle("model_parallel")),
+            data_parallel=int(cell.toggle("data_parallel")),
         )
 
     def learner(self) -> Learner:

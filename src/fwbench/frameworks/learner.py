@@ -42,6 +42,7 @@ class Job:
             but the last (:attr:`fwbench.workloads.models.graph.Graph.segments`) once more, instead
             of keeping them.
         model_parallel: how many devices the layers are divided among.
+        data_parallel: how many devices train on equal parts of a batch.
         synchronized: whether replicas normalize by the batch of all of them together.
 
     Raises:
@@ -58,6 +59,7 @@ class Job:
     tf32: bool = False
     recompute: bool = False
     model_parallel: int = 1
+    data_parallel: int = 1
     synchronized: bool = False
 
     def __post_init__(self) -> None:
@@ -69,9 +71,10 @@ class Job:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Where the layers are, by number: the device, and those that follow it."""
+        """Where the layers or their copies are: the device, and those that follow it."""
         kind, _, first = self.device.partition(":")
-        return tuple(f"{kind}:{int(first or 0) + place}" for place in range(self.model_parallel))
+        number = self.model_parallel * self.data_parallel
+        return tuple(f"{kind}:{int(first or 0) + place}" for place in range(number))
 
     @property
     def verified_as(self) -> str:
@@ -255,9 +258,9 @@ class Learner(Predictor):
     def placement(self) -> Mapping[str, int]:
         """Count of trained numbers on each device, by the framework's own account.
 
-        Of layers on several devices (:attr:`Job.devices`).
+        Of a case on several devices (:attr:`Job.devices`).
         """
-        raise NotImplementedError(f"{type(self).__name__} divides no network among devices")
+        raise NotImplementedError(f"{type(self).__name__} trains on a single device")
 
     def checksum(self) -> int:
         """A number that changes with the weights; updates are counted by it."""

@@ -585,7 +585,7 @@ class CaseFacts(Measured):
         "parts of the network whose results the backward pass recomputes", COUNT, NOT_NEGATIVE
     )
     parameters_on_devices: dict[str, int] | None = fact(
-        "parameters on each device, of layers that are divided among several", COUNT, POSITIVE
+        "parameters on each device, of a network on several devices", COUNT, POSITIVE
     )
     optimizer: dict[str, Any] | None = fact("optimiser: name, constants, what is particular to it")
 

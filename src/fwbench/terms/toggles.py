@@ -8,6 +8,7 @@ the options, where no framework is imported.
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -105,6 +106,9 @@ class Toggle:
 #: More is a slip of the finger that would bring the machine down.
 _AT_MOST = 256
 
+#: The toggles of cases on several devices in one process.
+PARALLEL = ("model_parallel", "data_parallel")
+
 _NOT_WAITING = {("strategy", strategy) for strategy in ASYNCHRONOUS}
 
 
@@ -155,13 +159,8 @@ TOGGLES: Mapping[str, Toggle] = {
             dtype="float32",
         ),
         Toggle("donate", ("off", "on"), "on", "JAX's steps overwrite their state", process=True),
-        Toggle(
-            "model_parallel",
-            ("1", "2"),
-            "1",
-            "devices that the layers of a network are divided among",
-            process=True,
-        ),
+        Toggle("model_parallel", ("1", "2"), "1", "devices that share the layers", process=True),
+        Toggle("data_parallel", ("1", "2"), "1", "devices that share a batch", process=True),
         Toggle(
             "replicas",
             None,
@@ -403,6 +402,11 @@ def variable(name: str) -> str:
 def value_of(name: str) -> str:
     """The value of one of fwbench's toggles of this process: the one asked for, or its default."""
     return os.environ.get(variable(name), TOGGLES[name].default)
+
+
+def devices_of_process() -> int:
+    """Number of devices that share a case in this process."""
+    return math.prod(int(value_of(name)) for name in PARALLEL)
 
 
 def is_on(name: str) -> bool:

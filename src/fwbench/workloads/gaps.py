@@ -8,6 +8,7 @@ What never makes sense comes before what a framework lacks.
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -161,6 +162,14 @@ def _divided_elsewhere(work: Workload) -> str | None:
     )
 
 
+def _unsplit(work: Workload) -> str | None:
+    if not isinstance(work, Step | ModelStep):
+        return "only steps of training split their batch (--fw-toggle data_parallel=1)"
+    if work.at(work.smallest).normalized:
+        return f"frameworks normalize parts of a batch of {work.name} differently (--fw-replicas 2)"
+    return None
+
+
 def _unnormalized(work: Workload) -> str | None:
     if isinstance(work, Trains) and work.at(work.smallest).normalized:
         return None
@@ -175,6 +184,7 @@ VALUES: tuple[tuple[type[Workload], str, str, str | Callable[[Any], str | None]]
     (ModelStep, "recompute", "on", _undivided("keeps all results")),
     (ModelStep, "model_parallel", "2", _undivided("cannot be divided among devices")),
     (Workload, "model_parallel", "2", _divided_elsewhere),
+    (Workload, "data_parallel", "2", _unsplit),
     (
         ForwardBackward,
         *("tf32", "on"),
@@ -224,15 +234,18 @@ def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
     return None
 
 
+def _parts(c: Cell, names: Iterable[str] = toggles.PARALLEL) -> int:
+    return math.prod(int(c.values.get(name, "1")) for name in names)
+
+
 def _is_divided(w: Workload, c: Cell, m: Manifest) -> bool:
-    return int(c.values.get("model_parallel", "1")) > 1
+    return _parts(c) > 1
 
 
 def _missing_device(w: Workload, c: Cell, m: Manifest) -> str | None:
-    """The layers of a network are divided among a GPU and the next ones; a CPU can be several."""
+    """The devices of a case are a GPU and the next ones; a CPU can be several."""
     kind, _, first = c.device.partition(":")
-    parts = int(c.values.get("model_parallel", "1"))
-    others = [f"{kind}:{int(first) + place}" for place in range(1, parts)] if first else []
+    others = [f"{kind}:{int(first) + place}" for place in range(1, _parts(c))] if first else []
     missing = [other for other in others if not m.has(other)]
     return f"{m.name} sees no {missing[0]} in addition to {c.device}" if missing else None
 
@@ -443,8 +456,18 @@ RULES: tuple[Rule, ...] = (
     Rule(Workload, _of_toggles),
     Rule(
         Workload,
-        "fwbench has no replicas with layers on several devices (--fw-replicas 1)",
+        "fwbench has no replicas with several devices each (--fw-replicas 1)",
         _shared(_is_divided),
+    ),
+    Rule(
+        ModelStep,
+        "devices share the layers or a batch, and not both (--fw-toggle data_parallel=1)",
+        lambda w, c, m: {*map(c.values.get, toggles.PARALLEL)} == {"2"},
+    ),
+    Rule(
+        (Step, ModelStep),
+        "a batch of {c.batch} does not split into equal parts (--fw-toggle data_parallel=1)",
+        lambda w, c, m: c.batch % _parts(c, ["data_parallel"]) > 0,
     ),
     Rule(Workload, _missing_device, _is_divided),
     # Replicas

@@ -45,7 +45,7 @@ from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, real_dtype
-from fwbench.terms.toggles import is_on, value_of
+from fwbench.terms.toggles import PARALLEL, devices_of_process, is_on
 from fwbench.workloads.operation import Implementation
 
 #: JAX's pages "Configuration options" and "GPU memory allocation"; XLA's pool reads PJRT_NPROC.
@@ -84,7 +84,7 @@ class Jax(Framework):
         network_executions=("jit",),
         users_models=("float32", "float64"),
         recomputing_executions=("jit",),
-        process_toggles=("tf32", "model_parallel", "donate"),
+        process_toggles=("tf32", *PARALLEL, "donate"),
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
         # Called operation by operation, shard_map is slow and not used to exchange arrays.
         gang_executions=("jit",),
@@ -110,9 +110,8 @@ class Jax(Framework):
         # not the float32 work of others.
         precision = "tensorfloat32" if is_on("tf32") else "highest"
         jax.config.update("jax_default_matmul_precision", precision)
-        parts = int(value_of("model_parallel"))
-        if parts > 1:
-            jax.config.update("jax_num_cpu_devices", parts)
+        if devices_of_process() > 1:
+            jax.config.update("jax_num_cpu_devices", devices_of_process())
 
     def set_threads(self, threads: int) -> None:
         """Limit the threads of XLA's pool, which is created with the first device."""
@@ -288,13 +287,14 @@ class Jax(Framework):
     def learner(self, job: Job) -> Learner:
         """Pure functions, whose state goes from step to step."""
         # Here: operations need none of its modules.
-        from fwbench.frameworks.jax.training import JaxLearner
+        from fwbench.frameworks.jax import training
 
+        devices = [*map(_device, job.devices)]
         if job.model_parallel > 1:
-            from fwbench.frameworks.jax.training import DividedLearner
-
-            return DividedLearner(job, [*map(_device, job.devices)], self._keep)
-        return JaxLearner(job, _device(job.device), self._keep)
+            return training.DividedLearner(job, devices, self._keep)
+        if job.data_parallel > 1:
+            return training.SplittingLearner(job, devices, self._keep)
+        return training.JaxLearner(job, devices[0], self._keep)
 
     def member(self, place: Place) -> Member:
         """A process of ``jax.distributed``."""

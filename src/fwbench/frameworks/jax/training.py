@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import tree
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from fwbench.frameworks.jax.device import EXECUTIONS, donated, planned, planned_bytes
@@ -192,7 +193,19 @@ class JaxLearner(Learner):
 
     def weights(self) -> Iterator[NDArray[Any]]:
         """All parameters."""
-        return map(np.asarray, jax.tree.leaves(self._state.parameters))
+        return map(np.asarray, self._parameters)
+
+    @property
+    def _parameters(self) -> list[Any]:
+        return jax.tree.leaves(self._state.parameters)
+
+    def placement(self) -> Mapping[str, int]:
+        """By the devices of each array."""
+        numbers: Counter[str] = Counter()
+        for array in self._parameters:
+            for shard in array.addressable_shards:
+                numbers[f"{shard.device.platform}:{shard.device.id}"] += shard.data.size
+        return numbers
 
     def place(self, batch: Batch) -> Placed:
         """The batch by ``jax.device_put``."""
@@ -210,8 +223,8 @@ class JaxLearner(Learner):
         return np.asarray(answer, np.float64)
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """Bytes planned for the compiled step, or for the compiled answers."""
-        if self.job.execution != "jit":
+        """Bytes planned for the compiled step, or for the compiled answers, on one device."""
+        if self.job.execution != "jit" or len(self.job.devices) > 1:
             return None
         (batch,) = self.job.training.check_batches(self.job.batch, 1)
         examples, labels = self.place(batch)
@@ -305,6 +318,25 @@ def _weight(decay: float, step: Any) -> Any:
 _UPDATES: dict[type[Any], Callable[[Any], Update]] = {Adam: _adam, RMSprop: _rmsprop, SGD: _sgd}
 
 
+class SplittingLearner(JaxLearner):
+    """Parts of a batch on each device, and copies of the state: XLA adds the exchange."""
+
+    executions = ("jit",)
+
+    def __init__(self, job: Job, devices: Sequence[Any], keep: Keep) -> None:
+        mesh = Mesh(np.asarray(devices), ("batch",))
+        self._split = NamedSharding(mesh, PartitionSpec("batch"))
+        super().__init__(job, NamedSharding(mesh, PartitionSpec()), keep)
+        self._step = self._execute(
+            self._train, donate_argnums=donated(0), out_shardings=self._device
+        )
+
+    def place(self, batch: Batch) -> Placed:
+        """By ``jax.device_put`` with a ``NamedSharding``."""
+        examples, labels = jax.device_put(batch, self._split)
+        return examples, labels
+
+
 class DividedLearner(JaxLearner):
     """Parts of a network, each compiled for its device, between which results are put.
 
@@ -361,22 +393,9 @@ class DividedLearner(JaxLearner):
             for state, device in zip(self._states, self._devices, strict=True)
         ]
 
-    def weights(self) -> Iterator[NDArray[Any]]:
-        """All parameters."""
-        return map(np.asarray, self._parameters)
-
     @property
     def _parameters(self) -> list[Any]:
         return jax.tree.leaves([state.parameters for state in self._states])
-
-    def placement(self) -> Mapping[str, int]:
-        """By the device of each array."""
-        names = dict(zip(self._devices, self.job.devices, strict=True))
-        numbers: Counter[str] = Counter()
-        for array in self._parameters:
-            (device,) = array.devices()
-            numbers[names.get(device, str(device))] += array.size
-        return numbers
 
     def place(self, batch: Batch) -> Placed:
         """Examples where the first layers are, and labels where the answers are."""
@@ -392,7 +411,3 @@ class DividedLearner(JaxLearner):
         for answer, state, device in zip(self._answers, self._states, self._devices, strict=True):
             x = answer(state.parameters, state.layers, jax.device_put(x, device))
         return np.asarray(x, np.float64)
-
-    def planned_bytes(self, *, training: bool) -> int | None:
-        """None: there is no plan for several devices."""
-        return None

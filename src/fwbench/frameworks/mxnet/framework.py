@@ -27,7 +27,7 @@ from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import INT8
-from fwbench.terms.toggles import variable
+from fwbench.terms.toggles import PARALLEL, variable
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.photos import PhotoJob, PhotoLoader
 
@@ -136,7 +136,7 @@ class MXNet(Framework):
         int8_executions=("hybridize",),
         users_models=("float32",),
         checkpoints=True,
-        process_toggles=("onednn", "layout", "tf32", "model_parallel"),
+        process_toggles=("onednn", "layout", "tf32", *PARALLEL),
         strategies={
             "allreduce": "MXNet has no all-reduce between processes of its own: Horovod and "
             "BytePS, which bring one, are not in its packages",
@@ -279,13 +279,14 @@ class MXNet(Framework):
     def learner(self, job: Job) -> Learner:
         """A Gluon network with its trainer."""
         # Here, for the sake of sessions that measure operations only.
-        from fwbench.frameworks.mxnet.training import MXNetLearner
+        from fwbench.frameworks.mxnet import training
 
+        contexts = [*map(_context, job.devices)]
         if job.model_parallel > 1:
-            from fwbench.frameworks.mxnet.training import DividedLearner
-
-            return DividedLearner(job, [*map(_context, job.devices)])
-        return MXNetLearner(job, _context(job.device))
+            return training.DividedLearner(job, contexts)
+        if job.data_parallel > 1:
+            return training.SplittingLearner(job, contexts)
+        return training.MXNetLearner(job, *contexts)
 
     def predictor(self, job: Job) -> Predictor:
         """The learner; for int8 a network that is quantized once."""

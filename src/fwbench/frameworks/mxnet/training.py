@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import tempfile
 import warnings
 from collections import Counter
@@ -138,7 +139,7 @@ class MXNetLearner(Learner):
 
     def _trainer_of(self, optimizer: Any) -> Any:
         """The trainer that updates the parameters."""
-        return gluon.Trainer(self._net.collect_params(), optimizer)
+        return gluon.Trainer(self._net.collect_params(), optimizer, kvstore="device")
 
     def _begin(self, *, dropout: bool) -> None:
         """The initial weights and averages."""
@@ -222,6 +223,13 @@ class MXNetLearner(Learner):
         """The parameters that have a gradient."""
         return (parameter.data().asnumpy() for parameter in self._parameters)
 
+    def placement(self) -> Mapping[str, int]:
+        """By the contexts of each parameter's arrays."""
+        numbers: Counter[str] = Counter()
+        for array in itertools.chain.from_iterable(p.list_data() for p in self._parameters):
+            numbers[f"{array.context.device_type}:{array.context.device_id}"] += array.size
+        return numbers
+
     def place(self, batch: Batch) -> Placed:
         """The batch by ``mx.nd.array``, channels first."""
         x, y = _in_layout(batch)
@@ -244,18 +252,16 @@ class MXNetLearner(Learner):
         return cast("NDArray[Any]", self._net(x).asnumpy().astype(np.float64))
 
     def planned_bytes(self, *, training: bool) -> int | None:
-        """Bytes planned for a hybridized network; there is no plan without a graph."""
-        if self.job.execution != "hybridize":
-            return None
+        """Bytes planned for a hybridized network, in one context."""
         return self._plan(planning.planned_bytes, training=training)
 
     def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
         """Bytes for a hybridized network; two strategies are MXNet's own, and two computed."""
-        if self.job.execution != "hybridize":
-            return None
         return self._plan(planning.by_strategy, training=training)
 
-    def _plan(self, plan: Callable[..., T], *, training: bool) -> T:
+    def _plan(self, plan: Callable[..., T], *, training: bool) -> T | None:
+        if self.job.execution != "hybridize" or len(self.job.devices) > 1:
+            return None
         (batch,) = self.job.training.check_batches(self.job.batch, 1)
         examples, labels = self.place(batch)
         arrays = {"examples": examples}
@@ -399,18 +405,33 @@ class DividedLearner(MXNetLearner):
     def _trainer_of(self, optimizer: Any) -> Any:
         return _Trainers([network for _, network in self._net.parts], optimizer)
 
-    def placement(self) -> Mapping[str, int]:
-        """By the context of each parameter's array."""
-        numbers: Counter[str] = Counter()
-        for parameter in self._parameters:
-            context = parameter.data().context
-            numbers[f"{context.device_type}:{context.device_id}"] += parameter.data().size
-        return numbers
 
-    def planned_bytes(self, *, training: bool) -> int | None:
-        """None: there is no plan for several contexts."""
-        return None
+class SplittingLearner(MXNetLearner):
+    """Parameters in each context, for parts of a batch; the trainer's KVStore adds gradients up."""
 
-    def planned_by_strategy(self, *, training: bool) -> dict[str, int] | None:
-        """None, for the same reason."""
-        return None
+    def __init__(self, job: Job, contexts: Sequence[Any]) -> None:
+        super().__init__(job, contexts[0])
+        self._net.collect_params().reset_ctx(contexts)
+        self._split = partial(gluon.utils.split_and_load, ctx_list=contexts)
+
+    def place(self, batch: Batch) -> Placed:
+        """A part in each context, by ``split_and_load``."""
+        examples, labels = map(self._split, super().place(batch))
+        return examples, labels
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        """The usual step on each part, and one update; the losses of each part's examples."""
+        with autograd.record():
+            losses = [self._loss(self._net(x), y) for x, y in zip(examples, labels, strict=True)]
+        autograd.backward(losses)
+        self._trainer.step(self._labels)
+        return losses
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The mean over the equal parts of each step."""
+        return np.asarray([super(SplittingLearner, self).losses(parts).mean() for parts in losses])
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        """Answers to each part, one after the other."""
+        x, _ = super().place((examples, np.zeros(0, np.int32)))
+        return np.concatenate([self._net(part).asnumpy() for part in self._split(x)], dtype=float)

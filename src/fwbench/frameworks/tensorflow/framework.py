@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, ClassVar
 
-from fwbench.terms.toggles import is_on, value_of, variable
+from fwbench.terms.toggles import PARALLEL, devices_of_process, is_on, variable
 
 # Read at import.
 if variable("onednn") in os.environ:
@@ -111,7 +111,7 @@ class TensorFlow(Framework):
         users_models=("float32",),
         checkpoints=True,
         recomputing_executions=("eager", "graph", "xla"),
-        process_toggles=("onednn", "tf32", "model_parallel"),
+        process_toggles=("onednn", "tf32", *PARALLEL),
         strategies={"allreduce": "", "ps_sync": _NO_SYNCHRONOUS_SERVERS, "ps_async": ""},
         gang_executions=("graph",),
         # Strategies have no other exchanges: what they scatter and broadcast they do within.
@@ -131,8 +131,11 @@ class TensorFlow(Framework):
         },
         ("eager", "pinned", "on"): "tensorflow has no tensors in page-locked memory "
         "(--fw-toggle pinned=off)",
-        ("xla", "model_parallel", "2"): "XLA compiles a program for one device "
-        "(--fw-toggle model_parallel=1)",
+        **{
+            ("xla", toggle, "2"): f"XLA compiles a program for one device (--fw-toggle {toggle}=1)"
+            for toggle in PARALLEL
+        },
+        ("eager", "data_parallel", "2"): "MirroredStrategy asks for graphs (--fw-execution graph)",
     }
     variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
     operations = OPERATIONS
@@ -148,10 +151,9 @@ class TensorFlow(Framework):
         for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.
             tf.config.experimental.set_memory_growth(gpu, True)
-        parts = int(value_of("model_parallel"))
-        if parts > 1:
+        if devices_of_process() > 1:
             (cpu,) = tf.config.list_physical_devices("CPU")
-            logical = [tf.config.LogicalDeviceConfiguration() for _ in range(parts)]
+            logical = [tf.config.LogicalDeviceConfiguration() for _ in range(devices_of_process())]
             tf.config.set_logical_device_configuration(cpu, logical)
 
     def set_threads(self, threads: int) -> None:
@@ -267,6 +269,10 @@ class TensorFlow(Framework):
             from fwbench.frameworks.tensorflow.training import DividedLearner
 
             return DividedLearner(job)
+        if job.data_parallel > 1:
+            from fwbench.frameworks.tensorflow.replicas import SplittingLearner
+
+            return SplittingLearner(job)
         return (KerasFit if job.execution == "fit" else TensorFlowLearner)(job)
 
     def predictor(self, job: Job) -> Predictor:

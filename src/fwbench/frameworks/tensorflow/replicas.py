@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import Job
+from fwbench.frameworks.learner import Job, Placed
 from fwbench.frameworks.member import (
     Member,
     Participant,
@@ -22,7 +23,7 @@ from fwbench.frameworks.member import (
     reserved,
 )
 from fwbench.frameworks.tensorflow.training import TensorFlowLearner
-from fwbench.workloads.objective import SGD, Adam, RMSprop
+from fwbench.workloads.objective import SGD, Adam, Batch, RMSprop
 
 #: What Keras calls the slots, by optimiser.
 _SLOTS: Mapping[type, str] = {Adam: "_momentums", RMSprop: "_velocities", SGD: "momentums"}
@@ -127,6 +128,31 @@ class MirroredLearner(TensorFlowLearner):
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
         """The mean loss of this replica's share."""
         return super().losses(losses) * self.strategy.num_replicas_in_sync
+
+
+#: Once in a process: the collectives of another strategy would have the same keys.
+_mirrored = cache(tf.distribute.MirroredStrategy)
+
+
+class SplittingLearner(MirroredLearner):
+    """Variables on each device, which train on parts of a batch: ``MirroredStrategy``."""
+
+    executions = ("graph",)
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job, _mirrored(job.devices))
+
+    def place(self, batch: Batch) -> Placed:
+        """A part on each device."""
+        parts = [np.split(array, self.job.data_parallel) for array in batch]
+        examples, labels = self.strategy.experimental_distribute_values_from_function(
+            lambda context: [tf.constant(p[context.replica_id_in_sync_group]) for p in parts]
+        )
+        return examples, labels
+
+    def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
+        """The sum of what the parts of each batch contribute to its mean."""
+        return np.asarray([float(sum(parts.values)) for parts in losses])
 
 
 class KerasReplica(TracedLearner):

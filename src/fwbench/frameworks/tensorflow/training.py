@@ -234,6 +234,16 @@ class TensorFlowLearner(Learner):
         """The values of all trainable variables."""
         return (variable.numpy() for variable in self.variables)
 
+    def placement(self) -> Mapping[str, int]:
+        """By the device of each variable's own value, or of each of a mirrored one."""
+        numbers: Counter[str] = Counter()
+        for variable in (v.value for v in self.variables):
+            for value in getattr(variable, "values", [variable]):
+                where = tf.DeviceSpec.from_string(value.device)
+                size = value.shape.num_elements()
+                numbers[f"{where.device_type.lower()}:{where.device_index}"] += size
+        return numbers
+
     def place(self, batch: Batch) -> Placed:
         """``tf.constant``; the device is the scope's."""
         examples, labels = batch
@@ -413,13 +423,3 @@ class DividedLearner(TensorFlowLearner):
                 slopes = [*map(tf.convert_to_tensor, slopes)]
             gradients |= dict(zip(map(id, trained), slopes, strict=True))
         return loss, [gradients[id(variable)] for variable in variables]
-
-    def placement(self) -> Mapping[str, int]:
-        """By the device of each variable's own value."""
-        numbers: Counter[str] = Counter()
-        for variable in self.model.trainable_variables:
-            where = tf.DeviceSpec.from_string(variable.value.device)
-            numbers[f"{where.device_type.lower()}:{where.device_index}"] += (
-                variable.shape.num_elements()
-            )
-        return numbers

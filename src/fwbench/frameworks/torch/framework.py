@@ -30,7 +30,7 @@ from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, INT8
-from fwbench.terms.toggles import is_on, variable
+from fwbench.terms.toggles import PARALLEL, is_on, variable
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.photos import PhotoJob, PhotoLoader
 
@@ -128,7 +128,7 @@ class Torch(Framework):
         users_models=("float32", "float64", "bfloat16"),
         checkpoints=True,
         recomputing_executions=("eager",),
-        process_toggles=("onednn", "layout", "optimizer", "tf32", "model_parallel"),
+        process_toggles=("onednn", "layout", "optimizer", "tf32", *PARALLEL),
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
         gang_executions=("eager",),
         collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
@@ -143,6 +143,8 @@ class Torch(Framework):
             for what, reason in {
                 ("loop", "python"): _LOOP,
                 ("model_parallel", "2"): _DEVICES,
+                ("data_parallel", "2"): "torch has one CPU device, and DataParallel on GPUs is "
+                "not written: measure replicas (--fw-replicas 2)",
             }.items()
             for execution in _EXECUTIONS
         },
