@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs_of_2020 import FAILS, HOLDS, SYNTHETIC, UNKNOWN, Entry, model
 
 from fwbench import cli
 from fwbench_extras.studies import post_2018
 from support.launched_runs import write
 from support.reports import case, run_of
-from support.runs_of_2020 import FAILS, HOLDS, SYNTHETIC, UNKNOWN, Entry, model
 from support.section_parts import rows
 
 _USAGE_ERROR = 2

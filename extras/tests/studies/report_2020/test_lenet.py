@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from support.reports import case, part, run_of
-from support.runs_of_2020 import (
+from runs_of_2020 import (
     NAMES,
     PUBLISHED_LENETS,
     SYNTHETIC,
@@ -21,6 +19,8 @@ from support.runs_of_2020 import (
     statements,
     trained,
 )
+
+from support.reports import case, part, run_of
 
 
 @every_device

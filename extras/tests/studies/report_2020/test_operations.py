@@ -6,13 +6,7 @@ import itertools
 from typing import Any
 
 import pytest
-
-from fwbench.report.model import Run
-from fwbench_extras.studies import report_2020
-from fwbench_extras.studies.report_2020 import operations
-from fwbench_extras.studies.report_2020.operations import Ratios
-from support.reports import case, column, parsed, run_of
-from support.runs_of_2020 import (
+from runs_of_2020 import (
     ABOUT,
     STATEMENTS,
     UNKNOWN,
@@ -27,6 +21,12 @@ from support.runs_of_2020 import (
     tells_nothing,
     trained,
 )
+
+from fwbench.report.model import Run
+from fwbench_extras.studies import report_2020
+from fwbench_extras.studies.report_2020 import operations
+from fwbench_extras.studies.report_2020.operations import Ratios
+from support.reports import case, column, parsed, run_of
 
 
 def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:

@@ -6,10 +6,10 @@ import itertools
 from collections import Counter
 
 import pytest
+from runs_of_2020 import PUBLISHED_LENETS, every_device
 
 from fwbench.workloads import OPERATIONS
 from fwbench_extras.studies.report_2020 import operations, published
-from support.runs_of_2020 import PUBLISHED_LENETS, every_device
 
 
 @every_device

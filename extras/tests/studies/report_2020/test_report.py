@@ -12,16 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from fwbench import cli
-from fwbench.errors import UnreadableRun, UsageError
-from fwbench.gate.verdicts import Comparison, Rules
-from fwbench.report.model import read
-from fwbench.report.section import TableCell
-from fwbench_extras.studies import report_2020
-from support.launched_runs import output, plain, write
-from support.reports import case, column, foreign_run, parsed, run_of, runs_of
-from support.runs_of_2020 import (
+from runs_of_2020 import (
     EAGER,
     FAILS,
     FIRST_EPOCH,
@@ -40,6 +31,15 @@ from support.runs_of_2020 import (
     section,
     tells_nothing,
 )
+
+from fwbench import cli
+from fwbench.errors import UnreadableRun, UsageError
+from fwbench.gate.verdicts import Comparison, Rules
+from fwbench.report.model import read
+from fwbench.report.section import TableCell
+from fwbench_extras.studies import report_2020
+from support.launched_runs import output, plain, write
+from support.reports import case, column, foreign_run, parsed, run_of, runs_of
 
 _USAGE_ERROR = 2
 _SOME_UNREADABLE = 1

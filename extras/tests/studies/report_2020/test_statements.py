@@ -8,10 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-
-from fwbench_extras.studies.report_2020 import published
-from support.reports import case, column, run_of
-from support.runs_of_2020 import (
+from runs_of_2020 import (
     ABOUT,
     EAGER,
     FAILS,
@@ -42,6 +39,9 @@ from support.runs_of_2020 import (
     sizes_of,
     statements,
 )
+
+from fwbench_extras.studies.report_2020 import published
+from support.reports import case, column, run_of
 
 #: The same, the first size of every operation before the second of any.
 _ACROSS = [

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from runs_of_2020 import Entry, judged, lenet
 
 from support.reports import QUIET, case
-from support.runs_of_2020 import Entry, judged, lenet
 
 _LINES = Path(__file__).with_name("verdicts.jsonl").read_text(encoding="utf-8").splitlines()
 _RUNS = [json.loads(line) for line in _LINES]
