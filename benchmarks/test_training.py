@@ -1,9 +1,9 @@
-"""Training loops, their steps, input pipelines and checkpoints."""
+"""Training loops, their steps and input pipelines."""
 
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.workloads import CHECKPOINTS, LOOPS, PHOTOS, STEPS
+from fwbench.workloads import LOOPS, STEPS
 
 
 @pytest.mark.fwbench(*STEPS, families="representatives")
@@ -11,16 +11,11 @@ def test_step(case: Case) -> None:
     case.measure()
 
 
-@pytest.mark.fwbench(*(loop.loader for loop in LOOPS), *PHOTOS, families="representatives")
+@pytest.mark.fwbench(*(loop.loader for loop in LOOPS), families="representatives")
 def test_loader(case: Case) -> None:
     case.measure()
 
 
 @pytest.mark.fwbench(*LOOPS, families="representatives")
 def test_loop(case: Case) -> None:
-    case.measure()
-
-
-@pytest.mark.fwbench(*CHECKPOINTS, families="representatives")
-def test_checkpoint(case: Case) -> None:
     case.measure()

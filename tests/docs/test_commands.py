@@ -19,6 +19,7 @@ from fwbench.options.options import Options
 from fwbench.plugin.options import from_config
 from fwbench.terms.manifest import Device, Manifest
 from fwbench.workloads import (
+    CHECKPOINTS,
     CLASSIFICATIONS,
     COLLECTIVES,
     FAMILIES,
@@ -155,9 +156,9 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
     }
     by_file["benchmarks/test_training.py"] = [
         *STEPS,
-        *(part for loop in LOOPS for part in (loop.loader, loop, *loop.checkpoints)),
-        *PHOTOS,
+        *(part for loop in LOOPS for part in (loop.loader, loop)),
     ]
+    by_file["benchmarks/test_files.py"] = [*PHOTOS, *CHECKPOINTS]
     networks = [*MODELS, *SAMPLED, *INFERENCES, *CLASSIFICATIONS, *FORWARD_BACKWARDS]
     by_file["benchmarks/test_models.py"] = networks
     by_file["benchmarks/test_collectives.py"] = [*COLLECTIVES]

@@ -165,6 +165,7 @@ def test_every_training_is_verified(
     status, output = verify_suite(
         "test_training.py",
         suite_cache,
+        "benchmarks/test_files.py",
         f"--fw={framework}",
         "--fw-device=cpu",
         "--fw-toggle=sparse=on",
