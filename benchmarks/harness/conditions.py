@@ -16,6 +16,7 @@ and sixteen processes that compute all the time. Of the cases whose median moved
 
 from __future__ import annotations
 
+import argparse
 import random
 import statistics
 import subprocess
@@ -150,10 +151,14 @@ def is_marked(record: Mapping[str, Any]) -> bool:
 
 def main() -> int:
     """Draw the rounds, read the runs, and print the table."""
-    if sys.argv[1:] == ["--busy"]:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("runs", nargs="*", metavar="RUN", help="stored runs of one suite")
+    parser.add_argument("--busy", action="store_true", help="measure beside busy processes")
+    options = parser.parse_args()
+    if options.busy:
         return conclude([*_beside_others()])
     random.seed(1)
-    runs = {path: load(Path(path)).records for path in sys.argv[1:]}
+    runs = {path: load(Path(path)).records for path in options.runs}
     best_s: dict[str, float] = {}
     for record in (record for records in runs.values() for record in records if record.facts):
         median_s = statistics.median(record.stats.data or record.values_s)

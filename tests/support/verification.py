@@ -142,7 +142,8 @@ def verify(
         [
             *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
             "--fw-threads=1",  # as the processes that workers are forked from
-            "--ignore=benchmarks/test_training.py",  # see tests/frameworks/training
+            # See tests/frameworks/training.
+            *("--ignore=benchmarks/test_training.py", "--ignore=benchmarks/test_files.py"),
             *("-o", f"cache_dir={cache}", *selected, *arguments),
         ],
         cwd=ROOT,
