@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import time
-import weakref
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -26,6 +24,7 @@ from fwbench.cases.work import Call, Work, called
 from fwbench.errors import WrongTraining
 from fwbench.frameworks.contract import BoundCall
 from fwbench.frameworks.learner import Learner
+from fwbench.processes import scratch
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.objective import Batch
 from fwbench.workloads.training import Saving
@@ -37,10 +36,8 @@ _LOSSES = 3
 class _Checkpoint(Work):
     """A learner that saves, another one that restores, and a folder between them."""
 
-    def __init__(self, saving: Learner, restoring: Learner, *, saves: bool) -> None:
+    def __init__(self, saving: Learner, restoring: Learner, parent: Path, *, saves: bool) -> None:
         self._saving, self._restoring = saving, restoring
-        parent = Path(tempfile.mkdtemp(prefix="fwbench-checkpoint-"))
-        weakref.finalize(self, shutil.rmtree, parent, ignore_errors=True)
         self._folder, self._other = parent / "now", parent / "other"
         self._folder.mkdir()
         job = saving.job
@@ -111,7 +108,8 @@ class _Checkpoint(Work):
     def _check_restored(self, expected: Sequence[NDArray[Any]], call: Call) -> None:
         self._called(self._restore, call)
         restored = _copied(self._restoring)
-        if not all(map(np.array_equal, restored, expected)):
+        equal = all(map(np.array_equal, restored, expected))
+        if not equal or len(restored) != len(expected):
             raise WrongTraining(
                 "a restored checkpoint has other weights than were saved in its files; write all "
                 "of them in each save, and read the files in each restore"
@@ -151,7 +149,14 @@ def _sync_s(folder: Path) -> float:
 class CheckpointCase(TrainingCase):
     """The case of a checkpoint that is saved, or restored."""
 
+    _parent: Path
+
+    def measure(self) -> Any:
+        """Time it in a temporary folder."""
+        with scratch.folder() as self._parent:
+            return super().measure()
+
     def bind(self) -> Work:
         """Two learners of the same training, one of which saves and the other restores."""
         saves = isinstance(self.cell.workload, Saving)
-        return _Checkpoint(self.learner(), self.learner(), saves=saves)
+        return _Checkpoint(self.learner(), self.learner(), self._parent, saves=saves)
