@@ -30,7 +30,8 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     Runs of one machine count as one.
 
     Raises:
-        UsageError: the runs are from several machines, or thread counts, or have a case in common.
+        UsageError: the runs are from several machines, or thread counts, or have a case in common
+            (a training of more epochs is another case).
     """
     measured_runs = [run for run in runs if any(record.facts for record in run.records)]
     _refuse_several(measured_runs)
@@ -69,9 +70,9 @@ def _gpus(run: Run) -> list[str]:
 
 
 def _refuse_twice(records: Sequence[Measurement]) -> None:
-    runs: dict[str, int] = {}
+    runs: dict[tuple[str, int], int] = {}
     for record in records:
-        if runs.setdefault(record.name, record.run) != record.run:
+        if runs.setdefault((record.name, len(record.epochs)), record.run) != record.run:
             raise UsageError(
                 f"--paper takes the runs as one, and {record.name} is in two of them: give the one "
                 "that counts"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fwbench.records.measurement import Measurement
+from fwbench.report.drawing import bars
 from fwbench.report.model import trainings
 from fwbench.report.section import Row, Section, TableCell, percent, seconds
 from fwbench.report.training import accuracy, epochs_s
 from fwbench_extras.studies.report_2020 import published
+from fwbench_extras.studies.report_2020.operations import times
+
+#: Framework, execution and number of epochs.
+Case = tuple[str, str, int]
 
 #: Workload, dtype, batch size and steps of an epoch.
 _SETTING = ("lenet", "float32", 200, 240)
@@ -20,10 +25,14 @@ _NOTE = (
 )
 
 
-def measured(records: Sequence[Measurement]) -> dict[tuple[str, str], Measurement]:
-    """LeNet as it was trained then, by framework and execution: whole epochs of the real MNIST."""
+#: What others are drawn relative to.
+_DRAWN_AS_1 = ("tensorflow", "graph")
+
+
+def measured(records: Sequence[Measurement]) -> dict[Case, Measurement]:
+    """LeNet as it was trained then: whole epochs of the real MNIST."""
     return {
-        (record.facts.framework, record.facts.execution): record
+        (record.facts.framework, record.facts.execution, len(epochs_s(record))): record
         for record in trainings(records)
         if _setting_of(record) == _SETTING
         and record.facts.data
@@ -44,34 +53,45 @@ def section(device: str, records: Sequence[Measurement]) -> Section:
         device: ``cpu`` or ``gpu``.
     """
     today = measured(records)
-    rows = []
-    for published_row in published.rows("lenet", device):
-        case = published_row["framework"], published_row["execution"]
-        epochs = int(published_row["epochs"])
-        record = today.pop(case, None)
-        if record is not None and len(epochs_s(record)) != epochs:
-            today[case], record = record, None  # it belongs to another row
-        then = float(published_row["median_total_s"]), float(published_row["median_accuracy"])
-        rows.append(_row(device, " ".join(case), epochs, then, record))
-    rows += [
-        _row(device, record.contestant, len(epochs_s(record)), None, record)
-        for record in today.values()
-    ]
+    then = {
+        (row["framework"], row["execution"], int(row["epochs"])): (
+            float(row["median_total_s"]),
+            float(row["median_accuracy"]),
+        )
+        for row in published.rows("lenet", device)
+    }
+    chart = bars.draw(
+        f"2020, LeNet on the {device.upper()}: time relative to TensorFlow's graph",
+        {
+            "2020, published": _relative({case: total_s for case, (total_s, _) in then.items()}),
+            "today": _relative({case: sum(epochs_s(record)) for case, record in today.items()}),
+        },
+        times,
+    )
     return Section(
         f"2020, LeNet on the {device.upper()}",
         ("case", "epochs", "2020 (CPU time)", "accuracy", "today (wall clock)", "accuracy today"),
-        rows,
-        notes=[_NOTE],
+        [_row(device, case, then.get(case), today.get(case)) for case in {**then, **today}],
+        [chart],
+        [_NOTE],
     )
 
 
-def _row(
-    device: str, name: str, epochs: int, then: tuple[float, float] | None, now: Measurement | None
-) -> Row:
+def _relative(totals_s: Mapping[Case, float]) -> dict[str, float]:
+    """Times over that of TensorFlow's graph after as many epochs, where that is known."""
+    return {
+        f"{framework} {execution}, {epochs} epochs": total_s / totals_s[*_DRAWN_AS_1, epochs]
+        for (framework, execution, epochs), total_s in totals_s.items()
+        if (*_DRAWN_AS_1, epochs) in totals_s and (framework, execution) != _DRAWN_AS_1
+    }
+
+
+def _row(device: str, case: Case, then: tuple[float, float] | None, now: Measurement | None) -> Row:
+    framework, execution, epochs = case
     total_s, reached = then or (None, None)
     return Row(
         [
-            TableCell(name),
+            TableCell(f"{framework} {execution}"),
             TableCell(str(epochs), epochs),
             seconds(total_s),
             _accuracy(reached),

@@ -16,6 +16,7 @@ from runs_of_2020 import (
     lenets,
     model,
     of_15,
+    section,
     statements,
     trained,
 )
@@ -140,3 +141,17 @@ def test_a_lenet_without_toggles_is_told_from_one_with() -> None:
     for order in ((usual, *others), (*others, usual)):
         run = run_of(*order)
         assert trained(run) == {("mxnet eager", 15): ("30 s", "98.00%")}
+
+
+def test_times_are_drawn_relative_to_the_graph_of_as_many_epochs() -> None:
+    """Clocks differ between then and today, so seconds are not drawn."""
+    run = run_of(
+        of_15("mxnet", "eager", 3.0),
+        of_15("tensorflow", "graph", 2.0),
+        lenet("tensorflow", "xla"),  # of 5 epochs, which the graph does not have
+    )
+    (chart,) = section([run], "2020, LeNet on the CPU").charts
+    assert "mxnet eager, 15 epochs, 2020, published: 0.60x" in chart.text
+    assert "mxnet eager, 15 epochs, today: 1.50x" in chart.text
+    assert "tensorflow xla, 5 epochs, today" not in chart.text
+    assert "tensorflow graph" not in chart.text

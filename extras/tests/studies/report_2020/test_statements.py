@@ -33,6 +33,7 @@ from runs_of_2020 import (
     judged,
     lenet,
     model,
+    of_15,
     pair,
     pairs,
     section,
@@ -41,7 +42,7 @@ from runs_of_2020 import (
 )
 
 from fwbench_extras.studies.report_2020 import published
-from support.reports import case, column, run_of
+from support.reports import case, column, run_of, runs_of
 
 #: The same, the first size of every operation before the second of any.
 _ACROSS = [
@@ -55,7 +56,8 @@ _ACROSS = [
 
 _GRAPH_OF_15 = "tensorflow graph 1322 s, 98.64%"
 _WHOLE_EPOCHS = (
-    "whole epochs of the real MNIST: pytest benchmarks/test_training.py -k lenet --fw-epochs 5"
+    "as many whole epochs of the real MNIST: pytest benchmarks/test_training.py -k lenet "
+    "--fw-epochs 5"
 )
 
 
@@ -391,3 +393,13 @@ def test_operations_are_judged_by_device() -> None:
     }
     assert judged_statements["cpu"]["today"].startswith("less time for 0 of 9 operations: 1.00x (")
     assert judged_statements["gpu"]["today"].startswith("less time for 9 of 9 operations: 2.00x (")
+
+
+def test_the_longest_trainings_of_as_many_epochs_decide() -> None:
+    """Runs of 5 and of 15 epochs can be given together, and one of 20 has no counterpart."""
+    short = [lenet("tensorflow", "xla", SURE), graph_lenet(TWICE)]
+    long = [of_15("tensorflow", "xla", 2.0), of_15("tensorflow", "graph", 1.0)]
+    longest = lenet("tensorflow", "xla", (0.1,) * 19, 0.1)
+    row = statements(*runs_of(short=short, long=long, longest=[longest]))[XLA]
+    assert row["verdict"] == HOLDS
+    assert "2.00x" in row["today"]
