@@ -29,17 +29,16 @@ class Measured:
         called: its name when it was measured.
         ratios: by size, the smallest first: the time of the way that is called over that of the
             alternative; geometric mean of all directions and executions.
+        worst: the largest such mean of the directions of one size and execution; 0 without any.
+        execution: that one.
         refused: why it could not be measured in a cell; empty where it could in all of them.
     """
 
     called: str
     ratios: Mapping[str, float]
+    worst: float
+    execution: str
     refused: str
-
-    @property
-    def worst(self) -> float:
-        """The largest of the ratios; 0 without any."""
-        return max(self.ratios.values(), default=0.0)
 
 
 def declared() -> dict[tuple[str, str], Idiom]:
@@ -64,14 +63,19 @@ def measured() -> dict[Way, Measured]:
 
 def _measured(cells: Iterable[Mapping[str, str]]) -> Measured:
     cells = list(cells)
-    ratios = defaultdict(list)
+    ratios, by_execution = defaultdict(list), defaultdict(list)
     for cell in cells:
         if cell["ratio"]:
             ratios[cell["size"]].append(float(cell["ratio"]))
+            by_execution[cell["execution"], cell["size"]].append(float(cell["ratio"]))
     (called,) = {cell["called"] for cell in cells}
     refused = dict.fromkeys(cell["refused"] for cell in cells if cell["refused"])
     means = {size: statistics.geometric_mean(ratios[size]) for size in sorted(ratios, key=_number)}
-    return Measured(called, means, "; ".join(refused))
+    worst, execution = max(
+        ((statistics.geometric_mean(every), name) for (name, _), every in by_execution.items()),
+        default=(0.0, ""),
+    )
+    return Measured(called, means, worst, execution, "; ".join(refused))
 
 
 def _number(size: str) -> float:
@@ -84,7 +88,8 @@ def unexplained() -> list[str]:
     """Ways that are called although an alternative is clearly faster, without a reason."""
     idioms = declared()
     return [
-        f"{framework} {operation}: {found.called} takes {found.worst:.2f} times as long as {other}"
+        f"{framework} {operation}: {found.called} takes {found.worst:.2f} times as long as {other} "
+        f"in {found.execution}"
         for (framework, operation, other), found in measured().items()
         if found.worst > SLOWER_FROM and not idioms[framework, operation].accepted
     ]
@@ -116,7 +121,8 @@ reason, and what the other ways take. A comparison of frameworks is a comparison
 - **The figures.** The time of the way that is called over that of the alternative, at the smallest
   and at the largest quick size: below 1 the called way is faster. All ways took turns of
   two milliseconds in one process, with one thread, and each was bound three times; geometric means
-  of both directions and all executions. `make idioms` measures them again, and
+  of both directions and all executions. The largest figure of a single execution, at any size, is
+  what needs a reason from {slower} on. `make idioms` measures them again, and
   `python benchmarks/harness/idioms.py --select "mxnet and tanh"` some of them. An alternative
   without figures cannot be measured: it fails the verification, or has no gradient.
 """
@@ -124,8 +130,8 @@ reason, and what the other ways take. A comparison of frameworks is a comparison
 _HEAD = """
 ## {framework}
 
-| operation | called, because | alternative | smallest | largest | accepted because |
-|---|---|---|---|---|---|
+| operation | called, because | alternative | smallest | largest | execution | accepted because |
+|---|---|---|---|---|---|---|
 """
 
 
@@ -146,10 +152,12 @@ def _rows(
     framework: str, operation: str, idiom: Idiom, ways: Mapping[Way, Measured]
 ) -> Iterator[str]:
     for other in idiom.alternatives:
-        ratios = [*ways[framework, operation, other].ratios.values()] or [math.nan]
+        found = ways[framework, operation, other]
+        ratios = [*found.ratios.values()] or [math.nan]
         figures = (
             "-" if math.isnan(ratio) else f"{ratio:.2f}" for ratio in (ratios[0], ratios[-1])
         )
         called = f"`{idiom.called}`: {idiom.because}"
-        cells = (f"`{operation}`", called, f"`{other}`", *figures, idiom.accepted)
+        worst = f"{found.worst:.2f} ({found.execution})" if found.execution else "-"
+        cells = (f"`{operation}`", called, f"`{other}`", *figures, worst, idiom.accepted)
         yield f"| {' | '.join(cells)} |\n"
