@@ -17,8 +17,8 @@ from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
 
-#: No two elements of a window have the same place modulo this, in each direction.
-_PERIOD = 3
+#: Side of the blocks that hold each of their levels once: no window is larger.
+_BLOCK = 4
 
 
 def _shape(size: Shape) -> tuple[int, ...]:
@@ -31,15 +31,24 @@ def _around_one(size: Shape, rng: np.random.Generator) -> tuple[Array]:
 
 
 def _distinct(size: Shape, rng: np.random.Generator) -> tuple[Array]:
-    """Numbers of which no two in a window are equal, in bfloat16 neither.
+    """Numbers of which no two in a window are equal, in an order that no processor can learn.
 
-    Where two are equal, either of them may get the gradient. Every channel of every image has
-    levels of its own, a quarter apart, in an order that repeats; and less than that at random.
+    Where two are equal, either of them may get the gradient. Blocks hold each of their levels once,
+    at random, and none of the blocks beside them; elements are off their levels by less than a
+    tenth of the way to the next. In bfloat16 they differ, too.
     """
     n, *space, c = shape = _shape(size)
-    order = [_PERIOD**axis * (i % _PERIOD) for axis, i in enumerate(np.indices(space))]
-    levels = rng.permuted(np.tile(np.arange(9.0), (n, c, 1)), axis=-1)[..., np.sum(order, axis=0)]
-    return ((np.moveaxis(levels, 1, -1) - 4.0 + rng.uniform(-0.4, 0.4, shape)) / 4.0,)
+    rank, blocks = len(space), [-(-extent // _BLOCK) for extent in space]
+    within = rng.permuted(np.tile(np.arange(_BLOCK**rank), (n, *blocks, c, 1)), axis=-1)
+    beside = sum(2**axis * (i % 2) for axis, i in enumerate(np.indices(blocks)))
+    levels = (2**rank * within + beside[..., np.newaxis, np.newaxis]).reshape(
+        n, *blocks, c, *[_BLOCK] * rank
+    )
+    inner = [axis for i in range(rank) for axis in (1 + i, 2 + rank + i)]
+    whole = levels.transpose(0, *inner, 1 + rank).reshape(n, *[_BLOCK * b for b in blocks], c)
+    levels = whole[(slice(None), *map(slice, space))]
+    count = (2 * _BLOCK) ** rank
+    return ((levels - (count - 1) / 2 + rng.uniform(-0.1, 0.1, shape)) * 4.0 / count,)
 
 
 def _pooled(reduce: Callable[..., Array], kernel: tuple[int, ...], x: Array) -> Array:
