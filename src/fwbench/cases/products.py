@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fwbench.cases import precision, verify
 from fwbench.cases.backward import Backward
 from fwbench.cases.forward import Forward, check_count
-from fwbench.cases.inputs import OPERAND_CACHE, widest
+from fwbench.cases.inputs import widest
 from fwbench.cases.verify import Deviation
 from fwbench.errors import VerificationError, WrongGradient, WrongResult
 from fwbench.records.facts import CaseFacts
@@ -54,7 +54,7 @@ class Product(Forward):
         check_count(on_host, [left])
         (result,) = self.layout.restore_results(on_host)
         verify.check_shape(result, _shape_of(left, right))
-        return self._compare_sums("result", result, left, right, WrongResult, "the result")
+        return self._compare_sums(result, left, right, WrongResult, "the result")
 
     def _factors(self, operands: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
         """Factors of a product, of operands in the framework's layout."""
@@ -64,7 +64,6 @@ class Product(Forward):
 
     def _compare_sums(
         self,
-        key: str,
         actual: NDArray[Any],
         left: NDArray[Any],
         right: NDArray[Any],
@@ -72,14 +71,10 @@ class Product(Forward):
         what: str,
     ) -> tuple[Deviation, float]:
         """Error of a product, and its tolerance."""
-        (expected,) = OPERAND_CACHE.arrays(
-            self._key(f"sums of {key}", len(self._placed.digests)),
-            lambda: [expected_sums(left, right)],
-        )
         tf32 = self.cell.toggle("tf32") == "on"
         allowed = precision.tolerance(self.cell, left.shape[-1], self.operation.tolerance)
         limit = sum_tolerance(allowed, tf32=tf32)
-        return compare(actual, expected, limit, error, what), limit
+        return compare(actual, left, right, limit, error, what), limit
 
     def _product_facts(self, products: Sequence[tuple[Deviation, float]]) -> CaseFacts:
         """Facts of the product closest to its tolerance; the precision is the result's."""
@@ -116,9 +111,7 @@ class ProductGradient(Product, Backward):
             zip(self._factors(gradients), ways, strict=True)
         ):
             what = f"the gradient of input {position}"
-            compared.append(
-                self._compare_sums(f"gradient {position}", gradient, *way, WrongGradient, what)
-            )
+            compared.append(self._compare_sums(gradient, *way, WrongGradient, what))
         self._check_digits(gradients)
         return self._product_facts(compared)
 
@@ -144,27 +137,19 @@ _OF_TF32 = 3.0
 #: The mean square of a weight.
 _MEAN_SQUARE = 7.0 / 3.0
 
-_SEED = 77
 
-
-def weights_of(columns: int) -> NDArray[np.float64]:
-    """The weights of columns: the same each time, so that a failure can be seen again."""
-    rng = np.random.default_rng((_SEED, columns))
+def _drawn_weights(columns: int) -> NDArray[np.float64]:
+    """Weights of columns, of the system's entropy: ``(REPETITIONS, columns)``."""
+    rng = np.random.default_rng()
     signs = rng.choice((-1.0, 1.0), (REPETITIONS, columns))
     return signs * rng.uniform(1.0, 2.0, (REPETITIONS, columns))
 
 
-def expected_sums(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.float64]:
-    """The sums of the columns of a product, without the product.
-
-    Args:
-        left: ``(..., rows, terms)``.
-        right: ``(..., terms, columns)``.
-
-    Returns:
-        ``(..., rows, REPETITIONS, groups)``.
-    """
-    columns = _sums(right, weights_of(right.shape[-1]))
+def _expected_sums(
+    left: NDArray[Any], right: NDArray[Any], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The sums of the columns of a product, without it: ``(..., rows, REPETITIONS, groups)``."""
+    columns = _sums(right, weights)
     flat = columns.reshape(*columns.shape[:-2], -1)
     product: NDArray[np.float64] = np.matmul(left.astype(np.float64, copy=False), flat)
     return product.reshape(*product.shape[:-1], *columns.shape[-2:])
@@ -191,16 +176,21 @@ def _sums(matrix: NDArray[Any], weights: NDArray[np.float64]) -> NDArray[np.floa
 
 def compare(
     actual: NDArray[Any],
-    expected: NDArray[np.float64],
+    left: NDArray[Any],
+    right: NDArray[Any],
     limit: float,
     error: type[VerificationError],
     what: str = "the result",
 ) -> Deviation:
     """Compare a product with what sums of its columns must be.
 
+    The weights are drawn now, when the product is there: a product could be wrong in every element,
+    and have the right sums for weights that are known before.
+
     Args:
         actual: ``(..., rows, columns)``, of the shape that it must have.
-        expected: as :func:`expected_sums` returns them.
+        left: ``(..., rows, terms)``.
+        right: ``(..., terms, columns)``.
         limit: what a sum may be off by, of :func:`sum_tolerance`.
 
     Returns:
@@ -210,7 +200,8 @@ def compare(
     Raises:
         VerificationError: of the kind asked for: a sum is off by more than rounding explains.
     """
-    weights = weights_of(actual.shape[-1])
+    weights = _drawn_weights(actual.shape[-1])
+    expected = _expected_sums(left, right, weights)
     off = _sums(actual, weights) - expected
     columns = _columns(actual)
     scale = _scale(expected, columns)
