@@ -78,6 +78,23 @@ def _queued(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     return _deferred(defer)(compute, inputs)
 
 
+#: Rows in ten that are there when a call returns.
+_IN_TIME = 7
+
+
+def _rest_in_a_thread(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
+    x, *others = inputs
+    first = _IN_TIME * len(x) // 10
+    pool = ThreadPoolExecutor(max_workers=1)
+
+    def run() -> Any:
+        there = compute(x[:first], *others)
+        rest = pool.submit(compute, x[first:], *others)
+        return Pending(lambda: np.concatenate([there, rest.result()]), 0)
+
+    return run
+
+
 class _WorkingWaiter(CheatingFramework):
     """Computes the next result in its waiter.
 
@@ -153,6 +170,14 @@ CHEATS = (
         mistake="an expression or an iterator taken for its value",
         bind=_deferred(lambda work: work),
         size=256,
+    ),
+    _late(
+        name="rest_in_a_thread",
+        fakes="Computes seven rows in ten, and leaves the others to a thread.",
+        mistake="a pipeline whose last stage is not waited for",
+        bind=_rest_in_a_thread,
+        directions=("forward",),
+        size=1_024,
     ),
     _late(
         name="work_in_the_waiter",
