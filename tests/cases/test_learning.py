@@ -113,16 +113,12 @@ def test_steps_that_are_honest_until_the_third_are_found(workload: Any) -> None:
 
 @loops_and_steps
 def test_other_losses_after_the_timing_are_found(workload: Any) -> None:
+    resets_before = 1 if workload is mlp else 4
+
     class Worse(FakeLearner):
-        resets = 0
-
-        def reset(self, *, exact: bool) -> None:
-            super().reset(exact=exact)
-            self.resets += exact
-
         def step(self, examples: Any, labels: Any) -> Any:
             loss = super().step(examples, labels)
-            return loss + (self._exact and self.resets == 2 and self.steps == 3)
+            return loss + (len(self.events_of("reset")) > resets_before and self.steps == 3)
 
     message = f"{MAYBE_AFTER}this is not the same training: at step 3 the loss"
     fails(case(Trainer(kind=Worse), workload), WrongTraining, message)
@@ -232,7 +228,7 @@ def test_updates_of_embeddings_have_losses_of_their_own(made: str, declared: str
 
 
 def test_the_check_trains_as_described_and_then_the_framework_as_it_does() -> None:
-    """Exactly placed constants and no dropout for the checks, and neither for what is timed."""
+    """It is told of the first check, and of what comes after the timing only if it drops out."""
     framework = Trainer()
     case(framework).measure()
     (learner,) = framework.learners
@@ -240,8 +236,45 @@ def test_the_check_trains_as_described_and_then_the_framework_as_it_does() -> No
     assert begun[:2] == [("reset", False), ("epoch",)]
     timed = begun[2:-5]
     assert {*timed} == {("epoch",)}
-    assert begun[-5:-2] == [("reset", True), ("epoch",), ("reset", False)]
+    assert begun[-5:-2] == [("reset", False), ("epoch",), ("reset", False)]
     assert begun[-2:] == [("reset", True), ("reset", False)]
+
+
+def test_steps_with_dropout_are_checked_without_it() -> None:
+    framework = Trainer(loss_of=lambda _: 1.0)
+    case(framework, cifar_cnn.step).measure()
+    (learner,) = framework.learners
+    assert [exact for (exact,) in learner.events_of("reset")][-2:] == [True, False]
+
+
+class Skipping(FakeLearner):
+    """Trains on a batch that it is given again, as the same object, never or in part."""
+
+    share = 0.0
+
+    def __init__(self, job: Job, by: Trainer) -> None:
+        super().__init__(job, by)
+        self.known: list[Any] = []
+
+    def place(self, batch: Any) -> Any:
+        return tuple(np.array(array) for array in batch)
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        loss = super().step(examples, labels)
+        if any(examples is known for known in self.known):
+            self.updates -= 1 - self.share
+        self.known.append(examples)
+        return loss
+
+
+@pytest.mark.parametrize("workload", [mlp.step, cifar_cnn.step], ids=lambda step: step.name)
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_timed_steps_that_are_left_out_are_found(workload: Any, share: float) -> None:
+    """The same steps on batches placed anew end elsewhere, or with dropout farther away."""
+    kind = type("Part", (Skipping,), {"share": share})
+    framework = Trainer(kind=kind, loss_of=(lambda _: 1.0) if workload is cifar_cnn.step else None)
+    message = r"^after the timing, \d+ timed steps have not trained as untimed ones: they moved"
+    fails(case(framework, workload), WrongTraining, message)
 
 
 def verified(framework: Trainer, workload: Any = mlp, **more: Any) -> Any:

@@ -213,7 +213,7 @@ def _trained(**changes: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _train(answers: list[dict[str, Any]], left: Any = ((7,), (7,))) -> GangCase:
+def _train(answers: list[dict[str, Any]], left: Any = ((6, 7), (6, 7))) -> GangCase:
     looked = [{"weights": [*weights]} for weights in left]
     gang = ScriptedGang(answers={"check": answers, "verify_last": looked})
     return _case(gang, _MLP.step, direction="train", size=8)
@@ -227,7 +227,7 @@ def test_the_first_epoch_of_replicas_is_cold(monkeypatch: pytest.MonkeyPatch) ->
         "epoch": [epoch, epoch],
         "examine": [{"loss": 1.0, "accuracy": 0.5, "seconds": 0.5}],
         "check": _trained(),
-        "verify_last": [{"weights": [7]}] * 2,
+        "verify_last": [{"weights": [6, 7]}] * 2,
     }
     gang = ScriptedGang(answers=answers)
     facts = {"direction": "train", "size": 8, "schedule": Schedule(2), "data": FOUND}
@@ -292,10 +292,17 @@ def test_replicas_with_the_same_examples_fail() -> None:
     fakes.fails(_train(answers), WrongTraining, "all 2 replicas have the same losses")
 
 
-def test_weights_that_differ_after_the_timing_leave_no_record() -> None:
-    """The timed steps were other ones than the checked steps."""
-    case = _train(_trained(), left=((7,), (8,)))
-    with pytest.raises(WrongTraining, match=r"^after the timing, worker 1 has other weights"):
+@pytest.mark.parametrize(
+    ("left", "message"),
+    [
+        (((6, 7), (6, 8)), "worker 1 has other weights than worker 0 after the timed steps"),
+        (((6, 6), (6, 6)), "an update is missing: the timed steps left all weights of worker 0"),
+    ],
+)
+def test_weights_after_the_timing_leave_no_record(left: Any, message: str) -> None:
+    """They differ, or are those of before: the timed steps were other ones than those checked."""
+    case = _train(_trained(), left=left)
+    with pytest.raises(WrongTraining, match=f"^after the timing, {message}"):
         case.measure()
     assert host.record(case.benchmark) is None
 

@@ -19,7 +19,7 @@ from fwbench.testing import FakeFramework
 from fwbench.workloads import mlp
 from fwbench.workloads.data import DataSet, Found, Split
 from fwbench.workloads.models import trajectories
-from fwbench.workloads.training import Batch, Loading, Restoring, Saving, Step
+from fwbench.workloads.training import CHECKED_STEPS, Batch, Loading, Restoring, Saving, Step
 from support.fakes import case_of, cell, recorded
 
 
@@ -68,7 +68,7 @@ class FakeLearner(Learner):
         by: the framework.
         events: resets, learning rates, orders, epochs and evaluations, one after the other.
         steps: since the last reset.
-        updates: in all.
+        updates: of them that changed the weights.
     """
 
     executions = ("eager", "graph", "fit")
@@ -79,7 +79,6 @@ class FakeLearner(Learner):
         self.events: list[tuple[Any, ...]] = []
         self.steps = 0
         self.updates = 0
-        self._exact = False
         self._first = [by.first_s]
 
     def events_of(self, kind: str) -> list[list[Any]]:
@@ -97,15 +96,19 @@ class FakeLearner(Learner):
         before = self.steps
         self.steps += 1
         self.updates += by.updates(before)
-        if self._exact:
+        if self._is_checked(examples, before):
             return by.check_losses(self.job)[before]
         return by.loss_of(before) if by.loss_of else judge(by.answers(examples), labels)[0]
+
+    def _is_checked(self, examples: Any, step: int) -> bool:
+        """Whether a step from the initial weights on has the examples of the check."""
+        batches = self.job.training.check_batches(self.job.batch, CHECKED_STEPS)
+        return step < CHECKED_STEPS and np.array_equal(examples, batches[step][0])
 
     def reset(self, *, exact: bool) -> None:
         self.events.append(("reset", exact))
         self.by.clock.enqueue(self.by.reset_s)
-        self._exact = exact
-        self.steps = 0
+        self.steps = self.updates = 0
 
     def set_learning_rate(self, learning_rate: float) -> None:
         self.events.append(("rate", learning_rate))

@@ -25,6 +25,10 @@ _HONEST_STEPS = 12
 _HONEST_IN_EPOCH = 6
 
 
+#: As many as are made before the timing.
+_HONEST_PASSES = 3
+
+
 class _EverySecondUpdate(HonestLearner):
     skips = True
 
@@ -119,6 +123,33 @@ class _OneStep(HonestLearner):
         return self.loss
 
 
+class _KnownBatches(HonestLearner):
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self.known: dict[int, tuple[Any, Any]] = {}
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        if id(examples) not in self.known:
+            self.known[id(examples)] = examples, super().step(examples, labels)
+        return self.known[id(examples)][1]
+
+
+class _PlainUnlessExamined(HonestLearner):
+    exact = False
+
+    def reset(self, *, exact: bool) -> None:
+        super().reset(exact=exact)
+        self.exact = exact
+
+    def update(self, gradients: Arrays) -> None:
+        if self.exact:
+            super().update(gradients)
+        else:
+            rate = self.job.training.optimizer.learning_rate
+            for gradient, array in zip(gradients, self.arrays, strict=True):
+                np.subtract(array, rate * np.sign(gradient), out=array)
+
+
 class _TenthOfTheTest(HonestLearner):
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         tenth = examples[: -(-len(examples) // 10)]
@@ -129,6 +160,23 @@ class _OneBatchForAll(HonestLoader):
     def __iter__(self) -> Iterator[Placed]:
         batches = list(islice(super().__iter__(), 1))
         yield from batches * (len(self.order) // self.learner.job.batch)
+
+
+class _RightAtTheEnds(HonestLoader):
+    def __iter__(self) -> Iterator[Placed]:
+        first, *others, last = super().__iter__()
+        yield from [first, *[others[0]] * len(others), last]
+
+
+class _KeptPass(HonestLoader):
+    batches: Sequence[Placed] = ()
+    passes = 0
+
+    def __iter__(self) -> Iterator[Placed]:
+        self.passes += 1
+        if self.passes <= _HONEST_PASSES:
+            self.batches = list(super().__iter__())
+        return iter(self.batches)
 
 
 class _HalfAnEpoch(HonestLoader):
@@ -188,7 +236,7 @@ _training = partial(
 _loading = partial(
     _training,
     caught_by=WrongResult,
-    why="the last batch does not hold the requested examples",
+    why="a batch does not hold the requested examples",
     workload=workloads.mlp.loader,
 )
 
@@ -302,6 +350,20 @@ CHEATS = (
         learn=_OneStep,
     ),
     _training(
+        name="known_batches",
+        fakes="Returns the loss that it knows where it has been given the same array before.",
+        mistake="a cache that goes by the identity of its arguments",
+        why="the timed steps have not moved the weights as steps on batches placed anew do",
+        learn=_KnownBatches,
+    ),
+    _training(
+        name="plain_unless_examined",
+        fakes="Updates by the signs of gradients, unless it is told that it is examined.",
+        mistake="a flag for tests that chooses another optimiser",
+        why="after the timing it is not told, and its losses are not those of the reference",
+        learn=_PlainUnlessExamined,
+    ),
+    _training(
         name="tenth_of_the_test",
         fakes="Answers for the first tenth of the examples, and repeats these answers for the "
         "others.",
@@ -315,6 +377,20 @@ CHEATS = (
         fakes="Loads the first batch, and repeats it.",
         mistake="a cached or prefetched batch, as 'synthetic data' modes have it",
         learn=_loads(_OneBatchForAll),
+    ),
+    _loading(
+        name="right_at_the_ends",
+        fakes="Loads the first two batches and the last one, and repeats the second between them.",
+        mistake="a prefetcher that hands out its buffer while it is filled",
+        why="every batch is compared",
+        learn=_loads(_RightAtTheEnds),
+    ),
+    _loading(
+        name="kept_pass",
+        fakes="Loads three passes, and repeats the third from then on.",
+        mistake="a cache behind the shuffling, as tf.data's documentation warns of",
+        why="after the timing a pass in a new order has the batches of the old one",
+        learn=_loads(_KeptPass),
     ),
     _loading(
         name="half_an_epoch",

@@ -6,10 +6,12 @@ timed; loops after it, since their first epoch is to be as cold as their users'.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.epochs import as_many, judge
@@ -27,6 +29,17 @@ CHECKED_UNTIMED = 3
 #: as show that every third update is left out, or that less is trained on from the third step on.
 UPDATES_TIMED = 3
 LOSSES_TIMED = 3
+
+#: What an optimiser's own place for epsilon moves a loss by, relative to it; seen were 3e-4.
+_BY_EPSILON = 1e-3
+
+#: Batches that timed steps take by turns: a step on the batch of the one before could be left out.
+TURNS = 2
+
+#: What timed steps may end apart from as many untimed ones, in parts of the way that these have
+#: gone, and how much longer or shorter their own way may be where dropout draws anew. On a CPU 99
+#: cases of three frameworks ended where they had, to the last bit; lengths differed by 0.7 %.
+_APART, _LENGTH = 0.01, 1.2
 
 #: Trains on batches, one after the other, the way that was timed; returns the losses of the steps.
 Train = Callable[[Sequence[Batch]], Sequence[Any]]
@@ -83,7 +96,7 @@ def check_timed(
     First as the timing left the learner: every step changes the weights, and returns the loss of
     its whole batch. The model's answers to that batch have the same loss, unless dropout or batch
     normalization make them differ. Then from the initial weights on: the first losses are the
-    reference's.
+    reference's, without telling the learner that it is examined unless there is dropout.
 
     Args:
         batches: at least as many as :data:`UPDATES_TIMED`, which it has not just learned.
@@ -101,13 +114,54 @@ def check_timed(
     try:
         for step, batch in enumerate(batches[:UPDATES_TIMED], 1):
             _update(learner, step, batch, train, answers=answers)
-        learner.reset(exact=True)
+        learner.reset(exact=reference.drops_out)
         first = learner.job.training.check_batches(learner.job.batch, LOSSES_TIMED)
-        _first_losses(learner, reference, train(first), len(first))
+        _first_losses(learner, reference, train(first), len(first), _BY_EPSILON)
         learner.reset(exact=False)
     except WrongTraining as error:
         raise WrongTraining(f"after the timing, {error}") from None
     return CaseFacts(checked_updates_timed=UPDATES_TIMED, checked_steps_timed=LOSSES_TIMED)
+
+
+def check_repeated(learner: Learner, batches: Sequence[Batch], reference: Reference) -> None:
+    """Check that timed steps have trained the model as untimed ones do from the beginning.
+
+    Args:
+        learner: as the timing left it.
+        batches: of the timed steps, in their order. Each is placed once more for its step, so that
+            none is known again.
+
+    Raises:
+        WrongTraining: the weights are elsewhere, or not as far from the initial ones where dropout
+            makes them differ.
+    """
+    timed = _copied(learner)
+    learner.reset(exact=False)
+    initial = _copied(learner)
+    for batch in batches:
+        learner.step(*learner.place(batch))
+    way = _distance(learner.weights(), initial)
+    gone, apart = _distance(timed, initial), _distance(learner.weights(), timed)
+    if reference.drops_out:
+        is_right = way / _LENGTH <= gone <= way * _LENGTH
+    else:
+        is_right = apart <= _APART * way
+    if not is_right:
+        raise WrongTraining(
+            f"after the timing, {len(batches)} timed steps have not trained as untimed ones: they "
+            f"moved the weights by {gone:.3g}, the same steps on batches placed anew by {way:.3g}, "
+            f"to a place {apart:.3g} away; compute every step, and draw nothing but dropout at "
+            "random"
+        )
+
+
+def _copied(learner: Learner) -> list[NDArray[Any]]:
+    return [*map(np.array, learner.weights())]
+
+
+def _distance(weights: Iterable[NDArray[Any]], others: Sequence[NDArray[Any]]) -> float:
+    norms = [float(np.linalg.norm(x - y)) for x, y in zip(weights, others, strict=True)]
+    return math.hypot(*norms)
 
 
 def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers: bool) -> None:
@@ -152,12 +206,16 @@ def _changed(learner: Learner, before: int, step: int) -> None:
 
 
 def _first_losses(
-    learner: Learner, reference: Reference, losses: Sequence[Any], steps: int
+    learner: Learner, reference: Reference, losses: Sequence[Any], steps: int, spare: float = 0.0
 ) -> tuple[float, float]:
-    """Deviation of the worst of the first losses from the reference's, and its tolerance."""
+    """Deviation of the worst of the first losses from the reference's, and its tolerance.
+
+    Args:
+        spare: what is allowed beyond rounding, relative to a loss.
+    """
     job, expected = learner.job, reference.losses[:steps]
     actual = as_many(learner.losses(losses), steps)
     allowed = verify.loss_tolerances(
         job.training, expected, job.verified_as, rounding=reference.rounding
     )
-    return verify.losses(actual, expected, allowed)
+    return verify.losses(actual, expected, allowed + spare * np.abs(expected))

@@ -30,7 +30,7 @@ from fwbench.records.facts import CaseFacts
 from fwbench.workloads.input import BATCH
 from fwbench.workloads.models import reference, trajectories
 from fwbench.workloads.models.gradients import FORMATS, Rounded, untrained
-from fwbench.workloads.models.layers import Dense
+from fwbench.workloads.models.layers import Dense, Dropout
 from fwbench.workloads.objective import SGD, check_rows
 
 
@@ -54,6 +54,11 @@ class Reference(ABC):
     @abstractmethod
     def differs_in_training(self) -> bool:
         """True if a model's answers are not those that a step computes its loss from."""
+
+    @property
+    @abstractmethod
+    def drops_out(self) -> bool:
+        """True if steps drop out what they draw."""
 
     def facts(self) -> CaseFacts:
         """Facts of the reference, for the record."""
@@ -89,6 +94,11 @@ class InNumPy(Reference):
         """With dropout and batch normalization."""
         return any(node.layer.differs_in_training for node in self._job.training.graph.nodes)
 
+    @property
+    def drops_out(self) -> bool:
+        """With dropout."""
+        return any(isinstance(node.layer, Dropout) for node in self._job.training.graph.nodes)
+
 
 class InFloat64(Reference):
     """A user's model in float64, in the framework that is measured.
@@ -121,6 +131,8 @@ class InFloat64(Reference):
     def differs_in_training(self) -> bool:
         """It may: nothing is known of its layers."""
         return True
+
+    drops_out = differs_in_training
 
     @cached_property
     def losses(self) -> Sequence[float]:

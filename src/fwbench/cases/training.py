@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -42,7 +43,7 @@ def data_facts(data: DataSet) -> Data:
 
 
 class _Step(Work):
-    """One step on a batch on the device."""
+    """One step on a batch on the device, of a few by turns."""
 
     def __init__(self, learner: Learner, reference: Reference, steps: int, *, timed: bool) -> None:
         self._learner = learner
@@ -50,8 +51,13 @@ class _Step(Work):
         self._steps = steps
         self._timed = timed
         learner.reset(exact=False)
-        (batch,) = learner.job.training.check_batches(learner.job.batch, 1)
-        self.run = partial(learner.step, *learner.place(batch))
+        job = learner.job
+        self._batches = job.training.timed_batches(job.batch, learning.TURNS)
+        placed = [learner.place(batch) for batch in self._batches]
+        self._turns = turns = enumerate(itertools.cycle(placed))
+        step = learner.step
+        self.run = lambda: step(*next(turns)[1])
+        self._first = 0
 
     def verify(self, result: Any) -> CaseFacts:
         """The first losses are the reference's, and every step changes the weights.
@@ -59,19 +65,23 @@ class _Step(Work):
         Raises:
             WrongTraining: they are not, or one does not.
         """
-        return learning.check(self._learner, self._steps, self._reference)
+        checked = learning.check(self._learner, self._steps, self._reference)
+        self._first = next(self._turns)[0] + 1
+        return checked
 
     def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
-        """The same once more, after the steps that were timed.
+        """The same once more, after the steps that were timed, whose updates are all there.
 
         Raises:
             WrongTraining: it is not the training that was checked before.
         """
         if not self._timed:
             return CaseFacts()
-        job = self._learner.job
-        # Not the batch that was timed: it has been learned by heart, and any part of it alike.
-        _timed, *others = job.training.check_batches(job.batch, 1 + learning.UPDATES_TIMED)
+        job, made = self._learner.job, range(self._first, next(self._turns)[0])
+        # Not the batches that were timed: they have been learned by heart, and parts of them alike.
+        others = job.training.check_batches(job.batch, learning.UPDATES_TIMED)
+        batches = [self._batches[turn % learning.TURNS] for turn in made]
+        learning.check_repeated(self._learner, batches, self._reference)
         return learning.check_timed(self._learner, others, self._train, self._reference)
 
     def _train(self, batches: Sequence[Batch]) -> list[Any]:
@@ -88,33 +98,49 @@ class _Pass(Work):
         self._data = data
         self._steps = steps
         self._to_numpy = to_numpy
-        self._order = order(len(data.train), 0, 0)[: steps * learner.job.batch]
         self._loader = learner.loader(whole(data.train), steps)
+        self._order = order(len(data.train), 0, 0)[: steps * learner.job.batch]
         self._loader.set_order(self._order)
         self.run = partial(deque, self._loader, maxlen=1)
 
     def verify(self, result: Any) -> CaseFacts:
-        """Verify the number of batches, and the number of examples in the last one.
+        """Verify the number of batches, and the examples in each.
 
         Raises:
-            WrongResult: the batches or their examples differ.
+            WrongResult: they differ.
         """
-        count = sum(1 for _ in self._loader)
+        examples, labels = whole(self._data.train)
+        rows = self._order.reshape(self._steps, -1)
+        count = 0
+        for count, batch in enumerate(self._loader, 1):
+            if count <= self._steps:
+                chosen = rows[count - 1]
+                self._compare(batch, (examples[chosen], labels[chosen].ravel()))
         if count != self._steps:
             raise WrongResult(
                 f"the loader gives {count} batches, and {self._steps} were asked for: its length "
                 "or its treatment of the last examples is wrong"
             )
-        examples, labels = whole(self._data.train)
-        chosen = self._order[-self._learner.job.batch :]
-        placed = self._learner.place((examples[chosen], labels[chosen].ravel()))
-        for actual, expected in zip(result[0], placed, strict=True):
-            if not np.array_equal(self._to_numpy(actual), self._to_numpy(expected)):
+        return CaseFacts(steps_per_epoch=self._steps, data=data_facts(self._data))
+
+    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
+        """One more pass, in an order that it has not been given before.
+
+        Raises:
+            WrongResult: it gives other batches.
+        """
+        self._order = np.random.default_rng().permutation(self._order)
+        self._loader.set_order(self._order)
+        with verify.within("after the timing"):
+            return self.verify(last)
+
+    def _compare(self, batch: Any, expected: Batch) -> None:
+        for actual, placed in zip(batch, self._learner.place(expected), strict=True):
+            if not np.array_equal(self._to_numpy(actual), self._to_numpy(placed)):
                 raise WrongResult(
-                    "the loader's last batch does not hold the examples that it was asked for: "
+                    "a batch of the loader does not hold the examples that it was asked for: "
                     "their order or their layout is wrong"
                 )
-        return CaseFacts(steps_per_epoch=self._steps, data=data_facts(self._data))
 
 
 class TrainingCase(Case):

@@ -399,8 +399,8 @@ class SharedStepCase(GangCase):
         return statistics.median(Round(steps, ranks).step_s for ranks in rounds)
 
     def judge_last(self, answers: Answers) -> None:
-        """Verify that all weights are equal after the timing."""
-        checks.same_weights(answers, "after the timing")
+        """Verify that all weights are equal after the timing, and others than before."""
+        checks.same_weights(answers, "after the timing", "the timed steps")
 
 
 class AsynchronousStepCase(SharedStepCase):

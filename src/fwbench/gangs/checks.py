@@ -45,32 +45,33 @@ def fetched(answers: Answers, when: str) -> None:
         raise WrongResult(f"{when}, {wrong}")
 
 
-def same_weights(answers: Answers, when: str) -> None:
+def same_weights(answers: Answers, when: str, step_name: str = "step {}") -> None:
     """Refuse replicas whose weights differ, or do not change.
 
     Args:
         answers: of all replicas, each with the checksums of its ``weights``: before the first step
             and after each.
+        step_name: of each, by its number.
     """
     for step, checksums in enumerate(zip(*(a["weights"] for a in answers), strict=True)):
         others = [rank for rank, checksum in enumerate(checksums) if checksum != checksums[0]]
         if others:
-            after = f"after step {step}" if step else "before the first step"
+            after = f"after {step_name.format(step)}" if step else "before the first step"
             raise WrongTraining(
                 f"{when}, worker {others[0]} has other weights than worker 0 {after}: it began "
                 "with others, leaves out updates, or they do not exchange their gradients"
             )
     for rank, answer in enumerate(answers):
-        _updated(answer["weights"], f"worker {rank}", when)
+        _updated(answer["weights"], f"worker {rank}", when, step_name)
 
 
-def _updated(weights: Sequence[int], whose: str, when: str) -> None:
+def _updated(weights: Sequence[int], whose: str, when: str, step_name: str = "step {}") -> None:
     """Refuse weights that a step has left as they were."""
     for step, (before, after) in enumerate(itertools.pairwise(weights), 1):
         if before == after:
             raise WrongTraining(
-                f"{when}, an update is missing: step {step} left all weights of {whose} as they "
-                "were"
+                f"{when}, an update is missing: {step_name.format(step)} left all weights of "
+                f"{whose} as they were"
             )
 
 

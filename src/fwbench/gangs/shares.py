@@ -125,6 +125,7 @@ class TrainedShare(Share):
         self._model = self.member.learner(job)
         self._learner = self._model.learner
         self._learner.reset(exact=False)
+        self._begun = self._learner.checksum()
 
     @property
     def _checked_as(self) -> tuple[int, int]:
@@ -189,8 +190,8 @@ class TrainedShare(Share):
         return self._model.without_exchange()
 
     def verify_last(self) -> dict[str, Any]:
-        """The weights."""
-        return {"weights": [self._learner.checksum()]}
+        """The weights before all timed steps, and after them."""
+        return {"weights": [self._begun, self._learner.checksum()]}
 
 
 class AsynchronousShare(TrainedShare):

@@ -236,6 +236,8 @@ class ModelObjective(Objective):
             )
         return batches
 
+    timed_batches = check_batches
+
 
 def _opaque(_: Any) -> Any:
     raise DeclarationError("a model of your own is not written in fwbench's layers")

@@ -17,6 +17,7 @@ from fwbench.workloads.models.layer import Arrays, Shape
 
 _WEIGHTS_SEED = 20
 _CHECK_SEED = 22
+_TIMED_SEED = 25
 #: Draws differ between frameworks all the same; it makes the runs of each repeatable.
 DROPOUT_SEED = 23
 
@@ -184,6 +185,12 @@ class Objective:
         repeated = rng.permutation(np.tile(np.arange(rows), batch // rows))
         return [(x[repeated], y[repeated].ravel()) for x, y in batches[:steps]]
 
+    def timed_batches(self, batch: int, steps: int) -> list[Batch]:
+        """Batches to be timed on: of different examples, as users have them."""
+        rng = np.random.default_rng([_TIMED_SEED, batch])
+        drawn = (self._drawn(rng, batch) for _ in range(steps))
+        return [(examples, labels.ravel()) for examples, labels in drawn]
+
     def check_shards(self, batch: int, steps: int, replicas: int, rank: int) -> list[Batch]:
         """A replica's shares of the batches of :meth:`check_batches`.
 
@@ -225,18 +232,19 @@ class Objective:
 
     def _checked(self, rows: int) -> tuple[list[Batch], np.random.Generator]:
         """The different examples of every batch of the check, and what has drawn them."""
-        labels = min(self.classes, _CHECK_WORDS) if self.labels_shape else self.classes
         rng = np.random.default_rng([_CHECK_SEED, rows])
-        batches = []
-        for _ in range(TRAJECTORY_STEPS):
-            x: NDArray[Any]
-            if self.vocabulary is None:
-                x = rng.random((rows, *self.shape), dtype=np.float32)
-            else:
-                x = rng.integers(1, self.vocabulary, (rows, *self.shape), dtype=np.int32)
-            y = rng.integers(0, labels, (rows, self.labels_per_example), dtype=np.int32)
-            batches.append((x, y * (self.classes // labels)))
-        return batches, rng
+        return [self._drawn(rng, rows) for _ in range(TRAJECTORY_STEPS)], rng
+
+    def _drawn(self, rng: np.random.Generator, rows: int) -> Batch:
+        """Examples, and labels ``(rows, labels_per_example)``."""
+        labels = min(self.classes, _CHECK_WORDS) if self.labels_shape else self.classes
+        x: NDArray[Any]
+        if self.vocabulary is None:
+            x = rng.random((rows, *self.shape), dtype=np.float32)
+        else:
+            x = rng.integers(1, self.vocabulary, (rows, *self.shape), dtype=np.int32)
+        y = rng.integers(0, labels, (rows, self.labels_per_example), dtype=np.int32)
+        return x, y * (self.classes // labels)
 
     def split_gap(self, batch: int, replicas: int) -> str | None:
         """Why replicas cannot share a batch, so that it can be checked; None if they can."""
@@ -285,6 +293,8 @@ class Classifier(Objective):
         examples, labels = self.test
         rows = np.arange(batch * steps).reshape(steps, batch) % len(labels)
         return [(examples[batch_rows], labels[batch_rows]) for batch_rows in rows]
+
+    timed_batches = check_batches
 
 
 def check_rows(batch: int) -> int:

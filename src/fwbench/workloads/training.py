@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.presets import Schedule, Size, Sizes
+from fwbench.workloads.models.graph import Graph
 from fwbench.workloads.objective import (
     CHECK_ROWS,
     CHECKED_STEPS,
@@ -26,7 +27,7 @@ from fwbench.workloads.objective import (
     RMSprop,
     check_rows,
 )
-from fwbench.workloads.workload import Workload
+from fwbench.workloads.workload import Cost, Workload
 
 __all__ = [
     "CHECKED_STEPS",
@@ -48,6 +49,7 @@ __all__ = [
     "TrainsInLoop",
     "WithNetwork",
     "check_rows",
+    "cost_of_gradients",
     "order",
 ]
 
@@ -208,11 +210,28 @@ class _PartOfLoop(TrainsInLoop):
         return self.training
 
 
+def cost_of_gradients(graph: Graph, batch: int) -> Cost:
+    """The arithmetic of kernels alone; parameters are read, and as many numbers written.
+
+    The gradients by results and by parameters are as much work each as the forward pass; that by
+    the examples is not needed.
+    """
+    first = graph.nodes[0]
+    needless = first.layer.multiply_adds(*first.shapes)
+    multiply_adds = batch * (3 * graph.multiply_adds - needless)
+    return Cost(flops=2.0 * multiply_adds, elements=2.0 * graph.parameters)
+
+
 class Step(_PartOfLoop):
     """One step of a training loop, without its input pipeline."""
 
     suffix = "step"
     shared: ClassVar = True
+
+    def cost_of(self, direction: str, size: Size) -> Cost | None:
+        """Cost of the gradients, and of parameters that are read and written once."""
+        assert isinstance(size, int)  # noqa: S101 (loops have no shapes)
+        return cost_of_gradients(self.training.graph, size)
 
     @property
     def toggles(self) -> frozenset[str]:

@@ -14,9 +14,9 @@ from fwbench.terms.manifest import Manifest
 from fwbench.terms.presets import Form, Size, Sizes
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.models.networks import TRAININGS
-from fwbench.workloads.models.steps import EXTRACTORS, MODELS, cost_of_gradients
+from fwbench.workloads.models.steps import EXTRACTORS, MODELS
 from fwbench.workloads.objective import Objective
-from fwbench.workloads.training import Training, Trains, WithNetwork
+from fwbench.workloads.training import Training, Trains, WithNetwork, cost_of_gradients
 from fwbench.workloads.workload import Cost
 
 #: Of the suite's loops those whose networks are measured so, too.

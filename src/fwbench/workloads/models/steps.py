@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from fwbench.terms.presets import Form, Shape, Size, Sizes
 from fwbench.workloads.models import convolutional, language
-from fwbench.workloads.models.graph import Graph, Network
+from fwbench.workloads.models.graph import Network
 from fwbench.workloads.objective import SGD, Objective
-from fwbench.workloads.training import Trains
+from fwbench.workloads.training import Trains, cost_of_gradients
 from fwbench.workloads.workload import Cost
 
 #: ``b128i224d1``: images in a batch, their height and width, and what divides the filters and units
@@ -142,18 +142,6 @@ class ModelStep(Trains):
             return shape["batch"] * side**2
         tokens = shape["batch"] * shape["length"]
         return tokens * shape["layers"] * shape["units"] ** 2
-
-
-def cost_of_gradients(graph: Graph, batch: int) -> Cost:
-    """The arithmetic of kernels alone; parameters are read, and as many numbers written.
-
-    The gradients by results and by parameters are as much work each as the forward pass; that by
-    the examples is not needed.
-    """
-    first = graph.nodes[0]
-    needless = first.layer.multiply_adds(*first.shapes)
-    multiply_adds = batch * (3 * graph.multiply_adds - needless)
-    return Cost(flops=2.0 * multiply_adds, elements=2.0 * graph.parameters)
 
 
 @lru_cache(maxsize=64)
