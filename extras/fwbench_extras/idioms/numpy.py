@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from fwbench.frameworks.layout import axes
+from fwbench.frameworks.layout import Layout, axes, transposed_factors
 from fwbench.frameworks.numpy import kernels
 from fwbench.frameworks.table import CONVOLUTIONS, Call, Laid, Table
 from fwbench.workloads.operations.normalisation import (
@@ -17,11 +17,54 @@ from fwbench.workloads.operations.normalisation import (
     BETA,
     BIAS,
     EPSILON,
+    GROUPS,
     NEIGHBOURS,
 )
 from fwbench_extras.idioms.table import Idiom, Idioms, by
 
 _PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
+
+
+def added_in_place(x: Any, y: Any, z: Any) -> Any:
+    product = x * y
+    product += z
+    return product
+
+
+def by_float64(function: Any) -> Any:
+    return lambda x: function(x.astype(float)).astype(x.dtype)
+
+
+def svd_by_eigh(x: Any) -> Any:
+    squares, vectors = np.linalg.eigh(x.T @ x)
+    values, vectors = np.sqrt(squares[::-1]), vectors[:, ::-1]
+    return x @ vectors / values, values, vectors.T
+
+
+def qr_by_cholesky(x: Any) -> Any:
+    factor = np.linalg.cholesky(x.T @ x).T
+    return np.linalg.solve(factor.T, x.T).T, factor
+
+
+def groups_by_methods(x: Any, gamma: Any, beta: Any) -> Any:
+    grouped = x.reshape(*x.shape[:3], GROUPS, -1)
+    mean, variance = (moment((1, 2, 4), keepdims=True) for moment in (grouped.mean, grouped.var))
+    return ((grouped - mean) / np.sqrt(variance + EPSILON)).reshape(x.shape) * gamma + beta
+
+
+def with_rows_put(x: Any, i: Any, rows: Any) -> Any:
+    result = x.copy()
+    np.put_along_axis(result, i[:, None], rows, 0)
+    return result
+
+
+def blocks_by_assignment(x: Any) -> Any:
+    n, h, w, c = x.shape
+    y = np.empty((n, h, 2, w, 2, c // 4), x.dtype)
+    parts = x.reshape(n, h, w, 2, 2, c // 4)
+    for i in range(2):
+        y[:, :, i] = parts[:, :, :, i]
+    return y.reshape(n, 2 * h, 2 * w, c // 4)
 
 
 def windows(x: Any, window: tuple[int, int]) -> Any:
@@ -210,6 +253,7 @@ _NAN = "what is not chosen counts where it is infinite or not a number"
 _FLAT = "places in the flat array suit arrays that lie in one piece alone"
 _TAIL = "keeps no digits of results close to 0"
 _LOST = "is off, or overflows, where numbers are large"
+_SQUARES = "squares the condition number: what is nearly dependent loses its digits"
 _FORESEEN = "faster while the processor remembers which way each of few elements goes"
 _HALF = "adds up in the dtype of the arrays: float16 overflows"
 _LAZY = "gets pages that the system fills with zeros when they are used"
@@ -308,6 +352,11 @@ IDIOMS: Idioms = {
     # Activations
     "sigmoid": _composed("by exp", _TAIL, by_tanh=lambda x: 0.5 * np.tanh(0.5 * x) + 0.5),
     "silu": _composed("by exp", _TAIL, by_tanh=lambda x: 0.5 * x * (1 + np.tanh(0.5 * x))),
+    "softsign": _composed(
+        "abs",
+        fabs=lambda x: x / (1 + np.fabs(x)),
+        reciprocal=lambda x: x * np.reciprocal(1 + np.abs(x)),
+    ),
     "tanh": _own("tanh", by_exp=lambda x: 2 / (1 + np.exp(-2 * x)) - 1),
     "gelu_tanh": _composed(
         "by exp", by_tanh=lambda x: 0.5 * x * (1 + np.tanh(0.79788456 * (x + 0.044715 * x * x * x)))
@@ -339,6 +388,36 @@ IDIOMS: Idioms = {
     # Elementwise arithmetic
     "abs": _own("abs", fabs="fabs"),
     "sign": _own("sign", "is 0 for NaN", comparisons=lambda x: (x > 0).astype(x.dtype) - (x < 0)),
+    "negative": _own("negative", product=lambda x: x * -1, difference=lambda x: 0 - x),
+    "exp": _own("exp", _LONG, exp2=lambda x: np.exp2(x * 1.44269504)),
+    "expm1": _own("expm1", float64=by_float64(lambda x: np.exp(x) - 1)),
+    "log": _own("log", _LONG, log2=lambda x: np.log2(x) * 0.69314718),
+    "log1p": _own("log1p", float64=by_float64(lambda x: np.log(1 + x))),
+    "sin": _own("sin", cos=lambda x: np.cos(x - 1.57079633)),
+    "cos": _own("cos", sin=lambda x: np.sin(x + 1.57079633)),
+    "arctan": _own(
+        "arctan",
+        arctan2=lambda x: np.arctan2(x, x.dtype.type(1)),
+        arcsin=lambda x: np.arcsin(x / np.sqrt(1 + x * x)),
+    ),
+    "floor": _own("floor", quotient=lambda x: x // 1, ceil=lambda x: -np.ceil(-x)),
+    "isnan": _own("isnan", comparison=lambda x: np.not_equal(x, x)),
+    "logical_not": _own(
+        "logical_not",
+        invert="invert",
+        comparison=lambda x: np.equal(x, False),
+        xor=lambda x: x ^ True,
+    ),
+    "logical_and": _own("logical_and", bitwise_and="bitwise_and", product="multiply"),
+    "multiply": _own("multiply", einsum=lambda x, y: np.einsum("i,i->i", x, y)),
+    "arctan2": _own("arctan2", angle=lambda x, y: np.angle(y + 1j * x)),
+    "greater": _own("greater", difference=lambda x, y: x - y > 0),
+    "equal": _own("equal", difference=lambda x, y: x - y == 0),
+    "multiply_add": _composed(
+        *("x * y + z", "NumPy itself reuses the temporary array of an expression, if it is large"),
+        in_place=added_in_place,
+    ),
+    "add_row": _own("add", tile=lambda x, y: x + np.tile(y, (len(x), 1))),
     "square": _own("square", product=lambda x: x * x, power=lambda x: x**2),
     "sqrt": _own("sqrt", power=lambda x: x**0.5),
     "power": _own("power", exp=lambda x, y: np.exp(y * np.log(x))),
@@ -429,6 +508,22 @@ IDIOMS: Idioms = {
         *("tensordot", _CALLS),
         matmul=lambda x, y: x.reshape(len(x), -1) @ y.reshape(-1, y.shape[-1]),
     ),
+    "flatten": _method(
+        reshape=lambda x: x.reshape(-1), function="ravel", copy=lambda x: x.flatten()
+    ),
+    "svd": _own("linalg.svd", _SQUARES, eigh=svd_by_eigh),
+    "qr": _own("linalg.qr", _SQUARES, cholesky=qr_by_cholesky),
+    "lq": Idiom(
+        "linalg.qr",
+        "NumPy has it",
+        {
+            "cholesky": Laid(
+                by(lambda x: qr_by_cholesky(x.T)), Layout(restore_results=transposed_factors)
+            )
+        },
+        _SQUARES,
+    ),
+    "eigh": _own("linalg.eigh", UPLO=Call("linalg.eigh", UPLO="U")),
     "solve": _own("linalg.solve", inverse=lambda a, b: np.linalg.inv(a) @ b),
     "inverse": _own(
         "linalg.inv", solve=lambda x: np.linalg.solve(x, np.eye(len(x), dtype=x.dtype))
@@ -481,6 +576,7 @@ IDIOMS: Idioms = {
         "a product",
         mean=lambda x, g: x / np.sqrt(np.square(x).mean(-1, keepdims=True) + EPSILON) * g,
     ),
+    "group_norm": _composed("products", methods=groups_by_methods),
     "instance_norm": _composed("products", methods=standard_by_methods(1, 2)),
     "lrn": _composed(
         *("roots", "takes as much longer as there are more channels, of which networks have many"),
@@ -535,6 +631,7 @@ IDIOMS: Idioms = {
     "scatter_add": Idiom(
         "add.at of the flat table", _COMPOSED, {"add.at": scattered_sums, "bincount": counted_sums}
     ),
+    "scatter_nd_update": _composed("index", put_along_axis=with_rows_put),
     "one_hot": Idiom(
         "index",
         _COMPOSED,
@@ -595,6 +692,22 @@ IDIOMS: Idioms = {
     "repeat": _own(
         "repeat", _BY_HAND, assignment=repeated_by_hand, method=lambda x: x.repeat(3, 1)
     ),
+    "slice": Idiom(
+        "copy of a view",
+        "NumPy has it",
+        {
+            "ascontiguousarray": lambda np, begin, end: (
+                lambda x: np.ascontiguousarray(x[begin:end, begin:end])
+            ),
+            "take": lambda np, begin, end: lambda x: x[begin:end].take(range(begin, end), 1),
+        },
+    ),
+    "strided_slice": _own(
+        "copy of a view",
+        take=lambda x: x[::2].take(np.arange(0, x.shape[1], 3), 1),
+        columns_first=lambda x: x[:, ::3][::2].copy(),
+    ),
+    "depth_to_space": _composed("a transposed copy", assignment=blocks_by_assignment),
     "flip": _composed("a slice", function=lambda x: np.flip(x, 1).copy()),
     "roll": _own("roll", _CALLS, concatenate=lambda x: np.concatenate([x[:, -3:], x[:, :-3]], 1)),
     "broadcast_to": _own(
@@ -610,6 +723,7 @@ IDIOMS: Idioms = {
         for name, (called, ways, accepted) in _RANDOM.items()
     },
     # Fourier transforms
+    "fft": _own("fft.fft", fftn=Call("fft.fftn", axes=(1,))),
     "rfft": _own("fft.rfft", fft=lambda x: np.fft.fft(x)[..., : x.shape[-1] // 2 + 1]),
     "fft2": _own("fft.fft2", _CALLS, fft=lambda x: np.fft.fft(np.fft.fft(x), axis=-2)),
     # Images
