@@ -37,9 +37,7 @@ GAPS: tuple[Gap, ...] = (
         Gap(f"mxnet computes {operation} in float32 in every dtype", operation, dtype="float64")
         for operation in ("gelu", "leaky_relu", "selu", "hard_sigmoid")
     ),
-    Gap("mxnet's gradient of selu is wrong where x is negative", "selu", direction="backward"),
     # Elementwise arithmetic
-    Gap("mxnet has an isnan of arrays alone, not of symbols", "isnan", execution="hybridize"),
     Gap("mxnet cannot read an array of bfloat16 back", "cast_bfloat16"),
     Gap("mxnet's around refuses float16", "round_half_even", dtype="float16"),
     *(

@@ -56,6 +56,11 @@ def of_numpy(operator: Callable[..., Any]) -> Callable[..., Any]:
 # Activations
 
 
+def selu(F: Any, x: Any) -> Any:
+    """By elu: the operator for selu is slow, and its gradient wrong where x is negative."""
+    return 1.0507009873554805 * F.LeakyReLU(x, act_type="elu", slope=1.6732632423543772)
+
+
 def gelu_tanh(F: Any, x: Any) -> Any:
     """By the logistic function: sigmoid(2 y) is (1 + tanh(y)) / 2."""
     within = x * (1.5957691216057308 + 0.07135481627159744 * F.square(x))
@@ -396,6 +401,16 @@ def roll(F: Any) -> Any:
         return F.concat(last, F.slice_axis(x, axis=1, begin=0, end=-3), dim=1)
 
     return roll
+
+
+def pixel_shuffle(F: Any) -> Any:
+    """Written as in Gluon's PixelShuffle2D, for blocks of two by two pixels."""
+
+    def shuffled(x: Any) -> Any:
+        x = x.reshape((0, -4, -1, 4, 0, 0)).reshape((0, 0, -4, 2, 2, 0, 0))
+        return F.transpose(x, axes=(0, 1, 4, 2, 5, 3)).reshape((0, 0, -3, -3))
+
+    return shuffled
 
 
 # Random numbers
