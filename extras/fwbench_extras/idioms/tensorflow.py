@@ -2,39 +2,90 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from fwbench.frameworks.layout import axes
 from fwbench.frameworks.table import Call, Laid, Table
 from fwbench.frameworks.tensorflow import kernels
 from fwbench.frameworks.tensorflow.operations import LABELS, OPERATIONS
-from fwbench.workloads.operations.normalisation import EPSILON
-from fwbench.workloads.operations.optimisers import BETA1, BETA2, RATE, TINY
+from fwbench.workloads.operation import Implementation
+from fwbench.workloads.operations.convolution import Window
+from fwbench.workloads.operations.normalisation import ALPHA, BATCH_EPSILON, BIAS, EPSILON, GROUPS
+from fwbench.workloads.operations.optimisers import BETA1, BETA2, MOMENTUM, RATE, TINY
+from fwbench.workloads.operations.random import DROPPED
 from fwbench_extras.idioms.table import beside, by
 
-
-def gather_flat(x: Any, i: Any) -> Any:
-    """Elements of rows by their places in the flattened matrix."""
-    first = tf.range(x.shape[0], dtype=i.dtype)[:, None] * x.shape[1]
-    return tf.gather(tf.reshape(x, [-1]), first + i)
+# Elementwise arithmetic
 
 
-def transposed_depth(x: Any) -> Any:
-    """``tf.nn.depth_to_space`` of blocks of 2 x 2 by a transposition."""
-    n, h, w, c = x.shape
-    blocks = tf.transpose(tf.reshape(x, (n, h, w, 2, 2, c // 4)), (0, 1, 3, 2, 4, 5))
-    return tf.reshape(blocks, (n, 2 * h, 2 * w, c // 4))
+def chosen(otherwise: Callable[[Any], Any]) -> Implementation:
+    """A function of negative numbers; others stay."""
+    return by(lambda x: tf.where(x > 0, x, otherwise(x)))
 
 
-def slices(x: Any, extent: int) -> list[Any]:
-    """The images that each position of square windows sees, which move by two."""
-    rows, columns = ((size - extent) // 2 * 2 + 1 for size in x.shape[1:3])
-    places = [(i, j) for i in range(extent) for j in range(extent)]
-    return [x[:, i : i + rows : 2, j : j + columns : 2] for i, j in places]
+def selu_of_minimum(x: Any) -> Any:
+    scale, alpha = 1.0507009873554805, 1.6732632423543772
+    return scale * tf.nn.relu(x) + scale * alpha * tf.math.expm1(tf.minimum(x, 0.0))
+
+
+def truncated_mod(x: Any, y: Any) -> Any:
+    rest = tf.truncatemod(x, y)
+    return tf.where(rest * y < 0, rest + y, rest)
+
+
+def sum_with_mask(mask: Any, x: Any, y: Any) -> Any:
+    share = tf.cast(mask, x.dtype)
+    return share * x + (1.0 - share) * y
+
+
+# Reductions
+
+
+def product_of_halves(x: Any) -> Any:
+    while x.shape[1] % 2 == 0:
+        x = tf.multiply(*tf.split(x, 2, 1))
+    return tf.reduce_prod(x, 1)
+
+
+def logsumexp_of_cross_entropy(x: Any) -> Any:
+    labels = tf.zeros(x.shape[:1], tf.int32)
+    return x[:, 0] + tf.nn.sparse_softmax_cross_entropy_with_logits(labels, x)
+
+
+def cumsum_of_product(x: Any) -> Any:
+    ones = tf.ones([x.shape[1]] * 2, x.dtype)
+    return tf.matmul(x, tf.linalg.band_part(ones, 0, -1))
+
+
+# Vectors and matrices
+
+
+def cholesky_lq(x: Any) -> tuple[Any, Any]:
+    lower = tf.linalg.cholesky(tf.matmul(x, x, transpose_b=True))
+    return lower, tf.linalg.triangular_solve(lower, x)
+
+
+def cholesky_qr(x: Any) -> tuple[Any, Any]:
+    r, q = map(tf.linalg.matrix_transpose, cholesky_lq(tf.linalg.matrix_transpose(x)))
+    return q, r
+
+
+def inverse_of_qr(x: Any) -> Any:
+    q, r = tf.linalg.qr(x)
+    return tf.linalg.triangular_solve(r, tf.linalg.matrix_transpose(q), lower=False)
+
+
+def log_of_diagonal(x: Any) -> Any:
+    return tf.reduce_sum(tf.math.log(tf.abs(tf.linalg.diag_part(x))))
+
+
+# Convolution
 
 
 def depthwise_of_slices(x: Any, w: Any) -> Any:
@@ -49,14 +100,38 @@ def depthwise_of_slices(x: Any, w: Any) -> Any:
     )
 
 
-def convolution_of_patches(x: Any, w: Any) -> Any:
-    """A product of patches of 3 x 3 with the kernel; images keep their size."""
-    ones = (1, 1, 1, 1)
-    patches = tf.image.extract_patches(x, (1, 3, 3, 1), ones, ones, "SAME")
-    return tf.tensordot(patches, tf.reshape(w, (-1, w.shape[-1])), 1)
+def convolution_of_patches(tf: Any, window: Window) -> Any:
+    """A product of patches with the kernel; images keep their size where they can."""
+    p, step, ones = window.padding, (1, window.stride, window.stride, 1), (1, 1, 1, 1)
+    same = bool(p) and window.stride == 1
+
+    def convolution(x: Any, w: Any) -> Any:
+        around = tf.pad(x, ((0, 0), (p, p), (p, p), (0, 0))) if p and not same else x
+        sizes, padding = (1, *window.kernel, 1), "SAME" if same else "VALID"
+        patches = tf.image.extract_patches(around, sizes, step, ones, padding)
+        return tf.tensordot(patches, tf.reshape(w, (-1, w.shape[-1])), 1)
+
+    return convolution
 
 
-def convolution_of_groups(tf: Any, window: Any) -> Any:
+def convolution_of_products(tf: Any, window: Window) -> Any:
+    """A sum of products of what each element of the kernel meets with that element."""
+    pads = [(0, 0), *[(window.padding, window.padding)] * window.rank, (0, 0)]
+
+    def convolution(x: Any, w: Any) -> Any:
+        around = tf.pad(x, pads)
+        extents = tuple(window.extent(x.shape[1 + axis], axis) for axis in range(window.rank))
+        return tf.add_n(
+            [
+                tf.tensordot(around[window.tap(place, extents)], w[place], 1)
+                for place in np.ndindex(window.kernel)
+            ]
+        )
+
+    return convolution
+
+
+def convolution_of_groups(tf: Any, window: Window) -> Any:
     def convolution(x: Any, w: Any) -> Any:
         groups = zip(*(tf.split(y, window.groups, -1) for y in (x, w)), strict=True)
         return tf.concat([tf.nn.conv2d(*group, 1, "SAME") for group in groups], -1)
@@ -64,54 +139,405 @@ def convolution_of_groups(tf: Any, window: Any) -> Any:
     return convolution
 
 
+def convolution_of_blocks(x: Any, w: Any) -> Any:
+    """7 x 7 with a stride of 2 as 4 x 4 of blocks of 2 x 2, as in MLPerf's ResNet for TPUs."""
+    channels, filters = w.shape[2:]
+    blocks = tf.nn.space_to_depth(tf.pad(x, ((0, 0), (3, 3), (3, 3), (0, 0))), 2)
+    w = tf.reshape(tf.pad(w, ((0, 1), (0, 1), (0, 0), (0, 0))), (4, 2, 4, 2, channels, filters))
+    w = tf.reshape(tf.transpose(w, (0, 2, 1, 3, 4, 5)), (4, 4, 4 * channels, filters))
+    return tf.nn.conv2d(blocks, w, 1, "VALID")
+
+
+def subpixel_convolution(x: Any, w: Any) -> Any:
+    """4 x 4, transposed, with a stride of 2, as 3 x 3 with four times as many filters."""
+    filters, channels = w.shape[2:]
+    w = tf.pad(w, ((1, 1), (1, 1), (0, 0), (0, 0)))
+    w = tf.reverse(tf.reshape(w, (3, 2, 3, 2, filters, channels)), [0, 2])
+    w = tf.reshape(tf.transpose(w, (0, 2, 5, 1, 3, 4)), (3, 3, channels, 4 * filters))
+    return tf.nn.depth_to_space(tf.nn.conv2d(x, w, 1, "SAME"), 2)
+
+
+def volumes_of_images(x: Any, w: Any) -> Any:
+    """A sum of convolutions of images, of 3 x 3 for each depth of the kernel."""
+    n, depth, *image = x.shape
+    around = tf.pad(x, ((0, 0), (1, 1), (0, 0), (0, 0), (0, 0)))
+    images = (tf.reshape(around[:, i : i + depth], (n * depth, *image)) for i in range(3))
+    sums = tf.add_n([tf.nn.conv2d(y, w[i], 1, "SAME") for i, y in enumerate(images)])
+    return tf.reshape(sums, (*x.shape[:-1], w.shape[-1]))
+
+
+# Pooling
+
+
+def slices(x: Any, extent: int) -> list[Any]:
+    """The images that each position of square windows sees, which move by two."""
+    rows, columns = ((size - extent) // 2 * 2 + 1 for size in x.shape[1:3])
+    places = [(i, j) for i in range(extent) for j in range(extent)]
+    return [x[:, i : i + rows : 2, j : j + columns : 2] for i, j in places]
+
+
+# Normalisation
+
+
+def batch_norm_of_moments(x: Any, gamma: Any, beta: Any) -> Any:
+    mean, variance = tf.nn.moments(x, (0, 1, 2))
+    return tf.nn.batch_normalization(x, mean, variance, beta, gamma, BATCH_EPSILON)
+
+
+def fused_layer_norm(x: Any, gamma: Any, beta: Any) -> Any:
+    """Normalisation of a batch with a channel for every row, as in Keras 2's layer."""
+    rows = tf.reshape(x, (1, -1, x.shape[-1], 1))
+    ones = tf.ones(rows.shape[1:2])
+    fused = tf.compat.v1.nn.fused_batch_norm
+    normal = fused(rows, ones, tf.zeros_like(ones), epsilon=EPSILON, data_format="NCHW")[0]
+    return tf.reshape(normal, x.shape) * gamma + beta
+
+
+def fused_instance_norm(x: Any, gamma: Any, beta: Any) -> Any:
+    """Each image as a batch."""
+    fused = partial(tf.compat.v1.nn.fused_batch_norm, epsilon=EPSILON)
+    return tf.concat([fused(image, gamma, beta)[0] for image in tf.split(x, x.shape[0], 0)], 0)
+
+
+def group_norm_of_channels(x: Any, gamma: Any, beta: Any) -> Any:
+    """Moments of channels, and of groups by them."""
+    grouped = (x.shape[0], 1, GROUPS, x.shape[-1] // GROUPS)
+    mean, variance = (tf.reshape(y, grouped) for y in tf.nn.moments(x, (1, 2)))
+    means = tf.reduce_mean(mean, 3, keepdims=True)
+    variances = tf.reduce_mean(variance + tf.square(mean - means), 3, keepdims=True)
+    factors = tf.reshape(gamma, grouped[2:]) * tf.math.rsqrt(variances + EPSILON)
+    offsets = tf.reshape(beta, grouped[2:]) - means * factors
+    each = (x.shape[0], 1, 1, x.shape[-1])
+    return x * tf.reshape(factors, each) + tf.reshape(offsets, each)
+
+
+def rms_norm_of_einsum(x: Any, gamma: Any) -> Any:
+    squares = tf.einsum("ntc,ntc->nt", x, x)[..., None]
+    return x * tf.math.rsqrt(squares / x.shape[-1] + EPSILON) * gamma
+
+
+def lrn(sums: Callable[[Any], Any]) -> Implementation:
+    """Local response normalisation, by a function for the sums of neighbours."""
+
+    def normalised(x: Any) -> Any:
+        root = tf.math.rsqrt(BIAS + ALPHA * sums(tf.square(x)))
+        return x * root * tf.sqrt(root)
+
+    return by(normalised)
+
+
+def sums_of_slices(x: Any) -> Any:
+    around = tf.pad(x, ((0, 0), (0, 0), (0, 0), (2, 2)))
+    return tf.add_n([around[..., i : i + x.shape[-1]] for i in range(5)])
+
+
+def sums_of_product(x: Any) -> Any:
+    ones = tf.ones([x.shape[-1]] * 2, x.dtype)
+    return tf.tensordot(x, tf.linalg.band_part(ones, 2, 2), 1)
+
+
+# Softmax and losses
+
+
+def losses_of_log_softmax(x: Any, i: Any) -> Any:
+    return -tf.gather(tf.nn.log_softmax(x), i, batch_dims=1)
+
+
+# Attention
+
+
 def attention_by_einsum(q: Any, k: Any, v: Any) -> Any:
     scores = tf.einsum("bhqd,bhkd->bhqk", q * q.shape[-1] ** -0.5, k)
     return tf.einsum("bhqk,bhkd->bhqd", tf.nn.softmax(scores), v)
 
 
-def raw_adam(tf: Any) -> Callable[..., None]:
-    """By the kernel that TensorFlow 1's optimiser calls, whose corrections of the bias are 1."""
+# Indexing
 
-    def step(x: Any, g: Any, m: Any, v: Any) -> None:
-        numbers = {"beta1_power": 0.0, "beta2_power": 0.0, "beta1": BETA1, "beta2": BETA2}
-        numbers |= {"lr": RATE, "epsilon": TINY}
-        tf.raw_ops.ResourceApplyAdam(
-            var=x.handle,
-            m=m.handle,
-            v=v.handle,
-            grad=g,
-            **{name: tf.constant(number, g.dtype) for name, number in numbers.items()},
-        )
 
-    return step
+def gather_flat(x: Any, i: Any) -> Any:
+    """Elements of rows by their places in the flattened matrix."""
+    first = tf.range(x.shape[0], dtype=i.dtype)[:, None] * x.shape[1]
+    return tf.gather(tf.reshape(x, [-1]), first + i)
+
+
+def rows_replaced(x: Any, i: Any, rows: Any) -> Any:
+    """Rows gathered from both tables."""
+    new = x.shape[0] + tf.range(rows.shape[0])
+    places = tf.tensor_scatter_nd_update(tf.range(x.shape[0]), i, new)
+    return tf.gather(tf.concat([x, rows], 0), places)
+
+
+# Sorting and searching
+
+
+def top_of_argsort(x: Any) -> tuple[Any, Any]:
+    places = tf.argsort(x, 1, "DESCENDING")[:, :5]
+    return tf.gather(x, places, batch_dims=1), places
+
+
+# Shapes and orders of elements
+
+
+def transposed_depth(x: Any) -> Any:
+    """``tf.nn.depth_to_space`` of blocks of 2 x 2 by a transposition."""
+    n, h, w, c = x.shape
+    blocks = tf.transpose(tf.reshape(x, (n, h, w, 2, 2, c // 4)), (0, 1, 3, 2, 4, 5))
+    return tf.reshape(blocks, (n, 2 * h, 2 * w, c // 4))
+
+
+def strided_places(x: Any) -> Any:
+    n, m = x.shape
+    return tf.gather(tf.gather(x, tf.range(0, n, 2)), tf.range(0, m, 3), axis=1)
+
+
+def lower_mask(x: Any) -> Any:
+    places = tf.range(x.shape[0])
+    return tf.where(places[:, None] >= places, x, 0.0)
+
+
+# Random numbers
+
+
+def generated(draw: Callable[..., Any]) -> Implementation:
+    """By a generator that is an object, which the documentation recommends."""
+
+    def implementation(tf: Any, *parameters: int) -> Callable[[Any], Any]:
+        generator = tf.random.Generator.from_seed(1)
+        return lambda x: draw(generator, x, *parameters)
+
+    return implementation
+
+
+def seed() -> Any:
+    """Seeds for functions without a state."""
+    return tf.random.uniform((2,), maxval=tf.int32.max, dtype=tf.int32)
+
+
+def categories_of_gumbel(tf: Any, n: int) -> Callable[[Any], Any]:
+    def draw(logits: Any) -> Any:
+        uniform = tf.random.uniform((n, logits.shape[1]), dtype=logits.dtype)
+        return tf.argmax(logits - tf.math.log(-tf.math.log(uniform)), 1)[None]
+
+    return draw
+
+
+def categories_of_search(tf: Any, n: int) -> Callable[[Any], Any]:
+    """By the distribution function."""
+
+    def draw(logits: Any) -> Any:
+        ends = tf.cumsum(tf.nn.softmax(logits[0]))[:-1]
+        return tf.searchsorted(ends, tf.random.uniform((n,), dtype=logits.dtype))[None]
+
+    return draw
+
+
+def masked_dropout(x: Any) -> Any:
+    kept = tf.random.uniform(x.shape, dtype=x.dtype) >= DROPPED
+    return x * (tf.cast(kept, x.dtype) / (1.0 - DROPPED))
+
+
+# Optimisers
+
+
+def applied(kernel: str, variables: str, gradient: str = "grad", **numbers: Any) -> Implementation:
+    """By a kernel of TensorFlow 1's optimisers, which takes the variables by these names."""
+
+    def implementation(tf: Any) -> Callable[..., None]:
+        apply = partial(getattr(tf.raw_ops, kernel), **numbers)
+
+        def step(x: Any, g: Any, *states: Any) -> None:
+            arrays = (array.handle for array in (x, *states))
+            apply(**dict(zip(variables.split(), arrays, strict=True)), **{gradient: g})
+
+        return step
+
+    return implementation
+
+
+#: Its corrections of the bias are 1.
+_RAW_ADAM = applied(
+    *("ResourceApplyAdam", "var m v"),
+    beta1_power=0.0,
+    beta2_power=0.0,
+    beta1=BETA1,
+    beta2=BETA2,
+    lr=RATE,
+    epsilon=TINY,
+)
+
+
+def assigned_sgd(x: Any, g: Any) -> None:
+    x.assign_sub(RATE * g)
 
 
 _KERNELS = axes("", "hwio->hwoi")
 _HEADS_LAST = axes(*["bhtd->bthd"] * 3, results=["bhtd->bthd"])
 
+
 #: Other ways than the one of the table, by the operation.
 _OTHERS: dict[str, Table] = {
+    # Activations
+    "sigmoid": {
+        "exp": by(lambda x: 1.0 / (1.0 + tf.exp(-x))),
+        "tanh": by(lambda x: 0.5 * tf.tanh(0.5 * x) + 0.5),
+    },
+    "relu": {"maximum": by(lambda x: tf.maximum(x, 0.0)), "where": chosen(lambda x: 0.0 * x)},
+    "tanh": {
+        "sigmoid": by(lambda x: 2.0 * tf.sigmoid(2.0 * x) - 1.0),
+        "exp": by(lambda x: 1.0 - 2.0 / (tf.exp(2.0 * x) + 1.0)),
+    },
+    "softplus": {
+        "log1p": by(lambda x: tf.maximum(x, 0.0) + tf.math.log1p(tf.exp(-tf.abs(x)))),
+        "unguarded": by(lambda x: tf.math.log(1.0 + tf.exp(x))),
+    },
+    "softsign": {"quotient": by(lambda x: x / (1.0 + tf.abs(x)))},
+    "gelu": {
+        "erf": by(lambda x: x * (0.5 + 0.5 * tf.math.erf(x * math.sqrt(0.5)))),
+        "erfc": by(lambda x: 0.5 * x * tf.math.erfc(x * -math.sqrt(0.5))),
+    },
+    "elu": {
+        "where": chosen(tf.math.expm1),
+        "minimum": by(lambda x: tf.nn.relu(x) + tf.math.expm1(tf.minimum(x, 0.0))),
+    },
+    "selu": {"minimum": by(selu_of_minimum)},
+    "leaky_relu": {
+        "maximum": by(lambda x: tf.maximum(x, 0.25 * x)),
+        "relu": by(lambda x: 0.25 * x + 0.75 * tf.nn.relu(x)),
+    },
     "hard_sigmoid": {"clip_by_value": by(lambda x: tf.clip_by_value(x / 6 + 0.5, 0.0, 1.0))},
     "log_sigmoid": {"log1p": by(lambda x: tf.minimum(x, 0.0) - tf.math.log1p(tf.exp(-tf.abs(x))))},
     "silu": {"x * sigmoid(x)": by(lambda x: x * tf.sigmoid(x))},
     "gelu_tanh": {
         "x * x * x": by(lambda x: x * tf.sigmoid(x * (1.5957691 + 0.0713548163 * x * x)))
     },
+    # Elementwise arithmetic
+    "clip": {
+        "minimum": by(lambda x: tf.minimum(tf.maximum(x, -0.5), 0.5)),
+        "ClipByValue": by(
+            lambda x: tf.raw_ops.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=0.5)
+        ),
+    },
+    "floor": {"ceil": by(lambda x: -tf.math.ceil(-x)), "floordiv": by(lambda x: x // 1.0)},
+    "round": {"rint": "math.rint", "floor": by(lambda x: tf.floor(x + 0.5))},
+    "round_half_even": {"rint": "math.rint"},
+    "isnan": {"not_equal": by(lambda x: tf.not_equal(x, x))},
+    "logical_not": {
+        "equal": by(lambda x: tf.equal(x, False)),
+        "xor": by(lambda x: tf.math.logical_xor(x, True)),
+    },
+    **{
+        f"cast_{dtype}": {
+            "saturate_cast": Call("saturate_cast", dtype=dtype),
+            "raw_ops.Cast": by(lambda x, dtype=dtype: tf.raw_ops.Cast(x=x, DstT=dtype)),
+        }
+        for dtype in ("float16", "int32")
+    },
+    "maximum": {
+        "where": by(lambda x, y: tf.where(x > y, x, y)),
+        "relu": by(lambda x, y: y + tf.nn.relu(x - y)),
+    },
+    "minimum": {
+        "where": by(lambda x, y: tf.where(x < y, x, y)),
+        "relu": by(lambda x, y: y - tf.nn.relu(y - x)),
+    },
+    "power": {"exp": by(lambda x, y: tf.exp(y * tf.math.log(x)))},
+    "mod": {"floor": by(lambda x, y: x - y * tf.floor(x / y)), "truncatemod": by(truncated_mod)},
+    "hypot": {
+        "sqrt": by(lambda x, y: tf.sqrt(x * x + y * y)),
+        "complex": by(lambda x, y: tf.abs(tf.complex(x, y))),
+    },
+    "arctan2": {"angle": by(lambda x, y: tf.math.angle(tf.complex(y, x)))},
+    "logical_and": {"where": by(lambda x, y: tf.where(x, y, False))},
+    "where": {"compat.v1.where": "compat.v1.where", "products": by(sum_with_mask)},
+    "add_row": {"add": "add"},
+    # Reductions
+    "sum": {
+        "product": by(lambda x: tf.tensordot(x, tf.ones_like(x), 2)),
+        "rows first": by(lambda x: tf.reduce_sum(tf.reduce_sum(x, 1))),
+    },
+    "sum_rows": {"matvec": by(lambda x: tf.linalg.matvec(x, tf.ones_like(x[0])))},
+    "mean": {
+        "sum": by(lambda x: tf.reduce_sum(x, 1) / x.shape[1]),
+        "matvec": by(lambda x: tf.linalg.matvec(x, tf.ones_like(x[0])) / x.shape[1]),
+    },
     "variance": {"moments": by(lambda x: tf.nn.moments(x, [1])[1])},
     "std": {"moments": by(lambda x: tf.sqrt(tf.nn.moments(x, [1])[1]))},
+    "max": {
+        "top_k": by(lambda x: tf.math.top_k(x, 1)[0][:, 0]),
+        "argmax": by(lambda x: tf.gather(x, tf.argmax(x, 1), batch_dims=1)),
+    },
+    "min": {
+        "negative": by(lambda x: -tf.reduce_max(-x, 1)),
+        "argmin": by(lambda x: tf.gather(x, tf.argmin(x, 1), batch_dims=1)),
+    },
+    "prod": {
+        "cumprod": by(lambda x: tf.math.cumprod(x, 1)[:, -1]),
+        "halves": by(product_of_halves),
+    },
     "norm": {
         "reduce_euclidean_norm": "math.reduce_euclidean_norm",
         "global_norm": by(lambda x: tf.linalg.global_norm([x])),
     },
+    "logsumexp": {
+        "log_softmax": by(lambda x: x[:, 0] - tf.nn.log_softmax(x)[:, 0]),
+        "cross entropy": by(logsumexp_of_cross_entropy),
+        "unguarded": by(lambda x: tf.math.log(tf.reduce_sum(tf.exp(x), 1))),
+    },
+    "cumsum": {"product": by(cumsum_of_product)},
+    "any": {
+        "max": by(lambda x: tf.reduce_max(tf.cast(x, tf.uint8), 1) > 0),
+        "count_nonzero": by(lambda x: tf.math.count_nonzero(x, 1) > 0),
+    },
+    "argmax": {
+        "int32": Call("argmax", axis=1, output_type="int32"),
+        "top_k": by(lambda x: tf.math.top_k(x, 1)[1][:, 0]),
+    },
+    "argmin": {
+        "int32": Call("argmin", axis=1, output_type="int32"),
+        "top_k": by(lambda x: tf.math.top_k(-x, 1)[1][:, 0]),
+    },
     "sum_columns": {"matvec": by(lambda x: tf.linalg.matvec(x, tf.ones_like(x[:, 0]), True))},
+    # Vectors and matrices
     "dot": {"tensordot": Call("tensordot", axes=1), "keras.ops.dot": "keras.ops.dot"},
     "outer": {"einsum": by(partial(tf.einsum, "i,j->ij")), "keras.ops.outer": "keras.ops.outer"},
+    "l2_normalize": {
+        "norm": by(lambda x: x / tf.norm(x, axis=1, keepdims=True)),
+        "einsum": by(lambda x: x * tf.math.rsqrt(tf.einsum("nm,nm->n", x, x))[:, None]),
+    },
     "einsum": {"matmul": Call("matmul", transpose_b=True)},
+    "cholesky": {"keras.ops.cholesky": "keras.ops.cholesky"},
+    "solve": {
+        "inv": by(lambda x, y: tf.matmul(tf.linalg.inv(x), y)),
+        "lu": by(lambda x, y: tf.linalg.lu_solve(*tf.linalg.lu(x), y)),
+        "lstsq": "linalg.lstsq",
+    },
+    "triangular_solve": {
+        "solve": by(lambda x, y: tf.linalg.solve(tf.linalg.band_part(x, -1, 0), y)),
+        "inv": by(lambda x, y: tf.matmul(tf.linalg.inv(tf.linalg.band_part(x, -1, 0)), y)),
+    },
+    "inverse": {
+        "solve": by(lambda x: tf.linalg.solve(x, tf.eye(x.shape[0], dtype=x.dtype))),
+        "lu": by(lambda x: tf.linalg.lu_matrix_inverse(*tf.linalg.lu(x))),
+        "qr": by(inverse_of_qr),
+    },
+    "slogdet": {
+        "det": by(lambda x: tf.math.log(tf.abs(tf.linalg.det(x)))),
+        "lu": by(lambda x: log_of_diagonal(tf.linalg.lu(x)[0])),
+        "qr": by(lambda x: log_of_diagonal(tf.linalg.qr(x)[1])),
+    },
+    "qr": {"cholesky": by(cholesky_qr)},
+    "lq": {"cholesky": by(cholesky_lq)},
+    # Convolution
     "conv2d_3x3": {
         "keras.ops.conv": by(lambda x, w: tf.keras.ops.conv(x, w, padding="same")),
-        "patches": by(convolution_of_patches),
+        "patches": convolution_of_patches,
     },
     "conv2d_1x1": {"tensordot": by(lambda x, w: tf.tensordot(x, w[0, 0], 1))},
+    "conv2d_7x7_s2": {"patches": convolution_of_patches, "blocks": by(convolution_of_blocks)},
+    "conv2d_dilated": {
+        "atrous_conv2d": by(lambda x, w: tf.nn.atrous_conv2d(x, w, 2, "SAME")),
+        "products": convolution_of_products,
+    },
     "conv2d_grouped": {"split": convolution_of_groups},
     "depthwise_conv2d": {
         "keras.ops.depthwise_conv": Laid(
@@ -119,25 +545,46 @@ _OTHERS: dict[str, Table] = {
         ),
         "slices": Laid(by(depthwise_of_slices), _KERNELS),
     },
+    "conv2d_transposed": {
+        "keras.ops.conv_transpose": by(
+            lambda x, w: tf.keras.ops.conv_transpose(x, w, 2, padding="same")
+        ),
+        "depth_to_space": by(subpixel_convolution),
+    },
     "conv1d": {"conv2d": by(lambda x, w: tf.nn.conv2d(x[:, None], w[None], 1, "SAME")[:, 0])},
+    "conv3d": {"conv2d": by(volumes_of_images), "products": convolution_of_products},
+    # Pooling
     "max_pool2d": {"slices": by(lambda x: reduce(tf.maximum, slices(x, 2)))},
     "max_pool2d_3x3_s2": {"slices": by(lambda x: reduce(tf.maximum, slices(x, 3)))},
     "avg_pool2d": {"slices": by(lambda x: tf.add_n(slices(x, 2)) / 4)},
     "max_pool1d": {"slices": by(lambda x: tf.maximum(x[:, ::2], x[:, 1::2]))},
     "global_avg_pool": {"avg_pool2d": by(lambda x: tf.nn.avg_pool2d(x, x.shape[1:3], 1, "VALID"))},
+    # Normalisation
+    "batch_norm_training": {"moments": by(batch_norm_of_moments)},
     "batch_norm_inference": {"batch_normalization": by(kernels.unfused_batch_norm)},
-    "layer_norm": {"keras.ops": Call("keras.ops.layer_normalization", epsilon=EPSILON)},
-    "cross_entropy": {
-        "log_softmax": by(
-            lambda x, i: -tf.reduce_mean(tf.gather(tf.nn.log_softmax(x), i, batch_dims=1))
-        )
+    "layer_norm": {
+        "keras.ops": Call("keras.ops.layer_normalization", epsilon=EPSILON),
+        "fused_batch_norm": by(fused_layer_norm),
     },
+    "rms_norm": {
+        "keras.ops": Call("keras.ops.rms_normalization", epsilon=EPSILON),
+        "einsum": by(rms_norm_of_einsum),
+        "l2_normalize": by(
+            lambda x, gamma: tf.math.l2_normalize(x, -1, EPSILON) * (gamma * x.shape[-1] ** 0.5)
+        ),
+    },
+    "group_norm": {"channels first": by(group_norm_of_channels)},
+    "instance_norm": {"fused_batch_norm": by(fused_instance_norm)},
+    "lrn": {"slices": lrn(sums_of_slices), "product": lrn(sums_of_product)},
+    # Softmax and losses
+    "cross_entropy": {"log_softmax": by(lambda x, i: tf.reduce_mean(losses_of_log_softmax(x, i)))},
     "binary_cross_entropy": {
         "softplus": by(lambda x, y: tf.reduce_mean(tf.nn.softplus(x) - x * y))
     },
     "mse": {"l2_loss": by(lambda x, y: tf.nn.l2_loss(x - y) * (2 / x.shape.num_elements()))},
     "huber": {"keras": by(lambda x, y: tf.reduce_mean(tf.keras.losses.huber(x, y)))},
     "ctc_loss": {"sparse labels": Laid(partial(kernels.ctc_loss, sparse=True), LABELS)},
+    # Attention
     "attention": {
         "keras.ops": Laid("keras.ops.dot_product_attention", _HEADS_LAST),
         "einsum": by(attention_by_einsum),
@@ -145,48 +592,201 @@ _OTHERS: dict[str, Table] = {
     "attention_causal": {
         "keras.ops": Laid(Call("keras.ops.dot_product_attention", is_causal=True), _HEADS_LAST)
     },
+    # Indexing
+    "gather_rows": {
+        "gather_nd": by(lambda x, i: tf.gather_nd(x, i[:, None])),
+        "one_hot": by(lambda x, i: tf.matmul(tf.one_hot(i, x.shape[0], dtype=x.dtype), x)),
+    },
     "embedding": {"gather": lambda tf, n, d: tf.gather},
     "pick": {"gather_nd": by(lambda x, i: tf.gather_nd(x, i[:, None], 1))},
+    "gather_elements": {"flat": by(gather_flat)},
+    "gather_nd": {
+        "flat": by(lambda x, i: tf.gather(tf.reshape(x, [-1]), i[:, 0] * x.shape[1] + i[:, 1]))
+    },
     "scatter_add": {
         "segment_sum": lambda tf, n, d: Call("math.unsorted_segment_sum", num_segments=n)(tf)
     },
+    "scatter_nd_update": {"gather": Laid(by(rows_replaced), kernels.COORDINATES)},
+    "one_hot": {
+        "equal": lambda tf, d: (
+            lambda i: tf.cast(i[:, None] == tf.range(d, dtype=i.dtype), tf.float32)
+        ),
+        "eye": lambda tf, d: lambda i: tf.gather(tf.eye(d), i),
+    },
     "boolean_mask": {"where": by(lambda x, mask: tf.gather(x, tf.where(mask)[:, 0]))},
-    "gather_elements": {"flat": by(gather_flat)},
-    "depth_to_space": {"transpose": by(transposed_depth)},
+    "sequence_mask": {"where": lambda tf, d: lambda x, i: tf.where(tf.sequence_mask(i, d), x, 0.0)},
+    # Sorting and searching
+    "sort": {"top_k": by(lambda x: tf.reverse(tf.math.top_k(x, x.shape[1])[0], [1]))},
+    "argsort": {"top_k": by(lambda x: tf.reverse(tf.math.top_k(x, x.shape[1])[1], [1]))},
+    "top_k": {
+        "argsort": by(top_of_argsort),
+        "approx_max_k": Call("math.approx_max_k", k=5, recall_target=1.0),
+    },
     "searchsorted": {
         "LowerBound": by(
             lambda x, y: tf.raw_ops.LowerBound(sorted_inputs=x[None], values=y[None])[0]
         )
     },
+    # Shapes and orders of elements
+    "concat": {"stack": by(lambda x, y: tf.reshape(tf.stack([x, y], 1), (x.shape[0], -1)))},
+    "stack": {"concat": by(lambda x, y: tf.reshape(tf.concat([x, y], 1), (x.shape[0], 2, -1)))},
+    "split": {
+        "slices": by(lambda x: [x[:, i * x.shape[0] : (i + 1) * x.shape[0]] for i in range(4)]),
+        "unstack": by(lambda x: tf.unstack(tf.reshape(x, (x.shape[0], 4, -1)), axis=1)),
+    },
     "tile": {"concat": by(lambda x: tf.concat([tf.concat([x] * 3, 1)] * 2, 0))},
     "repeat": {
         "tile": by(lambda x: tf.reshape(tf.tile(x[..., None], (1, 1, 3)), (x.shape[0], -1)))
     },
+    "slice": {"x[a:b, a:b]": lambda tf, begin, end: lambda x: x[begin:end, begin:end]},
+    "strided_slice": {
+        "strided_slice": by(lambda x: tf.strided_slice(x, [0, 0], x.shape, [2, 3])),
+        "gather": by(strided_places),
+    },
+    "flip": {
+        "x[:, ::-1]": by(lambda x: x[:, ::-1]),
+        "gather": by(lambda x: tf.gather(x, tf.range(x.shape[1] - 1, -1, -1), axis=1)),
+        "flip_left_right": by(lambda x: tf.image.flip_left_right(x[..., None])[..., 0]),
+    },
+    "roll": {
+        "concat": by(lambda x: tf.concat([x[:, -3:], x[:, :-3]], 1)),
+        "gather": by(lambda x: tf.gather(x, (tf.range(x.shape[1]) - 3) % x.shape[1], axis=1)),
+    },
+    "broadcast_to": {
+        "tile": lambda tf, n: lambda x: tf.tile(x, (n, 1)),
+        "product": lambda tf, n: lambda x: x * tf.ones((n, 1), x.dtype),
+        "matmul": lambda tf, n: lambda x: tf.matmul(tf.ones((n, 1), x.dtype), x),
+    },
+    "depth_to_space": {"transpose": by(transposed_depth)},
+    "tril": {
+        "product": by(lambda x: x * tf.linalg.band_part(tf.ones_like(x), -1, 0)),
+        "where": by(lower_mask),
+    },
     "diag_part": {"diag_part": "linalg.diag_part"},
+    # Random numbers
+    "random_uniform": {
+        "Generator": generated(lambda g, like, n: g.uniform((n,), dtype=like.dtype)),
+        "stateless": lambda tf, n: (
+            lambda like: tf.random.stateless_uniform((n,), seed(), dtype=like.dtype)
+        ),
+    },
+    "random_normal": {
+        "Generator": generated(lambda g, like, n: g.normal((n,), dtype=like.dtype)),
+        "stateless": lambda tf, n: (
+            lambda like: tf.random.stateless_normal((n,), seed(), dtype=like.dtype)
+        ),
+    },
+    "random_bernoulli": {
+        "Generator": generated(
+            lambda g, p: tf.cast(g.uniform(p.shape, dtype=p.dtype) < p, p.dtype)
+        ),
+        "floor": by(lambda p: tf.floor(tf.random.uniform(p.shape, dtype=p.dtype) + p)),
+        "stateless_binomial": by(
+            lambda p: tf.random.stateless_binomial(p.shape, seed(), 1.0, p, p.dtype)
+        ),
+    },
+    "random_integers": {
+        "Generator": generated(lambda g, _, n: g.uniform((n,), 0, 100, tf.int32)),
+        "cast": lambda tf, n: lambda _: tf.cast(tf.random.uniform((n,), 0.0, 100.0), tf.int32),
+    },
+    "random_gamma": {
+        "stateless": by(
+            lambda alpha: tf.random.stateless_gamma(alpha.shape, seed(), alpha, dtype=alpha.dtype)
+        )
+    },
+    "random_poisson": {
+        "stateless": by(
+            lambda rates: tf.random.stateless_poisson(rates.shape, seed(), rates, rates.dtype)
+        )
+    },
+    "random_exponential": {
+        "gamma": lambda tf, n: lambda like: tf.random.gamma((n,), 1.0, 2.0, like.dtype),
+        "Generator": generated(
+            lambda g, like, n: tf.math.log(1 - g.uniform((n,), dtype=like.dtype)) / -2
+        ),
+    },
+    "random_shuffle": {
+        "argsort": by(lambda x: tf.gather(x, tf.argsort(tf.random.uniform(x.shape)))),
+        "stateless": by(lambda x: tf.random.experimental.stateless_shuffle(x, seed())),
+    },
+    "random_categorical": {
+        "stateless": Laid(
+            lambda tf, n: lambda logits: tf.random.stateless_categorical(logits, n, seed()),
+            kernels.LOGITS,
+        ),
+        "Gumbel": Laid(categories_of_gumbel, kernels.LOGITS),
+        "searchsorted": Laid(categories_of_search, kernels.LOGITS),
+    },
+    "dropout": {
+        "stateless": by(lambda x: tf.nn.experimental.stateless_dropout(x, DROPPED, seed())),
+        "Generator": generated(
+            lambda g, x: tf.nn.experimental.general_dropout(x, DROPPED, g.uniform)
+        ),
+        "product": by(masked_dropout),
+    },
+    # Optimisers
+    "sgd": {
+        "raw_ops": applied("ResourceApplyGradientDescent", "var", "delta", alpha=RATE),
+        "assign_sub": by(assigned_sgd),
+    },
+    "momentum": {
+        "raw_ops": applied("ResourceApplyMomentum", "var accum", lr=RATE, momentum=MOMENTUM)
+    },
+    "nesterov": {
+        "raw_ops": applied(
+            *("ResourceApplyMomentum", "var accum"), lr=RATE, momentum=MOMENTUM, use_nesterov=True
+        )
+    },
+    "adam": {"raw_ops": _RAW_ADAM},
+    # Images
     "im2col": {
         "slices": lambda tf, h, w: (
             lambda x: tf.concat([x[:, i : i + h, j : j + w] for i in range(3) for j in range(3)], 3)
         )
     },
-    "adam": {"raw_ops": raw_adam},
 }
-
 #: Reasons to call a way that takes longer than another one.
 _ACCEPTED = {
+    "round_half_even": "users call tf.round; rint is another kernel for the same",
+    **dict.fromkeys(
+        ("qr", "lq"),
+        "the formula squares the condition number, and fails where vectors are nearly dependent",
+    ),
+    "softplus": "unguarded it overflows where numbers are large",
+    "gelu": "by erfc, which keeps the digits of results close to 0",
+    "clip": "eager gradients of the kernel take half as long again",
+    "cast_float16": "users call tf.cast, which is a microsecond or two of Python",
     "silu": "its gradient computes the sigmoid again, and keeps no array for it",
+    "power": "the formula is not a number for negative bases, and off where results are large",
+    "mod": "the formula rounds the quotient, and is wrong for large ones",
+    "where": "code of TensorFlow 2 calls tf.where, which broadcasts; the other is TensorFlow 1's",
     "sum_columns": "the kernel is that of a bias's gradient",
+    "prod": "without a gradient halves take up to twelve times as long",
+    "norm": "XLA does not compile the kernel, and global_norm is for gradients of a model",
+    "logsumexp": "unguarded it overflows where numbers are large",
+    "argmax": "top_k is faster in large arrays alone; in small ones it takes seven times as long",
     "conv2d_grouped": "Keras' layer calls it",
     **dict.fromkeys(
         ("depthwise_conv2d", "max_pool2d", "max_pool2d_3x3_s2", "max_pool1d", "avg_pool2d"),
         "Keras' layer calls it; slices are faster in some shapes under XLA alone",
     ),
-    "adam": "users of TensorFlow 2 call Keras' optimisers, which do not call these kernels",
-    "ctc_loss": "Keras calls it so; with sparse labels gradients are off by 5e-5, and XLA fails",
-    "diag_part": "outside of XLA its gradient takes an eighth of the time",
-    "scatter_add": "with a gradient it takes two thirds of the time",
-    "norm": "XLA does not compile the kernel, and global_norm is for gradients of a model",
-    "mse": "Keras' loss is the mean of squares",
     "global_avg_pool": "Keras' layer of this name takes the mean",
+    "group_norm": "Keras' layer takes the moments of groups",
+    "instance_norm": "Keras' layer computes it so; XLA takes longer for one image after the other",
+    "mse": "Keras' loss is the mean of squares",
+    "ctc_loss": "Keras calls it so; with sparse labels gradients are off by 5e-5, and XLA fails",
+    "scatter_add": "with a gradient it takes two thirds of the time",
+    "sort": "faster by some microseconds of Python, which matter in one short row alone",
+    "argsort": "ties would not keep their order; faster in one short row alone",
+    "diag_part": "outside of XLA its gradient takes an eighth of the time",
+    **dict.fromkeys(
+        [f"random_{name}" for name in ("uniform", "normal", "bernoulli", "integers")],
+        "a Generator is faster under XLA alone, and takes twice as long for a thousand numbers",
+    ),
+    **dict.fromkeys(
+        ("sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "ftrl"),
+        "users of TensorFlow 2 call Keras' optimisers, which do not call these kernels",
+    ),
 }
 
 IDIOMS = beside(

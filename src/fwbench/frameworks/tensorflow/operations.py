@@ -55,7 +55,7 @@ OPERATIONS: Table = {
     "hypot": "experimental.numpy.hypot",
     "arctan2": "atan2",
     "multiply_add": Composed(lambda tf: kernels.multiply_add),
-    "add_row": "add",
+    "add_row": "nn.bias_add",
     # Reductions
     "sum": "reduce_sum",
     "sum_columns": Call("reduce_sum", axis=0),
