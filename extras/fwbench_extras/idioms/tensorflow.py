@@ -17,7 +17,16 @@ from fwbench.frameworks.tensorflow.operations import LABELS, OPERATIONS
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.convolution import Window
 from fwbench.workloads.operations.normalisation import ALPHA, BATCH_EPSILON, BIAS, EPSILON, GROUPS
-from fwbench.workloads.operations.optimisers import BETA1, BETA2, MOMENTUM, RATE, TINY
+from fwbench.workloads.operations.optimisers import (
+    BETA1,
+    BETA2,
+    DECAY,
+    L1,
+    MOMENTUM,
+    RATE,
+    RHO,
+    TINY,
+)
 from fwbench.workloads.operations.random import DROPPED
 from fwbench_extras.idioms.table import beside, by
 
@@ -285,6 +294,27 @@ def transposed_depth(x: Any) -> Any:
     return tf.reshape(blocks, (n, 2 * h, 2 * w, c // 4))
 
 
+def permuted_matrices(x: Any) -> Any:
+    n, h, w, c = x.shape
+    return tf.reshape(tf.linalg.matrix_transpose(tf.reshape(x, (n, h * w, c))), (n, c, h, w))
+
+
+def zeros_around(x: Any) -> Any:
+    n, h, w, c = x.shape
+    row, columns = tf.zeros((n, 1, w, c), x.dtype), tf.zeros((n, h + 2, 2, c), x.dtype)
+    return tf.concat([columns, tf.concat([row, x, row], 1), columns], 2)
+
+
+def reflected(x: Any) -> Any:
+    x = tf.concat([x[:, 1:2], x, x[:, -2:-1]], 1)
+    return tf.concat([x[:, :, 2:0:-1], x, x[:, :, -2:-4:-1]], 2)
+
+
+def reflected_places(x: Any) -> Any:
+    rows, columns = (np.pad(np.arange(x.shape[i]), i, "reflect") for i in (1, 2))
+    return tf.gather(tf.gather(x, rows, axis=1), columns, axis=2)
+
+
 def strided_places(x: Any) -> Any:
     n, m = x.shape
     return tf.gather(tf.gather(x, tf.range(0, n, 2)), tf.range(0, m, 3), axis=1)
@@ -366,8 +396,47 @@ _RAW_ADAM = applied(
 )
 
 
+def raw_adamw(tf: Any) -> Callable[..., None]:
+    adam = _RAW_ADAM(tf)
+
+    def step(x: Any, g: Any, m: Any, v: Any) -> None:
+        x.assign_sub(RATE * DECAY * x)
+        adam(x, g, m, v)
+
+    return step
+
+
 def assigned_sgd(x: Any, g: Any) -> None:
     x.assign_sub(RATE * g)
+
+
+def raw_rmsprop(tf: Any) -> Callable[..., None]:
+    """Its kernel has a momentum, too."""
+    made: list[Any] = []
+    apply = applied(
+        *("ResourceApplyRMSProp", "var ms mom"), lr=RATE, rho=RHO, momentum=0.0, epsilon=TINY
+    )(tf)
+
+    def step(x: Any, g: Any, v: Any) -> None:
+        if not made:
+            with tf.init_scope():
+                made.append(tf.Variable(tf.zeros(x.shape, x.dtype)))
+        apply(x, g, v, made[0])
+
+    return step
+
+
+# Images
+
+
+def doubled(x: Any, axis: int) -> Any:
+    """Twice as long: three quarters of a pixel and one of its neighbour."""
+    length, space = x.shape[axis], (slice(None),) * axis
+    pads = [(int(i == axis),) * 2 for i in range(4)]
+    around = tf.pad(x, pads, "SYMMETRIC")
+    before, after = around[(*space, slice(length))], around[(*space, slice(2, None))]
+    pairs = tf.stack([0.75 * x + 0.25 * before, 0.75 * x + 0.25 * after], axis + 1)
+    return tf.reshape(pairs, [size * (1 + (i == axis)) for i, size in enumerate(x.shape)])
 
 
 _KERNELS = axes("", "hwio->hwoi")
@@ -628,12 +697,27 @@ _OTHERS: dict[str, Table] = {
         )
     },
     # Shapes and orders of elements
+    "transpose": {
+        "einsum": by(partial(tf.einsum, "nm->mn")),
+        "matrix_transpose": "linalg.matrix_transpose",
+    },
+    "permute_nhwc_nchw": {
+        "matrix_transpose": by(permuted_matrices),
+        "unstack": by(lambda x: tf.stack(tf.unstack(x, axis=3), 1)),
+    },
     "concat": {"stack": by(lambda x, y: tf.reshape(tf.stack([x, y], 1), (x.shape[0], -1)))},
     "stack": {"concat": by(lambda x, y: tf.reshape(tf.concat([x, y], 1), (x.shape[0], 2, -1)))},
     "split": {
         "slices": by(lambda x: [x[:, i * x.shape[0] : (i + 1) * x.shape[0]] for i in range(4)]),
         "unstack": by(lambda x: tf.unstack(tf.reshape(x, (x.shape[0], 4, -1)), axis=1)),
     },
+    "pad_constant": {
+        "concat": by(zeros_around),
+        "pad_to_bounding_box": by(
+            lambda x: tf.image.pad_to_bounding_box(x, 1, 2, x.shape[1] + 2, x.shape[2] + 4)
+        ),
+    },
+    "pad_reflect": {"concat": by(reflected), "gather": by(reflected_places)},
     "tile": {"concat": by(lambda x: tf.concat([tf.concat([x] * 3, 1)] * 2, 0))},
     "repeat": {
         "tile": by(lambda x: tf.reshape(tf.tile(x[..., None], (1, 1, 3)), (x.shape[0], -1)))
@@ -738,7 +822,23 @@ _OTHERS: dict[str, Table] = {
         )
     },
     "adam": {"raw_ops": _RAW_ADAM},
+    "adamw": {"raw_ops": raw_adamw},
+    "rmsprop": {"raw_ops": raw_rmsprop},
+    "adagrad": {"raw_ops": applied("ResourceApplyAdagradV2", "var accum", lr=RATE, epsilon=TINY)},
+    "ftrl": {
+        "raw_ops": applied(
+            *("ResourceApplyFtrl", "var linear accum"), lr=RATE, l1=L1, l2=0.0, lr_power=-0.5
+        )
+    },
     # Images
+    "resize_bilinear": {
+        "slices": by(lambda x: doubled(doubled(x, 1), 2)),
+        "antialias": lambda tf, h, w: Call("image.resize", size=(h, w), antialias=True)(tf),
+    },
+    "resize_nearest": {
+        "repeat": by(lambda x: tf.repeat(tf.repeat(x, 2, 1), 2, 2)),
+        "depth_to_space": by(lambda x: tf.nn.depth_to_space(tf.concat([x] * 4, 3), 2)),
+    },
     "im2col": {
         "slices": lambda tf, h, w: (
             lambda x: tf.concat([x[:, i : i + h, j : j + w] for i in range(3) for j in range(3)], 3)
@@ -747,7 +847,7 @@ _OTHERS: dict[str, Table] = {
 }
 #: Reasons to call a way that takes longer than another one.
 _ACCEPTED = {
-    "round_half_even": "users call tf.round; rint is another kernel for the same",
+    "round_half_even": "rint has no kernels of float16 and bfloat16 outside of XLA",
     **dict.fromkeys(
         ("qr", "lq"),
         "the formula squares the condition number, and fails where vectors are nearly dependent",
@@ -783,6 +883,8 @@ _ACCEPTED = {
         [f"random_{name}" for name in ("uniform", "normal", "bernoulli", "integers")],
         "a Generator is faster under XLA alone, and takes twice as long for a thousand numbers",
     ),
+    "permute_nhwc_nchw": "channel by channel it is faster in the smallest images alone",
+    "resize_nearest": "depth_to_space is faster in the smallest images alone",
     **dict.fromkeys(
         ("sgd", "momentum", "nesterov", "adam", "adamw", "rmsprop", "adagrad", "ftrl"),
         "users of TensorFlow 2 call Keras' optimisers, which do not call these kernels",
