@@ -239,7 +239,7 @@ def with_int32(entry: str | Implementation) -> Laid:
 
 
 def pick(x: Any, i: Any) -> Any:
-    return jnp.take_along_axis(x, i[:, None], 1)[:, 0]
+    return jnp.take_along_axis(x, i[:, None], 1, mode="clip")[:, 0]
 
 
 def scatter_add(jax: Any, n: int, d: int) -> Any:
