@@ -9,11 +9,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg  # jax has it once it is imported
-from jax import lax
+import numpy as np
+from jax import lax, random
 
 from fwbench.frameworks.jax import kernels
 from fwbench.frameworks.jax.operations import OPERATIONS, POSITIONS_FIRST
-from fwbench.frameworks.table import Call, Laid, Table
+from fwbench.frameworks.table import Call, Laid, Table, implementation, layout_of
+from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.normalisation import (
     ALPHA,
     BATCH_EPSILON,
@@ -84,6 +86,11 @@ def by_deviations(*axes: int, epsilon: float = EPSILON) -> Any:
     return norm
 
 
+def rms_norm_by_einsum(x: Any, gamma: Any) -> Any:
+    squares = jnp.einsum("ntc,ntc->nt", x, x)[..., None]
+    return x * lax.rsqrt(squares / x.shape[-1] + EPSILON) * gamma
+
+
 def lrn_of_slices(x: Any) -> Any:
     around = jnp.pad(jnp.square(x), ((0, 0),) * 3 + ((NEIGHBOURS // 2,) * 2,))
     total = sum(around[..., i : i + x.shape[-1]] for i in range(NEIGHBOURS))
@@ -101,6 +108,17 @@ def binary_cross_entropy_of_optax(x: Any, answers: Any) -> Any:
     return jnp.mean(-answers * jax.nn.log_sigmoid(x) - (1 - answers) * jax.nn.log_sigmoid(-x))
 
 
+def mse_by_product(x: Any, y: Any) -> Any:
+    distance = jnp.ravel(x - y)
+    return jnp.vdot(distance, distance) / distance.size
+
+
+def huber_of_optax(x: Any, y: Any) -> Any:
+    distance = jnp.abs(x - y)
+    near = jnp.minimum(distance, 1)
+    return jnp.mean(0.5 * near**2 + (distance - near))
+
+
 # Indexing and sorting
 
 
@@ -114,14 +132,92 @@ def largest_by_argsort(x: Any) -> Any:
     return jnp.take_along_axis(x, order, 1), order
 
 
+# Shapes
+
+
+def reflected(x: Any) -> Any:
+    """Padding by one row and two columns, by the places that elements come from."""
+    rows, columns = (np.pad(np.arange(x.shape[i]), i, mode="reflect") for i in (1, 2))
+    return x[:, rows][:, :, columns]
+
+
+def depth_to_space_by_rows(x: Any) -> Any:
+    """With the two pixels of a row of a block in one axis with their channels."""
+    n, h, w, c = x.shape
+    return jnp.swapaxes(x.reshape(n, h, w, 2, c // 2), 2, 3).reshape(n, 2 * h, 2 * w, c // 4)
+
+
+def diagonal(x: Any) -> Any:
+    places = jnp.arange(len(x))
+    return x[places, places]
+
+
+# Random numbers
+
+
+def by_generator(name: str, *generators: str) -> Table:
+    """A random operation with keys of other generators than Threefry."""
+    entry = implementation(OPERATIONS, name)
+
+    def keyed(generator: str) -> Implementation:
+        def with_key(jax: Any, *parameters: Any) -> Any:
+            function: Any = entry(jax, *parameters)
+            function.generator = generator
+            return function
+
+        return Laid(with_key, layout_of(entry))
+
+    return {generator: keyed(generator) for generator in generators}
+
+
+# Images
+
+
+def four_times(x: Any) -> Any:
+    n, h, w, c = x.shape
+    pixels = jnp.broadcast_to(x[:, :, None, :, None], (n, h, 2, w, 2, c))
+    return pixels.reshape(n, 2 * h, 2 * w, c)
+
+
+def patches_of_slices(_: Any, h: int, w: int) -> Any:
+    return lambda x: jnp.concatenate(
+        [x[:, i : i + h, j : j + w] for i in range(3) for j in range(3)], 3
+    )
+
+
 #: Other ways than the one of the table, by the operation.
 _OTHERS: dict[str, Table] = {
     # Activations
+    "sigmoid": {
+        "lax.logistic": "lax.logistic",
+        "tanh": by(lambda x: 0.5 * jnp.tanh(0.5 * x) + 0.5),
+    },
     "relu": {"maximum": by(lambda x: jnp.maximum(x, 0))},
+    "softsign": {"x / (1 + abs(x))": by(lambda x: x / (1 + jnp.abs(x)))},
     "gelu": {"erf": by(lambda x: 0.5 * x * (1 + lax.erf(x * 0.5**0.5)))},
+    "gelu_tanh": {
+        "sigmoid": by(lambda x: x * jax.nn.sigmoid(x * (1.5957691 + 0.0713548163 * x * x)))
+    },
+    "elu": {"where": by(lambda x: jnp.where(x > 0, x, jnp.expm1(x)))},
+    "selu": {
+        "where": by(
+            lambda x: 1.0507009873554805 * jnp.where(x > 0, x, 1.6732632423543772 * jnp.expm1(x))
+        )
+    },
+    "leaky_relu": {"maximum": by(lambda x: jnp.maximum(x, 0.25 * x))},
+    "silu": {"x / (1 + exp(-x))": by(lambda x: x / (1 + jnp.exp(-x)))},
+    "hard_sigmoid": {"clip": by(lambda x: jnp.clip(x / 6 + 0.5, 0, 1))},
     "softplus": {"log1p": by(lambda x: jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x))))},
     "log_sigmoid": {"log1p": by(lambda x: jnp.minimum(x, 0) - jnp.log1p(jnp.exp(-jnp.abs(x))))},
     # Elementwise arithmetic
+    "where": {"lax.select": "lax.select"},
+    "rsqrt": {"1 / sqrt(x)": by(lambda x: 1 / jnp.sqrt(x))},
+    "clip": {
+        "lax.clamp": by(lambda x: lax.clamp(-0.5, x, 0.5)),
+        "minimum": by(lambda x: jnp.minimum(jnp.maximum(x, -0.5), 0.5)),
+    },
+    "round": {"rint": "numpy.rint", "floor(x + 0.5)": by(lambda x: jnp.floor(x + 0.5))},
+    "power": {"lax.pow": "lax.pow", "exp(y * log(x))": by(lambda x, y: jnp.exp(y * jnp.log(x)))},
     "hypot": {"sqrt": by(lambda x, y: jnp.sqrt(x * x + y * y))},
     "mod": {"floor": by(lambda x, y: x - jnp.floor(x / y) * y)},
     # Reductions
@@ -166,6 +262,7 @@ _OTHERS: dict[str, Table] = {
     # Normalisation
     "batch_norm_training": {"var": by(by_deviations(0, 1, 2, epsilon=BATCH_EPSILON))},
     "layer_norm": {"var": by(by_deviations(-1))},
+    "rms_norm": {"einsum": by(rms_norm_by_einsum)},
     "instance_norm": {"var": by(by_deviations(1, 2))},
     "lrn": {"slices": by(lrn_of_slices)},
     # Softmax and losses
@@ -174,6 +271,8 @@ _OTHERS: dict[str, Table] = {
     "cross_entropy": {"log_softmax": by(lambda x, i: jnp.mean(losses_by_log_softmax(x, i)))},
     "cross_entropy_sum": {"log_softmax": by(lambda x, i: jnp.sum(losses_by_log_softmax(x, i)))},
     "binary_cross_entropy": {"Optax's": by(binary_cross_entropy_of_optax)},
+    "mse": {"vdot": by(mse_by_product)},
+    "huber": {"Optax's": by(huber_of_optax)},
     # Indexing
     "gather_rows": {"mode=fill": kernels.with_int32(Call("numpy.take", axis=0))},
     "embedding": {
@@ -246,6 +345,54 @@ _OTHERS: dict[str, Table] = {
         f"method={method}": Call("numpy.searchsorted", method=method)
         for method in ("scan_unrolled", "sort")
     },
+    # Shapes and orders of elements
+    "concat": {"lax.concatenate": by(lambda x, y: lax.concatenate([x, y], 1))},
+    "stack": {"concatenate": by(lambda x, y: jnp.concatenate([x[:, None], y[:, None]], 1))},
+    "split": {"lax.split": by(lambda x: lax.split(x, [len(x)] * 4, axis=1))},
+    "pad_constant": {
+        "lax.pad": by(
+            lambda x: lax.pad(
+                x, jnp.zeros((), x.dtype), ((0, 0, 0), (1, 1, 0), (2, 2, 0), (0, 0, 0))
+            )
+        )
+    },
+    "pad_reflect": {"x[rows][columns]": by(reflected)},
+    "tile": {"concatenate": by(lambda x: jnp.concatenate([jnp.concatenate([x] * 3, 1)] * 2, 0))},
+    "repeat": {
+        "broadcast_to": by(
+            lambda x: jnp.broadcast_to(x[..., None], (*x.shape, 3)).reshape(len(x), -1)
+        ),
+        "x[columns]": by(lambda x: x[:, np.arange(x.shape[1]).repeat(3)]),
+    },
+    "slice": {
+        "x[a:b, a:b]": lambda jax, begin, end: lambda x: x[begin:end, begin:end],
+        "dynamic_slice": lambda jax, begin, end: (
+            lambda x: lax.dynamic_slice(x, [begin] * 2, [end - begin] * 2)
+        ),
+    },
+    "strided_slice": {"lax.slice": by(lambda x: lax.slice(x, (0, 0), x.shape, (2, 3)))},
+    "flip": {"lax.rev": Call("lax.rev", dimensions=(1,)), "x[:, ::-1]": by(lambda x: x[:, ::-1])},
+    "roll": {"concatenate": by(lambda x: jnp.concatenate([x[:, -3:], x[:, :-3]], 1))},
+    "depth_to_space": {"five axes": by(depth_to_space_by_rows)},
+    "tril": {"x * tri": by(lambda x: x * jnp.tri(len(x), dtype=x.dtype))},
+    "diag_part": {"x[i, i]": by(diagonal), "stride": by(lambda x: x.reshape(-1)[:: len(x) + 1])},
+    # Random numbers
+    "random_uniform": by_generator("random_uniform", "rbg", "unsafe_rbg"),
+    "random_normal": by_generator("random_normal", "rbg", "unsafe_rbg"),
+    "random_bernoulli": by_generator("random_bernoulli", "rbg"),
+    "random_integers": {
+        **by_generator("random_integers", "rbg"),
+        "uniform": kernels.drawn(
+            lambda key, like, n: (100 * random.uniform(key, (n,), like.dtype)).astype("int32")
+        ),
+    },
+    "random_exponential": by_generator("random_exponential", "rbg"),
+    # Images
+    "resize_nearest": {
+        "broadcast_to": lambda jax, h, w: four_times,
+        "repeat": lambda jax, h, w: lambda x: jnp.repeat(jnp.repeat(x, 2, 1), 2, 2),
+    },
+    "im2col": {"slices": patches_of_slices},
 }
 
 _POOLING = "reduce_window is what Flax's pooling calls, as its gradient is"
@@ -273,6 +420,17 @@ _ACCEPTED = {
     "logsumexp": "compiled it takes the same time, and two thirds of it with a gradient",
     "gather_nd": "NumPy's notation; places in the flattened table take 64 bits in large ones",
     "embedding": "Flax's layer calls it",
+    "concat": "JAX's users call jax.numpy, which makes one dtype of several before",
+    **dict.fromkeys(
+        ("random_uniform", "random_normal", "random_bernoulli", "random_exponential"),
+        "JAX's default generator, Threefry",
+    ),
+    "random_integers": "the other is biased: the numbers of a float32 are no multiple of 100",
+    "resize_nearest": "JAX's own function for it, for every factor",
+    "im2col": "JAX's own function for it, for every stride and dilation",
+    "power": "the formula is wrong for bases below 0, and less precise",
+    "gelu_tanh": "compiled, it takes less time with a gradient, in large arrays",
+    "strided_slice": "NumPy's notation, which JAX's documentation uses",
 }
 
 IDIOMS: Idioms = {

@@ -272,13 +272,16 @@ class Keyed:
         draw: ``draw(key, *operands)`` returns random numbers.
     """
 
+    #: The generator, as ``jax.random.key`` names it; None for JAX's default.
+    generator: str | None = None
+
     def __init__(self, draw: Callable[..., Any]) -> None:
         self._draw = draw
 
     def executed(self, execute: Callable[[Any], Any]) -> Callable[..., Any]:
         """The function of the operands."""
         step = execute(self._step)
-        key = jax.random.key(0)
+        key = jax.random.key(0, impl=self.generator)
 
         def call(*operands: Any) -> Any:
             nonlocal key
