@@ -1084,7 +1084,8 @@ IDIOMS: Idioms = {
         _OPENCV,
     ),
     "im2col": _nd(
-        {"slices": Laid(lambda F, *_: lambda x: F.concat(*taps(F, x, 3), dim=1), CHANNELS_FIRST)}
+        {"slices": Laid(lambda F, *_: lambda x: F.concat(*taps(F, x, 3), dim=1), CHANNELS_FIRST)},
+        "slices are faster in large images alone, and with a gradient never",
     ),
     # Random numbers
     "random_uniform": _nd({"np.random": lambda F, n: lambda like: uniform(F, (n,), like)}, _SIZES),
@@ -1143,6 +1144,7 @@ IDIOMS: Idioms = {
             "uniform_like": lambda F: lambda x: 2 * x * (F.random.uniform_like(x) < DROPPED),
             "np.random": lambda F: lambda x: 2 * x * (uniform(F, x.shape, x) < DROPPED),
         },
+        "the others are formulas, which are slower outside of hybridized blocks",
     ),
     # Optimisers
     "adamw": Idiom(
