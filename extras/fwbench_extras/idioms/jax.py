@@ -397,8 +397,23 @@ _OTHERS: dict[str, Table] = {
 
 _POOLING = "reduce_window is what Flax's pooling calls, as its gradient is"
 
+_ELSEWHERE = "JAX's users call its function; the formula is faster in one execution or size"
+
 #: Reasons to call a way that takes longer than another one.
 _ACCEPTED = {
+    **dict.fromkeys(
+        (
+            *("sigmoid", "elu", "softplus", "log_sigmoid", "clip", "round", "sum_columns", "std"),
+            *("max", "cumsum", "avg_pool2d", "rms_norm", "softmax", "log_softmax", "pick"),
+            *("one_hot", "stack", "split", "pad_reflect", "tile", "repeat", "depth_to_space"),
+            *("diag_part",),
+        ),
+        _ELSEWHERE,
+    ),
+    "argmax": "users call it; that top_k takes a quarter of the time in long rows is a flaw of it",
+    "argmin": "users call it; that top_k takes a third of the time in long rows is a flaw of it",
+    "hypot": "it scales by the larger number, so that no square overflows",
+    "rsqrt": "Flax's normalizations call it",
     **dict.fromkeys(("max_pool2d", "max_pool2d_3x3_s2", "max_pool1d"), _POOLING),
     "depthwise_conv2d": "Flax's layer calls it",
     "scatter_nd_update": "only the user knows that no place occurs twice",
@@ -434,13 +449,7 @@ _ACCEPTED = {
 }
 
 IDIOMS: Idioms = {
-    **beside(
-        OPERATIONS,
-        "JAX's documentation, or Flax's layers, call it",
-        _OTHERS,
-        _ACCEPTED,
-        "JAX's own function for it; the other is a formula",
-    ),
+    **beside(OPERATIONS, "JAX's documentation, or Flax's layers, call it", _OTHERS, _ACCEPTED),
     **{
         name: Idiom(
             "einsum",

@@ -254,7 +254,7 @@ def _exported(called: str, alternatives: Table, accepted: str = "") -> Idiom:
 
 
 IDIOMS: Idioms = {
-    **beside(OPERATIONS, _EXPORTED, _OTHERS, {}, _NOT_CHOSEN),
+    **beside(OPERATIONS, _EXPORTED, _OTHERS, dict.fromkeys(_OTHERS, _NOT_CHOSEN)),
     # Activations
     "softplus": _exported(
         "Softplus",

@@ -42,17 +42,16 @@ def by(function: Callable[..., Any]) -> Implementation:
 
 
 def beside(
-    table: Table, because: str, others: Mapping[str, Table], reasons: Mapping[str, str], own: str
+    table: Table, because: str, others: Mapping[str, Table], reasons: Mapping[str, str]
 ) -> Idioms:
     """Idioms of the operations of a table that have alternatives.
 
     Args:
         others: the alternatives, by the operation.
         reasons: to call a way that takes longer, by the operation.
-        own: the reason for operations that have none of their own.
     """
     return {
-        name: Idiom(_path(table[name]) or name, because, ways, reasons.get(name, own))
+        name: Idiom(_path(table[name]) or name, because, ways, reasons.get(name, ""))
         for name, ways in others.items()
     }
 

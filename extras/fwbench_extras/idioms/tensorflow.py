@@ -845,8 +845,30 @@ _OTHERS: dict[str, Table] = {
         )
     },
 }
+_ELSEWHERE = "TensorFlow's users call its function; the formula is faster in one execution or size"
+
 #: Reasons to call a way that takes longer than another one.
 _ACCEPTED = {
+    **dict.fromkeys(
+        (
+            *("relu", "log_sigmoid", "round", "cast_int32", "maximum", "minimum", "logical_and"),
+            *("variance", "std", "cumsum", "inverse", "conv2d_1x1", "conv2d_7x7_s2", "conv3d"),
+            *("layer_norm", "gather_rows", "embedding", "gather_elements", "gather_nd", "top_k"),
+            *("searchsorted", "transpose", "pad_constant", "pad_reflect", "roll", "depth_to_space"),
+            *("random_exponential", "random_shuffle", "dropout", "resize_bilinear"),
+        ),
+        _ELSEWHERE,
+    ),
+    "gelu_tanh": "Keras' activation calls nn.gelu, which computes the cube by pow",
+    "outer": "users call tensordot, whose Python for any axes shows in short vectors",
+    "cross_entropy": "Keras' loss calls the kernel, which computes the gradient in the same pass",
+    "binary_cross_entropy": "Keras' loss calls it; the other is written for its definition",
+    "boolean_mask": "users call it: it checks shapes, and takes masks of several axes",
+    "tile": "users call it: that joining copies takes half the time is a flaw of its kernel",
+    "repeat": "users call it; faster in small arrays alone",
+    "lrn": "AlexNet's layer; the product grows with the square of the channels",
+    "im2col": "users call it: slices are written for one window, and it takes strides and rates",
+    "random_categorical": "users call it: it takes logits, and keeps no sums of all classes",
     "round_half_even": "rint has no kernels of float16 and bfloat16 outside of XLA",
     **dict.fromkeys(
         ("qr", "lq"),
@@ -892,9 +914,5 @@ _ACCEPTED = {
 }
 
 IDIOMS = beside(
-    OPERATIONS,
-    "TensorFlow's documentation or Keras' layers call it",
-    _OTHERS,
-    _ACCEPTED,
-    "TensorFlow's own function for it; the other is a formula",
+    OPERATIONS, "TensorFlow's documentation or Keras' layers call it", _OTHERS, _ACCEPTED
 )
