@@ -141,7 +141,7 @@ def test_a_record_has_throughput_cost_and_what_was_compiled() -> None:
     facts = recorded(case(Inference, framework))
     assert (facts["workload"], facts["direction"]) == ("small_inference", "forward")
     assert facts["images_per_s"] == 8 / 0.5
-    assert facts["compile_s"] == 0.0
+    assert "compile_s" not in facts  # eager
     assert facts["flops"] == 2 * 8 * PICTURES.graph.multiply_adds
     framework = network(asynchronous=False, work_s=0.25, dispatch_s=0.0)
     facts = recorded(case(ForwardBackward, framework, TEXTS))

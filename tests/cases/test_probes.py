@@ -263,30 +263,30 @@ def test_a_profile_is_recorded(tmp_path: Path) -> None:
     """Shares by class, operators of a call with most time first, and the trace's name."""
     seen = Seen(
         [
-            Operator("conv", profiler.CONVOLUTION, 3.0, 6),
-            Operator("relu", profiler.ELEMENTWISE, 1.5, 3),
-            Operator("conv", profiler.CONVOLUTION, 1.5, 3),
+            Operator("conv", profiler.CONVOLUTION, 0.25, 16),
+            Operator("relu", profiler.ELEMENTWISE, 0.125, 8),
+            Operator("conv", profiler.CONVOLUTION, 0.125, 8),
         ]
     )
     recorded_profile = profiled(seen, tmp_path).profile
     assert recorded_profile is not None
     assert recorded_profile.shares == {profiler.CONVOLUTION: 0.75, profiler.ELEMENTWISE: 0.25}
-    assert recorded_profile.operators_s == 2.0
+    assert recorded_profile.operators_s == 2.0**-4
     assert [
         (operator.name, operator.time_s, operator.calls)
         for operator in recorded_profile.operators or ()
-    ] == [*(("conv", 1.5, 3.0), ("relu", 0.5, 1.0))]
+    ] == [*(("conv", 3 * 2.0**-6, 3.0), ("relu", 2.0**-6, 1.0))]
     assert recorded_profile.call_s == 2.0**-10 + 2.0**-4
-    assert recorded_profile.calls == 3
+    assert recorded_profile.calls == 8  # of half a second
     assert [path.name for path in tmp_path.iterdir()] == [recorded_profile.trace]
     assert recorded_profile.trace == "double-fake-cpu-eager-forward-float32-4.json"
     assert Profile.checked(dict(recorded_profile)) == recorded_profile
-    assert seen.calls == [3, 6]
+    assert seen.calls == [3, 11]
 
 
 def test_ten_operators_are_kept(tmp_path: Path) -> None:
-    many = [Operator(f"op{n}", profiler.OTHER, 1.0, 1) for n in range(20)]
-    seen = Seen([*many, Operator("top", profiler.MATMUL, 20.0, 1)])
+    many = [Operator(f"op{n}", profiler.OTHER, 0.01, 1) for n in range(20)]
+    seen = Seen([*many, Operator("top", profiler.MATMUL, 0.2, 1)])
     recorded_profile = profiled(seen, tmp_path).profile
     assert recorded_profile is not None
     assert recorded_profile.shares == pytest.approx({profiler.MATMUL: 0.5, profiler.OTHER: 0.5})
@@ -300,8 +300,12 @@ def test_ten_operators_are_kept(tmp_path: Path) -> None:
         (None, "fake has no profiler"),
         (ImportError("No module named 'x'"), "of fake cannot be imported: No module named 'x'"),
         (Seen(), "the profiler of fake has seen no operator"),
+        (
+            Seen([Operator("conv", profiler.CONVOLUTION, 9.0, 3)]),
+            "says that operators took 9 s in calls of 508 ms on 1 thread",
+        ),
     ],
-    ids=["no profiler", "not importable", "nothing seen"],
+    ids=["no profiler", "not importable", "nothing seen", "more than there is"],
 )
 def test_a_missing_profile_has_a_reason(seen: Any, reason: str, tmp_path: Path) -> None:
     with pytest.raises(ProbeError, match=reason):

@@ -105,7 +105,17 @@ def test_compilation_is_what_the_first_step_took_beyond_the_median_of_the_others
     workload: Any, first_s: float, step_s: Callable[[int], float], compile_s: float
 ) -> None:
     framework = Trainer(first_s=first_s, dispatch_s=0.0, asynchronous=False, step_s=step_s)
-    assert measured(framework, workload)["compile_s"] == compile_s
+    facts = measured(framework, workload, execution="graph")
+    assert facts["compile_s"] == compile_s
+    assert measured(framework, workload).get("compile_s") is None  # eager
+
+
+@pytest.mark.parametrize("workload", [mlp, mlp.step], ids=lambda workload: str(workload.name))
+def test_a_used_process_does_not_show_compilation(workload: Any) -> None:
+    """The case before may have compiled a part of it."""
+    training_case = case(Trainer(first_s=8.0), workload, execution="graph")
+    training_case._is_first = False
+    assert recorded(training_case).get("compile_s") is None
 
 
 def test_the_record_of_a_loop_says_what_was_measured() -> None:

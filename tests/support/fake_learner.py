@@ -101,7 +101,7 @@ class FakeLearner(Learner):
         return by.loss_of(before) if by.loss_of else judge(by.answers(examples), labels)[0]
 
     def _is_checked(self, examples: Any, step: int) -> bool:
-        """Whether a step from the initial weights on has the examples of the check."""
+        """True if a step from the initial weights on has the examples of the check."""
         batches = self.job.training.check_batches(self.job.batch, CHECKED_STEPS)
         return step < CHECKED_STEPS and np.array_equal(examples, batches[step][0])
 

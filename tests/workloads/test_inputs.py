@@ -30,7 +30,7 @@ _ORDERED = {
 
 
 def _agreement(x: NDArray[Any]) -> float:
-    """How often the order of two neighbours is that of two others, at the worst distance."""
+    """The share of neighbours in the order of others, at the distance where it is largest."""
     worst = 0.0
     for axis in range(x.ndim):
         steps = np.diff(np.nan_to_num(np.moveaxis(x, axis, -1), nan=9.0), axis=-1)

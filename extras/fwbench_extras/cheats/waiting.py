@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.errors import UnfinishedWork
+from fwbench.errors import UnfinishedWork, UnreadableResult
 from fwbench.frameworks.contract import BoundCall
 from fwbench_extras.cheats.cheat import Bind, Cheat, CheatingFramework, leaves, map_arrays
 from fwbench_extras.cheats.honest import Compute
@@ -128,6 +128,14 @@ class _WorkingWaiter(CheatingFramework):
         return run
 
 
+class _ZeroElement(CheatingFramework):
+    """Reads a result without looking at it."""
+
+    def read_element(self, array: Any) -> NDArray[Any]:
+        """A zero."""
+        return np.zeros(1)
+
+
 #: Large enough for the work to take longer than reading its result, also if a thread has begun it.
 _late = partial(
     Cheat,
@@ -169,6 +177,16 @@ CHEATS = (
         fakes="Returns a description of the work, which is done whenever the result is read.",
         mistake="an expression or an iterator taken for its value",
         bind=_deferred(lambda work: work),
+        size=256,
+    ),
+    _late(
+        name="element_of_nothing",
+        fakes="Works when a whole result is read, and says that its first element is 0.",
+        mistake="a result that is taken to be there since its shape is known",
+        caught_by=UnreadableResult,
+        why="the element is compared with the result",
+        bind=_deferred(cache),
+        base=_ZeroElement,
         size=256,
     ),
     _late(

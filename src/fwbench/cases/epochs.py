@@ -22,6 +22,7 @@ from fwbench.measure.gpu_watch import EnergyMeter
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.resources import CpuClock
 from fwbench.records.facts import CaseFacts, Epoch, EpochGpu, Tested
+from fwbench.terms.names import compiles
 from fwbench.terms.presets import Schedule
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Batch, order
@@ -298,7 +299,7 @@ def _summary(epochs: Sequence[Epoch], job: Job, steps: int) -> CaseFacts:
         epoch_s=epoch_s,
         step_s=epoch_s / steps,
         total_s=[sum(e.seconds for e in epochs if e.repetition == r) for r in repetitions],
-        compile_s=max(0.0, epochs[0].seconds - epoch_s),
+        compile_s=max(0.0, epochs[0].seconds - epoch_s) if compiles(job.execution) else None,
         first_epoch_excess=epochs[0].seconds / epoch_s - 1.0,
         test_accuracy=[
             Tested(repetition=e.repetition, epoch=e.epoch, accuracy=e.test_accuracy)

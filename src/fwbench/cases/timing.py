@@ -15,9 +15,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from fwbench.cases.inputs import guarded_read, read_result
 from fwbench.cases.work import Work
-from fwbench.errors import ImpossibleRate, SkippedWork, UnfinishedWork
+from fwbench.errors import ImpossibleRate, SkippedWork, UnfinishedWork, UnreadableResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.measure.clock import Clock
 from fwbench.measure.limits import Limits
@@ -69,6 +71,7 @@ def check_finished(work: Work, framework: Framework, cell: Cell, clock: Clock) -
 
     Raises:
         UnfinishedWork: reading took longer than that, each time, or waiting for nothing did.
+        UnreadableResult: the element is not that of the result.
     """
     readings_s: list[float] = []
     call_s = alone_s = idle_s = math.inf
@@ -87,6 +90,7 @@ def check_finished(work: Work, framework: Framework, cell: Cell, clock: Clock) -
         is_done = shortest_s <= _ALONE * alone_s + share * call_s + _READING_SPARE_S
         is_idle = idle_s <= _IDLE_SHARE * call_s + _IDLE_SPARE_S
         if is_done and is_idle and (tries >= _READINGS_AT_LEAST or call_s >= _LONG_S):
+            _check_elements(framework, arrays)
             return idle_s
     if is_done:
         raise UnfinishedWork(
@@ -101,6 +105,19 @@ def check_finished(work: Work, framework: Framework, cell: Cell, clock: Clock) -
         "from waiter what blocks until all work is done, and from calls no results that are "
         "computed when they are read"
     )
+
+
+def _check_elements(framework: Framework, arrays: Sequence[Array]) -> None:
+    """Check that it was the result of which an element was read."""
+    for array in arrays:
+        element = np.ravel(framework.read_element(array))[:1]
+        values = np.ravel(read_result(framework, array))[:1]
+        if not np.array_equal(element, values, equal_nan=True):
+            raise UnreadableResult(
+                f"the first element of a result is {values[0]}, and {framework.name}'s "
+                f"read_element returned {element[0] if element.size else 'nothing'}; return what "
+                "to_numpy has there"
+            )
 
 
 def _idle_s(clock: Clock) -> float:

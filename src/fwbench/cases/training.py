@@ -22,6 +22,7 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import PeakMemory
 from fwbench.records.facts import CaseFacts, Data, Epoch
+from fwbench.terms.names import compiles
 from fwbench.terms.presets import Schedule
 from fwbench.workloads.data import DataSet, Split, load
 from fwbench.workloads.grid import Cell
@@ -50,6 +51,7 @@ class _Step(Work):
         self._reference = reference
         self._steps = steps
         self._timed = timed
+        verify.parameters(learner.parameters(), reference.parameters)
         learner.reset(exact=False)
         job = learner.job
         self._batches = job.training.timed_batches(job.batch, learning.TURNS)
@@ -187,9 +189,9 @@ class TrainingCase(Case):
         return statistics.median(self._benchmark.rounds_s)
 
     def compiled(self, facts: CaseFacts) -> CaseFacts:
-        """Extra time of the first call over a typical one, once it was timed."""
+        """Extra time of the first call over a typical one, where it compiled alone, once timed."""
         first_s = facts.first_call_in_process_s
-        if first_s is None:
+        if first_s is None or self._is_first is False or not compiles(self.cell.execution):
             return CaseFacts()
         return CaseFacts(compile_s=max(0.0, first_s - self.typical_s))
 
@@ -361,8 +363,10 @@ def loop_facts(
         repetitions=schedule.repetitions,
         data=data_facts(data),
     )
-    warm = CaseFacts(first_epoch_excess=None) if is_first is False else CaseFacts()
-    return about | epochs.facts() | warm
+    known = about | epochs.facts()
+    return (
+        known | CaseFacts(first_epoch_excess=None, compile_s=None) if is_first is False else known
+    )
 
 
 def epoch_progress(epoch: Epoch, steps: int, cell: Cell) -> dict[str, Any]:

@@ -115,9 +115,10 @@ class Framework(Replicable, ABC):
         """The array's values on the host; dtypes that NumPy does not have become float32."""
 
     def read_element(self, array: Array) -> NDArray[Any]:
-        """One element of the array on the host, or all of them; waits for the array's values.
+        """The first element of the array on the host, or all; waits for the array's values.
 
-        Worth a method where :meth:`to_numpy` copies: its time is compared with that of a call.
+        Worth a method where :meth:`to_numpy` copies: its time is compared with that of a call, and
+        its value with that of :meth:`to_numpy`.
         """
         return self.to_numpy(array)
 

@@ -442,8 +442,9 @@ class Measured(MeasuredOnGpu):
         "framework, and a GPU, do once"
     )
     compile_s: float | None = fact(
-        "what the first step, or epoch, took beyond a typical one", SECONDS, NOT_NEGATIVE
-    )
+        "what the first step, or epoch, of an execution that compiles took beyond a typical one",
+        SECONDS, NOT_NEGATIVE, null="in `eager`, and in a process that had measured something",
+    )  # fmt: skip
     warmup_calls: int | None = fact("calls, or steps, of the warm-up", COUNT, NOT_NEGATIVE)
     warmup_s: float | None = fact("time of the warm-up", SECONDS, NOT_NEGATIVE)
     steady: bool | None = fact("whether times were steady", null=_NOTHING_SHOWN)

@@ -61,3 +61,8 @@ def product_precision(dtype: str, toggles: Mapping[str, Any]) -> str:
 def answered_dtype(dtype: str) -> str:
     """The dtype of the real numbers that work returns: networks in int8 return float32."""
     return "float32" if dtype == INT8 else real_dtype(dtype)
+
+
+def compiles(execution: str) -> bool:
+    """True of an execution whose first call compiles."""
+    return execution != "eager"

@@ -93,7 +93,7 @@ class _Evidence:
         return cls(device, records, contended, ratios, lenet.measured(records))
 
     def longest(self, *cases: tuple[str, str]) -> list[Measurement]:
-        """Of the trainings of as many epochs in all the cases, the longest; [] without any."""
+        """The longest trainings of as many epochs in all the cases; [] without any."""
         epochs = {epochs for *_, epochs in self.lenets}
         common = [n for n in epochs if all((*case, n) in self.lenets for case in cases)]
         return [self.lenets[*case, max(common)] for case in cases] if common else []
