@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,7 +130,9 @@ reason, and what the other ways take. A comparison of frameworks is a comparison
 _HEAD = """
 ## {framework}
 
-| operation | called, because | alternative | smallest | largest | execution | accepted because |
+Why a way is called, where the table says nothing else: {usual}.
+
+| operation | called | alternative | smallest | largest | execution | accepted because |
 |---|---|---|---|---|---|---|
 """
 
@@ -138,18 +140,22 @@ _HEAD = """
 def page() -> str:
     """The text of docs/idioms.md."""
     idioms, ways = declared(), measured()
+    reasons = defaultdict(Counter[str])
+    for (framework, _), idiom in idioms.items():
+        reasons[framework][idiom.because] += 1
+    usual = {framework: counts.most_common(1)[0][0] for framework, counts in reasons.items()}
     by_framework: dict[str, list[str]] = defaultdict(list)
     for (framework, operation), idiom in idioms.items():
-        by_framework[framework] += _rows(framework, operation, idiom, ways)
+        by_framework[framework] += _rows(framework, operation, idiom, ways, usual[framework])
     tables = [
-        _HEAD.format(framework=framework) + "".join(rows)
+        _HEAD.format(framework=framework, usual=usual[framework]) + "".join(rows)
         for framework, rows in by_framework.items()
     ]
     return "".join([_PAGE.format(slower=f"{SLOWER_FROM:g}"), *tables])
 
 
 def _rows(
-    framework: str, operation: str, idiom: Idiom, ways: Mapping[Way, Measured]
+    framework: str, operation: str, idiom: Idiom, ways: Mapping[Way, Measured], usual: str
 ) -> Iterator[str]:
     for other in idiom.alternatives:
         found = ways[framework, operation, other]
@@ -157,7 +163,9 @@ def _rows(
         figures = (
             "-" if math.isnan(ratio) else f"{ratio:.2f}" for ratio in (ratios[0], ratios[-1])
         )
-        called = f"`{idiom.called}`: {idiom.because}"
+        because = "" if idiom.because == usual else f": {idiom.because}"
         worst = f"{found.worst:.2f} ({found.execution})" if found.execution else "-"
-        cells = (f"`{operation}`", called, f"`{other}`", *figures, worst, idiom.accepted)
+        called = f"`{idiom.called}`{because}"
+        accepted = idiom.accepted if found.worst > SLOWER_FROM else ""
+        cells = (f"`{operation}`", called, f"`{other}`", *figures, worst, accepted)
         yield f"| {' | '.join(cells)} |\n"
