@@ -140,7 +140,7 @@ Why a way is called, where the table says nothing else: {usual}.
 def page() -> str:
     """The text of docs/idioms.md."""
     idioms, ways = declared(), measured()
-    reasons = defaultdict(Counter[str])
+    reasons: dict[str, Counter[str]] = defaultdict(Counter)
     for (framework, _), idiom in idioms.items():
         reasons[framework][idiom.because] += 1
     usual = {framework: counts.most_common(1)[0][0] for framework, counts in reasons.items()}

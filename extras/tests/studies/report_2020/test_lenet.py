@@ -143,6 +143,19 @@ def test_a_lenet_without_toggles_is_told_from_one_with() -> None:
         assert trained(run) == {("mxnet eager", 15): ("30 s", "98.00%")}
 
 
+def test_the_median_launch_is_beside_2020() -> None:
+    """The epochs that are recorded are those of the first one."""
+    launches = [
+        {"launch": number, "value_s": second_s, "rounds_s": [second_s] * 4}
+        for number, second_s in enumerate((9.0, 2.0, 1.0))
+    ]
+    entry = lenet("mxnet", "eager", (9.0,) * 4, 10.0)
+    entry["extra_info"]["fwbench"]["launches"] = launches
+    entry["stats"] = {"data": [9.0, 2.0, 1.0], "min": 1.0}
+    run = run_of(entry)
+    assert trained(run) == {("mxnet eager", 5): ("18 s", "98.00%")}
+
+
 def test_times_are_drawn_relative_to_the_graph_of_as_many_epochs() -> None:
     """Clocks differ between then and today, so seconds are not drawn."""
     run = run_of(
