@@ -302,7 +302,7 @@ def test_ten_operators_are_kept(tmp_path: Path) -> None:
         (Seen(), "the profiler of fake has seen no operator"),
         (
             Seen([Operator("conv", profiler.CONVOLUTION, 9.0, 3)]),
-            "says that operators took 9 s in calls of 508 ms on 1 thread",
+            "says that operators took 9 s in calls of 508 ms on 2 threads",
         ),
     ],
     ids=["no profiler", "not importable", "nothing seen", "more than there is"],
