@@ -61,12 +61,12 @@ def section(device: str, records: Sequence[Measurement]) -> Section:
         )
         for row in published.rows("lenet", device)
     }
+    then_s = {case: total_s for case, (total_s, _) in then.items()}
+    today_s = {case: _total_s(record) for case, record in today.items()}
+    epochs = _drawn_epochs(then_s, today_s)
     chart = bars.draw(
-        f"2020, LeNet on the {device.upper()}: time relative to TensorFlow's graph",
-        {
-            "2020, published": _relative({case: total_s for case, (total_s, _) in then.items()}),
-            "today": _relative({case: _total_s(record) for case, record in today.items()}),
-        },
+        f"2020, LeNet on the {device.upper()}, {epochs} epochs: time over TensorFlow's graph",
+        {"2020, published": _relative(then_s, epochs), "today": _relative(today_s, epochs)},
         times,
     )
     return Section(
@@ -87,12 +87,19 @@ def _total_s(record: Measurement) -> float:
     return sum(every[: -len(timed_s[0])]) + statistics.median(map(sum, timed_s))
 
 
-def _relative(totals_s: Mapping[Case, float]) -> dict[str, float]:
+def _drawn_epochs(*of_both: Mapping[Case, float]) -> int:
+    """The most epochs that TensorFlow's graph had then and today, or at any time."""
+    then, today = ({n for *case, n in cases if (*case,) == _DRAWN_AS_1} for cases in of_both)
+    return max(then & today or then | today)
+
+
+def _relative(totals_s: Mapping[Case, float], epochs: int) -> dict[str, float]:
     """Times over that of TensorFlow's graph after as many epochs, where that is known."""
+    of_1_s = totals_s.get((*_DRAWN_AS_1, epochs))
     return {
-        f"{framework} {execution}, {epochs} epochs": total_s / totals_s[*_DRAWN_AS_1, epochs]
-        for (framework, execution, epochs), total_s in totals_s.items()
-        if (*_DRAWN_AS_1, epochs) in totals_s and (framework, execution) != _DRAWN_AS_1
+        f"{framework} {execution}": total_s / of_1_s
+        for (framework, execution, n), total_s in totals_s.items()
+        if of_1_s and n == epochs and (framework, execution) != _DRAWN_AS_1
     }
 
 

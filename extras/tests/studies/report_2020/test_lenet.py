@@ -164,7 +164,7 @@ def test_times_are_drawn_relative_to_the_graph_of_as_many_epochs() -> None:
         lenet("tensorflow", "xla"),  # of 5 epochs, which the graph does not have
     )
     (chart,) = section([run], "2020, LeNet on the CPU").charts
-    assert "mxnet eager, 15 epochs, 2020, published: 0.60x" in chart.text
-    assert "mxnet eager, 15 epochs, today: 1.50x" in chart.text
-    assert "tensorflow xla, 5 epochs, today" not in chart.text
+    assert "15 epochs" in chart.title
+    assert "mxnet eager, 2020, published: 0.60x; mxnet eager, today: 1.50x" in chart.text
+    assert "tensorflow xla, today" not in chart.text
     assert "tensorflow graph" not in chart.text
