@@ -130,9 +130,9 @@ def test_alternatives_compute_the_operation(operation: str) -> None:
 
 
 def test_idioms_of_a_table() -> None:
-    """Ways are named by the paths that are called, and each has a reason to be the one."""
+    """Ways are named by the paths that are called, and have the reasons that are given."""
     entries = {"relu": "nn.relu", "sort": Laid(Call("sort", axis=1), Layout()), "silu": by(abs)}
     others = {name: {"another": "other"} for name in entries}
-    idioms = beside(entries, "its layers", others, {"sort": "stable"}, "own")
+    idioms = beside(entries, "its layers", others, {"sort": "stable"})
     assert [idiom.called for idiom in idioms.values()] == ["nn.relu", "sort", "silu"]
-    assert [idiom.accepted for idiom in idioms.values()] == ["own", "stable", "own"]
+    assert [idiom.accepted for idiom in idioms.values()] == ["", "stable", ""]

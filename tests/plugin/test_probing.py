@@ -35,8 +35,8 @@ class Seen(profiler.Profiler):
         trace.write_text("[]")
         PROFILE
         return [
-            profiler.Operator("double", profiler.ELEMENTWISE, 1.0, 3),
-            profiler.Operator("x", profiler.OTHER, 1.0, 3),
+            profiler.Operator("double", profiler.ELEMENTWISE, 1e-6, 3),
+            profiler.Operator("x", profiler.OTHER, 1e-6, 3),
         ]
 
 NumPy.profiler = lambda self, device: Seen()

@@ -46,7 +46,7 @@ Train = Callable[[Sequence[Batch]], Sequence[Any]]
 
 
 def check(learner: Learner, steps: int, reference: Reference | None = None) -> CaseFacts:
-    """Check that this is the same training everywhere: first losses, and updates.
+    """Check that this is the same training everywhere: parameters, first losses, and updates.
 
     Args:
         learner: trained for a few steps, and then back at its initial weights.
@@ -56,13 +56,14 @@ def check(learner: Learner, steps: int, reference: Reference | None = None) -> C
         What was found, for the record.
 
     Raises:
-        WrongTraining: the losses differ from the reference's, or a step leaves the weights as they
-            were.
+        WrongTraining: the parameters or the losses differ from the reference's, or a step leaves
+            the weights as they were.
         WrongResult: answers in mixed precision have fewer digits.
     """
     training = learner.job.training
     optimizer = training.optimizer
     reference = reference or InNumPy(learner)
+    verify.parameters(learner.parameters(), reference.parameters)
     reference.losses  # noqa: B018 (before the first step: they may say that it makes no sense)
     learner.reset(exact=True)
     losses: list[Any] = []

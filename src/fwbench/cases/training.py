@@ -51,8 +51,8 @@ class _Step(Work):
         self._reference = reference
         self._steps = steps
         self._timed = timed
-        verify.parameters(learner.parameters(), reference.parameters)
         learner.reset(exact=False)
+        verify.parameters(learner.parameters(), reference.parameters)
         job = learner.job
         self._batches = job.training.timed_batches(job.batch, learning.TURNS)
         placed = [learner.place(batch) for batch in self._batches]
