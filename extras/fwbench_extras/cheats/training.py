@@ -134,20 +134,16 @@ class _KnownBatches(HonestLearner):
         return self.known[id(examples)][1]
 
 
-class _PlainUnlessExamined(HonestLearner):
-    exact = False
-
+class _PlainUnlessExamined(_CheaperOptimizer):
     def reset(self, *, exact: bool) -> None:
         super().reset(exact=exact)
         self.exact = exact
 
     def update(self, gradients: Arrays) -> None:
         if self.exact:
-            super().update(gradients)
+            HonestLearner.update(self, gradients)
         else:
-            rate = self.job.training.optimizer.learning_rate
-            for gradient, array in zip(gradients, self.arrays, strict=True):
-                np.subtract(array, rate * np.sign(gradient), out=array)
+            super().update(gradients)
 
 
 class _TenthOfTheTest(HonestLearner):
@@ -358,7 +354,7 @@ CHEATS = (
     ),
     _training(
         name="plain_unless_examined",
-        fakes="Updates by the signs of gradients, unless it is told that it is examined.",
+        fakes="Updates by plain gradient descent, unless it is told that it is examined.",
         mistake="a flag for tests that chooses another optimiser",
         why="after the timing it is not told, and its losses are not those of the reference",
         learn=_PlainUnlessExamined,

@@ -862,7 +862,7 @@ _ACCEPTED = {
     "gelu_tanh": "Keras' activation calls nn.gelu, which computes the cube by pow",
     "outer": "users call tensordot, whose Python for any axes shows in short vectors",
     "cross_entropy": "Keras' loss calls the kernel, which computes the gradient in the same pass",
-    "binary_cross_entropy": "Keras' loss calls it; the other is written for its definition",
+    "binary_cross_entropy": "Keras' loss calls it; the formula is faster in small arrays alone",
     "boolean_mask": "users call it: it checks shapes, and takes masks of several axes",
     "tile": "users call it: that joining copies takes half the time is a flaw of its kernel",
     "repeat": "users call it; faster in small arrays alone",

@@ -801,7 +801,7 @@ _FORMULAS: dict[str, Table] = {
 
 #: Reasons to call a function that takes longer than another way.
 _ACCEPTED = {
-    "any": "users call it: that a sum takes a quarter of the time is a flaw of its kernel",
+    "any": "users call it: that a sum takes a fifth of the time is a flaw of its kernel",
     "outer": "users call it; a product is faster in long vectors without a gradient alone",
     "embedding": "torch.nn.Embedding calls it",
     "tanh": "loses the digits of results close to 0",

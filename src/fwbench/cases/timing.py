@@ -49,11 +49,9 @@ _LONG_READING_PAUSE_S = 0.1
 _PAUSE_EACH = 3
 
 #: What the shortest reading may take: this many times reading alone, this share of the call, and
-#: this many seconds. JAX's first readings of results take twice as long as later ones. Of a call
-#: that takes a millisecond, noise is a smaller share; MXNet's convolutions leave a seventh, since
-#: oneDNN's layout of a result is undone when it is read.
+#: this many seconds. JAX's first readings of results take twice as long as later ones.
 _ALONE = 2.0
-_SHARE, _SHARE_OF_LONG, _SHARE_LONG_S = 0.5, 0.35, 1e-3
+_SHARE = 0.5
 _READING_SPARE_S = 20e-6
 
 #: What waiting for nothing may take: this share of the call, and this many seconds more.
@@ -87,8 +85,7 @@ def check_finished(work: Work, framework: Framework, cell: Cell, clock: Clock) -
         there = [_placed(framework, cell, array) for array in arrays]
         alone_s = min(alone_s, _reading_s(framework, clock, there))
         call_s = min(call_s, taken_s)
-        share = _SHARE_OF_LONG if call_s >= _SHARE_LONG_S else _SHARE
-        is_done = shortest_s <= _ALONE * alone_s + share * call_s + _READING_SPARE_S
+        is_done = shortest_s <= _ALONE * alone_s + _SHARE * call_s + _READING_SPARE_S
         is_idle = idle_s <= _IDLE_SHARE * call_s + _IDLE_SPARE_S
         if is_done and is_idle and (tries >= _READINGS_AT_LEAST or call_s >= _LONG_S):
             _check_elements(framework, arrays)

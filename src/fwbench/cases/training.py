@@ -52,6 +52,7 @@ class _Step(Work):
         self._steps = steps
         self._timed = timed
         learner.reset(exact=False)
+        # Before the first call: a smaller model may not know what to do with all labels.
         verify.parameters(learner.parameters(), reference.parameters)
         job = learner.job
         self._batches = job.training.timed_batches(job.batch, learning.TURNS)
