@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import resource
 import threading
@@ -15,7 +16,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
-import numpy as np
 import psutil
 import pytest
 
@@ -36,14 +36,22 @@ from fwbench.measure.resources import (
 MIB = 2**20
 
 
+def _allocate(mebibytes: int) -> mmap.mmap:
+    """Touch so much of the system's memory; malloc would reuse what earlier tests gave back."""
+    memory = mmap.mmap(-1, mebibytes * MIB)
+    for _ in range(mebibytes):
+        memory.write(bytes(MIB))
+    return memory
+
+
 @pytest.mark.skipif(not reset_peak_memory(), reason="the peak cannot be reset on this machine")
 def test_the_peak_of_this_process_rises_and_is_forgotten() -> None:
     """It stays when memory is given back, until it is reset."""
     reset_peak_memory()
     peaks = [peak_memory_bytes()]
-    block = bytearray(b"\1") * (64 * MIB)
+    block = _allocate(64)
     peaks.append(peak_memory_bytes())
-    del block
+    block.close()
     peaks.append(peak_memory_bytes())
     reset_peak_memory()
     before, held, after, forgotten = (peak or 0 for peak in (*peaks, peak_memory_bytes()))
@@ -265,11 +273,6 @@ def test_children_are_those_of_all_threads(tmp_path: Path) -> None:
 # Bounds leave 25 MiB for what earlier tests of this process have left, and give back meanwhile.
 
 
-def _allocate(mebibytes: int) -> None:
-    """Touch so much memory, and give it back."""
-    assert np.ones(mebibytes * MIB, dtype=np.uint8).any()
-
-
 def _grown_bytes(measured: PeakMemory) -> int:
     assert measured.peak_bytes is not None
     assert measured.before_bytes is not None
@@ -295,11 +298,11 @@ def test_what_is_kept_for_others_does_not_count() -> None:
     """It is held while the next part is measured."""
     measured = PeakMemory()
     measured.pause()
-    kept = np.ones(100 * MIB, dtype=np.uint8)
-    measured.resume(kept.nbytes)
+    kept = _allocate(100)
+    measured.resume(len(kept))
     _allocate(80)
     measured.pause()
-    assert kept.any()
+    kept.close()
     assert 60 * MIB < _grown_bytes(measured) < 140 * MIB
 
 
@@ -307,11 +310,11 @@ def test_what_was_largest_can_be_forgotten() -> None:
     """Memory that is held then is returned, and the peak begins again."""
     measured = PeakMemory()
     _allocate(400)
-    held = np.ones(100 * MIB, dtype=np.uint8)
+    held = _allocate(100)
     held_bytes = measured.restart()
     _allocate(60)
     measured.pause()
-    assert held.any()
+    held.close()
     assert 125 * MIB < _grown_bytes(measured) < 240 * MIB
     assert measured.before_bytes is not None
     assert held_bytes is not None
