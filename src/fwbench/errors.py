@@ -18,7 +18,7 @@
      │   ├─ NotACopy             ... its result still shares memory with its source
      │   ├─ UnreadableResult     ... its result cannot be read back
      │   ├─ UnfinishedWork       ... its calls return earlier, and nothing waits for it
-     │   ├─ SkippedWork          ... its calls take far longer once their inputs have changed
+     │   ├─ SkippedWork          ... its calls take longer once their inputs have changed
      │   ├─ ImpossibleRate       ... it is faster than the machine can be
      │   ├─ TooLargeToVerify     ... it does not fit into memory beside its reference
      │   └─ WrongTraining        ... its first losses differ from the float64 reference
@@ -122,7 +122,7 @@ class UnfinishedWork(VerificationError):
 
 
 class SkippedWork(VerificationError):
-    """Calls that were timed took a small part of what calls on changed inputs take."""
+    """Calls take longer where their inputs have changed: what was timed was less work."""
 
 
 class ImpossibleRate(VerificationError):

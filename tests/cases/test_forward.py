@@ -284,11 +284,9 @@ def test_timed_calls_go_on_from_one_another() -> None:
         in_place(x, g, m)
 
     updating(step).measure()
-    *timed, changed, restored = seen
-    assert len(timed) > 10
-    np.testing.assert_array_equal(restored, timed[0])
-    assert all(np.any(x != timed[0]) for x in timed[1:])
-    assert np.any(changed != timed[0])
+    first, *timed = seen[:11]
+    assert all(np.any(x != first) for x in timed)
+    assert sum(np.array_equal(x, first) for x in seen[11:]) > 1  # restored
 
 
 def wrong_weights(x: NDArray[Any], g: NDArray[Any], m: NDArray[Any]) -> None:
@@ -337,20 +335,6 @@ def test_a_result_that_is_kept_is_refused() -> None:
         return kept[0]
 
     fails(updating(step, Immutable()), WrongResult, "a call on changed inputs is wrong")
-
-
-def test_a_call_that_is_made_twice_is_two_steps() -> None:
-    """The check for kept results makes a call on changed inputs twice."""
-    work = bind(cell(momentum(in_place)), FakeFramework())
-    work.verify(work.run())
-    last = work.run()
-
-    def twice(run: Callable[[], Any]) -> Any:
-        run()
-        return run()
-
-    for _ in range(3):  # as on a busy machine
-        work.verify_again(last, twice)
 
 
 def test_a_variable_stands_for_what_is_overwritten() -> None:

@@ -135,26 +135,9 @@ _SHORT = {"work_s": 2.0**-12, "dispatch_s": 2.0**-12}
 
 @both_directions
 def test_right_results_that_are_kept(direction: str) -> None:
-    message = "^calls on changed inputs took 63 ms at least, and most others 488 us at most, so"
+    message = "^calls took 63 ms at least on new data, 488 us when they were repeated on the first,"
     case = case_of(cell(direction=direction), _Slower(**_SHORT))
     fails(case, SkippedWork, message)
-
-
-def test_every_single_call_takes_long_on_a_busy_machine() -> None:
-    """Calls on inputs that have not changed do so, too: nothing is kept."""
-
-    class Busy(FakeFramework):
-        single = False
-
-        def _cost(self) -> None:
-            super()._cost()
-            self.clock.spend(2.0**-4 if self.single else 0.0)
-
-        def write(self, array: Any, source: Any) -> bool:
-            self.single = True
-            return super().write(array, source)
-
-    recorded(case_of(cell(), Busy(**_SHORT)))
 
 
 @both_directions
@@ -166,10 +149,10 @@ def test_some_calls_take_long_on_a_busy_machine(direction: str, slow: int) -> No
     recorded(case_of(cell(direction=direction), framework))
 
 
-def test_work_of_less_than_a_millisecond_may_take_longer() -> None:
-    """Memory is cold and threads sleep when inputs have just changed."""
-    framework = _Slower(work_s=2.0**-14, dispatch_s=2.0**-14)
-    framework.more_s = 2.0**-10
+def test_memory_is_cold_where_inputs_have_just_changed() -> None:
+    """Some microseconds more are no work that was skipped."""
+    framework = _Slower(work_s=2.0**-16, dispatch_s=2.0**-16)
+    framework.more_s = 2.0**-16
     recorded(case_of(cell(), framework))
 
 

@@ -17,7 +17,10 @@ from fwbench_extras.cheats.honest import Compute, differentiable
 
 _CHANGED = "the call on changed inputs has the result of the old ones"
 
-_LONGER = "a call on changed inputs takes many times as long as those that were timed"
+_LONGER = "a call on new inputs takes longer than one that is repeated"
+
+#: A product has two.
+_OPERANDS = 2
 
 #: Calls after which work counts as repeated.
 _REPEATED = 8
@@ -71,15 +74,22 @@ def _cached_by_identity(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     return run
 
 
-def _cached_by_content(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
+def _cached_by_content(
+    compute: Compute, inputs: Sequence[Any], *, again: float = 0.0, forgets: bool = True
+) -> BoundCall:
+    """Keeps the result of the last inputs, or of the first; a share of the rows is done again."""
     last: list[Any] = []
     seen: list[Any] = []
 
     def run() -> Any:
         now = [x[::50, ::50] for x in inputs]
-        if not last or not all(map(np.array_equal, seen, now)):
+        if not last or (forgets and not all(map(np.array_equal, seen, now))):
             seen[:] = map(np.array, now)
             last[:] = [compute(*inputs)]
+        elif not all(map(np.array_equal, seen, now)):
+            return compute(*inputs)
+        elif again:
+            _first_rows(compute, inputs, int(again * len(inputs[0])))
         return last[0]
 
     return run
@@ -116,6 +126,13 @@ def _previous_result(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     return run
 
 
+def _first_rows(compute: Compute, inputs: Sequence[Any], rows: int) -> Any:
+    first, *between, last = inputs
+    if len(inputs) > _OPERANDS:  # with gradients: the last input is the cotangent
+        last = last[:rows]
+    return compute(first[:rows], *between, last)
+
+
 def _tenth_of_the_work(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     rows = max(1, len(inputs[0]) // 10)
     whole: list[Any] = []
@@ -123,10 +140,7 @@ def _tenth_of_the_work(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     def run() -> Any:
         if not whole:
             whole.append(compute(*inputs))
-        first, *between, last = inputs
-        if isinstance(whole[0], tuple):  # with gradients: the last input is the cotangent
-            last = last[:rows]
-        new = compute(first[:rows], *between, last)
+        new = _first_rows(compute, inputs, rows)
         for old_part, new_part in zip(leaves(whole[0]), leaves(new), strict=True):
             if len(new_part) == rows:
                 old_part[:rows] = new_part
@@ -176,6 +190,27 @@ CHEATS = (
         size=512,
     ),
     Cheat(
+        name="mostly_kept",
+        fakes="Keeps the result of the last inputs, and does a fifth of the work again.",
+        mistake="a cache in front of a part of the work, such as of its layout or its plan",
+        caught_by=SkippedWork,
+        why=_LONGER,
+        bind=partial(_cached_by_content, again=0.2),
+        base=_Slow,
+        size=512,
+    ),
+    Cheat(
+        name="known_inputs",
+        fakes="Keeps the result of the first inputs for ever, computes that of others, and does "
+        "a fifth of the work again.",
+        mistake="a guard for the values that a function was specialised for",
+        caught_by=SkippedWork,
+        why=_LONGER,
+        bind=partial(_cached_by_content, again=0.2, forgets=False),
+        base=_Slow,
+        size=512,
+    ),
+    Cheat(
         name="folded_when_bound",
         fakes="Computes while it is bound, and copies that result in every call.",
         mistake="inputs closed over by a compiled function: the compiler folds constants",
@@ -214,15 +249,15 @@ CHEATS = (
     ),
     Cheat(
         name="small_cached_by_object",
-        fakes="The same where the work takes less than a millisecond.",
+        fakes="The same where the work takes some microseconds.",
         mistake="common subexpressions that are eliminated from one call to the next",
         caught_by=None,
-        why="every result is right, and so short a call may take longer on changed inputs for "
-        "honest reasons: cold memory, threads that sleep; select larger sizes as well",
+        why="every result is right, and a call may take 40 microseconds longer on new inputs for "
+        "an honest reason: cold memory; select larger sizes as well",
         bind=_cached_by_object,
         create=_read_only,
         base=_Slow,
-        size=32,
+        size=16,
     ),
     Cheat(
         name="repetition_detector",

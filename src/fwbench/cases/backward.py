@@ -16,12 +16,12 @@ from fwbench.cases.inputs import OPERAND_CACHE, in_dtype, is_inexact, widest
 from fwbench.errors import DeclarationError, WrongGradient
 from fwbench.frameworks.contract import Array, BoundCall
 from fwbench.records.facts import CaseFacts
+from fwbench.workloads.operation import CHANGED_SEED
 
 Arrays = Sequence[NDArray[Any]]
 
-#: Seeds of the cotangent, and of the one that takes its place when inputs are changed.
+#: Seed of the cotangent, as long as inputs are not changed.
 _COTANGENT_SEED = 1
-_CHANGED_COTANGENT_SEED = 2
 
 
 class Backward(Forward):
@@ -69,8 +69,12 @@ class Backward(Forward):
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """With the cotangents behind them."""
-        seed = _CHANGED_COTANGENT_SEED if changed else _COTANGENT_SEED
+        seed = CHANGED_SEED if changed else _COTANGENT_SEED
         return [*super()._operands(changed=changed), *filter(is_inexact, self._cotangents(seed))]
+
+    def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:
+        """And the cotangents: gradients of linear work depend on nothing else."""
+        return [*super()._data(operands), *range(len(self.inputs), len(operands))]
 
     def arrays(self, result: Any) -> Sequence[Array]:
         """The results of the forward pass, and one gradient for each variable.

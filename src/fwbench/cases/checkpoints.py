@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
+from fwbench.cases.inputs import Change
 from fwbench.cases.training import TrainingCase
-from fwbench.cases.work import Call, Work, called
+from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import WrongTraining
 from fwbench.frameworks.contract import BoundCall
 from fwbench.frameworks.learner import Learner
@@ -56,20 +57,37 @@ class _Checkpoint(Work):
             WrongTraining: it does not.
         """
         verify.parameters(self._saving.parameters(), self._saving.job.training.parameters)
-        return self.verify_again(result)
+        return self._verified()
 
-    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
+    def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
         """The same, by the call that was timed."""
+        facts = CaseFacts()
+        for _ in turns(self.run, self._others):
+            facts = self._verified()
+        return facts
+
+    def _others(self, factor: float) -> Change:
+        batches = self._batches[:1] if factor == 1.0 else self._batches[1:2]
+
+        def switch() -> BoundCall:
+            self._train(self._saving, batches)
+            if self.run is not self._save:
+                self._save()
+            return self.run
+
+        return switch
+
+    def _verified(self) -> CaseFacts:
         first, second, third, *later = self._batches
         self._train(self._restoring, [third])
-        earlier = self._saved([first], call)
+        earlier = self._saved([first])
         self._folder.rename(self._other)
         self._folder.mkdir()
-        latest = self._saved([first, second], call)
+        latest = self._saved([first, second])
         size_bytes, sync_s = _size_bytes(self._folder), _sync_s(self._folder)
         for weights in (earlier, latest):
             self._exchange()
-            self._check_restored(weights, call)
+            self._check_restored(weights)
         shutil.rmtree(self._other)
         expected, actual = (
             learner.losses([learner.step(*learner.place(batch)) for batch in later])
@@ -89,10 +107,10 @@ class _Checkpoint(Work):
             loss_tolerance=tolerance,
         )
 
-    def _saved(self, batches: Sequence[Batch], call: Call) -> list[NDArray[Any]]:
+    def _saved(self, batches: Sequence[Batch]) -> list[NDArray[Any]]:
         """The weights of a checkpoint after a training on these batches."""
         self._train(self._saving, batches)
-        self._called(self._save, call)
+        self._save()
         return _copied(self._saving)
 
     def _exchange(self) -> None:
@@ -105,8 +123,8 @@ class _Checkpoint(Work):
         ):
             source.rename(target)
 
-    def _check_restored(self, expected: Sequence[NDArray[Any]], call: Call) -> None:
-        self._called(self._restore, call)
+    def _check_restored(self, expected: Sequence[NDArray[Any]]) -> None:
+        self._restore()
         restored = _copied(self._restoring)
         equal = all(map(np.array_equal, restored, expected))
         if not equal or len(restored) != len(expected):
@@ -114,10 +132,6 @@ class _Checkpoint(Work):
                 "a restored checkpoint has other weights than were saved in its files; write all "
                 "of them in each save, and read the files in each restore"
             )
-
-    def _called(self, run: BoundCall, call: Call) -> None:
-        """Save or restore, by ``call`` where that is timed."""
-        (call if run is self.run else called)(run)
 
     def _train(self, learner: Learner, batches: Sequence[Batch]) -> None:
         learner.reset(exact=True)

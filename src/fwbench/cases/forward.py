@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.cases.inputs import OPERAND_CACHE, Inputs, check_fits, digest, widest
+from fwbench.cases.inputs import OPERAND_CACHE, Change, Inputs, check_fits, digest, widest
 from fwbench.cases.verify import Deviation
 from fwbench.cases.work import OperationWork
 from fwbench.errors import WrongResult
@@ -149,27 +149,9 @@ def listed(results: Any) -> list[NDArray[Any]]:
 class InPlaceUpdate(Forward):
     """An operation that overwrites operands."""
 
-    #: Calls in place since the operands were written.
-    _steps = 1
-    #: Whether they were, since the last call that was timed.
-    _written = False
-
     def arrays(self, result: Any) -> Sequence[Array]:
         """Returned arrays, or the overwritten ones if none is returned."""
         return self._placed.overwritten() if result is None else super().arrays(result)
-
-    def _key(self, what: str, inputs: int) -> Hashable:
-        """With the number of steps."""
-        return super()._key(what, inputs), self._steps
-
-    def _results(self, values: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """The operands after all steps."""
-        operands = self.layout.restore(values)
-        for _ in range(self._steps):
-            results = listed(self.operation.reference(*operands, *self.parameters))
-            for position, updated in zip(self.operation.updates, results, strict=True):
-                operands[position] = updated
-        return results
 
     def _memory(self, result: Any) -> CaseFacts:
         """Every element is written: in place is not a view, which would cost nothing."""
@@ -179,30 +161,15 @@ class InPlaceUpdate(Forward):
         """In place, calls have gone on from one another, so the last result is not the first."""
         if result is not None:
             return super()._verify_last(result, right)
-        if self._written:  # on a busy machine all is verified again, and this is what that left
-            return CaseFacts(result_is_view=False)
         self._check_inputs()
         # Not each by itself: in low precision a state may be too coarse for a step.
         if [digest(array) for array in self._read(result)] == right:
             raise WrongResult("what it overwrites is as the first call left it: no step was made")
         return CaseFacts(result_is_view=False)
 
-    def _timed_on(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
-        """Without counting calls: only those that are verified are counted."""
-        return super()._change(operands)
-
-    def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
-        """The call counts itself: its timer may make it twice."""
-        run = super()._change(operands)
-        self._steps, self._written = 0, True
-
-        def counted() -> Any:
-            result = run()
-            # New arrays are those of one step, however often it was made.
-            self._steps = self._steps + 1 if result is None else 1
-            return result
-
-        return counted
+    def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:
+        """And what is overwritten."""
+        return sorted({*super()._data(operands), *self.operation.updates})
 
 
 class Copy(OperationWork):
@@ -259,7 +226,7 @@ class Creation(OperationWork):
         assert self.operation.source is not None  # noqa: S101 (what makes it a creation)
         (self.values,) = self._operands(changed=False)
         self.source = self.operation.source(np.array(self.values))
-        self.run = partial(framework.creator(cell.device, cell.dtype), self.source)
+        self.run = self._first = partial(framework.creator(cell.device, cell.dtype), self.source)
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """The values are the source's."""
@@ -282,12 +249,17 @@ class Creation(OperationWork):
         addresses = {int(self.source.ctypes.data)} if is_array else set()
         return CaseFacts(result_is_view=self._is_view([result], addresses))
 
-    def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
+    def _change(self, operands: Sequence[NDArray[Any]]) -> Change:
         """The call stays; the source has other values."""
         assert self.operation.source is not None  # noqa: S101 (what makes it a creation)
         (self.values,) = operands
-        self.source[:] = self.operation.source(np.array(self.values))
-        return self.run
+        source = self.operation.source(np.array(self.values))
+
+        def switch() -> BoundCall:
+            self.source[:] = source
+            return self.run
+
+        return switch
 
     def _check_inputs(self) -> None:
         """Nothing: the source itself is changed with the operands."""

@@ -34,6 +34,9 @@ from fwbench.terms.names import numpy_dtype
 from fwbench.terms.presets import Size
 from fwbench.workloads.operation import Operation
 
+#: Gives bound work the inputs that were placed for it, at once; returns the call to make.
+Change = Callable[[], BoundCall]
+
 #: Places an array of NumPy's, in a dtype.
 Create = Callable[[NDArray[Any], str], Array]
 
@@ -120,7 +123,7 @@ class Inputs:
         """The inputs on the host as they were placed, also those that calls overwrite.
 
         Raises:
-            WrongResult: another one is not: the work has changed it.
+            WrongResult: another one is not: the work has changed it, or it was not written.
         """
         on_host = [
             self._before[position] if position in self._before else self._framework.to_numpy(array)
@@ -130,7 +133,8 @@ class Inputs:
             if digest(array) != placed:
                 raise WrongResult(
                     f"the work changed input {position}: its next call computes something else; "
-                    "return a new array"
+                    f"return a new array (or {self._framework.name}'s write returned True, and did "
+                    "not copy the values)"
                 )
         return on_host
 
@@ -148,41 +152,38 @@ class Inputs:
         known = (self._framework.address(array) for array in self._current)
         return {address for address in known if address is not None}
 
-    def change(self, run: BoundCall, operands: Sequence[NDArray[Any]]) -> BoundCall:
-        """Give the inputs other values.
+    def change(self, run: BoundCall, operands: Sequence[NDArray[Any]]) -> Change:
+        """Place other values for the inputs; those with the values of now stay as they are.
 
         Args:
             operands: the new values, in the order of the inputs.
 
         Returns:
-            The call to make: ``run`` itself where all arrays could be written.
+            Gives them to the call, and returns the one to make: ``run`` itself where all arrays
+            could be written. It raises DeclarationError where they cannot be, and the call cannot
+            be given others.
 
         Raises:
-            DeclarationError: arrays cannot be written, and the call cannot be given others; or
-                they were said to be written, and were not.
             WrongResult: the values did not arrive.
         """
-        replaced = {}
-        for position, (bound, operand) in enumerate(zip(self._bound, operands, strict=True)):
-            fresh = self._placed(operand)
-            values = self._framework.to_numpy(fresh)
-            self._digests[position] = digest(values)
-            if position in self._before:
-                self._before[position] = np.array(values)
-            if self._framework.write(bound, fresh):
-                self._check_written(position)
-                fresh = bound
-            else:
-                replaced[id(bound)] = fresh
-            self._current[position] = fresh
-        return self._rebound(run, replaced) if replaced else run
+        fresh = [*map(self._placed, operands)]
+        values = [*map(self._framework.to_numpy, fresh)]
+        digests, before = [*map(digest, values)], {i: np.array(values[i]) for i in self._before}
 
-    def _check_written(self, position: int) -> None:
-        if digest(self._framework.to_numpy(self._bound[position])) != self._digests[position]:
-            raise DeclarationError(
-                f"{self._framework.name}'s write returned True, and the array does not have the "
-                "values that it was given; copy them, or return False where arrays are immutable"
-            )
+        def switch() -> BoundCall:
+            for position, (bound, new) in enumerate(zip(self._bound, fresh, strict=True)):
+                if digests[position] != self._digests[position] or position in before:
+                    written = self._framework.write(bound, new)
+                    self._current[position] = bound if written else new
+            self._digests, self._before = digests, before
+            replaced = {
+                id(bound): new
+                for bound, new in zip(self._bound, self._current, strict=True)
+                if bound is not new
+            }
+            return self._rebound(run, replaced) if replaced else run
+
+        return switch
 
     def _placed(self, operand: NDArray[Any]) -> Array:
         dtype = self._dtype if is_float(operand) else operand.dtype.name
@@ -240,22 +241,18 @@ class OperandCache:
         Args:
             compute: computes them where they are not known.
         """
-        known = self._known.get(key)
-        if known is not None:
-            self._known.move_to_end(key)
-            return known
-        computed = tuple(compute())
-        if _size_bytes(computed) > self._limit_bytes:
-            return computed
-        return self._add(key, tuple(map(_owned, computed)))
-
-    def _add(self, key: Hashable, arrays: Sequence[NDArray[Any]]) -> Sequence[NDArray[Any]]:
-        self._known[key] = arrays
-        self.size_bytes += _size_bytes(arrays)
-        while self.size_bytes > self._limit_bytes:
-            _, oldest = self._known.popitem(last=False)
-            self.size_bytes -= _size_bytes(oldest)
-        return arrays
+        if key not in self._known:
+            computed = tuple(compute())
+            size_bytes = sum(array.nbytes for array in computed)
+            if size_bytes > self._limit_bytes:
+                return computed
+            self._known[key] = tuple(map(_owned, computed))
+            self.size_bytes += size_bytes
+            while self.size_bytes > self._limit_bytes:
+                _, oldest = self._known.popitem(last=False)
+                self.size_bytes -= sum(array.nbytes for array in oldest)
+        self._known.move_to_end(key)
+        return self._known[key]
 
 
 def _owned(array: NDArray[Any]) -> NDArray[Any]:
@@ -263,10 +260,6 @@ def _owned(array: NDArray[Any]) -> NDArray[Any]:
     copy = np.array(array)
     copy.setflags(write=False)
     return copy
-
-
-def _size_bytes(arrays: Sequence[NDArray[Any]]) -> int:
-    return sum(array.nbytes for array in arrays)
 
 
 #: What the cases of this process have in common.

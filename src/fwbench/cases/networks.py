@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from fwbench.cases import precision, verify
 from fwbench.cases.epochs import whole
 from fwbench.cases.forward import check_count
-from fwbench.cases.inputs import Inputs
+from fwbench.cases.inputs import Change, Inputs
 from fwbench.cases.references import compare_answers
 from fwbench.cases.training import ThroughputCase, data_facts
 from fwbench.cases.work import RepeatedWork, Work
@@ -112,7 +112,7 @@ class _NetworkWork(RepeatedWork):
         *_, batch = self.training.check_batches(self.network.job.batch, 1 + changed)
         return [*batch[: self.takes]]
 
-    def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
+    def _change(self, operands: Sequence[NDArray[Any]]) -> Change:
         self._keep(operands)
         return super()._change(operands)
 
@@ -147,7 +147,7 @@ class Answers(_NetworkWork):
 
     def answers(self, examples: NDArray[Any]) -> NDArray[Any]:
         """The logits of other examples, by the call that was timed."""
-        (logits,) = self._read(self._change([examples])())
+        (logits,) = self._read(self._change([examples])()())
         return logits
 
     def _precision(self, rms: float) -> CaseFacts:

@@ -12,9 +12,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
+from fwbench.cases.inputs import Change
 from fwbench.cases.training import TrainingCase
-from fwbench.cases.work import Call, Work, called
+from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import WrongResult
+from fwbench.frameworks.contract import BoundCall
 from fwbench.processes import scratch
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads import photos
@@ -58,16 +60,29 @@ class _PhotoPass(Work):
             tolerance=_ALLOWED[self._job.augmented][1] / 255,
         )
 
-    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
+    def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
         """The last timed pass is right, and so are others once the files have changed."""
         with verify.within("the last timed pass is wrong though the first was right"):
             [*self._read(last, self._original)]
-        self._contents = [photos.changed(content) for content in self._contents]
-        for path, content in zip(self._job.paths, self._contents, strict=True):
-            path.write_bytes(content)
-        self._loader.pack()
-        with verify.within("a pass over changed files is wrong, so photos are kept decoded"):
-            return self.verify(call(self.run))
+        facts = CaseFacts()
+        for _ in turns(self.run, self._others):
+            run = self._others(0.0)()
+            with verify.within("a pass over changed files is wrong, so photos are kept decoded"):
+                facts = self.verify(run())
+        return facts
+
+    def _others(self, factor: float) -> Change:
+        is_first = factor == 1.0
+        contents = self._original if is_first else [*map(photos.changed, self._original)]
+
+        def switch() -> BoundCall:
+            self._contents = contents
+            for path, content in zip(self._job.paths, contents, strict=True):
+                path.write_bytes(content)
+            self._loader.pack()
+            return self.run
+
+        return switch
 
     def _pass(self) -> dict[int, _Crop]:
         """Crops of a pass by label, in order."""

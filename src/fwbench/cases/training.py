@@ -16,7 +16,7 @@ from fwbench.cases import learning, verify
 from fwbench.cases.case import Case, host_memory
 from fwbench.cases.epochs import Alone, Epochs, steps_of, whole
 from fwbench.cases.references import InNumPy, Reference
-from fwbench.cases.work import Call, Work, called
+from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import IsolationError, WrongResult
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.measure.clock import Clock
@@ -72,7 +72,7 @@ class _Step(Work):
         self._first = next(self._turns)[0] + 1
         return checked
 
-    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
+    def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
         """The same once more, after the steps that were timed, whose updates are all there.
 
         Raises:
@@ -126,7 +126,7 @@ class _Pass(Work):
             )
         return CaseFacts(steps_per_epoch=self._steps, data=data_facts(self._data))
 
-    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
+    def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
         """One more pass, in an order that it has not been given before.
 
         Raises:

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
+import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import precision, verify
-from fwbench.cases.inputs import Inputs, digest, drawn_operands, in_dtype, read_result
+from fwbench.cases.inputs import (
+    Change,
+    Inputs,
+    digest,
+    drawn_operands,
+    in_dtype,
+    is_inexact,
+    read_result,
+)
 from fwbench.cases.verify import Deviation
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.records.facts import CaseFacts
 from fwbench.terms.names import real_dtype
 from fwbench.workloads.distribution import INPUTS, ZEROS, zeros
 from fwbench.workloads.grid import Cell
-from fwbench.workloads.operation import Operation
+from fwbench.workloads.operation import CHANGED_SEED, Operation
 
 _LAST = "the result of the last timed call is wrong though the first was right"
 _CHANGED = (
@@ -28,13 +37,15 @@ _RESTORED = (
     "results are kept from earlier calls or work is skipped"
 )
 
-#: Makes a call of bound work and returns its result.
-Call = Callable[[BoundCall], Any]
+#: ``others(factor)`` places inputs for bound work: its first ones, with the data times the factor.
+Others = Callable[[float], Change]
 
+#: ``turns(run, others)`` makes calls on changing inputs, ``run`` on the first ones. It stops once,
+#: for results to be verified.
+Turns = Callable[[BoundCall, Others], Iterable[None]]
 
-def called(run: BoundCall) -> Any:
-    """The result of one call of bound work."""
-    return run()
+#: Stops at once.
+NO_TURNS: Turns = lambda *_: (None,)  # noqa: E731 (of a type)
 
 
 class Work(ABC):
@@ -42,9 +53,11 @@ class Work(ABC):
 
     Attributes:
         run: one call of it.
+        data_bytes: size of the data that are new in each turn.
     """
 
     run: BoundCall
+    data_bytes = 0
 
     @abstractmethod
     def verify(self, result: Any) -> CaseFacts:
@@ -60,12 +73,12 @@ class Work(ABC):
     def prepare(self) -> None:  # noqa: B027 (nothing to do, for most)
         """Give verified work the inputs to be timed with, where they are others."""
 
-    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
+    def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
         """Verify what was timed, and what the same call does with changed inputs.
 
         Args:
             last: the result of the last call that was timed.
-            call: makes a call whose inputs have changed, and returns its result.
+            turns: makes calls on inputs that change, before and after.
 
         Returns:
             What was found in all verifications; nothing beyond the first one's by default.
@@ -107,17 +120,41 @@ class RepeatedWork(Work):
         self._right = [digest(array) for array in on_host]
         return self._findings
 
-    def verify_again(self, last: Any, call: Call = called) -> CaseFacts:
+    def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
         """The last result is right, and so are a call on changed inputs and one on the first."""
         facts, right = self._findings, self._right
         with verify.within(_LAST):
             facts = _worse(facts, self._verify_last(last, right))
-        with verify.within(_CHANGED):
-            run = self._change(self._operands(changed=True))
-            facts = _worse(facts, self.verify(call(run)))
-        with verify.within(_RESTORED):
-            run = self._change(self._operands(changed=False))
-            return _worse(facts, self._verify_same(call(run), right))
+        for _ in turns(self._first, self._others):
+            with verify.within(_CHANGED):
+                run = self._change(self._operands(changed=True))()
+                facts = _worse(facts, self.verify(run()))
+            with verify.within(_RESTORED):
+                run = self._change(self._operands(changed=False))()
+                facts = _worse(facts, self._verify_same(run(), right))
+        return facts
+
+    @property
+    def data_bytes(self) -> int:  # type: ignore[override]
+        """The operands that are new in each turn."""
+        operands = self._operands(changed=False)
+        return sum(operands[position].nbytes for position in self._data(operands))
+
+    def _others(self, factor: float) -> Change:
+        operands = self._operands(changed=False)
+        data = self._data(operands)
+        if factor != 1.0 and not data:
+            operands = self._operands(changed=True)
+        for position in data:
+            operands[position] = np.asarray(factor * operands[position], operands[position].dtype)
+        return self._change(operands)
+
+    def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:
+        """Positions of the operands that are new in each turn: the first that has numbers.
+
+        Weights stay: oneDNN's convolutions lay them out in the first call, and keep them so.
+        """
+        return [position for position, x in enumerate(operands) if is_inexact(x)][:1]
 
     def _verify_last(self, result: Any, right: Sequence[int]) -> CaseFacts:
         """The last timed call had the inputs of the first."""
@@ -149,8 +186,8 @@ class RepeatedWork(Work):
         """Bytes that a call moves, where they differ from the workload's declaration."""
         return CaseFacts()
 
-    def _change(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
-        """Give the inputs other values; returns the call to make."""
+    def _change(self, operands: Sequence[NDArray[Any]]) -> Change:
+        """Place other values for the inputs."""
         return self._placed.change(self._first, operands)
 
     def _check_inputs(self) -> None:
@@ -178,11 +215,7 @@ class OperationWork(RepeatedWork):
         """Zeros, where they are asked for: no result of them tells right work from wrong."""
         if self.cell.toggle(INPUTS) == ZEROS:
             self._on_zeros = True
-            self.run = self._timed_on(zeros(self._operands(changed=False)))
-
-    def _timed_on(self, operands: Sequence[NDArray[Any]]) -> BoundCall:
-        """The call to time on other inputs than were verified."""
-        return self._change(operands)
+            self.run = self._change(zeros(self._operands(changed=False)))()
 
     def _verify_last(self, result: Any, right: Sequence[int]) -> CaseFacts:
         """On zeros nothing is compared: calls on changed and on the first inputs come after it."""
@@ -202,6 +235,7 @@ class OperationWork(RepeatedWork):
             max_relative_error=max(deviation.largest, gradient_error),
             tolerance=self.allowed,
             precision_bits=precision.bits(self.dtype, deviation.rms, gradient_error, self.terms),
+            changed_seed=CHANGED_SEED,
         )
 
     def _is_view(self, arrays: Sequence[Array], operands: set[int]) -> bool | None:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from fwbench import Case, Operation
 from fwbench.workloads import COPIES, WORKLOADS, gemm
@@ -28,14 +27,10 @@ _HALVES = ("float16", "bfloat16")
 _CACHED = tuple(2**exponent for exponent in range(17, 25))
 
 
-def _array(size: int, rng: np.random.Generator) -> tuple[NDArray[Any]]:
-    return (np.resize(rng.standard_normal(4_096), size),)
-
-
 def _copy(name: str, *sizes: int) -> Operation:
     return Operation(
         name=name,
-        inputs=_array,
+        inputs=lambda size, rng: (np.resize(rng.standard_normal(4_096), size),),
         reference=np.copy,
         sizes=sizes,
         cost=lambda n: Cost(flops=0.0, elements=2.0 * n),

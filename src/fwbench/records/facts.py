@@ -538,6 +538,7 @@ class CaseFacts(Measured):
     precision_bits: int | None = fact(
         "bits of mantissa that it was computed in, by the error: 52, 23, 10 or 7", COUNT, POSITIVE
     )
+    changed_seed: int | None = fact("seed of the changed operands", COUNT, NOT_NEGATIVE)
     limit_flops_per_s: float | None = fact(
         "floating-point operations a second that are possible at most", PER_SECOND, POSITIVE
     )

@@ -98,10 +98,6 @@ def _declared(w: Workload, c: Cell, m: Manifest) -> str | None:
     return _of_cell(w.name, c, m)
 
 
-def _declared_of_loop(w: TrainsInLoop, c: Cell, m: Manifest) -> str | None:
-    return _of_cell(w.loop.name, c, m)
-
-
 def _declared_at_size(w: Operation, c: Cell, m: Manifest) -> str | None:
     return _of_cell(w.name, c, m, w.terms(c.size))
 
@@ -434,7 +430,7 @@ RULES: tuple[Rule, ...] = (
         lambda w, c, m: c.execution not in w.executions(m),
     ),
     Rule(WithNetwork, _declared),
-    Rule(TrainsInLoop, _declared_of_loop),
+    Rule(TrainsInLoop, lambda w, c, m: _of_cell(w.loop.name, c, m)),
     Rule(
         ForwardBackward,
         "gradients of networks are not verified in {c.dtype}: each ReLU may decide differently",

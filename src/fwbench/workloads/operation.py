@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,9 +29,9 @@ Implementation = Callable[..., Callable[..., Any]]
 #: The results of an operation, on the host.
 Results = Sequence[NDArray[Any]]
 
-#: What makes the seed of changed operands another one, and what they are multiplied by where no
-#: number is drawn from it.
-_CHANGED = 1
+#: Seed of the changed operands of this process, so that no result can have been computed before,
+#: and what they are multiplied by where no number is drawn from it.
+CHANGED_SEED = secrets.randbits(32)
 _FEWER = 0.75
 
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -211,7 +212,7 @@ class Operation(Workload):
             DeclarationError: ``inputs`` did not return a tuple of NumPy arrays.
         """
         operands = self.operands(size) if operands is None else operands
-        others = self._drawn(size, zlib.crc32(self.name.encode()), *_seed(size), _CHANGED)
+        others = self._drawn(size, zlib.crc32(self.name.encode()), *_seed(size), CHANGED_SEED)
         alike = [(x.shape, x.dtype) for x in operands] == [(x.shape, x.dtype) for x in others]
         if alike and not all(map(np.array_equal, operands, others)):
             return others

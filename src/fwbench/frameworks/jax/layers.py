@@ -166,14 +166,6 @@ def _pooled(layer: Any, x: Any, start: float, combine: Callable[..., Any]) -> An
     )
 
 
-def _average_pool(layer: layers.AveragePool, _: Arrays, x: Any) -> Any:
-    return _pooled(layer, x, 0.0, lax.add) / layer.size**2
-
-
-def _max_pool(layer: layers.MaxPool, _: Arrays, x: Any) -> Any:
-    return _pooled(layer, x, -jnp.inf, lax.max)
-
-
 def _recurrent(layer: layers.Recurrent, step: Any, states: int, sums: Any) -> Any:
     """Over time by ``lax.scan``, as JAX has no recurrent layers; the first state is the output."""
     zeros = jnp.zeros((len(sums), layer.units), sums.dtype)
@@ -255,8 +247,8 @@ def _sampled_words(layer: SampledWords, parameters: Arrays, x: Any, tokens: Any)
 
 _FUNCTIONS: dict[type[Layer], Callable[..., Any]] = {
     layers.Conv: _conv,
-    layers.AveragePool: _average_pool,
-    layers.MaxPool: _max_pool,
+    layers.AveragePool: lambda layer, _, x: _pooled(layer, x, 0.0, lax.add) / layer.size**2,
+    layers.MaxPool: lambda layer, _, x: _pooled(layer, x, -jnp.inf, lax.max),
     layers.GlobalAveragePool: lambda _, __, x: jnp.mean(x, (1, 2)),
     layers.Flatten: lambda _, __, x: jnp.reshape(x, (len(x), -1)),
     layers.Dense: _dense,

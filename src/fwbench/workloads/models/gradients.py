@@ -191,10 +191,6 @@ def _dense(layer: layers.Dense, parameters: Arrays, x: NDArray[Any]) -> Result:
     return result, backward
 
 
-def _dropout(_: layers.Dropout, __: Arrays, x: Array) -> Result:
-    return x, lambda gradient: ([gradient], [])
-
-
 def _batch_norm(layer: layers.BatchNorm, parameters: Arrays, x: Array) -> Result:
     """Ioffe and Szegedy 2015, section 3; mean and variance are functions of the batch."""
     scale, offset = parameters
@@ -362,7 +358,7 @@ _FORWARD: dict[type[Layer], Callable[..., Result]] = {
     layers.Flatten: _flatten,
     layers.Dense: _dense,
     layers.Relu: _relu_layer,
-    layers.Dropout: _dropout,
+    layers.Dropout: lambda _, __, x: (x, lambda gradient: ([gradient], [])),
     layers.BatchNorm: _batch_norm,
     layers.Add: _add,
     layers.Concat: _concat,

@@ -107,10 +107,6 @@ def _dividends(size: int, rng: np.random.Generator) -> NDArray[Any]:
     return rng.integers(-50, 50, size) + 0.25
 
 
-def _divisors(size: int, rng: np.random.Generator) -> NDArray[Any]:
-    return rng.choice([-7.0, -3.0, 3.0, 7.0], size)
-
-
 def _singles(size: int, rng: np.random.Generator) -> NDArray[Any]:
     """Numbers of float32: a cast of others by way of float32 is rounded twice."""
     return off_zero(size, rng).astype(np.float32).astype(np.float64)
@@ -179,7 +175,9 @@ ELEMENTWISE = family(
     elementwise("minimum", np.minimum, _eighths, _quarters, gradient_flops=2),
     elementwise("power", np.power, positive, positive, gradient_flops=5, reads=3),
     # The sign of the result is the divisor's.
-    elementwise("mod", np.mod, _dividends, _divisors),
+    elementwise(
+        "mod", np.mod, _dividends, lambda size, rng: rng.choice([-7.0, -3.0, 3.0, 7.0], size)
+    ),
     elementwise("hypot", np.hypot, off_zero, off_zero, flops=4, gradient_flops=3, reads=3),
     elementwise("arctan2", np.arctan2, off_zero, off_zero, gradient_flops=7),
     elementwise("greater", np.greater, _few, _few),

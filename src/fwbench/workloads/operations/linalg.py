@@ -67,10 +67,6 @@ def _separate_eigenvalues(size: int, rng: np.random.Generator) -> Arrays:
     return ((vectors * (np.arange(size) - size / 2 + 0.3)) @ vectors.T,)
 
 
-def _solve_lower(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
-    return np.linalg.solve(np.tril(x), y)
-
-
 def _lq(x: NDArray[Any]) -> Arrays:
     q, r = np.linalg.qr(x.T)
     return r.T, q.T
@@ -149,7 +145,7 @@ DECOMPOSITIONS = (
     _algebra(
         "triangular_solve",
         _triangular_system,
-        _solve_lower,
+        lambda x, y: np.linalg.solve(np.tril(x), y),
         cost=partial(_solve_cost, 0, 1, 1),
         backward_cost=partial(_solve_cost, 0, 2, 2),
         variables=(1,),
@@ -230,10 +226,6 @@ def _vectors(size: int, rng: np.random.Generator) -> Arrays:
     return x, rng.standard_normal(size) + 4.0 * x / np.sqrt(size)
 
 
-def _l2_normalize_rows(x: NDArray[Any]) -> NDArray[Any]:
-    return x / np.sqrt(np.sum(x * x, axis=1, keepdims=True))
-
-
 LINALG = family(
     "linalg",
     # The product that everything is made of; and the decomposition that is the core of Gaussian
@@ -280,7 +272,7 @@ LINALG = family(
     Operation(
         name="l2_normalize",
         inputs=normal(square),
-        reference=_l2_normalize_rows,
+        reference=lambda x: x / np.sqrt(np.sum(x * x, axis=1, keepdims=True)),
         sizes=Sizes(quick=(50, 250, 1_024), paper=(50, 150, 250, 350, 450), full=_MATRIX_FULL),
         cost=lambda n: Cost(flops=3.0 * n**2 + 2.0 * n, elements=2.0 * n**2),
         backward_cost=lambda n: Cost(flops=8.0 * n**2 + 4.0 * n, elements=5.0 * n**2),

@@ -49,10 +49,6 @@ def _cross_entropies(x: Array, labels: Array) -> Array:
     return -np.asarray(_log_softmax(x)[np.arange(len(x)), labels])
 
 
-def _binary_cross_entropies(x: Array, answers: Array) -> Array:
-    return np.asarray(np.logaddexp(0.0, x) - x * answers)
-
-
 def _huber(x: Array, y: Array) -> Array:
     """Half the square up to a distance of 1, from there on a line."""
     distance = np.abs(x - y)
@@ -176,7 +172,12 @@ LOSSES = family(
     _loss("cross_entropy", _cross_entropies, _labelled, flops=5),
     # As MXNet's own operator has it, over the batch.
     _loss("cross_entropy_sum", _cross_entropies, _labelled, flops=5, total=np.sum),
-    _loss("binary_cross_entropy", _binary_cross_entropies, _decided, flops=6),
+    _loss(
+        "binary_cross_entropy",
+        lambda x, answers: np.asarray(np.logaddexp(0.0, x) - x * answers),
+        _decided,
+        flops=6,
+    ),
     _loss("mse", lambda x, y: (x - y) ** 2, _targeted, flops=3),
     _loss("huber", _huber, _targeted, flops=5),
     # A loss for each sequence; implementations get their lengths, of numbers and of labels.
