@@ -23,11 +23,7 @@ def dumps(values: Any, *, indent: int | None = None) -> str:
     Args:
         indent: spaces of indentation for each level; None for one line.
     """
-    return json.dumps(values, default=_unserializable, indent=indent)
-
-
-def _unserializable(value: Any) -> str:
-    return f"UNSERIALIZABLE[{value!r}]"
+    return json.dumps(values, default=lambda value: f"UNSERIALIZABLE[{value!r}]", indent=indent)
 
 
 def loads(text: bytes) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fwbench import workloads
-from fwbench.errors import FrameworkBroken, NotACopy
+from fwbench.errors import FrameworkBroken, NotACopy, VerificationError
 from fwbench.frameworks.contract import BoundCall
 from fwbench_extras.cheats.cheat import Cheat, CheatingFramework
 from fwbench_extras.cheats.honest import Compute
@@ -137,10 +137,9 @@ HARNESS = (
         name="slow_clock",
         fakes="Has ``time.perf_counter`` run ten times slower while the work is bound.",
         mistake="a clock that stands still: suspended virtual machines, frequency scaling, patches",
-        caught_by=None,
-        why="not fooled, and so not caught: fwbench and pytest-benchmark keep the clock that they "
-        "imported, and workers import them before a framework's module; a framework that patches "
-        "them instead is in the same process and can do anything",
+        caught_by=VerificationError,
+        why="functions that a verdict hangs on must be those that were imported before it; a "
+        "framework that patches fwbench instead is in the same process and can do anything",
         bind=_slow_clock,
     ),
     Cheat(

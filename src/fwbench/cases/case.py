@@ -236,6 +236,7 @@ class Case:
         """Verify what was timed, with a clock of its own: that of the rounds keeps them."""
         clock = Clock(self._clock.read, self._clock.wait)
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            timing.check_functions()
             return timing.verify_again(work, last, clock, self._benchmark.rounds_s)
 
     def _busy(self, facts: CaseFacts) -> CaseFacts:
@@ -320,7 +321,7 @@ def draw(operation: Operation, size: Size) -> None:
     cost = operation.cost_of("forward", size)
     if cost is not None:
         check_room(f"{operation.name} of size {size}", cost.elements)
-    drawn_operands(operation, size, changed=False)
+    drawn_operands(operation, size)
 
 
 def bind(cell: Cell, framework: Framework) -> Work:

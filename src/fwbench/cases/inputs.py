@@ -160,8 +160,7 @@ class Inputs:
 
         Returns:
             Gives them to the call, and returns the one to make: ``run`` itself where all arrays
-            could be written. It raises DeclarationError where they cannot be, and the call cannot
-            be given others.
+            could be written. Raises DeclarationError where it can be given no others.
 
         Raises:
             WrongResult: the values did not arrive.
@@ -266,17 +265,19 @@ def _owned(array: NDArray[Any]) -> NDArray[Any]:
 OPERAND_CACHE = OperandCache(_LIMIT_BYTES)
 
 
-def drawn_operands(operation: Operation, size: Size, *, changed: bool) -> Sequence[NDArray[Any]]:
+def drawn_operands(
+    operation: Operation, size: Size, changed: int | None = None
+) -> Sequence[NDArray[Any]]:
     """The operands of an operation, as it draws them.
 
     Args:
-        changed: whether others of the same shapes are asked for.
+        changed: the seed of others of the same shapes.
     """
     first = OPERAND_CACHE.arrays((operation, size, "first"), lambda: operation.operands(size))
-    if not changed:
+    if changed is None:
         return first
     return OPERAND_CACHE.arrays(
-        (operation, size, "changed"), lambda: operation.changed_operands(size, first)
+        (operation, size, changed), lambda: operation.changed_operands(size, changed, first)
     )
 
 

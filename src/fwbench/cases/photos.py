@@ -66,14 +66,12 @@ class _PhotoPass(Work):
             [*self._read(last, self._original)]
         facts = CaseFacts()
         for _ in turns(self.run, self._others):
-            run = self._others(0.0)()
             with verify.within("a pass over changed files is wrong, so photos are kept decoded"):
-                facts = self.verify(run())
+                facts = self.verify(self._others(0.0)()())
         return facts
 
     def _others(self, factor: float) -> Change:
-        is_first = factor == 1.0
-        contents = self._original if is_first else [*map(photos.changed, self._original)]
+        contents = self._original if factor == 1.0 else [*map(photos.changed, self._original)]
 
         def switch() -> BoundCall:
             self._contents = contents

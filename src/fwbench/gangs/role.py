@@ -117,7 +117,7 @@ class Role:
             "epoch": self._epoch,
             "examine": self._examine,
             "verify_last": self._verify_last,
-            "usage": self._usage,
+            "usage": lambda: usage() | {"updates": self._participant.updates()},
         }
 
     def serve(self, channel: Channel) -> None:
@@ -204,6 +204,3 @@ class Role:
     def _verify_last(self) -> dict[str, Any]:
         with self._scope:
             return self._share.verify_last()
-
-    def _usage(self) -> dict[str, Any]:
-        return usage() | {"updates": self._participant.updates()}

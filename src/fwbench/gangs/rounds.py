@@ -107,11 +107,8 @@ class GangClock(Clock):
     def __init__(self) -> None:
         self._now_s = 0.0
         self.rounds: list[Round] = []
-        super().__init__(self._read)
+        super().__init__(lambda: self._now_s)
         self.__name__ = "gang"
-
-    def _read(self) -> float:
-        return self._now_s
 
     def __call__(self) -> float:
         """The sum of the seconds of a step, or of the epoch, of each round so far."""

@@ -210,14 +210,11 @@ def comma_separated(runs: Sequence[Run]) -> str:
     writer = csv.DictWriter(text, ("run", *_COLUMNS))
     writer.writeheader()
     for run in runs:
-        for line in (*map(_line, run.records), *map(_lost, run.lost)):
+        measured = ({name: value(x) for name, value in _COLUMNS.items()} for x in run.records)
+        for line in (*measured, *map(_lost, run.lost)):
             cells = {"run": run.name, **line}
             writer.writerow({name: _cell(value) for name, value in cells.items()})
     return text.getvalue()
-
-
-def _line(record: Measurement) -> dict[str, object]:
-    return {name: value(record) for name, value in _COLUMNS.items()}
 
 
 def _lost(case: NotMeasured) -> dict[str, object]:

@@ -98,10 +98,6 @@ def _declared(w: Workload, c: Cell, m: Manifest) -> str | None:
     return _of_cell(w.name, c, m)
 
 
-def _declared_at_size(w: Operation, c: Cell, m: Manifest) -> str | None:
-    return _of_cell(w.name, c, m, w.terms(c.size))
-
-
 def _of_cell(name: str, c: Cell, m: Manifest, terms: int = 0) -> str | None:
     settings = [f"{toggle}={value}" for toggle, value in c.toggles]
     return m.gap(name, c.execution, c.direction, c.dtype, c.device, terms, settings)
@@ -331,7 +327,7 @@ RULES: tuple[Rule, ...] = (
             and w.terms(c.size) > _OF_FLOAT16
         ),
     ),
-    Rule(Operation, _declared_at_size),
+    Rule(Operation, lambda w, c, m: _of_cell(w.name, c, m, w.terms(c.size))),
     # Exchanges between replicas
     Rule(Collective, _declared),
     Rule(ServedStep, _without_servers),

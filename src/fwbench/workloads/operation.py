@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,9 +28,7 @@ Implementation = Callable[..., Callable[..., Any]]
 #: The results of an operation, on the host.
 Results = Sequence[NDArray[Any]]
 
-#: Seed of the changed operands of this process, so that no result can have been computed before,
-#: and what they are multiplied by where no number is drawn from it.
-CHANGED_SEED = secrets.randbits(32)
+#: What changed operands are multiplied by where no number of them is random.
 _FEWER = 0.75
 
 _NAME = re.compile(r"[A-Za-z]\w*")
@@ -199,20 +196,19 @@ class Operation(Workload):
         return self._drawn(size, zlib.crc32(self.name.encode()), *_seed(size))
 
     def changed_operands(
-        self, size: Size, operands: Sequence[NDArray[Any]] | None = None
+        self, size: Size, seed: int, operands: Sequence[NDArray[Any]]
     ) -> tuple[NDArray[Any], ...]:
         """Other inputs of the same shapes and dtypes, for a call that must notice.
 
         Where ``inputs`` draws nothing from its generator they are three quarters of the same.
 
         Args:
-            operands: those of :meth:`operands`, where they have been drawn already.
+            operands: those of :meth:`operands`.
 
         Raises:
             DeclarationError: ``inputs`` did not return a tuple of NumPy arrays.
         """
-        operands = self.operands(size) if operands is None else operands
-        others = self._drawn(size, zlib.crc32(self.name.encode()), *_seed(size), CHANGED_SEED)
+        others = self._drawn(size, zlib.crc32(self.name.encode()), *_seed(size), seed)
         alike = [(x.shape, x.dtype) for x in operands] == [(x.shape, x.dtype) for x in others]
         if alike and not all(map(np.array_equal, operands, others)):
             return others

@@ -110,7 +110,7 @@ def test_sequences_have_from_half_of_the_steps_to_all() -> None:
     """In another order when they are changed; so the work is the same."""
     size = FORM.read("h3n8t16")
     *_, lengths = DYNAMIC.operands(size)
-    *_, changed = DYNAMIC.changed_operands(size)
+    *_, changed = DYNAMIC.changed_operands(size, 1, DYNAMIC.operands(size))
     assert sorted(lengths) == sorted(changed) == [*range(9, 17)]
     assert list(lengths) != list(changed)
 

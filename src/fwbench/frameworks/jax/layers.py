@@ -52,8 +52,9 @@ class Network:
         Moving averages of batch normalization; of dropout a random key, and its rate.
         """
         return [
-            _STATES.get(type(node.layer), _stateless)(node.layer, node.shapes[0], place, drops)
+            state(node.layer, node.shapes[0], place, drops) if state else []
             for place, node in enumerate(self._graph.nodes)
+            for state in [_STATES.get(type(node.layer))]
         ]
 
     def answer(self, parameters: Sequence[Arrays], state: Sequence[Arrays], x: Any) -> Any:
@@ -308,20 +309,12 @@ _TRAINED: dict[type[Layer], Callable[..., tuple[Any, Arrays]]] = {
 }
 
 
-def _averages(_: layers.BatchNorm, before: Shape, __: int, ___: bool) -> Arrays:
-    return [jnp.zeros(before[-1]), jnp.ones(before[-1])]
-
-
 def _key_and_rate(layer: layers.Dropout, _: Shape, place: int, drops: bool) -> Arrays:
     key = random.fold_in(random.key(DROPOUT_SEED), place)  # of its own for each layer
     return [key, jnp.asarray(layer.rate if drops else 0.0)]
 
 
-def _stateless(_: Layer, __: Shape, ___: int, ____: bool) -> Arrays:
-    return []
-
-
 _STATES: dict[type[Layer], Callable[[Any, Shape, int, bool], Arrays]] = {
-    layers.BatchNorm: _averages,
+    layers.BatchNorm: lambda _, before, *__: [jnp.zeros(before[-1]), jnp.ones(before[-1])],
     layers.Dropout: _key_and_rate,
 }

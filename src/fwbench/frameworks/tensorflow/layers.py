@@ -152,14 +152,11 @@ def _conv(layer: layers.Conv, policy: Any) -> list[Any]:
     )
     if layer.same or not any(map(sum, layer.zeros)):
         return [convolution]
-    if layer.stride == 1 and all(2 * zeros[0] + 1 == size for zeros, size in _sides(layer)):
+    sides = zip(layer.zeros, layer.kernel_size, strict=True)
+    if layer.stride == 1 and all(2 * zeros[0] + 1 == size for zeros, size in sides):
         convolution.padding = "same"  # the same zeros, and no copy of the image
         return [convolution]
     return [keras.layers.ZeroPadding2D(layer.zeros, dtype=policy), convolution]
-
-
-def _sides(layer: layers.Conv) -> Any:
-    return zip(layer.zeros, layer.kernel_size, strict=True)
 
 
 def _average_pool(layer: layers.AveragePool, policy: Any) -> list[Any]:

@@ -350,12 +350,11 @@ class _ExportedNetwork(NamedTuple):
         return None if self.there_s is None else self.there_s / self.record.median_s
 
 
-def _network_name(row: _ExportedNetwork) -> TableCell:
-    return TableCell(f"{row.record.facts.workload} {row.record.facts.size_text}")
-
-
 _EXPORTED_COLUMNS: tuple[Column[_ExportedNetwork], ...] = (
-    Column("network", _network_name),
+    Column(
+        "network",
+        lambda row: TableCell(f"{row.record.facts.workload} {row.record.facts.size_text}"),
+    ),
     Column("exported from", lambda row: TableCell(row.record.facts.exported_from or "")),
     Column("run in", lambda row: TableCell(line_name(row.record, row.names))),
     Column("a call", lambda row: seconds(row.record.median_s)),

@@ -111,10 +111,6 @@ class _Operation(NamedTuple):
         return self.record.facts
 
 
-def _condition(row: _Operation) -> TableCell:
-    return TableCell(marks(row.facts) or condition_of(row.facts))
-
-
 def _spread(row: _Operation) -> TableCell:
     low, high = row.record.quartiles_s
     return TableCell(f"{time(low)} to {time(high)}", low)
@@ -153,7 +149,7 @@ _COLUMNS: tuple[Column[_Operation], ...] = (
     Column("median", lambda row: seconds(row.record.median_s)),
     # Also without any ratio: the page forms others there.
     Column(AGAINST_FASTEST, lambda row: row.ratio, optional=False),
-    Column(_CONDITION, _condition),
+    Column(_CONDITION, lambda row: TableCell(marks(row.facts) or condition_of(row.facts))),
     Column("middle half", _spread),
     Column("dispatch", lambda row: seconds(row.facts.dispatch_s)),
     Column("on the device", lambda row: seconds(row.facts.device_s)),

@@ -45,14 +45,6 @@ def _between(x: Array, axis: int) -> Array:
     return pairs.reshape(shape)
 
 
-def _bilinear(x: Array, *_: int) -> Array:
-    return _between(_between(x, 1), 2)
-
-
-def _nearest(x: Array, *_: int) -> Array:
-    return x.repeat(2, axis=1).repeat(2, axis=2)
-
-
 def _patches(x: Array, height: int, width: int) -> Array:
     """By pixel, the rows of its patch one after the other, the channel last."""
     parts = [x[:, i : i + height, j : j + width] for i in range(_SIDE) for j in range(_SIDE)]
@@ -113,9 +105,9 @@ IMAGE = family(
     ("resize_bilinear",),
     # Twice as large. Of four pixels with weights: four products and three sums; their gradients
     # four products and four sums.
-    _image("resize_bilinear", _bilinear, _doubled, flops=7, sums=8),
+    _image("resize_bilinear", lambda x, *_: _between(_between(x, 1), 2), _doubled, flops=7, sums=8),
     # Twice as large, every pixel four times.
-    _image("resize_nearest", _nearest, _doubled, sums=1),
+    _image("resize_nearest", lambda x, *_: x.repeat(2, axis=1).repeat(2, axis=2), _doubled, sums=1),
     # The patch around every pixel that has a whole one.
     _image("im2col", _patches, _within, channels=_SIDE**2, sums=1),
 )
