@@ -43,6 +43,11 @@ def selu_of_minimum(x: Any) -> Any:
     return scale * tf.nn.relu(x) + scale * alpha * tf.math.expm1(tf.minimum(x, 0.0))
 
 
+def expm1_of_tanh(x: Any) -> Any:
+    t = tf.tanh(0.5 * x)
+    return 2.0 * t / (1.0 - t)
+
+
 def truncated_mod(x: Any, y: Any) -> Any:
     rest = tf.truncatemod(x, y)
     return tf.where(rest * y < 0, rest + y, rest)
@@ -107,6 +112,15 @@ def depthwise_of_slices(x: Any, w: Any) -> Any:
             for j in range(3)
         ]
     )
+
+
+def convolution_of_planes(tf: Any, window: Window) -> Any:
+    """Channels first, of which oneDNN has kernels."""
+    convolution = kernels.conv2d(tf, window)
+    padding = convolution.keywords["padding"]
+    if not isinstance(padding, str):
+        padding = [padding[axis] for axis in (0, 3, 1, 2)]
+    return partial(convolution, padding=padding, data_format="NCHW")
 
 
 def convolution_of_patches(tf: Any, window: Window) -> Any:
@@ -248,8 +262,17 @@ def sums_of_product(x: Any) -> Any:
 # Softmax and losses
 
 
+def softmax_of_exp(x: Any) -> Any:
+    e = tf.exp(x - tf.reduce_max(x, -1, keepdims=True))
+    return e / tf.reduce_sum(e, -1, keepdims=True)
+
+
 def losses_of_log_softmax(x: Any, i: Any) -> Any:
     return -tf.gather(tf.nn.log_softmax(x), i, batch_dims=1)
+
+
+def losses_of_one_hot(x: Any, i: Any) -> Any:
+    return tf.nn.softmax_cross_entropy_with_logits(tf.one_hot(i, x.shape[1]), x)
 
 
 # Attention
@@ -258,6 +281,87 @@ def losses_of_log_softmax(x: Any, i: Any) -> Any:
 def attention_by_einsum(q: Any, k: Any, v: Any) -> Any:
     scores = tf.einsum("bhqd,bhkd->bhqk", q * q.shape[-1] ** -0.5, k)
     return tf.einsum("bhqk,bhkd->bhqd", tf.nn.softmax(scores), v)
+
+
+# Recurrent layers
+
+
+def rnn_step(u: Any, _: Any, states: Any, sums: Any) -> tuple[Any, Any]:
+    state, cell = states
+    return tf.tanh(sums + state @ u), cell
+
+
+def lstm_step(u: Any, _: Any, states: Any, sums: Any) -> tuple[Any, Any]:
+    state, cell = states
+    entry, keep, new, exit_ = tf.split(sums + state @ u, 4, axis=-1)
+    cell = tf.sigmoid(keep) * cell + tf.sigmoid(entry) * tf.tanh(new)
+    return tf.sigmoid(exit_) * tf.tanh(cell), cell
+
+
+def gru_step(u: Any, b: Any, states: Any, sums: Any) -> tuple[Any, Any]:
+    state, cell = states
+    of_sums, of_states = (tf.split(y, 3, axis=-1) for y in (sums, state @ u + b))
+    update, reset = (tf.sigmoid(x + y) for x, y in zip(of_sums[:2], of_states[:2], strict=True))
+    new = tf.tanh(of_sums[2] + reset * of_states[2])
+    return update * state + (1 - update) * new, cell
+
+
+def unrolled(step: Callable[..., Any], sums: Any, states: Any) -> tuple[Any, Any]:
+    """``tf.scan`` by a loop of Python's."""
+    every = [states := step(states, now) for now in tf.unstack(sums)]
+    return tuple(map(tf.stack, zip(*every, strict=True)))
+
+
+def stepping(
+    step: Callable[..., tuple[Any, Any]], loop: Callable[..., tuple[Any, Any]]
+) -> Implementation:
+    """A layer by a loop, after the products of all inputs at once."""
+
+    def implementation(tf: Any, units: int) -> Callable[..., Any]:
+        def call(x: Any, w: Any, u: Any, b: Any) -> Any:
+            biases = tf.reshape(b, (-1, w.shape[1]))
+            sums = tf.transpose(tf.tensordot(x, w, 1) + biases[0], (1, 0, 2))
+            zeros = tf.zeros((x.shape[0], units), x.dtype)
+            states, _ = loop(partial(step, u, biases[-1]), sums, (zeros, zeros))
+            return tf.transpose(states, (1, 0, 2))
+
+        return call
+
+    return implementation
+
+
+def recurrent(layer: str, step: Callable[..., tuple[Any, Any]]) -> dict[str, Implementation]:
+    """The ways of a layer of Keras: unrolled by it, and by loops of its steps."""
+    return {
+        "unroll=True": kernels.recurrent_layer(layer, unroll=True),
+        "for-loop": stepping(step, unrolled),
+        "scan": stepping(step, tf.scan),
+    }
+
+
+def block_lstm(tf: Any, units: int) -> Callable[..., Any]:
+    """By the kernel of TensorFlow 1's ``LSTMBlockFusedCell``: input, cell, forget, output."""
+
+    def reordered(y: Any) -> Any:
+        entry, keep, new, exit_ = tf.split(y, 4, -1)
+        return tf.concat([entry, new, keep, exit_], -1)
+
+    def call(x: Any, w: Any, u: Any, b: Any) -> Any:
+        zeros, none = tf.zeros((x.shape[0], units), x.dtype), tf.zeros(units, x.dtype)
+        every = tf.raw_ops.BlockLSTM(
+            seq_len_max=x.shape[1],
+            x=tf.transpose(x, (1, 0, 2)),
+            cs_prev=zeros,
+            h_prev=zeros,
+            w=reordered(tf.concat([w, u], 0)),
+            **dict.fromkeys(("wci", "wcf", "wco"), none),
+            b=reordered(b),
+            forget_bias=0.0,
+            cell_clip=-1.0,
+        )
+        return tf.transpose(every.h, (1, 0, 2))
+
+    return call
 
 
 # Indexing
@@ -439,8 +543,14 @@ def doubled(x: Any, axis: int) -> Any:
     return tf.reshape(pairs, [size * (1 + (i == axis)) for i, size in enumerate(x.shape)])
 
 
+_DENSE = axes("", "nk->kn")
 _KERNELS = axes("", "hwio->hwoi")
 _HEADS_LAST = axes(*["bhtd->bthd"] * 3, results=["bhtd->bthd"])
+
+
+#: The layout of images that is not called.
+_PLANES = axes("nhwc->nchw", "", results=["nhwc->nchw"])
+_NCHW = {"NCHW": Laid(convolution_of_planes, _PLANES)}
 
 
 #: Other ways than the one of the table, by the operation.
@@ -486,6 +596,15 @@ _OTHERS: dict[str, Table] = {
             lambda x: tf.raw_ops.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=0.5)
         ),
     },
+    "expm1": {"tanh": by(expm1_of_tanh)},
+    "log1p": {"atanh": by(lambda x: 2.0 * tf.atanh(x / (2.0 + x)))},
+    "rsqrt": {"sqrt": by(lambda x: 1.0 / tf.sqrt(x)), "pow": by(lambda x: x**-0.5)},
+    "square": {"product": by(lambda x: x * x), "pow": by(lambda x: x**2)},
+    "reciprocal": {
+        "quotient": by(lambda x: 1.0 / x),
+        "reciprocal_no_nan": "math.reciprocal_no_nan",
+        "pow": by(lambda x: x**-1),
+    },
     "floor": {"ceil": by(lambda x: -tf.math.ceil(-x)), "floordiv": by(lambda x: x // 1.0)},
     "round": {"rint": "math.rint", "floor": by(lambda x: tf.floor(x + 0.5))},
     "round_half_even": {"rint": "math.rint"},
@@ -499,7 +618,12 @@ _OTHERS: dict[str, Table] = {
             "saturate_cast": Call("saturate_cast", dtype=dtype),
             "raw_ops.Cast": by(lambda x, dtype=dtype: tf.raw_ops.Cast(x=x, DstT=dtype)),
         }
-        for dtype in ("float16", "int32")
+        for dtype in ("float16", "bfloat16", "int32")
+    },
+    "divide": {
+        "reciprocal": by(lambda x, y: x * tf.math.reciprocal(y)),
+        "divide_no_nan": "math.divide_no_nan",
+        "divide": "divide",
     },
     "maximum": {
         "where": by(lambda x, y: tf.where(x > y, x, y)),
@@ -568,12 +692,36 @@ _OTHERS: dict[str, Table] = {
     "sum_columns": {"matvec": by(lambda x: tf.linalg.matvec(x, tf.ones_like(x[:, 0]), True))},
     # Vectors and matrices
     "dot": {"tensordot": Call("tensordot", axes=1), "keras.ops.dot": "keras.ops.dot"},
-    "outer": {"einsum": by(partial(tf.einsum, "i,j->ij")), "keras.ops.outer": "keras.ops.outer"},
+    "outer": {
+        "tensordot": Call("tensordot", axes=0),
+        "keras.ops.outer": "keras.ops.outer",
+        "product": by(lambda x, y: tf.expand_dims(x, 1) * y),
+        "matmul": by(lambda x, y: tf.matmul(tf.expand_dims(x, 1), tf.expand_dims(y, 0))),
+    },
     "l2_normalize": {
         "norm": by(lambda x: x / tf.norm(x, axis=1, keepdims=True)),
         "einsum": by(lambda x: x * tf.math.rsqrt(tf.einsum("nm,nm->n", x, x))[:, None]),
     },
+    "gemv": {
+        "einsum": by(partial(tf.einsum, "mk,k->m")),
+        "tensordot": Call("tensordot", axes=1),
+        "sum": by(lambda x, y: tf.reduce_sum(x * y, 1)),
+    },
+    "batch_gemm": {
+        "einsum": by(partial(tf.einsum, "bmk,bkn->bmn")),
+        "loop": by(lambda x, y: tf.stack([*map(tf.matmul, tf.unstack(x), tf.unstack(y))])),
+    },
     "einsum": {"matmul": Call("matmul", transpose_b=True)},
+    "tensordot": {
+        "einsum": by(partial(tf.einsum, "mkl,kln->mn")),
+        "matmul": by(
+            lambda x, y: tf.reshape(x, (x.shape[0], -1)) @ tf.reshape(y, (-1, y.shape[-1]))
+        ),
+    },
+    "linear": {
+        "x @ w + b": Laid(by(lambda x, w, b: x @ w + b), _DENSE),
+        "einsum": Laid(by(lambda x, w, b: tf.einsum("mk,kn->mn", x, w) + b), _DENSE),
+    },
     "cholesky": {"keras.ops.cholesky": "keras.ops.cholesky"},
     "solve": {
         "inv": by(lambda x, y: tf.matmul(tf.linalg.inv(x), y)),
@@ -597,11 +745,15 @@ _OTHERS: dict[str, Table] = {
     "qr": {"cholesky": by(cholesky_qr)},
     "lq": {"cholesky": by(cholesky_lq)},
     # Convolution
+    "conv2d": {**_NCHW, "patches": convolution_of_patches, "products": convolution_of_products},
+    "conv2d_5x20_s2": {**_NCHW, "patches": convolution_of_patches},
     "conv2d_3x3": {
+        **_NCHW,
         "keras.ops.conv": by(lambda x, w: tf.keras.ops.conv(x, w, padding="same")),
         "patches": convolution_of_patches,
+        "products": convolution_of_products,
     },
-    "conv2d_1x1": {"tensordot": by(lambda x, w: tf.tensordot(x, w[0, 0], 1))},
+    "conv2d_1x1": {**_NCHW, "tensordot": by(lambda x, w: tf.tensordot(x, w[0, 0], 1))},
     "conv2d_7x7_s2": {"patches": convolution_of_patches, "blocks": by(convolution_of_blocks)},
     "conv2d_dilated": {
         "atrous_conv2d": by(lambda x, w: tf.nn.atrous_conv2d(x, w, 2, "SAME")),
@@ -646,7 +798,22 @@ _OTHERS: dict[str, Table] = {
     "instance_norm": {"fused_batch_norm": by(fused_instance_norm)},
     "lrn": {"slices": lrn(sums_of_slices), "product": lrn(sums_of_product)},
     # Softmax and losses
-    "cross_entropy": {"log_softmax": by(lambda x, i: tf.reduce_mean(losses_of_log_softmax(x, i)))},
+    "softmax": {
+        "exp": by(softmax_of_exp),
+        "log_softmax": by(lambda x: tf.exp(tf.nn.log_softmax(x))),
+    },
+    "log_softmax": {
+        "logsumexp": by(lambda x: x - tf.reduce_logsumexp(x, 1, keepdims=True)),
+        "log": by(lambda x: tf.math.log(tf.nn.softmax(x))),
+    },
+    "cross_entropy": {
+        "log_softmax": by(lambda x, i: tf.reduce_mean(losses_of_log_softmax(x, i))),
+        "one_hot": by(lambda x, i: tf.reduce_mean(losses_of_one_hot(x, i))),
+    },
+    "cross_entropy_sum": {
+        "log_softmax": by(lambda x, i: tf.reduce_sum(losses_of_log_softmax(x, i))),
+        "one_hot": by(lambda x, i: tf.reduce_sum(losses_of_one_hot(x, i))),
+    },
     "binary_cross_entropy": {
         "softplus": by(lambda x, y: tf.reduce_mean(tf.nn.softplus(x) - x * y))
     },
@@ -661,12 +828,16 @@ _OTHERS: dict[str, Table] = {
     "attention_causal": {
         "keras.ops": Laid(Call("keras.ops.dot_product_attention", is_causal=True), _HEADS_LAST)
     },
+    # Recurrent layers
+    "rnn": recurrent("SimpleRNN", rnn_step),
+    "lstm": {**recurrent("LSTM", lstm_step), "BlockLSTM": block_lstm},
+    "gru": {way: Laid(entry, kernels.GRU) for way, entry in recurrent("GRU", gru_step).items()},
     # Indexing
     "gather_rows": {
         "gather_nd": by(lambda x, i: tf.gather_nd(x, i[:, None])),
         "one_hot": by(lambda x, i: tf.matmul(tf.one_hot(i, x.shape[0], dtype=x.dtype), x)),
     },
-    "embedding": {"gather": lambda tf, n, d: tf.gather},
+    "embedding": {"embedding_lookup": lambda tf, n, d: tf.nn.embedding_lookup},
     "pick": {"gather_nd": by(lambda x, i: tf.gather_nd(x, i[:, None], 1))},
     "gather_elements": {"flat": by(gather_flat)},
     "gather_nd": {
@@ -845,23 +1016,58 @@ _OTHERS: dict[str, Table] = {
         )
     },
 }
-_ELSEWHERE = "TensorFlow's users call its function; the formula is faster in one execution or size"
-
 #: Reasons to call a way that takes longer than another one.
 _ACCEPTED = {
+    "relu": "in eager execution maximum takes three times as long with a gradient",
+    "log_sigmoid": "in short vectors the formula takes twice as long in eager execution",
     **dict.fromkeys(
-        (
-            *("relu", "log_sigmoid", "round", "cast_int32", "maximum", "minimum", "logical_and"),
-            *("variance", "std", "cumsum", "inverse", "conv2d_1x1", "conv2d_7x7_s2", "conv3d"),
-            *("layer_norm", "gather_rows", "embedding", "gather_elements", "gather_nd", "top_k"),
-            *("searchsorted", "transpose", "pad_constant", "pad_reflect", "roll", "depth_to_space"),
-            *("random_exponential", "random_shuffle", "dropout", "resize_bilinear"),
-        ),
-        _ELSEWHERE,
+        ("cast_int32", "cast_bfloat16"),
+        "in eager execution saturate_cast takes three to six times as long",
     ),
+    "rsqrt": "faster in large gradients under XLA alone; in eager execution 3 to 5 times as long",
+    "reciprocal": "outside of XLA a quotient takes up to four times as long with its gradient",
+    **dict.fromkeys(
+        ("maximum", "minimum"), "the formula rounds a difference: its results are not the operands"
+    ),
+    "logical_and": "outside of XLA the choice takes up to twice as long",
+    **dict.fromkeys(
+        ("variance", "std"),
+        "users call it; the moments take twice as long in large arrays in eager execution",
+    ),
+    "expm1": "the quotient is infinite from 18 on, where tanh is rounded to 1",
+    "divide": "the product rounds twice, and divide_no_nan makes 0 of what is infinite",
+    "gemv": "users call it; einsum and sum are faster in small eager matrices alone",
+    "tensordot": "users call it; its Python for any axes shows in small matrices",
+    "cumsum": "the product takes time and memory by the square of the length",
+    "inverse": "the decomposition has no gradient, and XLA does not compile it",
+    "conv2d_1x1": "Keras' layer calls it; in eager execution tensordot takes up to 7 times as long",
+    "conv2d_7x7_s2": "Keras' layer calls it; in small images blocks take longer outside of XLA",
+    "conv3d": "Keras' layer calls it; outside of XLA sums take up to twenty times as long",
+    "layer_norm": "fused_batch_norm takes twice as long in large graphs, and float32 alone",
+    "gather_rows": "in eager execution gather_nd takes up to four times as long",
+    "gather_elements": "without a gradient flat places take up to eight times as long",
+    "gather_nd": "in eager execution flat places take up to ten times as long",
+    "top_k": "approx_max_k is for TPUs; on CPUs it calls the same kernel with less Python",
+    "searchsorted": "users call it: it takes batches of any rank, by Python around the kernel",
+    "transpose": "einsum calls the same kernel once it has read its equation",
+    "pad_constant": "outside of XLA joining zeros takes twice as long",
+    "pad_reflect": "with a gradient the other ways take up to ten times as long",
+    "roll": "outside of XLA joining takes up to twelve times as long",
+    "depth_to_space": "in eager execution transposing takes up to nine times as long",
+    "random_shuffle": "outside of XLA sorting takes twenty times as long",
+    "dropout": "faster under XLA alone; in eager execution a Generator takes 5 times as long",
+    "resize_bilinear": "users call it: slices are written for one factor, and lose outside of XLA",
     "gelu_tanh": "Keras' activation calls nn.gelu, which computes the cube by pow",
-    "outer": "users call tensordot, whose Python for any axes shows in short vectors",
-    "cross_entropy": "Keras' loss calls the kernel, which computes the gradient in the same pass",
+    "outer": "einsum's documentation has it; only in graphs gradients of products are faster",
+    **dict.fromkeys(
+        ("cross_entropy", "cross_entropy_sum"),
+        "Keras' loss calls the kernel, which computes the gradient in the same pass",
+    ),
+    **dict.fromkeys(
+        ("rnn", "gru", "lstm"),
+        "users call Keras' layer: unrolled it is for short sequences alone, loops of one's own are "
+        "other layers, and XLA has no BlockLSTM, which is TensorFlow 1's",
+    ),
     "binary_cross_entropy": "Keras' loss calls it; the formula is faster in small arrays alone",
     "boolean_mask": "users call it: it checks shapes, and takes masks of several axes",
     "tile": "users call it: that joining copies takes half the time is a flaw of its kernel",
@@ -869,7 +1075,9 @@ _ACCEPTED = {
     "lrn": "AlexNet's layer; the product grows with the square of the channels",
     "im2col": "users call it: slices are written for one window, and it takes strides and rates",
     "random_categorical": "users call it: it takes logits, and keeps no sums of all classes",
-    "round_half_even": "rint has no kernels of float16 and bfloat16 outside of XLA",
+    **dict.fromkeys(
+        ("round", "round_half_even"), "rint has no kernels of float16 and bfloat16 outside of XLA"
+    ),
     **dict.fromkeys(
         ("qr", "lq"),
         "the formula squares the condition number, and fails where vectors are nearly dependent",
@@ -902,7 +1110,10 @@ _ACCEPTED = {
     "argsort": "ties would not keep their order; faster in one short row alone",
     "diag_part": "outside of XLA its gradient takes an eighth of the time",
     **dict.fromkeys(
-        [f"random_{name}" for name in ("uniform", "normal", "bernoulli", "integers")],
+        [
+            f"random_{name}"
+            for name in ("uniform", "normal", "bernoulli", "integers", "exponential")
+        ],
         "a Generator is faster under XLA alone, and takes twice as long for a thousand numbers",
     ),
     "permute_nhwc_nchw": "channel by channel it is faster in the smallest images alone",

@@ -39,7 +39,7 @@ def placed_svd(results: Arrays) -> Any:
     return [s, u, vh.T]
 
 
-# Convolution. Channels last, which is all that its CPU kernels know.
+# Convolution. Channels last, as in Keras: only oneDNN and XLA know others on the CPU.
 
 
 def _padding(window: Window) -> Any:
@@ -195,7 +195,7 @@ def attention_causal(q: Any, k: Any, v: Any) -> Any:
 _UNUSED = {"kernel_initializer": "zeros", "recurrent_initializer": "zeros"}
 
 
-def recurrent_layer(name: str) -> Implementation:
+def recurrent_layer(name: str, **options: Any) -> Implementation:
     """An implementation by ``tf.keras.layers.<name>``, built by the first call, outside of graphs.
 
     Only then the dtype is known, and a graph must not make variables whenever it is traced.
@@ -208,7 +208,7 @@ def recurrent_layer(name: str) -> Implementation:
             if not layers:
                 with tf.init_scope():
                     made = getattr(tf.keras.layers, name)(
-                        units, return_sequences=True, dtype=x.dtype.name, **_UNUSED
+                        units, return_sequences=True, dtype=x.dtype.name, **_UNUSED, **options
                     )
                     made.build(x.shape)
                     layers.append(made)
