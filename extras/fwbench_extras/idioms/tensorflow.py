@@ -548,6 +548,14 @@ _KERNELS = axes("", "hwio->hwoi")
 _HEADS_LAST = axes(*["bhtd->bthd"] * 3, results=["bhtd->bthd"])
 
 
+#: Products of matrices: their letters, and the axes that they are summed along.
+_PRODUCTS = {
+    "gemm": ("mk,kn->mn", (1, 0)),
+    "gemm_nn": ("mk,kn->mn", (1, 0)),
+    "gemm_tn": ("km,kn->mn", (0, 0)),
+    "gemm_nt": ("mk,nk->mn", (1, 1)),
+}
+
 #: The layout of images that is not called.
 _PLANES = axes("nhwc->nchw", "", results=["nhwc->nchw"])
 _NCHW = {"NCHW": Laid(convolution_of_planes, _PLANES)}
@@ -555,6 +563,12 @@ _NCHW = {"NCHW": Laid(convolution_of_planes, _PLANES)}
 
 #: Other ways than the one of the table, by the operation.
 _OTHERS: dict[str, Table] = {
+    # New arrays
+    "zeros_like": {
+        "zeros": by(lambda x: tf.zeros(x.shape, x.dtype)),
+        "fill": by(lambda x: tf.fill(x.shape, tf.constant(0, x.dtype))),
+    },
+    "arange": {"linspace": lambda tf, n: lambda x: tf.cast(tf.linspace(0.0, n - 1, n), tf.int32)},
     # Activations
     "sigmoid": {
         "exp": by(lambda x: 1.0 / (1.0 + tf.exp(-x))),
@@ -596,8 +610,13 @@ _OTHERS: dict[str, Table] = {
             lambda x: tf.raw_ops.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=0.5)
         ),
     },
+    "abs": {"maximum": by(lambda x: tf.maximum(x, -x))},
+    "negative": {"difference": by(lambda x: 0.0 - x), "product": by(lambda x: -1.0 * x)},
+    "sign": {"comparisons": by(lambda x: tf.cast(x > 0, x.dtype) - tf.cast(x < 0, x.dtype))},
+    "exp": {"expm1": by(lambda x: tf.math.expm1(x) + 1.0)},
     "expm1": {"tanh": by(expm1_of_tanh)},
     "log1p": {"atanh": by(lambda x: 2.0 * tf.atanh(x / (2.0 + x)))},
+    "sqrt": {"rsqrt": by(lambda x: x * tf.math.rsqrt(x)), "pow": by(lambda x: x**0.5)},
     "rsqrt": {"sqrt": by(lambda x: 1.0 / tf.sqrt(x)), "pow": by(lambda x: x**-0.5)},
     "square": {"product": by(lambda x: x * x), "pow": by(lambda x: x**2)},
     "reciprocal": {
@@ -605,6 +624,14 @@ _OTHERS: dict[str, Table] = {
         "reciprocal_no_nan": "math.reciprocal_no_nan",
         "pow": by(lambda x: x**-1),
     },
+    "sin": {"cos": by(lambda x: tf.cos(x - math.pi / 2))},
+    "cos": {"sin": by(lambda x: tf.sin(x + math.pi / 2))},
+    "arctan": {
+        "atan2": by(lambda x: tf.atan2(x, tf.ones_like(x))),
+        "asin": by(lambda x: tf.asin(x * tf.math.rsqrt(1.0 + x * x))),
+    },
+    "erf": {"erfc": by(lambda x: 1.0 - tf.math.erfc(x))},
+    "erfinv": {"ndtri": by(lambda x: tf.math.ndtri(0.5 * x + 0.5) * math.sqrt(0.5))},
     "floor": {"ceil": by(lambda x: -tf.math.ceil(-x)), "floordiv": by(lambda x: x // 1.0)},
     "round": {"rint": "math.rint", "floor": by(lambda x: tf.floor(x + 0.5))},
     "round_half_even": {"rint": "math.rint"},
@@ -620,6 +647,8 @@ _OTHERS: dict[str, Table] = {
         }
         for dtype in ("float16", "bfloat16", "int32")
     },
+    "add": {"add_n": by(lambda x, y: tf.add_n([x, y]))},
+    "subtract": {"negative": by(lambda x, y: x + -y)},
     "divide": {
         "reciprocal": by(lambda x, y: x * tf.math.reciprocal(y)),
         "divide_no_nan": "math.divide_no_nan",
@@ -640,8 +669,11 @@ _OTHERS: dict[str, Table] = {
         "complex": by(lambda x, y: tf.abs(tf.complex(x, y))),
     },
     "arctan2": {"angle": by(lambda x, y: tf.math.angle(tf.complex(y, x)))},
+    "greater": {"less": by(lambda x, y: tf.less(y, x))},
+    "equal": {"not_equal": by(lambda x, y: tf.logical_not(tf.not_equal(x, y)))},
     "logical_and": {"where": by(lambda x, y: tf.where(x, y, False))},
     "where": {"compat.v1.where": "compat.v1.where", "products": by(sum_with_mask)},
+    "multiply_add": {"add_n": by(lambda x, y, z: tf.add_n([x * y, z]))},
     "add_row": {"add": "add"},
     # Reductions
     "sum": {
@@ -691,6 +723,14 @@ _OTHERS: dict[str, Table] = {
     },
     "sum_columns": {"matvec": by(lambda x: tf.linalg.matvec(x, tf.ones_like(x[:, 0]), True))},
     # Vectors and matrices
+    **{
+        name: {
+            "einsum": by(partial(tf.einsum, letters)),
+            "tensordot": Call("tensordot", axes=along),
+        }
+        for name, (letters, along) in _PRODUCTS.items()
+    },
+    "flatten": {"ravel": "keras.ops.ravel"},
     "dot": {"tensordot": Call("tensordot", axes=1), "keras.ops.dot": "keras.ops.dot"},
     "outer": {
         "tensordot": Call("tensordot", axes=0),
@@ -742,6 +782,7 @@ _OTHERS: dict[str, Table] = {
         "lu": by(lambda x: log_of_diagonal(tf.linalg.lu(x)[0])),
         "qr": by(lambda x: log_of_diagonal(tf.linalg.qr(x)[1])),
     },
+    "svd_values": {"svd": by(lambda x: tf.linalg.svd(x)[0])},
     "qr": {"cholesky": by(cholesky_qr)},
     "lq": {"cholesky": by(cholesky_lq)},
     # Convolution
@@ -1001,6 +1042,15 @@ _OTHERS: dict[str, Table] = {
             *("ResourceApplyFtrl", "var linear accum"), lr=RATE, l1=L1, l2=0.0, lr_power=-0.5
         )
     },
+    # Fourier transforms
+    "rfft": {"fft": by(lambda x: tf.signal.fft(tf.cast(x, "complex64"))[:, : x.shape[1] // 2 + 1])},
+    "fft2": {
+        "fft": by(
+            lambda x: tf.linalg.matrix_transpose(
+                tf.signal.fft(tf.linalg.matrix_transpose(tf.signal.fft(x)))
+            )
+        )
+    },
     # Images
     "resize_bilinear": {
         "slices": by(lambda x: doubled(doubled(x, 1), 2)),
@@ -1034,6 +1084,12 @@ _ACCEPTED = {
         ("variance", "std"),
         "users call it; the moments take twice as long in large arrays in eager execution",
     ),
+    "add": "users call it, or +: add_n takes lists, and arrays of one shape alone",
+    "equal": "in eager execution two operators take half as long again",
+    "negative": "in eager execution differences and products take two to three times as long",
+    "sign": "in eager execution comparisons take five times as long and more",
+    "erf": "1 - erfc loses the digits of results close to 0",
+    "arctan": "in eager execution the others take two to five times as long",
     "expm1": "the quotient is infinite from 18 on, where tanh is rounded to 1",
     "divide": "the product rounds twice, and divide_no_nan makes 0 of what is infinite",
     "gemv": "users call it; einsum and sum are faster in small eager matrices alone",
