@@ -797,10 +797,11 @@ _OTHERS: dict[str, Table] = {
     "conv2d_1x1": {**_NCHW, "tensordot": by(lambda x, w: tf.tensordot(x, w[0, 0], 1))},
     "conv2d_7x7_s2": {"patches": convolution_of_patches, "blocks": by(convolution_of_blocks)},
     "conv2d_dilated": {
+        **_NCHW,
         "atrous_conv2d": by(lambda x, w: tf.nn.atrous_conv2d(x, w, 2, "SAME")),
         "products": convolution_of_products,
     },
-    "conv2d_grouped": {"split": convolution_of_groups},
+    "conv2d_grouped": {**_NCHW, "split": convolution_of_groups},
     "depthwise_conv2d": {
         "keras.ops.depthwise_conv": Laid(
             by(lambda x, w: tf.keras.ops.depthwise_conv(x, w, 1, "same")), _KERNELS
