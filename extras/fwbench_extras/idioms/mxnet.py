@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -13,10 +14,13 @@ from numpy.typing import NDArray
 from fwbench.frameworks.layout import (
     CHANNELS_FIRST,
     CONV1D,
+    CONV2D,
+    CONV2D_TRANSPOSED,
     SEQUENCE_CHANNELS_FIRST,
     Arrays,
     Layout,
     axes,
+    reset_first,
 )
 from fwbench.frameworks.mxnet import kernels
 from fwbench.frameworks.table import Call, Laid, Table
@@ -26,6 +30,7 @@ from fwbench.workloads.operations.normalisation import (
     BATCH_EPSILON,
     BIAS,
     EPSILON,
+    GROUPS,
     NEIGHBOURS,
 )
 from fwbench.workloads.operations.optimisers import DECAY, L1, MOMENTUM, RATE, RHO, TINY
@@ -128,6 +133,16 @@ def rms_norm_by_l2(F: Any) -> Any:
     return rms_norm
 
 
+def product_by_layer(F: Any, transpose_a: bool = False, transpose_b: bool = False) -> Any:
+    """By the operator of Gluon's Dense, whose weights are the transposed factor."""
+
+    def product(x: Any, y: Any) -> Any:
+        left, right = F.transpose(x) if transpose_a else x, y if transpose_b else F.transpose(y)
+        return F.FullyConnected(left, right, num_hidden=right.shape[0], no_bias=True)
+
+    return product
+
+
 # Sums by products of matrices, which are BLAS's
 
 
@@ -213,19 +228,158 @@ def solved_by_lq(F: Any) -> Any:
     return solve
 
 
-# Places in images
+def singular_values_by_syevd(F: Any) -> Any:
+    return lambda x: F.sqrt(F.reverse(F.linalg.syevd(F.linalg.syrk(x))[1], axis=0))
 
 
-def taps(F: Any, x: Any, side: int) -> list[Any]:
+def qr_by_potrf(F: Any) -> Any:
+    def qr(x: Any) -> Any:
+        lower = F.linalg.potrf(F.linalg.syrk(x, transpose=True))
+        return F.linalg.trsm(lower, x, rightside=True, transpose=True), F.transpose(lower)
+
+    return qr
+
+
+def lq_by_potrf(F: Any) -> Any:
+    def lq(x: Any) -> Any:
+        lower = F.linalg.potrf(F.linalg.syrk(x))
+        return lower, F.linalg.trsm(lower, x)
+
+    return lq
+
+
+# Convolution and pooling
+
+
+def taps(F: Any, x: Any, side: int, stride: int = 1) -> list[Any]:
     """For each place in a kernel, the elements of images that it meets."""
     ends = [*range(1 - side, 0), None]
     return [
-        F.slice(x, begin=(None, None, *at), end=(None, None, *to), step=(1,) * 4)
+        F.slice(x, begin=(None, None, *at), end=(None, None, *to), step=(1, 1, stride, stride))
         for at, to in zip(product(range(side), repeat=2), product(ends, repeat=2), strict=True)
     ]
 
 
+def maxima_of_slices(side: int) -> Laid:
+    return Laid(
+        lambda F: lambda x: reduce(F.broadcast_maximum, taps(F, x, side, 2)), CHANNELS_FIRST
+    )
+
+
+def convolution_by_im2col(F: Any, window: Any) -> Any:
+    """A product for each image; a part of the image tells the extents of the result."""
+    cut = [window.dilation * (k - 1) - 2 * window.padding for k in window.kernel]
+    part = {
+        "begin": (None,) * 4,
+        "end": (None, None, *(-n or None for n in cut)),
+        "step": (1, 1, window.stride, window.stride),
+    }
+    options = {
+        "kernel": window.kernel,
+        "stride": (window.stride,) * 2,
+        "dilate": (window.dilation,) * 2,
+        "pad": (window.padding,) * 2,
+    }
+
+    def convolution(x: Any, w: Any) -> Any:
+        columns = F.im2col(x, **options)
+        kernels = F.expand_dims(F.reshape(w, shape=(0, -1)), axis=0)
+        kernels = F.broadcast_like(kernels, columns, lhs_axes=(0,), rhs_axes=(0,))
+        at = {"lhs_begin": 2, "lhs_end": 3, "rhs_begin": 2, "rhs_end": 4}
+        return F.reshape_like(F.batch_dot(kernels, columns), F.slice(x, **part), **at)
+
+    return convolution
+
+
+def convolution_by_group(F: Any, window: Any) -> Any:
+    groups = window.groups
+    convolve = kernels.convolution(F, replace(window, groups=1, filters=window.filters // groups))
+
+    def convolution(x: Any, w: Any) -> Any:
+        images = F.split(x, num_outputs=groups, axis=1)
+        filters = F.split(w, num_outputs=groups, axis=0)
+        return F.concat(*map(convolve, images, filters), dim=1)
+
+    return convolution
+
+
+def depthwise_by_slices(F: Any, _: Any) -> Any:
+    def convolution(x: Any, w: Any) -> Any:
+        padded = F.pad(x, mode="constant", pad_width=(0, 0, 0, 0, 1, 1, 1, 1))
+        factors = F.split(F.reshape(w, shape=(0, -1)), num_outputs=9, axis=1)
+        images = zip(taps(F, padded, 3), factors, strict=True)
+        return F.add_n(*(F.broadcast_mul(y, F.reshape(v, (1, -1, 1, 1))) for y, v in images))
+
+    return convolution
+
+
+def transposed_by_col2im(F: Any, window: Any) -> Any:
+    options = {"kernel": window.kernel, "stride": (window.stride,) * 2}
+
+    def convolution(x: Any, w: Any) -> Any:
+        n, c, *extents = x.shape
+        size = [window.transposed_extent(extent, i) for i, extent in enumerate(extents)]
+        kernels = F.broadcast_axis(w.reshape((1, c, -1)), axis=0, size=n)
+        columns = F.batch_dot(kernels, x.reshape((0, 0, -1)), transpose_a=True)
+        return F.col2im(columns, output_size=size, pad=(window.padding,) * 2, **options)
+
+    return convolution
+
+
+#: The depth before the channels, of images and of kernels.
+_DEPTH_FIRST = axes("ndhwc->ndchw", "dhwio->odihw", results=["ndhwc->ndchw"])
+
+
+def convolution_of_slices(F: Any, window: Any) -> Any:
+    """A convolution of images that have the channels of three slices."""
+    convolve = kernels.convolution(F, replace(window, kernel=window.kernel[1:]))
+
+    def convolution(x: Any, w: Any) -> Any:
+        edge = F.zeros_like(F.slice_axis(x, axis=1, begin=0, end=1))
+        padded = F.concat(edge, x, edge, dim=1)
+        parts = [F.slice_axis(padded, axis=1, begin=i, end=i - 2 or None) for i in range(3)]
+        y = convolve(F.concat(*parts, dim=2).reshape((-3, 0, 0, 0)), w.reshape((0, -3, 0, 0)))
+        return F.reshape_like(y, x, lhs_begin=0, lhs_end=1, rhs_begin=0, rhs_end=2)
+
+    return convolution
+
+
+def pooled_last(kind: str, extent: int) -> Implementation:
+    """Pooling with the channels last."""
+    options: dict[str, Any] = {"pool_type": kind, "kernel": (extent,) * 2, "stride": (2, 2)}
+    return kernels.pooling(**options, layout="NHWC")
+
+
+def pooled_by_reduction(name: str) -> Laid:
+    """Windows of two by two as two axes."""
+
+    def pool(F: Any) -> Any:
+        reduced = partial(getattr(F, name), axis=(3, 5))
+        return lambda x: reduced(x.reshape((0, 0, -4, -1, 2, -4, -1, 2)))
+
+    return Laid(pool, CHANNELS_FIRST)
+
+
 # Normalisation
+
+
+def batch_norm_of_parts(F: Any) -> Any:
+    def batch_norm(x: Any, gamma: Any, beta: Any) -> Any:
+        over = {"axis": (0, 2, 3), "keepdims": True}
+        deviation = F.broadcast_sub(x, F.mean(x, **over))
+        root = F.rsqrt(F.mean(F.square(deviation), **over) + BATCH_EPSILON)
+        factor = root * F.reshape(gamma, shape=(1, -1, 1, 1))
+        offset = F.reshape(beta, shape=(1, -1, 1, 1))
+        return F.broadcast_add(F.broadcast_mul(deviation, factor), offset)
+
+    return batch_norm
+
+
+#: Batch normalisation with the channels last.
+_VECTORS_LAST = Layout(
+    place=lambda arrays: [*arrays, np.zeros_like(arrays[1]), np.ones_like(arrays[1])],
+    restore=lambda arrays: [*arrays[:3]],
+)
 
 
 def standard_rows(F: Any, groups: int) -> Any:
@@ -254,6 +408,28 @@ def scaled(standard: Callable[[Any], Any]) -> Any:
     return norm
 
 
+def group_norm_by_instance(F: Any) -> Any:
+    def group_norm(x: Any, gamma: Any, beta: Any, zeros: Any, ones: Any) -> Any:
+        parts = F.reshape(x, shape=(0, GROUPS, -1))
+        standard = F.reshape_like(F.InstanceNorm(parts, ones, zeros, eps=EPSILON), x)
+        return F.broadcast_add(F.broadcast_mul(standard, gamma), beta)
+
+    return group_norm
+
+
+def group_norm_factors_first(F: Any) -> Any:
+    def group_norm(x: Any, gamma: Any, beta: Any, *_: Any) -> Any:
+        rows = F.reshape(x, shape=(0, GROUPS, -1))
+        mean = F.mean(rows, axis=2, keepdims=True)
+        variance = F.mean(F.square(F.broadcast_sub(rows, mean)), axis=2, keepdims=True)
+        factor = F.broadcast_mul(F.rsqrt(variance + EPSILON), gamma.reshape((1, GROUPS, -1)))
+        offset = F.broadcast_sub(beta.reshape((1, GROUPS, -1)), F.broadcast_mul(mean, factor))
+        factor, offset = (y.reshape((0, -1, 1, 1)) for y in (factor, offset))
+        return F.broadcast_add(F.broadcast_mul(x, factor), offset)
+
+    return group_norm
+
+
 def lrn_by_pooling(F: Any) -> Any:
     """A mean of the nearest channels by a pooling along the channels."""
     side = NEIGHBOURS // 2
@@ -265,6 +441,57 @@ def lrn_by_pooling(F: Any) -> Any:
         return x * F.rsqrt(total) * F.rsqrt(F.sqrt(total))
 
     return lrn
+
+
+# Recurrent layers
+
+
+def cells(
+    name: str, states: int = 1, biases: int = 1, order: Callable[..., Any] = np.asarray
+) -> Table:
+    """Gluon's cell step by step, which its ``unroll`` does in a loop of Python's."""
+    orders = axes("ntc->tnc", "ig->gi", "ig->gi", results=["ntc->tnc"])
+
+    def place(arrays: Arrays) -> list[NDArray[Any]]:
+        x, w, u, *vectors = orders.place([arrays[0], *map(order, arrays[1:])])
+        vectors = [*vectors, np.zeros_like(vectors[0])][:2]
+        return [x, w, u, *vectors, *[np.zeros_like(x[0])] * states]
+
+    def restore(arrays: Arrays) -> list[NDArray[Any]]:
+        x, *weights = orders.restore(arrays[: 3 + biases])
+        return [x, *map(order, weights)]
+
+    def by_step(F: Any, units: int) -> Any:
+        import mxnet as mx  # not above: fwbench's adapter prepares NumPy first
+
+        step = getattr(mx.gluon.rnn, name)(units).hybrid_forward
+
+        def layer(x: Any, *arrays: Any) -> Any:
+            weights, first = arrays[:4], [*arrays[4:]]
+            return F.contrib.foreach(lambda now, before: step(F, now, before, *weights), x, first)[
+                0
+            ]
+
+        return layer
+
+    layout = Layout(place, restore, orders.place_results, orders.restore_results)
+    return {f"{name}, foreach": Laid(by_step, layout)}
+
+
+def masked_lstm(F: Any, units: int, _: int, loop: str) -> Any:  # noqa: ARG001 (a toggle)
+    """The layer of all steps; what is behind the end of a sequence is masked."""
+    layer = partial(F.RNN, state_size=units, num_layers=1, mode="lstm")
+
+    def call(x: Any, w: Any, u: Any, b: Any, lengths: Any) -> Any:
+        weights = [F.reshape(F.transpose(y), shape=(-1,)) for y in (w, u)]
+        x = F.swapaxes(x, dim1=0, dim2=1)
+        zeros = F.zeros_like(first_row(F, x))
+        y = layer(x, F.concat(*weights, b, F.zeros_like(b), dim=0), zeros, zeros)
+        masked = F.SequenceMask(y, lengths, use_sequence_length=True)
+        last = F.SequenceLast(y, lengths, use_sequence_length=True)
+        return F.swapaxes(masked, dim1=0, dim2=1), last
+
+    return call
 
 
 # Attention
@@ -299,6 +526,38 @@ def causal_by_lengths(F: Any) -> Any:
     return attend
 
 
+#: Queries, keys and values of each head in one array, positions first; and an array that has batch
+#: and heads for its axes.
+_INTERLEAVED = Layout(
+    place=lambda arrays: [
+        np.concatenate([x.reshape(-1, *x.shape[2:]) for x in arrays], 2).swapaxes(0, 1).copy(),
+        np.zeros(arrays[0].shape[:2], np.int32),
+    ],
+    restore=lambda arrays: np.split(
+        arrays[0].swapaxes(0, 1).reshape(*arrays[1].shape, len(arrays[0]), -1), 3, axis=3
+    ),
+    place_results=axes("bhtd->tbhd").place,
+    restore_results=axes("bhtd->tbhd").restore,
+)
+
+
+def interleaved(*, causal: bool) -> Laid:
+    """GluonNLP's, with all heads of the batch as sequences of one head."""
+
+    def attention(F: Any) -> Any:
+        def attend(projections: Any, heads: Any) -> Any:
+            scores = F.contrib.interleaved_matmul_selfatt_qk(projections, heads=1)
+            if causal:
+                scores = F.broadcast_add(scores, -1e9 * _later(F, scores))
+            weights = F.softmax(scores)
+            y = F.contrib.interleaved_matmul_selfatt_valatt(projections, weights, heads=1)
+            return F.reshape_like(y, heads, lhs_begin=1, lhs_end=2, rhs_begin=0, rhs_end=2)
+
+        return attend
+
+    return Laid(attention, _INTERLEAVED)
+
+
 # Indexing
 
 #: Places in a table without rows, of some columns of each row.
@@ -315,6 +574,26 @@ _FLAT = Layout(
     place=lambda arrays: [arrays[0], arrays[1] @ (arrays[0].shape[1], 1)],
     restore=lambda arrays: [arrays[0], np.stack(np.divmod(arrays[1], arrays[0].shape[1]), axis=1)],
 )
+
+
+def add_by_sparse(F: Any, n: int, _: int) -> Any:
+    """A product with a sparse matrix that has a 1 in each row."""
+
+    def added(x: Any, i: Any) -> Any:
+        k = len(i)
+        ones = F.sparse.csr_matrix((F.ones(k), i, F.arange(k + 1, dtype="int64")), shape=(k, n))
+        return F.sparse.dot(ones, x, transpose_a=True)
+
+    return added
+
+
+def assigned_to_copy(_: Any) -> Any:
+    def updated(x: Any, i: Any, rows: Any) -> Any:
+        y = x.copy()
+        y[i] = rows
+        return y
+
+    return updated
 
 
 def flat_take(F: Any) -> Any:
@@ -483,6 +762,8 @@ def adagrad_by_operators(F: Any) -> Any:
 
 _NP = kernels.NumPyCall
 
+_VECTORS_OF_GROUPS = kernels.with_vectors((GROUPS, GROUPS), (1, -1, 1, 1))
+
 _PADDING = (*((0, 0),) * 2, (1, 1), (2, 2))
 
 _GLUON = "Gluon's layers call it"
@@ -499,6 +780,12 @@ _OPENCV = "image.resize is OpenCV's, for pictures in front of a network: it has 
 _NUMBERS = "the others have 0 and 1 in place of booleans"
 _POOLED = "nobody writes it so; the gradient by Pooling is wrong"
 _PARTS = "moments are off where numbers are large; nobody writes a mean as a product"
+_DENSE = (
+    "users, and MXNet's benchmark (opperf), call dot; that of the layer Dense, measured as linear, "
+    "is slower in small matrices and wants the number of columns, which no hybridized block knows"
+)
+_LAST = "with the channels last MXNet has no convolution on CPUs; Gluon's layers have them first"
+_SQUARED = "it squares the condition of the matrix: as many digits again are lost"
 _NOTATION = "the notation is what is measured; batch_gemm is the product without it"
 _EACH = "tens of microseconds of Python in each call, which every user of the optimizer has"
 
@@ -597,16 +884,31 @@ IDIOMS: Idioms = {
         },
         _PARTS,
     ),
-    "norm": Idiom("dot", "gluon.utils.clip_global_norm calls it", {"nd.norm": "norm"}, _SHORT),
+    "norm": Idiom(
+        "dot",
+        "gluon.utils.clip_global_norm calls it",
+        {
+            "nd.norm": "norm",
+            "multi_sum_sq": lambda F: lambda x: F.sqrt(F.multi_sum_sq(x, num_arrays=1)),
+        },
+        _SHORT,
+    ),
     "logsumexp": _composed("log_softmax", {"sum": lambda F: partial(log_of_sum, F)}),
     # Vectors and matrices
     **{
-        name: _nd({"linalg.gemm2": Call("linalg.gemm2", **transposed)})
+        name: _nd(
+            {
+                "linalg.gemm2": Call("linalg.gemm2", **transposed),
+                "FullyConnected": partial(product_by_layer, **transposed),
+            },
+            _DENSE,
+        )
         for name, transposed in (
-            *(("gemm", {}), ("gemm_nn", {}), ("batch_gemm", {})),
+            *(("gemm", {}), ("gemm_nn", {})),
             *(("gemm_tn", {"transpose_a": True}), ("gemm_nt", {"transpose_b": True})),
         )
     },
+    "batch_gemm": _nd({"linalg.gemm2": "linalg.gemm2", "np.matmul": _NP("matmul")}),
     "einsum": Idiom(
         *("np.einsum", "mx.nd has none", {"batch_dot": Call("batch_dot", transpose_b=True)}),
         _NOTATION,
@@ -633,7 +935,9 @@ IDIOMS: Idioms = {
         "keeps no digits of small losses of large numbers",
     ),
     "attention": _composed(
-        "linalg.gemm2", {"batch_dot": attention_by_batch_dot}, "slower in eleven cells of twelve"
+        "linalg.gemm2",
+        {"batch_dot": attention_by_batch_dot, "interleaved_matmul": interleaved(causal=False)},
+        "slower in eleven cells of twelve",
     ),
     # Indexing and random numbers
     "gather_rows": _nd(
@@ -689,7 +993,13 @@ IDIOMS: Idioms = {
             "linalg.gemm2": lambda F: (
                 lambda a, x: F.reshape(F.linalg.gemm2(a, F.expand_dims(x, axis=1)), shape=(-1,))
             ),
-        }
+            "FullyConnected": lambda F: (
+                lambda a, x: F.FullyConnected(
+                    a, x.reshape((1, -1)), num_hidden=1, no_bias=True
+                ).reshape((-1,))
+            ),
+        },
+        "users call dot; a layer of one unit takes up to three times as long in small matrices",
     ),
     "outer": Idiom(
         "np.outer",
@@ -716,6 +1026,90 @@ IDIOMS: Idioms = {
         {"dot": lambda F, n: lambda x, w, b: F.broadcast_add(F.dot(x, w, transpose_b=True), b)},
     ),
     # Convolution, pooling and normalisation
+    **{
+        name: Idiom("Convolution", _GLUON, {"im2col": Laid(convolution_by_im2col, CONV2D)})
+        for name in ("conv2d", "conv2d_3x3", "conv2d_7x7_s2", "conv2d_dilated")
+    },
+    "conv2d_1x1": Idiom(
+        "Convolution",
+        _GLUON,
+        {
+            "dot, channels last": lambda F, window: (
+                lambda x, w: F.dot(x, F.reshape(w, shape=(-1, window.filters)))
+            ),
+            "FullyConnected, channels last": Laid(
+                lambda F, window: (
+                    lambda x, w: F.FullyConnected(
+                        x, w, num_hidden=window.filters, no_bias=True, flatten=False
+                    )
+                ),
+                Layout(
+                    lambda arrays: [arrays[0], arrays[1][0, 0].T.copy()],
+                    lambda arrays: [arrays[0], arrays[1].T[None, None]],
+                ),
+            ),
+            "im2col": Laid(convolution_by_im2col, CONV2D),
+        },
+        _LAST,
+    ),
+    "conv2d_grouped": Idiom(
+        "Convolution", _GLUON, {"by group": Laid(convolution_by_group, CONV2D)}
+    ),
+    "depthwise_conv2d": Idiom("Convolution", _GLUON, {"slices": Laid(depthwise_by_slices, CONV2D)}),
+    "conv2d_transposed": Idiom(
+        "Deconvolution", _GLUON, {"col2im": Laid(transposed_by_col2im, CONV2D_TRANSPOSED)}
+    ),
+    "conv3d": Idiom(
+        "Convolution", _GLUON, {"of images": Laid(convolution_of_slices, _DEPTH_FIRST)}
+    ),
+    "max_pool2d": Idiom(
+        "Pooling",
+        _GLUON,
+        {
+            "slices": maxima_of_slices(2),
+            "max": pooled_by_reduction("max"),
+            "channels last": pooled_last("max", 2),
+        },
+        _LAST,
+    ),
+    "max_pool2d_3x3_s2": Idiom(
+        "Pooling",
+        _GLUON,
+        {"slices": maxima_of_slices(3), "channels last": pooled_last("max", 3)},
+        _LAST,
+    ),
+    "avg_pool2d": Idiom(
+        "Pooling",
+        _GLUON,
+        {
+            "slices": Laid(lambda F: lambda x: 0.25 * F.add_n(*taps(F, x, 2, 2)), CHANNELS_FIRST),
+            "mean": pooled_by_reduction("mean"),
+            "channels last": pooled_last("avg", 2),
+        },
+        _LAST,
+    ),
+    "batch_norm_training": Idiom(
+        "BatchNorm",
+        _GLUON,
+        {
+            "parts": Laid(batch_norm_of_parts, CHANNELS_FIRST),
+            "channels last": Laid(
+                Call("BatchNorm", axis=3, eps=BATCH_EPSILON, momentum=1.0, fix_gamma=False),
+                _VECTORS_LAST,
+            ),
+        },
+    ),
+    "group_norm": _composed(
+        "GroupNorm",
+        {
+            "InstanceNorm": Laid(group_norm_by_instance, _VECTORS_OF_GROUPS),
+            "factors first": Laid(group_norm_factors_first, _VECTORS_OF_GROUPS),
+            "LayerNorm, BatchNorm": Laid(
+                scaled(lambda F: standard_rows(F, GROUPS)), kernels.with_vectors((None, None))
+            ),
+        },
+        "what Gluon's GroupNorm calls; the others take up to three times as long in small images",
+    ),
     "conv1d": Idiom("Convolution", _GLUON, {"of images": Laid(convolution_as_images, CONV1D)}),
     "max_pool1d": Idiom(
         "Pooling", _GLUON, {"of images": Laid(pooling_as_images, SEQUENCE_CHANNELS_FIRST)}
@@ -905,6 +1299,18 @@ IDIOMS: Idioms = {
             "gelqf, trsm": solved_by_lq,
         },
     ),
+    "triangular_solve": _nd(
+        {
+            "inverse": lambda F: lambda a, b: F.dot(F.linalg.inverse(a), b),
+            "np.linalg.solve": _NP("linalg.solve"),
+        }
+    ),
+    "svd_values": Idiom(
+        *("np.linalg.svd", "mx.nd has none", {"linalg.syevd": singular_values_by_syevd}), _SQUARED
+    ),
+    "qr": _nd({"linalg.potrf": qr_by_potrf}, _SQUARED),
+    "lq": _nd({"linalg.potrf": lq_by_potrf}, _SQUARED),
+    "eigh": _nd({"np.linalg.eigh": _NP("linalg.eigh")}),
     "inverse": _nd(
         {
             "np.linalg.inv": _NP("linalg.inv"),
@@ -952,7 +1358,20 @@ IDIOMS: Idioms = {
         "smooth_l1", "the operator for it", {"where": huber_by_where, "clip": huber_by_clip}
     ),
     "attention_causal": _composed(
-        "linalg.gemm2", {"batch_dot": causal_by_batch_dot, "softmax of lengths": causal_by_lengths}
+        "linalg.gemm2",
+        {
+            "batch_dot": causal_by_batch_dot,
+            "softmax of lengths": causal_by_lengths,
+            "interleaved_matmul": interleaved(causal=True),
+        },
+        "slower in most cells, and of projections that are one array",
+    ),
+    # Recurrent layers
+    "rnn": Idiom("RNN", _GLUON, cells("RNNCell")),
+    "lstm": Idiom("RNN", _GLUON, cells("LSTMCell", states=2)),
+    "gru": Idiom("RNN", _GLUON, cells("GRUCell", biases=2, order=reset_first)),
+    "dynamic_rnn": _composed(
+        "contrib.foreach", {"RNN": masked_lstm}, "the loop is what is measured"
     ),
     # Indexing that Gluon's layers do not call
     "gather_elements": _nd(
@@ -962,6 +1381,18 @@ IDIOMS: Idioms = {
     "gather_nd": _nd(
         {"take": Laid(flat_take, _FLAT), "take, pick": Laid(take_and_pick, axes("", "kc->ck"))}
     ),
+    "scatter_add": Idiom(
+        "the gradient of gather_nd",
+        "there is none that adds up",
+        {
+            "one_hot": lambda F, n, _: (
+                lambda x, i: F.dot(F.one_hot(i, depth=n), x, transpose_a=True)
+            ),
+            "sparse": add_by_sparse,
+        },
+        "the sparse product takes up to five times as long in small tables, and is not in blocks",
+    ),
+    "scatter_nd_update": _nd({"y[i] = rows": assigned_to_copy}),
     "one_hot": _nd(
         {
             "broadcast_equal": one_hot_by_equality,
