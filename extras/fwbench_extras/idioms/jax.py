@@ -14,7 +14,7 @@ from jax import lax, random
 
 from fwbench.frameworks.jax import kernels
 from fwbench.frameworks.jax.operations import OPERATIONS, POSITIONS_FIRST
-from fwbench.frameworks.layout import CONV2D
+from fwbench.frameworks.layout import CONV1D, CONV2D
 from fwbench.frameworks.table import Call, Laid, Table, implementation, layout_of
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.convolution import Window
@@ -124,7 +124,7 @@ def convolution_of_groups(jax: Any, window: Window) -> Any:
 
 
 def channels_first(jax: Any, window: Window) -> Any:
-    space = "DHW"[-window.rank :] if window.rank > 1 else "L"
+    space = "HW" if window.rank > 1 else "L"
     dimensions = (f"NC{space}", f"OI{space}", f"NC{space}")
     return partial(kernels.convolution(jax, window), dimension_numbers=dimensions)
 
@@ -398,7 +398,12 @@ _OTHERS: dict[str, Table] = {
         "sum(x * y)": by(lambda x, y: jnp.sum(x * y, 1)),
         "x @ y[:, None]": by(lambda x, y: (x @ y[:, None])[:, 0]),
     },
-    "gemm_tn": {"x.T @ y": by(lambda x, y: x.T @ y)},
+    "gemm_tn": {
+        "x.T @ y": by(lambda x, y: x.T @ y),
+        "tensordot": Call("numpy.tensordot", axes=((0,), (0,))),
+        "einsum": by(partial(jnp.einsum, "km,kn->mn")),
+    },
+    "gemm_nt": {"x @ y.T": by(lambda x, y: x @ y.T), "dot_general": kernels.contraction(1, 1)},
     "batch_gemm": {
         "einsum": by(partial(jnp.einsum, "bmk,bkn->bmn")),
         "vmap": by(jax.vmap(jnp.matmul)),
@@ -439,8 +444,10 @@ _OTHERS: dict[str, Table] = {
         "products": convolution_of_products,
     },
     "conv2d_1x1": {"product": by(lambda x, w: x @ w[0, 0]), "NCHW": Laid(channels_first, CONV2D)},
+    "conv2d_dilated": {"NCHW": Laid(channels_first, CONV2D), "products": convolution_of_products},
     "conv2d_grouped": {"split": convolution_of_groups},
     "depthwise_conv2d": {"slices": lambda jax, window: depthwise_of_slices},
+    "conv1d": {"NCL": Laid(channels_first, CONV1D), "products": convolution_of_products},
     # Pooling
     "max_pool2d": {"slices": by(lambda x: reduce(jnp.maximum, slices(x, 2)))},
     "max_pool2d_3x3_s2": {"slices": by(lambda x: reduce(jnp.maximum, slices(x, 3)))},
@@ -580,6 +587,10 @@ _OTHERS: dict[str, Table] = {
         ),
     },
     "random_exponential": by_generator("random_exponential", "rbg"),
+    "random_categorical": {
+        **by_generator("random_categorical", "rbg"),
+        "choice": kernels.drawn(lambda key, p, n: random.choice(key, len(p), (n,), p=p)),
+    },
     "dropout": {**by_generator("dropout", "rbg"), "8 bits": kernels.drawn(dropout_of_bytes)},
     # Optimisers
     "adam": {"rsqrt": adam_by_rsqrt()},
@@ -667,6 +678,7 @@ _ACCEPTED = {
         ("random_uniform", "random_normal", "random_bernoulli", "random_exponential"),
         "JAX's default generator, Threefry",
     ),
+    "random_categorical": "what samplers of networks call, of logits; choice is for one vector",
     "random_integers": "the other is biased: the numbers of a float32 are no multiple of 100",
     "resize_bilinear": "JAX's own function for it; eagerly slices take five times as long",
     "resize_nearest": "JAX's own function for it, for every factor",

@@ -69,7 +69,7 @@ OPERATIONS: Table = {
     "outer": "numpy.outer",
     "gemm_nn": "numpy.matmul",
     "gemm_tn": kernels.contraction(0, 0),
-    "gemm_nt": kernels.contraction(1, 1),
+    "gemm_nt": "numpy.inner",
     # XLA has cuBLASLt compute it, with a scale of 1 for either factor.
     "scaled_gemm": kernels.contraction(1, 1, preferred_element_type=jnp.bfloat16),
     "batch_gemm": "numpy.matmul",
