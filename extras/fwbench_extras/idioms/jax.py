@@ -14,7 +14,7 @@ from jax import lax, random
 
 from fwbench.frameworks.jax import kernels
 from fwbench.frameworks.jax.operations import OPERATIONS, POSITIONS_FIRST
-from fwbench.frameworks.layout import CONV1D, CONV2D
+from fwbench.frameworks.layout import CONV1D, CONV2D, CONV3D
 from fwbench.frameworks.table import Call, Laid, Table, implementation, layout_of
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.convolution import Window
@@ -124,9 +124,26 @@ def convolution_of_groups(jax: Any, window: Window) -> Any:
 
 
 def channels_first(jax: Any, window: Window) -> Any:
-    space = "HW" if window.rank > 1 else "L"
+    space = "DHW"[-window.rank :] if window.rank > 1 else "L"
     dimensions = (f"NC{space}", f"OI{space}", f"NC{space}")
     return partial(kernels.convolution(jax, window), dimension_numbers=dimensions)
+
+
+def transposed_of_products(x: Any, w: Any) -> Any:
+    """A transposed convolution by 4 x 4 and a stride of 2: products, and sums where they overlap.
+
+    Results of twice the size are rows and columns of pairs; a kernel covers two by two of them.
+    """
+    n, height, width, c = x.shape
+    quarters = w.reshape(2, 2, 2, 2, -1, c)
+    pairs: Any = 0
+    for i in range(2):
+        for j in range(2):
+            product = jnp.einsum("nhwc,pqkc->nhpwqk", x, quarters[i, :, j])
+            pad = ((0, 0), (i, 1 - i), (0, 0), (j, 1 - j), (0, 0), (0, 0))
+            pairs += jnp.pad(product, pad)
+    whole = pairs.reshape(n, 2 * height + 2, 2 * width + 2, -1)
+    return whole[:, 1:-1, 1:-1]
 
 
 def depthwise_of_slices(x: Any, w: Any) -> Any:
@@ -447,6 +464,8 @@ _OTHERS: dict[str, Table] = {
     "conv2d_dilated": {"NCHW": Laid(channels_first, CONV2D), "products": convolution_of_products},
     "conv2d_grouped": {"split": convolution_of_groups},
     "depthwise_conv2d": {"slices": lambda jax, window: depthwise_of_slices},
+    "conv2d_transposed": {"products": by(transposed_of_products)},
+    "conv3d": {"NCDHW": Laid(channels_first, CONV3D), "products": convolution_of_products},
     "conv1d": {"NCL": Laid(channels_first, CONV1D), "products": convolution_of_products},
     # Pooling
     "max_pool2d": {"slices": by(lambda x: reduce(jnp.maximum, slices(x, 2)))},
@@ -649,6 +668,8 @@ _ACCEPTED = {
     "gemv": "the formula gains in small matrices alone, compiled",
     "slogdet": "by QR it takes two to three times as long in larger matrices, with a gradient",
     **dict.fromkeys(("qr", "lq"), "it squares the condition of the matrix: digits are lost"),
+    "conv2d_transposed": "Flax's ConvTranspose calls it; products gain without a gradient alone",
+    "conv3d": "Flax's Conv calls it; products gain compiled alone, least in large volumes",
     "conv2d_1x1": "Flax's Conv calls it; the product is what its Dense calls",
     "conv2d_3x3": "as Flax's Conv; channels first, or patches, gain in the smallest images alone",
     **dict.fromkeys(
