@@ -87,7 +87,7 @@ def lq_by_cholesky(x: Any) -> Any:
 
 
 def taps(x: Any, window: Window) -> list[Any]:
-    """What each element of the kernel meets."""
+    """The parts of the padded images that elements of the kernel meet."""
     pads = [(0, 0), *[(window.padding, window.padding)] * window.rank, (0, 0)]
     around = jnp.pad(x, pads)
     extents = tuple(window.extent(x.shape[1 + axis], axis) for axis in range(window.rank))
