@@ -110,13 +110,12 @@ def output(command: str, folder: Path) -> str:
         ["sh", "-c", command],
         cwd=folder,
         env={**os.environ, **_variables()},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode not in _DONE:
-        raise subprocess.CalledProcessError(done.returncode, command, done.stdout)
+        raise subprocess.CalledProcessError(done.returncode, command, done.stdout + done.stderr)
     return done.stdout
 
 
