@@ -92,6 +92,19 @@ def test_without_a_warm_up_the_record_says_so() -> None:
     assert (facts["warmup_calls"], facts["warmup_s"], facts["steady"]) == (0, 0.0, None)
 
 
+def test_what_is_done_before_the_first_call_is_recorded() -> None:
+    """A framework may compile while it is bound."""
+
+    class Compiles(FakeFramework):
+        def forward(self, *arguments: Any) -> Any:
+            self.clock.spend(2.0)
+            return super().forward(*arguments)
+
+    facts = recorded(case_of(cell(), Compiles()))
+    assert 2.0 <= facts["bind_s"] < 2.5
+    assert facts["first_call_in_process_s"] < 0.5
+
+
 def test_all_calls_are_accounted_for() -> None:
     """First call, warm-up, whether it waits, calibration, rounds, and what is verified then."""
     framework = FakeFramework()

@@ -139,7 +139,7 @@ class Case:
                 draw(self.cell.workload, self.cell.size)
             memory = PeakMemory()
             on_device = self._device_memory()
-            work = self.bind()
+            bind_s, work = self._clock.time(self.bind)
             first_call_s, result = self._clock.time(work.run)
             memory.pause()
             held = _held(on_device)
@@ -159,8 +159,8 @@ class Case:
                 warmed_up |= self._energy(watch) | self._watched(watch)
             memory.pause()
             verified |= self._verify_again(work, last)
-        warmed_up |= CaseFacts(first_call_in_process_s=first_call_s) | host_memory(memory)
-        self._record(warmed_up | verified | held)
+        warmed_up |= CaseFacts(bind_s=bind_s, first_call_in_process_s=first_call_s)
+        self._record(warmed_up | verified | held | host_memory(memory))
         return last
 
     def _device_memory(self) -> DeviceMemory | None:

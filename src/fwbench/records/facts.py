@@ -432,6 +432,7 @@ class Measured(MeasuredOnGpu):
     first_call_s: float | None = fact(
         "time of the first call in a process that has done nothing else", SECONDS, POSITIVE
     )
+    bind_s: float | None = fact("time in which it was bound to its inputs", SECONDS, NOT_NEGATIVE)
     first_call_in_process_s: float | None = fact(
         "time of the first call, in a process that may have measured other cases before",
         SECONDS,
