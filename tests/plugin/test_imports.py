@@ -84,3 +84,10 @@ def test_a_session_imports_what_it_needs(framework: str, absent: str, tmp_path: 
     assert {"fwbench.plugin.worker", "fwbench.plugin.entry"} <= modules
     assert [name for name in sorted(modules) if f"{name}.".startswith(_BORDERS)] == []
     assert len(modules) <= _MODULES_AT_MOST
+
+
+def test_functions_are_noted_before_a_framework_may_replace_them() -> None:
+    """A worker imports what compares them before it imports the framework."""
+    code = "import sys, fwbench.plugin.worker; print('fwbench.cases.timing' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

@@ -190,11 +190,9 @@ _COLD_BYTES_PER_S = 10e9
 
 #: Nor may it take this many times as long as those that were timed alone, and a millisecond.
 _TIMES_TIMED = 10.0
-_SPARE_TIMED_S = 1e-3
 
 #: What is repeated was called so often before, or for so long.
-_REPEATED = 9
-_REPEATED_S = 5e-3
+_REPEATED, _REPEATED_S = 9, 5e-3
 
 #: So many turns are taken at least, of calls that take long one; and this many times as many until
 #: a call on new data is as fast: on a busy machine most may have to wait for a processor.
@@ -246,7 +244,7 @@ def _turns(
         repeated_s = statistics.median(same_s for same_s, _ in times_s)
         new_s = min(new_s for _, new_s in times_s)
         limit_s = _TIMES * max(timed_s, repeated_s) + _SPARE_S + data_bytes / _COLD_BYTES_PER_S
-        is_fast = new_s <= min(limit_s, _TIMES_TIMED * timed_s + _SPARE_TIMED_S)
+        is_fast = new_s <= min(limit_s, _TIMES_TIMED * timed_s + 1e-3)
         if is_fast and turn + 1 >= at_least:
             return
     raise SkippedWork(

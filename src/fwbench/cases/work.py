@@ -38,7 +38,8 @@ _RESTORED = (
     "results are kept from earlier calls or work is skipped"
 )
 
-#: ``others(factor)`` places inputs for bound work: its first ones, with the data times the factor.
+#: ``others(factor)`` places the first inputs for bound work, with the data times the factor; where
+#: there are no such data, changed ones for a factor other than 1.
 Others = Callable[[float], Change]
 
 #: ``turns(run, others)`` makes calls on changing inputs, ``run`` on the first ones. It stops once,

@@ -49,6 +49,7 @@ import pytest
 from _pytest._io import TerminalWriter
 from _pytest.config import Config
 
+from fwbench.cases import timing  # noqa: F401 (functions as they are before the framework is there)
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.frameworks.contract import Framework, leaves_well
 from fwbench.frameworks.registry import load
