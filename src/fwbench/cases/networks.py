@@ -53,7 +53,8 @@ from fwbench.workloads.training import order
 GRADIENT_TOLERANCES = {"float64": 1e-10, "float32": 1e-4}
 
 #: Elements of a window are as good as equal if they differ by less, relative to the root mean
-#: square of all; and this many times what the choice between them makes of a gradient is allowed.
+#: square of all, times the root of one and the batch normalizations, whose errors add up by chance;
+#: and this many times what the choice between them makes of a gradient is allowed.
 NEARLY_EQUAL = {"float64": 1e-13, "float32": 1e-5}
 _CHOICES = 2.0
 
@@ -172,12 +173,15 @@ class Gradients(_NetworkWork):
         self.learner = network
         super().__init__(network, framework)
 
+    @cached_property
+    def _amplified(self) -> int:
+        """One, and one for each batch normalization."""
+        return 1 + sum(isinstance(x.layer, BatchNorm) for x in self.training.graph.nodes)
+
     @property
     def allowed(self) -> float:
         """Allowed error of the gradient by a parameter."""
-        nodes = self.training.graph.nodes
-        normalizations = sum(isinstance(node.layer, BatchNorm) for node in nodes)
-        return (1 + normalizations) * GRADIENT_TOLERANCES[self.learner.job.dtype]
+        return self._amplified * GRADIENT_TOLERANCES[self.learner.job.dtype]
 
     def _bound(self, *placed: Array) -> BoundCall:
         return self.learner.forward_backward(*placed)
@@ -212,7 +216,8 @@ class Gradients(_NetworkWork):
         verify.count(gradients, range(len(expected)))
 
         def otherwise() -> Sequence[NDArray[Any]]:
-            layer = tie_breaks_flipped(NEARLY_EQUAL[self.learner.job.dtype])
+            nearly = NEARLY_EQUAL[self.learner.job.dtype] * self._amplified**0.5
+            layer = tie_breaks_flipped(nearly)
             given = (training.graph, training.initial(), few, labels)
             return self.learner.trained(reference.gradients(*given, layer=layer)[1])
 

@@ -209,6 +209,8 @@ DECOMPOSITIONS = (
         compared=lambda s, v: (v * s @ v.T, s, v.T @ v),
         aligned=_signed(1),
         along=_symmetric,
+        # Eigen's vectors of 256 eigenvalues one apart. Seen: 1.2 (TensorFlow, eager).
+        tolerance=2.0,
     ),
 )
 
