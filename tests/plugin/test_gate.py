@@ -93,14 +93,27 @@ def measured() -> dict[str, str]:
 
 @pytest.fixture
 def gated(suite: Project, measured: dict[str, str]) -> Project:
-    """The project with a baseline that was set, ``baseline.json``."""
+    """The project with a baseline that was set, ``baseline.json`` and two twins of it."""
     if not measured:
         suite.run("--fw-launches=5", "--benchmark-json=baseline.json").assert_outcomes(passed=2)
         measured["baseline"] = (suite.path / "baseline.json").read_text(encoding="utf-8")
         (suite.path / "measured").unlink()
     suite.write("baseline.json", measured["baseline"])
-    _set("baseline.json")
+    _set(*_sessions(suite.path, "baseline", measured["baseline"]))
     return suite
+
+
+def _sessions(folder: Path, name: str, text: str) -> list[str]:
+    """Files of four sessions that differ by at most 3 %: a busy machine has levels of its own."""
+    files = [f"{name}.json", *(f"{name}-{i}.json" for i in range(3))]
+    for i, file in enumerate(files):
+        output = json.loads(text)
+        for entry in output["benchmarks"]:
+            for launch in entry["extra_info"]["fwbench"]["launches"]:
+                for figure in {"value_s", "min_s", "median_s"} & launch.keys():
+                    launch[figure] *= 1 + 0.01 * i
+        (folder / file).write_text(json.dumps(output), encoding="utf-8")
+    return files
 
 
 def _set(*files: str, status: int = 0) -> None:
@@ -121,10 +134,11 @@ def _assert_refused(project: Project, result: pytest.RunResult, *message: str) -
     assert project.lines("measured") == []
 
 
-def test_too_few_launches_are_refused(gated: Project) -> None:
-    for launches in ((), ("--fw-launches=4",)):
-        result = gated.run("--fw-gate", *launches)
-        _assert_refused(gated, result, "--fw-gate: ", "give --fw-launches 5")
+def test_a_baseline_of_one_session_is_refused(gated: Project) -> None:
+    """Before anything is measured: it could fail no build."""
+    _set("--anyway", "baseline.json")
+    result = gated.run("--fw-gate")
+    _assert_refused(gated, result, "--fw-gate: baseline has one session", "(fwbench ab)")
 
 
 def test_without_a_baseline(suite: Project) -> None:
@@ -148,16 +162,6 @@ def test_a_damaged_baseline(gated: Project) -> None:
     _assert_refused(gated, gated.run(*_GATE), *messages)
     gated.write(".benchmarks/0001_named.json", json.dumps(made))
     _assert_refused(gated, gated.run(*_GATE, "--benchmark-compare=0001"), *messages[1:])
-
-
-def test_more_cases_than_launches_can_decide(gated: Project) -> None:
-    sizes = ", ".join(map(str, range(10, 23)))
-    gated.write(
-        "test_it.py",
-        _SUITE.replace("fwbench(slowing, steady)", f"fwbench(steady, sizes=({sizes}))"),
-    )
-    result = gated.run(*_GATE)
-    _assert_refused(gated, result, "13 cases", "6 launches a side are needed")
 
 
 def test_nothing_is_measured(gated: Project) -> None:
@@ -199,7 +203,7 @@ def test_an_unchanged_suite_passes(gated: Project) -> None:
     assert sum(session["gate"]["verdicts"].values()) == 2
     assert "regressed" not in session["gate"]["verdicts"]
     assert session["outcome"] == {"failed": 0, "interrupted": False}
-    _set("now.json")
+    _set("--anyway", "now.json")
     ignored = Path(gated.path / ".fwbench" / ".gitignore").read_text(encoding="utf-8")
     assert ignored == "*\n", "times of this machine are useless on another"
 
@@ -214,7 +218,8 @@ def slowed(
         if "slow" not in measured:
             gated.run("--fw-launches=5", "--benchmark-json=slow.json").assert_outcomes(passed=2)
             measured["slow"] = (gated.path / "slow.json").read_text(encoding="utf-8")
-        gated.write(".benchmarks/0001_slow.json", measured["slow"])
+        (gated.path / ".benchmarks").mkdir(exist_ok=True)
+        _sessions(gated.path / ".benchmarks", "0001_slow", measured["slow"])
     return gated
 
 
@@ -246,13 +251,13 @@ def test_a_named_run_is_what_is_compared_with(slowed: Project, has_data: bool) -
 
     It may have been saved with ``--benchmark-save-data``.
     """
-    saved = slowed.path / ".benchmarks" / "0001_slow.json"
-    run = json.loads(saved.read_text(encoding="utf-8"))
-    assert all(entry["stats"]["data"] for entry in run["benchmarks"])
-    if not has_data:
-        for entry in run["benchmarks"]:
-            del entry["stats"]["data"]
-        saved.write_text(json.dumps(run), encoding="utf-8")
+    for saved in (slowed.path / ".benchmarks").iterdir():
+        run = json.loads(saved.read_text(encoding="utf-8"))
+        assert all(entry["stats"]["data"] for entry in run["benchmarks"])
+        if not has_data:
+            for entry in run["benchmarks"]:
+                del entry["stats"]["data"]
+            saved.write_text(json.dumps(run), encoding="utf-8")
     result = slowed.run(
         *("--fw-launches=5", "--fw-gate=30%", "--fw-fail-on=regressed"), "--benchmark-compare=0001"
     )
@@ -311,11 +316,11 @@ def test_other(case):
 
 def test_missing_cases_fail(gated: Project) -> None:
     gated.write("test_it.py", _SUITE + _REMAINING)
-    path = gated.path / ".fwbench" / "baseline" / "baseline.json"
-    stored = json.loads(path.read_text(encoding="utf-8"))
-    slowing, steady = stored["benchmarks"]
-    gone = [json.loads(json.dumps(slowing).replace("slowing", name)) for name in _GONE]
-    path.write_text(json.dumps({**stored, "benchmarks": [*gone, steady]}), encoding="utf-8")
+    for path in (gated.path / ".fwbench" / "baseline").iterdir():
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        slowing, steady = stored["benchmarks"]
+        gone = [json.loads(json.dumps(slowing).replace("slowing", name)) for name in _GONE]
+        path.write_text(json.dumps({**stored, "benchmarks": [*gone, steady]}), encoding="utf-8")
     result = gated.run(*_GATE, "-k", "not chosen")
     assert result.ret == _MISSING, str(result.stdout)
     rows = [line for line in result.outlines if line.startswith("missing")]

@@ -208,8 +208,8 @@ def test_what_is_unknown_is_said_once(
         made = [case("gemm", mass_kg=2.5), case("dot", mass_kg=7.5), training(mass_kg=1)]
         write(tmp_path / name, *made)
     for command in (
-        ["gate", "base.json", "contender.json"],
-        ["baseline", "set", "base.json"],
+        ["gate", "base.json", "contender.json", "--fail-on", "regressed"],
+        ["baseline", "set", "--anyway", "base.json"],
         ["report", "base.json", "contender.json", "--markdown", "report.md"],
     ):
         assert cli.main(command) == 0
@@ -225,5 +225,5 @@ def test_nothing_is_said_of_what_is_known(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(write(tmp_path / "run.json", entry()))
-    assert cli.main(["gate", path, path]) == 0
+    assert cli.main(["gate", path, path, "--fail-on", "regressed"]) == 0
     assert capsys.readouterr().err == ""

@@ -133,7 +133,7 @@ def compared(*, notes: Sequence[str] = (), **changes: Any) -> Comparison:
         sample("added", quiet, framework="torch"),
         name="head.json",
     )
-    return compare(base, contender, Rules(margin=0.01, **changes), notes)
+    return compare(base, contender, Rules(**changes), notes)
 
 
 def as_run(comparison: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from fwbench.gate.samples import FACTS, THRESHOLDS, SampleSet, check_facts, read
 from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, fail_on
 from fwbench.options import values
-from fwbench.plugin.gate import STORED_MARGIN
 from fwbench.plugin.options import checked
 from fwbench.project import project_root
 from fwbench.records import files
@@ -43,9 +42,8 @@ def _add_gate(commands: Any) -> None:
         nargs="+",
         type=Path,
         metavar="RUN",
-        help="BASELINE and CONTENDER: files that --benchmark-json wrote, measured with "
-        "--fw-launches 5 or more, or folders of several sessions; CONTENDER alone is compared with "
-        "what fwbench baseline set",
+        help="BASELINE and CONTENDER: folders of the files that --benchmark-json wrote, one a "
+        "session, or single files; CONTENDER alone is compared with what fwbench baseline set",
     )
     gate.add_argument(
         "--allow-different",
@@ -54,16 +52,9 @@ def _add_gate(commands: Any) -> None:
         default=[],
         help=f"what may differ: {', '.join(FACTS)}",
     )
-    gate.add_argument(
-        "--margin",
-        type=checked(values.share, "margin"),
-        default=STORED_MARGIN,
-        help="what the test concedes to drift between sessions (default: 3%%; more where the "
-        "baseline's own sessions are further apart)",
-    )
     add_rules(gate)
     add_outputs(gate)
-    gate.set_defaults(run=_gate)
+    gate.set_defaults(run=_gate, margin=0.0)
 
 
 def _add_baseline(commands: Any) -> None:
@@ -214,6 +205,6 @@ def _show(_: argparse.Namespace) -> int:
     _note(run)
     print(f"{len(run.samples)} cases under {baseline.folder}")
     for sample in run.samples.values():
-        launches = count(len(sample.launches), "launch", "launches")
-        print(f"  {escaping.terminal(sample.label)}: {launches}")
+        sessions = count(len(sample.launches), "session", "sessions")
+        print(f"  {escaping.terminal(sample.label)}: {sessions}")
     return 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError
 from fwbench.gate.samples import SampleSet, read, together
-from fwbench.gate.stored import LAUNCHES_AT_LEAST
+from fwbench.gate.stored import SESSIONS_AT_LEAST
 from fwbench.records.measurement import Measurement
 from fwbench.records.stored import files_of
 
@@ -48,9 +48,8 @@ class Baseline:
         if not anyway and not any(map(_could_be_judged, run.samples.values())):
             raise UsageError(
                 f"not one of {len(run.samples)} cases could be judged by this baseline: "
-                f"{LAUNCHES_AT_LEAST} launches are needed (--fw-launches {LAUNCHES_AT_LEAST}) in "
-                "which no other process took the processors; measure again on a quiet machine, or "
-                "give --anyway"
+                f"{SESSIONS_AT_LEAST} sessions or more are needed, in which no other process took "
+                "the processors; give their files together, or --anyway"
             )
         self._replace(sessions)
         return run
@@ -73,5 +72,4 @@ class Baseline:
 
 def _could_be_judged(sample: Measurement) -> bool:
     """True if another run of a case could be compared with this one."""
-    enough = sample.has_launches and len(sample.launches) >= LAUNCHES_AT_LEAST
-    return enough and not sample.contended
+    return len(sample.launches) >= SESSIONS_AT_LEAST and not sample.contended

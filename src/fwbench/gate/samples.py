@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +36,7 @@ class SampleSet:
 
     Attributes:
         failures: why this run can be no baseline; empty if it can.
-        drift: by key, how far the medians of its sessions are apart, as a share.
+        sessions: those that it is made of; empty for one alone.
     """
 
     name: str
@@ -44,7 +44,7 @@ class SampleSet:
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     failures: Sequence[str] = ()
     interrupted: bool = False
-    drift: Mapping[str, float] = field(default_factory=dict)
+    sessions: Sequence[SampleSet] = ()
     unknown: Sequence[str] = ()
 
     @classmethod
@@ -71,26 +71,24 @@ class SampleSet:
 
 def read(path: Path) -> SampleSet:
     """The samples in a file, or in a folder of files of several sessions."""
-    if not path.is_dir():
-        return SampleSet.of_stored(load(path))
-    return together(path.name, [SampleSet.of_stored(load(file)) for file in files_of(path)])
+    files = files_of(path) if path.is_dir() else [path]
+    return together(path.name, [SampleSet.of_stored(load(file)) for file in files])
 
 
 def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
-    """Several sessions as one run: their launches side by side, and how far they are apart."""
+    """Several sessions as one run, in which each has a median over its launches."""
     samples: dict[str, Measurement] = {}
-    medians: dict[str, list[float]] = {}
     for session in sessions:
         for key, sample in session.samples.items():
-            samples[key] = samples[key].joined(sample) if key in samples else sample
-            medians.setdefault(key, []).append(statistics.median(sample.times_s))
+            median = sample.of_session()
+            samples[key] = samples[key].joined(median) if key in samples else median
     return SampleSet(
         name,
         samples,
         {k: why for session in sessions for k, why in session.unmeasured.items()},
         [f"{session.name}: {why}" for session in sessions for why in session.failures],
         any(session.interrupted for session in sessions),
-        {key: max(values_s) / min(values_s) - 1 for key, values_s in medians.items()},
+        sessions,
         unknown=list(dict.fromkeys(key for session in sessions for key in session.unknown)),
     )
 
@@ -165,13 +163,8 @@ def refuse_differences(
 ) -> list[str]:
     """Refuse two runs that differ in what is not compared, and return what differs and may."""
     differences: dict[str, str] = {}
-    for key in base.samples.keys() & contender.samples.keys():
-        before, after = _settings(base.samples[key]), _settings(contender.samples[key])
-        for name in FACTS:
-            if before[name] != after[name] and name not in differences:
-                label = contender.samples[key].label
-                where = f" ({label})" if name not in ("cpu", "driver") else ""
-                differences[name] = f"{name}: {_change(before[name], after[name])}{where}"
+    for pair in itertools.product(base.sessions or [base], contender.sessions or [contender]):
+        differences = {**_differences(*pair), **differences}
     refused = [text for name, text in sorted(differences.items()) if name not in {*allowed}]
     if refused:
         names = " ".join(f"{option} {n}" for n in sorted(differences) if n not in {*allowed})
@@ -181,6 +174,19 @@ def refuse_differences(
             + f"\nmeasure both alike; or, if that is what is compared: {names}"
         )
     return [text for _, text in sorted(differences.items())]
+
+
+def _differences(base: SampleSet, contender: SampleSet) -> dict[str, str]:
+    """Differences of the settings of two sessions, by their names."""
+    differences: dict[str, str] = {}
+    for key in base.samples.keys() & contender.samples.keys():
+        before, after = _settings(base.samples[key]), _settings(contender.samples[key])
+        for name in FACTS:
+            if before[name] != after[name] and name not in differences:
+                label = contender.samples[key].label
+                where = f" ({label})" if name not in ("cpu", "driver") else ""
+                differences[name] = f"{name}: {_change(before[name], after[name])}{where}"
+    return differences
 
 
 def _change(before: Any, after: Any) -> str:

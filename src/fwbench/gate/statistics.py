@@ -1,18 +1,19 @@
-"""Exact statistics over launches, few as they are.
+"""Student's t of sessions, and intervals of launches.
 
-All comparisons are of ratios: a contender's times against a base's. One value is one launch.
+All comparisons are of ratios: a contender's times against a base's.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
-from functools import cache
-from math import comb
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 #: Samples of the bootstrap: the ends of a 99 % interval have 50 beyond them.
 _RESAMPLES = 10_000
@@ -20,50 +21,85 @@ _RESAMPLES = 10_000
 #: Of more values than these, medians are not drawn value by value.
 _MANY = 100
 
+#: Share of the comparisons that show a detectable change.
+_DETECTED = 0.9
 
-def p_slower(base: Sequence[float], contender: Sequence[float], margin: float) -> float:
-    """Probability that a contender no slower than the base by ``margin`` looks this slow.
+#: The largest change that is looked for.
+_TENFOLD = math.log(10)
 
-    The one-sided Mann-Whitney test of ``contender`` against ``base x (1 + margin)``, exact: every
-    arrangement of the values is counted (Mann and Whitney, Annals of Mathematical Statistics 18,
-    1947, p. 50). Ties are counted against being slower, so the value is never too small.
+#: Of a standard error, so that one of equal figures can be divided by.
+_LEAST = 1e-9
 
-    Args:
-        margin: a share: 0.01 is 1 %.
+
+@dataclass(frozen=True)
+class SessionRatio:
+    """Difference of the mean logarithms of two sides, by Student's t with a common variance.
+
+    Student, "The probable error of a mean", Biometrika 6, 1908. One value is one session.
+
+    Attributes:
+        change: the logarithm of the ratio.
+        error: its standard error; infinite where no side has two values.
+        freedom: degrees of freedom.
     """
-    wins = sum(contender_s > base_s * (1 + margin) for contender_s in contender for base_s in base)
-    return _at_least(wins, len(base), len(contender))
+
+    change: float
+    error: float
+    freedom: int
+
+    @classmethod
+    def between(cls, base: Sequence[float], contender: Sequence[float]) -> Self:
+        """The difference of the contender from the base; figures are above 0."""
+        sides = [np.log(np.asarray(side, dtype=float)) for side in (base, contender)]
+        change = float(sides[1].mean() - sides[0].mean())
+        freedom = sum(side.size - 1 for side in sides)
+        if not freedom:
+            return cls(change, math.inf, 0)
+        variance = sum(float(np.square(side - side.mean()).sum()) for side in sides) / freedom
+        error = math.sqrt(variance * sum(1 / side.size for side in sides))
+        return cls(change, max(error, _LEAST), freedom)
+
+    @property
+    def ratio(self) -> float:
+        """The contender's figure over the base's."""
+        return math.exp(self.change)
+
+    @property
+    def p(self) -> float:
+        """Probability that equal sides look at least as different, in this direction."""
+        return float(stdtr(self.freedom, -abs(self.change) / self.error)) if self.freedom else 0.5
+
+    def is_beyond(self, threshold: float) -> bool:
+        """True if it is a change by a threshold or more, in either direction."""
+        return abs(self.change) >= math.log1p(threshold)
+
+    def interval(self, confidence: float) -> tuple[float | None, float | None]:
+        """Lower and upper bound of the ratio, each of which holds with this confidence."""
+        if not self.freedom:
+            return None, None
+        width = float(stdtrit(self.freedom, confidence)) * self.error
+        return _exp(self.change - width), _exp(self.change + width)
+
+    def detectable(self, threshold: float, level: float) -> float | None:
+        """The smallest slow-down that nine of ten such comparisons would have shown.
+
+        Returns:
+            A share; None if tenfold times would not have shown either.
+        """
+        if not self.freedom:
+            return None
+        quantiles = stdtrit(self.freedom, 1 - level) + stdtrit(self.freedom, _DETECTED)
+        change = float(quantiles) * self.error
+        return None if change > _TENFOLD else max(threshold, math.exp(change) - 1)
 
 
-def _at_least(wins: int, n: int, m: int) -> float:
-    """The probability of at least this number of n x m pairs being won in random order."""
-    return sum(_arrangements(n, m)[wins:]) / comb(n + m, n)
+def _exp(change: float) -> float:
+    """A ratio, within the numbers that JSON has."""
+    return math.exp(max(min(change, _FARTHEST), -_FARTHEST))
 
 
-@cache
-def _arrangements(n: int, m: int) -> tuple[int, ...]:
-    """Numbers of arrangements of n and m values with 0, 1, ... n x m won pairs; exact."""
-    # The coefficients of the Gaussian binomial: a product of (1 - q^(m+i)) / (1 - q^i), i = 1 .. n.
-    counts = [1] + [0] * (n * m)
-    for i in range(1, n + 1):
-        for power in range(n * m, m + i - 1, -1):
-            counts[power] -= counts[power - m - i]
-        for power in range(i, n * m + 1):
-            counts[power] += counts[power - i]
-    return tuple(counts)
-
-
-def smallest_p(n: int, m: int) -> float:
-    """The smallest probability that the test can give with n and m launches."""
-    return 1 / comb(n + m, n)
-
-
-def launches_needed(level: float) -> int:
-    """The launches on each side with which the test can give a probability of ``level``."""
-    launches = 1
-    while smallest_p(launches, launches) > level:
-        launches += 1
-    return launches
+#: Bounds are given up to here: a factor of a million.
+_FARTHEST = math.log(1e6)
 
 
 def ratio(base: Sequence[float], contender: Sequence[float]) -> float:
@@ -102,58 +138,3 @@ def _resampled_medians(times: NDArray[Any], random: np.random.Generator) -> NDAr
     half = (times.size + 1) / 2
     places = random.beta(half, half, _RESAMPLES) * times.size
     return cast("NDArray[Any]", np.sort(times)[places.astype(int)])
-
-
-def detectable(
-    base: Sequence[float],
-    contender: Sequence[float],
-    margin: float,
-    threshold: float,
-    level: float,
-    seed: int,
-) -> float | None:
-    """The smallest slow-down that launches which spread like these would have shown.
-
-    It is simulated: launches of either side are resampled, and each time the slow-down of
-    the contender is found that would have shown.
-
-    Returns:
-        A share: four of five such comparisons would have found it; None if no slow-down could have
-        been shown at that level.
-    """
-    wins = _wins_needed(len(base), len(contender), level)
-    if wins is None:
-        return None
-    draw = np.random.default_rng(seed)
-    redrawn = _redrawn(np.asarray(base), draw)
-    other = _redrawn(np.asarray(contender), draw) / ratio(base, contender)
-    # A launch of the contender overtakes one of the base where it is slowed by more than this.
-    overtaking = np.sort(
-        ((1 + margin) * redrawn[:, :, None] / other[:, None, :]).reshape(len(redrawn), -1)
-    )
-    medians = (1 + threshold) * np.median(redrawn, axis=1) / np.median(other, axis=1)
-    needed = np.maximum(overtaking[:, wins - 1], medians)
-    return max(threshold, float(np.quantile(needed, _DETECTED)) - 1)
-
-
-#: Comparisons that are simulated to find what would have shown, and the share that must show it:
-#: more than is promised, because few launches say little of how far others would spread.
-_SIMULATED = 1_000
-_DETECTED = 0.9
-
-
-def _wins_needed(n: int, m: int, level: float) -> int | None:
-    """The won pairs with which the test reaches a level; None if all of them do not."""
-    return next((wins for wins in range(1, n * m + 1) if _at_least(wins, n, m) <= level), None)
-
-
-def _redrawn(times: NDArray[Any], draw: np.random.Generator) -> NDArray[Any]:
-    """Resampled launches, as far apart as their number lets expect.
-
-    Deviations from the median of few values are too small on average: by n / (n - 1), squared.
-    """
-    centre = np.median(times)
-    wider = (times.size / max(times.size - 1, 1)) ** 0.5
-    drawn = draw.choice(np.log(times / centre), (_SIMULATED, times.size)) * wider
-    jitter = draw.standard_normal(drawn.shape) * np.std(np.log(times)) / times.size**0.5
-    return cast("NDArray[Any]", centre * np.exp(drawn + jitter))

@@ -1,64 +1,53 @@
-"""Judges runs that were stored: launches of different times, which make no pairs."""
+"""Judges stored runs: sessions of different times, which make no pairs.
+
+Between two sessions a machine changes by more than its launches show, and so the session is the
+unit: a base of one session informs, and decides nothing.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+import statistics
 from collections.abc import Iterable, Sequence
 from functools import partial
-from statistics import median
 
-from fwbench.errors import TooFewLaunches
-from fwbench.gate import statistics, verdicts
+from fwbench.gate import verdicts
 from fwbench.gate.samples import METRICS, Metric, SampleSet, unequal_work
+from fwbench.gate.statistics import SessionRatio
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import count
 
-#: With fewer a side, not even one case differs from chance at any usual significance level.
-LAUNCHES_AT_LEAST = 5
+#: Of fewer nobody knows how far the sessions of a machine are apart.
+SESSIONS_AT_LEAST = 2
 
-#: A launch of seven may be far slower than the others of its side; more are a second speed.
-_ODD_ONES = 0.15
-
-_NOUN = ("launch", "launches")
-
-#: The part of the level that each of the two times has.
-_WEIGHT = min(metric.weight for metric in METRICS if metric.is_time)
+_NOUN = ("session", "sessions")
 
 
 def compare(
     base: SampleSet, contender: SampleSet, rules: Rules, notes: Sequence[str] = ()
 ) -> Comparison:
-    """Compare two stored runs, case by case.
+    """Compare the sessions of two stored runs, case by case.
 
     Args:
-        base: the baseline; its own drift between sessions widens the margin.
+        rules: of which the margin is not used: how far sessions are apart is measured.
     """
     pairs = {
         key: (base.samples[key], sample)
         for key, sample in contender.samples.items()
         if key in base.samples
     }
-    launches = {key: _launches(*pair) for key, pair in pairs.items() if _is_launched(*pair)}
-    enough = [number for number in launches.values() if number >= LAUNCHES_AT_LEAST]
-    if pairs and not enough:
-        most = count(max(launches.values(), default=1), *_NOUN)
-        raise TooFewLaunches(
-            f"{base.name} and {contender.name} have {most} of a case at most, and a comparison "
-            f"needs {LAUNCHES_AT_LEAST} on both sides; measure both with --fw-launches "
-            f"{LAUNCHES_AT_LEAST}"
-        )
-    level = level_of_each(rules.level, enough)
-    judgements: list[Judgement] = []
-    for key, pair in pairs.items():
-        margin = max(rules.margin, base.drift.get(key, 0.0))
-        judgements += _judgements(*pair, dataclasses.replace(rules, margin=margin), level)
+    level = rules.level / max(len(pairs), 1)
+    judgements = [
+        judgement for pair in pairs.values() for judgement in _judgements(*pair, rules, level)
+    ]
     return Comparison(
         base.name,
         contender.name,
         [*judgements, *one_sided(base, contender)],
         dataclasses.asdict(rules),
-        [*_interruptions(base, contender), *notes],
+        [*_interruptions(base, contender), *_power(judgements), *notes],
     )
 
 
@@ -66,27 +55,27 @@ def _judgements(
     base: Measurement, contender: Measurement, rules: Rules, level: float
 ) -> list[Judgement]:
     """The verdicts on one case, or the one reason why there is none."""
-    verdict = Verdict.INCONCLUSIVE
-    if not _is_launched(base, contender):
-        verdict = Verdict.NOT_REPLICATED
-        reason = "measured in one process: only fwbench's own cases are launched"
-    elif (launches := _launches(base, contender)) < LAUNCHES_AT_LEAST:
-        reason = f"only {count(launches, *_NOUN)}"
-    else:
-        reason = unequal_work(base, contender)
-    if reason:
-        return [unjudged(contender, verdict, reason)]
+    if reason := unequal_work(base, contender):
+        return [unjudged(contender, Verdict.INCONCLUSIVE, reason)]
     return judge(base, contender, rules, level)
 
 
-def _is_launched(*sides: Measurement) -> bool:
-    """True if a case is one of fwbench's, or was launched on both sides all the same."""
-    return all(sample.framework or sample.has_launches for sample in sides)
-
-
-def _launches(*sides: Measurement) -> int:
-    """The launches of a case on the side that has fewer."""
-    return min(len(sample.launches) if sample.has_launches else 1 for sample in sides)
+def _power(judgements: Sequence[Judgement]) -> Iterable[str]:
+    """A note on the changes that could have shown."""
+    of_times = [judgement for judgement in judgements if judgement.metric == METRICS[0].name]
+    if not of_times:
+        return
+    most = (max(len(j.base) for j in of_times), max(len(j.contender) for j in of_times))
+    sessions = " against ".join(count(number, *_NOUN) for number in most)
+    if most[0] < SESSIONS_AT_LEAST:
+        yield (
+            f"{sessions}, for information: two sessions of equal work differ, too. Measure "
+            f"{SESSIONS_AT_LEAST} or more of the base, or both sides in turns (fwbench ab)"
+        )
+        return
+    slower = statistics.median_low(judgement.visible or math.inf for judgement in of_times)
+    change = "not even tenfold times" if slower == math.inf else f"a slow-down by {slower:.0%}"
+    yield f"{sessions}: {change} would have shown in half of the cases"
 
 
 def _interruptions(*sides: SampleSet) -> Iterable[str]:
@@ -105,31 +94,15 @@ def _interruptions(*sides: SampleSet) -> Iterable[str]:
             )
 
 
-def level_of_each(level: float, launches: Sequence[int]) -> float:
-    """The level of each case, so that all together keep the level (Bonferroni)."""
-    if not launches:
-        return level
-    case_level = level / len(launches)
-    fewest = min(launches)
-    if statistics.smallest_p(fewest, fewest) > case_level * _WEIGHT:
-        needed = statistics.launches_needed(case_level * _WEIGHT)
-        raise TooFewLaunches(
-            f"{count(fewest, *_NOUN)} a side cannot show a change among {len(launches)} cases at "
-            f"a level of {level:g}: {needed} launches a side are needed, or fewer cases (-k), or a "
-            "higher level (--level)"
-        )
-    return case_level
-
-
 def judge(base: Measurement, contender: Measurement, rules: Rules, level: float) -> list[Judgement]:
     """The verdicts on one case: one for each metric that both sides have."""
-    contended = base.contended or contender.contended
+    times_alone = base.contended or contender.contended or len(base.launches) < SESSIONS_AT_LEAST
     judgements = [
         _judge(metric, base, contender, rules, level * metric.weight)
         for metric in METRICS
         if base.values(metric.name)
         and contender.values(metric.name)
-        and (metric.is_time or not contended)
+        and (metric.is_time or not times_alone)
     ]
     judge_again = partial(judge, rules=rules, level=level)
     return verdicts.confirmed(judgements, base, contender, judge_again)
@@ -139,28 +112,20 @@ def _judge(
     metric: Metric, base: Measurement, contender: Measurement, rules: Rules, level: float
 ) -> Judgement:
     measured = base.values(metric.name), contender.values(metric.name)
-    before, after = (metric.raised(values) for values in measured)
+    shift = SessionRatio.between(*map(metric.raised, measured))
     threshold = rules.threshold_of(metric, contender)
-    margin = rules.margin if metric.is_time else threshold
-    ratio = statistics.ratio(before, after)
-    low, high = statistics.interval(before, after, rules.confidence, rules.seed)
-    slower = statistics.p_slower(before, after, margin)
-    faster = statistics.p_slower(after, before, margin)
-    visible = statistics.detectable(before, after, margin, threshold, level, rules.seed)
-    limit = rules.limit(threshold)
+    visible = shift.detectable(threshold, level / 2)
     verdict, reason = Verdict.INCONCLUSIVE, ""
-    if base.contended or contender.contended:
+    if len(measured[0]) < SESSIONS_AT_LEAST:
+        reason = "the base has one session"
+    elif base.contended or contender.contended:
         reason = "other processes took its processors"
-    elif slower <= level and ratio >= 1 + threshold:
-        verdict = Verdict.REGRESSED
-    elif faster <= level and 1 / ratio >= 1 + threshold:
-        verdict = Verdict.IMPROVED
-    elif metric.looks_changed(ratio, 1 + max(threshold, margin)):
-        reason = "looks changed, and chance alone may look like that"
-    elif metric.is_time and (second := _second_speed(before, after, limit)):
-        reason = second
-    elif metric.is_time and (visible is None or visible > limit):
-        reason = "its launches spread too far"
+    elif shift.p <= level / 2 and shift.is_beyond(threshold):
+        verdict = Verdict.REGRESSED if shift.ratio > 1 else Verdict.IMPROVED
+    elif metric.looks_changed(shift.ratio, 1 + threshold):
+        reason = "looks changed, and sessions alone may look like that"
+    elif metric.is_time and (visible is None or visible > rules.limit(threshold)):
+        reason = "its sessions are too far apart"
     else:
         verdict = Verdict.UNCHANGED
     return Judgement(
@@ -170,25 +135,10 @@ def _judge(
         verdict,
         reason,
         metric.name,
-        ratio,
-        low,
-        high,
-        min(slower, faster),
+        shift.ratio,
+        *shift.interval(rules.confidence),
+        shift.p,
         visible,
         threshold,
         *measured,
     )
-
-
-def _second_speed(base: Sequence[float], contender: Sequence[float], limit: float) -> str:
-    """Reason where launches of one side alone are far slower than the others; or empty."""
-    sides = {"base": base, "contender": contender}
-    far = {
-        name: sum(value > (1 + limit) * median(values) for value in values) / len(values)
-        for name, values in sides.items()
-    }
-    slower = max(far, key=far.__getitem__)
-    if far[slower] - min(far.values()) <= _ODD_ONES:
-        return ""
-    number = round(far[slower] * len(sides[slower]))
-    return f"{number} of {len(sides[slower])} launches of the {slower} took {limit:.0%} longer"

@@ -25,7 +25,6 @@ class Verdict(StrEnum):
     REGRESSED = "regressed"
     MISSING = "missing"
     INCONCLUSIVE = "inconclusive"
-    NOT_REPLICATED = "not replicated"
     NEW = "new"
     IMPROVED = "improved"
     UNCHANGED = "unchanged"
@@ -65,7 +64,7 @@ class Rules:
     """When a difference is called a change.
 
     Attributes:
-        margin: what the test concedes to chance beyond the launches' own, as a share.
+        margin: what a test of pairs concedes to chance beyond the launches' own, as a share.
         threshold: the smallest change of the time that is worth a verdict, as a share; a test's
             marker wins.
         level: the probability, over all cases together, that an unchanged one is called changed.
@@ -74,7 +73,7 @@ class Rules:
             (or one half a resolution beyond the threshold, where that is larger).
     """
 
-    margin: float
+    margin: float = 0.0
     threshold: float = 0.03
     level: float = 0.05
     confidence: float = 0.9
@@ -83,7 +82,7 @@ class Rules:
     seed: int = 0
 
     @classmethod
-    def given(cls, margin: float, thresholds: Mapping[str, float]) -> Self:
+    def given(cls, thresholds: Mapping[str, float]) -> Self:
         """Rules with these thresholds, and the defaults of all else.
 
         Args:
@@ -95,7 +94,7 @@ class Rules:
                 raise unknown("threshold", name, (TIME, *by_option))
         named = {by_option[name]: value for name, value in thresholds.items() if name != TIME}
         time = thresholds.get(TIME, cls.threshold)
-        return cls(margin, time, thresholds={**THRESHOLDS, **named})
+        return cls(threshold=time, thresholds={**THRESHOLDS, **named})
 
     def limit(self, threshold: float) -> float:
         """The change that must have been able to show for a case to be unchanged, as a share."""
@@ -172,7 +171,7 @@ class Comparison:
     @property
     def is_all_inconclusive(self) -> bool:
         """True if there are cases on both sides, and not one of them could be judged."""
-        one_sided = (Verdict.MISSING, Verdict.NEW, Verdict.NOT_REPLICATED)
+        one_sided = (Verdict.MISSING, Verdict.NEW)
         there = {verdict for verdict in self.verdicts.values() if verdict not in one_sided}
         return there == {Verdict.INCONCLUSIVE}
 

@@ -392,7 +392,7 @@ SETTINGS: Mapping[str, Option] = {
         "fail if cases have become slower than in the baseline (--benchmark-compare FILE, or else "
         "what fwbench baseline set), by the threshold or more (default: 3%), or if something else "
         "has grown: 5%,memory=100%,dispatch=...,first-call=...,compilation=...; needs "
-        "--fw-launches 5",
+        "a baseline of two sessions or more",
         alone="3%",
     ),
     "fail_on": Option(

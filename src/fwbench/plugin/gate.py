@@ -9,18 +9,14 @@ import pytest
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
 from fwbench.gate.samples import SampleSet, check_facts, refuse_differences, together
-from fwbench.gate.stored import LAUNCHES_AT_LEAST, compare, level_of_each
+from fwbench.gate.stored import SESSIONS_AT_LEAST, compare
 from fwbench.gate.verdicts import Comparison, FailOn, Rules, fail_on
 from fwbench.plugin.host import BenchmarkSession
-from fwbench.plugin.session import CELL, Session
+from fwbench.plugin.session import Session
 from fwbench.plugin.store import Store
 from fwbench.records.session_facts import StoredComparison, StoredGate
 from fwbench.records.stored import load
-from fwbench.records.units import count
 from fwbench.report import verdicts
-
-#: What a baseline that was stored minutes earlier differs by on an unchanged machine.
-STORED_MARGIN = 0.03
 
 
 class Gate:
@@ -33,22 +29,22 @@ class Gate:
         self.session = session
         self.benchmarks = BenchmarkSession(config)
         self.failing: tuple[FailOn, ...] = ()
-        self.rules = Rules(STORED_MARGIN)
+        self.rules = Rules()
         self.baseline: SampleSet | None = None
         self.comparison: Comparison | None = None
         self.problem: str | None = None
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+    def pytest_collection_modifyitems(self) -> None:
         """Refuse, before the first measurement, a comparison that could not be made."""
         if self.config.option.collectonly:
             return
         try:
             self.failing = fail_on(self.options.fail_on)
             check_facts(self.options.allow_different)
-            self.rules = Rules.given(STORED_MARGIN, self.options.gate or {})
+            self.rules = Rules.given(self.options.gate or {})
             self.baseline = self._baseline()
-            self._refuse_too_few_launches(sum(CELL in item.stash for item in items))
+            self._refuse_what_cannot_be_judged(self.baseline)
         except UsageError as error:
             raise pytest.UsageError(f"--fw-gate: {error}") from None
 
@@ -65,16 +61,16 @@ class Gate:
             raise UsageError(f"--benchmark-compare={named} names no run that is there")
         return together(named, [SampleSet.of_stored(load(path)) for path in paths])
 
-    def _refuse_too_few_launches(self, cases: int) -> None:
+    def _refuse_what_cannot_be_judged(self, baseline: SampleSet) -> None:
         if self.session.verify_only:
             raise UsageError("nothing is measured with --benchmark-disable; leave out one of them")
-        launches = self.options.launches or 1
-        if launches < LAUNCHES_AT_LEAST:
+        sessions = max((len(sample.launches) for sample in baseline.samples.values()), default=0)
+        if 0 < sessions < SESSIONS_AT_LEAST:
             raise UsageError(
-                f"a case is measured in {count(launches, 'fresh process', 'fresh processes')}, and "
-                f"a comparison needs {LAUNCHES_AT_LEAST}: give --fw-launches {LAUNCHES_AT_LEAST}"
+                f"{baseline.name} has one session, and two sessions of equal work differ, too: set "
+                f"{SESSIONS_AT_LEAST} or more (fwbench baseline set FILE FILE), or compare by "
+                "turns (fwbench ab); fwbench gate FILE FILE shows differences, for information"
             )
-        level_of_each(self.rules.level, [launches] * cases)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
@@ -92,9 +88,8 @@ class Gate:
     def _compare(self, baseline: SampleSet) -> None:
         measured = self.benchmarks.to_json()
         try:
-            contender = SampleSet.from_json(
-                "this session", {**measured, "fwbench": self.store.session_facts()}
-            )
+            facts = {**measured, "fwbench": self.store.session_facts()}
+            contender = together("this session", [SampleSet.from_json("this session", facts)])
             differences = refuse_differences(
                 baseline, contender, self.options.allow_different, "--fw-allow-different"
             )

@@ -53,7 +53,7 @@ class Measurement:
         param: id of the case; empty for a test without parameters.
         run: number of its run in a report, from 0.
         repeat: which measurement of the same case in its session it is, from 1.
-        figures: :attr:`launches` that are not those of its facts: of several sessions, or changed.
+        figures: :attr:`launches` that are not those of its facts: a session's, or changed.
     """
 
     facts: CaseFacts
@@ -159,8 +159,10 @@ class Measurement:
     @cached_property
     def launches(self) -> Sequence[Mapping[str, float]]:
         """Figures of each launch by name; of a single process, those of its rounds."""
+        if self.figures:
+            return self.figures
         launches = self.facts.launches or (self._single(),)
-        return self.figures or [_figures(launch, self.facts.statistic) for launch in launches]
+        return [_figures(launch, self.facts.statistic) for launch in launches]
 
     def _single(self) -> Launch:
         """Measurements of a single process, as a launch."""
@@ -185,8 +187,17 @@ class Measurement:
         """One time of each launch, whichever statistic they have."""
         return self.values(MINIMUM) or self.values(MEDIAN)
 
+    def of_session(self) -> Self:
+        """The same with one value of each figure, the median over its launches."""
+        medians = {
+            name: statistics.median(launch[name] for launch in self.launches)
+            for name in _FIGURES
+            if self.values(name)
+        }
+        return replace(self, figures=[medians])
+
     def joined(self, other: Self) -> Self:
-        """The same with the launches of another measurement of the case behind these."""
+        """The same with the figures of another measurement of the case behind these."""
         facts = self.facts
         if other.contended and not self.contended:
             facts |= CaseFacts(contended=True)

@@ -57,6 +57,8 @@ def _change(ratio: float | None) -> str:
 
 
 def _bounds(judgement: Judgement) -> str:
+    if judgement.low is judgement.high is None:
+        return ""
     return f"{_change(judgement.low)} to {_change(judgement.high)}"
 
 

@@ -69,7 +69,8 @@ def test_verdicts_are_shown(around: Callable[[Mapping[str, Any]], dict[str, Any]
     assert (slow["base"], slow["contender"], slow["ratio"]) == ("1 s", "2 s", "+100.0%")
     assert re.fullmatch(r"\+\d+\.\d% to \+\d+\.\d%", slow["90 % bounds"])
     assert (lost["base"], lost["ratio"], lost["why"]) == ("", "", "not collected")
-    assert head.notes == ["the driver differs"]
+    assert head.notes[0].startswith("8 sessions against 8 sessions: ")
+    assert head.notes[1:] == ["the driver differs"]
     (section,) = shown(shown_section).all("section", id="part-head-json-against-base-json")
     assert "the driver differs" in section.text
     assert len(section.of_class("chart")) == 2
@@ -213,14 +214,15 @@ def test_what_fwbench_gate_wrote_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    write(Path("base.json"), entry("gemm", times(1.0)), entry("dot", times(1.0)))
+    for i in range(3):
+        write(Path(f"base/{i}.json"), entry("gemm", times(1.0)), entry("dot", times(1.0)))
     write(Path("head.json"), entry("gemm", times(2.0)), entry("dot", times(1.0)))
-    compared_with = ["gate", "base.json", "head.json", "--json", "verdicts.json"]
+    compared_with = ["gate", "base", "head.json", "--json", "verdicts.json"]
     assert cli.main(compared_with) == 1, "there is a regression"
     assert cli.main(["report", "verdicts.json", "-o", "report.html"]) == 0
     assert capsys.readouterr().err == ""
     shown_section = parsed(Path("report.html").read_text(encoding="utf-8"))
-    (section,) = shown_section.all("section", id="part-head-json-against-base-json")
+    (section,) = shown_section.all("section", id="part-head-json-against-base")
     assert [node.text for node in section.all("th", scope="row")] == ["regressed", "unchanged"]
 
 
