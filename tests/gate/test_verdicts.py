@@ -87,7 +87,7 @@ def test_a_ratio_alone_is_no_change() -> None:
 def test_the_figures_are_those_of_the_statistics() -> None:
     base, contender = times(1.0, 8, 0.02, seed=1), times(1.2, 8, 0.02, seed=2)
     judgement = _judged(base, contender)
-    shift = SessionRatio.between(base, contender)
+    shift = SessionRatio.between(base, contender, 0.0)
     assert judgement.p == shift.p
     assert (judgement.low, judgement.high) == shift.interval(0.9)
     assert judgement.visible == shift.detectable(0.03, 0.025)
@@ -297,7 +297,7 @@ def test_missing_cases_have_a_reason() -> None:
 def test_a_level_is_that_of_all_cases() -> None:
     """The more cases, the surer each must be: what is found alone is not among many."""
     base, contender = (1.0, 1.1, 1.2, 1.3, 1.4), (1.25, 1.35, 1.5, 1.6, 1.7)
-    p = SessionRatio.between(base, contender).p
+    p = SessionRatio.between(base, contender, 0.0).p
     rules = Rules(level=4 * p / _WEIGHT)
     alone = compare(run(sample("a", base)), run(sample("a", contender)), rules)
     assert alone.counts == {"regressed": 1}

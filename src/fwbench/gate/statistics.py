@@ -27,9 +27,6 @@ _DETECTED = 0.9
 #: The largest change that is looked for.
 _TENFOLD = math.log(10)
 
-#: Of a standard error, so that one of equal figures can be divided by.
-_LEAST = 1e-9
-
 
 @dataclass(frozen=True)
 class SessionRatio:
@@ -48,16 +45,22 @@ class SessionRatio:
     freedom: int
 
     @classmethod
-    def between(cls, base: Sequence[float], contender: Sequence[float]) -> Self:
-        """The difference of the contender from the base; figures are above 0."""
+    def between(cls, base: Sequence[float], contender: Sequence[float], least: float) -> Self:
+        """The difference of the contender from the base.
+
+        Args:
+            base: figures above 0.
+            least: standard deviation that sessions have at least: figures that are counted in pages
+                or ticks agree exactly, until they do not.
+        """
         sides = [np.log(np.asarray(side, dtype=float)) for side in (base, contender)]
         change = float(sides[1].mean() - sides[0].mean())
         freedom = sum(side.size - 1 for side in sides)
         if not freedom:
             return cls(change, math.inf, 0)
         variance = sum(float(np.square(side - side.mean()).sum()) for side in sides) / freedom
-        error = math.sqrt(variance * sum(1 / side.size for side in sides))
-        return cls(change, max(error, _LEAST), freedom)
+        error = max(math.sqrt(variance), least) * math.sqrt(sum(1 / side.size for side in sides))
+        return cls(change, error, freedom)
 
     @property
     def ratio(self) -> float:

@@ -22,6 +22,10 @@ from fwbench.records.units import count
 #: Of fewer nobody knows how far the sessions of a machine are apart.
 SESSIONS_AT_LEAST = 2
 
+#: Standard deviation that sessions are taken to have at least, as a part of the default threshold:
+#: three had 8 MiB each, and a fourth one, of the same code, 15.
+_LEAST_SPREAD = 0.25
+
 _NOUN = ("session", "sessions")
 
 
@@ -112,7 +116,9 @@ def _judge(
     metric: Metric, base: Measurement, contender: Measurement, rules: Rules, level: float
 ) -> Judgement:
     measured = base.values(metric.name), contender.values(metric.name)
-    shift = SessionRatio.between(*map(metric.raised, measured))
+    least = _LEAST_SPREAD * math.log1p(metric.threshold or Rules.threshold)
+    before, after = map(metric.raised, measured)
+    shift = SessionRatio.between(before, after, least)
     threshold = rules.threshold_of(metric, contender)
     visible = shift.detectable(threshold, level / 2)
     verdict, reason = Verdict.INCONCLUSIVE, ""

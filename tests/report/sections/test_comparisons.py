@@ -214,7 +214,7 @@ def test_what_fwbench_gate_wrote_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for i in range(3):
+    for i in range(6):
         write(Path(f"base/{i}.json"), entry("gemm", times(1.0)), entry("dot", times(1.0)))
     write(Path("head.json"), entry("gemm", times(2.0)), entry("dot", times(1.0)))
     compared_with = ["gate", "base", "head.json", "--json", "verdicts.json"]
