@@ -36,7 +36,7 @@ _PACKAGES = (
 
 #: Modules that are tests themselves, and so know pytest wherever they are, and what any user
 #: imports (:mod:`fwbench` itself).
-_TEST_MODULES = ("fwbench.ceilings.suite", "fwbench.gate.self_test_suite")
+_TEST_MODULES = ("fwbench.ceilings.suite",)
 
 _PYTEST = {"pytest", "_pytest", "pluggy", "pytest_benchmark"}
 

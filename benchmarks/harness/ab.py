@@ -28,13 +28,14 @@ from typing import Any
 import bounds
 import noise
 
-from fwbench.gate import resume, self_test
+from fwbench.gate import resume
 from fwbench.gate.ab import Launcher, PairedComparison, PairPlan
 from fwbench.gate.sides import Installed
 from fwbench.gate.verdicts import Rules, Verdict
 from fwbench.plugin.lines import Live
 from fwbench.processes import session
 from fwbench.workers.environments import Environments
+from fwbench_extras import self_test
 
 _RULES = Rules(margin=0.01, level=0.02)
 _PLAN = PairPlan()
@@ -105,7 +106,7 @@ _STEADY = ("add", "sum", "copy", "outer")
 def _real(number: int) -> list[bounds.Finding]:
     """One whole comparison with planted changes, in the time that a user would give it."""
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-        suite = resources.files("fwbench.gate").joinpath("self_test_suite.py")
+        suite = resources.files("fwbench_extras").joinpath("self_test_suite.py")
         text = suite.read_text(encoding="utf-8")
         for side, more in (("base", 0), ("contender", 1)):
             made = Path(side) / "test_self.py"
@@ -177,7 +178,7 @@ def _pool(file: Path | None, launches: int) -> self_test.Pool:
     if file is not None and file.is_file():
         return self_test.pool(json.loads(file.read_text(encoding="utf-8")))
     measured: dict[str, Any] = session.measure_suite(
-        "fwbench.gate.self_test_suite",
+        "fwbench_extras.self_test_suite",
         [*self_test.ARGUMENTS, "--fw-launches", str(launches), "--fw-seed", "0"],
         Live(sys.stdout).watching,
     )

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.gate.self_test import Pool
 from fwbench.records.measurement import MEDIAN, MINIMUM, Measurement
+from fwbench_extras.self_test import Pool
 
 Floats = NDArray[np.float64]
 

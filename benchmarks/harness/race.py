@@ -32,14 +32,14 @@ from typing import Any
 import bounds
 import noise
 
-from fwbench.gate import self_test
 from fwbench.gate.budget import Budget, History, Result
 from fwbench.gate.race import GroupVerdict, Race, RaceGroup
-from fwbench.gate.self_test import Pool
 from fwbench.records.facts import Launch
 from fwbench.records.measurement import Measurement
 from fwbench.records.stored import from_json
 from fwbench.report.ranking import contests
+from fwbench_extras import self_test
+from fwbench_extras.self_test import Pool
 
 #: What is launched, briefly: many launches tell more than long ones.
 _SUITE = ("benchmarks", "--ignore=benchmarks/harness", "--ignore=benchmarks/test_training.py")

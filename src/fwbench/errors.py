@@ -6,7 +6,6 @@
      ├─ UsageError               a request for something that is not there (pytest exits with 4)
      │   ├─ UnreadableRun        ... a file that is damaged, or not a file of results
      │   ├─ DifferentSettings    ... two runs that differ in more than what is compared
-     │   ├─ TooFewLaunches       ... a comparison that could show nothing
      │   └─ NetworkUnavailable   ... a network between replicas that this machine cannot make
      ├─ DeclarationError         a workload or a framework is declared wrongly
      ├─ FrameworkUnavailable     a framework that cannot be used here
@@ -58,10 +57,6 @@ class UnreadableRun(UsageError):
 
 class DifferentSettings(UsageError):
     """Two runs differ in something that is not what is compared."""
-
-
-class TooFewLaunches(UsageError):
-    """Too few launches to show any change."""
 
 
 class NetworkUnavailable(UsageError):

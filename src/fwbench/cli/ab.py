@@ -15,7 +15,7 @@ from typing import Any
 
 from fwbench.cli.gate import add_outputs, add_rules, check_writable, conclude, rules_of
 from fwbench.errors import UsageError
-from fwbench.gate import resume, self_test
+from fwbench.gate import resume
 from fwbench.gate.ab import Earlier, Launcher, PairedComparison, PairPlan, refuse_launching
 from fwbench.gate.sides import Side, Tree, is_dirty, remove_abandoned, sides
 from fwbench.gate.verdicts import Comparison, Rules
@@ -50,17 +50,8 @@ def add_to(commands: Any) -> None:
         "2 for a usage error, 130 if it was interrupted.",
     )
     what = "an environment, FRAMEWORK, FRAMEWORK@ENVIRONMENT, default, git:REV, or . (this tree)"
-    ab.add_argument("base", metavar="BASE", nargs="?", help=what)
-    ab.add_argument("contender", metavar="CONTENDER", nargs="?", help="the same")
-    ab.add_argument(
-        "--self-test",
-        metavar="LAUNCHES",
-        nargs="?",
-        const=60,
-        type=checked(values.positive, "launches"),
-        help="say how often comparisons err on this machine, and what they can see, from this "
-        "number of launches of a suite of NumPy operations (default: 60, a few minutes)",
-    )
+    ab.add_argument("base", metavar="BASE", help=what)
+    ab.add_argument("contender", metavar="CONTENDER", help="the same")
     _add_pairs(ab)
     ab.add_argument(
         "--resume",
@@ -111,10 +102,6 @@ def _ab(arguments: argparse.Namespace) -> int:
     plan = PairPlan(arguments.pairs, arguments.budget * _MINUTE_S, seed)
     rules = rules_of(arguments)
     remove_abandoned()
-    if arguments.self_test is not None:
-        return _self_test(arguments.self_test, plan, rules, live)
-    if arguments.contender is None:
-        raise UsageError("two sides are compared: fwbench ab BASE CONTENDER [pytest arguments]")
     refuse_launching(arguments.more)
     check_writable(arguments)
     root = project_root(Path())
@@ -205,28 +192,6 @@ def _part(job: resume.ComparisonJob, error: BaseException, say: Callable[[str], 
         launches = count(job.launches, "finished launch", "finished launches")
         with suppress(OSError):  # the terminal has gone, perhaps
             say(f"{launches} kept under {job.folder}; to go on with them, add --resume")
-
-
-#: Comparisons of each kind that the self-test draws.
-_COMPARISONS = 100
-
-
-def _self_test(launches: int, plan: PairPlan, rules: Rules, live: Live) -> int:
-    self_test.refuse_too_few(launches, plan, rules)
-    pool = self_test.measure(launches, plan.seed, live.watching)
-    drawn = count(launches, "launch", "launches")
-    print(f"{_COMPARISONS} comparisons of each kind, drawn from {drawn} (they overlap)")
-    for outcome in self_test.outcomes(pool, plan, rules, _COMPARISONS, plan.seed):
-        number = outcome.comparisons
-        figures = [f"false alarms in {outcome.false_alarms / number:.1%} of comparisons"]
-        if outcome.percent:
-            figures += [
-                f"regressed in {outcome.detected / number:.1%}",
-                f"unchanged in {outcome.overlooked / number:.1%}",
-            ]
-        figures.append(f"{outcome.cost:.2f} times the launches of {plan.pairs} pairs")
-        print(f"{outcome.what}: {', '.join(figures)}")
-    return 0
 
 
 def _notes(both: Any) -> list[str]:

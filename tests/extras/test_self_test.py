@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fwbench import cli
-from fwbench.errors import TooFewLaunches
-from fwbench.gate import self_test, sequential
 from fwbench.gate.ab import PairPlan
-from fwbench.gate.self_test import Pool
 from fwbench.gate.verdicts import Rules
-from support.gangs import out
+from fwbench_extras import self_test
+from fwbench_extras.self_test import Pool
 from support.launched_runs import entry, output, sample
 from support.projects import Project
 
@@ -138,38 +134,6 @@ def test_outcomes_are_repeatable() -> None:
     assert first != other
 
 
-def test_too_few_launches_are_refused() -> None:
-    needed = 2 * sequential.pairs_needed(_RULES, 20)
-    assert needed < _LAUNCHES
-    self_test.refuse_too_few(needed, _PLAN, _RULES)
-    with pytest.raises(TooFewLaunches, match=f"too few.* {needed} in a row"):
-        self_test.refuse_too_few(needed - 1, _PLAN, _RULES)
-    with pytest.raises(TooFewLaunches, match=r"too few.* 100 in a row"):
-        _outcomes(_pool({}), plan=PairPlan(pairs=50))
-
-
-def test_too_few_launches_are_refused_before_any(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(self_test, "measure", pytest.fail)
-    assert "in a row" in out(capsys, "ab", "--self-test", "29", status=2)
-
-
-def test_the_self_test_tells_all_outcomes(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(self_test, "measure", lambda *_: _pool({10: 1.1}))
-    monkeypatch.setattr("fwbench.cli.ab._COMPARISONS", 10)
-    assert cli.main(["ab", "--self-test", str(_LAUNCHES)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert f"drawn from {_LAUNCHES} launches" in lines[0]
-    assert lines[1].startswith("nothing changed: false alarms in 0.0% of comparisons, 1.00 times")
-    assert lines[2].startswith("one case of 4 slowed by 10 %: false alarms in 0.0%")
-    assert "regressed in 100.0%, unchanged in 0.0%" in lines[2]
-
-
 def test_a_pool_of_a_sessions_json() -> None:
 
     def case(name: str, preempted: list[float]) -> dict[str, Any]:
@@ -189,7 +153,7 @@ def test_a_pool_of_a_sessions_json() -> None:
 @pytest.fixture
 def suite(project: Project) -> Project:
     """A project with the self-test's suite, as the self-test has it."""
-    source = resources.files("fwbench.gate").joinpath("self_test_suite.py")
+    source = resources.files("fwbench_extras").joinpath("self_test_suite.py")
     project.write("test_self.py", source.read_text(encoding="utf-8"))
     return project
 

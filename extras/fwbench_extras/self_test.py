@@ -12,16 +12,12 @@ import random
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from fwbench.errors import TooFewLaunches
 from fwbench.gate.ab import PairedComparison, PairPlan
 from fwbench.gate.samples import SampleSet
-from fwbench.gate.sequential import pairs_needed
 from fwbench.gate.verdicts import CHANGES, Comparison, Rules, Verdict
-from fwbench.processes import session
 from fwbench.records.facts import CaseFacts
 from fwbench.records.launches import is_contended
 from fwbench.records.measurement import MEDIAN, MINIMUM, Measurement
@@ -34,9 +30,6 @@ SHORT = ("--fw-warmup", "0.05", "--benchmark-max-time=0.05")
 ARGUMENTS = ("--fw", "numpy", *SHORT)
 
 _SLOWED = re.compile(r"_slowed_(\d+)")
-
-#: Of the suite, slowed forms apart.
-_CASES = 20
 
 
 @dataclass(frozen=True)
@@ -121,12 +114,6 @@ class Pool:
         return Pool(samples, self.contended[chosen])
 
 
-def measure(launches: int, seed: int, watching: session.Watching = nullcontext) -> Pool:
-    """Measure the suite of the self-test in many launches."""
-    arguments = [*ARGUMENTS, "--fw-launches", str(launches), "--fw-seed", str(seed)]
-    return pool(session.measure_suite("fwbench.gate.self_test_suite", arguments, watching))
-
-
 def pool(output_json: dict[str, Any]) -> Pool:
     """A pool from the JSON of a session of the suite."""
     stored = from_json("self-test", output_json)
@@ -144,15 +131,6 @@ def pool(output_json: dict[str, Any]) -> Pool:
 _IN_A_ROW_AT_MOST = 80
 
 
-def refuse_too_few(launches: int, plan: PairPlan, rules: Rules) -> None:
-    """Refuse a pool in which not even a clear change could be found."""
-    needed = 2 * max(plan.pairs, pairs_needed(rules, _CASES))
-    if launches < needed:
-        raise TooFewLaunches(
-            f"too few launches ({launches}): a comparison may need {needed} in a row"
-        )
-
-
 def outcomes(
     pool: Pool, plan: PairPlan, rules: Rules, comparisons: int, seed: int
 ) -> list[ErrorRates]:
@@ -161,7 +139,6 @@ def outcomes(
     Args:
         plan: of every comparison, but for its budget: that is the pool.
     """
-    refuse_too_few(pool.launches, plan, rules)
     draw = random.Random(seed)  # noqa: S311 (no secret)
     outcomes = [_outcome("nothing changed", pool, plan, rules, comparisons, draw, {}, 0)]
     for percent in pool.percents:
