@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import ttest_ind
 
-from fwbench.gate import statistics
 from fwbench.gate.statistics import SessionRatio
 from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import CHANGES, Comparison, Rules, Verdict
@@ -139,64 +138,3 @@ def test_a_slow_down_beyond_the_spread_is_found() -> None:
     (note,) = jobs[0].notes
     assert note.startswith("5 sessions against 5 sessions: a slow-down by ")
     assert 0.08 < float(note.split("slow-down by ")[1].split("%")[0]) / 100 < 0.16
-
-
-def test_ratio_is_of_medians() -> None:
-    assert statistics.ratio([1.0, 2.0, 900.0], [3.0, 1.0, 500.0]) == 1.5
-    assert statistics.ratio([1.0, 3.0], [4.0, 4.0]) == 2.0
-
-
-def test_interval_is_repeatable() -> None:
-    random = np.random.default_rng(0)
-    base, contender = _as_lists(_times(random, 10), _times(random, 10))
-    result = [statistics.interval(base, contender, 0.9, seed) for seed in (0, 0, 1, 2, 3)]
-    assert result[0] == result[1]
-    assert len({*result}) > 1
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_interval_is_around_the_ratio(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    n, m = random.integers(3, 12, 2)
-    base, contender = _as_lists(_times(random, n), 1.3 * _times(random, m))
-    low, high = statistics.interval(base, contender, 0.99, seed)
-    assert low < statistics.ratio(base, contender) < high
-    assert min(contender) / max(base) <= low
-    assert high <= max(contender) / min(base)
-
-
-def test_interval_grows_with_its_confidence() -> None:
-    random = np.random.default_rng(0)
-    base, contender = _as_lists(_times(random, 15), _times(random, 15))
-    low, high = statistics.interval(base, contender, 0.99, 0)
-    inner_low, inner_high = statistics.interval(base, contender, 0.5, 0)
-    assert low < inner_low < inner_high < high
-
-
-def test_interval_covers_the_true_ratio() -> None:
-    """Nearly all 99 % intervals contain a true ratio of 1.25, and not all 20 % intervals."""
-    random = np.random.default_rng(0)
-    covered = {0.99: 0, 0.2: 0}
-    for _ in range(40):
-        base, contender = _as_lists(_times(random, 12), 1.25 * _times(random, 12))
-        for confidence in covered:
-            low, high = statistics.interval(base, contender, confidence, 0)
-            covered[confidence] += low <= 1.25 <= high
-    assert covered[0.99] >= 36
-    assert covered[0.2] <= 25
-
-
-def test_interval_of_constant_times_is_a_point() -> None:
-    assert statistics.interval([2.0] * 5, [3.0] * 7, 0.99, 0) == (1.5, 1.5)
-
-
-@pytest.mark.parametrize("number", [101, 400, 1001])
-def test_intervals_of_many_values_are_those_of_the_bootstrap(
-    number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Drawn without drawing every value: the same, but for what chance does to 10,000 medians."""
-    random = np.random.default_rng(number)
-    base, contender = random.lognormal(0.0, 0.2, number), random.lognormal(0.05, 0.2, number)
-    short = statistics.interval(base, contender, 0.99, 0)
-    monkeypatch.setattr(statistics, "_MANY", number)
-    assert short == pytest.approx(statistics.interval(base, contender, 0.99, 0), rel=0.01)

@@ -19,7 +19,7 @@ from fwbench_extras.studies import report_2020
 from support.browser import BROWSERS, Browser, executable
 from support.histories import line
 from support.launched_runs import plain
-from support.reports import case, named, run_of, runs_of, training
+from support.reports import case, named, rounds_of, run_of, runs_of, training
 from support.section_parts import CEILINGS, compared
 
 pytestmark = pytest.mark.skipif(
@@ -452,6 +452,18 @@ def test_a_run_is_a_baseline(browser: Browser) -> None:
     )
     assert written == ["2x", "1x", "8x", "1x"]
     assert rebased == ["1x", "1x", "2x", "0.5x"]
+
+
+def test_what_is_too_close_has_one_shade(browser: Browser) -> None:
+    """Also against another baseline: medians repeat to within a factor of 2.5 here."""
+    twice = {"cases": 12, "sd": 0.3, "pairs": {}}
+    entries = [
+        rounds_of(case("gemm", *each)) for each in (("numpy", _ms(2.0)), ("torch", _ms(3.0)))
+    ]
+    page = writers.html([run_of(*entries, revisits=twice)])
+    seen = _used(browser, page, _CHOICES + _REBASE.replace("BASE", '"case:torch eager"'))
+    assert seen["written"]["ratios"]["gemm"] == [["1x", "step0"], ["1.5x", "step0"]]
+    assert seen["rebased"]["ratios"]["gemm"] == [["0.667x", "step0"], ["1x", "step0"]]
 
 
 def test_upper_bounds_have_no_ratio(browser: Browser) -> None:

@@ -20,6 +20,7 @@ from support.reports import (
     foreign_run,
     part,
     part_of,
+    rounds_of,
     run_of,
     runs_of,
     shown,
@@ -36,7 +37,10 @@ def _run(**session: object) -> Run:
     return run_of(
         *(case("gemm", name, t) for name, t in (("torch", 1.0), ("numpy", 2.0))),
         *(case("dot", name, t) for name, t in (("torch", 1.0), ("numpy", 3.0))),
-        *(case("sum", name, t) for name, t in (("torch", 1.0), ("numpy", 1.01))),
+        *(
+            case("sum", name, t)
+            for name, t in (("torch", (0.98, 0.99, 1.0, 1.01, 1.02)), ("numpy", 1.01))
+        ),
         **session,
     )
 
@@ -52,6 +56,15 @@ def test_the_answer_is_on_top() -> None:
     page = shown(_run())
     assert "torch for 2 of 3; 1 too close to call" in page.all("header")[0].text
     assert len(page.of_class("shares")) == 1
+
+
+def test_repeatability_is_stated_on_top() -> None:
+    twice = {"cases": 12, "sd": 0.0342, "pairs": {}}
+    run = run_of(rounds_of(case()), rounds_of(case("dot")), revisits=twice)
+    text = "medians here repeat to within 9 % (12 cases revisited)"
+    assert text in shown(run).all("header")[0].text
+    assert f"- uncertainty: {text}" in writers.markdown([run]).splitlines()
+    assert "assumed to repeat to within 5 %" in writers.markdown([run_of(rounds_of(case()))])
 
 
 def test_what_cannot_be_told_is_said_alike_everywhere() -> None:
@@ -93,6 +106,7 @@ def test_machine_and_versions_are_on_top() -> None:
         "versions": "torch 2.9",
         "launches": "5, shuffled",
         "cases": "6",
+        "uncertainty": "medians here repeat to within 1 % (by launches)",
     }
     assert found.title == ""
 

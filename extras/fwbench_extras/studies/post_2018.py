@@ -12,9 +12,8 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from fwbench.errors import UsageError
-from fwbench.gate.statistics import interval
 from fwbench.records import equality
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, blur
 from fwbench.records.units import count
 from fwbench.report.condition import is_contended
 from fwbench.report.model import Run, trainings
@@ -49,8 +48,6 @@ _SMOOTH = 17
 #: What the post varies, with the value that others are compared with.
 _WITHOUT: Mapping[str, object] = {"batch": 64, "workers": "0", "sparse": "off"}
 
-_CONFIDENCE = 0.99
-
 _FULL = (
     "pytest benchmarks/test_training.py -k 'sentiment_lstm and not step and not loader' --fw-size "
     "64"
@@ -64,8 +61,8 @@ _NOTE = (
 )
 
 _SETTINGS_NOTE = (
-    "Trainings that differ in one setting: the time of an example over that of the other, with a "
-    f"{_CONFIDENCE:.0%} bootstrap interval from {FEW} values on. Contended cases are left out."
+    "Trainings that differ in one setting: the time of an example over that of the other, with its "
+    f"95 % interval from process to process from {FEW} values on. Contended cases are left out."
 )
 
 
@@ -167,15 +164,15 @@ def _settings(records: Sequence[Measurement]) -> Iterator[Row]:
         if more or name not in _WITHOUT or there[name] != _WITHOUT[name]:
             continue
         values_s, others_s = _examples_s(record), _examples_s(other)
-        low, high = interval(others_s, values_s, _CONFIDENCE, 0)
         few = min(len(values_s), len(others_s)) < FEW
         ratio = statistics.median(values_s) / statistics.median(others_s)
+        off = blur([(record, other)])
         cells = (
             TableCell(f"{record.facts.framework} {record.facts.execution}"),
             TableCell(f"{name} {here[name]}, not {there[name]}"),
             seconds(statistics.median(values_s)),
             TableCell(times(ratio), ratio),
-            TableCell("" if few else f"{times(low)} to {times(high)}"),
+            TableCell("" if few else f"{times(ratio / off)} to {times(ratio * off)}"),
         )
         yield Row([*cells], {"workload": record.facts.workload})
 

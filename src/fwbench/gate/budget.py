@@ -13,6 +13,7 @@ import numpy as np
 
 from fwbench.gate.sequential import Floats, differences
 from fwbench.records.facts import CaseFacts
+from fwbench.records.repeatability import DECIDED, student
 from fwbench.records.session_facts import StoredBudget, StoredUnsettled
 from fwbench.records.units import SHARE
 
@@ -95,10 +96,6 @@ class Precise:
         return [case for case in measured if uncertainty(case, history) > self.resolution]
 
 
-#: Student's t at 97.5 % for one degree of freedom and two; for more there is an expansion.
-_T = (12.706, 4.303)
-
-
 def uncertainty(case: str, history: History) -> float:
     """Uncertainty of the typical time of a case, as a share of it.
 
@@ -113,18 +110,7 @@ def uncertainty(case: str, history: History) -> float:
     if len(logs) < 2:  # noqa: PLR2004 (one has no spread)
         return math.inf
     deviation = statistics.stdev(logs) / math.sqrt(len(logs))
-    return math.expm1(_t(len(logs) - 1) * deviation)
-
-
-def _t(freedom: int) -> float:
-    """Student's t at 97.5 %: Abramowitz and Stegun, 26.7.5, to within 1 % from three on."""
-    if freedom <= len(_T):
-        return _T[freedom - 1]
-    z = statistics.NormalDist().inv_cdf(0.975)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / freedom + second / freedom**2 + third / freedom**3
+    return math.expm1(student(len(logs) - 1, DECIDED) * deviation)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Student's t of sessions, and intervals of launches.
+"""Student's t of sessions.
 
 All comparisons are of ratios: a contender's times against a base's.
 """
@@ -6,20 +6,12 @@ All comparisons are of ratios: a contender's times against a base's.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, cast
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
-
-#: Samples of the bootstrap: the ends of a 99 % interval have 50 beyond them.
-_RESAMPLES = 10_000
-
-#: Of more values than these, medians are not drawn value by value.
-_MANY = 100
 
 #: Share of the comparisons that show a detectable change.
 _DETECTED = 0.9
@@ -103,41 +95,3 @@ def _exp(change: float) -> float:
 
 #: Bounds are given up to here: a factor of a million.
 _FARTHEST = math.log(1e6)
-
-
-def ratio(base: Sequence[float], contender: Sequence[float]) -> float:
-    """The contender's median time over the base's."""
-    return statistics.median(contender) / statistics.median(base)
-
-
-def interval(
-    base: Sequence[float], contender: Sequence[float], confidence: float, seed: int
-) -> tuple[float, float]:
-    """A bootstrap interval of the ratio, by percentiles (Efron, Annals of Statistics 7, 1979).
-
-    Args:
-        confidence: 0.99 for a 99 % interval.
-
-    Returns:
-        Lower and upper end. With few launches it is hardly wider than what was seen: a description
-        of the spread; what decides is the test.
-    """
-    random = np.random.default_rng(seed)
-    medians = [_resampled_medians(np.asarray(times), random) for times in (contender, base)]
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(medians[0] / medians[1], (tail, 1 - tail))
-    return float(low), float(high)
-
-
-def _resampled_medians(times: NDArray[Any], random: np.random.Generator) -> NDArray[Any]:
-    if times.size <= _MANY:
-        # Twice as fast as np.median, which does not sort short rows.
-        drawn = np.sort(random.choice(times, (_RESAMPLES, times.size)), axis=1)
-        middle = drawn[:, [(times.size - 1) // 2, times.size // 2]]
-        return cast("NDArray[Any]", middle.mean(axis=1))
-    # Drawing values is drawing their places, and the middle one of places that are drawn
-    # evenly is Beta-distributed: no need to draw the others. (Of an even number it is one of the
-    # two in the middle.)
-    half = (times.size + 1) / 2
-    places = random.beta(half, half, _RESAMPLES) * times.size
-    return cast("NDArray[Any]", np.sort(times)[places.astype(int)])

@@ -421,7 +421,8 @@ class Measured(MeasuredOnGpu):
     )
     spinning: bool | None = fact("whether its threads spent processor time on waiting")
     median_interval: float | None = fact(
-        "width of the 99 % interval of the median of its rounds, over that median", SHARE,
+        "width of the 99 % interval of the median of its rounds, over that median; it says "
+        "nothing of other processes", SHARE,
         NOT_NEGATIVE, null="where there were fewer than nine rounds",
     )  # fmt: skip
     stopped: str | None = fact(

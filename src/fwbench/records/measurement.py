@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -10,7 +11,8 @@ from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from fwbench.records.facts import CaseFacts, Epoch, Launch
-from fwbench.records.session_facts import MachineFacts
+from fwbench.records.repeatability import DECIDED, Repeatability, known, student
+from fwbench.records.session_facts import MachineFacts, StoredRevisits
 from fwbench.records.upstream import Statistics
 from fwbench.terms.names import framework_of, without_environment
 
@@ -53,6 +55,7 @@ class Measurement:
         param: id of the case; empty for a test without parameters.
         run: number of its run in a report, from 0.
         repeat: which measurement of the same case in its session it is, from 1.
+        revisits: what its session has measured twice.
         figures: :attr:`launches` that are not those of its facts: a session's, or changed.
     """
 
@@ -67,6 +70,7 @@ class Measurement:
     run: int = 0
     repeat: int = 1
     machine: MachineFacts = field(default_factory=MachineFacts)
+    revisits: StoredRevisits | None = None
     figures: Sequence[Mapping[str, float]] = ()
 
     # Names
@@ -203,6 +207,12 @@ class Measurement:
             facts |= CaseFacts(contended=True)
         return replace(self, facts=facts, figures=[*self.launches, *other.launches])
 
+    @cached_property
+    def repeatability(self) -> Repeatability:
+        """Repeatability of its median: by its launches, or else by its session."""
+        launched = self.has_launches or self.figures
+        return known((self.values(MEDIAN) or self.times_s) if launched else (), self.revisits)
+
     # Training loops
 
     @property
@@ -218,6 +228,13 @@ class Measurement:
     def without_values(self) -> Self:
         """The same without its values: a history keeps thousands of measurements."""
         return replace(self, values_s=(), stats=Statistics())
+
+
+def blur(pairs: Iterable[tuple[Measurement, Measurement]], quantile: float = DECIDED) -> float:
+    """The factor that a ratio of medians may be off by; of several, their geometric mean."""
+    each = [case.repeatability for pair in pairs for case in pair]
+    deviations = student(min(one.freedom for one in each), quantile)
+    return math.exp(deviations * math.hypot(*(one.sd for one in each)) * 2 / len(each))
 
 
 def _figures(launch: Launch, statistic: str | None) -> dict[str, float]:

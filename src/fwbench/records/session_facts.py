@@ -251,6 +251,14 @@ class StoredBudget(Table):
     unsettled: list[StoredUnsettled] | None = fact("cases whose time is not known so well")
 
 
+class StoredRevisits(Table):
+    """Cases that were measured a second time, in fresh processes and in another order."""
+
+    cases: int = fact("number of them", COUNT, POSITIVE)
+    sd: float = fact("standard deviation of a median's logarithm", NONE, NOT_NEGATIVE)
+    pairs: dict[str, list[float]] = fact("both medians, by node id", SECONDS)
+
+
 class LossCurves(Table):
     """Difference of loss curves of the same work."""
 
@@ -288,6 +296,7 @@ class SessionFacts(Table):
     gate: StoredGate | None = fact("what its gate said", null="without one")
     budget: StoredBudget | None = fact("what became of its budget", null="without one")
     race: StoredRace | None = fact("who is fastest at the same work", null="without a race")
+    revisits: StoredRevisits | None = fact("how far medians repeat", null="where not measured")
     fastest: dict[str, str] | None = fact("which frameworks are fastest, by kind of work")
     loss_curves: list[LossCurves] | None = fact("how far loss curves are apart", NONE)
     break_even: list[BreakEven] | None = fact("when compiling breaks even", NONE)

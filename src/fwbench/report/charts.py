@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from fwbench.gate.statistics import interval
 from fwbench.records.equality import curve
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, group_by
+from fwbench.records.measurement import Measurement, blur, group_by
+from fwbench.records.repeatability import INTERVAL
 from fwbench.records.units import mebibytes, time, times
 from fwbench.report.condition import early, is_contended, marked
 from fwbench.report.discovery import extensions
@@ -69,8 +69,6 @@ class Drawing:
     draw: Callable[[Group], Chart | None]
 
 
-_CONFIDENCE = 0.99
-
 _EAGER = "eager"
 
 
@@ -78,8 +76,8 @@ def gains(records: Sequence[Measurement]) -> list[Point | None]:
     """The speed of each record over that of the same framework's eager execution.
 
     Returns:
-        The ratio with an interval, over the size; None of an eager record, and where the eager one
-        is missing or one of the two is an upper bound.
+        The ratio with its 90 % interval from process to process, over the size; None of an eager
+        record, and where the eager one is missing or one of the two is an upper bound.
     """
     eager: dict[tuple[Any, ...], Measurement] = {}
     for record in records:
@@ -96,9 +94,8 @@ def gains(records: Sequence[Measurement]) -> list[Point | None]:
 def _gain(record: Measurement, eager: Measurement | None) -> Point | None:
     if eager is None or is_contended(record.facts) or is_contended(eager.facts):
         return None
-    low, high = interval(record.values_s, eager.values_s, _CONFIDENCE, 0)
-    ratio = eager.median_s / record.median_s
-    return Point(record.facts.size, ratio, low, high, point_label(record))
+    ratio, off = eager.median_s / record.median_s, blur([(record, eager)], INTERVAL)
+    return Point(record.facts.size, ratio, ratio / off, ratio * off, point_label(record))
 
 
 def point_label(record: Measurement) -> str:

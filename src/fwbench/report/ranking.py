@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, group_by, repeats
+from fwbench.records.measurement import Measurement, blur, group_by, repeats
 from fwbench.records.units import count
 from fwbench.report.condition import (
     full_bits,
@@ -35,11 +35,6 @@ from fwbench.terms.toggles import TOGGLES
 
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
-
-
-#: Frameworks whose times differ by less are too close to call. Launches of the same case, minutes
-#: apart, differ by 3 to 5 % (docs/comparing.md), so that one launch cannot tell them apart.
-TOO_CLOSE = 1.05
 
 #: From this ratio of bytes on, the same work is said to be done in wider numbers.
 _WIDER = 1.2
@@ -78,6 +73,10 @@ class Rival:
     def is_known(self) -> bool:
         """True if a time of it is more than an upper bound."""
         return not all(is_contended(case.facts) for case in self.cases)
+
+    def is_behind(self, leader: Measurement) -> bool:
+        """True if it is slower by more than their medians may differ by in other processes."""
+        return self.low_s > leader.median_s * blur([(leader, self.fastest)])
 
 
 @dataclass(frozen=True)
@@ -158,12 +157,11 @@ class Contest:
         if len(self.rivals) < _RIVALS_AT_LEAST:
             return Decision.ALONE
         first, *others = self.rivals
-        others_s = min(rival.low_s for rival in others)
         if sum(rival.is_known for rival in self.rivals) < _RIVALS_AT_LEAST:
             return Decision.DISTURBED
-        if others_s >= TOO_CLOSE * first.fastest.median_s:
+        if all(rival.is_behind(first.fastest) for rival in others):
             return Decision.WON
-        return Decision.CLOSE if others_s and first.low_s else Decision.DISTURBED
+        return Decision.CLOSE if all(r.low_s for r in self.rivals) else Decision.DISTURBED
 
     @property
     def fastest(self) -> Measurement | None:
@@ -177,6 +175,11 @@ class Contest:
         if least is None or not any(case is each for each in (least, *self.ranked)):
             return None
         return case.median_s / least.median_s
+
+    def is_close(self, case: Measurement) -> bool:
+        """True if a case cannot be told from the fastest."""
+        ratio, least = self.ratio(case), self.fastest or case
+        return ratio is not None and ratio <= blur([(least, case)])
 
     def ratios(
         self, among: Callable[[Measurement], bool] = lambda _: True
@@ -225,13 +228,13 @@ def fastest(
 
 def ratios_to_fastest(
     cases: Sequence[Measurement], key: Callable[[Measurement], Hashable]
-) -> list[float | None]:
-    """The time of each case over that of the fastest with the same key; None if not known."""
-    ratios: dict[int, float | None] = {}
+) -> list[tuple[float | None, bool]]:
+    """The time of each case over that of the fastest with its key, and whether that is close."""
+    ratios: dict[int, tuple[float | None, bool]] = {}
     for group in group_by(cases, key).values():
         contest = Contest(_distinct(group), "")
         for case, entrant in zip(group, contest.entrants, strict=True):
-            ratios[id(case)] = contest.ratio(entrant)
+            ratios[id(case)] = contest.ratio(entrant), contest.is_close(entrant)
     return [ratios[id(case)] for case in cases]
 
 

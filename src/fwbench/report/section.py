@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, group_by, repeats
+from fwbench.records.measurement import Measurement, blur, group_by, repeats
 from fwbench.records.units import JOULES, four_digits, time, times
 from fwbench.report.condition import is_contended
 from fwbench.report.ranking import ratios_to_fastest, work
@@ -27,7 +27,7 @@ KEYS = ("framework", "execution", "device", "direction", "dtype", "family")
 AGAINST_FASTEST = "against fastest"
 
 #: From these ratios on a cell of a heat map is one step slower.
-_SLOWER = (1.05, 1.5, 2.0, 4.0, 10.0)
+_SLOWER = (1.5, 2.0, 4.0, 10.0)
 
 #: Characters of a cell that stay on one line.
 _LONGEST_ON_A_LINE = 40
@@ -43,12 +43,14 @@ class Timing:
     Attributes:
         contest: name shared by the cells of a section among which its ratio is formed.
         time_s: seconds of a call; not a number where no ratio can be formed.
+        blur: factor that a ratio to a case like it may be off by.
     """
 
     contest: str
     contestant: str
     run: int
     time_s: float
+    blur: float
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -58,6 +60,7 @@ class Timing:
             "data-case": self.contestant,
             "data-run": self.run,
             "data-time": f"{self.time_s:.6g}",
+            "data-blur": f"{self.blur:.4g}",
         }
 
 
@@ -282,11 +285,13 @@ def against_fastest(
     contests = {key: f"{prefix}{number}" for number, key in enumerate(dict.fromkeys(works))}
     ratios = ratios_to_fastest(records, lambda record: (record.run, work(record.facts)))
     cells = []
-    for (name, record), key, ratio in zip(named, works, ratios, strict=True):
+    for (name, record), key, (ratio, is_close) in zip(named, works, ratios, strict=True):
         contestant = name.removesuffix(run_suffix(record.run, runs))
         time_s = math.nan if ratio is None and is_contended(record.facts) else record.median_s
-        timing = Timing(contests[key], contestant, record.run, time_s)
-        cells.append(TableCell(times(ratio) if ratio else "", ratio, timing=timing))
+        off = blur([(record, record)])
+        timing = Timing(contests[key], contestant, record.run, time_s, off)
+        shaded = shade(ratio, is_close=is_close) if ratio else ""
+        cells.append(TableCell(times(ratio) if ratio else "", ratio, shade=shaded, timing=timing))
     return cells
 
 
@@ -343,6 +348,6 @@ def percent(value: float) -> str:
     return f"{value:.2%}"
 
 
-def shade(ratio: float) -> str:
+def shade(ratio: float, *, is_close: bool) -> str:
     """The class of a cell's background, by the ratio of its time to the fastest."""
-    return f"step{bisect.bisect_right(_SLOWER, ratio)}"
+    return "step0" if is_close else f"step{1 + bisect.bisect_right(_SLOWER, ratio)}"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import re
+import math
+import statistics
 from typing import Any
 
 import pytest
+from scipy.special import stdtrit
 
 from fwbench.report import sections, writers
 from fwbench.report.ranking import contests
@@ -58,30 +60,35 @@ def test_gains_are_shown_over_sizes() -> None:
 
 
 def test_gains_have_intervals() -> None:
-    # The median of five launches is any of them: its interval is from the first to the last.
+    """They are of 90 %, by Student's t with the degrees of freedom of the five launches."""
     compiled = case("gemm", "torch", (1.0, 2.0, 2.0, 2.0, 4.0), "compile")
     jax = [case("gemm", "jax", 4.0), case("gemm", "jax", 2.0, "jit")]
     found = part_of("gemm", case("gemm", "torch", 4.0), compiled, *jax)
     cell = column(found, "against eager")["torch compile"]
-    assert (cell.text, cell.value) == ("2.00x (1.00 to 4.00)", 2.0)
+    off = math.exp(stdtrit(4, 0.95) * statistics.stdev(map(math.log, (1, 2, 2, 2, 4)))
+                   * math.sqrt(math.pi / 10))  # fmt: skip
+    assert (cell.text, cell.value) == (f"2.00x ({2 / off:.2f} to {2 * off:.2f})", 2.0)
     chart = chart_of(found, "times as fast as eager")
     picture = parsed(chart.svg)
     bars = [bar.text for bar in picture.of_class("bar")]
-    assert [text for text in bars if "2x" in text and "5 launches, 1x to 4x" in text]
+    assert [text for text in bars if "2x" in text and "5 launches, " in text]
     assert len(picture.of_class("ci")) == 1
     assert outside(chart) == []
 
 
 def test_rounds_have_gains_with_intervals() -> None:
-    """Also what was measured in one process, where many values are drawn in another way."""
+    """They follow from what the session has measured twice, or from 5 %, and not from rounds."""
     entries = [
         rounds_of(case("gemm", "torch", [least_s + i / 1000 for i in range(1000)], execution))
         for execution, least_s in (("eager", 4.0), ("compile", 2.0))
     ]
-    cell = column(part_of("gemm", *entries), "against eager")["torch compile"]
-    gain, low, high = map(float, re.findall(r"[\d.]+", cell.text))
-    assert gain == pytest.approx(4.4995 / 2.4995, abs=0.01)
-    assert 1.6 < low < gain < high < 2.0
+    ratio = 4.4995 / 2.4995
+    twice = {"cases": 12, "sd": 0.1, "pairs": {}}
+    for revisits, off in (None, 1.05), (twice, math.exp(stdtrit(12, 0.95) * 0.1 * math.sqrt(2))):
+        found = part_of("gemm", *entries, revisits=revisits)
+        cell = column(found, "against eager")["torch compile"]
+        expected = f"{ratio:.2f}x ({ratio / off:.2f} to {ratio * off:.2f})"
+        assert cell.text == expected
 
 
 @pytest.mark.parametrize(

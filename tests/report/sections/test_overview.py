@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from fwbench.report import writers
+from fwbench.report.ranking import answers
 from fwbench.report.section import Section, TableCell
 from fwbench.report.sections import overview
-from support.reports import case, part, run_of, runs_of, shown
+from support.reports import case, part, rounds_of, run_of, runs_of, shown
 
 _TITLE = "overview cpu forward float32"
 
@@ -58,6 +59,19 @@ def test_ratios_at_the_largest_size() -> None:
     gemm = cells(found)["gemm"]
     assert (gemm["torch eager"].hint, gemm["torch eager"].shade) == ("32 ms", "step4")
     assert gemm["numpy eager"].shade == "step0"
+
+
+@pytest.mark.parametrize(("sd", "shade"), [(0.1, "step0"), (0.05, "step1")])
+def test_what_is_too_close_to_call_is_shaded_as_the_fastest(sd: float, shade: str) -> None:
+    """By how far medians repeat, as the answer has it."""
+    entries = [
+        rounds_of(linalg("gemm", name, s)) for name, s in (("numpy", 0.01), ("torch", 0.013))
+    ]
+    run = run_of(*entries, revisits={"cases": 12, "sd": sd, "pairs": {}})
+    row = cells(part([run], _TITLE))["gemm"]
+    assert (row["numpy eager"].shade, row["torch eager"].shade) == ("step0", shade)
+    close = sum(answer.too_close for answer in answers(run.contests))
+    assert close == (shade == "step0")
 
 
 def test_views_are_in_a_row_of_their_own() -> None:

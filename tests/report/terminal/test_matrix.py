@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
+from fwbench.records.repeatability import of_pairs
 from fwbench.records.stored import just_measured
 from fwbench.report.ranking import works
 from fwbench.report.terminal.layout import drawn
@@ -125,6 +127,26 @@ def test_colours(times_s: tuple[float, ...], green: list[str], red: list[str]) -
     lines = drawn(table(*records), 80)
     assert styled(lines, "green") == green
     assert styled(lines, "red") == red
+
+
+@pytest.mark.parametrize(
+    ("detail", "green"),
+    [
+        (EVERY_SIZE, ["1 s", "1.2 s", "1 s", "1.2 s"]),
+        # The mean of two ratios is known better than each of them.
+        (_BY_FAMILY, ["1.00x"]),
+    ],
+)
+def test_what_is_too_close_to_call_is_green(detail: Any, green: list[str]) -> None:
+    revisits = of_pairs({str(i): [1.0, math.exp(0.09)] for i in range(12)})
+    records = [
+        entry(name, time_s, workload=workload)
+        for workload in ("dot", "gemm")
+        for name, time_s in (("a", 1.0), ("b", 1.2))
+    ]
+    measured = works(just_measured(record, revisits) for record in records)
+    (matrix,) = matrices(measured, detail)
+    assert styled(drawn(matrix, 80), "green") == green
 
 
 @pytest.mark.parametrize(

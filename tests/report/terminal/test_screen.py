@@ -47,6 +47,7 @@ def test_a_session_in_words_and_numbers() -> None:
         "gemm   64     1 us   2 us",
         "gemm 1024  12.3 ms   1 ms",
         "",
+        "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it",
         "Fastest here: numpy for 1 of 2, torch for 1",
     ]
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
-from fwbench.gate.statistics import interval
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, blur
 from fwbench.records.units import count, time
 from fwbench.report.condition import is_contended
 from fwbench.report.model import trainings
@@ -17,8 +16,6 @@ from fwbench.report.section import Row, Section, TableCell, percent
 from fwbench.report.training import accuracy, epochs_s
 from fwbench_extras.studies.report_2020 import lenet, operations, published
 from fwbench_extras.studies.report_2020.operations import Ratios, by_operation, mean, times
-
-_CONFIDENCE = 0.99
 
 #: "Way faster": less time for every operation, and this many times less on their geometric mean.
 _WAY = 2.0
@@ -40,9 +37,9 @@ _ENOUGH = 0.5
 
 _NOTE = (
     f'"Way faster": less time for every operation, and {_WAY:.0f} times less on their geometric '
-    f"mean. Other differences count where a {_CONFIDENCE:.0%} bootstrap interval of the ratio "
+    "mean. Other differences count where the 95 % interval of the ratio from process to process "
     f"leaves 1 out, accuracy from {100 * _LOST:.1f} points on, first epochs from {_LONG:.0f} times "
-    "the others on. Intervals over the epochs of one launch say less than those over launches. "
+    "the others on. "
     "First epochs are whole, and of processes that ran nothing before. "
     "Contended cases, and those of frameworks that the report does not have, judge nothing."
 )
@@ -176,10 +173,11 @@ def _extent(by: Mapping[str, Sequence[Ratios]], ratio: Callable[[Ratios], float 
 
 def _compared(record: Measurement, other: Measurement) -> Finding:
     """Judge that a record takes longer than another; with times, ratio and interval in words."""
-    low, high = interval(other.values_s, record.values_s, _CONFIDENCE, 0)
+    ratio, off = record.median_s / other.median_s, blur([(record, other)])
+    low, high = ratio / off, ratio * off
     text = (
         f"{_name(record)} {time(record.median_s)}, {_name(other)} {time(other.median_s)}: "
-        f"{times(record.median_s / other.median_s)}"
+        f"{times(ratio)}"
     )
     if min(len(record.values_s), len(other.values_s)) < FEW:
         return Verdict.UNKNOWN, f"{text}, of fewer than {FEW} values"

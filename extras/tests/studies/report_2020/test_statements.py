@@ -115,7 +115,7 @@ def test_notes_say_how_statements_are_judged() -> None:
     (note,) = section([run_of(case())], STATEMENTS).notes
     for limit in (
         *("less time for every operation", "2 times less on their geometric mean"),
-        *("99%", "0.1 points", "2 times the others"),
+        *("95 %", "0.1 points", "2 times the others"),
     ):
         assert limit in note
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from fwbench.measure.condition import CLEAN
@@ -148,7 +149,7 @@ _COLUMNS: tuple[Column[_Operation], ...] = (
     Column("size", lambda row: TableCell(row.facts.size_text, row.facts.size)),
     Column("median", lambda row: seconds(row.record.median_s)),
     # Also without any ratio: the page forms others there.
-    Column(AGAINST_FASTEST, lambda row: row.ratio, optional=False),
+    Column(AGAINST_FASTEST, lambda row: replace(row.ratio, shade=""), optional=False),
     Column(_CONDITION, lambda row: TableCell(marks(row.facts) or condition_of(row.facts))),
     Column("middle half", _spread),
     Column("dispatch", lambda row: seconds(row.facts.dispatch_s)),

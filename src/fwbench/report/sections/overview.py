@@ -24,7 +24,6 @@ from fwbench.report.section import (
     grouped,
     line_names,
     run_suffix,
-    shade,
 )
 
 ORDER = 15
@@ -177,7 +176,7 @@ def _cell(record: Measurement, ratio: TableCell, target: str, *, is_decided: boo
     """The ratio with its shade; a time where the row is not decided, and so has no ratio."""
     hint = ", ".join(filter(None, [time(record.median_s), marks(record.facts)]))
     if ratio.value is not None:
-        return replace(ratio, hint=hint, shade=shade(ratio.value), target=target)
+        return replace(ratio, hint=hint, target=target)
     contended, text = is_contended(record.facts), time(record.median_s)
     if is_decided:
         text = "contended" if contended else "-"

@@ -111,10 +111,13 @@ function ratioText(ratio) {
 }
 
 /** As fwbench.report.section shades, and two steps for what is faster than the baseline. */
-function shadeOf(ratio) {
-  if (ratio <= 1 / 1.05) return ratio <= 1 / 2 ? "fast2" : "fast1";
-  return `step${[1.05, 1.5, 2, 4, 10].filter((from) => ratio >= from).length}`;
+function shadeOf(ratio, blur) {
+  if (ratio < 1 / blur) return ratio <= 1 / 2 ? "fast2" : "fast1";
+  return ratio <= blur ? "step0" : `step${1 + [1.5, 2, 4, 10].filter((from) => ratio >= from).length}`;
 }
+
+/** The factor that the ratio of two cases may be off by, of those of either and one like it. */
+const together = (a, b) => Math.exp(Math.hypot(Math.log(a), Math.log(b)) / Math.SQRT2);
 
 function setRatio(cell, { text, value, shade }) {
   (cell.querySelector("a") ?? cell).textContent = text;
@@ -128,7 +131,7 @@ function rebase() {
   const key = (cell, contestantName, run) =>
     JSON.stringify([cell.closest(".detail").id, cell.dataset.contest, contestantName, run]);
   for (const cell of cells) {
-    times.set(key(cell, cell.dataset.case, cell.dataset.run), Number(cell.dataset.time));
+    times.set(key(cell, cell.dataset.case, cell.dataset.run), cell.dataset);
     if (!written.has(cell)) {
       written.set(cell, { text: cell.textContent, value: cell.dataset.value, shade: cell.className });
     }
@@ -136,10 +139,10 @@ function rebase() {
   for (const cell of cells) {
     const { dataset } = cell;
     const base = times.get(kind === "run" ? key(cell, dataset.case, name) : key(cell, name, dataset.run));
-    const ratio = Number(dataset.time) / base;
+    const ratio = Number(dataset.time) / Number(base?.time);
     if (kind === "") setRatio(cell, written.get(cell));
     else if (!(ratio > 0)) setRatio(cell, { text: "", shade: "" }); // no base, or an upper bound
-    else setRatio(cell, { text: ratioText(ratio), value: ratio, shade: shadeOf(ratio) });
+    else setRatio(cell, { text: ratioText(ratio), value: ratio, shade: shadeOf(ratio, together(dataset.blur, base.blur)) });
   }
   const chosen = kind === "" ? "fastest" : baseline.selectedOptions[0].textContent;
   for (const button of all("[data-relative] button")) button.textContent = `against ${chosen}`;

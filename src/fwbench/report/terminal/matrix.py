@@ -11,7 +11,7 @@ from typing import Any
 
 from fwbench.measure.condition import DRIFTING
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, group_by
+from fwbench.records.measurement import Measurement, blur, group_by
 from fwbench.records.units import time
 from fwbench.report.condition import (
     condition_of,
@@ -20,7 +20,7 @@ from fwbench.report.condition import (
     is_exchange,
     reduced_bits,
 )
-from fwbench.report.ranking import TOO_CLOSE, Contest, extremes, group_means, kind, named
+from fwbench.report.ranking import Contest, extremes, group_means, kind, named
 from fwbench.terms.toggles import TOGGLES
 
 #: Framework, execution, and each requested toggle that leaves the work as it is.
@@ -225,15 +225,19 @@ def _of_works(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
 def _cells(work: Contest) -> dict[ColumnKey, MatrixCell]:
     """Times, with colours where it can be told who is fastest."""
     return {
-        column(case): MatrixCell(time(case.median_s), signs([case.facts]), _style(work.ratio(case)))
+        column(case): MatrixCell(
+            time(case.median_s),
+            signs([case.facts]),
+            _style(work.ratio(case), [(work.fastest or case, case)]),
+        )
         for case in work.entrants
     }
 
 
-def _style(ratio: float | None) -> str:
+def _style(ratio: float | None, pairs: Iterable[tuple[Measurement, Measurement]]) -> str:
     if ratio is None:
         return ""
-    if ratio < TOO_CLOSE:
+    if ratio <= blur(pairs):
         return "green"
     return "red" if ratio >= _FAR_BEHIND else ""
 
@@ -267,7 +271,7 @@ def _mean_row(family: str, size: str, works: Sequence[Contest], failures: Failur
     """Means over the works that nothing disturbed; no number for columns that lack one of these."""
     over = [work for work in works if work.is_undisturbed]
     means = group_means(over, column)
-    least = min(means.values(), default=1.0)
+    least = min(means, key=means.__getitem__, default=())
     in_means, all_cases = (
         group_by((case for work in part for case in work.entrants), column)
         for part in (over, works)
@@ -276,7 +280,7 @@ def _mean_row(family: str, size: str, works: Sequence[Contest], failures: Failur
         names: MatrixCell(
             ratio_text(means[names]),
             signs(case.facts for case in in_means[names])[:1],
-            _style(means[names] / least),
+            _style(means[names] / means[least], zip(in_means[least], in_means[names], strict=True)),
         )
         if names in means
         else MatrixCell("-", PARTIAL if over else signs(case.facts for case in cases)[:1])

@@ -10,6 +10,8 @@ from typing import Any
 from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
+from fwbench.records.repeatability import typical
+from fwbench.records.session_facts import StoredRevisits
 from fwbench.records.stored import just_measured
 from fwbench.report import condition, ranking
 from fwbench.report.ranking import Contest, works
@@ -54,11 +56,12 @@ class Outcome:
     toggles: Mapping[str, Toggle] = field(default_factory=lambda: TOGGLES)
     cpus: int | None = None
     traces: str = ""
+    revisits: StoredRevisits | None = None
 
     @cached_property
     def cases(self) -> Sequence[Measurement]:
         """The measured cases."""
-        return [just_measured(entry) for entry in self.records]
+        return [just_measured(entry, self.revisits) for entry in self.records]
 
     @property
     def facts(self) -> list[CaseFacts]:
@@ -87,7 +90,7 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
             *_short(training.loops(outcome.cases, view.width, outcome.toggles), view),
             *_short(training.replicas(outcome.cases, view.width), view),
             [*_wrapped(_notes(outcome, view), view), *skips],
-            answer,
+            [*wrapped(typical(c.repeatability for c in outcome.cases).text, view.width), *answer],
         ]
     )
 

@@ -1,0 +1,155 @@
+"""Medians are judged by how far they are apart between processes: by launches, or revisits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from fwbench.records.facts import CaseFacts
+from fwbench.records.measurement import Measurement, blur
+from fwbench.records.repeatability import (
+    ASSUMED,
+    DECIDED,
+    INTERVAL,
+    Repeatability,
+    known,
+    of_pairs,
+    typical,
+)
+from fwbench.records.session_facts import StoredRevisits
+from fwbench.report.ranking import Decision, works
+from support.terminals import entry
+
+_SESSIONS = 2_000
+
+
+def revisits(sd: float, draw: np.random.Generator, number: int = 12) -> StoredRevisits:
+    """The record of a session whose medians have this spread."""
+    medians_s = np.exp(sd * draw.standard_normal((number, 2)))
+    recorded = of_pairs({f"case {i}": [*map(float, pair)] for i, pair in enumerate(medians_s)})
+    assert recorded is not None
+    return recorded
+
+
+def measured(name: str, time_s: float, session: StoredRevisits | None = None) -> Measurement:
+    facts = CaseFacts.checked(entry(name, time_s)["extra_info"]["fwbench"])
+    return Measurement(facts, (time_s,), revisits=session)
+
+
+def factor(pairs: Iterable[tuple[Repeatability, Repeatability]], quantile: float) -> float:
+    """The factor that the ratio of medians of such repeatability may be off by."""
+    cases: Any = [[SimpleNamespace(repeatability=each) for each in pair] for pair in pairs]
+    return blur(cases, quantile)
+
+
+def winners(sd: float, ratios: Sequence[float], frameworks: Sequence[str] = "abc") -> list[str]:
+    """The winner of the contest of each session; empty where it is too close to call.
+
+    Args:
+        ratios: the true times.
+    """
+    draw = np.random.default_rng(7)
+    names = []
+    for _ in range(_SESSIONS):
+        session = revisits(sd, draw)
+        times_s = np.array(ratios) * np.exp(sd * draw.standard_normal(len(ratios)))
+        rivals = [measured(*rival, session) for rival in zip(frameworks, times_s, strict=False)]
+        (contest,) = works(rivals)
+        assert contest.decision in (Decision.WON, Decision.CLOSE)
+        won = contest.decision is Decision.WON
+        names.append(contest.rivals[0].fastest.facts.framework if won else "")
+    return names
+
+
+@pytest.mark.parametrize("sd", [0.02, 0.08, 0.3])
+@pytest.mark.parametrize("contestants", [2, 3])
+def test_twins_have_no_winner(sd: float, contestants: int) -> None:
+    """But in 5 % of contests; the constant 5 % named one in 67 % where medians spread by 8 %."""
+    shares = winners(sd, [1.0] * contestants).count("") / _SESSIONS
+    assert shares >= 0.94
+
+
+@pytest.mark.parametrize(("sd", "share"), [(0.05 / math.sqrt(2), 0.95), (0.05, 0.8)])
+def test_a_quarter_is_seen(sd: float, share: float) -> None:
+    """The difference, or either median, has a standard deviation of 5 %."""
+    names = winners(sd, (1.0, 1.25))
+    assert names.count("a") / _SESSIONS >= share
+    assert names.count("b") <= _SESSIONS / 1000
+
+
+@pytest.mark.parametrize("number", [3, 12])
+def test_intervals_hold(number: int) -> None:
+    """They are of two sessions' ratios, and of the mean ratio of four independent works."""
+    draw = np.random.default_rng(8)
+    held = [0, 0]
+    for _ in range(_SESSIONS):
+        session = revisits(0.08, draw, number)
+        pairs = [[measured("a", x, session) for x in np.exp(0.08 * draw.standard_normal(2))]
+                 for _ in range(4)]  # fmt: skip
+        for at, some in enumerate((pairs[:1], pairs)):
+            mean = np.mean([math.log(a.median_s / b.median_s) for a, b in some])
+            held[at] += abs(mean) <= math.log(blur([(a, b) for a, b in some], INTERVAL))
+    assert [share / _SESSIONS for share in held] == pytest.approx([0.9, 0.9], abs=0.02)
+
+
+def test_intervals_of_launches_hold() -> None:
+    """The median of five launches scatters by less than half of what launches do."""
+    draw = np.random.default_rng(9)
+    logs = 0.1 * draw.standard_normal((_SESSIONS, 2, 5))
+    held = [
+        abs(math.log(np.median(np.exp(first)) / np.median(np.exp(second))))
+        <= math.log(factor([(known(np.exp(first), None), known(np.exp(second), None))], INTERVAL))
+        for first, second in logs
+    ]
+    assert 0.88 <= np.mean(held) <= 0.97
+
+
+def test_launches_count_before_revisits_and_these_before_an_assumption() -> None:
+    session = StoredRevisits(cases=12, sd=0.05, pairs={})
+    launched = [{"launch": n, "value_s": s} for n, s in enumerate((1.0, 1.1, 1.21))]
+    facts = CaseFacts.unchecked({"statistic": "min", "launches": launched})
+    three = Measurement(facts, (), revisits=session).repeatability
+    sd = math.log(1.1) * math.sqrt(math.pi / 6)
+    assert (three.sd, three[1:]) == (pytest.approx(sd), (2, "by launches"))
+    two = CaseFacts.unchecked({**facts, "launches": launched[:2]})
+    assert Measurement(two, (), revisits=session).repeatability == Repeatability(
+        0.05, 12, "12 cases revisited"
+    )
+    few = StoredRevisits(cases=2, sd=0.05, pairs={})
+    for nothing in (None, few):
+        assert Measurement(two, (), revisits=nothing).repeatability is ASSUMED
+    assert of_pairs({}) is None
+
+
+def test_the_factor_is_that_of_students_t() -> None:
+    """With the fewer degrees of freedom of both."""
+    a, b = Repeatability(0.03, 12, "a"), Repeatability(0.04, 4, "b")
+    assert factor([(a, b)], DECIDED) == pytest.approx(math.exp(0.05 * t.ppf(0.975, 4)))
+    assert factor([(a, b)] * 4, INTERVAL) == pytest.approx(math.exp(0.025 * t.ppf(0.95, 4)))
+    assert factor([(ASSUMED, ASSUMED)], INTERVAL) == pytest.approx(1.05)
+
+
+@pytest.mark.parametrize(
+    ("every", "text"),
+    [
+        ([], "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it"),
+        ([ASSUMED], "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it"),
+        (
+            [Repeatability(0.0342, 12, "12 cases revisited")] * 3,
+            "medians here repeat to within 9 % (12 cases revisited)",
+        ),
+        (
+            [*(Repeatability(sd, 4, "by launches") for sd in (0.9, 0.01, 0.0)), ASSUMED],
+            "medians here repeat to within 3 % (by launches)",
+        ),
+        ([Repeatability(0.0, 4, "by launches")], "medians here repeat to within 1 % (by launches)"),
+    ],
+)
+def test_it_is_said(every: list[Repeatability], text: str) -> None:
+    assert typical(every).text == text
