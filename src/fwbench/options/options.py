@@ -53,7 +53,7 @@ class Options:
         configured: what the ini file selects; markers win over it.
         timeout_s: per case, its bind, verification and warm-up included; of a training loop, per
             epoch.
-        precision: as a share of the median; 0 for never. A marker may ask for another.
+        precision: of rounds, as a share of their median; 0 for never. A marker may ask for another.
         toggles: the requested values, by toggle.
         gate: the smallest changes to fail for, as shares, by what is judged; None for no gate.
         threads_asked: whether the number of threads was given.
@@ -78,6 +78,7 @@ class Options:
     record_host: bool
     tables: bool
     launches: int | None
+    revisit: int | None
     budget_s: float | None
     race: bool
     threshold: float
@@ -251,8 +252,8 @@ SETTINGS: Mapping[str, Option] = {
         values.precision,
         "SHARE",
         "a case's rounds end when the 99% interval of their median is narrower than this share of "
-        "it, after 20 rounds and 20 ms at least and --benchmark-max-time at most; off: at "
-        "--benchmark-max-time only (default: 2%)",
+        "it, after 20 rounds and 20 ms at least and --benchmark-max-time at most; it says nothing "
+        "of other processes; off: at --benchmark-max-time only (default: 2%)",
         lambda: 0.02,
     ),
     "epochs": Option(
@@ -349,6 +350,14 @@ SETTINGS: Mapping[str, Option] = {
         lambda text: values.positive(text, "number of launches"),
         "N",
         "measure every case in N fresh processes, in shuffled order (default: in one, in order)",
+    ),
+    "revisit": Option(
+        "--fw-revisit",
+        lambda text: values.natural(text, "number of cases"),
+        "N",
+        "at the end measure N cases again, in fresh processes and within 20 s, to find out how far "
+        "medians repeat; 0: none; launches show it by themselves (default: 12, within a tenth of "
+        "the time of a session that takes a minute or more)",
     ),
     "budget_s": Option(
         "--fw-budget",

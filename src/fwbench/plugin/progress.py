@@ -50,7 +50,7 @@ class Progress(Watch):
         self._cases: dict[str, Cell] = {}
         self._number, self._total = 0, 0
         self._launch = ""
-        self._launches: int | None = None
+        self._launches: int | None = 0
         self._running: pytest.Item | None = None
         self._start_s = 0.0
         self._epoch: Mapping[str, Any] = {}
@@ -67,6 +67,12 @@ class Progress(Watch):
     def clear(self) -> None:
         """Show nothing: something else is about to happen."""
         self._display.clear()
+
+    def begin(self, part: str, nodeids: Sequence[str], times: int = 1) -> None:
+        """Begin to count again, in a part of the session."""
+        self._launch = part
+        self._number, self._total = 0, len(nodeids)
+        self._estimate.plan(dict.fromkeys(nodeids, times))
 
     @contextmanager
     def case(self, item: pytest.Item) -> Iterator[None]:
@@ -117,13 +123,12 @@ class Progress(Watch):
     def pytest_fwbench_launch(
         self, launch: int, launches: int | None, nodeids: Sequence[str]
     ) -> None:
-        """Begin to count again; logs say which launch it is."""
-        self._launch = f"launch {launch + 1}" + ("" if launches is None else f" of {launches}")
+        """Count the cases of a launch."""
         self._launches = launches
-        self._number, self._total = 0, len(nodeids)
         # Who does not know how many there will be knows of this one.
         times = 1 if launches is None else launches - launch
-        self._estimate.plan(dict.fromkeys(nodeids, times))
+        of_all = "" if launches is None else f" of {launches}"
+        self.begin(f"launch {launch + 1}{of_all}", nodeids, times)
         self._display.announce(f"{self._launch}: {count(len(nodeids), 'case')}")
 
     def pytest_fwbench_epoch(self, nodeid: str, epoch: Mapping[str, Any]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -20,10 +23,17 @@ from fwbench.plugin.probing import Probes
 from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes import scratch
+from fwbench.records.repeatability import of_pairs
+from fwbench.records.stored import just_measured
+from fwbench.report.condition import is_contended
 from fwbench.workers.pool import WorkerPool
 from fwbench.workers.process import WorkerSpec
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.model import ModelInference, ModelTraining
+
+#: Cases that are measured a second time at the end, and the seconds that this may take; unasked, a
+#: share of those of the session, if these are enough to import frameworks again.
+_REVISITED, _REVISITS_AT_MOST_S, _SHARE, _SESSION_AT_LEAST_S = 12, 20.0, 0.1, 60.0
 
 
 class IsolatedRunner:
@@ -35,6 +45,7 @@ class IsolatedRunner:
         self.progress = progress
         self.workers: WorkerPool | None = None
         self.following: dict[str, str | None] = {}
+        self.visits: dict[pytest.Item, Visit] = {}
         self.probes = Probes(session.options, session.traces, self.run_alone)
 
     @pytest.hookimpl(trylast=True)
@@ -58,11 +69,35 @@ class IsolatedRunner:
         What wraps the loop, as pytest-cov does, finds what they leave behind when they end.
         """
         with compared(item.stash[CELL] for item in cases_of(session)):
+            start_s = time.monotonic()
             self.begin(session)
             ran = yield
             if self.workers is not None:
                 self.workers.stop()
+            if not session.testsfailed:
+                self.revisit(session, time.monotonic() - start_s)
         return ran
+
+    def revisit(self, session: pytest.Session, session_s: float) -> None:
+        """Measure some cases again, in fresh processes: at least one of each framework."""
+        asked, start_s = self.session.options.revisit, time.monotonic()
+        limit_s = _REVISITS_AT_MOST_S if asked else min(_REVISITS_AT_MOST_S, _SHARE * session_s)
+        number = _REVISITED * (session_s >= _SESSION_AT_LEAST_S) if asked is None else asked
+        cases = spread(self.visits, number)
+        if not cases or self.workers is None or self.session.plan is not None:
+            return
+        self.progress.begin("revisiting", [item.nodeid for item in cases])
+        self.follow(cases)
+        self.load(cases)
+        pairs: dict[str, list[float]] = {}
+        frameworks = len({item.stash[CELL].framework for item in cases})
+        for number, item in enumerate(cases):
+            end_s = time.monotonic() - start_s + self.visits[item].took_s
+            if end_s <= (limit_s if number >= frameworks else _REVISITS_AT_MOST_S):
+                for second in filter(None, map(visit_of, self.run(item))):
+                    pairs[item.nodeid] = [self.visits[item].median_s, second.median_s]
+        self.session.revisits = of_pairs(pairs)
+        self.workers.stop()
 
     def begin(self, session: pytest.Session) -> None:
         """Begin the session, before the first item."""
@@ -89,6 +124,7 @@ class IsolatedRunner:
     def follow(self, cases: Sequence[pytest.Item]) -> None:
         """Note the next case of each worker: it decides which of its fixtures stay."""
         latest: dict[WorkerSpec, str] = {}
+        self.following.clear()
         for item in reversed(cases):
             worker = self._worker_of(item)
             self.following[item.nodeid] = latest.get(worker)
@@ -103,6 +139,8 @@ class IsolatedRunner:
         for report in self.probes.complete(item, self.reports(item)):
             self.progress.clear()
             self.keep(report)
+            if visit := visit_of(report):
+                self.visits[item] = visit
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
@@ -189,7 +227,8 @@ class IsolatedRunner:
         )
 
     def _worker_session(self, session: pytest.Session, worker: WorkerSpec) -> dict[str, Any]:
-        items = [item for item in cases_of(session) if self._worker_of(item) == worker]
+        followed = (item for item in cases_of(session) if item.nodeid in self.following)
+        items = [item for item in followed if self._worker_of(item) == worker]
         return self._session_of(items, worker)
 
     def _session_of(self, items: Sequence[pytest.Item], worker: WorkerSpec) -> dict[str, Any]:
@@ -254,6 +293,42 @@ class IsolatedRunner:
 def cases_of(session: pytest.Session) -> list[pytest.Item]:
     """The items that workers run."""
     return [item for item in session.items if is_measured(item)]
+
+
+class Visit(NamedTuple):
+    """A measured case; its traits are framework, order of magnitude of its time, kind of work."""
+
+    median_s: float
+    took_s: float
+    traits: tuple[Any, ...]
+
+
+def visit_of(report: pytest.TestReport) -> Visit | None:
+    """The case that a report brings; None without one, and of a time that is an upper bound."""
+    measured = getattr(report, "fwbench", None)
+    case = None if measured is None else just_measured(measured["entry"])
+    if case is None or is_contended(case.facts) or not any(case.values_s):
+        return None
+    kind = case.facts.family, case.facts.direction
+    traits = case.facts.framework, round(math.log10(case.median_s)), kind
+    return Visit(case.median_s, report.duration, traits)
+
+
+def spread(visits: Mapping[pytest.Item, Visit], number: int) -> list[pytest.Item]:
+    """Cases by turns of frameworks, then of times and kinds of work, the cheap ones first.
+
+    Not among them: training loops, cases of several processes, and ``noop``.
+    """
+    cells = {item: item.stash[CELL] for item in visits}
+    left = [i for i, c in cells.items() if not (c.schedule or c.gang or c.workload.name == "noop")]
+    chosen: list[pytest.Item] = []
+    used: Counter[Any] = Counter()
+    while left and len(chosen) < number:
+        ranks = {i: (*(used[t] for t in visits[i].traits), visits[i].took_s) for i in left}
+        chosen.append(min(left, key=ranks.__getitem__))
+        left.remove(chosen[-1])
+        used.update(visits[chosen[-1]].traits)
+    return chosen
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from fwbench.plugin.options import (
     threshold_of,
 )
 from fwbench.records.launches import LaunchPlan
-from fwbench.records.session_facts import MachineFacts
+from fwbench.records.session_facts import MachineFacts, StoredRevisits
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Absent, Device, Manifest
 from fwbench.terms.presets import Schedule
@@ -74,6 +74,7 @@ class Session:
         self._config = config
         self._watch = watch
         self.problem: UsageError | None = None
+        self.revisits: StoredRevisits | None = None
         self._cases = 0
         self.under_xdist = hasattr(config, "workerinput")
         self.keeps_workers = False

@@ -146,12 +146,14 @@ class Store:
         ceilings.annotate(output_json["benchmarks"], self.session.ceilings)
         known = self.session.known_toggles
         equality.annotate(output_json["benchmarks"], known)
-        cases = [just_measured(entry) for entry in output_json["benchmarks"]]
+        revisits = self.session.revisits
+        cases = [just_measured(entry, revisits) for entry in output_json["benchmarks"]]
         measured = {entry["fullname"] for entry in output_json["benchmarks"]}
         ended = SessionFacts(
             outcome=self._outcome(),
             missing=self.unmeasured.facts(measured),
             gate=self.gate,
+            revisits=revisits,
             fastest={
                 f"{answer.kind}, {answer.device}": answer.text
                 for answer in ranking.answers(ranking.contests(c for c in cases if c.facts))

@@ -125,6 +125,7 @@ class Summary:
             self.session.known_toggles,
             os.cpu_count(),
             str(self.session.traces),
+            self.session.revisits,
         )
         lines = screen(outcome, view(reporter))
         if lines:
