@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -226,20 +226,23 @@ def test_most_work_has_no_plan() -> None:
 
 @dataclass
 class Seen(Profiler):
-    """A profiler with operators of a test."""
+    """A profiler with operators of a test: what a call has of them, or what each block has."""
 
     operators: Sequence[Operator] = ()
+    of_block: Callable[[int], Sequence[Operator]] | None = None
     calls: list[int] = field(default_factory=list)
     framework: FakeFramework | None = None
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
-        """The operators; counts the calls before it and in it."""
+        """The operators; counts the calls in it."""
         assert self.framework is not None
-        self.calls.append(len(self.framework.called))
+        before = len(self.framework.called)
         work()
-        self.calls.append(len(self.framework.called))
+        self.calls.append(len(self.framework.called) - before)
         trace.write_text("{}", encoding="utf-8")
-        return self.operators
+        operators = self.of_block(len(self.calls)) if self.of_block else self.operators
+        number = self.calls[-1]
+        return [replace(op, time_s=number * op.time_s, calls=number * op.calls) for op in operators]
 
 
 class Profiled(FakeFramework):
@@ -263,9 +266,9 @@ def test_a_profile_is_recorded(tmp_path: Path) -> None:
     """Shares by class, operators of a call with most time first, and the trace's name."""
     seen = Seen(
         [
-            Operator("conv", profiler.CONVOLUTION, 0.25, 16),
-            Operator("relu", profiler.ELEMENTWISE, 0.125, 8),
-            Operator("conv", profiler.CONVOLUTION, 0.125, 8),
+            Operator("conv", profiler.CONVOLUTION, 2.0**-5, 2),
+            Operator("relu", profiler.ELEMENTWISE, 2.0**-6, 1),
+            Operator("conv", profiler.CONVOLUTION, 2.0**-6, 1),
         ]
     )
     recorded_profile = profiled(seen, tmp_path).profile
@@ -277,16 +280,48 @@ def test_a_profile_is_recorded(tmp_path: Path) -> None:
         for operator in recorded_profile.operators or ()
     ] == [*(("conv", 3 * 2.0**-6, 3.0), ("relu", 2.0**-6, 1.0))]
     assert recorded_profile.call_s == 2.0**-10 + 2.0**-4
-    assert recorded_profile.calls == 8  # of half a second
+    assert recorded_profile.calls == 12 * 2  # blocks of a tenth of a second
+    assert recorded_profile.shares_within == 0.0
     assert [path.name for path in tmp_path.iterdir()] == [recorded_profile.trace]
     assert recorded_profile.trace == "double-fake-cpu-eager-forward-float32-4.json"
     assert Profile.checked(dict(recorded_profile)) == recorded_profile
-    assert seen.calls == [3, 11]
+    assert seen.calls == [3, *[2] * 12]
+
+
+def _two(of_the_first: float) -> list[Operator]:
+    """Two operators of different classes, that share the time of a call."""
+    other_s = (1 - of_the_first) * 2.0**-5
+    return [
+        Operator("conv", profiler.CONVOLUTION, of_the_first * 2.0**-5, 1),
+        Operator("relu", profiler.ELEMENTWISE, other_s, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shares", "blocks", "share", "within"),
+    [
+        (lambda block: 0.75 if block % 3 else 0.25, 12, 0.75, 0.0),
+        (lambda block: 0.25 if block < 5 else 0.75, 26, 0.75, 0.0),
+        (lambda block: 0.5 + block / 1000, 12, 0.5075, 0.009),
+        (lambda block: block / 100, 80, 0.4, 0.6),
+    ],
+    ids=["one block in three disturbed", "other shares at first", "a small trend", "no end"],
+)
+def test_blocks_go_on_until_their_quarters_are_alike(
+    shares: Callable[[int], float], blocks: int, share: float, within: float, tmp_path: Path
+) -> None:
+    """For ten seconds at most; the medians of all of them are recorded."""
+    seen = Seen(of_block=lambda block: _two(shares(block)))
+    recorded_profile = profiled(seen, tmp_path).profile
+    assert recorded_profile is not None
+    assert len(seen.calls) - 1 == pytest.approx(blocks, rel=0.1)
+    assert (recorded_profile.shares or {})[profiler.CONVOLUTION] == pytest.approx(share, rel=0.2)
+    assert recorded_profile.shares_within == pytest.approx(within, abs=0.3 * within)
 
 
 def test_ten_operators_are_kept(tmp_path: Path) -> None:
-    many = [Operator(f"op{n}", profiler.OTHER, 0.01, 1) for n in range(20)]
-    seen = Seen([*many, Operator("top", profiler.MATMUL, 0.2, 1)])
+    many = [Operator(f"op{n}", profiler.OTHER, 0.001, 1) for n in range(20)]
+    seen = Seen([*many, Operator("top", profiler.MATMUL, 0.02, 1)])
     recorded_profile = profiled(seen, tmp_path).profile
     assert recorded_profile is not None
     assert recorded_profile.shares == pytest.approx({profiler.MATMUL: 0.5, profiler.OTHER: 0.5})
@@ -302,7 +337,7 @@ def test_ten_operators_are_kept(tmp_path: Path) -> None:
         (Seen(), "the profiler of fake has seen no operator"),
         (
             Seen([Operator("conv", profiler.CONVOLUTION, 9.0, 3)]),
-            "says that operators took 9 s in calls of 508 ms on 2 threads",
+            "says that operators took 9 s in calls of 63.5 ms on 2 threads",
         ),
     ],
     ids=["no profiler", "not importable", "nothing seen", "more than there is"],

@@ -18,7 +18,9 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -35,9 +37,10 @@ from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Placed, Predictor
 from fwbench.frameworks.models import ModelLearner, arrays_of
 from fwbench.frameworks.probes import Plan, planned_bytes
-from fwbench.frameworks.profiler import Operator, Profiler, together
+from fwbench.frameworks.profiler import CLASSES, Operator, Profiler
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import PeakMemory
+from fwbench.measure.warmup import warm_up
 from fwbench.records.facts import CaseFacts, Memory, Profile, ProfiledOperator
 from fwbench.records.units import count, time
 from fwbench.workloads.objective import Batch
@@ -191,21 +194,28 @@ _BINDS: Mapping[type[Case], Callable[[Case], _Bound]] = {
 }
 
 
-#: Calls before the profiler begins, which compile and allocate.
-_BEFORE = 3
+#: PyTorch's allocator gets pages from the system in the first 50 steps of LeNet: elementwise
+#: operators, which touch them first, take 16 % of the time then, and 4 % afterwards.
+_WARMUP_S, _WARMUP_AT_LEAST_S = 1.0, 0.5
 
-#: Calls under the profiler: as many as take this long, or these numbers. Of three calls of a
-#: training step of LeNet one class had 12 % of the time in one session and 34 % in another.
-_PROFILED_S = 0.5
-_PROFILED_CALLS = 3, 50
+#: Blocks of calls go on until the shares of no class in their quarters differ by more, or for so
+#: long. A block takes a tenth of a second, with what the profiler needs to read its events.
+_REPEATS_WITHIN = 0.03
+_QUARTERS = 4
+_BLOCKS = 12, 100
+_BLOCK_S, _BLOCKS_S = 0.1, 10.0
+_TRIAL_CALLS, _CALLS_AT_MOST = 3, 50
 
-#: What operators may take together, in parts of the calls' time on all threads.
-_OF_CALLS = 1.5
+#: What operators may take together, in parts of a call's time on all threads.
+_OF_CALL = 1.5
 
 #: Operators that are recorded by their names.
 _SHOWN = 10
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
+
+#: Of each operator, by its name and class: its time in a call, and how often a call calls it.
+_Seen = Mapping[tuple[str, str], tuple[float, float]]
 
 
 def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
@@ -220,29 +230,80 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
     profiler = _profiler(case)
     trace = folder / f"{_NOT_IN_NAMES.sub('-', case.cell.id)}.json"
     run = case.bind().run
-    typical_s = min(clock.time(run)[0] for _ in range(_BEFORE))
-    least, most = _PROFILED_CALLS
-    number = min(most, max(least, math.ceil(_PROFILED_S / max(typical_s, 1e-9))))
+    warm_up(run, clock, _WARMUP_S, _WARMUP_AT_LEAST_S)
+    calls_s, blocks = _blocks(partial(clock.time, run), profiler, trace, clock)
+    operators, call_s = _typical(blocks), statistics.median(calls_s)
+    total_s = sum(operator.time_s for operator in operators)
+    _check_total(total_s, call_s, case.framework)
+    facts = Profile(
+        calls=len(calls_s),
+        call_s=call_s,
+        operators_s=total_s,
+        shares={name: min(1.0, share) for name, share in _shares(operators).items()},
+        shares_within=_within(blocks) if len(blocks) >= _QUARTERS else None,
+        operators=[ProfiledOperator(**asdict(operator)) for operator in operators[:_SHOWN]],
+        trace=trace.name,
+    )
+    return CaseFacts(profile=facts)
+
+
+def _blocks(
+    call: Callable[[], tuple[float, Any]], profiler: Profiler, trace: Path, clock: Clock
+) -> tuple[Sequence[float], Sequence[_Seen]]:
+    """Seconds of calls, and blocks of them until those are alike; a trial is not among them."""
     calls_s: list[float] = []
 
-    def work() -> None:
-        calls_s.extend(clock.time(run)[0] for _ in range(number))
+    def block(number: int) -> _Seen:
+        seen: dict[tuple[str, str], tuple[float, float]] = {}
+        work = partial(calls_s.extend, (call()[0] for _ in range(number)))
+        for operator in profiler.profile(work, trace):
+            key = operator.name, operator.operator_class
+            time_s, calls = seen.get(key, (0.0, 0.0))
+            seen[key] = time_s + operator.time_s / number, calls + operator.calls / number
+        return seen
 
-    operators = together(profiler.profile(work, trace))
-    if not any(operator.time_s for operator in operators):
-        raise ProbeError(f"the profiler of {case.framework.name} has seen no operator")
-    _refuse_more(operators, sum(calls_s), case.framework)
-    facts = Profile(calls=number, call_s=statistics.median(calls_s), trace=trace.name)
-    return CaseFacts(profile=_shares(operators, number) | facts)
+    least, most = _BLOCKS
+    start_s = clock.read()
+    block(_TRIAL_CALLS)
+    number = math.ceil(_BLOCK_S * _TRIAL_CALLS / max(clock.read() - start_s, 1e-9))
+    calls_s.clear()
+    blocks: list[_Seen] = []
+    while len(blocks) < most and (not blocks or clock.read() - start_s < _BLOCKS_S):
+        blocks.append(block(min(number, _CALLS_AT_MOST)))
+        if len(blocks) >= least and _within(blocks) <= _REPEATS_WITHIN:
+            break
+    return calls_s, blocks
 
 
-def _refuse_more(operators: Sequence[Operator], calls_s: float, framework: Framework) -> None:
-    """Refuse operators that take longer than there was time on all threads."""
-    total_s, threads = sum(operator.time_s for operator in operators), framework.threads() or 1
-    if total_s > _OF_CALLS * threads * calls_s:
+def _typical(blocks: Sequence[_Seen]) -> list[Operator]:
+    """Operators of a call by the medians of blocks, most time first.
+
+    A process that has to wait for a processor does so in some operator, in one block of many.
+    """
+    typical = []
+    for key in {key for seen in blocks for key in seen}:
+        times_s, calls = zip(*(seen.get(key, (0.0, 0.0)) for seen in blocks), strict=True)
+        typical.append(Operator(*key, statistics.median(times_s), sum(calls) / len(blocks)))
+    return sorted(typical, key=lambda operator: (-operator.time_s, operator.name))
+
+
+def _within(blocks: Sequence[_Seen]) -> float:
+    """The largest difference between a class's shares in two quarters of the blocks."""
+    ends = [len(blocks) * quarter // _QUARTERS for quarter in range(_QUARTERS + 1)]
+    shares = [_shares(_typical(blocks[start:end])) for start, end in pairwise(ends)]
+    by_class = [[of_quarter.get(name, 0.0) for of_quarter in shares] for name in CLASSES]
+    return max(max(of_class) - min(of_class) for of_class in by_class)
+
+
+def _check_total(total_s: float, call_s: float, framework: Framework) -> None:
+    """Refuse operators that take nothing, or longer than there was time on all threads."""
+    if not total_s:
+        raise ProbeError(f"the profiler of {framework.name} has seen no operator")
+    threads = framework.threads() or 1
+    if total_s > _OF_CALL * threads * call_s:
         raise ProbeError(
             f"the profiler of {framework.name} says that operators took {time(total_s)} in calls "
-            f"of {time(calls_s)} on {count(threads, 'thread')}"
+            f"of {time(call_s)} on {count(threads, 'thread')}"
         )
 
 
@@ -257,22 +318,10 @@ def _profiler(case: Case) -> Profiler:
     return profiler
 
 
-def _shares(operators: Sequence[Operator], calls: int) -> Profile:
-    """Shares of the time by class, and the operators that take most of it."""
+def _shares(operators: Sequence[Operator]) -> dict[str, float]:
+    """Shares of the operators' time by class."""
     total_s = sum(operator.time_s for operator in operators)
     shares: defaultdict[str, float] = defaultdict(float)
     for operator in operators:
-        shares[operator.operator_class] += operator.time_s / total_s
-    return Profile(
-        operators_s=total_s / calls,
-        shares={name: min(1.0, share) for name, share in shares.items()},
-        operators=[
-            ProfiledOperator(
-                name=operator.name,
-                operator_class=operator.operator_class,
-                time_s=operator.time_s / calls,
-                calls=operator.calls / calls,
-            )
-            for operator in operators[:_SHOWN]
-        ],
-    )
+        shares[operator.operator_class] += operator.time_s / total_s if total_s else 0.0
+    return shares

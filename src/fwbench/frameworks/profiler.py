@@ -44,14 +44,14 @@ class Operator:
     name: str
     operator_class: str
     time_s: float
-    calls: int
+    calls: float
 
 
 class Profiler(ABC):
     """One framework's profiler.
 
-    It is used once in a process, which measures nothing else: no times include what profilers
-    leave behind.
+    It is used in a process of its own, once or several times: no times include what profilers leave
+    behind.
     """
 
     @abstractmethod
@@ -77,18 +77,6 @@ def class_of(name: str, table: Prefixes) -> str:
         if name.startswith(prefix)
     }
     return fitting[max(fitting, key=len)] if fitting else OTHER
-
-
-def together(operators: Sequence[Operator]) -> list[Operator]:
-    """Operators of the same name and class as one, those with the most time first."""
-    times_s: dict[tuple[str, str], float] = {}
-    calls: dict[tuple[str, str], int] = {}
-    for operator in operators:
-        key = (operator.name, operator.operator_class)
-        times_s[key] = times_s.get(key, 0.0) + operator.time_s
-        calls[key] = calls.get(key, 0) + operator.calls
-    united = [Operator(*key, times_s[key], calls[key]) for key in times_s]
-    return sorted(united, key=lambda operator: -operator.time_s)
 
 
 # The profilers of XLA and TensorFlow. Both frameworks write the format XPlane

@@ -260,6 +260,10 @@ class Profile(Table):
     shares: dict[str, float] | None = fact(
         "share of that time by class of operators", SHARE, FRACTION
     )
+    shares_within: float | None = fact(
+        "largest difference between a class's shares in quarters of these calls", SHARE, FRACTION,
+        null="where there was no time for four",
+    )  # fmt: skip
     operators: list[ProfiledOperator] | None = fact("the ten operators that take most of it")
     trace: str | None = fact("file for Perfetto, in the folder of traces")
 

@@ -74,6 +74,7 @@ def profile(operator: str = "aten::mm", **facts: Any) -> dict[str, Any]:
         "operators_s": 2e-3,
         "trace": "trace.json",
         "shares": {"matmul": 0.75, "other": 0.25},
+        "shares_within": 0.02,
         "operators": [known],
         **facts,
     }
@@ -93,6 +94,7 @@ def test_shares_are_drawn_and_listed() -> None:
         "case": "torch eager",
         "matmul": "75%",
         "other": "25%",
+        "shares within": "2%",
         "operators": "2 ms",
         "call": "2 ms",
         "call profiled": "3 ms",

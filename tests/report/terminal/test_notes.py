@@ -175,7 +175,7 @@ def test_each_case_has_a_line_in_full() -> None:
     lines = shown(
         entry("torch", profile=_PROFILE),
         entry("numpy", profile={"gap": "numpy has no profiler"}),
-        entry("mxnet", profile={**_PROFILE, "shares": {"matmul": 1.0}, "call_s": 0.75}),
+        entry("mxnet", profile={**_PROFILE, "shares": {"matmul": 1.0}, "shares_within": 0.014}),
         view=IN_FULL,
         traces="/traces",
     )
@@ -183,7 +183,7 @@ def test_each_case_has_a_line_in_full() -> None:
     assert lines[start + 1 : start + 5] == [
         "  gemm-torch: convolution 60%, matmul 38%, rest 2% (profiler: +50%)",
         "  gemm-numpy: numpy has no profiler",
-        "  gemm-mxnet: matmul 100% (profiler: -25%)",
+        "  gemm-mxnet: matmul 100% within 1 point (profiler: +50%)",
         "traces for https://ui.perfetto.dev: /traces",
     ]
 

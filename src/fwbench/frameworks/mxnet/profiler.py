@@ -40,8 +40,8 @@ class MXNetProfiler(Profiler):
         work()
         mx.nd.waitall()
         mx.profiler.set_state("stop")
-        table = json.loads(mx.profiler.dumps(format="json"))
-        mx.profiler.dump()
+        table = json.loads(mx.profiler.dumps(reset=True, format="json"))
+        mx.profiler.dump(finished=False)
         milliseconds = table["Unit"]["Time"] == "ms"
         seconds = 1e-3 if milliseconds else 1e-6
         return [

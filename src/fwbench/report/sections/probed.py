@@ -26,7 +26,8 @@ ORDER = 45
 _PROFILE_NOTE = (
     "A few calls of each case ran under its framework's own profiler, in a process of their own; "
     "none of them was timed. Shares are of the operators' own times, which may overlap where "
-    "operators run side by side. Compilers make one kernel of several operators: fused."
+    "operators run side by side; in quarters of the calls no class's differed by more than 'shares "
+    "within'. Compilers make one kernel of several operators: fused."
 )
 
 _MEMORY_NOTE = (
@@ -68,6 +69,7 @@ def _class_column(name: str) -> Column[NamedRecord]:
 
 
 _MEASURES: tuple[Column[NamedRecord], ...] = (
+    Column("shares within", lambda case: share(_profile(case).shares_within)),
     Column("operators", lambda case: seconds(_profile(case).operators_s)),
     Column("call", lambda case: seconds(case.facts.call_s)),
     Column("call profiled", lambda case: seconds(_profile(case).call_s)),

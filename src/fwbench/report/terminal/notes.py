@@ -195,7 +195,9 @@ def _shares(facts: CaseFacts, profile: Profile) -> str:
         shown[_REST] = rest
     overhead = facts.profile_overhead
     cost = "" if overhead is None else f" (profiler: {overhead:+.0%})"
-    return ", ".join(f"{name} {share:.0%}" for name, share in shown.items()) + cost
+    points = round(100 * (profile.shares_within or 0.0))
+    within = "" if profile.shares_within is None else f" within {count(points, 'point')}"
+    return ", ".join(f"{name} {share:.0%}" for name, share in shown.items()) + within + cost
 
 
 def memory(cases: Cases, *, in_full: bool) -> Iterator[str]:
