@@ -5,6 +5,8 @@ from __future__ import annotations
 import mmap
 import os
 import resource
+import subprocess
+import sys
 import threading
 import time
 import zlib
@@ -28,6 +30,7 @@ from fwbench.measure.resources import (
     RunQueue,
     cpu_use,
     peak_memory_bytes,
+    processors_s,
     reset_peak_memory,
 )
 
@@ -154,8 +157,7 @@ class Account:
         """A process that this one has started; the second has ended by now."""
         if pid == _GONE:
             raise psutil.NoSuchProcess(pid)
-        used = SimpleNamespace(user=self._reading.get("child", 0.0), system=0.0)
-        return SimpleNamespace(cpu_times=lambda: used)
+        return SimpleNamespace(cpu_times=lambda: (self._reading.get("child", 0.0), 0.0, 0.0, 0.0))
 
     def cpu_times(self) -> Any:
         names = ("user", "system", "steal", "idle", "iowait", "guest")
@@ -184,7 +186,7 @@ def test_what_other_processes_kept_busy(
     monkeypatch.setattr(resources, "time", account)
     system = SimpleNamespace(cpu_times=account.cpu_times, Process=account.child, Error=psutil.Error)
     ours = resources._SELF
-    by_parent = {ours: [1, _GONE]}
+    by_parent: dict[Path, list[int]] = {ours: [1, _GONE], Path("/proc/1"): []}
     monkeypatch.setattr(
         resources, "_children", lambda process=ours: by_parent.get(process, [os.getpid(), 1])
     )
@@ -271,6 +273,26 @@ def test_children_are_those_of_all_threads(tmp_path: Path) -> None:
 
 
 # Bounds leave 25 MiB for what earlier tests of this process have left, and give back meanwhile.
+
+
+def test_processor_time_of_another_process_is_that_of_all_it_has_started() -> None:
+    """Children that run, and those that have ended; a process that is not there has none."""
+    spin = "import time\nwhile time.process_time() < 0.15: pass\n"
+    start = (
+        f"import subprocess, sys\nstart = lambda more: [sys.executable, '-c', {spin!r} + more]\n"
+    )
+    ended = "subprocess.run(start(''))\n"
+    runs = (
+        "print(subprocess.Popen(start('print(1, flush=True); input()')).pid, flush=True); input()"
+    )
+    command = [sys.executable, "-c", start + ended + runs]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.readline()  # the child's, when it has spun
+        assert 0.28 < processors_s(process.pid) < 2.0
+        process.communicate(b"\n\n")
+    assert processors_s(process.pid) == 0.0
 
 
 def _grown_bytes(measured: PeakMemory) -> int:

@@ -77,6 +77,31 @@ def test_what_a_case_says(project: Project) -> None:
     )
 
 
+#: A clock of the parent's by which rounds take so long, and so much processor time.
+_USE = """
+from itertools import count
+from fwbench.workers.process import WorkerProcess
+numbers = count()
+WorkerProcess.use = lambda self: ((number := next(numbers)) * WALL_S, number * CPU_S)
+"""
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "cpu_s", "failed"),
+    [(1.0, 2.41, 0), (1.0, 2.43, 4), (0.09, 0.5, 0), (0.11, 0.5, 4)],
+    ids=["as many", "more", "more for a moment", "more for a tenth of a second"],
+)
+def test_processors_are_counted_by_the_parent(
+    cases: Project, wall_s: float, cpu_s: float, failed: int
+) -> None:
+    """A case that keeps more busy than it has threads fails, and has no record."""
+    cases.write("conftest.py", _USE.replace("WALL_S", str(wall_s)).replace("CPU_S", str(cpu_s)))
+    result = cases.run("--fw-threads=2", "--benchmark-json=measured.json")
+    result.assert_outcomes(failed=failed, passed=5 - failed)
+    assert (cases.path / "measured.json").exists() == (not failed)
+    assert str(result.stdout).count(", and 2 threads can take no more than") == 2 * failed
+
+
 def test_strict_warnings(cases: Project) -> None:
     result = cases.run("-W", "error")
     result.assert_outcomes(passed=5)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 import time
 from collections.abc import Sequence
 from functools import partial
+from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any
 
@@ -132,6 +134,31 @@ class _HiddenThreads(_MoreThreads):
         return self._threads - 1
 
 
+def _multiply(connection: Connection) -> None:
+    while True:
+        connection.send(np.matmul(*connection.recv()))
+
+
+def _half_elsewhere(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
+    context = multiprocessing.get_context("fork")
+    child, other_end = context.Pipe()
+    context.Process(target=_multiply, args=[other_end], daemon=True).start()
+
+    def run() -> Any:
+        x, y = inputs
+        half = len(x) // 2
+        child.send((x[half:], y))
+        return np.concatenate([compute(x[:half], y), child.recv()])
+
+    return run
+
+
+_OUTSIDE = (
+    "the process that has started the worker reads the processor time of all its threads and "
+    "children, before and after the rounds of a tenth of a second or more: it must fit into the "
+    "threads that were asked for; where no processor is free for it, there is nothing to gain"
+)
+
 HARNESS = (
     Cheat(
         name="slow_clock",
@@ -165,10 +192,20 @@ HARNESS = (
         name="hidden_threads",
         fakes="Computes with one thread more than it is set to, and reports that it does not.",
         mistake="a thread pool that the framework does not know of, such as that of its BLAS",
-        caught_by=None,
-        why="a framework itself reports how many threads it has; its record does show the "
-        "processor time of the rounds (`cpu_s`) above threads x `wall_s`",
+        caught_by=VerificationError,
+        why=_OUTSIDE,
         base=_HiddenThreads,
-        directions=(),
+        size=1024,
+        directions=("forward",),
+    ),
+    Cheat(
+        name="half_elsewhere",
+        fakes="Computes half of a product in a child process.",
+        mistake="a service that does the work, which no thread count of a library limits",
+        caught_by=VerificationError,
+        why=_OUTSIDE,
+        bind=_half_elsewhere,
+        size=1024,
+        directions=("forward",),
     ),
 )

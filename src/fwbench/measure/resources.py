@@ -81,7 +81,7 @@ _READINGS: deque[tuple[float, ...]] = deque(maxlen=16)
 def _used() -> tuple[float, ...]:
     """Seconds of the clock; of all processors, busy and idle; of this process and its siblings."""
     siblings = [pid for pid in _children(Path(f"/proc/{os.getppid()}")) if pid != os.getpid()]
-    return time.perf_counter(), *_busy_and_idle_s(), _own_s(), sum(map(_cpu_s, siblings))
+    return time.perf_counter(), *_busy_and_idle_s(), _own_s(), sum(map(processors_s, siblings))
 
 
 def _busy_and_idle_s() -> tuple[float, float]:
@@ -96,15 +96,15 @@ def _busy_and_idle_s() -> tuple[float, float]:
 def _own_s() -> float:
     """Seconds of processors that this process and those that it has started have had."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    running_s = sum(map(_cpu_s, _children()))
+    running_s = sum(map(processors_s, _children()))
     return time.process_time() + ended.ru_utime + ended.ru_stime + running_s
 
 
-def _cpu_s(pid: int) -> float:
-    """Seconds of processors that a process has had; 0 if it has ended."""
+def processors_s(pid: int) -> float:
+    """Seconds of processors that a process, and all that it has started, have had."""
     with suppress(psutil.Error):
-        used = psutil.Process(pid).cpu_times()
-        return used.user + used.system
+        used = psutil.Process(pid).cpu_times()[:4]  # its own, and of children that have ended
+        return sum(used) + sum(map(processors_s, _children(Path(f"/proc/{pid}"))))
     return 0.0
 
 

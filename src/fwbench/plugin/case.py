@@ -90,6 +90,9 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
         from fwbench.measure import empty_stack  # greenlet is needed for nothing else
 
         benchmark.wrap_rounds(empty_stack.rounds)
+    worker = item.config.pluginmanager.get_plugin("fwbench-worker")
+    if worker is not None and cell.device == "cpu" and not cell.gang:
+        benchmark.mark_rounds = worker.mark_rounds
     manifest = session.manifests[cell.framework]
     if cell.toggle("workers") != "0":
         process.share_temporary_folder()

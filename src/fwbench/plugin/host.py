@@ -95,13 +95,16 @@ class FixtureBenchmark:
         self._rounds = Rounds(fixture)
         fixture._make_runner = self._rounds.make_runner  # noqa: SLF001
         self._precision = precision
+        self.mark_rounds: Callable[[], Any] = lambda: None
         self.stopping: Stopping | None = None
         self.watch: GpuWatch | None = None
 
     def time(self, run: Callable[[], Any]) -> Any:
         """Time rounds of calls; returns the last result that was timed, or the only one."""
         self.stopping = stop_when_precise(self.fixture, self._precision, self.watch)
+        self.mark_rounds()
         only = self.fixture(run)
+        self.mark_rounds()
         return self._rounds.take_last() if self.timed else only
 
     @property

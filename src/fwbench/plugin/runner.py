@@ -25,6 +25,8 @@ from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes import scratch
 from fwbench.records.repeatability import of_pairs
 from fwbench.records.stored import just_measured
+from fwbench.records.units import count
+from fwbench.records.units import time as shown
 from fwbench.report.condition import is_contended
 from fwbench.workers.pool import WorkerPool
 from fwbench.workers.process import WorkerSpec
@@ -34,6 +36,11 @@ from fwbench.workloads.model import ModelInference, ModelTraining
 #: Cases that are measured a second time at the end, and the seconds that this may take; unasked, a
 #: share of those of the session, if these are enough to import frameworks again.
 _REVISITED, _REVISITS_AT_MOST_S, _SHARE, _SESSION_AT_LEAST_S = 12, 20.0, 0.1, 60.0
+
+#: Rounds that take longer are checked. 250 honest cases had up to 1.15 processors a thread, with
+#: processor time counted in steps of 10 ms.
+_CHECKED_S = 0.1
+_OF_THREADS, _SPARE_S = 1.2, 0.02
 
 
 class IsolatedRunner:
@@ -166,7 +173,7 @@ class IsolatedRunner:
             yield from self._run(item)
 
     def _run(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
-        when = "call"
+        when, uses = "call", []
         try:
             for kind, values in self._pool(item.session).run(
                 self._worker_of(item),
@@ -177,9 +184,14 @@ class IsolatedRunner:
                 if kind == "epoch":
                     item.ihook.pytest_fwbench_epoch(nodeid=item.nodeid, epoch=values)
                     continue
+                if kind == "rounds":
+                    uses.append(values)
+                    continue
                 if self._pass_on(kind, values):
                     continue
                 report = self._received(values)
+                if report.when == "call" and len(uses) > 1:
+                    self._check_processors(item.stash[CELL], report, *uses)
                 # What dies after the call has passed is an error of the teardown.
                 when = "call" if report.when == "setup" else "teardown"
                 yield report
@@ -191,6 +203,20 @@ class IsolatedRunner:
                 outcome="failed",
                 longrepr=str(error),
                 when=when,  # type: ignore[arg-type]
+            )
+
+    def _check_processors(self, cell: Cell, report: pytest.TestReport, *uses: Any) -> None:
+        """Fail a case that kept more processors busy than it has threads; it has no record then."""
+        (began_s, before_s), (ended_s, after_s) = uses
+        wall_s, cpu_s = ended_s - began_s, after_s - before_s
+        threads = self.session.options.threads + int(cell.toggle("workers"))
+        if wall_s > _CHECKED_S and cpu_s > _OF_THREADS * threads * wall_s + _SPARE_S:
+            vars(report).pop("fwbench", None)
+            report.outcome = "failed"
+            report.longrepr = (
+                f"rounds of {shown(wall_s)} took {shown(cpu_s)} of processor time, of this worker "
+                f"and its children, and {count(threads, 'thread')} can take no more than "
+                f"{shown(threads * wall_s)}; let set_threads limit all threads and processes"
             )
 
     def _pass_on(self, kind: str, values: Any) -> bool:

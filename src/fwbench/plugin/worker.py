@@ -15,6 +15,7 @@ from the worker                       meaning
 ``("begun",)``                        the session has collected its cases, and waits for node ids
 ``("report", values)``                a test report, serialised
 ``("epoch", values)``                 a training loop has finished an epoch
+``("rounds", None)``                 rounds begin, or have ended; it waits for ``go on``
 ``("probed", values)``                a probe has found these facts of a case
 ``("warning", values)``               a warning that a test caused
 ``("deadline", seconds, overdue)``    pytest-timeout has set a limit, or lifted it: None
@@ -29,6 +30,7 @@ from the parent                       meaning
 ``("describe",)``                     tell what the framework is and has
 ``("session", session)``              begin a pytest session; see :mod:`~fwbench.plugin.handover`
 ``("run", node id, next node id)``    run a case; the next one decides which fixtures stay
+``("go on",)``                        the answer to ``rounds``
 ====================================  ============================================================
 
 A closed connection ends the worker.
@@ -221,6 +223,11 @@ class WorkerHooks:
             while True:
                 _, nodeid, following = self.channel.receive()
                 yield nodeid, following
+
+    def mark_rounds(self) -> None:
+        """Let the parent read the time and this process' processor time, and wait until it has."""
+        self.channel.send("rounds", None)
+        self.channel.receive()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Send a report to the parent."""

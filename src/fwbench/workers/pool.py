@@ -136,6 +136,9 @@ class WorkerPool:
                     continue
                 if message[0] == "epoch":
                     deadline.restart()
+                if message[0] == "rounds":
+                    message = ["rounds", worker.use()]
+                    worker.send("go on")
                 yield message
         except WorkerDied:
             self._running.pop(spec).kill()

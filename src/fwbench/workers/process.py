@@ -19,6 +19,7 @@ from fwbench.errors import (
     WorkerDied,
 )
 from fwbench.machine import reference_variables, thread_variables
+from fwbench.measure.resources import processors_s
 from fwbench.processes.channel import Channel
 from fwbench.processes.process import KILL_TIMEOUT_S, Process
 from fwbench.terms.names import framework_of
@@ -149,6 +150,10 @@ class WorkerProcess:
 
     def _readable(self, deadline: float) -> bool:
         return self._channel.readable(min(_POLL_S, max(0.0, deadline - time.monotonic())))
+
+    def use(self) -> tuple[float, float]:
+        """The time, and processor time of the worker: its code can replace its own readings."""
+        return time.perf_counter(), processors_s(self._process.pid)
 
     def load(self) -> None:
         """Wait until the framework is imported.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -22,13 +23,18 @@ from fwbench.measure.clock import Clock
 from fwbench.plugin import host
 from fwbench.workloads import PHOTOS, gemm, mlp
 from fwbench.workloads.photos import CROP, changed, jpeg
-from fwbench_extras.cheats import CHEATS, Cheat, Honest
+from fwbench_extras.cheats import CHEATS, Cheat, Honest, register
 from fwbench_extras.cheats.honest import HonestPhotos
 from support.cheats import case_of, images
 from support.fakes import fails, recorded
+from support.projects import Project
 
 _CASES = [(cheat, direction) for cheat in CHEATS for direction in cheat.directions]
-_CAUGHT = [case for case in _CASES if case[0].caught_by is not None]
+#: Caught by the parent of a worker, and so in sessions alone.
+_SEEN_OUTSIDE = [cheat for cheat in CHEATS if cheat.name in ("hidden_threads", "half_elsewhere")]
+_CAUGHT = [
+    case for case in _CASES if case[0].caught_by is not None and case[0] not in _SEEN_OUTSIDE
+]
 _MISSED = [case for case in _CASES if case[0].caught_by is None]
 
 
@@ -169,19 +175,44 @@ def test_a_pass_over_photos_is_recorded() -> None:
 
 @pytest.mark.parametrize("cheat", [cheat for cheat in CHEATS if not cheat.directions])
 def test_threads_are_set_and_checked(cheat: Cheat, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A framework that says that it has more threads is refused; one that hides them is not."""
+    """A framework that says that it has more threads is refused."""
     point = Mock(load=lambda: cheat.framework, value="cheats:cheat", module="cheats")
     point.name = cheat.name
     monkeypatch.setattr(registry, "_claims", lambda: {cheat.name: [point]})
     threads = Honest().threads() or 1
     try:
-        if cheat.caught_by is None:
-            assert registry.load.__wrapped__(cheat.name, threads).threads() == threads
-        else:
-            with pytest.raises(FrameworkBroken, match=f"computes with {threads + 1} threads"):
-                registry.load.__wrapped__(cheat.name, threads)
+        with pytest.raises(FrameworkBroken, match=f"computes with {threads + 1} threads"):
+            registry.load.__wrapped__(cheat.name, threads)
     finally:
         Honest().set_threads(threads)
+
+
+_PRODUCT = """
+import pytest
+from fwbench.workloads import gemm
+
+@pytest.mark.fwbench(gemm, sizes=(1024,))
+def test_it(case):
+    case.measure()
+"""
+
+
+@pytest.mark.serial
+@pytest.mark.usefixtures("started")
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is no processor to gain")
+@pytest.mark.parametrize("cheat", _SEEN_OUTSIDE, ids=lambda cheat: cheat.name)
+def test_extra_processors_are_seen_from_outside(project: Project, cheat: Cheat) -> None:
+    """In a real session, where other processes leave a processor free."""
+    register(project.packages)
+    project.write("test_it.py", _PRODUCT)
+    options = ("--fw-threads=1", "--benchmark-max-time=1", "--benchmark-json=run.json")
+    result = project.run(*options, fw=cheat.name)
+    if not result.parseoutcomes().get("failed"):
+        (record,) = project.entries("run.json")
+        others_cpus = record["extra_info"]["fwbench"]["others_cpus"]
+        assert others_cpus > 0.5 * ((os.cpu_count() or 1) - 1)
+        pytest.skip(f"other processes kept {others_cpus:.1f} processors busy")
+    assert ", and 1 thread can take no more than" in str(result.stdout)
 
 
 def test_the_clock_is_the_one_that_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
