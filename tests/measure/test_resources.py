@@ -316,6 +316,23 @@ def test_the_peak_is_that_of_the_measured_parts() -> None:
     assert 95 * MIB < _grown_bytes(measured) < 240 * MIB
 
 
+def test_memory_of_children_is_added_up() -> None:
+    """At their largest, also that of their own; not of those that ended before the pause."""
+    held = "import subprocess, sys; held = bytearray(70 << 20); del held; "
+    waits = "print(1, flush=True); input()"
+    starts = f"subprocess.run([sys.executable, '-c', {held + waits!r}])"
+    measured = PeakMemory()
+    command = [sys.executable, "-c", held + starts]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        measured.pause()
+        process.communicate(b"\n")
+    measured.pause()
+    assert 140 * MIB < measured.children_bytes < 240 * MIB
+    assert _grown_bytes(measured) < 60 * MIB
+
+
 def test_what_is_kept_for_others_does_not_count() -> None:
     """It is held while the next part is measured."""
     measured = PeakMemory()

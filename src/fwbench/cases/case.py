@@ -297,7 +297,9 @@ class Case:
 def host_memory(memory: PeakMemory) -> CaseFacts:
     """The memory of the process before a case, and at most."""
     return CaseFacts(
-        host_memory_before_bytes=memory.before_bytes, peak_host_memory_bytes=memory.peak_bytes
+        host_memory_before_bytes=memory.before_bytes,
+        peak_host_memory_bytes=memory.peak_bytes,
+        peak_children_memory_bytes=memory.children_bytes,
     )
 
 

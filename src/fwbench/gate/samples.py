@@ -11,7 +11,7 @@ from typing import Any
 
 from fwbench.errors import DifferentSettings, unknown
 from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts
-from fwbench.records.measurement import MEDIAN, MEMORY, MINIMUM, Measurement
+from fwbench.records.measurement import MEDIAN, MEMORY, MEMORY_BEFORE, MINIMUM, Measurement
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import StoredRun, files_of, from_json, load
 from fwbench.terms.names import without_environment
@@ -245,10 +245,11 @@ class Metric:
 METRICS = (
     Metric(MINIMUM, 0.4),
     Metric(MEDIAN, 0.4),
-    Metric("dispatch", 0.05, 0.5, _DISPATCH_S),
-    Metric("first call", 0.05, 1.0),
-    Metric("compilation", 0.05, 1.0, _COMPILE_S),
-    Metric(MEMORY, 0.05, 0.5, _MEMORY_BYTES),
+    Metric("dispatch", 0.04, 0.5, _DISPATCH_S),
+    Metric("first call", 0.04, 1.0),
+    Metric("compilation", 0.04, 1.0, _COMPILE_S),
+    Metric(MEMORY, 0.04, 0.5, _MEMORY_BYTES),
+    Metric(MEMORY_BEFORE, 0.04, 0.5, _MEMORY_BYTES),
 )
 
 #: The thresholds of those that have their own, by name.

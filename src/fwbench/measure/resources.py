@@ -179,6 +179,12 @@ def peak_memory_bytes(process: Path = _SELF) -> int | None:
     return None
 
 
+def _children_bytes(process: Path = _SELF) -> int:
+    """The largest resident memory of each process that this one and its children have started."""
+    children = [Path(f"/proc/{pid}") for pid in _children(process)]
+    return sum((peak_memory_bytes(child) or 0) + _children_bytes(child) for child in children)
+
+
 @dataclass
 class CpuClock:
     """The processor time of all threads of this process, those of data loaders apart."""
@@ -237,7 +243,10 @@ class PeakMemory:
     Attributes:
         before_bytes: when this was made; None where the system does not tell.
         peak_bytes: the largest since then, pauses apart; None likewise.
+        children_bytes: peaks of the processes that it has started, and that ran before a pause.
     """
+
+    children_bytes = 0
 
     def __init__(self) -> None:
         self._known = reset_peak_memory()
@@ -250,6 +259,7 @@ class PeakMemory:
         if self._known:
             peak_bytes = (peak_memory_bytes() or 0) - self._uncounted_bytes
             self.peak_bytes = max(self.peak_bytes or 0, peak_bytes)
+            self.children_bytes = max(self.children_bytes, _children_bytes())
 
     def restart(self) -> int | None:
         """Forget what was largest so far; returns what is held now, None if that is not known."""

@@ -463,12 +463,21 @@ class Measured(MeasuredOnGpu):
     peak_host_memory_bytes: int | None = fact(
         "peak memory of the process", BYTES, NOT_NEGATIVE, null=_NO_PROC
     )
+    peak_children_memory_bytes: int | None = fact(
+        "peak memory of the processes that it has started, added up", BYTES, NOT_NEGATIVE
+    )
 
     @property
     def memory_above_bytes(self) -> int | None:
         """Peak memory of the process above what it held before the model was built."""
         before, peak = self.host_memory_before_bytes, self.peak_host_memory_bytes
         return None if before is None or peak is None else max(0, peak - before)
+
+    @property
+    def memory_taken_bytes(self) -> int | None:
+        """The same, and the peak memory of the processes that it has started."""
+        above_bytes, children_bytes = self.memory_above_bytes, self.peak_children_memory_bytes
+        return None if above_bytes is None else above_bytes + (children_bytes or 0)
 
 
 class Launch(Measured):

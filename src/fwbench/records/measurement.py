@@ -29,6 +29,7 @@ _PARTS = ("workload", "framework", "device", "execution", "direction", "dtype", 
 MINIMUM = "minimum"
 MEDIAN = "median"
 MEMORY = "memory"
+MEMORY_BEFORE = "memory before"
 
 #: In hertz: what makes cycles of times on a GPU. It has no verdict of its own.
 CLOCK = "clock"
@@ -40,7 +41,8 @@ _FIGURES: Mapping[str, Callable[[Launch], float | None]] = {
     "dispatch": lambda launch: launch.dispatch_s,
     "first call": lambda launch: launch.first_call_in_process_s,
     "compilation": lambda launch: launch.compile_s,
-    MEMORY: lambda launch: launch.memory_above_bytes,
+    MEMORY: lambda launch: launch.memory_taken_bytes,
+    MEMORY_BEFORE: lambda launch: launch.host_memory_before_bytes,
     CLOCK: lambda launch: launch.sm_clock_hz,
 }
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
-from fwbench.records.measurement import MEMORY
+from fwbench.records.measurement import MEMORY, MEMORY_BEFORE
 from fwbench.records.session_facts import StoredBudget, StoredContestant, StoredGroup, StoredRace
 from fwbench.records.units import count, duration, time, times
 from fwbench.report import escaping
@@ -43,7 +43,7 @@ def _judged(
 
 
 def _figure(judgement: Judgement, values: Sequence[float]) -> str:
-    if judgement.metric == MEMORY:
+    if judgement.metric in (MEMORY, MEMORY_BEFORE):
         return f"{statistics.median(values) / _MEBIBYTE:.0f} MiB"
     return time(statistics.median(values))
 
