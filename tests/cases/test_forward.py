@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fwbench.cases import forward
 from fwbench.cases.backward import Backward
 from fwbench.cases.case import Case, bind
 from fwbench.errors import WrongGradient, WrongResult
@@ -324,7 +325,28 @@ def test_steps_that_are_skipped_are_refused(honest_calls: int) -> None:
         if len(calls) <= honest_calls:
             in_place(x, g, m)
 
-    fails(updating(step), WrongResult, r"no step was made|a call on changed inputs is wrong")
+    fails(updating(step), WrongResult, r"no step was made|did not make as many steps")
+
+
+@pytest.mark.parametrize("at_most", [3_000, 5], ids=["timed", "as many again"])
+def test_steps_that_become_less_work_are_refused(
+    at_most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a write honest again, so that all results that are verified by themselves are right."""
+    monkeypatch.setattr(forward, "_STEPS", at_most)
+    calls: list[bool] = []
+
+    class Telling(FakeFramework):
+        def write(self, array: Any, values: Any) -> bool:
+            calls.clear()
+            return super().write(array, values)
+
+    def step(x: NDArray[Any], g: NDArray[Any], m: NDArray[Any]) -> None:
+        calls.append(True)
+        if len(calls) <= 3 or len(calls) % 2:
+            in_place(x, g, m)
+
+    fails(updating(step, Telling()), WrongResult, "calls did not make as many steps: input 0")
 
 
 def test_a_result_that_is_kept_is_refused() -> None:

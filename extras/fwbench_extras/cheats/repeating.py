@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench import workloads
 from fwbench.errors import DeclarationError, SkippedWork, UnreadableResult
 from fwbench.frameworks.contract import BoundCall
 from fwbench_extras.cheats.cheat import Bind, Cheat, CheatingFramework, leaves, map_arrays
@@ -24,6 +25,9 @@ _OPERANDS = 2
 
 #: Calls after which work counts as repeated.
 _REPEATED = 8
+
+#: Calls in which steps are honest.
+_HONEST = 3
 
 
 def _product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
@@ -164,6 +168,33 @@ def _one_buffer(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     return run
 
 
+def _adam(x: Any, g: Any, m: Any, v: Any) -> None:
+    """Adam's step in place."""
+    for array, stepped in zip((x, m, v), workloads.adam.reference(x, g, m, v), strict=True):
+        array[...] = stepped
+
+
+class _InPlace(CheatingFramework):
+    """Overwrites weights and states."""
+
+    operations: ClassVar = {"adam": lambda np: _adam}
+
+
+def _quarter_of_the_weights(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
+    """Honest in as many calls as are verified one by one; weights that have changed are new."""
+    calls, left = count(), [np.nan]
+
+    def run() -> None:
+        nonlocal calls
+        if inputs[0][0] != left[0]:
+            calls = count()
+        part = slice(None if next(calls) < _HONEST else len(inputs[0]) // 4)
+        compute(*(array[part] for array in inputs))
+        left[0] = inputs[0][0]
+
+    return run
+
+
 CHEATS = (
     Cheat(
         name="cached_output",
@@ -272,6 +303,18 @@ CHEATS = (
         mistake="a buffer that is flipped too late, or a rate limit",
         why=f"{_CHANGED}, in one of two calls in a row",
         bind=_computed_if(lambda call: call % 2 == 0),
+    ),
+    Cheat(
+        name="quarter_of_the_weights",
+        fakes="Makes three honest steps of Adam in place after weights were written, and updates a "
+        "quarter of them from then on.",
+        mistake="lazy updates of rows that a batch has not touched",
+        why="some of the numbers are compared with those of as many steps as were timed",
+        bind=_quarter_of_the_weights,
+        base=_InPlace,
+        workload=workloads.adam,
+        size=1_000,
+        directions=("forward",),
     ),
     Cheat(
         name="previous_result",

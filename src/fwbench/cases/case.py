@@ -154,7 +154,9 @@ class Case:
             warmed_up = self._warm_up(work, readable=readable)
             watch = self._watch()
             with self.framework.scope(self.cell.device, self.cell.dtype), self._run_queue:
+                work.begin()
                 last = benchmark.time(work.run)
+            work.timed_calls = benchmark.calls
             if watch is not None:
                 warmed_up |= self._energy(watch) | self._watched(watch)
             memory.pause()

@@ -55,10 +55,12 @@ class Work(ABC):
     Attributes:
         run: one call of it.
         data_bytes: size of the data that are new in each turn.
+        timed_calls: calls since :meth:`begin`; 0 where that is not known.
     """
 
     run: BoundCall
     data_bytes = 0
+    timed_calls = 0
 
     @abstractmethod
     def verify(self, result: Any) -> CaseFacts:
@@ -73,6 +75,9 @@ class Work(ABC):
 
     def prepare(self) -> None:  # noqa: B027 (nothing to do, for most)
         """Give verified work the inputs to be timed with, where they are others."""
+
+    def begin(self) -> None:  # noqa: B027 (nothing to do, for most)
+        """Note what timed calls go on from: they begin now."""
 
     def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
         """Verify what was timed, and what the same call does with changed inputs.
