@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases.case import Case, bind
-from fwbench.cases.random import check_moments, check_range
+from fwbench.cases.random import check_moments, check_range, check_unrelated
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.testing import FakeFramework
 from fwbench.workloads.distribution import Moments, discrete
@@ -44,6 +44,27 @@ def made(operation: Operation, dtype: str = "float32") -> Case:
 
 def uniform(generator: np.random.Generator, like: NDArray[Any]) -> NDArray[Any]:
     return generator.random(SIZE).astype(like.dtype)
+
+
+def test_a_pool_is_refused() -> None:
+    """Numbers are drawn once, and turned by some places in each call."""
+    rng = np.random.default_rng(3)
+    pool = rng.random(SIZE)
+
+    def draw(_: np.random.Generator, like: NDArray[Any]) -> NDArray[Any]:
+        return np.roll(pool, rng.integers(1, SIZE)).astype(like.dtype)
+
+    fails(made(drawing(draw)), WrongResult, "of two calls have a correlation of")
+
+
+@pytest.mark.parametrize("size", [1_000, 100_000])
+def test_honest_numbers_are_unrelated(size: int) -> None:
+    """Exponential ones, too, and those that are one of two."""
+    rng = np.random.default_rng(3)
+    for _ in range(200_000 // size):
+        check_unrelated(*rng.standard_normal((2, size)))
+        check_unrelated(*(rng.standard_exponential((2, size)) - 1.0))
+        check_unrelated(*(np.where(rng.random(size) < 0.05, 4.36, -0.23) for _ in range(2)))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])

@@ -168,6 +168,14 @@ def _one_buffer(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     return run
 
 
+class _Random(CheatingFramework):
+    """Draws random numbers."""
+
+    operations: ClassVar = {
+        "random_normal": lambda np, n: lambda x: np.random.standard_normal(n).astype(x.dtype)
+    }
+
+
 def _adam(x: Any, g: Any, m: Any, v: Any) -> None:
     """Adam's step in place."""
     for array, stepped in zip((x, m, v), workloads.adam.reference(x, g, m, v), strict=True):
@@ -193,6 +201,11 @@ def _quarter_of_the_weights(compute: Compute, inputs: Sequence[Any]) -> BoundCal
         left[0] = inputs[0][0]
 
     return run
+
+
+def _turned_pool(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
+    pool, calls = compute(*inputs), count(1)
+    return lambda: np.roll(pool, 137 * next(calls))
 
 
 CHEATS = (
@@ -314,6 +327,17 @@ CHEATS = (
         base=_InPlace,
         workload=workloads.adam,
         size=1_000,
+        directions=("forward",),
+    ),
+    Cheat(
+        name="turned_pool",
+        fakes="Draws random numbers once, and returns them turned by some places in each call.",
+        mistake="a pool of noise that was drawn ahead, timed as if it were a generator",
+        why="the numbers of two calls must not be correlated, at any lag",
+        bind=_turned_pool,
+        base=_Random,
+        workload=workloads.random_normal,
+        size=4_000,
         directions=("forward",),
     ),
     Cheat(

@@ -52,6 +52,11 @@ class Random(Forward):
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         """The numbers can be those of the distribution."""
+        self._checked_numbers(on_host)
+        return CaseFacts()
+
+    def _checked_numbers(self, on_host: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """The numbers, if they can be, with those of the distribution taken for 0 and 1."""
         inputs = self._checked(on_host)
         expected = self._reference(inputs)
         check_count(on_host, expected)
@@ -63,8 +68,15 @@ class Random(Forward):
         moments = self.operation.moments(self.cell.size, *operands)
         drawn = moments.drawn(result.astype(np.float64), *operands)
         check_range(drawn, moments, self.allowed)
-        check_moments(drawn, moments, _GRAINS[self.cell.dtype])
-        return CaseFacts()
+        return check_moments(drawn, moments, _GRAINS[self.cell.dtype])
+
+    def _verify_last(self, result: Any, right: Sequence[int]) -> CaseFacts:
+        """And the numbers of the next call have nothing to do with it."""
+        facts = super()._verify_last(result, right)
+        if not self._on_zeros:
+            last = self._checked_numbers(self._read(result))
+            check_unrelated(last, self._checked_numbers(self._read(self.run())))
+        return facts
 
     def _check_dtype(self, result: NDArray[Any]) -> None:
         """Numbers of float32 in a case of float64 would be half of the work."""
@@ -110,11 +122,40 @@ def _off(drawn: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     return np.minimum(np.abs(drawn - values[above - 1]), np.abs(drawn - values[above]))
 
 
-def check_moments(drawn: NDArray[Any], moments: Moments, grain: float) -> None:
+#: Two calls' numbers are compared up to so many, and may be correlated by this at any lag, and so
+#: many standard deviations of independent ones. Of 1,000 numbers these are 0.48.
+_COMPARED = 2**22
+_CORRELATED, _LAG_SIGMAS = 0.1, 12.0
+
+
+def check_unrelated(x: NDArray[Any], y: NDArray[Any]) -> None:
+    """Check that the numbers of two calls are not the same ones in turned order.
+
+    Args:
+        x: with the mean 0 and the variance 1, like ``y``.
+
+    Raises:
+        WrongResult: they are correlated at a lag.
+    """
+    x, y = x[:_COMPARED], y[:_COMPARED]
+    spectrum = np.fft.rfft(x) * np.conj(np.fft.rfft(y))
+    correlations = np.abs(np.fft.irfft(spectrum, x.size)) / x.size
+    lag = int(np.argmax(correlations))
+    if correlations[lag] > _CORRELATED + _LAG_SIGMAS / sqrt(x.size):
+        raise WrongResult(
+            f"the random numbers of two calls have a correlation of {correlations[lag]:.3g} where "
+            f"one is turned by {lag} of {x.size}; draw new ones in each call"
+        )
+
+
+def check_moments(drawn: NDArray[Any], moments: Moments, grain: float) -> NDArray[Any]:
     """Check that numbers have the mean and the variance of a distribution, and are independent.
 
     Args:
         grain: numbers in a range of 1 are multiples of it.
+
+    Returns:
+        They, with the mean and the deviation of the distribution taken for 0 and 1.
 
     Raises:
         WrongResult: they have not, or are not.
@@ -136,6 +177,7 @@ def check_moments(drawn: NDArray[Any], moments: Moments, grain: float) -> None:
                 f"the {name} of the random numbers, with those of the distribution taken for 0 and "
                 f"1, is off by {off:.3g}; {allowed:.3g} is allowed for {x.size} numbers"
             )
+    return x
 
 
 def _allowed(skewness: float, size: int) -> float:
