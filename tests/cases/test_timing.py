@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from fwbench.workloads.workload import Cost
 from support.fakes import (
     NEVER_WAITS,
     SAYS_IT_IS_DONE,
+    Immutable,
     case_of,
     cell,
     fails,
@@ -138,6 +140,26 @@ def test_right_results_that_are_kept(direction: str) -> None:
     message = "^calls took 63 ms at least on new data, 488 us when they were repeated on the first,"
     case = case_of(cell(direction=direction), _Slower(**_SHORT))
     fails(case, SkippedWork, message)
+
+
+class _Keeping(Immutable):
+    """Takes longer on data that it has not seen."""
+
+    def forward(self, *arguments: Any) -> Any:
+        run, known = super().forward(*arguments), set()
+
+        def call(*arrays: Any) -> Any:
+            self.clock.spend(0.0 if arrays[0].tobytes() in known else 2.0**-4)
+            known.add(arrays[0].tobytes())
+            return run.func(*arrays)
+
+        return partial(call, *run.args)
+
+
+def test_right_results_that_are_kept_of_all_sets_of_operands() -> None:
+    """They are data that come again: calls on others take longer than timed ones did."""
+    case = case_of(cell(operation(branching=True)), _Keeping(**_SHORT))
+    fails(case, SkippedWork, "^calls took 63 ms at least on new data, .* when they were timed, so")
 
 
 @both_directions

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Any
 
 import numpy as np
@@ -129,6 +129,70 @@ def test_honest_work_passes(direction: str) -> None:
     assert facts["precision_bits"] == 23
     seeds = {"forward": Forward.changed_seed, "backward": Backward.changed_seed}
     assert facts["changed_seed"] == seeds[direction]
+
+
+def branching(value: Any = np.square, **changes: Any) -> Operation:
+    """An operation whose branches a processor would learn; it squares four numbers."""
+    return operation(value, reference=np.square, **{"branching": True, **changes})
+
+
+@pytest.mark.parametrize(
+    ("workload", "framework", "changes", "sets"),
+    [
+        (branching(), Immutable, {}, 256),
+        (branching(sizes=(60_000,)), Immutable, {"size": 60_000}, 4),
+        (branching(sizes=(400_001,)), Immutable, {"size": 400_001}, 1),
+        (branching(), Immutable, {"device": "gpu:0"}, 1),
+        (branching(), Immutable, {"toggles": (("inputs", "zeros"),)}, 1),
+        (branching(branching=False), Immutable, {}, 1),
+        (branching(), FakeFramework, {}, 1),
+    ],
+    ids=[
+        *("few numbers", "many", "more than are learned", "a GPU learns nothing", "zeros"),
+        *("no branches", "the call can be given no others"),
+    ],
+)
+def test_calls_take_turns_on_sets_of_operands(
+    workload: Operation, framework: type[FakeFramework], changes: dict[str, Any], sets: int
+) -> None:
+    """So that a processor cannot learn the branches of one set."""
+    assert recorded(case_of(cell(workload, **changes), framework()))["operand_sets"] == sets
+
+
+def test_no_set_comes_again_before_all_others() -> None:
+    """Neither while it is timed, nor while it is warmed up."""
+    seen: list[float] = []
+
+    def value(x: NDArray[Any]) -> Any:
+        seen.append(float(x[0]))
+        return np.square(x)
+
+    case_of(cell(branching(value)), Immutable(), max_time=60.0).measure()
+    first = seen[0]
+    starts = [position for position, number in enumerate(seen) if number == first]
+    start, end = max(pairwise(starts), key=lambda places: places[1] - places[0])
+    assert end - start == len({*seen[start:end]}) == 256
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [("all but the first", "the result of the last timed call"), ("the sixth", "a call on one of")],
+)
+def test_results_of_other_sets_are_verified(
+    wrong: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that was timed last, and one that is chosen afterwards."""
+    monkeypatch.setattr("fwbench.cases.work.secrets.choice", lambda sets: sets[5])
+    known: list[bytes] = []
+
+    def value(x: NDArray[Any]) -> Any:
+        if x.tobytes() not in known:
+            known.append(x.tobytes())
+        number = known.index(x.tobytes())
+        is_wrong = number == 5 if wrong == "the sixth" else 0 < number < 256
+        return np.square(x) + is_wrong
+
+    fails(case_of(cell(branching(value)), Immutable()), WrongResult, f"^{message}.* is wrong")
 
 
 @pytest.mark.parametrize(("direction", "new"), [("forward", "x"), ("backward", "xg")])

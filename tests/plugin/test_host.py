@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import weakref
+from functools import partial
 from typing import Any
 
 import pytest
@@ -57,7 +58,7 @@ def _timed(within: float = 0.0, **settings: Any) -> tuple[list[int], int, Fixtur
             alive.add(self)
             self.number = len(numbers)
 
-    result = adapted.time(Result)
+    result, _ = adapted.time(Result)
     return numbers, result.number, adapted
 
 
@@ -73,6 +74,25 @@ def test_a_call_finds_no_result_but_the_last(benchmark: Any) -> None:
     alive, _, _ = _timed(max_time=70.0)
     assert {*alive[:-1]} == {0}, "the last call is not timed"
     FixtureBenchmark(benchmark).leave_unused()
+
+
+@pytest.mark.parametrize("calls", [1, 10])
+def test_calls_take_turns(calls: int) -> None:
+    """From one round to the next, too; and the result says which call was the last."""
+    hand, made = HandClock(), list[int]()
+
+    def call(number: int) -> int:
+        hand.spend(1.0)
+        made.append(number)
+        return number
+
+    cell = fakes.cell(fakes.operation())
+    settings = {"min_time": float(calls), "max_time": 70.0}
+    adapted = FixtureBenchmark(fakes.fixture(Clock(read=hand), cell, **settings))
+    last = adapted.time(*(partial(call, number) for number in range(4)))
+    timed = made[:-1]  # the last one is for the sake of a result
+    assert timed == [position % 4 for position in range(len(timed))]
+    assert last == (timed[-1], timed[-1])
 
 
 def test_without_timing_the_only_result_is_returned() -> None:

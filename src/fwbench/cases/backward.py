@@ -19,7 +19,7 @@ from fwbench.records.facts import CaseFacts
 
 Arrays = Sequence[NDArray[Any]]
 
-#: Seed of the cotangent; the next one while inputs are changed.
+#: Seed of the cotangent; the seed of other operands is added to it.
 _COTANGENT_SEED = 1
 
 
@@ -31,7 +31,7 @@ class Backward(Forward):
     changed_seed = 1
 
     def _bound(self) -> BoundCall:
-        operands = self._laid(changed=False)
+        operands = super()._drawn(0)
         chosen = self.operation.variables
         # A layout may make one input of several: it names no operand then, and all are variables.
         self.variables = [
@@ -70,10 +70,10 @@ class Backward(Forward):
         numbers = OPERAND_CACHE.arrays(("cotangents", seed, *self._forms), draw)
         return self.layout.place_results([in_dtype(x, self.dtype) for x in numbers])
 
-    def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
+    def _drawn(self, seed: int) -> list[NDArray[Any]]:
         """With the cotangents behind them."""
-        cotangents = self._cotangents(_COTANGENT_SEED + changed)
-        return [*super()._operands(changed=changed), *filter(is_inexact, cotangents)]
+        cotangents = self._cotangents(_COTANGENT_SEED + seed)
+        return [*super()._drawn(seed), *filter(is_inexact, cotangents)]
 
     def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:
         """And the cotangents: gradients of linear work depend on nothing else."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -155,13 +156,14 @@ class Case:
             watch = self._watch()
             with self.framework.scope(self.cell.device, self.cell.dtype), self._run_queue:
                 work.begin()
-                last = benchmark.time(work.run)
+                last, work.last = benchmark.time(*work.runs)
             work.timed_calls = benchmark.calls
             if watch is not None:
                 warmed_up |= self._energy(watch) | self._watched(watch)
             memory.pause()
             verified |= self._verify_again(work, last)
         warmed_up |= CaseFacts(bind_s=bind_s, first_call_in_process_s=first_call_s)
+        warmed_up |= CaseFacts(operand_sets=len(work.runs))
         self._record(warmed_up | verified | held | host_memory(memory))
         return last
 
@@ -214,7 +216,8 @@ class Case:
         """Warm the GPU up until its clock has risen, and the work until its times have settled."""
         if self.cell.device == "cpu" or self._warmup_s <= 0:
             at_least_s = 0.0 if self._clock.wait is None else HANDED_OVER_S
-            return warm_up(work.run, self._clock, self._warmup_s, at_least_s)
+            turns = partial(next, (run() for run in cycle(work.runs)))
+            return warm_up(turns, self._clock, self._warmup_s, at_least_s)
         device = warm_device(work.run, self._clock, self.gpu)
         warmup = warm_up(work.run, self._clock, self._warmup_s)
         steady = warmup.steady and device.steady is not False
@@ -371,11 +374,11 @@ class Benchmark(Protocol):
     # An attribute and not a method: the fixture's own.
     time_rounds: Callable[..., Any]
 
-    def time(self, run: Callable[[], Any]) -> Any:
-        """Call work in as many rounds as its timing takes.
+    def time(self, *runs: Callable[[], Any]) -> tuple[Any, int]:
+        """Make calls by turns in as many rounds as their timing takes.
 
         Returns:
-            The result of the last call that was timed, or of the only one where nothing is.
+            The last result that was timed, or the only one, and the position of its call.
         """
 
     def rounds_of(self, round_s: float) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from fwbench.cases import precision, verify
 from fwbench.cases.inputs import OPERAND_CACHE, Change, Inputs, check_fits, digest, widest
 from fwbench.cases.verify import Deviation
 from fwbench.cases.work import OperationWork
-from fwbench.errors import WrongResult
+from fwbench.errors import DeclarationError, WrongResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.frameworks.gpus import PINNED
 from fwbench.frameworks.table import layout_of
@@ -23,6 +24,9 @@ from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import DEVICE, Implementation
+
+#: Processors have forgotten branches after this many other numbers (docs/measuring.md).
+_FORGOTTEN, _OTHERS_AT_MOST = 200_000, 255
 
 
 class Forward(OperationWork):
@@ -39,21 +43,29 @@ class Forward(OperationWork):
             namespace, *self.parameters, **switches
         )
         self._placed = Inputs(framework, cell.device, self.dtype)
-        laid = self._laid(changed=False)
+        laid = Forward._drawn(self, 0)  # without what others have behind them
         self._wider_bytes = self._wider(laid)
         self.inputs = [
             self._placed.place(x, overwritten=position in self.operation.updates)
             for position, x in enumerate(laid)
         ]
         self.run = self._first = self._bound()
+        self._sets = [(self._placed, self.run)]
 
-    def _laid(self, *, changed: bool) -> list[NDArray[Any]]:
-        """The operands as they are in the framework."""
-        return self.layout.place(super()._operands(changed=changed))
+    def prepare(self) -> None:
+        """And more sets of operands, where a CPU would learn the branches of a single one."""
+        super().prepare()
+        if self.operation.branching and self.cell.device == "cpu" and not self._on_zeros:
+            elements = max(x.size for x in self._drawn(0))
+            # Not 1, the seed of changed operands of gradients.
+            seeds = range(2, 2 + min(_OTHERS_AT_MOST, round(_FORGOTTEN / elements)))
+            with suppress(DeclarationError):  # the call can be given no others
+                another = partial(self._placed.another, self.run)
+                self._sets = [*self._sets, *(another(self._drawn(seed)) for seed in seeds)]
 
-    def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
+    def _drawn(self, seed: int) -> list[NDArray[Any]]:
         """All inputs, as they are in the framework."""
-        return self._laid(changed=changed)
+        return self.layout.place(super()._drawn(seed))
 
     def _bound(self) -> BoundCall:
         return self.framework.forward(self.implementation, self.inputs, self.cell.execution)

@@ -93,6 +93,7 @@ class Inputs:
         self, framework: Framework, device: str, dtype: str, create: Create | None = None
     ) -> None:
         self._framework = framework
+        self._device = device
         self._dtype = dtype
         self._create = create or (lambda values, dtype: framework.place(values, device, dtype))
         self._bound: list[Array] = []  # what was bound to the call
@@ -184,6 +185,14 @@ class Inputs:
 
         return switch
 
+    def another(self, run: BoundCall, operands: Sequence[NDArray[Any]]) -> tuple[Inputs, BoundCall]:
+        """Others, and the call bound to them; DeclarationError where it can be given none."""
+        other = Inputs(self._framework, self._device, self._dtype, self._create)
+        for bound, operand in zip(self._bound, operands, strict=True):
+            self._framework.make_like(other.place(operand), bound)
+        replaced = zip(map(id, self._bound), other._bound, strict=True)
+        return other, self._rebound(run, dict(replaced))
+
     def _placed(self, operand: NDArray[Any]) -> Array:
         dtype = self._dtype if is_float(operand) else operand.dtype.name
         array = self._create(operand, dtype)
@@ -197,6 +206,8 @@ class Inputs:
         def substituted(argument: Any) -> Any:
             if isinstance(argument, list | tuple):
                 return type(argument)(map(substituted, argument))
+            if isinstance(argument, dict):
+                return {name: substituted(value) for name, value in argument.items()}
             left.pop(id(argument), None)
             return replaced.get(id(argument), argument)
 

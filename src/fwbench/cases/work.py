@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -29,6 +29,7 @@ from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
 
 _LAST = "the result of the last timed call is wrong though the first was right"
+_CHOSEN = "a call on one of the sets of operands that were timed is wrong"
 _CHANGED = (
     "a call on changed inputs is wrong though the first call was right, so results are kept from "
     "earlier calls or computed when the work is bound"
@@ -55,12 +56,20 @@ class Work(ABC):
     Attributes:
         run: one call of it.
         data_bytes: size of the data that are new in each turn.
+        last: position among ``runs`` of the call that was timed last.
         timed_calls: calls since :meth:`begin`; 0 where that is not known.
     """
 
     run: BoundCall
     data_bytes = 0
+    last = 0
     timed_calls = 0
+    _sets: Sequence[tuple[Inputs, BoundCall]] = ()
+
+    @property
+    def runs(self) -> Sequence[BoundCall]:
+        """The calls that are timed by turns: of the first operands, and of any others."""
+        return [self.run, *(run for _, run in self._sets[1:])]
 
     @abstractmethod
     def verify(self, result: Any) -> CaseFacts:
@@ -129,8 +138,9 @@ class RepeatedWork(Work):
     def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
         """The last result is right, and so are a call on changed inputs and one on the first."""
         facts, right = self._findings, self._right
-        with verify.within(_LAST):
-            facts = _worse(facts, self._verify_last(last, right))
+        for context, result in self._timed(last):
+            with verify.within(context):
+                facts = _worse(facts, self._verify_last(result, right))
         for _ in turns(self._first, self._others):
             with verify.within(_CHANGED):
                 run = self._change(self._operands(changed=True))()
@@ -139,6 +149,16 @@ class RepeatedWork(Work):
                 run = self._change(self._operands(changed=False))()
                 facts = _worse(facts, self._verify_same(run(), right))
         return facts
+
+    def _timed(self, last: Any) -> Iterator[tuple[str, Any]]:
+        """The last result, and one of a set that cannot be known before, with their inputs."""
+        if self._sets:
+            self._placed, _ = self._sets[self.last]
+        yield _LAST, last
+        if self._sets[1:]:
+            self._placed, run = secrets.choice(self._sets)
+            yield _CHOSEN, run()
+            self._placed, _ = self._sets[0]
 
     @property
     def data_bytes(self) -> int:  # type: ignore[override]
@@ -237,8 +257,11 @@ class OperationWork(RepeatedWork):
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
         """The operands in the dtype of the case, or others of the same shapes."""
-        seed = self.changed_seed if changed else None
-        drawn = drawn_operands(self.operation, self.cell.size, seed)
+        return self._drawn(self.changed_seed if changed else 0)
+
+    def _drawn(self, seed: int) -> list[NDArray[Any]]:
+        """The operands of a seed; 0 for the first ones."""
+        drawn = drawn_operands(self.operation, self.cell.size, seed or None)
         return [in_dtype(x, self.dtype) for x in drawn]
 
     def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:

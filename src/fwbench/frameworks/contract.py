@@ -142,6 +142,9 @@ class Framework(Replicable, ABC):
         """
         return array
 
+    def make_like(self, array: Array, bound: Array) -> None:
+        """Prepare an array for the place of a bound one, from which gradients may be taken."""
+
     def address(self, array: Array) -> int | None:
         """The address of the array's first element in memory; None where it is not known."""
         return None

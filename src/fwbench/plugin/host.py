@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import math
 import os
 import pstats
@@ -99,13 +100,14 @@ class FixtureBenchmark:
         self.stopping: Stopping | None = None
         self.watch: GpuWatch | None = None
 
-    def time(self, run: Callable[[], Any]) -> Any:
-        """Time rounds of calls; returns the last result that was timed, or the only one."""
+    def time(self, *runs: Callable[[], Any]) -> tuple[Any, int]:
+        """Time rounds of calls by turns; the last result, or the only one, and which call's."""
         self.stopping = stop_when_precise(self.fixture, self._precision, self.watch)
+        self._rounds.runs = runs
         self.mark_rounds()
-        only = self.fixture(run)
+        only = self.fixture(runs[0])
         self.mark_rounds()
-        return self._rounds.take_last() if self.timed else only
+        return self._rounds.take_last() if self.timed else (only, 0)
 
     @property
     def enabled(self) -> bool:
@@ -328,10 +330,6 @@ def _save(
         on_unsaved(str(storage), error)
 
 
-#: A round of one call.
-_ONCE = range(1)
-
-
 def stop_when_precise(
     fixture: BenchmarkFixture, precision: float, watch: GpuWatch | None = None
 ) -> Stopping | None:
@@ -374,10 +372,11 @@ class Rounds:
         self._fixture = fixture
         self._last: list[Any] = []
         self.calls = 0
+        self.runs: Sequence[Callable[[], Any]] = ()
 
-    def take_last(self) -> Any:
-        """Result of the last timed call, which is not stored any longer."""
-        return self._last.pop()
+    def take_last(self) -> tuple[Any, int]:
+        """Result of the last timed call, which is not stored any longer, and its position."""
+        return self._last.pop(), (self.calls - 1) % len(self.runs)
 
     def make_runner(
         self, function: Callable[..., Any], args: Any, kwargs: Any
@@ -387,18 +386,19 @@ class Rounds:
         Returns:
             ``runner(loops_range)``, which returns seconds; with None, of one call, and its result.
         """
-        call = partial(function, *args, **kwargs) if args or kwargs else function
         timer, last = self._fixture._timer, self._last  # noqa: SLF001
+        turns = itertools.cycle(self.runs or [partial(function, *args, **kwargs)])
 
         def runner(loops_range: range | None) -> Any:
-            calls = loops_range or _ONCE
+            calls = len(loops_range) if loops_range else 1
+            now = itertools.islice(turns, calls)
             result = last.pop() if last else None
             collects = gc.isenabled()
             if self._fixture._disable_gc:  # noqa: SLF001
                 gc.disable()
             try:
                 start = timer()
-                for _ in calls:
+                for call in now:
                     result = None  # before the call, which then finds its memory free
                     result = call()
                 end = timer()
@@ -406,7 +406,7 @@ class Rounds:
                 if collects:
                     gc.enable()
             last.append(result)
-            self.calls += len(calls)
+            self.calls += calls
             return end - start if loops_range else (end - start, result)
 
         return runner

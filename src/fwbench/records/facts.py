@@ -554,6 +554,7 @@ class CaseFacts(Measured):
         "bits of mantissa that it was computed in, by the error: 52, 23, 10 or 7", COUNT, POSITIVE
     )
     changed_seed: int | None = fact("seed of the changed operands", COUNT, NOT_NEGATIVE)
+    operand_sets: int | None = fact("sets of operands that calls took by turns", COUNT, POSITIVE)
     limit_flops_per_s: float | None = fact(
         "floating-point operations a second that are possible at most", PER_SECOND, POSITIVE
     )

@@ -86,6 +86,7 @@ class Operation(Workload):
             cannot be written, new arrays.
         switched_by: the names of fwbench's toggles whose values every implementation gets, as
             keyword arguments.
+        branching: whether branches depend on numbers: calls take turns on sets of operands then.
 
     Raises:
         DeclarationError: the name, the sizes or a toggle cannot be used, or there is a gradient
@@ -117,6 +118,7 @@ class Operation(Workload):
     along: Callable[[NDArray[Any]], NDArray[Any]] = lambda direction: direction
     dtypes: Collection[str] | None = None
     switched_by: tuple[str, ...] = ()
+    branching: bool = False
     implementations: dict[str, Implementation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -221,6 +221,11 @@ class MXNet(Framework):
         mx.nd.identity(source, out=array)
         return True
 
+    def make_like(self, array: Any, bound: Any) -> None:
+        """It has room for a gradient if that one does."""
+        if bound.grad is not None:
+            array.attach_grad(grad_req="write")
+
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """``NDArray.copyto``."""
         return MXNetCopies(_context(device), pinned=pinned)
@@ -268,13 +273,13 @@ class MXNet(Framework):
         record = mx.autograd.record
         differentiate = mx.autograd.backward if differentiates_all(cotangent) else _backward_of_some
 
-        def run() -> Any:
+        def run(inputs: Sequence[Any], sources: Sequence[Any], cotangents: Sequence[Any]) -> Any:
             with record():
                 result = function(*inputs)
             differentiate(result, cotangents)
             return result, [source.grad for source in sources]
 
-        return _planned(run, function, inputs, variables)
+        return _planned(partial(run, inputs, sources, cotangents), function, inputs, variables)
 
     def learner(self, job: Job) -> Learner:
         """A Gluon network with its trainer."""

@@ -201,6 +201,10 @@ class Torch(Framework):
         array.detach().copy_(source)
         return True
 
+    def make_like(self, array: Any, bound: Any) -> None:
+        """It requires a gradient if that one does."""
+        array.requires_grad_(bound.requires_grad)
+
     def address(self, array: Any) -> int | None:
         """The address of the first element, on its device."""
         return int(array.data_ptr())
@@ -255,11 +259,11 @@ class Torch(Framework):
         sources = [inputs[i].requires_grad_() for i in variables]
         grad = torch.autograd.grad if differentiates_all(cotangent) else _grad_of_some
 
-        def run() -> Any:
+        def run(inputs: Sequence[Any], sources: Sequence[Any], cotangent: Any) -> Any:
             result = function(*inputs)
             return result, grad(result, sources, cotangent)
 
-        return _launched(run, execution)
+        return _launched(partial(run, inputs, sources, cotangent), execution)
 
     def learner(self, job: Job) -> Learner:
         """A model of ``nn.Module`` with ``DataLoader`` and ``torch.optim``."""

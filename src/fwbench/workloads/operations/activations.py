@@ -66,6 +66,7 @@ ACTIVATIONS = family(
         between(-6.0, -3.0, 3.0, 6.0),
         flops=4,
         gradient_flops=3,
+        branching=True,
     ),
     elementwise("log_sigmoid", lambda x: -np.logaddexp(0.0, -x), flops=5, gradient_flops=3),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,8 @@ def _narrowed(name: str, reference: Callable[..., Any], dtypes: tuple[str, ...])
     return replace(cast, cost=lambda n: Cost(0.0, float(n), other_bytes=2.0 * n))
 
 
+_branching = partial(elementwise, branching=True)
+
 ELEMENTWISE = family(
     "elementwise",
     # The cheapest arithmetic, which memory bounds, and a function that takes arithmetic.
@@ -132,7 +135,7 @@ ELEMENTWISE = family(
     # Functions of one vector
     elementwise("abs", np.abs, gradient_flops=2),
     elementwise("negative", np.negative, gradient_flops=1, reads=0),
-    elementwise("sign", np.sign),
+    _branching("sign", np.sign),
     elementwise("exp", np.exp, gradient_flops=1),
     elementwise("expm1", np.expm1, _tiny, gradient_flops=2),
     elementwise("log", np.log, positive, gradient_flops=1),
@@ -141,13 +144,13 @@ ELEMENTWISE = family(
     elementwise("rsqrt", lambda x: 1.0 / np.sqrt(x), positive, gradient_flops=4),
     elementwise("square", np.square, gradient_flops=2),
     elementwise("reciprocal", np.reciprocal, positive, gradient_flops=3),
-    elementwise("sin", np.sin, gradient_flops=2),
-    elementwise("cos", np.cos, gradient_flops=3),
-    elementwise("arctan", np.arctan, gradient_flops=3),
-    elementwise("erf", erf, gradient_flops=5),
-    elementwise("erfinv", erfinv, lambda n, rng: rng.uniform(-0.84, 0.84, n), gradient_flops=4),
+    _branching("sin", np.sin, gradient_flops=2),
+    _branching("cos", np.cos, gradient_flops=3),
+    _branching("arctan", np.arctan, gradient_flops=3),
+    _branching("erf", erf, gradient_flops=5),
+    _branching("erfinv", erfinv, lambda n, rng: rng.uniform(-0.84, 0.84, n), gradient_flops=4),
     # The gradient is digamma.
-    elementwise("lgamma", lgamma, lambda n, rng: rng.uniform(2.5, 9.0, n), gradient_flops=2),
+    _branching("lgamma", lgamma, lambda n, rng: rng.uniform(2.5, 9.0, n), gradient_flops=2),
     elementwise(
         "clip",
         lambda x: np.clip(x, -0.5, 0.5),
@@ -158,7 +161,7 @@ ELEMENTWISE = family(
     elementwise("floor", np.floor, _eighths),
     # Frameworks agree but for halves, which `round_half_even` has and `round` has not.
     elementwise("round", np.round, _eighths),
-    elementwise("round_half_even", np.round, _halves),
+    _branching("round_half_even", np.round, _halves),
     elementwise("isnan", np.isnan, _holes),
     elementwise("logical_not", np.logical_not, _booleans),
     # Casts
@@ -175,15 +178,15 @@ ELEMENTWISE = family(
     elementwise("minimum", np.minimum, _eighths, _quarters, gradient_flops=2),
     elementwise("power", np.power, positive, positive, gradient_flops=5, reads=3),
     # The sign of the result is the divisor's.
-    elementwise(
+    _branching(
         "mod", np.mod, _dividends, lambda size, rng: rng.choice([-7.0, -3.0, 3.0, 7.0], size)
     ),
     elementwise("hypot", np.hypot, off_zero, off_zero, flops=4, gradient_flops=3, reads=3),
-    elementwise("arctan2", np.arctan2, off_zero, off_zero, gradient_flops=7),
+    _branching("arctan2", np.arctan2, off_zero, off_zero, gradient_flops=7),
     elementwise("greater", np.greater, _few, _few),
     elementwise("equal", np.equal, _few, _few),
     elementwise("logical_and", np.logical_and, _booleans, _booleans),
-    elementwise(
+    _branching(
         "where",
         np.where,
         _booleans,

@@ -157,6 +157,7 @@ def _indexing(
         backward_cost=counts.backward if counts.gradients else None,
         differentiable=bool(counts.gradients),
         parameters=parameters,
+        branching=inputs is _masked,
     )
 
 

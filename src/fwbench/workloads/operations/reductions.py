@@ -131,7 +131,7 @@ def _as_integers(*indices: NDArray[Any]) -> Arrays:
 
 
 _extreme = partial(_reduction, inputs=_peaks, terms=lambda _: 1)
-_index = partial(_extreme, gradient=None, compared=_as_integers)
+_index = partial(_extreme, gradient=None, compared=_as_integers, branching=True)
 
 # Along rows, which are one after the other in memory, unless the name says otherwise.
 REDUCTIONS = family(

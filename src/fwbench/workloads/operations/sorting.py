@@ -25,7 +25,6 @@ _VECTOR = Sizes(quick=(1_000, 10_000, 100_000), full=(100, 1_000, 10_000, 100_00
 
 #: n sorted numbers, and k others; XLA compares each of them with each, in n times k integers.
 _PLACES = Form("n{n}k{k}").sizes(
-    # Of fewer, processors learn all branches of all searches: a call was seven times as fast.
     quick=("n1000k10000", "n10000k10000", "n100000k10000"),
     full=("n100k10000", "n1000k100000", "n10000k100000", "n100000k100000", "n1000000k100000"),
 )
@@ -110,6 +109,7 @@ def _sorting(
         cost=cost,
         backward_cost=backward_cost if differentiable else None,
         differentiable=differentiable,
+        branching=True,
     )
 
 
@@ -124,7 +124,7 @@ def _bisected(size: Shape) -> Cost:
 
 
 #: An operation with vectors, and places or whole numbers as its result: without a gradient.
-_searching = partial(Operation, differentiable=False)
+_searching = partial(Operation, differentiable=False, branching=True)
 
 # The others are parts of sorting, or use it.
 SORTING = family(
