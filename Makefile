@@ -73,7 +73,7 @@ idioms: venv ## measure how else frameworks compute operations, on an idle machi
 
 .PHONY: samples
 samples: venv ## print the sample output in documents again, on an idle machine: all, or of $(ARGS)
-	PYTHONPATH=tests $(BIN)/python -m support.samples $(ARGS)
+	PYTHONPATH=tests $(BIN)/python scripts/samples.py $(ARGS)
 
 .PHONY: format
 format: venv ## format the code and fix what can be fixed

@@ -9,11 +9,12 @@ from subprocess import CalledProcessError
 
 import pytest
 import pytest_benchmark
+import samples
 
 import fwbench
 from fwbench.frameworks.declared import manifests
 from fwbench.workloads import LOOPS, OPERATIONS, STEPS
-from support import documents, samples
+from support import documents
 from support.documents import PAGES, blocks
 
 #: Written from the code as a whole, with all that they show.

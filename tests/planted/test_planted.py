@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-
-from planted.plant import DEFECTS, Defect, files_of, selected
+from plant import DEFECTS, Defect, files_of, selected
 
 _ROOT = Path(__file__).parents[2]
 

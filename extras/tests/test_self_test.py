@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
 import numpy as np
-import pytest
 
 from fwbench.gate.ab import PairPlan
 from fwbench.gate.verdicts import Rules
+from fwbench.processes import session
 from fwbench_extras import self_test
 from fwbench_extras.self_test import Pool
 from support.launched_runs import entry, output, sample
-from support.projects import Project
 
 _PLAN = PairPlan()
 _RULES = Rules(margin=0.01, level=0.02)
@@ -150,39 +147,13 @@ def test_a_pool_of_a_sessions_json() -> None:
     assert {*pool.forms(5)} == {plain.key}
 
 
-@pytest.fixture
-def suite(project: Project) -> Project:
-    """A project with the self-test's suite, as the self-test has it."""
-    source = resources.files("fwbench_extras").joinpath("self_test_suite.py")
-    project.write("test_self.py", source.read_text(encoding="utf-8"))
-    return project
-
-
-def test_the_suite_is_twenty_cases_and_slowed_forms(suite: Project) -> None:
-    result = suite.run("--collect-only", "-q")
-    ids = [line.partition("[")[2] for line in result.outlines if "test_operation[" in line]
-    slowed = [name for name in ids if "_slowed_" in name]
-    assert len(ids) == len({*ids}) == 28
-    assert len(slowed) == 8
-    pool = Pool([sample(name) for name in ids], [set()])
+def test_the_suite_is_twenty_cases_and_slowed_forms() -> None:
+    """All are right, and as often measured as they are asked for."""
+    arguments = [*self_test.ARGUMENTS, "--fw-launches=2", "--benchmark-max-time=0.005"]
+    pool = self_test.pool(session.measure_suite("fwbench_extras.self_test_suite", arguments))
+    assert (len(pool.cases), len(pool.slowed), pool.launches) == (20, 8, 2)
     assert pool.percents == [5, 10]
     for percent in pool.percents:
-        forms = pool.forms(percent)
-        assert len(forms) == 4
-        assert {*forms} <= {*pool.cases}
-
-
-def test_the_suites_results_are_right(suite: Project) -> None:
-    result = suite.run("--benchmark-disable", "--fw-size=quick", "--fw-direction=forward")
-    result.assert_outcomes(passed=28)
-
-
-def test_a_pool_can_be_measured(suite: Project) -> None:
-    result = suite.run("--fw-launches=2", "-k", "copy or exp", "--benchmark-json=results.json")
-    result.assert_outcomes(passed=8, deselected=20)
-    stored = json.loads((suite.path / "results.json").read_text(encoding="utf-8"))
-    pool = self_test.pool(stored)
-    assert pool.launches == 2
-    assert len(pool.cases) == 4
-    assert len(pool.forms(5)) == len(pool.forms(10)) == 2
+        assert len(pool.forms(percent)) == 4
+        assert {*pool.forms(percent)} <= {*pool.cases}
     assert all(len(case.launches) == 2 for case in (*pool.cases.values(), *pool.slowed.values()))

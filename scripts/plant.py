@@ -1,6 +1,6 @@
 """Plant each defect of ``defects.toml`` in a copy of the checkout, and run its tests.
 
-    python tests/planted/plant.py [NAME...] [--checkout FOLDER]
+    python scripts/plant.py [NAME...] [--checkout FOLDER]
 
 Needs the interpreter of an environment that has what the tests need. Prints a table; the exit
 status is 1 if a defect was not caught.
@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pytest
 
-_CHECKOUT = Path(__file__).parents[2]
+_CHECKOUT = Path(__file__).parents[1]
 _FOLDERS = ("src", "extras", "tests")
 _NEVER_COPIED = (".venv", ".git", "__pycache__", ".*_cache", ".hypothesis", "site", "dist")
 _TIMEOUT_S = 900
@@ -49,7 +49,9 @@ class Defect:
     tests: Sequence[str]
 
 
-_TABLE = tomllib.loads(Path(__file__).with_name("defects.toml").read_text(encoding="utf-8"))
+_TABLE = tomllib.loads(
+    (_CHECKOUT / "tests" / "planted" / "defects.toml").read_text(encoding="utf-8")
+)
 DEFECTS = [Defect(**row) for row in _TABLE["defect"]]
 
 
