@@ -246,13 +246,11 @@ class PeakMemory:
         children_bytes: peaks of the processes that it has started, and that ran before a pause.
     """
 
-    children_bytes = 0
-
     def __init__(self) -> None:
         self._known = reset_peak_memory()
         self.before_bytes = peak_memory_bytes() if self._known else None
         self.peak_bytes = self.before_bytes
-        self._uncounted_bytes = 0
+        self.children_bytes = self._uncounted_bytes = 0
 
     def pause(self) -> None:
         """Note the largest so far."""

@@ -75,10 +75,14 @@ def test_the_clock_is_put_back() -> None:
     assert time.perf_counter is read
 
 
+#: What these compute goes on from call to call, or is random.
+_WITHOUT_A_RESULT = ("quarter_of_the_weights", "turned_pool")
+
+
 def test_every_cheat_of_an_operation_is_tried() -> None:
     outcomes = check_harness(lambda _: None)
-    cheats = {(cheat.name, d) for cheat in CHEATS for d in cheat.directions if d != "train"}
-    assert {*outcomes} == cheats
+    tried = {(cheat.name, d) for cheat in CHEATS for d in cheat.directions if d != "train"}
+    assert {*outcomes} == {case for case in tried if case[0] not in _WITHOUT_A_RESULT}
 
 
 def test_the_example_of_the_page_runs(

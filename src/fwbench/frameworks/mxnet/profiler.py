@@ -8,6 +8,7 @@ where a case is to be profiled.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from fwbench.frameworks.profiler import Operator, Prefixes, Profiler, class_of
 
 #: How the gradient of an operator is named: by this and the operator.
 _BACKWARD = "_backward_"
+
+#: Events in what MXNet dumps; it begins and ends an object in a process' first and last dump only.
+_EVENTS = re.compile(r" {4}\{\n.*\n {4}\}", re.DOTALL)
 
 #: What the engine does in addition to operators.
 _NO_OPERATORS = ("WaitForVar", "DeleteVariable", "ResourceParallelRandomSetSeed", "SetValueOp")
@@ -42,6 +46,8 @@ class MXNetProfiler(Profiler):
         mx.profiler.set_state("stop")
         table = json.loads(mx.profiler.dumps(reset=True, format="json"))
         mx.profiler.dump(finished=False)
+        events = _EVENTS.search(trace.read_text(encoding="utf-8"))
+        trace.write_text(f'{{"traceEvents": [{events[0] if events else ""}]}}', encoding="utf-8")
         milliseconds = table["Unit"]["Time"] == "ms"
         seconds = 1e-3 if milliseconds else 1e-6
         return [
