@@ -9,10 +9,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from fwbench.processes.session import JOURNAL_VARIABLE
 
 T = TypeVar("T")
 
@@ -21,6 +23,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 _KEPT = {True: "kept", False: "BROKEN", None: "-"}
 _HEADINGS = ("what", "figure", "bound", "")
 _TAIL_LINES = 40
+
+#: How often a journal is read: seldom, as reading it takes time from what is measured.
+_POLL_S = 2.0
 
 #: The load average of a machine that does nothing else.
 _QUIET = 0.5
@@ -163,9 +168,57 @@ def records(path: Path, *options: str, **variables: str) -> list[dict[str, Any]]
         options: of pytest.
         variables: of the environment.
     """
-    # Scripts that are test files, too, import this module there, and in workers.
-    paths = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
     command = ("-m", "pytest", "-q", *options, f"--benchmark-json={path}")
-    python(*command, folder=REPOSITORY, **{"PYTHONPATH": paths, **variables})
+    python(*command, folder=REPOSITORY, **{"PYTHONPATH": _import_path(), **variables})
     kept: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["benchmarks"]
     return kept
+
+
+def _import_path() -> str:
+    """Scripts that are test files, too, import this module in pytest, and in workers."""
+    return os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+
+
+def stream(folder: Path, *options: str) -> Iterator[dict[str, Any]]:
+    """Run a session that measures, and give each record as soon as it is in its journal.
+
+    Args:
+        folder: where to keep journal and output, empty.
+        options: of pytest.
+
+    Raises:
+        SystemExit: the session has failed; what it recorded before was given.
+    """
+    command = [sys.executable, "-m", "pytest", "-q", *options]
+    variables = {"PYTHONPATH": _import_path(), JOURNAL_VARIABLE: str(folder / "journal")}
+    output, read, ended = folder / "output.txt", 0, False
+    with (
+        output.open("wb") as file,
+        subprocess.Popen(
+            command,
+            cwd=REPOSITORY,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        ) as session,
+    ):
+        while not ended:
+            ended = session.poll() is not None  # before the journal is read: nothing comes later
+            lines, read = _lines(folder / "journal", read)
+            yield from (values for values in map(json.loads, lines) if "extra_info" in values)
+            time.sleep(0 if ended else _POLL_S)
+    if session.returncode:
+        tail = "\n".join(output.read_text().splitlines()[-_TAIL_LINES:])
+        raise SystemExit(f"{' '.join(command)}: exit status {session.returncode}\n{tail}")
+
+
+def _lines(journal: Path, start: int) -> tuple[list[bytes], int]:
+    """Complete lines of a session's journal from a byte on, and the byte behind them."""
+    text = b""
+    for path in journal.glob("*.jsonl"):
+        with path.open("rb") as file:
+            file.seek(start)
+            text = file.read()
+    end = text.rfind(b"\n") + 1
+    return text[:end].splitlines(), start + end

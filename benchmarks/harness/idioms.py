@@ -22,8 +22,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import bounds
 import pytest
@@ -32,8 +33,9 @@ from fwbench.cases.case import Case, bind
 from fwbench.cases.work import Work
 from fwbench.measure import empty_stack
 from fwbench.workloads import OPERATIONS
+from fwbench.workloads.operation import Operation
 from fwbench_extras.idioms import idioms_of
-from fwbench_extras.idioms.table import SLOWER_FROM, Idiom
+from fwbench_extras.idioms.table import SLOWER_FROM, Idiom, another_way
 
 RECORDED = Path(__file__).with_suffix(".csv")
 
@@ -50,6 +52,10 @@ _IDIOMS = "idioms"
 _BINDS = 3
 _ROUNDS = 7
 _VISIT_S = 2e-3
+
+#: Where a turn of all takes longer, as calls compile something (gradients of JAX's loops, eagerly),
+#: a bind takes one.
+_LONG_TURN_S = 0.5
 
 _FRAMEWORKS = "numpy,onnxruntime,torch,tensorflow,mxnet,jax"
 
@@ -82,7 +88,7 @@ def _compared(case: Case, idiom: Idiom) -> list[dict[str, Any]]:
         called_s = statistics.median(s[0] for visits in taken_s for s in visits)
         rows[name] |= {
             "called_us": round(1e6 * called_s, 3),
-            "ratio": round(statistics.median(ratios), 3),
+            "ratio": float(f"{statistics.median(ratios):.4g}"),
         }
     return [*rows.values()]
 
@@ -94,13 +100,8 @@ def _verified(work: Work) -> Work:
 
 def _bound(case: Case, entry: Any) -> Work:
     """The work of the case by another way."""
-    framework = case.framework
-    usual = framework.operations
-    framework.operations = {**usual, case.cell.workload.name: entry}  # type: ignore[misc]
-    try:
-        return bind(case.cell, framework)
-    finally:
-        del framework.operations  # of this object; the class has its own
+    with another_way(case.framework, cast("Operation", case.cell.workload), entry):
+        return bind(case.cell, case.framework)
 
 
 def _in_turns(case: Case, works: Sequence[Work]) -> list[list[float]]:
@@ -109,7 +110,10 @@ def _in_turns(case: Case, works: Sequence[Work]) -> list[list[float]]:
     visit: Callable[..., float] = _visit
     if case.framework.reads_stack:
         visit = lambda *given: empty_stack.call(lambda: _visit(*given))  # noqa: E731 (one name)
-    calls = [max(1, round(_VISIT_S / visit(work.run, wait, 1))) for work in works]
+    call_s = [visit(work.run, wait, 1) for work in works]
+    if sum(call_s) > _LONG_TURN_S:
+        return [call_s]
+    calls = [max(1, round(_VISIT_S / taken_s)) for taken_s in call_s]
     rounds = []
     for _ in range(_ROUNDS):
         taken_s = [0.0] * len(works)
@@ -130,22 +134,31 @@ def _visit(run: Callable[[], Any], wait: Callable[[], Any], calls: int) -> float
     return (time.perf_counter() - start_s) / calls
 
 
-def _measured(framework: str, select: str) -> Iterator[dict[str, Any]]:
-    """The rows of the file."""
+def _measured(framework: str, select: str) -> Iterator[list[dict[str, Any]]]:
+    """The rows of the file, those of an operation as soon as it is measured."""
     options = [f"--fw={framework}", "--fw-family=all", "--fw-direction=forward,backward"]
     options += ["--fw-threads=1", "--benchmark-max-time=0.02", *(["-k", select] if select else [])]
     with tempfile.TemporaryDirectory() as folder:
-        for record in bounds.records(Path(folder) / "run.json", __file__, *options):
-            facts = record["extra_info"]["fwbench"]
-            cell = {
-                "framework": facts["framework"],
-                "operation": facts["workload"],
-                "size": facts["shape"] or facts["size"],
-                "direction": facts["direction"],
-                "execution": facts["execution"],
-            }
-            for row in record["extra_info"][_IDIOMS]:
-                yield {**cell, **row}
+        records = bounds.stream(Path(folder), __file__, *options)
+        for _, group in groupby(records, lambda record: _facts(record)["workload"]):
+            yield [row for record in group for row in _rows(record)]
+
+
+def _facts(record: dict[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = record["extra_info"]["fwbench"]
+    return facts
+
+
+def _rows(record: dict[str, Any]) -> list[dict[str, Any]]:
+    facts = _facts(record)
+    cell = {
+        "framework": facts["framework"],
+        "operation": facts["workload"],
+        "size": facts["shape"] or facts["size"],
+        "direction": facts["direction"],
+        "execution": facts["execution"],
+    }
+    return [{**cell, **row} for row in record["extra_info"][_IDIOMS]]
 
 
 def _finding(row: dict[str, Any]) -> bounds.Finding:
@@ -188,9 +201,11 @@ def main() -> int:
     rows = []
     for framework in (given.frameworks or _FRAMEWORKS).split(","):
         start_s = time.perf_counter()
-        measured = list(_measured(framework, given.select))
-        if given.record:  # before the next framework, which may fail
-            _record(measured)
+        measured = []
+        for operation in _measured(framework, given.select):
+            if given.record:  # before the next one, which may fail
+                _record(operation)
+            measured += operation
         taken_s = time.perf_counter() - start_s
         print(f"{framework}: {len(measured)} rows in {taken_s:.0f} s", file=sys.stderr)
         rows += measured

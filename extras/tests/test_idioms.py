@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -35,31 +36,64 @@ def harness(monkeypatch: pytest.MonkeyPatch) -> Any:
     return importlib.import_module("idioms")
 
 
+@pytest.mark.parametrize("called_s", [1.0, 1e-5])
 def test_the_ratio_of_two_ways_is_the_median_of_three_binds(
-    harness: Any, monkeypatch: pytest.MonkeyPatch
+    harness: Any, monkeypatch: pytest.MonkeyPatch, called_s: float
 ) -> None:
+    """However small: the page has means of logarithms."""
     work = SimpleNamespace(run=list, verify=lambda _: None)
-    turns = iter([[[1.0, 1.0]], [[3.0, 1.0]], [[2.0, 1.0]]])
+    turns = iter([[[called_s, 1.0]], [[3 * called_s, 1.0]], [[2 * called_s, 1.0]]])
     monkeypatch.setattr(harness, "bind", lambda *_: work)
     monkeypatch.setattr(harness, "_bound", lambda *_: work)
     monkeypatch.setattr(harness, "_in_turns", lambda *_: next(turns))
     (row,) = harness._compared(
         SimpleNamespace(cell=None, framework=None), Idiom("called", "", {"other": "path"})
     )
-    assert (row["ratio"], row["called_us"]) == (2.0, 2e6)
+    assert (row["ratio"], row["called_us"]) == (2 * called_s, 2e6 * called_s)
 
 
-def test_a_framework_is_recorded_before_the_next_one_is_measured(
+@pytest.mark.parametrize(("call_s", "rounds"), [(1e-3, 7), (0.5, 1)])
+def test_long_calls_take_fewer_turns(
+    harness: Any, monkeypatch: pytest.MonkeyPatch, call_s: float, rounds: int
+) -> None:
+    monkeypatch.setattr(harness, "_visit", lambda *_: call_s)
+    framework = SimpleNamespace(reads_stack=False, waiter=lambda _: None)
+    case = SimpleNamespace(framework=framework, cell=SimpleNamespace(device="cpu"))
+    works = [SimpleNamespace(run=list)] * 2
+    assert harness._in_turns(case, works) == [[call_s] * 2] * rounds
+
+
+def test_an_operation_is_recorded_before_the_next_one_is_measured(
     harness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def measured(framework: str, _select: str) -> list[dict[str, str]]:
+    """Another failure takes nothing away from it."""
+
+    def measured(framework: str, _select: str) -> Iterator[list[dict[str, str]]]:
+        yield [dict.fromkeys(harness.COLUMNS, "") | {"framework": framework}]
         if framework == "torch":
             raise SystemExit("torch: exit status 1")
-        return [dict.fromkeys(harness.COLUMNS, "") | {"framework": framework}]
 
     monkeypatch.setattr(harness, "RECORDED", tmp_path / "idioms.csv")
     monkeypatch.setattr(harness, "_measured", measured)
     monkeypatch.setattr("sys.argv", ["idioms.py", "--frameworks=numpy,torch", "--record=1"])
     with pytest.raises(SystemExit, match="torch"):
         harness.main()
-    assert (tmp_path / "idioms.csv").read_text().splitlines()[1].startswith("numpy,")
+    lines = (tmp_path / "idioms.csv").read_text().splitlines()
+    assert [line.partition(",")[0] for line in lines[1:]] == ["numpy", "torch"]
+
+
+def test_records_of_a_session_that_dies(harness: Any, tmp_path: Path) -> None:
+    """They are given as the journal has them, and then the failure is."""
+    suite = tmp_path / "test_crash.py"
+    suite.write_text(
+        "import os, signal, pytest\n"
+        "from fwbench.workloads import OPERATIONS\n"
+        "@pytest.mark.fwbench(*OPERATIONS)\n"
+        "def test_measured(case): case.measure()\n"
+        "def test_killed(): os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    options = ("-pno:randomly", "-k=noop or killed", "--fw=numpy", "--fw-family=all", "--fw-size=8")
+    records = harness.bounds.stream(tmp_path, str(suite), *options)
+    assert next(records)["extra_info"]["fwbench"]["workload"] == "noop"
+    with pytest.raises(SystemExit, match="exit status -9"):
+        next(records)
