@@ -29,7 +29,7 @@ from fwbench.workloads.operations.normalisation import (
 )
 from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, L1, RATE, RHO, TINY
 from fwbench.workloads.operations.random import DROPPED
-from fwbench_extras.idioms.table import Idiom, Idioms, beside, by
+from fwbench_extras.idioms.table import Idiom, Idioms, beside, by, creations
 
 # Reductions, vectors and matrices
 
@@ -336,6 +336,30 @@ def patches_of_slices(_: Any, h: int, w: int) -> Any:
         [x[:, i : i + h, j : j + w] for i in range(3) for j in range(3)], 3
     )
 
+
+# New arrays of host data
+
+
+def creator(function: Callable[[Any, str], Any]) -> Implementation:
+    """A creator by a function of values and dtype, which waits for the array."""
+
+    def of(_: Any, __: Any, dtype: str) -> Callable[[Any], Any]:
+        return lambda values: function(values, dtype).block_until_ready()
+
+    return of
+
+
+#: Other ways to make arrays of host data.
+_CREATIONS: dict[str, Table] = {
+    "from_numpy": {
+        "dtype": creator(jnp.array),
+        "asarray of a copy": creator(lambda values, _: jnp.asarray(values.copy())),
+    },
+    "from_list": {
+        "jnp.array": creator(jnp.array),
+        "asarray": creator(lambda values, dtype: jnp.asarray(np.array(values, dtype))),
+    },
+}
 
 #: Other ways than the one of the table, by the operation.
 _OTHERS: dict[str, Table] = {
@@ -709,8 +733,11 @@ _ACCEPTED = {
     "strided_slice": "NumPy's notation, which JAX's documentation uses",
 }
 
+_DOCUMENTED = "JAX's documentation, or Flax's layers, call it"
+
 IDIOMS: Idioms = {
-    **beside(OPERATIONS, "JAX's documentation, or Flax's layers, call it", _OTHERS, _ACCEPTED),
+    **creations("jnp.array of NumPy's", _DOCUMENTED, _CREATIONS, {}),
+    **beside(OPERATIONS, _DOCUMENTED, _OTHERS, _ACCEPTED),
     **{
         name: Idiom(
             "einsum",

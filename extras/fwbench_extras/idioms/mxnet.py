@@ -8,6 +8,7 @@ from functools import partial, reduce
 from itertools import product
 from typing import Any
 
+import mxnet as mx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,7 +36,7 @@ from fwbench.workloads.operations.normalisation import (
 )
 from fwbench.workloads.operations.optimisers import DECAY, L1, MOMENTUM, RATE, RHO, TINY
 from fwbench.workloads.operations.random import DROPPED
-from fwbench_extras.idioms.table import Idiom, Idioms
+from fwbench_extras.idioms.table import Idiom, Idioms, creations
 
 
 def gelu_by_tanh(F: Any, x: Any) -> Any:
@@ -802,7 +803,33 @@ def _step(optimizer: str, operator: Implementation) -> Idiom:
     return Idiom(f"mx.optimizer.{optimizer}", _TRAINER, {"the operator": operator}, _EACH)
 
 
+def assigned(values: Any, dtype: str) -> Any:
+    """An array that host data are assigned to."""
+    result = mx.nd.empty(values.shape, dtype=dtype)
+    result[:] = values
+    return result
+
+
+#: Other ways to make arrays of host data.
+_CREATIONS: dict[str, Table] = {
+    "from_numpy": {
+        "from_numpy": lambda *_: lambda values: mx.nd.from_numpy(values, zero_copy=False),
+        "np.array": lambda _, __, dtype: lambda values: mx.np.array(values, dtype=dtype),
+        "empty": lambda _, __, dtype: partial(assigned, dtype=dtype),
+    },
+    "from_list": {
+        "np.array": lambda _, __, dtype: lambda values: mx.np.array(values, dtype=dtype),
+        "by NumPy": lambda _, __, dtype: (
+            lambda values: mx.nd.from_numpy(np.array(values, dtype), zero_copy=True)
+        ),
+    },
+}
+
 IDIOMS: Idioms = {
+    **creations(
+        *("mx.nd.array", "MXNet's documentation", _CREATIONS),
+        {"from_list": "the other shares memory with an array of NumPy's, which it came from"},
+    ),
     # Activations
     **{
         name: Idiom(f'Activation("{name}")', _GLUON, {f"nd.{name}": name}, _SHORT)

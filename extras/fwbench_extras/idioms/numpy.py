@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import partial
 from typing import Any
 
@@ -20,7 +21,7 @@ from fwbench.workloads.operations.normalisation import (
     GROUPS,
     NEIGHBOURS,
 )
-from fwbench_extras.idioms.table import Idiom, Idioms, by
+from fwbench_extras.idioms.table import Idiom, Idioms, by, creations
 
 _PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
 
@@ -342,7 +343,26 @@ _RANDOM: dict[str, tuple[str, Table, str]] = {
     ),
 }
 
+#: Other ways to make arrays of host data.
+_CREATIONS: dict[str, Table] = {
+    "from_numpy": {
+        "the method": lambda *_: np.ndarray.copy,
+        "astype": lambda _, __, dtype: lambda values: values.astype(dtype),
+    },
+    "from_list": {
+        "fromiter": lambda _, __, dtype: lambda values: np.fromiter(values, dtype, len(values)),
+        "array.array": lambda *_: lambda values: np.frombuffer(array("f", values), "float32"),
+    },
+}
+
 IDIOMS: Idioms = {
+    **creations(
+        *("np.array", "NumPy's manual", _CREATIONS),
+        {
+            "from_numpy": "for whatever users have; the methods are for arrays alone",
+            "from_list": "for nested lists, too; the others are for vectors alone",
+        },
+    ),
     "zeros_like": _own("zeros_like", _LAZY, zeros=lambda x: np.zeros(x.shape, x.dtype)),
     "arange": Idiom(
         "arange of int32",

@@ -28,7 +28,7 @@ from fwbench.workloads.operations.optimisers import (
     TINY,
 )
 from fwbench.workloads.operations.random import DROPPED
-from fwbench_extras.idioms.table import beside, by
+from fwbench_extras.idioms.table import Idioms, beside, by, creations
 
 # Elementwise arithmetic
 
@@ -1181,6 +1181,21 @@ _ACCEPTED = {
     ),
 }
 
-IDIOMS = beside(
-    OPERATIONS, "TensorFlow's documentation or Keras' layers call it", _OTHERS, _ACCEPTED
-)
+#: Other ways to make tensors of host data.
+_CREATIONS: dict[str, Table] = {
+    "from_numpy": {
+        "convert_to_tensor": lambda *_: tf.convert_to_tensor,
+        "identity": lambda *_: tf.identity,
+    },
+    "from_list": {
+        "by NumPy": lambda _, __, dtype: lambda values: tf.constant(np.array(values, dtype)),
+        "convert_to_tensor": lambda _, __, dtype: Call("convert_to_tensor", dtype=dtype)(tf),
+    },
+}
+
+_DOCUMENTED = "TensorFlow's documentation or Keras' layers call it"
+
+IDIOMS: Idioms = {
+    **creations("tf.constant", _DOCUMENTED, _CREATIONS, {}),
+    **beside(OPERATIONS, _DOCUMENTED, _OTHERS, _ACCEPTED),
+}

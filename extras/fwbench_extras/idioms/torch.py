@@ -35,7 +35,7 @@ from fwbench.workloads.operations.normalisation import (
 )
 from fwbench.workloads.operations.optimisers import RHO, TINY
 from fwbench.workloads.operations.random import DROPPED
-from fwbench_extras.idioms.table import Idiom, Idioms, beside, by
+from fwbench_extras.idioms.table import Idiom, Idioms, beside, by, creations
 
 
 def remainder_by_fmod(x: Any, y: Any) -> Any:
@@ -841,8 +841,26 @@ _ACCEPTED = {
     "one_hot": "its numbers are int64, those of the scatter float32",
     "gather_nd": "places in the flattened array are another operand",
 }
+#: Other ways to make tensors of host data.
+_CREATIONS: dict[str, Table] = {
+    "from_numpy": {
+        "from_numpy, clone": lambda *_: lambda values: torch.from_numpy(values).clone(),
+        "asarray": lambda *_: Call("asarray", copy=True)(torch),
+    },
+    "from_list": {
+        "by NumPy": lambda _, __, dtype: lambda values: torch.from_numpy(np.array(values, dtype)),
+        "FloatTensor": lambda *_: torch.FloatTensor,
+    },
+}
 
 IDIOMS: Idioms = {
+    **creations(
+        *("torch.tensor", "PyTorch's documentation", _CREATIONS),
+        {
+            "from_numpy": "the others keep the order of axes in memory",
+            "from_list": "reading a list is what is measured; the other has NumPy read it",
+        },
+    ),
     **beside(OPERATIONS, "PyTorch's documentation and layers call it", _FORMULAS, _ACCEPTED),
     **{
         name: Idiom(
