@@ -14,7 +14,7 @@ from jax import lax, random
 
 from fwbench.frameworks.jax import kernels
 from fwbench.frameworks.jax.operations import OPERATIONS, POSITIONS_FIRST
-from fwbench.frameworks.layout import CONV1D, CONV2D, CONV3D
+from fwbench.frameworks.layout import CONV1D, CONV2D, CONV3D, Layout
 from fwbench.frameworks.table import Call, Laid, Table, implementation, layout_of
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.convolution import Window
@@ -227,6 +227,47 @@ def huber_of_optax(x: Any, y: Any) -> Any:
     return jnp.mean(0.5 * near**2 + (distance - near))
 
 
+# Recurrent layers
+
+
+def scanned(step: Any, state: Any, weights: Any, operands: Any, unroll: int = 1) -> Any:
+    _, states = lax.scan(step, (state, weights), operands, unroll=unroll)
+    return jnp.swapaxes(states, 0, 1)
+
+
+def layers(step: Any, gates: int, states: int = 1) -> Table:
+    """Ways of a layer with these gates and arrays of state.
+
+    With four steps in an iteration of the loop; with the parts of each gate taken by steps; with
+    the product of the inputs in steps, as in Flax's cells.
+    """
+
+    def splitting(carried: Any, sums: Any) -> Any:
+        return step(carried, jnp.split(sums, gates, -1))
+
+    def cell(carried: Any, x: Any) -> Any:
+        state, (w, b, *weights) = carried
+        (state, _), result = splitting((state, (*weights,)), x @ w + b)
+        return (state, (w, b, *weights)), result
+
+    def initial(x: Any, units: int) -> Any:
+        zeros = kernels.zeros(x, units)
+        return zeros if states == 1 else (zeros,) * states
+
+    def unrolled(x: Any, w: Any, u: Any, b: Any, *more: Any) -> Any:
+        sums = jnp.split(jnp.swapaxes(x @ w + b, 0, 1), gates, -1)
+        return scanned(step, initial(x, len(u)), (u, *more), sums, unroll=4)
+
+    def split_by_step(x: Any, w: Any, u: Any, b: Any, *more: Any) -> Any:
+        return scanned(splitting, initial(x, len(u)), (u, *more), jnp.swapaxes(x @ w + b, 0, 1))
+
+    def of_cells(x: Any, w: Any, u: Any, b: Any, *more: Any) -> Any:
+        return scanned(cell, initial(x, len(u)), (w, b, u, *more), jnp.swapaxes(x, 0, 1))
+
+    ways = {"unroll=4": by(unrolled), "cells": by(of_cells)}
+    return ways if gates == 1 else {**ways, "split by steps": by(split_by_step)}
+
+
 # Indexing and sorting
 
 
@@ -276,6 +317,18 @@ def by_generator(name: str, *generators: str) -> Table:
         return Laid(with_key, layout_of(entry))
 
     return {generator: keyed(generator) for generator in generators}
+
+
+#: Logarithms of the probabilities.
+_LOGITS = Layout(
+    place=lambda operands: [np.log(operands[0])], restore=lambda operands: [np.exp(operands[0])]
+)
+
+
+def categories_of_search(key: Any, p: Any, n: int) -> Any:
+    """Categories as ``random.choice`` draws them, with a comparison for each."""
+    places = random.uniform(key, (n,), p.dtype)
+    return jnp.searchsorted(jnp.cumsum(p)[:-1], places, side="right", method="compare_all")
 
 
 def dropout_of_bytes(key: Any, x: Any) -> Any:
@@ -363,6 +416,12 @@ _CREATIONS: dict[str, Table] = {
 
 #: Other ways than the one of the table, by the operation.
 _OTHERS: dict[str, Table] = {
+    # New arrays
+    "zeros_like": {
+        "zeros": by(lambda x: jnp.zeros(x.shape, x.dtype)),
+        "full_like": Call("numpy.full_like", fill_value=0),
+    },
+    "arange": {"lax.iota": lambda jax, n: lambda x: lax.iota("int32", n)},
     # Activations
     "sigmoid": {
         "lax.logistic": "lax.logistic",
@@ -479,6 +538,8 @@ _OTHERS: dict[str, Table] = {
         "symmetrize_input=False": Call("numpy.linalg.eigh", symmetrize_input=False),
     },
     # Convolution
+    "conv2d_7x7_s2": {"NCHW": Laid(channels_first, CONV2D), "patches": convolution_of_patches},
+    "conv2d_5x20_s2": {"NCHW": Laid(channels_first, CONV2D), "patches": convolution_of_patches},
     "conv2d_3x3": {
         "NCHW": Laid(channels_first, CONV2D),
         "patches": convolution_of_patches,
@@ -516,6 +577,10 @@ _OTHERS: dict[str, Table] = {
     "binary_cross_entropy": {"Optax's": by(binary_cross_entropy_of_optax)},
     "mse": {"vdot": by(mse_by_product)},
     "huber": {"Optax's": by(huber_of_optax)},
+    # Recurrent layers
+    "rnn": layers(kernels.rnn_step, 1),
+    "lstm": layers(kernels.lstm_step, 4, states=2),
+    "gru": layers(kernels.gru_step, 3),
     # Indexing
     "gather_rows": {"mode=fill": kernels.with_int32(Call("numpy.take", axis=0))},
     "embedding": {
@@ -629,10 +694,23 @@ _OTHERS: dict[str, Table] = {
             lambda key, like, n: (100 * random.uniform(key, (n,), like.dtype)).astype("int32")
         ),
     },
+    "random_gamma": {
+        **by_generator("random_gamma", "rbg"),
+        "loggamma": kernels.drawn(lambda key, alpha: jnp.exp(random.loggamma(key, alpha))),
+    },
     "random_exponential": by_generator("random_exponential", "rbg"),
+    "random_shuffle": {
+        **by_generator("random_shuffle", "rbg"),
+        "argsort": kernels.drawn(lambda key, x: x[jnp.argsort(random.bits(key, x.shape))]),
+        "x[permutation]": kernels.drawn(lambda key, x: x[random.permutation(key, len(x))]),
+    },
     "random_categorical": {
         **by_generator("random_categorical", "rbg"),
-        "choice": kernels.drawn(lambda key, p, n: random.choice(key, len(p), (n,), p=p)),
+        "categorical": Laid(
+            kernels.drawn(lambda key, logits, n: random.categorical(key, logits, shape=(n,))),
+            _LOGITS,
+        ),
+        "searchsorted": kernels.drawn(categories_of_search),
     },
     "dropout": {**by_generator("dropout", "rbg"), "8 bits": kernels.drawn(dropout_of_bytes)},
     # Optimisers
@@ -657,6 +735,9 @@ _POOLING = "reduce_window is what Flax's pooling calls, as its gradient is"
 
 #: Reasons to call a way that takes longer than another one.
 _ACCEPTED = {
+    "zeros_like": "Optax's optimizers call it",
+    "arange": "JAX's documentation calls it, for every start and step",
+    "rnn": "unrolled it takes twice as long to compile, which eager gradients do in every call",
     "sigmoid": "it is lax.logistic, compiled",
     "elu": "its gradient is a number where exp overflows, too",
     **dict.fromkeys(
@@ -723,7 +804,9 @@ _ACCEPTED = {
         ("random_uniform", "random_normal", "random_bernoulli", "random_exponential"),
         "JAX's default generator, Threefry",
     ),
-    "random_categorical": "what samplers of networks call, of logits; choice is for one vector",
+    "random_categorical": "JAX's function for probabilities; categorical gains in the smallest "
+    "arrays alone, and comparing with the sums of all is for few categories",
+    "random_shuffle": "it sorts twice, as 32 random bits are equal for some of many elements",
     "random_integers": "the other is biased: the numbers of a float32 are no multiple of 100",
     "resize_bilinear": "JAX's own function for it; eagerly slices take five times as long",
     "resize_nearest": "JAX's own function for it, for every factor",

@@ -364,6 +364,31 @@ def block_lstm(tf: Any, units: int) -> Callable[..., Any]:
     return call
 
 
+def masked_layer(tf: Any, units: int) -> Callable[..., Any]:
+    """By Keras' layer, which masks times behind the end of a sequence."""
+    layer = kernels.recurrent_layer("LSTM", return_state=True, zero_output_for_mask=True)(tf, units)
+
+    def call(x: Any, w: Any, u: Any, b: Any, lengths: Any) -> Any:
+        states, state, _ = layer(x, w, u, b, mask=tf.sequence_mask(lengths, x.shape[1]))
+        return states, state
+
+    return call
+
+
+def masked_scan(x: Any, w: Any, u: Any, b: Any, lengths: Any) -> Any:
+    def step(before: Any, now: Any) -> Any:
+        sums, within = now
+        after = lstm_step(u, None, before[:2], sums)
+        state, cell = (tf.where(within, *pair) for pair in zip(after, before[:2], strict=True))
+        return state, cell, tf.where(within, state, zeros)
+
+    zeros = tf.zeros((x.shape[0], u.shape[0]), x.dtype)
+    sums = tf.tensordot(tf.transpose(x, (1, 0, 2)), w, 1) + b
+    within = tf.transpose(tf.sequence_mask(lengths, x.shape[1]))[..., None]
+    every, _, states = tf.scan(step, (sums, within), (zeros, zeros, zeros))
+    return tf.transpose(states, (1, 0, 2)), every[-1]
+
+
 # Indexing
 
 
@@ -874,6 +899,10 @@ _OTHERS: dict[str, Table] = {
     "rnn": recurrent("SimpleRNN", rnn_step),
     "lstm": {**recurrent("LSTM", lstm_step), "BlockLSTM": block_lstm},
     "gru": {way: Laid(entry, kernels.GRU) for way, entry in recurrent("GRU", gru_step).items()},
+    "dynamic_rnn": {
+        "LSTM(mask)": lambda tf, units, steps, loop: masked_layer(tf, units),
+        "scan": lambda tf, units, steps, loop: masked_scan,
+    },
     # Indexing
     "gather_rows": {
         "gather_nd": by(lambda x, i: tf.gather_nd(x, i[:, None])),

@@ -121,21 +121,21 @@ OPERATIONS: Table = {
     "rnn": Composed(
         lambda jax, units: (
             lambda x, w, u, b: kernels.scanned(
-                kernels.rnn_step, x, w, b, (u,), kernels.zeros(x, units)
+                kernels.rnn_step, 1, x, w, b, (u,), kernels.zeros(x, units)
             )
         )
     ),
     "lstm": Composed(
         lambda jax, units: (
             lambda x, w, u, b: kernels.scanned(
-                kernels.lstm_step, x, w, b, (u,), (kernels.zeros(x, units), kernels.zeros(x, units))
+                kernels.lstm_step, 4, x, w, b, (u,), (kernels.zeros(x, units),) * 2
             )
         )
     ),
     "gru": Composed(
         lambda jax, units: (
             lambda x, w, u, b, c: kernels.scanned(
-                kernels.gru_step, x, w, b, (u, c), kernels.zeros(x, units)
+                kernels.gru_step, 3, x, w, b, (u, c), kernels.zeros(x, units)
             )
         )
     ),
@@ -191,10 +191,8 @@ OPERATIONS: Table = {
         lambda key, like, n: random.exponential(key, (n,), like.dtype) / 2
     ),
     "random_shuffle": kernels.drawn(random.permutation),
-    "random_categorical": Laid(
-        kernels.drawn(lambda key, logits, n: random.categorical(key, logits, shape=(n,))),
-        kernels.LOGITS,
-    ),
+    # Of one vector of probabilities; categorical draws a number for every category of each logits.
+    "random_categorical": kernels.drawn(lambda key, p, n: random.choice(key, len(p), (n,), p=p)),
     "dropout": Composed(kernels.drawn(kernels.dropout)),
     # Optimisers
     **composed(kernels.sgd, kernels.momentum, kernels.nesterov, kernels.adam, kernels.rmsprop),

@@ -204,7 +204,7 @@ def recurrent_layer(name: str, **options: Any) -> Implementation:
     def implementation(tf: Any, units: int) -> Callable[..., Any]:
         layers: list[Any] = []
 
-        def call(x: Any, *weights: Any) -> Any:
+        def call(x: Any, *weights: Any, **given: Any) -> Any:
             if not layers:
                 with tf.init_scope():
                     made = getattr(tf.keras.layers, name)(
@@ -213,7 +213,7 @@ def recurrent_layer(name: str, **options: Any) -> Implementation:
                     made.build(x.shape)
                     layers.append(made)
             others = layers[0].non_trainable_variables
-            return layers[0].stateless_call(weights, others, x)[0]
+            return layers[0].stateless_call(weights, others, x, **given)[0]
 
         return call
 
