@@ -1,4 +1,4 @@
-"""How far medians repeat, as sessions state it, against how far they repeat.
+"""Repeatability of medians, as sessions state it, against what pairs of sessions show.
 
 This file is a script and a test file in one. The script runs sessions of forty cases, ten a
 framework, which visit twelve of them twice (`--fw-revisit`). Each session makes a pair with the
