@@ -159,11 +159,7 @@ class Backward(Forward):
         return {position: restored[position] for position in positions}
 
     def _check_digits(self, gradients: Sequence[NDArray[Any]]) -> None:
-        """A difference is off by more than float32 is; digits tell what it cannot.
-
-        Raises:
-            WrongGradient: a gradient of float64 has those of float32.
-        """
+        """A difference is off by more than float32 is; digits tell what it cannot."""
         if self.dtype != "float64":
             return
         for position, gradient in zip(self.variables, gradients, strict=True):

@@ -274,11 +274,7 @@ class Case:
             raise
 
     def _record(self, facts: CaseFacts) -> None:
-        """Keep what is known of this case, if it was timed.
-
-        Raises:
-            ImpossibleRate: it was faster than its device can be.
-        """
+        """Keep what is known of this case, if it was timed."""
         benchmark = self._benchmark
         if benchmark.timed:
             case = entry.describe(self.cell, self.framework, self._manifest, self.gpu)

@@ -78,11 +78,7 @@ class Forward(OperationWork):
     def _compare_results(
         self, on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]]
     ) -> Deviation:
-        """The largest deviation of a result from what it must be.
-
-        Raises:
-            WrongResult: one is off by more than allowed, or there are more or fewer.
-        """
+        """The largest deviation of a result from what it must be."""
         check_count(on_host, expected)
         results = self.layout.restore_results(on_host)
         compared = self.operation.compared
@@ -209,11 +205,7 @@ class InPlaceUpdate(Forward):
         return widest(values.reshape(-1)[self._chosen])
 
     def _check_steps(self, steps: int) -> None:
-        """Check what so many calls have overwritten, in the numbers that were noted.
-
-        Raises:
-            WrongResult: one is off by more than rounding, with an error in each step.
-        """
+        """Check what so many calls have overwritten, in the numbers that were noted."""
         values, updates = [*self._begun], self.operation.updates
         largest = [np.abs(values[position]) for position in updates]
         for _ in range(steps):
@@ -271,11 +263,7 @@ class Copy(OperationWork):
         )
 
     def _memory(self, result: Any) -> CaseFacts:
-        """The copy is where it must, which is somewhere else, so it is not a view.
-
-        Raises:
-            WrongResult: it is elsewhere.
-        """
+        """The copy is where it must, which is somewhere else, so it is not a view."""
         self._check_place("the copy", result, self._to)
         return CaseFacts(result_is_view=False)
 
@@ -295,11 +283,7 @@ class Creation(OperationWork):
         return self._facts(verify.compare(on_host[0], self.values, self.allowed))
 
     def _memory(self, result: Any) -> CaseFacts:
-        """The values stay as they are when the source changes.
-
-        Raises:
-            NotACopy: they change with it.
-        """
+        """The values stay as they are when the source changes."""
         before = np.copy(self.framework.to_numpy(result))
         values = self.source.copy()
         self.source[:] = [0.0] * len(self.source)

@@ -333,11 +333,7 @@ class AnswersInInt8(Answers):
     """The logits of a batch, computed in whole numbers of 8 bits."""
 
     def _precision(self, rms: float) -> CaseFacts:
-        """Nothing: whole numbers have no mantissa. They make errors, though.
-
-        Raises:
-            WrongResult: the errors are smaller than those of int8 can be.
-        """
+        """Nothing: whole numbers have no mantissa. They make errors, though."""
         if rms < _LEAST_ERROR:
             raise WrongResult(
                 f"{self.training.name} was asked for in int8 and computed in floating point: the "
@@ -371,11 +367,7 @@ class ClassificationCase(InferenceCase):
             return verified | self._tested(classified) | self._size(classified)
 
     def _tested(self, work: Answers) -> CaseFacts:
-        """Number of pictures that are classified rightly, and as by the reference.
-
-        Raises:
-            WrongResult: too few are, for int8, as by the reference.
-        """
+        """Number of pictures that are classified rightly, and as by the reference."""
         classifier = cast("Classifier", self.training)
         examples, labels = classifier.test
         batch = self.cell.batch
@@ -401,11 +393,7 @@ class ClassificationCase(InferenceCase):
         return facts | CaseFacts(int8_features=int8_features())
 
     def _size(self, work: Answers) -> CaseFacts:
-        """Size of the network's file, where there is one.
-
-        Raises:
-            WrongResult: it is too large for weights of 8 bits.
-        """
+        """Size of the network's file, where there is one."""
         size_bytes = work.network.model_bytes()
         wide_bytes = self.training.parameters * ITEMSIZE_BYTES[DEFAULT_DTYPE]
         most_bytes = int(_SHARE_OF_FLOAT32 * wide_bytes)

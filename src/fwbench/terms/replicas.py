@@ -151,11 +151,7 @@ def straggler_of(name: str) -> Straggler | None:
 
 
 def _canonical(default: str, parse: Callable[[str], object], text: str) -> str:
-    """The value in case ids: the same for all texts that mean the same.
-
-    Raises:
-        UsageError: the text is not a value.
-    """
+    """The value in case ids: the same for all texts that mean the same."""
     given = text.strip().lower()
     return given if given == default else str(parse(given))
 

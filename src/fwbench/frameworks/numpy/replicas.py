@@ -139,9 +139,6 @@ class Ring(Member):
         """Send to the next replica and receive from the one before, both at once.
 
         Replicas that sent first and received then would wait for each other with full buffers.
-
-        Raises:
-            ConnectionError: a neighbour has gone.
         """
         while outgoing or incoming:
             readable, writable, _ = select.select(

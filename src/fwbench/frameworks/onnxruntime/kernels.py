@@ -159,11 +159,7 @@ class Operators:
 
 
 def _call(operator: str, *inputs: Any, results: int = 1, **attributes: Any) -> Any:
-    """An operator in the graph of its values.
-
-    Raises:
-        TypeError: none of its inputs is a value.
-    """
+    """An operator in the graph of its values."""
     graph = next((given.graph for given in inputs if isinstance(given, GraphValue)), None)
     if graph is None:
         raise TypeError(

@@ -83,12 +83,7 @@ def _real(name: str, kind: Kind, layout: FileLayout) -> Found:
 
 
 def _complete(kind: Kind, place: Path) -> FileLayout | None:
-    """A complete data set in a folder; None where there is nothing of it.
-
-    Raises:
-        DataError: there is a part of it, it is there in a form that is not read, or the folder
-            cannot be read.
-    """
+    """A complete data set in a folder; None where there is nothing of it."""
     try:
         begun = [layout for layout in kind.layouts(place) if layout.begun]
         for layout in begun:
@@ -107,11 +102,7 @@ def _complete(kind: Kind, place: Path) -> FileLayout | None:
 
 
 def _refuse_other_forms(kind: Kind, place: Path) -> None:
-    """Refuse a folder that has the data set in a form that is not read.
-
-    Raises:
-        DataError: there is one: training on generated data instead would surprise.
-    """
+    """Refuse a folder that has the data set in a form that is not read."""
     for folder, (name, form) in itertools.product(kind.FOLDERS, kind.OTHER_FORMS.items()):
         path = place / folder / name
         if path.exists():

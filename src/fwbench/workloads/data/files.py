@@ -167,11 +167,7 @@ def members(
 
 
 def _members(archive: tarfile.TarFile, path: Path) -> Iterator[tarfile.TarInfo]:
-    """The members of an archive one by one; tarfile would keep all of them.
-
-    Raises:
-        DataError: there are far too many.
-    """
+    """The members of an archive one by one; tarfile would keep all of them."""
     for number, member in enumerate(iter(archive.next, None), 1):
         if number > _MEMBERS:
             raise DataError(

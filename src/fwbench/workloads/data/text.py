@@ -97,11 +97,7 @@ def read(paths: Sequence[Path], _: Path | None) -> Splits:
 
 
 def _numbers(path: Path, lexicon: defaultdict[bytes, int]) -> _Numbers:
-    """The words of a file, and the ends of its lines.
-
-    Raises:
-        DataError: the file cannot be read, is too large, or is not text.
-    """
+    """The words of a file, and the ends of its lines."""
     text = files.content(path, _TEXT_BYTES)
     if len(text) > _TEXT_BYTES:
         raise DataError(
@@ -124,11 +120,7 @@ def _vocabulary(lexicon: Mapping[bytes, int], train: _Numbers) -> NDArray[np.int
 
 
 def _sequences(tokens: NDArray[np.int32], what: str) -> Split:
-    """Consecutive sequences, and the token that follows on each of theirs.
-
-    Raises:
-        DataError: there are too few tokens for one sequence.
-    """
+    """Consecutive sequences, and the token that follows on each of theirs."""
     examples = (tokens.size - 1) // LENGTH
     if examples < 1:
         raise DataError(

@@ -262,12 +262,7 @@ def trace(network: Network, shape: Shape) -> Graph:
 
 
 def _flattened(nodes: Sequence[Node]) -> list[Shape | None]:
-    """For each node the image that its input was before it was flattened.
-
-    Raises:
-        DeclarationError: the answer is such an image, or a layer takes one in which elements that
-            belong together are in another order where channels come first.
-    """
+    """For each node the image that its input was before it was flattened."""
     images: list[Shape | None] = [None]
     of_inputs = []
     for node in nodes:
