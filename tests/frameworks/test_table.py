@@ -5,23 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from fwbench.cases.case import bind
-from fwbench.cases.work import Work
-from fwbench.errors import VerificationError
 from fwbench.frameworks import table
 from fwbench.frameworks.layout import Layout
-from fwbench.frameworks.numpy.framework import NumPy
 from fwbench.frameworks.table import Call, Composed, Laid, composed, is_composed
 from fwbench.testing import FakeFramework
-from fwbench.workloads import OPERATIONS
-from fwbench.workloads.cell import Cell
-from fwbench_extras.idioms import idioms_of
-from fwbench_extras.idioms.table import another_way, beside, by
-
-_NUMPY = idioms_of("numpy")
 
 NEW = SimpleNamespace(double=lambda x: 2 * x, nn=SimpleNamespace(scale=lambda x, by: by * x), pi=3)
 
@@ -112,43 +101,3 @@ def test_a_manifest_tells_what_is_missing() -> None:
     assert manifest.operations == ("relu",)
     assert manifest.missing == {"tanh": "fake 2.2 has no nn.tanh"}
     assert manifest.notices == ("package support: fake 2.2 has no nn.tanh; skipped: tanh",)
-
-
-def _bound(operation: str, framework: NumPy, entry: Any = None) -> Work:
-    """The work of an operation at its smallest size, by another way if there is one."""
-    workload = next(each for each in OPERATIONS if each.name == operation)
-    if entry is not None:
-        with another_way(framework, workload, entry):
-            return _bound(operation, framework)
-    cell = Cell(workload, "numpy", "cpu", "eager", "forward", "float32", workload.smallest)
-    return bind(cell, framework)
-
-
-@pytest.mark.parametrize("operation", _NUMPY)
-def test_alternatives_compute_the_operation(operation: str) -> None:
-    """Another way is no alternative if its result is wrong."""
-    for entry in _NUMPY[operation].alternatives.values():
-        work = _bound(operation, NumPy(), entry)
-        work.verify(work.run())
-
-
-@pytest.mark.parametrize(
-    ("operation", "entry"), [("negative", lambda np: abs), ("from_list", lambda *_: np.negative)]
-)
-def test_another_way_is_what_is_bound(operation: str, entry: Any) -> None:
-    """So a wrong one is noticed; and the framework is as it was afterwards."""
-    framework = NumPy()
-    work = _bound(operation, framework, entry)
-    with pytest.raises(VerificationError):
-        work.verify(work.run())
-    work = _bound(operation, framework)
-    work.verify(work.run())
-
-
-def test_idioms_of_a_table() -> None:
-    """Ways are named by the paths that are called, and have the reasons that are given."""
-    entries = {"relu": "nn.relu", "sort": Laid(Call("sort", axis=1), Layout()), "silu": by(abs)}
-    others = {name: {"another": "other"} for name in entries}
-    idioms = beside(entries, "its layers", others, {"sort": "stable"})
-    assert [idiom.called for idiom in idioms.values()] == ["nn.relu", "sort", "silu"]
-    assert [idiom.accepted for idiom in idioms.values()] == ["", "stable", ""]
