@@ -268,6 +268,15 @@ def layers(step: Any, gates: int, states: int = 1) -> Table:
     return ways if gates == 1 else {**ways, "split by steps": by(split_by_step)}
 
 
+def masked_afterwards(x: Any, w: Any, u: Any, b: Any, lengths: Any) -> Any:
+    """All steps for all sequences, and what is behind their ends left out."""
+    zeros = kernels.zeros(x, len(w))
+    states = kernels.scanned(kernels.lstm_step, 4, x, w, b, (u,), (zeros, zeros))
+    within = (jnp.arange(x.shape[1]) < lengths[:, None])[..., None]
+    last = jnp.take_along_axis(states, lengths[:, None, None] - 1, 1, mode="clip")[:, 0]
+    return jnp.where(within, states, 0), last
+
+
 # Indexing and sorting
 
 
@@ -538,6 +547,7 @@ _OTHERS: dict[str, Table] = {
         "symmetrize_input=False": Call("numpy.linalg.eigh", symmetrize_input=False),
     },
     # Convolution
+    "conv2d": {"NCHW": Laid(channels_first, CONV2D), "patches": convolution_of_patches},
     "conv2d_7x7_s2": {"NCHW": Laid(channels_first, CONV2D), "patches": convolution_of_patches},
     "conv2d_5x20_s2": {"NCHW": Laid(channels_first, CONV2D), "patches": convolution_of_patches},
     "conv2d_3x3": {
@@ -581,6 +591,12 @@ _OTHERS: dict[str, Table] = {
     "rnn": layers(kernels.rnn_step, 1),
     "lstm": layers(kernels.lstm_step, 4, states=2),
     "gru": layers(kernels.gru_step, 3),
+    "dynamic_rnn": {
+        "unroll=4": lambda jax, units, steps, loop: partial(
+            kernels.dynamic_rnn, partial(lax.scan, unroll=4)
+        ),
+        "masked afterwards": lambda jax, units, steps, loop: masked_afterwards,
+    },
     # Indexing
     "gather_rows": {"mode=fill": kernels.with_int32(Call("numpy.take", axis=0))},
     "embedding": {
@@ -737,6 +753,7 @@ _POOLING = "reduce_window is what Flax's pooling calls, as its gradient is"
 _ACCEPTED = {
     "zeros_like": "Optax's optimizers call it",
     "arange": "JAX's documentation calls it, for every start and step",
+    "dynamic_rnn": "the loop is what is measured; lstm is the layer without it",
     "rnn": "unrolled it takes twice as long to compile, which eager gradients do in every call",
     "sigmoid": "it is lax.logistic, compiled",
     "elu": "its gradient is a number where exp overflows, too",
@@ -776,6 +793,7 @@ _ACCEPTED = {
     "conv2d_transposed": "Flax's ConvTranspose calls it; products gain without a gradient alone",
     "conv3d": "Flax's Conv calls it; products gain compiled alone, least in large volumes",
     "conv2d_1x1": "Flax's Conv calls it; the product is what its Dense calls",
+    "conv2d": "as Flax's Conv; patches gain in small images alone, compiled",
     "conv2d_3x3": "as Flax's Conv; channels first, or patches, gain in the smallest images alone",
     **dict.fromkeys(
         ("depthwise_conv2d", "conv2d_grouped"), "Flax's Conv calls it; XLA is slow at it on CPUs"
