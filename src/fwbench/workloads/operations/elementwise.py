@@ -133,7 +133,7 @@ ELEMENTWISE = family(
     # The cheapest arithmetic, which memory bounds, and a function that takes arithmetic.
     ("add", "exp"),
     # Functions of one vector
-    elementwise("abs", np.abs, gradient_flops=2),
+    _branching("abs", np.abs, gradient_flops=2),
     elementwise("negative", np.negative, gradient_flops=1, reads=0),
     _branching("sign", np.sign),
     elementwise("exp", np.exp, gradient_flops=1),
@@ -174,8 +174,8 @@ ELEMENTWISE = family(
     elementwise("subtract", np.subtract, off_zero, off_zero, gradient_flops=1, reads=0),
     elementwise("multiply", np.multiply, off_zero, off_zero, gradient_flops=2),
     elementwise("divide", np.divide, positive, positive, gradient_flops=3),
-    elementwise("maximum", np.maximum, _eighths, _quarters, gradient_flops=2),
-    elementwise("minimum", np.minimum, _eighths, _quarters, gradient_flops=2),
+    _branching("maximum", np.maximum, _eighths, _quarters, gradient_flops=2),
+    _branching("minimum", np.minimum, _eighths, _quarters, gradient_flops=2),
     elementwise("power", np.power, positive, positive, gradient_flops=5, reads=3),
     # The sign of the result is the divisor's.
     _branching(
