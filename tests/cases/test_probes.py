@@ -57,6 +57,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
     process = Held()
     monkeypatch.setattr(measure, "reset_peak_memory", process.forget)
     monkeypatch.setattr(measure, "peak_memory_bytes", lambda: process.peak)
+    monkeypatch.setattr(measure, "_children", lambda *_: [])
     return process
 
 

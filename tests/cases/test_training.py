@@ -240,6 +240,7 @@ def test_peak_memory_is_in_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
     monkeypatch.setattr(resources, "reset_peak_memory", lambda: events.append("reset") or True)
     monkeypatch.setattr(resources, "peak_memory_bytes", lambda: events.append("read") or 1234)
+    monkeypatch.setattr(resources, "_children", lambda *_: [])
     facts = measured(framework, device="gpu:0")
     assert facts["host_memory_before_bytes"] == facts["peak_host_memory_bytes"] == 1234
     assert facts["peak_device_memory_bytes"] == 4096

@@ -10,7 +10,7 @@ import pytest
 
 from fwbench.frameworks import profiler
 from fwbench.frameworks.declared import stubbed
-from fwbench.frameworks.profiler import CLASSES, Event, Operator, Prefixes, class_of, together
+from fwbench.frameworks.profiler import CLASSES, Event, Prefixes, class_of
 
 _FRAMEWORKS = ("torch", "tensorflow", "mxnet")
 _TABLE = {profiler.ELEMENTWISE: ("log", "add"), profiler.LOSS: ("log_softmax",)}
@@ -47,21 +47,6 @@ def test_a_table_has_classes_that_there_are(prefixes: Prefixes) -> None:
     assert {*prefixes} <= {*CLASSES}
     every = [prefix for of_class in prefixes.values() for prefix in of_class]
     assert sorted({name for name in every if every.count(name) > 1}) == []
-
-
-def test_operators_of_a_name_are_one() -> None:
-    """Times and calls are added up; the same name in another class stays apart."""
-    result = together(
-        [
-            Operator("add", profiler.ELEMENTWISE, 1.0, 1),
-            Operator("add", profiler.OPTIMISER, 4.0, 1),
-            Operator("add", profiler.ELEMENTWISE, 2.0, 3),
-        ]
-    )
-    assert result == [
-        Operator("add", profiler.OPTIMISER, 4.0, 1),
-        Operator("add", profiler.ELEMENTWISE, 3.0, 4),
-    ]
 
 
 def event(name: str, start_s: float, end_s: float, thread: str = "one") -> Event:

@@ -199,7 +199,7 @@ class InPlaceUpdate(Forward):
         for position, values in zip(self.operation.updates, self._read(None), strict=True):
             operands[position] = values
         self._chosen = np.random.default_rng().integers(operands[0].size, size=_NUMBERS)
-        self._begun = [*map(self._some, operands)]
+        self._begun = self.layout.restore([*map(self._some, operands)])
 
     def _some(self, values: NDArray[Any]) -> NDArray[Any]:
         return widest(values.reshape(-1)[self._chosen])
@@ -207,18 +207,20 @@ class InPlaceUpdate(Forward):
     def _check_steps(self, steps: int) -> None:
         """Check what so many calls have overwritten, in the numbers that were noted."""
         values, updates = [*self._begun], self.operation.updates
-        largest = [np.abs(values[position]) for position in updates]
+        largest = [np.max(np.abs(values[position])) for position in updates]
         for _ in range(steps):
-            for place, result in enumerate(self._results(values)):
+            results = listed(self.operation.reference(*values, *self.parameters))
+            for place, result in enumerate(results):
                 values[updates[place]] = result
-                largest[place] = np.maximum(largest[place], np.abs(result))
+                largest[place] = max(largest[place], np.max(np.abs(result)))
         allowed = _OF_STEP * self.allowed + steps * 2.0 ** -precision.DTYPES[self.dtype]
-        for position, actual, size in zip(updates, self._read(None), largest, strict=True):
-            off = np.abs(self._some(actual) - values[position])
-            if not np.all(off <= allowed * size):
+        after = self.layout.restore_results([*map(self._some, self._read(None))])
+        for position, actual, size in zip(updates, after, largest, strict=True):
+            off = float(np.max(np.abs(actual - values[position]))) / size
+            if not off <= allowed:
                 raise WrongResult(
                     f"{count(steps, 'call')} did not make as many steps: input {position}, which "
-                    f"they overwrite, is off by {np.max(off / size):.3g} of its size"
+                    f"they overwrite, is off by {off:.3g} of its size; {allowed:.3g} is allowed"
                 )
 
     def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:

@@ -149,7 +149,8 @@ class Jax(Framework):
         dtype_of_numpy = jnp.dtype(dtype)
 
         def create(values: Any) -> Any:
-            result = jnp.array(np.asarray(values, dtype_of_numpy))
+            traced = isinstance(values, jax.Array)
+            result = jnp.array(values if traced else np.asarray(values, dtype_of_numpy))
             self._latest = (result,)
             return result
 
