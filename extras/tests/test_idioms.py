@@ -92,8 +92,12 @@ def test_an_operation_is_recorded_before_the_next_one_is_measured(
     assert [line.partition(",")[0] for line in lines[1:]] == ["numpy", "torch"]
 
 
-def test_records_of_a_session_that_dies(harness: Any, tmp_path: Path) -> None:
+def test_records_of_a_session_that_dies(
+    harness: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are given as the journal has them, and then the failure is."""
+    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_TESTRUNUID"):  # what it has is no part of one
+        monkeypatch.delenv(name, raising=False)
     suite = tmp_path / "test_crash.py"
     suite.write_text(
         "import os, signal, pytest\n"

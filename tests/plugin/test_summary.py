@@ -32,6 +32,7 @@ def session(**changes: Any) -> Any:
         "traces": Path("traces"),
         "debugger": "",
         "ignored": [],
+        "revisits": None,
     }
     return SimpleNamespace(**{**defaults, **changes})
 

@@ -140,7 +140,7 @@ def _multiply(connection: Connection) -> None:
 
 
 def _half_elsewhere(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")  # a fork keeps files open that others wait for
     child, other_end = context.Pipe()
     context.Process(target=_multiply, args=[other_end], daemon=True).start()
 

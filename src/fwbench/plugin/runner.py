@@ -191,7 +191,7 @@ class IsolatedRunner:
                     continue
                 report = self._received(values)
                 if report.when == "call" and len(uses) > 1:
-                    self._check_processors(item.stash[CELL], report, *uses)
+                    self._check_processors(item.stash[CELL], report, *uses[-2:])  # of a rerun
                 # What dies after the call has passed is an error of the teardown.
                 when = "call" if report.when == "setup" else "teardown"
                 yield report

@@ -149,8 +149,10 @@ class Jax(Framework):
         dtype_of_numpy = jnp.dtype(dtype)
 
         def create(values: Any) -> Any:
-            traced = isinstance(values, jax.Array)
-            result = jnp.array(values if traced else np.asarray(values, dtype_of_numpy))
+            try:
+                result = jnp.array(np.asarray(values, dtype_of_numpy))
+            except jax.errors.TracerArrayConversionError:  # it is lowered, and computes nothing
+                result = jnp.array(values, dtype_of_numpy)
             self._latest = (result,)
             return result
 
