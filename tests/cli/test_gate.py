@@ -189,7 +189,7 @@ def test_one_session_informs_and_decides_nothing(
     assert "nothing could be judged" in shown
     assert "+99.4%" in shown
     assert "the base has one session" in shown
-    assert "1 session against 1 session, for information" in shown
+    assert "1 session against 1 session, for information only" in shown
     assert "(fwbench ab)" in shown
     assert cli.main(["gate", "base.json", "slower.json", "--fail-on", "regressed"]) == 0
 

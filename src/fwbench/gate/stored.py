@@ -73,12 +73,12 @@ def _power(judgements: Sequence[Judgement]) -> Iterable[str]:
     sessions = " against ".join(count(number, *_NOUN) for number in most)
     if most[0] < SESSIONS_AT_LEAST:
         yield (
-            f"{sessions}, for information: two sessions of equal work differ, too. Measure "
+            f"{sessions}, for information only: sessions of the same work differ, too. Measure "
             f"{SESSIONS_AT_LEAST} or more of the base, or both sides in turns (fwbench ab)"
         )
         return
     slower = statistics.median_low(judgement.visible or math.inf for judgement in of_times)
-    change = "not even tenfold times" if slower == math.inf else f"a slow-down by {slower:.0%}"
+    change = "not even ten times the time" if slower == math.inf else f"a slow-down by {slower:.0%}"
     yield f"{sessions}: {change} would have shown in half of the cases"
 
 
@@ -129,7 +129,7 @@ def _judge(
     elif shift.p <= level / 2 and shift.is_beyond(threshold):
         verdict = Verdict.REGRESSED if shift.ratio > 1 else Verdict.IMPROVED
     elif metric.looks_changed(shift.ratio, 1 + threshold):
-        reason = "looks changed, and sessions alone may look like that"
+        reason = "looks changed, and sessions of the same work may differ as much"
     elif metric.is_time and (visible is None or visible > rules.limit(threshold)):
         reason = "its sessions are too far apart"
     else:
