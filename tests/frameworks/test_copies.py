@@ -33,8 +33,9 @@ def test_pytorch_waits_for_copies_of_ordinary_memory_alone(
     """Without waiting it copies from pinned memory, and into some."""
     fake = Mock(float32="float32")
     copies = _module("torch.gpus", monkeypatch, torch=fake).TorchCopies("gpu:1", pinned=pinned)
-    copies.on_host([1.0], "float32")
-    assert fake.tensor.call_args == call([1.0], dtype="float32", pin_memory=pinned)
+    made = copies.on_host([1.0], "float32")
+    assert fake.tensor.call_args == call([1.0], dtype="float32")
+    assert made is (fake.tensor().pin_memory() if pinned else fake.tensor())
     array = Mock()
     copies.to_device(array)
     copies.to_host(array)

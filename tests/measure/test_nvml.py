@@ -127,7 +127,8 @@ def test_clock_power_and_heat(two: FakeNvml) -> None:
 def test_what_nvml_does_not_tell_is_unknown(two: FakeNvml) -> None:
     gpu = known()
     two.cards[0].silent = {"clock", "reasons", "older reasons", "default"}
-    assert gpu.state() == GpuState(None, None, 512.5, 61.0)
+    two.cards[0].power_error = 3
+    assert gpu.state() == GpuState(None, None, None, 61.0)
     assert gpu.default_sm_clock_hz == 2100e6
     two.cards[0].silent |= {"highest"}
     assert gpu.default_sm_clock_hz is None

@@ -39,6 +39,7 @@ class Card:
         free_bytes: of its memory, whatever processes have.
         total_bytes: of it.
         compute_mode: 3 for EXCLUSIVE_PROCESS.
+        power_error: why it does not tell its power; 0 where it does.
         silent: names of functions that do not answer.
     """
 
@@ -56,6 +57,7 @@ class Card:
     free_bytes: int = 8000
     total_bytes: int = 9000
     compute_mode: int = 0
+    power_error: int = 0
     silent: set[str] = field(default_factory=set)
 
 
@@ -65,6 +67,7 @@ class FakeNvml:
     NVML_CLOCK_SM = 1
     NVML_TEMPERATURE_GPU = 0
     NVML_COMPUTEMODE_EXCLUSIVE_PROCESS = 3
+    NVML_FI_DEV_POWER_INSTANT = 186
 
     def __init__(self, *cards: Card) -> None:
         self.cards = cards
@@ -143,8 +146,10 @@ class FakeNvml:
         self._answers(card, "older reasons")
         return self._of_whole(card, card.reasons)
 
-    def nvmlDeviceGetPowerUsage(self, card: Card) -> int:
-        return self._of_whole(card, 512_500)
+    def nvmlDeviceGetFieldValues(self, card: Card, fields: list[int]) -> list[Any]:
+        assert fields == [self.NVML_FI_DEV_POWER_INSTANT]
+        value = SimpleNamespace(uiVal=self._of_whole(card, 512_500))
+        return [SimpleNamespace(nvmlReturn=card.power_error, value=value)]
 
     def nvmlDeviceGetTotalEnergyConsumption(self, card: Card) -> int:
         self._answers(card, "energy")

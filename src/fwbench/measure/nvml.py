@@ -113,9 +113,16 @@ class Gpu:
         return GpuState(
             self.sm_clock_hz(),
             self.reasons(),
-            _answer(lambda: nvml.nvmlDeviceGetPowerUsage(whole) / 1e3),
+            _answer(self._power_w),
             _answer(lambda: float(nvml.nvmlDeviceGetTemperature(whole, nvml.NVML_TEMPERATURE_GPU))),
         )
+
+    def _power_w(self) -> float | None:
+        """At this moment: ``nvmlDeviceGetPowerUsage`` is the mean of the last second."""
+        (value,) = self._nvml.nvmlDeviceGetFieldValues(
+            self._whole, [self._nvml.NVML_FI_DEV_POWER_INSTANT]
+        )
+        return None if value.nvmlReturn else value.value.uiVal / 1e3
 
     def energy_j(self) -> float | None:
         """The energy that it has taken since its driver was loaded; None for a slice.

@@ -19,6 +19,7 @@ _WAITING = ("cholesky", "solve", "inverse", "svd", "svd_values", "eigh", "boolea
 _NOT_CAPTURED = {
     **{name: f"{name} waits for the GPU, which cannot be captured" for name in _WAITING},
     "unique": "the size of unique's result is not known before",
+    "ctc_loss": "ctc_loss copies the lengths to the host, which cannot be captured",
     **dict.fromkeys(
         (operation.name for operation in OPTIMISERS),
         "the calls before its capture would be steps that nothing verifies",
@@ -76,6 +77,7 @@ GAPS: tuple[Gap, ...] = (
         Gap("torch has no fused RMSprop", name, toggle="optimizer=fused")
         for name in ("rmsprop", "cifar_cnn")
     ),
+    Gap("torch has no fused Adagrad on GPUs", "adagrad", device="gpu", toggle="optimizer=fused"),
     Gap(
         "torch's foreach implementation of SGD adds Nesterov's momentum to the gradients in place",
         "nesterov",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import cache
 from operator import methodcaller
 from typing import Any
 
@@ -34,8 +35,9 @@ class TorchCopies(Copies):
         self.to_host = methodcaller("to", "cpu", non_blocking=pinned)
 
     def on_host(self, values: NDArray[Any], dtype: str) -> Any:
-        """``torch.tensor``, pinned where that is asked for."""
-        return torch.tensor(values, dtype=getattr(torch, dtype), pin_memory=self._pinned)
+        """``torch.tensor``, which pins nothing of NumPy's itself, and ``pin_memory``."""
+        tensor = torch.tensor(values, dtype=getattr(torch, dtype))
+        return tensor.pin_memory() if self._pinned else tensor
 
     def place(self, array: Any) -> str:
         """By the tensor's device; of one in the host's memory CUDA knows whether it is pinned."""
@@ -57,9 +59,9 @@ def captured(run: BoundCall) -> BoundCall:
     Returns:
         ``replay()``, which returns the arrays that each replay writes.
     """
-    _call_aside(run)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    graph, aside = torch.cuda.CUDAGraph(), _stream_aside(torch.cuda.current_device())
+    _call_aside(run, aside)
+    with torch.cuda.graph(graph, stream=aside):
         result = run()
     launch = graph.replay
 
@@ -70,9 +72,15 @@ def captured(run: BoundCall) -> BoundCall:
     return replay
 
 
-def _call_aside(run: BoundCall) -> None:
-    """Call on a stream of its own, ordered behind what was enqueued and before what will be."""
-    here, aside = torch.cuda.current_stream(), torch.cuda.Stream()
+@cache
+def _stream_aside(device: int) -> Any:
+    """One for all captures: cuBLAS keeps a workspace of 32 MiB for every stream (H200)."""
+    return torch.cuda.Stream(device)
+
+
+def _call_aside(run: BoundCall, aside: Any) -> None:
+    """Call on another stream, ordered behind what was enqueued and before what will be."""
+    here = torch.cuda.current_stream()
     aside.wait_stream(here)
     with torch.cuda.stream(aside):
         for _ in range(_CALLS_BEFORE):
@@ -84,8 +92,9 @@ def _call_aside(run: BoundCall) -> None:
 #: any GPU's, so that it never ends early.
 _CYCLES_PER_S = 3e9
 
-#: The device is kept busy for this multiple of the expected time of enqueueing.
-_SPARE = 2.0
+#: The device is kept busy for this multiple of the expected time of enqueueing; where that was too
+#: little, for a larger one.
+_SPARES = (2.0, 4.0, 8.0)
 
 
 class CudaEvents(DeviceClock):
@@ -94,17 +103,27 @@ class CudaEvents(DeviceClock):
     def times_s(
         self, run: Callable[[], Any], calls: int, enqueue_s: float, before: Callable[[], Any]
     ) -> list[float]:
-        """By ``elapsed_time``, which counts in half microseconds."""
-        events = [tuple(torch.cuda.Event(enable_timing=True) for _ in "ab") for _ in range(calls)]
-        # PyTorch's own kernel for tests; there is no public one.
-        torch.cuda._sleep(int(_SPARE * calls * enqueue_s * _CYCLES_PER_S))  # noqa: SLF001
-        for start, end in events:
-            before()
-            start.record()
-            run()
-            end.record()
-        events[-1][1].synchronize()
-        return [start.elapsed_time(end) / 1e3 for start, end in events]
+        """By ``elapsed_time``; none where the device was done with its waiting too early."""
+        for spare in _SPARES:
+            events = [tuple(_event() for _ in "ab") for _ in range(calls)]
+            # PyTorch's own kernel for tests; there is no public one.
+            torch.cuda._sleep(int(spare * calls * enqueue_s * _CYCLES_PER_S))  # noqa: SLF001
+            began = _event()
+            began.record()
+            for start, end in events:
+                before()
+                start.record()
+                run()
+                end.record()
+            was_full = not began.query()
+            events[-1][1].synchronize()
+            if was_full:
+                return [start.elapsed_time(end) / 1e3 for start, end in events]
+        return []
+
+
+def _event() -> Any:
+    return torch.cuda.Event(enable_timing=True)
 
 
 # The precision of float32 has two interfaces, which must agree. ``allow_tf32`` is the older one;

@@ -205,8 +205,14 @@ def selected(default: str = "") -> dict[str, bool]:
 _STEPS_BEFORE = 1_000_000.0
 
 
-#: In these dtypes SGD's fused form leaves most weights as they are on the CPU (PyTorch 2.13).
-_HALVES = (torch.float16, torch.bfloat16)
+def _unable_to_fuse(optimiser: Any, x: Any) -> bool:
+    """Where the fused form does not work: as found in PyTorch 2.11 and 2.13.
+
+    SGD's leaves most weights in half precision as they are on a CPU; Adagrad has none on a GPU.
+    """
+    if x.is_cuda:
+        return optimiser is torch.optim.Adagrad
+    return optimiser is torch.optim.SGD and x.dtype in (torch.float16, torch.bfloat16)
 
 
 class OptimiserSteps:
@@ -232,8 +238,7 @@ class OptimiserSteps:
         """One step, which overwrites weights and state."""
         if self._step is None:
             options = dict(self._options)
-            unable = self._new is torch.optim.SGD and x.dtype in _HALVES and not x.is_cuda
-            if unable and not value_of("optimizer"):
+            if _unable_to_fuse(self._new, x) and not value_of("optimizer"):
                 options["fused"] = False
             optimiser = self._new([x], lr=RATE, **options)
             x.grad = g
