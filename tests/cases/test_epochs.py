@@ -433,7 +433,7 @@ def test_the_utilization_of_a_case_is_that_of_its_rounds(monkeypatch: pytest.Mon
 
 
 def test_the_use_of_the_gpu_is_kept_with_each_epoch() -> None:
-    framework = Trainer(dispatch_s=0.25)
+    framework = Trainer(dispatch_s=2.0)
     card = Card("GPU-a", busy=50, used_bytes=1, energy_mj=lambda: int(1e5 * framework.clock()))
     training = trained(3, framework=framework, device="gpu:0", gpu=Gpu(FakeNvml(card), card))
     facts = training.epochs.facts()

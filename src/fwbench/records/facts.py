@@ -57,7 +57,7 @@ class EpochGpu(Table):
     memory_bytes: int = fact("memory in use by all processes", BYTES, NOT_NEGATIVE)
     energy_j: float | None = fact(
         "energy that it took in an epoch", JOULES, POSITIVE,
-        null="where NVML does not tell, and of less than half a second",
+        null="where NVML does not tell, and of less than two seconds",
     )  # fmt: skip
 
 
