@@ -120,9 +120,9 @@ def test_results_are_of_order_one(name: str) -> None:
     ("shapes", "number"),
     [
         (published.CONVNET, 5),
-        (published.DEEPBENCH_TRAINING, 90),
-        (published.DEEPBENCH_SERVER, 103),
-        (published.DEEPBENCH_DEVICE, 15),
+        (published.DEEPBENCH["training"], 90),
+        (published.DEEPBENCH["server"], 103),
+        (published.DEEPBENCH["device"], 15),
     ],
 )
 def test_published_shapes_can_be_read(shapes: tuple[str, ...], number: int) -> None:
@@ -137,7 +137,7 @@ def test_published_shapes_can_be_read(shapes: tuple[str, ...], number: int) -> N
 def test_the_layers_of_speech_follow_each_other() -> None:
     """DeepBench's second layer takes what its first one makes: 700x161 becomes 341x79."""
     operation = _BY_NAME["conv2d"]
-    first, second = (sized(operation, published.DEEPBENCH_TRAINING[i]) for i in (0, 4))
+    first, second = (sized(operation, published.DEEPBENCH["training"][i]) for i in (0, 4))
     (window,) = operation.parameters(first)
     extents = [window.extent(first[axis], i) for i, axis in enumerate("hw")]
     assert extents == [second["h"], second["w"]]
