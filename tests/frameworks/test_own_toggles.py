@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fwbench.machine import allowed_cpus
 from support.projects import Project
 
 #: The framework of pool_framework.py, with a toggle: one attribute is all that it takes.
@@ -115,3 +116,23 @@ def test_it_needs_a_process(flux: Project) -> None:
     result = flux.run("--fw-isolation=none", "--fw-toggle=flux=low", fw="flux_pool")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert "the toggle flux is set before a framework is imported" in str(result.stderr)
+
+
+def test_every_framework_can_be_pinned(project: Project) -> None:
+    """To one CPU, before it is imported; two threads there would tell of nothing."""
+    project.write("test_it.py", _TANH.replace("import pytest", "import os, pytest") + _CPUS)
+    result, records = project.measure("--fw-toggle=pin=off,on", "--fw-threads=1", fw="numpy")
+    result.assert_outcomes(passed=2)
+    assert {entry["extra_info"]["fwbench"]["toggles"]["pin"] for entry in records.values()} == {
+        "off",
+        "on",
+    }
+    result = project.run("--fw-toggle=pin=on", "--fw-threads=2", "-rs", fw="numpy")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*pin=on is for one thread, and numpy has 2: --fw-threads 1"])
+
+
+_CPUS = f"""
+    cpus = 1 if "pin:on" in case.cell.id else {allowed_cpus()}
+    assert len(os.sched_getaffinity(0)) == cpus
+"""

@@ -7,6 +7,7 @@ like those of other packages, and there is no other list of them.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Sequence
 from importlib import metadata
 
@@ -54,6 +55,8 @@ def load(name: str, threads: int) -> Framework:
     if points is None:
         raise FrameworkMissing(f"no package that is installed there names a framework {name!r}")
     _refuse_rivals(points)
+    if toggles.is_on(toggles.PIN):  # before the framework starts threads, which inherit it
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     framework = _start(points[0], threads)
     actual = framework.threads()
     if actual not in (threads, None):

@@ -10,7 +10,7 @@ from typing import Any
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.terms.names import framework_of
-from fwbench.terms.toggles import Toggle
+from fwbench.terms.toggles import PIN, Toggle
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,7 @@ class Capabilities:
     def reads(self, toggle: str) -> bool:
         """True if it has a toggle of a whole process: one of fwbench's, or of its own."""
         return toggle in (
+            PIN,
             *self.process_toggles,
             *(own_toggle.name for own_toggle in self.own_toggles),
         )
@@ -248,7 +249,9 @@ class Manifest(Capabilities):
         return dict(gaps)
 
     def value_gap(self, toggle: str, value: str) -> str | None:
-        """Why the framework's own toggle cannot have a value; None if it can, or is not its own."""
+        """Why a toggle of the framework's process cannot have a value; None if it can."""
+        if (toggle, value) == (PIN, "on") and self.threads not in (None, 1):
+            return f"pin=on is for one thread, and {self.name} has {self.threads}: --fw-threads 1"
         for own_toggle in self.own_toggles:
             if (
                 own_toggle.name == toggle

@@ -106,6 +106,9 @@ class Toggle:
 #: More is a slip of the finger that would bring the machine down.
 _AT_MOST = 256
 
+#: The toggle of a process that every framework has: what starts it heeds it.
+PIN = "pin"
+
 #: The toggles of cases on several devices in one process.
 PARALLEL = ("model_parallel", "data_parallel")
 
@@ -147,6 +150,7 @@ TOGGLES: Mapping[str, Toggle] = {
         ),
         Toggle("inputs", ("normal", "zeros"), "normal", "numbers to time on", changes_work=True),
         _switch("pinned", "copies have page-locked memory of the host", gpu=True),
+        _switch(PIN, "its process has one CPU, for one thread", process=True),
         Toggle("onednn", ("off", "on"), "", "oneDNN computes on the CPU", process=True),
         Toggle("layout", ("nchw", "nhwc"), "", "channels of images in memory", process=True),
         Toggle("optimizer", ("loop", "foreach", "fused"), "", "PyTorch's updates", process=True),
