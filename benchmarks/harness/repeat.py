@@ -27,7 +27,7 @@ import pytest
 from fwbench.cases.case import Case
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, blur
-from fwbench.records.repeatability import INTERVAL, typical
+from fwbench.records.repeatability import INTERVAL, stated
 from fwbench.records.stored import StoredRun, load
 from fwbench.report.condition import is_contended
 from fwbench.report.ranking import Decision, works
@@ -95,7 +95,7 @@ def main() -> int:
     won = statistics.fmean(_has_winner(*pair) for pair in twins)
     before = statistics.fmean(_ratio(*pair) >= _CONSTANT for pair in twins)
     for run in runs:
-        print(typical(record.repeatability for record in run.records).text)
+        print(stated((record.framework, record.repeatability) for record in run.records))
     return bounds.conclude(
         [
             bounds.Finding("pairs of a case", f"{len(twins)}, of {sessions} sessions"),

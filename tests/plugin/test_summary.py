@@ -32,7 +32,7 @@ def session(**changes: Any) -> Any:
         "traces": Path("traces"),
         "debugger": "",
         "ignored": [],
-        "revisits": None,
+        "revisits": {},
     }
     return SimpleNamespace(**{**defaults, **changes})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -18,31 +19,35 @@ from fwbench.records.repeatability import (
     DECIDED,
     INTERVAL,
     Repeatability,
+    Revisits,
     known,
     of_pairs,
-    typical,
+    stated,
 )
 from fwbench.records.session_facts import StoredRevisits
 from fwbench.report.ranking import Decision, works
 from support.terminals import entry
 
 _SESSIONS = 2_000
+_TORCH = {"framework": "torch"}
 
 
-def revisits(sd: float, draw: np.random.Generator, number: int = 12) -> StoredRevisits:
-    """The record of a session whose medians have this spread."""
-    medians_s = np.exp(sd * draw.standard_normal((number, 2)))
-    recorded = of_pairs({f"case {i}": [*map(float, pair)] for i, pair in enumerate(medians_s)})
-    assert recorded is not None
-    return recorded
+def revisits(
+    sd: float, draw: np.random.Generator, number: int = 12, frameworks: Sequence[str] = "a"
+) -> Revisits:
+    """The record of a session whose medians have this spread, of as many cases in all."""
+    logs = sd * draw.standard_normal((number, 2))
+    pairs = [{str(i): [*map(float, pair)]} for i, pair in enumerate(np.exp(logs))]
+    parts = {name: pairs[place :: len(frameworks)] for place, name in enumerate(frameworks)}
+    return {name: of_pairs(dict(ChainMap(*part))) for name, part in parts.items()}
 
 
-def measured(name: str, time_s: float, session: StoredRevisits | None = None) -> Measurement:
+def measured(name: str, time_s: float, session: Revisits | None = None) -> Measurement:
     facts = CaseFacts.checked(entry(name, time_s)["extra_info"]["fwbench"])
-    return Measurement(facts, (time_s,), revisits=session)
+    return Measurement(facts, (time_s,), revisits=session or {})
 
 
-def factor(pairs: Iterable[tuple[Repeatability, Repeatability]], quantile: float) -> float:
+def factor(pairs: Iterable[Sequence[Repeatability]], quantile: float) -> float:
     """The factor that the ratio of medians of such repeatability may be off by."""
     cases: Any = [[SimpleNamespace(repeatability=each) for each in pair] for pair in pairs]
     return blur(cases, quantile)
@@ -57,7 +62,7 @@ def winners(sd: float, ratios: Sequence[float], frameworks: Sequence[str] = "abc
     draw = np.random.default_rng(7)
     names = []
     for _ in range(_SESSIONS):
-        session = revisits(sd, draw)
+        session = revisits(sd, draw, frameworks=frameworks[: len(ratios)])
         times_s = np.array(ratios) * np.exp(sd * draw.standard_normal(len(ratios)))
         rivals = [measured(*rival, session) for rival in zip(frameworks, times_s, strict=False)]
         (contest,) = works(rivals)
@@ -104,16 +109,16 @@ def test_intervals_of_launches_hold() -> None:
     logs = 0.1 * draw.standard_normal((_SESSIONS, 2, 5))
     held = [
         abs(math.log(np.median(np.exp(first)) / np.median(np.exp(second))))
-        <= math.log(factor([(known(np.exp(first), None), known(np.exp(second), None))], INTERVAL))
+        <= math.log(factor([[known(np.exp(x), {}, "a") for x in (first, second)]], INTERVAL))
         for first, second in logs
     ]
     assert 0.88 <= np.mean(held) <= 0.97
 
 
 def test_launches_count_before_revisits_and_these_before_an_assumption() -> None:
-    session = StoredRevisits(cases=12, sd=0.05, pairs={})
+    session = {"torch": StoredRevisits(cases=12, sd=0.05, pairs={})}
     launched = [{"launch": n, "value_s": s} for n, s in enumerate((1.0, 1.1, 1.21))]
-    facts = CaseFacts.unchecked({"statistic": "min", "launches": launched})
+    facts = CaseFacts.unchecked({**_TORCH, "statistic": "min", "launches": launched})
     three = Measurement(facts, (), revisits=session).repeatability
     sd = math.log(1.1) * math.sqrt(math.pi / 6)
     assert (three.sd, three[1:]) == (pytest.approx(sd), (2, "by launches"))
@@ -121,10 +126,20 @@ def test_launches_count_before_revisits_and_these_before_an_assumption() -> None
     assert Measurement(two, (), revisits=session).repeatability == Repeatability(
         0.05, 12, "12 cases revisited"
     )
-    few = StoredRevisits(cases=2, sd=0.05, pairs={})
-    for nothing in (None, few):
+    few = {"torch": StoredRevisits(cases=2, sd=0.05, pairs={})}
+    for nothing in ({}, few):
         assert Measurement(two, (), revisits=nothing).repeatability is ASSUMED
-    assert of_pairs({}) is None
+
+
+def test_a_framework_is_judged_by_its_own_cases() -> None:
+    """And by those of others as if they were four: a few of its own may agree by chance."""
+    steady, restless = (StoredRevisits(cases=6, sd=sd, pairs={}) for sd in (0.01, 0.4))
+    session = {"numpy": steady, "mxnet": restless}
+    for framework, own, other in (("numpy", 0.01, 0.4), ("mxnet", 0.4, 0.01), ("jax", 0, 0)):
+        found = known((), session, framework)
+        variance = (6 * own**2 + 4 * other**2) / 10 if own else (0.01**2 + 0.4**2) / 2
+        assert found == (pytest.approx(variance**0.5), 10 if own else 4, "12 cases revisited")
+    assert known((), {"numpy": steady}, "numpy")[:2] == (pytest.approx(0.01), 6)
 
 
 def test_the_factor_is_that_of_students_t() -> None:
@@ -135,21 +150,30 @@ def test_the_factor_is_that_of_students_t() -> None:
     assert factor([(ASSUMED, ASSUMED)], INTERVAL) == pytest.approx(1.05)
 
 
+_REVISITED = "12 cases revisited"
+
+
 @pytest.mark.parametrize(
     ("every", "text"),
     [
         ([], "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it"),
-        ([ASSUMED], "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it"),
         (
-            [Repeatability(0.0342, 12, "12 cases revisited")] * 3,
-            "medians here repeat to within 9 % (12 cases revisited)",
+            [("torch", ASSUMED)],
+            "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it",
         ),
         (
-            [*(Repeatability(sd, 4, "by launches") for sd in (0.9, 0.01, 0.0)), ASSUMED],
-            "medians here repeat to within 3 % (by launches)",
+            [("torch", Repeatability(0.0342, 12, _REVISITED))] * 3
+            + [("numpy", Repeatability(0.0, 12, _REVISITED))],
+            "medians here repeat to within 1 % (numpy), 9 % (torch): 12 cases revisited",
         ),
-        ([Repeatability(0.0, 4, "by launches")], "medians here repeat to within 1 % (by launches)"),
+        (
+            [
+                *(("torch", Repeatability(sd, 4, "by launches")) for sd in (0.9, 0.01, 0.0)),
+                ("torch", ASSUMED),
+            ],
+            "medians here repeat to within 3 % (torch): by launches",
+        ),
     ],
 )
-def test_it_is_said(every: list[Repeatability], text: str) -> None:
-    assert typical(every).text == text
+def test_it_is_said(every: list[tuple[str, Repeatability]], text: str) -> None:
+    assert stated(every) == text

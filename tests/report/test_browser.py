@@ -460,7 +460,7 @@ def test_what_is_too_close_has_one_shade(browser: Browser) -> None:
     entries = [
         rounds_of(case("gemm", *each)) for each in (("numpy", _ms(2.0)), ("torch", _ms(3.0)))
     ]
-    page = writers.html([run_of(*entries, revisits=twice)])
+    page = writers.html([run_of(*entries, revisits={"numpy": twice, "torch": twice})])
     seen = _used(browser, page, _CHOICES + _REBASE.replace("BASE", '"case:torch eager"'))
     assert seen["written"]["ratios"]["gemm"] == [["1x", "step0"], ["1.5x", "step0"]]
     assert seen["rebased"]["ratios"]["gemm"] == [["0.667x", "step0"], ["1x", "step0"]]

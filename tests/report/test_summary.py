@@ -59,9 +59,9 @@ def test_the_answer_is_on_top() -> None:
 
 
 def test_repeatability_is_stated_on_top() -> None:
-    twice = {"cases": 12, "sd": 0.0342, "pairs": {}}
+    twice = {"numpy": {"cases": 12, "sd": 0.0342, "pairs": {}}}
     run = run_of(rounds_of(case()), rounds_of(case("dot")), revisits=twice)
-    text = "medians here repeat to within 9 % (12 cases revisited)"
+    text = "medians here repeat to within 9 % (numpy): 12 cases revisited"
     assert text in shown(run).all("header")[0].text
     assert f"- uncertainty: {text}" in writers.markdown([run]).splitlines()
     assert "assumed to repeat to within 5 %" in writers.markdown([run_of(rounds_of(case()))])
@@ -106,7 +106,7 @@ def test_machine_and_versions_are_on_top() -> None:
         "versions": "torch 2.9",
         "launches": "5, shuffled",
         "cases": "6",
-        "uncertainty": "medians here repeat to within 1 % (by launches)",
+        "uncertainty": "medians here repeat to within 1 % (numpy), 1 % (torch): by launches",
     }
     assert found.title == ""
 

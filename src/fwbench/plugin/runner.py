@@ -6,7 +6,7 @@ import math
 import os
 import time
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -96,14 +96,15 @@ class IsolatedRunner:
         self.progress.begin("revisiting", [item.nodeid for item in cases])
         self.follow(cases)
         self.load(cases)
-        pairs: dict[str, list[float]] = {}
+        pairs: dict[str, dict[str, list[float]]] = defaultdict(dict)
         frameworks = len({item.stash[CELL].framework for item in cases})
         for number, item in enumerate(cases):
             end_s = time.monotonic() - start_s + self.visits[item].took_s
             if end_s <= (limit_s if number >= frameworks else _REVISITS_AT_MOST_S):
                 for second in filter(None, map(visit_of, self.run(item))):
-                    pairs[item.nodeid] = [self.visits[item].median_s, second.median_s]
-        self.session.revisits = of_pairs(pairs)
+                    medians_s = [self.visits[item].median_s, second.median_s]
+                    pairs[item.stash[CELL].framework][item.nodeid] = medians_s
+        self.session.revisits = {name: of_pairs(those) for name, those in pairs.items()}
         self.workers.stop()
 
     def begin(self, session: pytest.Session) -> None:

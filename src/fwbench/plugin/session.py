@@ -74,7 +74,7 @@ class Session:
         self._config = config
         self._watch = watch
         self.problem: UsageError | None = None
-        self.revisits: StoredRevisits | None = None
+        self.revisits: dict[str, StoredRevisits] = {}
         self._cases = 0
         self.under_xdist = hasattr(config, "workerinput")
         self.keeps_workers = False

@@ -153,7 +153,7 @@ class Store:
             outcome=self._outcome(),
             missing=self.unmeasured.facts(measured),
             gate=self.gate,
-            revisits=revisits,
+            revisits=revisits or None,
             fastest={
                 f"{answer.kind}, {answer.device}": answer.text
                 for answer in ranking.answers(ranking.contests(c for c in cases if c.facts))

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, Self, TypeVar
 
 from fwbench.records.facts import CaseFacts, Epoch, Launch
-from fwbench.records.repeatability import DECIDED, Repeatability, known, student
-from fwbench.records.session_facts import MachineFacts, StoredRevisits
+from fwbench.records.repeatability import DECIDED, Repeatability, Revisits, known, student
+from fwbench.records.session_facts import MachineFacts
 from fwbench.records.upstream import Statistics
 from fwbench.terms.names import framework_of, without_environment
 
@@ -72,7 +72,7 @@ class Measurement:
     run: int = 0
     repeat: int = 1
     machine: MachineFacts = field(default_factory=MachineFacts)
-    revisits: StoredRevisits | None = None
+    revisits: Revisits = field(default_factory=dict)
     figures: Sequence[Mapping[str, float]] = ()
 
     # Names
@@ -213,7 +213,8 @@ class Measurement:
     def repeatability(self) -> Repeatability:
         """Repeatability of its median: by its launches, or else by its session."""
         launched = self.has_launches or self.figures
-        return known((self.values(MEDIAN) or self.times_s) if launched else (), self.revisits)
+        launches_s = (self.values(MEDIAN) or self.times_s) if launched else ()
+        return known(launches_s, self.revisits, self.framework)
 
     # Training loops
 

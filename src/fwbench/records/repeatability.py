@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -45,39 +45,66 @@ class Repeatability(NamedTuple):
     source: str = ""
 
     @property
-    def text(self) -> str:
-        """``medians here repeat to within 9 % (12 cases revisited)``."""
+    def percent(self) -> str:
+        """The 90 % interval of the difference of two medians: ``9 %``."""
         difference = math.expm1(student(self.freedom, INTERVAL) * math.sqrt(2) * self.sd)
-        percent = f"{max(1, round(100 * difference))} %"
-        if self.source:
-            return f"medians here repeat to within {percent} ({self.source})"
-        return f"medians are assumed to repeat to within {percent}: --fw-revisit 12 measures it"
+        return f"{max(1, round(100 * difference))} %"
 
 
 ASSUMED = Repeatability(math.log(1.05) / math.sqrt(2) / student(math.inf, INTERVAL))
 
 
-def known(launches_s: Sequence[float], revisits: StoredRevisits | None) -> Repeatability:
-    """Repeatability of the median of launches, or else of a case of its session."""
+#: Cases of other frameworks count as this many at most: they show how a machine repeats, and a few
+#: of a framework's own do not show how it does. MXNet's threads scatter by far more than NumPy's.
+_OTHERS_AT_MOST = 4
+
+Revisits = Mapping[str, StoredRevisits]
+
+
+def known(launches_s: Sequence[float], revisits: Revisits, framework: str) -> Repeatability:
+    """Repeatability of the median of launches, or else of a framework's cases in its session."""
     if (number := len(launches_s)) >= _AT_LEAST:
         # A median scatters by a factor of sqrt(pi / 2) more than a mean.
         sd = statistics.stdev(map(math.log, launches_s)) * math.sqrt(math.pi / 2 / number)
         return Repeatability(sd, number - 1, "by launches")
-    if revisits is None or revisits.cases < _AT_LEAST:
+    number = sum(each.cases for each in revisits.values())
+    if number < _AT_LEAST:
         return ASSUMED
-    sd = min(revisits.sd, 9.0)  # what a file has must have an exponential
-    return Repeatability(sd, revisits.cases, f"{count(revisits.cases, 'case')} revisited")
+    own, own_variance = _together(each for name, each in revisits.items() if name == framework)
+    others, variance = _together(each for name, each in revisits.items() if name != framework)
+    others = min(others, _OTHERS_AT_MOST)
+    sd = math.sqrt((own * own_variance + others * variance) / (own + others))
+    # What a file has must have an exponential.
+    return Repeatability(min(sd, 9.0), own + others, f"{count(number, 'case')} revisited")
 
 
-def of_pairs(pairs: dict[str, list[float]]) -> StoredRevisits | None:
+def _together(revisits: Iterable[StoredRevisits]) -> tuple[int, float]:
+    """The number of cases, and the mean of their variances."""
+    every = [*revisits]
+    cases = sum(each.cases for each in every)
+    return cases, sum(each.cases * each.sd**2 for each in every) / max(1, cases)
+
+
+def of_pairs(pairs: dict[str, list[float]]) -> StoredRevisits:
     """The record of cases that were measured twice: both medians in seconds, by node id."""
-    if not pairs:
-        return None
     squares = statistics.fmean(math.log(second / first) ** 2 for first, second in pairs.values())
     return StoredRevisits(cases=len(pairs), sd=math.sqrt(squares / 2), pairs=pairs)
 
 
-def typical(every: Iterable[Repeatability]) -> Repeatability:
-    """The middle one of those that were measured, if any."""
-    measured = sorted(each for each in every if each.source)
-    return measured[len(measured) // 2] if measured else ASSUMED
+def stated(every: Iterable[tuple[str, Repeatability]]) -> str:
+    """``medians here repeat to within 4 % (numpy), 9 % (torch): 12 cases revisited``.
+
+    Args:
+        every: those of cases with their framework; of each framework the middle one is told.
+    """
+    measured: dict[str, list[Repeatability]] = {}
+    for framework, each in every:
+        if each.source:
+            measured.setdefault(framework, []).append(each)
+    if not measured:
+        percent = ASSUMED.percent
+        return f"medians are assumed to repeat to within {percent}: --fw-revisit 12 measures it"
+    middle = {name: sorted(those)[len(those) // 2] for name, those in measured.items()}
+    percents = ", ".join(f"{middle[name].percent} ({name})" for name in sorted(middle))
+    sources = " and ".join({each.source: None for each in middle.values()})
+    return f"medians here repeat to within {percents}: {sources}"

@@ -252,7 +252,7 @@ class StoredBudget(Table):
 
 
 class StoredRevisits(Table):
-    """Cases that were measured a second time, in fresh processes and in another order."""
+    """Cases of a framework that were measured a second time, in fresh processes."""
 
     cases: int = fact("number of them", COUNT, POSITIVE)
     sd: float = fact("standard deviation of a median's logarithm", NONE, NOT_NEGATIVE)
@@ -296,7 +296,7 @@ class SessionFacts(Table):
     gate: StoredGate | None = fact("what its gate said", null="without one")
     budget: StoredBudget | None = fact("what became of its budget", null="without one")
     race: StoredRace | None = fact("who is fastest at the same work", null="without a race")
-    revisits: StoredRevisits | None = fact("how far medians repeat", null="where not measured")
+    revisits: dict[str, StoredRevisits] | None = fact("how far medians repeat, by framework")
     fastest: dict[str, str] | None = fact("which frameworks are fastest, by kind of work")
     loss_curves: list[LossCurves] | None = fact("how far loss curves are apart", NONE)
     break_even: list[BreakEven] | None = fact("when compiling breaks even", NONE)

@@ -13,7 +13,8 @@ from fwbench.jsontext import loads
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.measurement import Measurement, requested_toggles
-from fwbench.records.session_facts import MachineFacts, SessionFacts, StoredRevisits
+from fwbench.records.repeatability import Revisits
+from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.table import DamagedFact, shown
 from fwbench.records.upstream import CommitInfo, Entry, MachineInfo, RunInfo, Statistics
 
@@ -113,7 +114,7 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
         info, session = head_of(values, place)
         machine = _machine(session, info.machine_info or MachineInfo())
         records = [record_of(entry, f"benchmark {n}", machine) for n, entry in enumerate(entries)]
-        records = [replace(record, revisits=session.revisits) for record in records]
+        records = [replace(record, revisits=session.revisits or {}) for record in records]
     except DamagedFact as error:
         raise UnreadableRun(damaged(place, error)) from None
     return StoredRun(
@@ -203,7 +204,7 @@ def _values_s(facts: CaseFacts, stats: Statistics) -> list[float]:
     return stats.data or [value for value in (stats.median, stats.min) if value is not None][:1]
 
 
-def just_measured(entry: Mapping[str, Any], revisits: StoredRevisits | None = None) -> Measurement:
+def just_measured(entry: Mapping[str, Any], revisits: Revisits | None = None) -> Measurement:
     """A benchmark of this session; its entry is not checked."""
     facts = CaseFacts.unchecked(entry["extra_info"].get("fwbench", {}))
     completion_s, toggles = facts.completion_s, facts.toggles or {}
@@ -214,7 +215,7 @@ def just_measured(entry: Mapping[str, Any], revisits: StoredRevisits | None = No
         # Parameters of the user's own tests are not toggles.
         {name: value for name, value in requested.items() if name in toggles},
         param=entry.get("param") or "",
-        revisits=revisits,
+        revisits=revisits or {},
     )
 
 

@@ -83,7 +83,7 @@ def test_rounds_have_gains_with_intervals() -> None:
         for execution, least_s in (("eager", 4.0), ("compile", 2.0))
     ]
     ratio = 4.4995 / 2.4995
-    twice = {"cases": 12, "sd": 0.1, "pairs": {}}
+    twice = {"torch": {"cases": 12, "sd": 0.1, "pairs": {}}}
     for revisits, off in (None, 1.05), (twice, math.exp(stdtrit(12, 0.95) * 0.1 * math.sqrt(2))):
         found = part_of("gemm", *entries, revisits=revisits)
         cell = column(found, "against eager")["torch compile"]

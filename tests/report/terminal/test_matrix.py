@@ -138,13 +138,13 @@ def test_colours(times_s: tuple[float, ...], green: list[str], red: list[str]) -
     ],
 )
 def test_what_is_too_close_to_call_is_green(detail: Any, green: list[str]) -> None:
-    revisits = of_pairs({str(i): [1.0, math.exp(0.09)] for i in range(12)})
+    twice = of_pairs({str(i): [1.0, math.exp(0.09)] for i in range(12)})
     records = [
         entry(name, time_s, workload=workload)
         for workload in ("dot", "gemm")
         for name, time_s in (("a", 1.0), ("b", 1.2))
     ]
-    measured = works(just_measured(record, revisits) for record in records)
+    measured = works(just_measured(record, dict.fromkeys("ab", twice)) for record in records)
     (matrix,) = matrices(measured, detail)
     assert styled(drawn(matrix, 80), "green") == green
 

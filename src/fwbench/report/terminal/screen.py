@@ -10,8 +10,7 @@ from typing import Any
 from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
-from fwbench.records.repeatability import typical
-from fwbench.records.session_facts import StoredRevisits
+from fwbench.records.repeatability import Revisits, stated
 from fwbench.records.stored import just_measured
 from fwbench.report import condition, ranking
 from fwbench.report.ranking import Contest, works
@@ -56,7 +55,7 @@ class Outcome:
     toggles: Mapping[str, Toggle] = field(default_factory=lambda: TOGGLES)
     cpus: int | None = None
     traces: str = ""
-    revisits: StoredRevisits | None = None
+    revisits: Revisits = field(default_factory=dict)
 
     @cached_property
     def cases(self) -> Sequence[Measurement]:
@@ -90,7 +89,10 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
             *_short(training.loops(outcome.cases, view.width, outcome.toggles), view),
             *_short(training.replicas(outcome.cases, view.width), view),
             [*_wrapped(_notes(outcome, view), view), *skips],
-            [*wrapped(typical(c.repeatability for c in outcome.cases).text, view.width), *answer],
+            [
+                *wrapped(stated((c.framework, c.repeatability) for c in outcome.cases), view.width),
+                *answer,
+            ],
         ]
     )
 
