@@ -190,5 +190,8 @@ LOSSES = family(
         backward_cost=_ctc_backward_cost,
         parameters=lambda size: (size["n"], size["t"], size["l"]),
         terms=lambda size: size["t"] * size["l"],
+        # Steps add up logarithms of 100 to 200, whose last digit is 8e-6 to 2e-5 in float32. Seen:
+        # 1.6 (PyTorch and MXNet, of 12 draws).
+        tolerance=4.0,
     ),
 )
