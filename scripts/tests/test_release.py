@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-_ROOT = Path(__file__).parents[1]
+_ROOT = Path(__file__).parents[2]
 _WORKFLOW = _ROOT / ".github" / "workflows" / "release.yml"
 _UNNAMED = "OWNER/fwbench"
 _NAMED = "me/fwbench"
