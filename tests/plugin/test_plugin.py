@@ -226,8 +226,11 @@ def test_plain_benchmarks_are_grouped_without_a_case(project: Project, grouping:
 
 
 def test_verify_only(cards: Project) -> None:
-    """--benchmark-disable verifies the smallest size in both directions and times nothing."""
-    cards.write("test_it.py", _SIGMOID + _WRONG_GRADIENT)
+    """--benchmark-disable verifies the smallest size in both directions and times nothing.
+
+    On the same numbers every time: what failed once fails again.
+    """
+    cards.write("test_it.py", _SIGMOID + _WRONG_GRADIENT + _SEED)
     result = cards.run("--benchmark-disable", "--junitxml=junit.xml", fw="pool")
     outcomes = cards.outcomes()
     assert {name: outcome.kind for name, outcome in outcomes.items()} == {
@@ -240,6 +243,11 @@ def test_verify_only(cards: Project) -> None:
     assert "the gradient of input 0 is wrong" in wrong.text
     assert "benchmark '" not in str(result.stdout)
 
+
+_SEED = """
+    from fwbench.cases.work import OperationWork
+    assert OperationWork.changed_seed == 1
+"""
 
 _WRONG_GRADIENT = """
 import numpy as np

@@ -226,8 +226,8 @@ class OperationWork(RepeatedWork):
 
     Attributes:
         dtype: of its real numbers, and of the parts of its complex ones.
-        changed_seed: of the changed operands, drawn when fwbench was imported: no result can have
-            been computed before.
+        changed_seed: of the changed operands, drawn when fwbench was imported: no result that is
+            timed can have been computed before.
     """
 
     changed_seed = secrets.randbits(32)

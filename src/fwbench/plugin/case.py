@@ -11,6 +11,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench import project
 from fwbench.cases.case import Case, Probe
+from fwbench.cases.work import OperationWork
 from fwbench.errors import UsageError
 from fwbench.measure.clock import Clock
 from fwbench.plugin import families, host
@@ -83,6 +84,8 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
             pytrace=False,
         )
     session = begin(item.config)
+    if session.verify_only:  # so that what fails can be looked at again
+        OperationWork.changed_seed = 1
     benchmark = FixtureBenchmark(fixture, cell.precision)
     benchmark.name_case(cell.params, cell.group)
     framework = session.inventory.load(cell.framework)
