@@ -32,6 +32,7 @@ from fwbench.measure.resources import (
     peak_memory_bytes,
     processors_s,
     reset_peak_memory,
+    thread_switches,
 )
 
 # Memory
@@ -114,6 +115,16 @@ def test_what_a_process_has_had(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resources.resource, "getrusage", lambda _: usage)
     assert cpu_use() == CpuUse(1.75, 7)
     assert cpu_use() - CpuUse(1.0, 4) == CpuUse(0.75, 3)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system counts those of all threads")
+def test_switches_are_those_of_the_thread_that_asks() -> None:
+    """It gives its processor away to wait for another thread, which does so more often."""
+    before = thread_switches()
+    other = threading.Thread(target=lambda: [time.sleep(1e-4) for _ in range(200)])
+    other.start()
+    other.join()
+    assert 1 <= thread_switches() - before < 200
 
 
 def test_processor_time_is_that_of_all_threads() -> None:

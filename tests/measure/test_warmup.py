@@ -12,7 +12,7 @@ import pytest
 
 from fwbench import machine
 from fwbench.measure.clock import Clock
-from fwbench.measure.warmup import WarmUp, wait_until_idle, warm_up
+from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_up
 from fwbench.testing import HandClock
 
 #: Longer than the shortest block, so that a block is one call.
@@ -66,6 +66,20 @@ def test_calls_are_warmed_up_until_steady_or_over(
     costs_s: Iterable[float], limit_s: float, at_least_s: float, expected: WarmUp
 ) -> None:
     assert warmed(costs_s, limit_s, at_least_s) == expected
+
+
+@pytest.mark.parametrize(("each", "calls"), [(3, 10), (1, 26)])
+def test_calls_that_lose_their_processor_are_warmed_up_for_longer(each: int, calls: int) -> None:
+    """Another thread computes them, as TensorFlow's graphs, though nothing is waited for."""
+    hand, made = HandClock(), list[int]()
+
+    def call() -> None:
+        made.append(1)
+        hand.spend(CALL_S)
+
+    warmup = warm_up(call, Clock(hand), 100.0, switches=lambda: len(made) // each)
+    assert warmup == WarmUp(calls, calls * CALL_S, True)
+    assert (calls * CALL_S >= HANDED_OVER_S) is (each == 1)
 
 
 @pytest.mark.parametrize(("later", "steady"), [(1.05, True), (1.07, False), (0.9, False)])

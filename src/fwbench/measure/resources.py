@@ -158,6 +158,16 @@ def cpu_use() -> CpuUse:
     return CpuUse(usage.ru_utime + usage.ru_stime, usage.ru_nivcsw)
 
 
+#: Whose switches are counted: those of the thread, where the system tells (Linux).
+_OF_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
+
+
+def thread_switches() -> int:
+    """Times that this thread has lost its processor so far, or given it away to wait."""
+    usage = resource.getrusage(_OF_THREAD)
+    return usage.ru_nvcsw + usage.ru_nivcsw
+
+
 def reset_peak_memory(process: Path = _SELF) -> bool:
     """Forget the largest resident memory so far; returns whether that is possible, as on Linux."""
     with suppress(OSError):

@@ -3,7 +3,8 @@
 Calls are made in blocks of at least a millisecond. A case is steady when the medians of the last
 two runs of five blocks differ by no more than 5 %. Calls that another thread computes are made for
 a while in any case: Linux lets that thread share a CPU with the one that waits for it, where a
-short call takes a third of the time, and moves one of the two away for good after some 50 ms.
+short call takes a third to two thirds of the time, and moves one of them away for good after some
+50 ms. A call that makes its thread lose or give away its processor is such a call.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from fwbench.measure.clock import Clock, repeated
 from fwbench.measure.nvml import Gpu, GpuState, is_throttled
+from fwbench.measure.resources import thread_switches
 
 _BLOCK_S = 1e-3
 #: A block of this many calls that is still shorter: the clock does not move.
@@ -38,12 +40,20 @@ class WarmUp:
     steady: bool | None
 
 
-#: Time for which calls of another thread are made; seen were 15 to 60 ms until it has moved.
-HANDED_OVER_S = 0.08
+#: Time for which calls of another thread are made; seen were 15 to 100 ms until it has moved.
+HANDED_OVER_S = 0.1
+
+#: A call of another thread switches processes once or more, one of the same thread not even once
+#: in a hundred.
+_SWITCHES = 0.5
 
 
 def warm_up(
-    run: Callable[[], Any], clock: Clock, limit_s: float, at_least_s: float = 0.0
+    run: Callable[[], Any],
+    clock: Clock,
+    limit_s: float,
+    at_least_s: float = 0.0,
+    switches: Callable[[], int] = thread_switches,
 ) -> WarmUp:
     """Call ``run`` until its times have settled, or for ``limit_s`` seconds.
 
@@ -51,10 +61,13 @@ def warm_up(
 
     Args:
         limit_s: how long at most; 0 for no warm-up.
-        at_least_s: how long also if times have settled before, up to that limit.
+        at_least_s: how long also if times have settled before, up to that limit;
+            :data:`HANDED_OVER_S` where this thread has lost its processor in every second call.
+        switches: how often it has so far.
     """
     if limit_s <= 0:
         return WarmUp(0, 0.0, None)
+    before = switches()
     per_call_s: list[float] = []
     size = 1
     calls = 0
@@ -63,6 +76,7 @@ def warm_up(
         total_s >= at_least_s
         and len(per_call_s) >= 2 * _BLOCKS
         and _settled(per_call_s[-2 * _BLOCKS :])
+        and (total_s >= HANDED_OVER_S or switches() - before < _SWITCHES * calls)
     ):
         if total_s >= limit_s and len(per_call_s) >= _BLOCKS_AT_LEAST:
             return WarmUp(calls, total_s, _settled(per_call_s[-2 * _BLOCKS :]))
