@@ -219,8 +219,10 @@ class Jax(Framework):
         self._latest = results
 
     def _wait(self) -> None:
-        for array in jax.tree.leaves(self._latest):  # a call may have several results
-            array.block_until_ready()
+        try:
+            self._latest.block_until_ready()
+        except AttributeError:  # several results, which takes a fifth of a small operation longer
+            jax.block_until_ready(self._latest)
 
     def forward(
         self, implementation: Implementation, inputs: Sequence[Any], execution: str
@@ -233,8 +235,7 @@ class Jax(Framework):
         function = function.executed(execute) if isinstance(function, Keyed) else execute(function)
 
         def call(*inputs: Any) -> Any:
-            result = function(*inputs)
-            self._latest = (result,)
+            self._latest = result = function(*inputs)
             return result
 
         return planned(partial(call, *inputs), function, *inputs)
