@@ -1,141 +1,109 @@
-"""fwbench reports what the frameworks' own benchmark tools report.
+"""fwbench reports what the frameworks' own instruments report, each in a process of its own.
 
-This file is a script and a test file in one, as accuracy.py is. Ten operations, each at the middle
-one of its quick sizes, are measured by fwbench and by the tool that the framework's
-developers use, on the same function and the same arrays:
-
-- PyTorch: ``torch.utils.benchmark.Timer``, in blocks as its ``blocked_autorange`` makes them
-  (https://docs.pytorch.org/docs/stable/benchmark_utils.html), with as many threads;
-- MXNet: as opperf's Python profiler calls (``benchmark/opperf/utils/profiler_utils.py``,
-  ``python_profile``): ``perf_counter`` around one call and ``waitall``;
-- TensorFlow, which has no such tool for operations: a bare loop of the ``tf.function``.
-
-After each block of twenty of fwbench's rounds (or two milliseconds) the tool has as many. Side by
-side, a tenth of a second each, they differed by up to 15 % for MXNet's small operations, in either
-direction: its threads take one or three times as long to wake up, and stay with that for a while.
-The figure is the median, over all cases of a few sessions, of the median that fwbench reported over
-that of the tool's; it must be within 5 % of 1. In brackets the quartiles of the ratios.
+This file is a script and a test file in one, as accuracy.py is. Twelve operations at their quick
+sizes, with one and two threads, are measured by a session of fwbench, and then in a process of
+``instruments.py``, which calls the frameworks by hand; in the next turn the other way round. Of a
+case the figure is the median over turns of fwbench's median over the instrument's. The
+geometric mean must be within 3 % of 1, and nine cases in ten within 10 %; the others are listed, in
+brackets with the lowest and the highest of their turns. JAX needs an environment of its own:
+``fwbench env add jax "jax[cpu]"``.
 """
 
 from __future__ import annotations
 
+import itertools
+import json
+import os
+import statistics
+import subprocess
 import sys
-import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+import tempfile
+from collections import defaultdict
+from collections.abc import Collection
+from pathlib import Path
 
 import bounds
-import pairs
 import pytest
+from instruments import OPERATIONS
 
 from fwbench.cases.case import Case
-from fwbench.workloads import (
-    add,
-    batch_gemm,
-    conv2d_3x3,
-    exp,
-    gather_rows,
-    layer_norm,
-    max_pool2d,
-    softmax,
-    sort,
-    sum_rows,
-)
-from fwbench.workloads.operation import Operation
+from fwbench.machine import thread_variables
+from fwbench.workers.environments import Environments
 
-_WITHIN = 0.05
+_EXECUTIONS = {"jax": "jit", "mxnet": "eager", "tensorflow": "graph", "torch": "eager"}
 
-_OPERATIONS: tuple[Operation, ...] = (
-    *(add, batch_gemm, conv2d_3x3, exp, gather_rows),
-    *(layer_norm, max_pool2d, softmax, sort, sum_rows),
-)
+_MEAN_WITHIN, _WITHIN, _MOST = 1.03, 1.1, 0.9
+_BOUND = "0.97 to 1.03; 90 % within 10 %"
 
 
-def _timer(run: partial[Any], case: Case) -> pairs.Block:
-    from torch.utils.benchmark import Timer
-
-    arrays = {f"a{i}": array for i, array in enumerate(run.args)}
-    passed = [*arrays, *(f"{name}={name}" for name in run.keywords)]
-    timer = Timer(
-        f"f({', '.join(passed)})",
-        globals={"f": run.func, **arrays, **run.keywords},
-        num_threads=case.framework.threads() or 1,
-    )
-    return lambda rounds, calls: [timer.timeit(rounds * calls).median]
+@pytest.mark.fwbench(*OPERATIONS, devices="cpu")
+def test_operation(case: Case) -> None:
+    case.measure()
 
 
-def _opperf(run: partial[Any], case: Case) -> pairs.Block:
-    wait = case.framework.namespace.waitall
-
-    def measure(rounds: int, _calls: int) -> list[float]:
-        taken_s = []
-        for _ in range(rounds):
-            start_s = time.perf_counter()
-            run()
-            wait()
-            taken_s.append(time.perf_counter() - start_s)
-        return taken_s
-
-    return measure
+def _fwbench(framework: str, threads: int) -> dict[str, float]:
+    """Medians that a session reports, by operation and size."""
+    chosen = (f"--fw={framework}", f"--fw-threads={threads}", "--fw-size=quick", "--fw-revisit=0")
+    execution = f"--fw-execution={_EXECUTIONS[framework]}"
+    with tempfile.TemporaryDirectory() as folder:
+        records = bounds.records(Path(folder) / "run.json", __file__, *chosen, execution)
+    found = [(record["extra_info"]["fwbench"], record["stats"]["median"]) for record in records]
+    return {f"{facts['workload']} {facts.get('shape') or facts['size']}": s for facts, s in found}
 
 
-def _loop(run: partial[Any], _case: Case) -> pairs.Block:
-    def measure(rounds: int, calls: int) -> list[float]:
-        taken_s = []
-        for _ in range(rounds):
-            start_s = time.perf_counter()
-            for _ in range(calls):
-                run()
-            taken_s.append((time.perf_counter() - start_s) / calls)
-        return taken_s
-
-    return measure
+def _instrument(framework: str, threads: int) -> dict[str, float]:
+    """Medians that the framework's instrument finds."""
+    python = Environments(bounds.REPOSITORY).interpreter_of(framework)
+    script = str(Path(__file__).with_name("instruments.py"))
+    variables = {**os.environ, **thread_variables(threads)}
+    command = [python, "-P", script, framework, str(threads)]
+    found: dict[str, float] = json.loads(subprocess.check_output(command, env=variables))
+    return found
 
 
-_TOOLS: dict[str, Callable[[partial[Any], Case], pairs.Block]] = {
-    "torch": _timer,
-    "mxnet": _opperf,
-    "tensorflow": _loop,
-}
-
-_sizes = {operation.name: operation.by_preset.quick[1] for operation in _OPERATIONS}
-_in_turns = pytest.mark.usefixtures("turn")
-
-
-@pytest.fixture(params=range(12))
-def turn(request: pytest.FixtureRequest) -> int:
-    """Measures each case several times in a session."""
-    number: int = request.param
-    return number
+def _ratios(framework: str, threads: int, turns: int) -> dict[str, list[float]]:
+    """fwbench's figure over the instrument's, of each case and turn."""
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for turn in range(turns):
+        order = [_fwbench, _instrument][:: -1 if turn % 2 else 1]
+        found = {measure: measure(framework, threads) for measure in order}
+        for case, instrument_s in found[_instrument].items():
+            ratios[case].append(found[_fwbench][case] / instrument_s)
+    return ratios
 
 
-@_in_turns
-@pytest.mark.fwbench(*_OPERATIONS, executions="eager", frameworks=("mxnet", "torch"))
-def test_eager(case: Case) -> None:
-    _measure(case)
+def _near(ratio: float, within: float) -> bool:
+    return max(ratio, 1 / ratio) <= within
 
 
-@_in_turns
-@pytest.mark.fwbench(*_OPERATIONS, executions="graph", frameworks="tensorflow")
-def test_graph(case: Case) -> None:
-    _measure(case)
-
-
-def _measure(case: Case) -> None:
-    if case.cell.size != _sizes[case.cell.workload.name]:
-        pytest.skip("the middle size alone")
-    run = case.bind().run
-    assert isinstance(run, partial)
-    run()  # which compiles it
-    pairs.interleave(case, _TOOLS[case.framework.name](run, case))
+def _summary(what: str, figures: Collection[float]) -> bounds.Finding:
+    """The mean of the figures, and the shares of those close to 1."""
+    mean = statistics.geometric_mean(figures)
+    number = len(figures)
+    five, ten = (sum(_near(x, within) for x in figures) / number for within in (1.05, _WITHIN))
+    kept = _near(mean, _MEAN_WITHIN) and ten >= _MOST
+    figure = f"{mean:.3f}; {five:.0%} and {ten:.0%} within 5 and 10 %"
+    return bounds.Finding(f"{what}, {number} cases", figure, _BOUND, kept)
 
 
 def main() -> int:
     """Measure, print, and give the exit status."""
-    given = bounds.arguments(__doc__, rounds=3)
-    measured = pairs.measured(__file__, given.rounds)
-    return bounds.conclude([pairs.ratio(*item, _WITHIN) for item in sorted(measured.items())])
+    given = bounds.arguments(__doc__, rounds=3, texts={"frameworks": "default: all four"})
+    frameworks = given.frameworks.split(",") if given.frameworks else _EXECUTIONS
+    summaries: list[bounds.Finding] = []
+    far: list[bounds.Finding] = []
+    every: list[float] = []
+    for framework, threads in itertools.product(frameworks, (1, 2)):
+        what = f"{framework}, {threads} threads"
+        ratios = _ratios(framework, threads, given.rounds)
+        figures = {case: statistics.median(turns) for case, turns in ratios.items()}
+        summaries.append(_summary(what, figures.values()))
+        every += figures.values()
+        for case, figure in figures.items():
+            if not _near(figure, _WITHIN):
+                turns = f"{figure:.2f} ({min(ratios[case]):.2f} to {max(ratios[case]):.2f})"
+                far.append(bounds.Finding(f"{what}, {case}", turns))
+    return bounds.conclude([*summaries, _summary("all", every), *far])
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import bounds
 
@@ -20,13 +19,6 @@ from fwbench.measure import empty_stack
 Pairs = dict[tuple[str, str, int], list[tuple[float, float]]]
 
 _OTHER = "other_s"
-
-#: Makes a number of rounds of a number of calls; returns seconds a call, of each round or of all.
-Block = Callable[[int, int], list[float]]
-
-#: A block ends with this number of rounds, or after this time.
-_BLOCK_ROUNDS = 20
-_BLOCK_S = 2e-3
 
 
 @dataclass
@@ -60,46 +52,6 @@ def measure(case: Case, turn: int, other: Callable[[Case], float]) -> None:
     else:
         case.measure()
         case.benchmark.extra_info[_OTHER] = call()
-
-
-def interleave(case: Case, other: Block) -> None:
-    """Measure a case by fwbench, and by something else between blocks of its rounds.
-
-    What comes and goes within a case is in both then, such as threads that take three times as long
-    to wake up for a while.
-
-    Args:
-        case: the case.
-        other: makes rounds.
-    """
-    found_s: dict[int, list[float]] = defaultdict(list)
-    by_hand = empty_stack.call if case.framework.reads_stack else _called
-
-    def take_turns(make_runner: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
-        def make(*arguments: Any) -> Callable[..., Any]:
-            runner, block_s = make_runner(*arguments), []
-
-            def runs(calls: range | None) -> Any:
-                taken = runner(calls)
-                if calls is not None:
-                    block_s.append(taken)
-                    if len(block_s) >= _BLOCK_ROUNDS or sum(block_s) >= _BLOCK_S:
-                        found_s[len(calls)] += by_hand(partial(other, len(block_s), len(calls)))
-                        block_s.clear()
-                return taken
-
-            return runs
-
-        return make
-
-    case._benchmark.wrap_rounds(take_turns)  # type: ignore[attr-defined]
-    case.measure()
-    of_rounds_s = found_s[case.benchmark.stats.iterations]  # and not of their calibration
-    case.benchmark.extra_info[_OTHER] = statistics.median(of_rounds_s)
-
-
-def _called(call: Callable[[], Any]) -> Any:
-    return call()
 
 
 def measured(file: str, rounds: int) -> Pairs:
