@@ -32,6 +32,9 @@ from support.fakes import (
     variant,
 )
 
+#: A call of the fake framework takes 65 / 1024 s.
+_S = 65 / 1024
+
 both_directions = pytest.mark.parametrize("direction", ["forward", "backward"])
 
 
@@ -75,6 +78,27 @@ def test_a_creation_that_is_not_waited_for() -> None:
 def test_a_slow_reading_is_not_work(delays_s: Iterable[float]) -> None:
     """Neither where reading always takes long, nor where the process is preempted meanwhile."""
     recorded(square("forward", reading(delays_s)))
+
+
+class _Blocks(np.ndarray):
+    """An array in blocks, which reading undoes in nine tenths of the time of a call."""
+
+
+class _Blocked(FakeFramework):
+    def read_element(self, array: Any) -> Any:
+        self.clock.spend(0.9 * _S if isinstance(array, _Blocks) else 0.0)
+        return self.to_numpy(array)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_layout_that_is_undone_is_no_work(alike: bool, waits: bool) -> None:
+    """Where reading a copy undoes the same layout."""
+    framework: Any = _Blocked(asynchronous=True)
+    framework.copy_in_layout = lambda array: array if alike else None
+    framework.waiter = lambda _: framework.clock.wait if waits else None
+    case = case_of(cell(operation(lambda x: (2.0 * x).view(_Blocks))), framework)
+    recorded(case) if alike and waits else fails(case, UnfinishedWork, "does not wait")
 
 
 def test_one_long_reading_of_what_is_there_hides_no_work() -> None:
@@ -181,9 +205,6 @@ def test_memory_is_cold_where_inputs_have_just_changed() -> None:
 def test_nothing_is_compared_where_nothing_was_timed() -> None:
     case_of(cell(), _Slower(), disabled=True).measure()
 
-
-#: A call of the fake framework takes 65 / 1024 s.
-_S = 65 / 1024
 
 _LIMITS = Limits({"float32": 1e9}, 1e10, {"float32": "2 CPUs", "bytes": "2 CPUs"})
 

@@ -118,3 +118,25 @@ def test_images_in_torch(layout: str, last: bool) -> None:
         env={**os.environ, **given},
     )
     assert done.stdout.split() == [str(last), str(last)], done.stderr
+
+
+#: Whether the results of MXNet's convolution, its copy in layout and a plain copy have addresses.
+_OF_MXNET = """
+from fwbench.frameworks.mxnet.framework import MXNet
+
+by, nd = MXNet(), MXNet.namespace
+x, w = nd.ones((2, 3, 32, 32)), nd.ones((32, 3, 3, 3))
+result = nd.Convolution(x, w, no_bias=True, num_filter=32, kernel=(3, 3))
+copy = by.copy_in_layout(result)
+assert (by.to_numpy(copy) == by.to_numpy(result)).all()
+print(*[by.address(array) is not None for array in (result, copy, result.copy())])
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="mxnet is not installed")
+def test_a_copy_in_onednn_s_layout() -> None:
+    """MXNet tells no address of what oneDNN has laid out, as it does with what is read then."""
+    done = subprocess.run(
+        [sys.executable, "-c", _OF_MXNET], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split() == ["False", "False", "True"], done.stderr

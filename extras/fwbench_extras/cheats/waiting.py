@@ -79,7 +79,7 @@ def _queued(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
 
 
 #: Rows in ten that are there when a call returns.
-_IN_TIME = 5
+_IN_TIME = 8
 
 
 def _rest_in_a_thread(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
@@ -191,7 +191,7 @@ CHEATS = (
     ),
     _late(
         name="rest_in_a_thread",
-        fakes="Computes half of the rows, and leaves the others to a thread.",
+        fakes="Computes four fifths of the rows, and leaves the others to a thread.",
         mistake="a pipeline whose last stage is not waited for",
         bind=_rest_in_a_thread,
         directions=("forward",),

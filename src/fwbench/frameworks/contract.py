@@ -122,6 +122,13 @@ class Framework(Replicable, ABC):
         """
         return self.to_numpy(array)
 
+    def copy_in_layout(self, array: Array) -> Array | None:
+        """A new array with the values and the layout of this one; None where reading undoes none.
+
+        Worth a method where results are laid out in blocks: to undo that is no work of the call.
+        """
+        return None
+
     def write(self, array: Array, source: Array) -> bool:
         """Copy the values of one array into another of the same shape and dtype, in place.
 
