@@ -141,6 +141,7 @@ class Case:
             memory = PeakMemory()
             on_device = self._device_memory()
             bind_s, work = self._clock.time(self.bind)
+            self._clock.before = work.before
             first_call_s, result = self._clock.time(work.run)
             memory.pause()
             held = _held(on_device)
@@ -232,7 +233,7 @@ class Case:
         flush = self.framework.flusher(device) if cold else None
         clock = Clock(self._clock.read, self._clock.wait)
         timed = device_time(work.run, clock, self.framework.device_clock(device), flush)
-        self._clock.before = flush
+        self._clock.before = flush or work.before
         clock_hz = self.gpu.sm_clock_hz() if self.gpu else None
         cycles = timed.device_s * clock_hz if timed.device_s and clock_hz else None
         return CaseFacts(**asdict(timed), device_cycles=cycles)

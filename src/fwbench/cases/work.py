@@ -55,12 +55,14 @@ class Work(ABC):
 
     Attributes:
         run: one call of it.
+        before: done before each round, outside its time; None for nothing.
         data_bytes: size of the data that are new in each turn.
         last: position among ``runs`` of the call that was timed last.
         timed_calls: calls since :meth:`begin`; 0 where that is not known.
     """
 
     run: BoundCall
+    before: BoundCall | None = None
     data_bytes = 0
     last = 0
     timed_calls = 0
