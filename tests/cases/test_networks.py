@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,13 +13,16 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase, compare_gradients
+from fwbench.cases.references import compare_answers
 from fwbench.errors import FwbenchError, WrongGradient, WrongResult, WrongTraining
+from fwbench.frameworks.learner import Job
 from fwbench.terms.presets import Sizes
-from fwbench.workloads import lenet, sentiment_lstm
+from fwbench.workloads import MODELS, lenet, sentiment_lstm
 from fwbench.workloads.models import reference
+from fwbench.workloads.models.gradients import forward, lstm, untrained
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layer import Arrays
-from fwbench.workloads.models.layers import BatchNorm, Conv, Dense, Embedding, Flatten, Tokens
+from fwbench.workloads.models.layers import LSTM, BatchNorm, Conv, Dense, Embedding, Flatten, Tokens
 from fwbench.workloads.models.passes import ForwardBackward, Inference, Pass
 from fwbench.workloads.training import Training
 from support.fake_learner import FakeLearner, Trainer
@@ -133,6 +137,25 @@ def test_a_record_has_the_precision_of_answers(dtype: str, bits: int) -> None:
     """At most that of the dtype, which is what was asked for."""
     facts = recorded(case(Inference, network(infers=_rounded(bits)), dtype=dtype))
     assert facts["precision_bits"] == min(bits, {"float32": 23, "float16": 10}.get(dtype, 7))
+
+
+@pytest.mark.parametrize(("error", "is_right"), [(4e-6, True), (2.0**-11, False)])
+def test_recurrent_layers_pass_errors_on(error: float, is_right: bool) -> None:
+    """Of states, by as much as an LSTM alone may be off by; TF32 makes more than is allowed."""
+    (step,) = (step for step in MODELS if step.model == "word_lm")
+    job = Job(step.at(step.smallest), "cpu", "eager", "float32", 4)
+    ((tokens, _),) = job.training.check_batches(job.batch, 1)
+    rng, around = np.random.default_rng(0), (1.0 - error, 1.0 + error)
+
+    def off(layer: Any, parameters: Any, *inputs: Any) -> Any:
+        if not isinstance(layer, LSTM):
+            return forward(layer, parameters, *inputs)
+        return lstm(parameters, *inputs, lambda x: x * rng.uniform(*around, x.shape))
+
+    layer = partial(untrained, trained=off)
+    logits = reference.inference(job.training.graph, job.training.initial(), tokens, layer)
+    with nullcontext() if is_right else pytest.raises(WrongResult, match=r"6\.32e-05 is allowed"):
+        assert compare_answers(job, tokens, logits)[0].largest > 2e-5
 
 
 def test_a_record_has_throughput_cost_and_what_was_compiled() -> None:

@@ -321,10 +321,11 @@ def compare_answers(
         each = logits.reshape(len(rows), training.labels_per_example, -1)[places]
         return each.reshape(-1, logits.shape[-1])
 
-    exact, allowed = answers(), verify.LOGIT_TOLERANCES[dtype]
+    exact, terms = answers(), training.recurrent_terms
+    allowed = verify.logit_tolerance(dtype, terms)
     if dtype not in FORMATS:
         return verify.compare(actual, exact, allowed), allowed
-    floor = verify.LOGIT_TOLERANCES["float32"]
+    floor = verify.logit_tolerance("float32", terms)
     emulated = answers(partial(untrained, trained=Rounded(dtype).forward))
     largest = verify.relative(emulated, exact, 0.0).largest
     allowed = min(allowed, floor + verify.ROUNDING * largest)

@@ -224,6 +224,12 @@ class Objective:
         return math.lcm(check_rows(batch), replicas), replicas
 
     @property
+    def recurrent_terms(self) -> int:
+        """Terms that recurrent layers add up for a result, from the first step to the last."""
+        nodes = [n for n in self.graph.nodes if isinstance(n.layer, layers.Recurrent)]
+        return sum(2 * node.output[-1] * node.shapes[0][0] for node in nodes)
+
+    @property
     def normalized(self) -> set[int]:
         """Values that an example has of each channel, by layer that normalizes by batch."""
         nodes = self.graph.nodes
