@@ -5,9 +5,12 @@ On the ground floor, because options need it in sessions that use nothing else o
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from importlib import resources
+from typing import Any
 
 from fwbench.errors import DeclarationError, UsageError
 
@@ -202,3 +205,9 @@ class Schedule:
     warmup_epochs: int = 1
     repetitions: int = 1
     steps: int | None = None
+
+
+def deepbench(kind: str) -> dict[str, list[str]]:
+    """Texts of DeepBench's shapes, of convolutions by use and of recurrent layers by name."""
+    every: Any = json.loads((resources.files(__package__) / "deepbench.json").read_text("utf-8"))
+    return every[kind]

@@ -6,19 +6,17 @@ flipped. A kernel's numbers are scaled so that results are of order one.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import resources
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Form, Shape, Sizes, deepbench
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
@@ -34,9 +32,7 @@ CONVNET = (
 #: DeepBench's, of training, inference on servers and on devices, in its order
 #: (github.com/baidu-research/DeepBench, code/kernels/conv_problems.h), each once, without
 #: 151x40 20x5, whose two strides differ.
-DEEPBENCH: Mapping[str, Sequence[str]] = json.loads(
-    (resources.files(__package__) / "deepbench.json").read_text("utf-8")
-)
+DEEPBENCH = deepbench("convolution")
 
 Array = NDArray[Any]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape
+from fwbench.terms.presets import Form, Shape, deepbench
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
@@ -36,33 +36,7 @@ _BY_LENGTH = ("h32n4t8", "h32n4t32", "h32n4t128")
 _LSTM_POINTWISE = 17
 
 #: Baidu's DeepBench, code/kernels/rnn_problems.h: training, then inference on servers and devices.
-DEEPBENCH = {
-    "rnn": (
-        *(f"h{h}n{n}t50" for h in (1760, 2048, 2560) for n in (16, 32, 64, 128)),
-        *("h32n1t672", "h64n1t96"),
-    ),
-    "lstm": (
-        *(f"h{h}n{n}t25" for h in (512, 1024, 2048, 4096) for n in (16, 32, 64, 128)),
-        *(f"h1536n{n}t50" for n in (8, 16, 32)),
-        *(f"h256n{n}t150" for n in (16, 32, 64)),
-        *(f"h{h}n{n}t25" for h in (512, 1024, 2048) for n in (1, 2, 4)),
-        *(f"h1536n{n}t50" for n in (1, 2, 4)),
-        *(f"h256n{n}t150" for n in (1, 2, 4)),
-    ),
-    "gru": (
-        *(f"h2816n32t{t}" for t in (750, 375, 187)),
-        *(f"h{h}n32t{t}" for h in (2048, 1536, 2560) for t in (1500, 750, 375, 187)),
-        *("h512n32t1", "h1024n32t1500", "h1024n64t1500"),
-        *(
-            f"h{h}n{n}t{t}"
-            for h in (2816, 2048, 1536, 2560)
-            for n in (1, 2, 4)
-            for t in (1500, 750, 375, 187)
-        ),
-        *(f"h512n{n}t1" for n in (1, 2, 4)),
-        *(f"h1024n{n}t1500" for n in (1, 2, 4)),
-    ),
-}
+DEEPBENCH = deepbench("recurrent")
 
 
 def _sequences(gates: int, biases: int, size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
