@@ -141,7 +141,7 @@ def test_a_record_has_the_precision_of_answers(dtype: str, bits: int) -> None:
 
 @pytest.mark.parametrize(("error", "is_right"), [(4e-6, True), (2.0**-11, False)])
 def test_recurrent_layers_pass_errors_on(error: float, is_right: bool) -> None:
-    """Of states, by as much as an LSTM alone may be off by; TF32 makes more than is allowed."""
+    """States may be off by as much as an LSTM alone; TF32 makes more than is allowed."""
     (step,) = (step for step in MODELS if step.model == "word_lm")
     job = Job(step.at(step.smallest), "cpu", "eager", "float32", 4)
     ((tokens, _),) = job.training.check_batches(job.batch, 1)
