@@ -197,7 +197,7 @@ class Gpu:
         pids = self._pids()
         if pids is None or os.getpid() not in pids:
             return None
-        return sum(_answer(_parent, pid) != os.getppid() for pid in pids)
+        return sum(_answer(lambda p: psutil.Process(p).ppid(), x) != os.getppid() for x in pids)
 
     def _pids(self) -> set[int] | None:
         running = _answer(self._nvml.nvmlDeviceGetComputeRunningProcesses, self._handle)
@@ -304,10 +304,6 @@ def _by_uuid(nvml: Any, uuid: str) -> Any:
 
 def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _parent(pid: int) -> int:
-    return psutil.Process(pid).ppid()
 
 
 def _answer(ask: Callable[..., T], *arguments: Any) -> T | None:

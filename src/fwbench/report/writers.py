@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from fwbench.records.measurement import Measurement
-from fwbench.records.session_facts import MachineFacts, NotMeasured, SessionFacts
+from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.units import count
 from fwbench.report import escaping, sections, summary
 from fwbench.report.condition import condition_of
@@ -211,14 +211,14 @@ def comma_separated(runs: Sequence[Run]) -> str:
     writer.writeheader()
     for run in runs:
         measured = ({name: value(x) for name, value in _COLUMNS.items()} for x in run.records)
-        for line in (*measured, *map(_lost, run.lost)):
+        lost = [
+            dict[str, object](case=case.nodeid, framework=case.framework, outcome=case.why)
+            for case in run.lost
+        ]
+        for line in (*measured, *lost):
             cells = {"run": run.name, **line}
             writer.writerow({name: _cell(value) for name, value in cells.items()})
     return text.getvalue()
-
-
-def _lost(case: NotMeasured) -> dict[str, object]:
-    return {"case": case.nodeid, "framework": case.framework, "outcome": case.why}
 
 
 def _cell(value: object) -> object:

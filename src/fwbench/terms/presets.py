@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from importlib import resources
-from typing import Any
 
 from fwbench.errors import DeclarationError, UsageError
 
@@ -207,7 +206,7 @@ class Schedule:
     steps: int | None = None
 
 
-def deepbench(kind: str) -> dict[str, list[str]]:
-    """Texts of DeepBench's shapes, of convolutions by use and of recurrent layers by name."""
-    every: Any = json.loads((resources.files(__package__) / "deepbench.json").read_text("utf-8"))
-    return every[kind]
+def deepbench(kind: str) -> dict[str, tuple[str, ...]]:
+    """Texts of DeepBench's shapes of ``convolution``, ``recurrent`` or ``products``, by list."""
+    every = json.loads((resources.files(__package__) / "deepbench.json").read_text("utf-8"))
+    return {name: tuple(texts) for name, texts in every[kind].items()}

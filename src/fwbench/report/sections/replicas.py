@@ -361,8 +361,6 @@ def _by_size(title: str, cases: Sequence[Shared], colours: Mapping[str, str]) ->
     series, looks = _by_number(moved, [case.name for case in moved], points, colours)
     if max(map(len, series.values()), default=0) > 1:
         title = f"{title}: bus bandwidth"
-        yield lines.draw(title, series, "elements", None, _gigabytes, looks=looks)
-
-
-def _gigabytes(rate: float) -> str:
-    return f"{rate / _BILLION:,.3g} GB/s"
+        yield lines.draw(
+            title, series, "elements", None, lambda x: f"{x / _BILLION:,.3g} GB/s", looks=looks
+        )

@@ -55,7 +55,8 @@ def drawn(matrix: Matrix, width: int) -> list[Line]:
     """A table under its title, its columns in blocks where they do not fit beside each other."""
     lines = wrapped(f"{matrix.title}: {matrix.what}", width, "bold")
     columns = [_Column.of_matrix(matrix, names) for names in matrix.columns]
-    labels = _Labels.of_rows(matrix.rows, width - _GAPS[-1] - max(map(_alone, columns)))
+    widest = max(max(column.width, len(column.names[0])) for column in columns)
+    labels = _Labels.of_rows(matrix.rows, width - _GAPS[-1] - widest)
     if labels is None:
         return [*lines, *wrapped(_TOO_NARROW, width)]
     for number, block in enumerate(_blocks(columns, width - labels.width)):
@@ -96,10 +97,6 @@ class _Labels:
         if len(name) > self.name:
             name = name[: self.name - len(_CUT)] + _CUT
         return f"{name:<{self.name}}{row.size:>{self.size}}"
-
-
-def _alone(column: _Column) -> int:
-    return max(column.width, len(column.names[0]))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,9 @@ _FULL = ("h32n4t8", "h64n16t25", "h256n16t50", "h512n32t25", "h1024n32t25")
 #: What a loop costs shows where its steps are small, by their number.
 _BY_LENGTH = ("h32n4t8", "h32n4t32", "h32n4t128")
 
+#: In bfloat16 each step rounds the state. Seen in gradients: 1.5 (JAX, 16 steps, of 120 draws).
+_ROUNDED_STATES = 3.0
+
 #: Operations for a unit in addition to the products.
 _LSTM_POINTWISE = 17
 
@@ -163,6 +166,7 @@ def _recurrent(
         # the result, and write a gradient for each operand.
         backward_cost=lambda size: cost(3, 3, 2, size),
         terms=lambda size: 2 * size["h"] * size["t"],
+        tolerance=_ROUNDED_STATES,
         parameters=lambda size: (size["h"],),
     )
 
@@ -182,6 +186,7 @@ RECURRENT = family(
         cost=lambda size: _dynamic_cost(1, 1, 1, size),
         backward_cost=lambda size: _dynamic_cost(3, 3, 2, size),
         terms=lambda size: 2 * size["h"] * size["t"],
+        tolerance=_ROUNDED_STATES,
         variables=(0, 1, 2, 3),
         parameters=lambda size: (size["h"], size["t"]),
         switched_by=("loop",),
