@@ -28,6 +28,7 @@ from fwbench.records.stored import just_measured
 from fwbench.records.units import count
 from fwbench.records.units import time as shown
 from fwbench.report.condition import is_contended
+from fwbench.terms.names import framework_of
 from fwbench.workers.pool import WorkerPool
 from fwbench.workers.process import WorkerSpec
 from fwbench.workloads.grid import Cell
@@ -103,7 +104,7 @@ class IsolatedRunner:
             if end_s <= (limit_s if number >= frameworks else _REVISITS_AT_MOST_S):
                 for second in filter(None, map(visit_of, self.run(item))):
                     medians_s = [self.visits[item].median_s, second.median_s]
-                    pairs[item.stash[CELL].framework][item.nodeid] = medians_s
+                    pairs[framework_of(item.stash[CELL].framework)][item.nodeid] = medians_s
         self.session.revisits = {name: of_pairs(those) for name, those in pairs.items()}
         self.workers.stop()
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from fwbench.records.session_facts import StoredRevisits
 from fwbench.records.units import count
+from fwbench.terms.names import framework_of
 
 #: Quantiles of Student's t: of what decides, at 5 % in both directions, and of 90 % intervals.
 DECIDED, INTERVAL = 0.975, 0.95
@@ -54,8 +55,9 @@ class Repeatability(NamedTuple):
 ASSUMED = Repeatability(math.log(1.05) / math.sqrt(2) / student(math.inf, INTERVAL))
 
 
-#: Cases of other frameworks count as this many at most: they show how a machine repeats, and a few
-#: of a framework's own do not show how it does. MXNet's threads scatter by far more than NumPy's.
+#: The framework in the middle of the others counts as this many cases at most: it shows how a
+#: machine repeats, and a few cases of a framework's own may agree by chance. Not their mean: MXNet's
+#: threads scatter by far more than NumPy's.
 _OTHERS_AT_MOST = 4
 
 Revisits = Mapping[str, StoredRevisits]
@@ -70,19 +72,16 @@ def known(launches_s: Sequence[float], revisits: Revisits, framework: str) -> Re
     number = sum(each.cases for each in revisits.values())
     if number < _AT_LEAST:
         return ASSUMED
-    own, own_variance = _together(each for name, each in revisits.items() if name == framework)
-    others, variance = _together(each for name, each in revisits.items() if name != framework)
-    others = min(others, _OTHERS_AT_MOST)
-    sd = math.sqrt((own * own_variance + others * variance) / (own + others))
+    mine = revisits.get(framework_of(framework))
+    others = [each for each in revisits.values() if each is not mine]
+    cases, squares = (mine.cases, mine.cases * mine.sd**2) if mine else (0, 0.0)
+    if others:
+        counted = min(sum(each.cases for each in others), _OTHERS_AT_MOST)
+        squares += counted * statistics.median_low(each.sd**2 for each in others)
+        cases += counted
     # What a file has must have an exponential.
-    return Repeatability(min(sd, 9.0), own + others, f"{count(number, 'case')} revisited")
-
-
-def _together(revisits: Iterable[StoredRevisits]) -> tuple[int, float]:
-    """The number of cases, and the mean of their variances."""
-    every = [*revisits]
-    cases = sum(each.cases for each in every)
-    return cases, sum(each.cases * each.sd**2 for each in every) / max(1, cases)
+    sd = min(math.sqrt(squares / cases), 9.0)
+    return Repeatability(sd, cases, f"{count(number, 'case')} revisited")
 
 
 def of_pairs(pairs: dict[str, list[float]]) -> StoredRevisits:
