@@ -6,6 +6,7 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from types import FrameType
@@ -135,8 +136,9 @@ class _HiddenThreads(_MoreThreads):
 
 
 def _multiply(connection: Connection) -> None:
-    while True:
-        connection.send(np.matmul(*connection.recv()))
+    with suppress(EOFError):  # of a framework that has gone
+        while True:
+            connection.send(np.matmul(*connection.recv()))
 
 
 def _half_elsewhere(compute: Compute, inputs: Sequence[Any]) -> BoundCall:

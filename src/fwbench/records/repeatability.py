@@ -56,7 +56,7 @@ ASSUMED = Repeatability(math.log(1.05) / math.sqrt(2) / student(math.inf, INTERV
 
 
 #: The framework in the middle of the others counts as this many cases at most: it shows how a
-#: machine repeats, and a few cases of a framework's own may agree by chance. Not their mean: MXNet's
+#: machine repeats, and few cases of a framework may agree by chance. Not their mean: MXNet's
 #: threads scatter by far more than NumPy's.
 _OTHERS_AT_MOST = 4
 
