@@ -28,18 +28,24 @@ class FakeCuda:
 
     Attributes:
         done: what was called, in order.
+        streams: those that were made.
     """
 
     def __init__(self) -> None:
         self.done: list[str] = []
+        self.streams: list[SimpleNamespace] = []
         self._captures: Any = None
         self.kernel: Callable[[], Any] | None = None
 
     def current_stream(self) -> SimpleNamespace:
         return SimpleNamespace(wait_stream=lambda other: self.done.append("join"))
 
-    def Stream(self) -> SimpleNamespace:  # noqa: N802 (CUDA's name)
-        return SimpleNamespace(wait_stream=lambda other: self.done.append("fork"))
+    def current_device(self) -> int:
+        return 0
+
+    def Stream(self, device: int) -> SimpleNamespace:  # noqa: N802 (CUDA's name)
+        self.streams.append(SimpleNamespace(wait_stream=lambda other: self.done.append("fork")))
+        return self.streams[-1]
 
     @contextmanager
     def stream(self, stream: Any) -> Iterator[None]:
@@ -56,7 +62,8 @@ class FakeCuda:
         return SimpleNamespace(replay=replay)
 
     @contextmanager
-    def graph(self, graph: Any) -> Iterator[None]:
+    def graph(self, graph: Any, stream: Any) -> Iterator[None]:
+        assert [stream] == self.streams
         self.done.append("capture")
         self._captures = graph
         yield
@@ -81,6 +88,7 @@ def graphs(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> ModuleType:
     with stubbed({"torch"}):
         module = importlib.import_module("fwbench.frameworks.torch.gpus")
     monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
+    module._stream_aside.cache_clear()
     return module
 
 
@@ -96,6 +104,8 @@ def test_a_call_is_captured_after_others_on_a_stream_of_their_own(
     replay()
     replay()
     assert cuda.done == ["replay", "replay"]
+    graphs.captured(lambda: None)
+    assert len(cuda.streams) == 1, "each keeps 32 MiB"
 
 
 class Graphed(FakeFramework):
