@@ -129,7 +129,7 @@ def test_every_framework_can_be_pinned(project: Project) -> None:
     }
     result = project.run("--fw-toggle=pin=on", "--fw-threads=2", "-rs", fw="numpy")
     result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["*pin=on is for one thread, and numpy has 2: --fw-threads 1"])
+    result.stdout.fnmatch_lines(["*pin=on puts all on one CPU, here 1 x 2 threads (*)"])
 
 
 _CPUS = f"""

@@ -81,6 +81,20 @@ def test_steps_of_models_are_shared_by_their_batch() -> None:
     assert uneven.gap == "a batch of 4 cannot be shared evenly by 3 replicas"
 
 
+def test_replicas_are_not_pinned_to_one_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would take turns on it; elsewhere than under Linux nothing is pinned."""
+    manifests = {"rich": replace(SHARED, threads=1)}
+    one, two = (cell.gap for cell in cells(lenet_step, manifests=manifests, **_PINNED))
+    assert (one, two) == (None, _ON_ONE_CPU)
+    monkeypatch.delattr(gaps.os, "sched_setaffinity")
+    one, _ = (cell.gap for cell in cells(lenet_step, manifests=manifests, **_PINNED))
+    assert one == "this system binds no process to a CPU (pin=off)"
+
+
+_PINNED = {"pin": ("on",), "replicas": (1, 2)}
+_ON_ONE_CPU = "pin=on puts all on one CPU, here 2 x 1 threads (--fw-threads 1 --fw-replicas 1)"
+
+
 def test_workers_that_do_not_wait_are_a_group_of_their_own() -> None:
     """Their work is not that of one process, so nothing is compared with it side by side."""
     requested = {"replicas": (1, 2), "strategy": ("allreduce", "ps_async"), "servers": (1,)}

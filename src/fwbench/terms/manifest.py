@@ -249,9 +249,7 @@ class Manifest(Capabilities):
         return dict(gaps)
 
     def value_gap(self, toggle: str, value: str) -> str | None:
-        """Why a toggle of the framework's process cannot have a value; None if it can."""
-        if (toggle, value) == (PIN, "on") and self.threads not in (None, 1):
-            return f"pin=on is for one thread, and {self.name} has {self.threads}: --fw-threads 1"
+        """Why the framework's own toggle cannot have a value; None if it can, or is not its own."""
         for own_toggle in self.own_toggles:
             if (
                 own_toggle.name == toggle

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
@@ -224,6 +225,10 @@ def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
         if reason:
             return reason
     return None
+
+
+def _is_pinned(c: Cell) -> bool:
+    return c.values.get(toggles.PIN) == "on"
 
 
 def _parts(c: Cell, names: Iterable[str] = toggles.PARALLEL) -> int:
@@ -446,6 +451,17 @@ RULES: tuple[Rule, ...] = (
     ),
     # Toggles
     Rule(Workload, _of_toggles),
+    Rule(
+        Workload,
+        "pin=on puts all on one CPU, here {c.replicas} x {m.threads} threads "
+        "(--fw-threads 1 --fw-replicas 1)",
+        lambda w, c, m: _is_pinned(c) and (c.replicas > 1 or m.threads not in (None, 1)),
+    ),
+    Rule(
+        Workload,
+        "this system binds no process to a CPU (pin=off)",
+        lambda w, c, m: _is_pinned(c) and not hasattr(os, "sched_setaffinity"),
+    ),
     Rule(
         Workload,
         "fwbench has no replicas with several devices each (--fw-replicas 1)",
