@@ -147,8 +147,11 @@ _MOST_CALLS = 1 << 14
 #: The shortest of several times counts, because other processes only ever make times longer.
 _TRIES = 3
 
+#: A wait that does not wait shows itself in one of so many, however busy the machine.
+_WAITS = 10
+
 #: Reading a result takes up to this share of computing and reading it; work that remains after a
-#: wait that did not wait takes more.
+#: wait that did not wait takes more, and such a wait is over before this share has passed.
 _READING = 0.5
 
 #: Processor time that is not the computing threads': pytest's and the framework's housekeeping.
@@ -171,17 +174,21 @@ def waiting_waits(adapter: Adapter, cell: Cell) -> None:
     Long work is started, the waiter is called, and the time to read the result is compared with
     the time of the work. The same holds for an adapter without a waiter, whose calls return when
     their work is done.
+
+    One try is proof, because a busy machine cannot bring it about: it makes no wait shorter. It
+    can hide it, as whoever is kept from reading finds the work done meanwhile; hence many.
     """
     with adapter.scope(cell.device, cell.dtype):
         start = _long_work(adapter, cell)
         whole_s = min(_whole_s(adapter, start) for _ in range(_TRIES))
-        after_s = min(_after_waiting_s(adapter, start, cell.device) for _ in range(_TRIES))
-    if after_s <= _READING * whole_s:
+        tries = [_waiting_and_reading_s(adapter, start, cell.device) for _ in range(_WAITS)]
+    late_s = [read_s for waited_s, read_s in tries if waited_s < _READING * whole_s < read_s]
+    if not late_s:
         return
     waiter = "waiter" if adapter.framework.waiter(cell.device) else "the call"
     raise ConformanceError(
         f"{cell.workload.name} took {whole_s:.3g} s to compute and read, and after {waiter} had "
-        f"returned reading still took {after_s:.3g} s: {waiter} does not wait for the work on "
+        f"returned reading still took {min(late_s):.3g} s: {waiter} does not wait for the work on "
         f"{cell.device} ({cell.execution}). Return a function from waiter that blocks until all "
         "work on the device is done; None is for frameworks whose calls return when it is"
     )
@@ -233,11 +240,19 @@ def _whole_s(adapter: Adapter, start: Callable[[], Any]) -> float:
     return Clock(adapter.timer).time(lambda: adapter.read(start()))[0]
 
 
-def _after_waiting_s(adapter: Adapter, start: Callable[[], Any], device: str) -> float:
-    """Seconds to read the result once the adapter has waited for it."""
-    result = start()
-    adapter.finish(device)
-    return Clock(adapter.timer).time(lambda: adapter.read(result))[0]
+def _waiting_and_reading_s(
+    adapter: Adapter, start: Callable[[], Any], device: str
+) -> tuple[float, float]:
+    """Seconds to start the work and to wait for it, and then to read its result."""
+
+    def waited() -> Any:
+        result = start()
+        adapter.finish(device)
+        return result
+
+    clock = Clock(adapter.timer)
+    waited_s, result = clock.time(waited)
+    return waited_s, clock.time(lambda: adapter.read(result))[0]
 
 
 def _threads_used(adapter: Adapter, start: Callable[[], Any]) -> float:
