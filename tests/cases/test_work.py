@@ -1,6 +1,6 @@
 """Timed work is verified: frameworks that are right once, and then cheat, get no number.
 
-Most cheats are in :mod:`fwbench_extras.cheats`, and tried by tests/extras/cheats.
+Most cheats are in :mod:`fwbench_extras.cheats`, and tried by extras/tests/cheats.
 """
 
 from __future__ import annotations
