@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 CONVOLUTION = "convolution"
@@ -62,6 +64,13 @@ class Profiler(ABC):
             work: is called once, and waits until it is done.
             trace: the file to write for Perfetto, in Chrome's trace event format: JSON.
         """
+
+
+def prefixes(framework: str) -> Prefixes:
+    """The operators of a framework that has names of its own for them."""
+    text = (resources.files(__package__) / "operator_classes.toml").read_text("utf-8")
+    classes: Prefixes = tomllib.loads(text)[framework]
+    return classes
 
 
 def class_of(name: str, table: Prefixes) -> str:
