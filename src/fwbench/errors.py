@@ -40,7 +40,7 @@ Every message says what was asked, what was found, and what to do.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class FwbenchError(Exception):
@@ -203,3 +203,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return UsageError(f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}.{hint}")
+
+
+def some(names: Sequence[str], most: int = 3, separator: str = ", ") -> str:
+    """The first of several names, and how many more there are: ``a, b and 7 more``."""
+    more = [f"{len(names) - most} more"] if len(names) > most else []
+    return " and ".join([separator.join(names[:most]), *more])

@@ -81,20 +81,28 @@ def test_a_journal_is_not_replaced(project: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "status"),
     [
-        (["-o", "run.json"], "there is no journal under .fwbench/journal; name one, or go to its"),
-        (["nowhere.jsonl", "-o", "run.json"], "cannot read nowhere.jsonl: "),
-        (["foreign.json", "-o", "run.json"], "foreign.json is not a journal"),
-        (["good.jsonl", "-o", "no/folder/run.json"], "cannot write "),
+        (
+            ["-o", "run.json"],
+            "there is no journal under .fwbench/journal; name one, or go to its",
+            2,
+        ),
+        (["nowhere.jsonl", "-o", "run.json"], "cannot read nowhere.jsonl: ", 2),
+        (["foreign.json", "-o", "run.json"], "foreign.json is not a journal", 2),
+        (["good.jsonl", "-o", "no/folder/run.json"], "cannot write ", 3),
     ],
 )
 def test_what_cannot_be_recovered(
-    project: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    project: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+    status: int,
 ) -> None:
     (project / "foreign.json").write_text('{"benchmarks": []}\n', encoding="utf-8")
     good = f'{{"fwbench_journal": 1}}\n{json.dumps(entry("good"))}\n'
     (project / "good.jsonl").write_text(good, encoding="utf-8")
-    expected_text = out(capsys, "recover", *arguments, status=3)
+    expected_text = out(capsys, "recover", *arguments, status=status)
     assert expected_text.startswith(f"fwbench: error: {message}")
     assert not (project / "run.json").exists()

@@ -113,6 +113,16 @@ def test_a_launch_that_is_damaged(tmp_path: Path, text: str) -> None:
     assert len([*folder.iterdir()]) == 3
 
 
+def test_a_job_that_was_killed_in_its_first_launch_is_passed_over(tmp_path: Path) -> None:
+    wanted = _interrupted(tmp_path)
+    killed = wanted.with_name("99999999-000000-killed")
+    killed.mkdir()
+    (killed / "job.json").write_bytes((wanted / "job.json").read_bytes())
+    with resume.job(tmp_path, _SETTINGS, resume=True) as job:
+        assert job.folder == wanted
+    assert _left(tmp_path) == [wanted]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"seed": "x"}'])
 def test_a_job_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     folder = _interrupted(tmp_path)

@@ -180,6 +180,13 @@ def test_a_run_has_a_sample_of_each_case(folder: Path) -> None:
     assert gemm.machine.cpu == "Fake CPU"
 
 
+def test_a_framework_of_two_environments_is_refused(folder: Path) -> None:
+    """Both have the name that is compared, and one of them would be passed over."""
+    path = write(folder / "run.json", entry("gemm"), entry("gemm", framework="numpy@old"))
+    with pytest.raises(UsageError, match=r"has gemm-numpy-.* of numpy and of numpy@old"):
+        samples.read(path)
+
+
 def test_a_single_process_is_one_value(folder: Path) -> None:
     """A case that was not launched has rounds, which are no launches: the smallest stands."""
     single = entry("gemm", (3.0, 1.0, 2.0))

@@ -138,10 +138,10 @@ def test_a_change_beyond_all_spread_is_found() -> None:
     ("threshold", "verdict"),
     [(None, Verdict.REGRESSED), (0.5, Verdict.UNCHANGED), (0.02, Verdict.REGRESSED)],
 )
-def test_the_threshold_of_a_marker_wins(threshold: float | None, verdict: Verdict) -> None:
-    """Over the one of the comparison; the contender's, which is the suite as it is now."""
-    base = sample("a", times(1.0), threshold=0.9)
-    contender = sample("a", times(1.2), threshold=threshold)
+def test_the_threshold_of_the_bases_marker_wins(threshold: float | None, verdict: Verdict) -> None:
+    """Over the one of the comparison; the contender's would let a change excuse itself."""
+    base = sample("a", times(1.0), threshold=threshold)
+    contender = sample("a", times(1.2), threshold=0.9)
     judgement = _first(base, contender, RULES)
     assert judgement.verdict is verdict
     assert judgement.threshold == (0.03 if threshold is None else threshold)
@@ -149,9 +149,28 @@ def test_the_threshold_of_a_marker_wins(threshold: float | None, verdict: Verdic
     assert judgement.visible >= judgement.threshold
 
 
+@pytest.mark.parametrize(
+    ("base", "contender", "note"),
+    [
+        (None, 0.99, "a: no threshold in the base, which counts, threshold 0.99 in the other"),
+        (0.5, None, "a: threshold 0.5 in the base, which counts, no threshold in the other"),
+        (0.5, 0.5, "a: threshold 0.5, above the 0.03 of this comparison"),
+        (0.01, 0.01, ""),
+        (None, None, ""),
+    ],
+)
+def test_thresholds_of_markers_are_noted(
+    base: float | None, contender: float | None, note: str
+) -> None:
+    """In every output, where they differ or allow more than the comparison."""
+    sides = [sample("a", times(1.0), threshold=share) for share in (base, contender)]
+    comparison = compare(run(sides[0]), run(sides[1]), RULES)
+    assert [text for text in comparison.notes if "threshold" in text] == [note] * bool(note)
+
+
 def test_a_small_marker_finds_what_the_threshold_would_not() -> None:
     """A test may care for less than others do."""
-    base, contender = sample("a", times(1.0)), sample("a", times(1.02), threshold=0.015)
+    base, contender = sample("a", times(1.0), threshold=0.015), sample("a", times(1.02))
     assert _first(base, contender, RULES).verdict is Verdict.REGRESSED
 
 

@@ -265,14 +265,16 @@ def test_a_named_run_is_what_is_compared_with(slowed: Project, has_data: bool) -
     assert _rows(result)[_SLOWING] == "improved"
 
 
-def test_a_test_may_have_its_own_threshold(gated: Project) -> None:
-    """The marker's wins; what it makes of a change is the business of tests/gate."""
+def test_a_change_cannot_set_its_own_threshold(gated: Project) -> None:
+    """The base's counts; what it makes of a change is the business of tests/gate."""
     gated.write("test_it.py", _SUITE.replace("steady)\ndef", "steady, threshold=0.2)\ndef"))
-    gated.run("--fw-launches=5", "--fw-gate=95%,dispatch=70%", "--benchmark-json=now.json")
+    gate = "--fw-gate=95%,dispatch=70%"
+    result = gated.run("--fw-launches=5", gate, "--benchmark-json=now.json")
+    result.stdout.fnmatch_lines(["*: no threshold in the base, which counts, threshold 0.2 in*"])
     comparison = gated.session("now.json")["gate"]["comparison"]
     judged = {judgement["metric"]: judgement["threshold"] for judgement in comparison["judgements"]}
     assert comparison["rules"]["threshold"] == 0.95
-    assert (judged["minimum"], judged["median"]) == (0.2, 0.2)
+    assert (judged["minimum"], judged["median"]) == (0.95, 0.95)
     assert (judged["dispatch"], judged["memory"]) == pytest.approx((0.7, 0.5))
 
 

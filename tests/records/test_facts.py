@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fwbench import cli
-from fwbench.errors import DeclarationError, StorageError, UnreadableRun
+from fwbench.errors import DeclarationError, UnreadableRun
 from fwbench.plugin import host
 from fwbench.records.facts import CaseFacts, Data, Epoch, Launch, Measured
 from fwbench.records.journal import Journal, recover
@@ -187,7 +187,7 @@ def test_a_damaged_journal_is_named(tmp_path: Path) -> None:
     journal.append({"fwbench_journal": 1})
     journal.append(entry("gemm", load="high"))
     journal.close()
-    with pytest.raises(StorageError, match=r"now\.jsonl: line 2: gemm-.*: load is 'high'"):
+    with pytest.raises(UnreadableRun, match=r"now\.jsonl: line 2: gemm-.*: load is 'high'"):
         recover(journal.path, host.with_statistics)
 
 

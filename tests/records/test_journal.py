@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.errors import StorageError
+from fwbench.errors import StorageError, UnreadableRun
 from fwbench.plugin import host
 from fwbench.records import journal
 from fwbench.records.journal import Journal, Recovered
@@ -63,6 +63,12 @@ def test_a_journal_can_be_read_while_it_is_written(folder: Path) -> None:
     begun.close()
 
 
+def test_a_test_that_ran_again_has_its_last_record(folder: Path) -> None:
+    path = written(folder, HEAD, {**entry("a"), "stats": {"min": 2.0}}, entry("b"), entry("a"))
+    assert recovered(path).run["benchmarks"] == [entry("a"), entry("b")]
+    assert not recovered(path).lost
+
+
 @pytest.mark.parametrize("last", ["last", "größe"])
 def test_a_last_line_that_was_cut_off_is_left_out(folder: Path, last: str) -> None:
     """Names beyond ASCII are written so that a cut never makes the file unreadable."""
@@ -94,13 +100,13 @@ def test_a_last_line_that_was_cut_off_is_left_out(folder: Path, last: str) -> No
 def test_what_is_no_journal_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "file.jsonl"
     path.write_bytes(content)
-    with pytest.raises(StorageError, match=message) as caught:
+    with pytest.raises(UnreadableRun, match=message) as caught:
         recovered(path)
     assert str(path) in str(caught.value)
 
 
 def test_a_missing_journal_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"cannot read .*nowhere\.jsonl"):
+    with pytest.raises(UnreadableRun, match=r"cannot read .*nowhere\.jsonl"):
         recovered(tmp_path / "nowhere.jsonl")
 
 

@@ -11,7 +11,8 @@ from typing import Any, get_args, get_origin
 
 import pytest
 
-from fwbench.errors import StorageError, UnreadableRun
+from fwbench.errors import StorageError, UnreadableRun, UsageError
+from fwbench.plugin.options import threshold_of
 from fwbench.records import files
 from fwbench.records.facts import CaseFacts
 from fwbench.records.session_facts import SessionFacts
@@ -115,6 +116,32 @@ def test_what_is_around_the_records_is_checked(around: dict[str, Any], message: 
     with pytest.raises(UnreadableRun) as caught:
         from_json("run.json", {**output([entry()]), **around})
     assert message in str(caught.value)
+
+
+def test_two_records_of_a_case_are_refused() -> None:
+    """By every reader: a gate that took one of them would be green at random."""
+    twice = [entry("gemm"), entry("dot"), entry("gemm", framework="numpy")]
+    with pytest.raises(UnreadableRun, match=r"test_it\[gemm-.*\] has several records"):
+        from_json("run.json", output(twice))
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 1e6, -0.5])
+def test_a_threshold_that_no_marker_has_is_refused(threshold: float) -> None:
+    with pytest.raises(UnreadableRun, match=r"threshold is .*, and must be a number above 0 and"):
+        from_json("run.json", output([entry(threshold=threshold)]))
+    with pytest.raises(UsageError, match="not a fraction between 0 and 1"):
+        threshold_of(pytest.mark.fwbench("gemm", threshold=threshold).mark)
+
+
+def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.json"
+    loop.symlink_to(loop.name)
+    with pytest.raises(UnreadableRun, match="Too many levels of symbolic links"):
+        load(loop)
+    for write in (files.check_writable, lambda path: files.write_atomically(path, "text")):
+        with pytest.raises(StorageError, match="Too many levels of symbolic links"):
+            write(loop)
+    assert files.target(loop) == loop
 
 
 def test_a_file_larger_than_any_run_is_refused(tmp_path: Path) -> None:

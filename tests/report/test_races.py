@@ -120,7 +120,7 @@ def test_a_budget_names_what_is_uncertain() -> None:
         "12 launches in 4 min 50 s of 5 min",
         (
             "the time of 7 of 8 cases is not known to 3%: a (a single launch), b (7%), c (7%), "
-            "d (7%), e (7%), 2 more"
+            "d (7%), e (7%) and 2 more"
         ),
     ]
 

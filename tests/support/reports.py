@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -113,8 +114,14 @@ def interpreted(values: Any, name: str = "run.json", number: int = 0) -> Run:
 def run_of(
     *entries: Mapping[str, Any], name: str = "run.json", number: int = 0, **session: Any
 ) -> Run:
-    """A run with these cases."""
-    return interpreted(output(entries, **session), name, number)
+    """A run with these cases: the same case again is that of another test."""
+    tests: Counter[str] = Counter()
+    cases = []
+    for made in entries:
+        tests[made["fullname"]] += 1
+        again = f"again_{tests[made['fullname']]}_" * (tests[made["fullname"]] > 1)
+        cases.append({**made, "fullname": f"{again}{made['fullname']}"})
+    return interpreted(output(cases, **session), name, number)
 
 
 def runs_of(**entries: Sequence[Mapping[str, Any]]) -> list[Run]:

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.errors import DeclarationError, Diverged, WrongResult, WrongTraining
+from fwbench.errors import DeclarationError, Diverged, WrongResult, WrongTraining, some
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job, Learner
-from fwbench.frameworks.models import ModelLearner, listed
+from fwbench.frameworks.models import ModelLearner
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.input import BATCH
 from fwbench.workloads.models import reference, trajectories
@@ -265,7 +265,7 @@ def _only(framework: str, shapes: Shapes, others: Shapes) -> str:
             left[axes] -= 1
         else:
             extra.append(f"{name} {tuple(shape)}")
-    return f"{listed(extra) or 'nothing'} in {framework} alone"
+    return f"{some(extra, separator='; ') or 'nothing'} in {framework} alone"
 
 
 def shared_run(

@@ -174,9 +174,9 @@ def _gate(arguments: argparse.Namespace) -> int:
 
 def _refuse_replacing(arguments: argparse.Namespace) -> None:
     """Refuse to write where a run is, or among the runs of a folder."""
-    runs = {path.resolve() for path in arguments.runs}
+    runs = {files.target(path) for path in arguments.runs}
     for path in filter(None, (arguments.markdown, arguments.json)):
-        place = path.resolve()
+        place = files.target(path)
         if place in runs or (place.suffix == ".json" and place.parent in runs):
             raise UsageError(f"{path} would replace a run, or be among runs; write it elsewhere")
 

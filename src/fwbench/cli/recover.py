@@ -8,7 +8,7 @@ from typing import Any
 
 from fwbench import ceilings
 from fwbench.cli.common import warn
-from fwbench.errors import StorageError, UsageError
+from fwbench.errors import UsageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.records import files
@@ -34,7 +34,7 @@ def add_to(commands: Any) -> None:
 
 def _recover(arguments: argparse.Namespace) -> int:
     path = arguments.journal or _latest_journal()
-    if arguments.output.resolve() == path.resolve():
+    if files.target(arguments.output) == files.target(path):
         raise UsageError(f"{path} is the journal, and would be lost; write to another file")
     recovered = recover(path, host.with_statistics)
     run = recovered.run
@@ -51,5 +51,5 @@ def _latest_journal() -> Path:
     folder = journal_folder(Path())
     journals = sorted(folder.glob("*.jsonl"))
     if not journals:
-        raise StorageError(f"there is no journal under {folder}; name one, or go to its project")
+        raise UsageError(f"there is no journal under {folder}; name one, or go to its project")
     return journals[-1]

@@ -105,7 +105,7 @@ def _check(arguments: argparse.Namespace) -> None:
     """Refuse before any work what is not clear, or cannot be written."""
     written = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
     _check_requested(arguments, nothing_written=not written)
-    _check_outputs(arguments, [path.resolve() for path in written])
+    _check_outputs(arguments, [files.target(path) for path in written])
     for path in written:
         files.check_writable(path)
     if arguments.png:
@@ -125,9 +125,9 @@ def _check_requested(arguments: argparse.Namespace, *, nothing_written: bool) ->
 
 
 def _check_outputs(arguments: argparse.Namespace, outputs: Sequence[Path]) -> None:
-    if {*outputs} & {path.resolve() for path in arguments.runs}:
+    if {*outputs} & {files.target(path) for path in arguments.runs}:
         raise UsageError("a report would replace a run; write it to another file")
-    history = arguments.history and arguments.history.resolve()
+    history = arguments.history and files.target(arguments.history)
     if history and any(p.suffix == ".json" and p.is_relative_to(history) for p in outputs):
         raise UsageError("a report would be among the runs of the history; write it elsewhere")
     if len({*outputs}) < len(outputs):

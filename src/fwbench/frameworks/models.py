@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.errors import DeclarationError
+from fwbench.errors import DeclarationError, some
 from fwbench.frameworks.layout import Layout
 from fwbench.frameworks.learner import Job, Learner, Loader, Placed
 from fwbench.frameworks.table import layout_of
@@ -187,8 +187,8 @@ class ModelLearner(Learner):
         if wrong:
             raise DeclarationError(
                 f"the weights to share are not those of {self.model.name} in {self.framework}: "
-                f"{listed(wrong)}; give them by this framework's names and in its layouts: "
-                f'implement("{self.framework}", weights=...)'
+                f"{some(wrong, _NAMED, '; ')}; give them by this framework's names and in its "
+                f'layouts: implement("{self.framework}", weights=...)'
             )
         self.load([given.get(name, array) for name, array in here.items()])
 
@@ -293,13 +293,6 @@ def arrays_of(returned: Any) -> list[Any]:
     if isinstance(returned, list | tuple):
         return [array for part in returned for array in arrays_of(part)]
     return [returned]
-
-
-def listed(names: Sequence[str]) -> str:
-    """Some of many, and how many more there are."""
-    more = len(names) - _NAMED
-    shown = "; ".join(names[:_NAMED])
-    return f"{shown}; and {more} more" if more > 0 else shown
 
 
 def _text_of(error: Exception) -> str:

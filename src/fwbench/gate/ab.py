@@ -134,11 +134,12 @@ class PairedComparison:
         judgements = sides.unequal()
         for case in sides.cases.values():
             judgements += self._judged(case, len(sides.cases))
+        marked = self.rules.marked((case.base, case.contender) for case in sides.cases.values())
         return Comparison(
             *names,
             [*judgements, *one_sided(sides.base, sides.contender)],
             {**dataclasses.asdict(self.rules), **dataclasses.asdict(self.plan)},
-            [*sides.differences, *notes, *self._measured(sides.cases)],
+            [*sides.differences, *notes, *marked, *self._measured(sides.cases)],
             interrupted=self._interrupted,
         )
 

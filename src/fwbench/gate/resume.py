@@ -32,6 +32,9 @@ _JOBS = 10
 #: In the folder of a job: what it measures.
 _SETTINGS = "job.json"
 
+#: The files of its launches.
+_LAUNCHES = "launch-*.json"
+
 #: In the file of a launch: what the job knows of it.
 _JOB_KEY = "fwbench_ab"
 
@@ -55,7 +58,7 @@ class ComparisonJob:
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
         self.seed = seed
-        self.earlier = [_launch(file) for file in sorted(folder.glob("launch-*.json"))]
+        self.earlier = [_launch(file) for file in sorted(folder.glob(_LAUNCHES))]
         self.launches = len(self.earlier)
         self._is_over = False
 
@@ -130,6 +133,10 @@ def _new(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
 def _resumed(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
     different = ""
     for made, owner in _left(folder):
+        if not any(made.glob(_LAUNCHES)):  # killed before its first launch was over
+            with owner:
+                scratch.remove(made)
+            continue
         differences = _differences(_settings(made), settings)
         if not differences:
             stack.enter_context(owner)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from fwbench.errors import DifferentSettings, unknown
+from fwbench.errors import DifferentSettings, UsageError, unknown
 from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts
 from fwbench.records.measurement import MEDIAN, MEMORY, MEMORY_BEFORE, MINIMUM, Measurement
 from fwbench.records.session_facts import SessionFacts
@@ -59,9 +59,18 @@ class SampleSet:
             without_environment(case.nodeid, case.framework): case.why
             for case in run.session.missing or ()
         }
+        samples: dict[str, Measurement] = {}
+        for record in run.records:
+            if record.key in samples:
+                both = samples[record.key].facts.framework, record.facts.framework
+                raise UsageError(
+                    f"{run.name} has {record.label} of {both[0]} and of {both[1]}, and a "
+                    "comparison takes one; measure them in sessions of their own (--fw)"
+                )
+            samples[record.key] = record
         return cls(
             run.name,
-            {record.key: record for record in run.records},
+            samples,
             unmeasured,
             _failures(run.session),
             bool(run.session.outcome and run.session.outcome.interrupted),

@@ -213,9 +213,9 @@ class MetricTest(Sequential):
     rules: Rules
 
     @classmethod
-    def create(cls, metric: Metric, rules: Rules, cases: int, contender: Measurement) -> MetricTest:
+    def create(cls, metric: Metric, rules: Rules, cases: int, base: Measurement) -> MetricTest:
         """The test of a metric in a job."""
-        threshold = math.log1p(rules.threshold_of(metric, contender))
+        threshold = math.log1p(rules.threshold_of(metric, base))
         return cls(
             threshold,
             evidence_needed(metric, rules, cases),
@@ -326,7 +326,7 @@ def metric_tests(
 ) -> list[MetricTest]:
     """The tests of a case: one for each metric that both sides have in every launch."""
     return [
-        MetricTest.create(metric, rules, cases, contender)
+        MetricTest.create(metric, rules, cases, base)
         for metric in METRICS
         if base.values(metric.name) and contender.values(metric.name)
     ]

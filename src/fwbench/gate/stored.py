@@ -51,7 +51,12 @@ def compare(
         contender.name,
         [*judgements, *one_sided(base, contender)],
         dataclasses.asdict(rules),
-        [*_interruptions(base, contender), *_power(judgements), *notes],
+        [
+            *_interruptions(base, contender),
+            *_power(judgements),
+            *rules.marked(pairs.values()),
+            *notes,
+        ],
     )
 
 
@@ -119,7 +124,7 @@ def _judge(
     least = _LEAST_SPREAD * math.log1p(metric.threshold or Rules.threshold)
     before, after = map(metric.raised, measured)
     shift = SessionRatio.between(before, after, least)
-    threshold = rules.threshold_of(metric, contender)
+    threshold = rules.threshold_of(metric, base)
     visible = shift.detectable(threshold, level / 2)
     verdict, reason = Verdict.INCONCLUSIVE, ""
     if len(measured[0]) < SESSIONS_AT_LEAST:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any, Self
 
-from fwbench.errors import unknown
+from fwbench.errors import some, unknown
 from fwbench.gate.samples import METRICS, THRESHOLDS, Metric, SampleSet
 from fwbench.options.values import TIME
 from fwbench.records.measurement import CLOCK, MEDIAN, MINIMUM, Measurement
@@ -65,8 +65,8 @@ class Rules:
 
     Attributes:
         margin: what a test of pairs concedes to chance beyond the launches' own, as a share.
-        threshold: the smallest change of the time that is worth a verdict, as a share; a test's
-            marker wins.
+        threshold: the smallest change of the time that is worth a verdict, as a share; the marker
+            of the base's test wins, which a change under test cannot set.
         level: the probability, over all cases together, that an unchanged one is called changed.
         confidence: of each bound of the interval that is shown.
         resolution: a case is unchanged only if a change of this size, as a share, would have shown
@@ -100,11 +100,33 @@ class Rules:
         """The change that must have been able to show for a case to be unchanged, as a share."""
         return max(self.resolution, (1 + threshold) * (1 + self.resolution / 2) - 1)
 
-    def threshold_of(self, metric: Metric, sample: Measurement) -> float:
+    def threshold_of(self, metric: Metric, base: Measurement) -> float:
         """The smallest change of a metric that is worth a verdict."""
         if not metric.is_time:
             return self.thresholds[metric.name]
-        return self.threshold if sample.facts.threshold is None else sample.facts.threshold
+        return self.threshold if base.facts.threshold is None else base.facts.threshold
+
+    def marked(self, pairs: Iterable[tuple[Measurement, Measurement]]) -> list[str]:
+        """Notes on markers: of a threshold that only one side has, or above the comparison's own.
+
+        Args:
+            pairs: a case of the base, and the same of the contender.
+        """
+        cases: dict[str, list[str]] = {}
+        for base, contender in pairs:
+            counts, other = base.facts.threshold, contender.facts.threshold
+            if counts != other:
+                text = f"{_marker(counts)} in the base, which counts, {_marker(other)} in the other"
+            elif counts is not None and counts > self.threshold:
+                text = f"{_marker(counts)}, above the {self.threshold:.3g} of this comparison"
+            else:
+                continue
+            cases.setdefault(text, []).append(contender.label)
+        return [f"{some(names)}: {text}" for text, names in cases.items()]
+
+
+def _marker(threshold: float | None) -> str:
+    return "no threshold" if threshold is None else f"threshold {threshold:.3g}"
 
 
 @dataclass(frozen=True)

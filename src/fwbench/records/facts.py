@@ -17,6 +17,7 @@ from fwbench.measure.device_time import SLOPE
 from fwbench.measure.stopping import PRECISE, TIME_OVER
 from fwbench.records.table import (
     ABOVE_MINUS_1,
+    BETWEEN,
     FRACTION,
     NOT_NEGATIVE,
     POSITIVE,
@@ -519,7 +520,7 @@ class CaseFacts(Measured):
         "threads that the framework computes with", COUNT, POSITIVE, null="where it does not tell"
     )
     threshold: float | None = fact(
-        "smallest change worth a verdict, of the test's marker", SHARE, NOT_NEGATIVE,
+        "smallest change worth a verdict, of the test's marker", SHARE, BETWEEN,
         null="without one",
     )  # fmt: skip
     toggles: dict[str, Any] | None = fact("every switch that may change its speed, with its value")

@@ -36,6 +36,17 @@ def read(path: Path) -> bytes:
     return content
 
 
+def target(path: Path) -> Path:
+    """The file that a path leads to; of links in a circle one of them, which cannot be read."""
+    return Path(os.path.realpath(path))  # Path.resolve raises RuntimeError up to Python 3.12
+
+
+def _written(path: Path) -> Path:
+    if (file := target(path)).is_symlink():
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return file
+
+
 def check_writable(path: Path) -> None:
     """Try whether a file could be written to ``path``, and leave nothing there."""
     try:
@@ -43,7 +54,7 @@ def check_writable(path: Path) -> None:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if _is_special(path):
             return
-        path = path.resolve()
+        path = _written(path)
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}."):
             pass
     except OSError as error:
@@ -63,7 +74,7 @@ def write_atomically(path: Path, text: str) -> None:
         if _is_special(path):
             path.write_text(text, encoding="utf-8", errors="backslashreplace")
         else:
-            _replace(path.resolve(), text)
+            _replace(_written(path), text)
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror}") from error
 

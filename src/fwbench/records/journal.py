@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench import project
-from fwbench.errors import StorageError
+from fwbench.errors import StorageError, UnreadableRun
 from fwbench.jsontext import dumps, loads
 from fwbench.records import files, launches
 from fwbench.records.stored import head_of, record_of
@@ -112,13 +112,19 @@ def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recover
     """
     reader = _Reader(journal)
     # Text after the last line break was cut off while it was written.
-    for number, line in enumerate(files.read(journal).split(b"\n")[:-1], 1):
+    try:
+        lines = files.read(journal).split(b"\n")[:-1]
+    except StorageError as error:
+        raise UnreadableRun(str(error)) from error
+    for number, line in enumerate(lines, 1):
         reader.read(number, line)
     if not reader.is_journal and not reader.entries:
-        raise StorageError(f"{journal} is not a journal of fwbench: its first line does not say so")
+        raise UnreadableRun(
+            f"{journal} is not a journal of fwbench: its first line does not say so"
+        )
     if not reader.entries:
         problems = "".join(f"\n  {problem}" for problem in reader.lost)
-        raise StorageError(
+        raise UnreadableRun(
             f"{journal} has no record: the session ended before a case did, or all are damaged"
             f"{problems}"
         )
@@ -132,10 +138,9 @@ class _Reader:
     def __init__(self, journal: Path) -> None:
         self.is_journal = False
         self.head: dict[str, Any] = {}
-        self.entries: list[launches.Entry] = []
         self.lost: list[str] = []
         self._journal = journal
-        self._launches: dict[str, set[int | None]] = defaultdict(set)
+        self._records: dict[str, dict[int | None, launches.Entry]] = defaultdict(dict)
 
     def read(self, number: int, line: bytes) -> None:
         """Keep what a line has, or note what is wrong with it."""
@@ -161,12 +166,17 @@ class _Reader:
         facts = record_of(values, "its record").facts
         if facts.launch is not None or facts.launches:
             LaunchEntry.checked(values)
-        before = self._launches[values["fullname"]]
-        is_new = before <= {None} if facts.launch is None else not before & {None, facts.launch}
-        if not is_new:
+        before = self._records[values["fullname"]]
+        # A test that ran again, after a failure, has its last record.
+        new = facts.launch
+        if before.keys() - {None} if new is None else before.keys() & {None, new}:
             raise DamagedFact(f"{values['fullname']} has such a record in a line before")
-        before.add(facts.launch)
-        self.entries.append(values)
+        before[new] = values
+
+    @property
+    def entries(self) -> list[launches.Entry]:
+        """All records."""
+        return [entry for records in self._records.values() for entry in records.values()]
 
 
 def _parsed(line: bytes) -> Any:

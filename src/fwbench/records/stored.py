@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -114,6 +115,7 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
         info, session = head_of(values, place)
         machine = _machine(session, info.machine_info or MachineInfo())
         records = [record_of(entry, f"benchmark {n}", machine) for n, entry in enumerate(entries)]
+        _refuse_twice(record.nodeid for record in records)
         records = [replace(record, revisits=session.revisits or {}) for record in records]
     except DamagedFact as error:
         raise UnreadableRun(damaged(place, error)) from None
@@ -125,6 +127,16 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
         info.machine_info or MachineInfo(),
         info.commit_info or CommitInfo(),
     )
+
+
+def _refuse_twice(nodeids: Iterable[str]) -> None:
+    """Refuse two records of one case: a comparison would take one, and nobody knows which."""
+    twice = [nodeid for nodeid, number in Counter(nodeids).items() if number > 1]
+    if twice:
+        raise DamagedFact(
+            f"{twice[0]} has several records, as where files were joined; give each session "
+            "a file of its own"
+        )
 
 
 def _machine(session: SessionFacts, info: MachineInfo) -> MachineFacts:

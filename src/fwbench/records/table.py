@@ -82,6 +82,7 @@ def _always(_: Any) -> bool:
 ANY = Check("", _always)
 POSITIVE = Check("above 0", lambda value: value > 0)
 NOT_NEGATIVE = Check("of at least 0", lambda value: value >= 0)
+BETWEEN = Check("above 0 and below 1", lambda value: 0 < value < 1)
 FRACTION = Check("from 0 to 1", lambda value: 0 <= value <= 1)
 ABOVE_MINUS_1 = Check("above -1", lambda value: value > -1)
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from fwbench.errors import some
 from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
 from fwbench.records.measurement import MEMORY, MEMORY_BEFORE
@@ -313,11 +314,9 @@ def unsettled(budget: StoredBudget) -> list[str]:
     cases = count(budget.cases, "case")
     if not budget.unsettled:
         return [f"the time of each of {cases} is known to {budget.resolution:.0%}"]
-    named = [f"{case.name} ({_share(case.uncertainty)})" for case in budget.unsettled[:_NAMED]]
-    rest = len(budget.unsettled) - len(named)
-    names = ", ".join([*named, *[f"{rest} more"] * (rest > 0)])
+    named = [f"{case.name} ({_share(case.uncertainty)})" for case in budget.unsettled]
     unknown = f"{len(budget.unsettled)} of {cases} is not known to {budget.resolution:.0%}"
-    return [f"the time of {unknown}: {names}"]
+    return [f"the time of {unknown}: {some(named, _NAMED)}"]
 
 
 def _share(share: float | None) -> str:

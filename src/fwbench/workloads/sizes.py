@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from fwbench.errors import UsageError
+from fwbench.errors import UsageError, some
 from fwbench.terms.presets import PRESETS, Size
 from fwbench.workloads.workload import Workload
 
@@ -84,7 +84,4 @@ def _presets(workloads: Collection[Workload]) -> str:
 
 
 def _some(workloads: Collection[Workload]) -> str:
-    """Their names, or the first ones and how many more there are."""
-    names = [workload.name for workload in workloads]
-    more = [f"{len(names) - _NAMED} more"] if len(names) > _NAMED else []
-    return " and ".join([", ".join(names[:_NAMED]), *more])
+    return some([workload.name for workload in workloads], _NAMED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from fwbench.errors import some
 from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import JOULES, count, mebibytes, time
@@ -154,8 +155,7 @@ def unsteady(cases: Cases, *, in_full: bool) -> list[str]:
         f"{count(len(names), 'case')} not steady when the warm-up ended: a longer --fw-warmup may "
         "help, or a quieter machine"
     )
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return [line, f"  {', '.join(names[:_SHOWN])}{more}"] if in_full else [line]
+    return [line, f"  {some(names, _SHOWN)}"] if in_full else [line]
 
 
 def skipped(reasons: Sequence[str], *, in_full: bool) -> list[str]:
