@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from fwbench.processes import process
 
@@ -36,6 +37,35 @@ def test_it_ends_with_a_parent_that_is_killed() -> None:
         child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
     assert psutil.wait_procs([child], timeout=30.0)[1] == []
+
+
+_STARTS = """
+import subprocess, sys, time
+from fwbench.processes import process
+child = subprocess.Popen([sys.executable, *process.python("import time; time.sleep(60)")])
+print(child.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.2], ids=["at once", "while it imports"])
+def test_a_child_ends_with_its_parent_before_it_has_imported_anything(delay_s: float) -> None:
+    command = [sys.executable, "-c", _STARTS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        child = psutil.Process(int(parent.stdout.readline()))
+        time.sleep(delay_s)
+        parent.kill()
+    assert psutil.wait_procs([child], timeout=10.0)[1] == []
+
+
+def test_a_child_whose_parent_has_died_before_does_nothing() -> None:
+    *options, main = process.python("print('imported')")
+    orphaned = main.replace(f"== {os.getpid()}", "== 0")
+    ended = subprocess.run(
+        [sys.executable, *options, orphaned], capture_output=True, text=True, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
 
 
 _KILLED = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -49,6 +50,18 @@ def test_a_worker_that_cannot_be_ended_is_left_behind(worker: WorkerProcess) -> 
 def test_a_worker_that_cannot_be_ended_is_reported(worker: WorkerProcess) -> None:
     with pytest.raises(WorkerDied, match=r"did not finish and was ended, and is still there 10 s"):
         worker.receive(time.monotonic(), "did not finish")
+
+
+def test_a_worker_that_is_stopped_while_it_imports_is_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not after the five minutes that an import may take; and who knows why says so."""
+    monkeypatch.setattr(process, "_STOPPED_S", 0.3)
+    importing = WorkerProcess(WorkerSpec("numpy"), 1)
+    os.kill(importing._process.pid, signal.SIGSTOP)
+    with pytest.raises(WorkerDied, match=r"numpy was stopped \(SIGSTOP, .* while starting numpy"):
+        importing.load()
+    assert not importing.is_alive()
 
 
 @pytest.mark.parametrize(("framework", "spins"), [("numpy", True), ("mxnet@1.9", False)])

@@ -20,7 +20,7 @@ from fwbench.gangs.network import ShapedNetwork
 from fwbench.machine import thread_variables
 from fwbench.options.values import LOCAL
 from fwbench.processes.channel import Channel, readable
-from fwbench.processes.process import Process
+from fwbench.processes.process import Process, python
 from fwbench.terms.replicas import LOOPBACK, link_of
 
 #: What a role runs. A string, because it is an argument of an interpreter.
@@ -28,8 +28,6 @@ ROLE_MAIN = "from fwbench.gangs.role import main; main()"
 
 #: How long the rest of a message may take that has begun.
 _PART_S = 5.0
-
-_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 
 #: States of threads that run or are ready to, and that wait for a disk.
 _AT_WORK = ("R", "D")
@@ -79,9 +77,7 @@ class LocalRole(Process):
         variables: Mapping[str, str],
         prefix: Sequence[str] = (),
     ) -> None:
-        # -P: a torch.py in the current folder is not PyTorch.
-        python = (sys.executable, "-P", "-c", ROLE_MAIN)
-        command = [*prefix, *python, str(end.fileno()), *arguments]
+        command = [*prefix, sys.executable, *python(ROLE_MAIN), str(end.fileno()), *arguments]
         super().__init__(command, {**os.environ, **variables}, connection=end)
 
     def request(self, name: str, *values: Any, lost: Any = None) -> Any:
@@ -96,12 +92,6 @@ class LocalRole(Process):
         if sys.platform != "linux":
             return False
         return _sleeps(self.pid) and all(map(_sleeps, _descendants(self.pid)))
-
-    def is_stopped(self) -> bool:
-        """Return whether a signal or a debugger has stopped it."""
-        with suppress(psutil.Error):
-            return psutil.Process(self.pid).status() in _STOPPED
-        return False
 
 
 class RoleProcess:

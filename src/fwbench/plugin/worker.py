@@ -169,12 +169,14 @@ class WorkerHooks:
     def pytest_runtestloop(self) -> bool:
         """Run what the parent sends until it hangs up."""
         self.channel.send("begun")
+        parent = os.getpid()
         for nodeid, following in self._requests():
             if following is None or not self._is_worth_a_fork(nodeid):
                 self._run(nodeid, following, is_over=self._must_be_cold(following))
             elif pid := os.fork():
                 _end_unless_done(pid)
             else:
+                process.tie(parent)
                 process.initialize()
                 self._run(nodeid, None)
                 os._exit(_DONE)

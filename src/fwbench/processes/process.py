@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import functools
 import multiprocessing
@@ -21,9 +20,13 @@ from multiprocessing import util
 from multiprocessing.connection import wait
 from pathlib import Path
 
+import psutil
+
 #: How much of the output a message shows at most.
 _TAIL_BYTES = 64 * 1024
 _TAIL_LINES = 30
+
+_STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 
 #: How long a process may take to die of SIGKILL.
 KILL_TIMEOUT_S = 10.0
@@ -95,6 +98,12 @@ class Process:
             return None
         return ending(status)
 
+    def is_stopped(self) -> bool:
+        """Return whether a signal or a debugger has stopped it."""
+        with suppress(psutil.Error):
+            return psutil.Process(self.pid).status() in _STOPPED
+        return False
+
     def mark(self) -> None:
         """Let :meth:`tail` begin here."""
         self._mark = os.fstat(self._output.fileno()).st_size
@@ -150,14 +159,29 @@ def ending(status: int) -> str:
     return f"was ended by {name}"
 
 
-_PR_SET_PDEATHSIG = 1
+#: Has the kernel end a process with its parent, which may have died already: PR_SET_PDEATHSIG is
+#: 1. Text, because a child runs it before it imports anything of fwbench, which takes seconds.
+_TIED = """
+import ctypes, os, signal, sys
+sys.platform == "linux" and ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+os.getppid() == {parent} or os._exit(1)
+"""
+
+
+def python(main: str) -> list[str]:
+    """The arguments of an interpreter for a child of this process, which ends with it."""
+    # -P: a torch.py in the current folder is not PyTorch.
+    return ["-P", "-c", _TIED.format(parent=os.getpid()) + main]
+
+
+def tie(parent: int) -> None:
+    """Have this process end with its parent, or now if that has died."""
+    exec(_TIED.format(parent=parent))  # noqa: S102 (the constant above)
 
 
 def initialize() -> None:
-    """Have this process end with its parent, and write a traceback when the parent asks for one."""
+    """Have this process write a traceback when its parent asks for one."""
     if sys.platform == "linux":
-        # The kernel ends this process even if the parent dies without closing anything.
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         # The kernel's out-of-memory killer takes a worker before it takes the session.
         with suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
@@ -175,9 +199,11 @@ def executor() -> ProcessPoolExecutor:
 
 
 def _initialize_executor() -> None:
-    initialize()
     parent = multiprocessing.parent_process()
-    if sys.platform != "linux" and parent is not None:
+    assert parent is not None and parent.pid is not None  # noqa: S101, PT018 (it was spawned)
+    tie(parent.pid)
+    initialize()
+    if sys.platform != "linux":
         threading.Thread(target=_exit_after, args=[parent.sentinel], daemon=True).start()
 
 

@@ -21,7 +21,7 @@ from fwbench.errors import (
 from fwbench.machine import reference_variables, thread_variables
 from fwbench.measure.resources import processors_s
 from fwbench.processes.channel import Channel
-from fwbench.processes.process import KILL_TIMEOUT_S, Process
+from fwbench.processes.process import KILL_TIMEOUT_S, Process, python
 from fwbench.terms.names import framework_of
 from fwbench.version import __version__
 
@@ -30,6 +30,9 @@ START_TIMEOUT_S = 300.0
 
 #: How long a worker may take to tear down its fixtures when it is asked to stop.
 _STOP_TIMEOUT_S = 10.0
+
+#: How long a worker may be stopped before it does a case, which has a deadline of its own.
+_STOPPED_S = 30.0
 
 #: How often a silent worker is checked for having died.
 _POLL_S = 0.2
@@ -128,8 +131,16 @@ class WorkerProcess:
             WorkerDied: the worker ended, sent nothing in time, or something else than a message.
         """
         self._tick(self._doing)
+        going_s = time.monotonic()
         while not self._readable(deadline):
             self._tick(self._doing)
+            if not (self._doing and self._process.is_stopped()):
+                going_s = time.monotonic()
+            elif time.monotonic() >= going_s + _STOPPED_S:
+                raise self._ended(
+                    f"was stopped (SIGSTOP, or a debugger) while {self._doing}; after "
+                    f"{_STOPPED_S:g} s it was ended"
+                )
             if not self._process.is_alive() and not self._channel.readable():
                 raise self._died()
             if time.monotonic() >= deadline:
@@ -239,8 +250,7 @@ def _started(
     defaults = _DEFAULTS if measures_numpy else {**_DEFAULTS, **reference_variables()}
     return Process(
         [
-            # -P: a torch.py in the current folder is not PyTorch.
-            *(spec.interpreter, "-P", "-c", WORKER_MAIN),
+            *(spec.interpreter, *python(WORKER_MAIN)),
             *(str(connection.fileno()), spec.framework, str(threads)),
         ],
         {**defaults, **os.environ, **thread_variables(threads), **dict(spec.variables)},

@@ -43,6 +43,7 @@ def command(interpreter: str = sys.executable) -> list[str]:
 
 def main() -> None:
     """Entry point; the ticket is in the environment, or the first line of standard input."""
+    process.tie(os.getppid())
     process.initialize()
     try:
         ticket = Ticket.parse(os.environ.pop(TICKET, "") or sys.stdin.readline())
