@@ -29,6 +29,8 @@ from support.launched_runs import entry, write
         (["doctor", "--threads", "many"], "number of threads 'many'"),
         (["doctor", "--jsn"], "--jsn"),
         (["recover"], "-o/--output"),
+        (["report", "run.json", "--markdown="], "an empty name is given; name a file or a folder"),
+        (["gate", "a.json", "--allow-different", "tread"], "Did you mean 'threads'?"),
     ],
     ids=" ".join,
 )
@@ -107,7 +109,7 @@ def test_each_ending_has_its_status(
     expected_text: str,
 ) -> None:
     """Only a verdict is 1, and a bug shows where it is."""
-    monkeypatch.setattr(cli, "_COMMANDS", (_command(run),))
+    monkeypatch.setattr(cli, "_commands", lambda: (_command(run),))
     assert cli.main(["tried"]) == status
     errors = capsys.readouterr().err
     assert expected_text in errors
@@ -137,7 +139,7 @@ def run(_):
 def add_to(commands):
     commands.add_parser("tried").set_defaults(run=run)
 
-cli._COMMANDS = (SimpleNamespace(add_to=add_to),)
+cli._commands = lambda: (SimpleNamespace(add_to=add_to),)
 sys.exit(cli.main(["tried"]))
 """
 

@@ -13,7 +13,8 @@ import pytest
 from fwbench import cli
 from fwbench.errors import DifferentSettings, UnreadableRun, UsageError
 from fwbench.gate import samples
-from fwbench.gate.samples import FACTS, SampleSet
+from fwbench.gate.samples import SampleSet
+from fwbench.options.values import FACTS
 from support.gangs import gang, out
 from support.launched_runs import QUIET, case_id, entry, output, plain, run, sample, times, write
 
@@ -389,18 +390,6 @@ def test_one_case_that_differs_is_named() -> None:
     base, contender = run(sample("a"), sample("b")), run(sample("a"), sample("b", threads=2))
     with pytest.raises(DifferentSettings, match=r"threads: None -> 2 \(b\)"):
         samples.refuse_differences(base, contender, ("cpu",))
-
-
-@pytest.mark.usefixtures("folder")
-def test_unknown_facts_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["gate", "base.json", "contender.json", "--allow-different", "tread"]
-    message = out(capsys, *arguments, status=_USAGE_ERROR)
-    assert "unknown fact that may differ 'tread'" in message
-    assert ", ".join(FACTS) in message
-    assert "Did you mean 'threads'?" in message
-    with pytest.raises(UsageError, match="unknown fact"):
-        samples.check_facts(["cpu", "gpus"])
-    samples.check_facts(FACTS)
 
 
 def test_a_gpu_that_is_set_up_otherwise_is_another(

@@ -35,7 +35,7 @@ def mixed(project: Project) -> Project:
     ("argument", "reason"),
     [
         ("--codspeed", "pytest-codspeed takes its place: leave out --codspeed"),
-        ("-pno:benchmark", "-p no:benchmark has switched it off: leave that out"),
+        ("-pno:benchmark", "this session has not loaded it: leave out -p no:benchmark"),
     ],
 )
 def test_without_pytest_benchmark(
@@ -49,6 +49,15 @@ def test_without_pytest_benchmark(
     assert f"ERROR: cases need pytest-benchmark, and {reason}" in output
     assert "INTERNALERROR" not in output
     assert not (mixed.path / "ran").exists()
+
+
+def test_forked(mixed: Project) -> None:
+    """Cases have processes of their own; pytest-forked has this option, and forks tests."""
+    option = "parser.addoption('--forked', action='store_true')"
+    mixed.write("conftest.py", f"def pytest_addoption(parser): {option}")
+    refused = mixed.run_exactly("--fw=numpy", "--forked")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert "pytest-forked would fork them once more: leave --forked out" in str(refused.stderr)
 
 
 def test_codspeed_without_cases(mixed: Project, beside: Beside) -> None:

@@ -13,14 +13,19 @@ from fwbench.options import values
 from fwbench.options.options import SETTINGS
 
 isolation = SETTINGS["isolation"].parse
+fail_on = SETTINGS["fail_on"].parse
+allow_different = SETTINGS["allow_different"].parse
+
+#: Verdicts that nobody fails on.
+_NOT = ("improved", "new", "unchanged")
 
 
 def timeout(text: str) -> float:
-    return values.seconds(text, "timeout", zero=False)
+    return values.seconds(text, "timeout", 0.001)
 
 
 def warm_up(text: str) -> float:
-    return values.seconds(text, "warm-up", zero=True)
+    return values.seconds(text, "warm-up")
 
 
 def threads(text: str) -> int:
@@ -134,11 +139,22 @@ def test_good_values_are_read(parse: Callable[[str], Any], text: str, expected: 
         (warmup_epochs, "1" * 5000, "of up to 18 digits"),
         (values.folder, "not/there", "'not/there' is not a directory; name the one that holds"),
         (values.folder, __file__, "test_values.py' is not a directory"),
-        (timeout, "0", "timeout '0' is not a number of seconds above 0"),
-        (timeout, "-1", "above 0"),
-        (timeout, "inf", "above 0"),
-        (timeout, "nan", "above 0"),
-        (timeout, "5min", "timeout '5min' is not a number of seconds above 0"),
+        (timeout, "1e-300", "from 0.001"),
+        (timeout, "\u0661", "from 0.001"),
+        (threads, "\u0661", "positive whole number"),
+        (warmup_epochs, "\u0661", "from 0"),
+        (budget, "\u0661s", "is not a duration above 0"),
+        (growth, "\u0661", "positive share"),
+        (growth, "9" * 23, r"positive share up to 1,000 \(times as much\)"),
+        (values.path, " ", "an empty name is given; name a file or a folder"),
+        *((fail_on, name, "regressed, missing, inconclusive, all-inconclusive") for name in _NOT),
+        (fail_on, "missing,regresed", "verdict to fail on 'regresed'.*Did you mean 'regressed'?"),
+        (allow_different, "tread", "fact that may differ 'tread'.*Did you mean 'threads'?"),
+        (timeout, "0", "timeout '0' is not a number of seconds from 0.001"),
+        (timeout, "-1", "from 0.001"),
+        (timeout, "inf", "from 0.001"),
+        (timeout, "nan", "from 0.001"),
+        (timeout, "5min", "timeout '5min' is not a number of seconds from 0.001"),
         (warm_up, "-0.1", "warm-up '-0.1' is not a number of seconds from 0"),
         (warm_up, "nan", "from 0"),
         (warm_up, "1e999", "from 0"),
@@ -152,7 +168,7 @@ def test_good_values_are_read(parse: Callable[[str], Any], text: str, expected: 
         # Five is neither 5 % nor 500 %.
         *((share, text, _IS_NO_SHARE) for text in ("0", "100%", "-1%", "abc", "", "nan", "5")),
         *(
-            (growth, text, r"threshold of memory .* positive share; give 50%")
+            (growth, text, r"threshold of memory .* positive share up to 1,000 .*; give 50%")
             for text in ("0", "-5%", "nan", "inf", "much", "")
         ),
         # Also 0, which no interval reaches.

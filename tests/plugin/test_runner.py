@@ -128,18 +128,19 @@ def test_plugins_that_know_xdist(cases: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "message"),
+    ("end", "message", "status"),
     [
-        ("pytest.exit('enough is enough')", "enough is enough"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("pytest.exit('enough is enough')", "enough is enough", pytest.ExitCode.INTERRUPTED),
+        ("pytest.exit('done', 7)", "done", 7),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt", pytest.ExitCode.INTERRUPTED),
     ],
-    ids=["pytest.exit", "interrupt"],
+    ids=["pytest.exit", "with a status", "interrupt"],
 )
-def test_end_from_a_case(project: Project, end: str, message: str) -> None:
+def test_end_from_a_case(project: Project, end: str, message: str, status: int) -> None:
     source = measuring('doubling("double", sizes=(4, 5, 6))')
     project.write("test_it.py", f"{source}    if case.cell.size == 5:\n        {end}\n")
     result, records = project.measure()
-    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert result.ret == status
     assert message in str(result.stdout) + str(result.stderr)
     assert [entry["params"]["size"] for entry in records.values()] == [4]
     session = project.session()

@@ -63,7 +63,13 @@ def holds_the_lock():
         ctypes.PyDLL(None).sleep(60)
 
 
+def closes(x):
+    os.closerange(0, 3)  # and whoever comes next can write to them all the same
+    return 2.0 * x
+
+
 OPERATIONS = [
+    doubling("closes", closes, sizes=(4,)),
     says("segfaults", lambda: ctypes.string_at(0)),
     says("killed", lambda: os.kill(os.getpid(), signal.SIGKILL)),
     says("exits", lambda: os._exit(3)),
@@ -112,7 +118,7 @@ def test_every_death_fails_its_case_alone(project: Project) -> None:
         lines = [line.removeprefix(_FOREIGN) for line in outcome.text.splitlines()]
         words = {line for line in lines if line.startswith("last words")}
         assert words == ({f"last words: {name}"} if name in _DEATHS else set()), outcome.text
-    assert len(outcomes) == 4
+    assert len(outcomes) == 5
     assert {outcome.kind for outcome in outcomes.values()} == {"passed"}
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 

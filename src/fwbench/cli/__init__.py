@@ -8,16 +8,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import shtab
 
-from fwbench.cli import ab, doctor, env, gate, operations, recover, report, run
 from fwbench.cli.common import warn
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.processes.interruption import as_keyboard_interrupt
 from fwbench.version import __version__
-
-_COMMANDS = (run, ab, doctor, env, gate, operations, recover, report)
 
 _USAGE_ERROR = 2
 _FAILED = 3  # 1 says that something has regressed
@@ -84,6 +82,13 @@ def _escape_what_cannot_be_encoded() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _commands() -> Sequence[Any]:
+    """The commands, imported within :func:`main`: in that half a second Ctrl-C says no more."""
+    from fwbench.cli import ab, doctor, env, gate, operations, recover, report, run
+
+    return run, ab, doctor, env, gate, operations, recover, report
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of ``fwbench`` with all of its commands."""
     parser = argparse.ArgumentParser(
@@ -95,6 +100,6 @@ def build_parser() -> argparse.ArgumentParser:
         parser, help="print what completes commands and options in a shell: docs/installing.md"
     )
     commands = parser.add_subparsers(metavar="COMMAND")
-    for command in _COMMANDS:
+    for command in _commands():
         command.add_to(commands)
     return parser

@@ -9,7 +9,6 @@ import random
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +75,7 @@ def _add_pairs(ab: argparse.ArgumentParser) -> None:
     ab.add_argument(
         "--budget",
         metavar="MINUTES",
-        type=checked(partial(values.seconds, zero=True), "budget"),
+        type=checked(values.seconds, "budget"),
         default=PairPlan.budget_s / _MINUTE_S,
         help="cases that are not decided get further pairs until it is over (default: 10); after "
         "that only those that look changed, up to the number that a verdict takes",

@@ -11,11 +11,11 @@ from typing import Any
 from fwbench.cli.common import warn
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
-from fwbench.gate.samples import FACTS, THRESHOLDS, SampleSet, check_facts, read, refuse_differences
+from fwbench.gate.samples import THRESHOLDS, SampleSet, read, refuse_differences
 from fwbench.gate.stored import compare
-from fwbench.gate.verdicts import FAIL_ON, Comparison, Rules, fail_on
+from fwbench.gate.verdicts import FAIL_ON, Comparison, FailOn, Rules
 from fwbench.options import values
-from fwbench.plugin.options import checked
+from fwbench.plugin.options import PATH, checked
 from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
@@ -40,17 +40,20 @@ def _add_gate(commands: Any) -> None:
     gate.add_argument(
         "runs",
         nargs="+",
-        type=Path,
+        type=PATH,
         metavar="RUN",
         help="BASELINE and CONTENDER: folders of the files that --benchmark-json wrote, one a "
         "session, or single files; CONTENDER alone is compared with what fwbench baseline set",
     )
     gate.add_argument(
         "--allow-different",
+        type=checked(
+            lambda text, kind: values.one_of(kind, text, values.FACTS), "fact that may differ"
+        ),
         metavar="NAME",
         action="append",
         default=[],
-        help=f"what may differ: {', '.join(FACTS)}",
+        help=f"what may differ: {', '.join(values.FACTS)}",
     )
     add_rules(gate)
     add_outputs(gate)
@@ -61,7 +64,7 @@ def _add_baseline(commands: Any) -> None:
     baseline = commands.add_parser("baseline", help="the run that others are compared with")
     actions = baseline.add_subparsers(required=True, metavar="ACTION")
     setting = actions.add_parser("set", help="make sessions the baseline; nothing else ever does")
-    setting.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    setting.add_argument("files", nargs="+", type=PATH, metavar="FILE")
     setting.add_argument(
         "--anyway", action="store_true", help="even if not one of its cases could ever be judged"
     )
@@ -124,16 +127,20 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add what is written and failed on, alike for every comparison."""
     parser.add_argument(
         "--fail-on",
-        type=checked(lambda text, _: fail_on(values.names(text)), ""),
+        type=checked(_fail_on, "verdict to fail on"),
         default=FAIL_ON,
         metavar="VERDICTS",
         help="regressed, missing, inconclusive, all-inconclusive: nothing could be judged "
         "(default: regressed,missing,all-inconclusive)",
     )
     parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write it for a pull-request comment"
+        "--markdown", type=PATH, metavar="FILE", help="write it for a pull-request comment"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures")
+    parser.add_argument("--json", type=PATH, metavar="FILE", help="write all figures")
+
+
+def _fail_on(text: str, kind: str) -> tuple[FailOn, ...]:
+    return tuple(map(FailOn, values.among(kind, values.FAIL_ON, text)))
 
 
 def check_writable(arguments: argparse.Namespace) -> None:
@@ -156,7 +163,6 @@ def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
 
 
 def _gate(arguments: argparse.Namespace) -> int:
-    check_facts(arguments.allow_different)
     _refuse_replacing(arguments)
     check_writable(arguments)
     *base, contender = arguments.runs

@@ -11,6 +11,7 @@ from fwbench.cli.common import warn
 from fwbench.errors import UsageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
+from fwbench.plugin.options import PATH
 from fwbench.records import files
 from fwbench.records.journal import finish, journal_folder, recover
 
@@ -23,11 +24,11 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "journal",
         nargs="?",
-        type=Path,
+        type=PATH,
         help="the session's journal (default: the latest under .fwbench/journal)",
     )
     parser.add_argument(
-        *("-o", "--output"), metavar="FILE", type=Path, required=True, help="the JSON file to write"
+        *("-o", "--output"), metavar="FILE", type=PATH, required=True, help="the JSON file to write"
     )
     parser.set_defaults(run=_recover)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from fwbench.cli.common import warn
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun, UsageError
+from fwbench.plugin.options import PATH
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
 from fwbench.report import history, sections, writers
@@ -37,14 +38,14 @@ def add_to(commands: Any) -> None:
     report.add_argument(
         "runs",
         nargs="*",
-        type=Path,
+        type=PATH,
         metavar="RUN",
         help="a file that --benchmark-json wrote, or --json of fwbench ab or gate",
     )
-    report.add_argument("-o", "--output", type=Path, metavar="FILE", help="the HTML file to write")
-    report.add_argument("--markdown", type=Path, metavar="FILE", help="the tables, for reviews")
-    report.add_argument("--csv", type=Path, metavar="FILE", help="a line for each case")
-    report.add_argument("--png", type=Path, metavar="FOLDER", help="every chart as a picture")
+    report.add_argument("-o", "--output", type=PATH, metavar="FILE", help="the HTML file to write")
+    report.add_argument("--markdown", type=PATH, metavar="FILE", help="the tables, for reviews")
+    report.add_argument("--csv", type=PATH, metavar="FILE", help="a line for each case")
+    report.add_argument("--png", type=PATH, metavar="FOLDER", help="every chart as a picture")
     report.add_argument(
         "-k", dest="only", metavar="TEXT", default="", help="only cases with this in their names"
     )
@@ -52,7 +53,7 @@ def add_to(commands: Any) -> None:
     _add_studies(report)
     report.add_argument(
         "--history",
-        type=Path,
+        type=PATH,
         metavar="FOLDER",
         help="every case over all runs in a folder such as .benchmarks",
     )

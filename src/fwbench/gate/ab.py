@@ -20,9 +20,10 @@ from typing import Any
 from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.gate import sequential
 from fwbench.gate.resume import ComparisonJob, SavedLaunch
-from fwbench.gate.samples import FACTS, SampleSet, refuse_differences, unequal_work
+from fwbench.gate.samples import SampleSet, refuse_differences, unequal_work
 from fwbench.gate.sides import Side, variables_of
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
+from fwbench.options.values import FACTS
 from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import SELECTOR

@@ -9,25 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from fwbench.errors import DifferentSettings, UsageError, unknown
+from fwbench.errors import DifferentSettings, UsageError
+from fwbench.options.values import FACTS
 from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts
 from fwbench.records.measurement import MEDIAN, MEMORY, MEMORY_BEFORE, MINIMUM, Measurement
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import StoredRun, files_of, from_json, load
 from fwbench.terms.names import without_environment
-
-#: What must be the same on both sides, unless it is what is compared.
-FACTS = (
-    *("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "schedule", "precision"),
-    *("engine", "network", "places"),
-)
-
-
-def check_facts(names: Iterable[str]) -> None:
-    """Refuse the name of a fact that does not exist."""
-    for name in names:
-        if name not in FACTS:
-            raise unknown("fact that may differ", name, FACTS)
 
 
 @dataclass(frozen=True)

@@ -51,14 +51,6 @@ EXIT_STATUS = {
 FAIL_ON = (FailOn.REGRESSED, FailOn.MISSING, FailOn.ALL_INCONCLUSIVE)
 
 
-def fail_on(names: Iterable[str]) -> tuple[FailOn, ...]:
-    """The verdicts that ``--fail-on regressed,missing`` names."""
-    for name in names:
-        if name not in EXIT_STATUS:
-            raise unknown("verdict to fail on", name, map(str, EXIT_STATUS))
-    return tuple(FailOn(name) for name in names)
-
-
 @dataclass(frozen=True)
 class Rules:
     """When a difference is called a change.

@@ -233,7 +233,7 @@ SETTINGS: Mapping[str, Option] = {
     ),
     "timeout_s": Option(
         "--fw-timeout",
-        lambda text: values.seconds(text, "timeout", zero=False),
+        lambda text: values.seconds(text, "timeout", 0.001),
         "SECONDS",
         "how long a case may take before its worker is ended; there is none without isolation "
         "(default: 300)",
@@ -241,7 +241,7 @@ SETTINGS: Mapping[str, Option] = {
     ),
     "warmup_s": Option(
         "--fw-warmup",
-        lambda text: values.seconds(text, "warm-up", zero=True),
+        lambda text: values.seconds(text, "warm-up"),
         "SECONDS",
         "how long a case is warmed up at most, until its times are steady; 0: not at all "
         "(default: 0.2)",
@@ -406,18 +406,17 @@ SETTINGS: Mapping[str, Option] = {
     ),
     "fail_on": Option(
         "--fw-fail-on",
-        values.names,
+        lambda text: values.among("verdict to fail on", values.FAIL_ON, text),
         "VERDICTS",
-        "verdicts of the gate that fail the session: regressed, missing, inconclusive, "
-        "all-inconclusive (default: regressed,missing,all-inconclusive)",
+        f"verdicts of the gate that fail the session: {', '.join(values.FAIL_ON)} (default: "
+        "regressed,missing,all-inconclusive)",
         lambda: ("regressed", "missing", "all-inconclusive"),
     ),
     "allow_different": Option(
         "--fw-allow-different",
-        values.names,
+        lambda text: values.among("fact that may differ", values.FACTS, text),
         "FACTS",
-        "what may differ from the gate's baseline: cpu, gpu, driver, threads, framework, toggles, "
-        "data, schedule, precision, engine, network, places (default: nothing)",
+        f"what may differ from the gate's baseline: {', '.join(values.FACTS)} (default: nothing)",
         tuple,
     ),
 }

@@ -32,16 +32,26 @@ FIRST_CALLS = ("shared", "fresh")
 #: Instead of a precision: rounds do not end early.
 OFF = "off"
 
+#: Verdicts that a comparison can fail on, and what may differ between its sides if that is allowed.
+FAIL_ON = ("regressed", "missing", "inconclusive", "all-inconclusive")
+FACTS = (
+    *("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "schedule", "precision"),
+    *("engine", "network", "places"),
+)
+
 #: What a threshold without a name is of.
 TIME = "time"
 
+
+#: More is a slip, or switches a threshold off without a word.
+_MOST_GROWTH = 1000
 
 #: Of the largest whole number; records have none that is larger.
 _DIGITS = 18
 
 #: Hours, minutes and seconds, each of which may be left out.
 _DURATION = re.compile(
-    r"\s*".join(rf"(?:(\d+(?:\.\d+)?)\s*{unit})?" for unit in ("h", "m(?:in)?", "s"))
+    r"\s*".join(rf"(?:(\d+(?:\.\d+)?)\s*{unit})?" for unit in ("h", "m(?:in)?", "s")), re.ASCII
 )
 
 #: What an ini file may call true and false, as pytest takes them.
@@ -56,6 +66,11 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(parts))
 
 
+def among(kind: str, known: Sequence[str], text: str) -> tuple[str, ...]:
+    """The names that a text lists, each of which is known."""
+    return tuple(one_of(kind, name, known) for name in names(text))
+
+
 def devices(text: str) -> tuple[str, ...]:
     """Device names; ``gpu`` is the first one, ``gpu:0``."""
     for name in names(text):
@@ -66,7 +81,7 @@ def devices(text: str) -> tuple[str, ...]:
 
 def directions(text: str) -> tuple[str, ...]:
     """The directions that a text such as ``"forward, backward"`` lists."""
-    return tuple(one_of("direction", name, DIRECTIONS) for name in names(text))
+    return among("direction", DIRECTIONS, text)
 
 
 def sizes(text: str) -> tuple[int | str, ...] | str:
@@ -84,7 +99,7 @@ def sizes(text: str) -> tuple[int | str, ...] | str:
 
 def positive(text: str, what: str) -> int:
     """The positive whole number that a text writes out."""
-    if not text.isdecimal() or len(text) > _DIGITS or int(text) < 1:
+    if not (_is_whole(text) and int(text)):
         raise UsageError(
             f"{what} {text!r} is not a positive whole number of up to {_DIGITS} digits"
         )
@@ -93,45 +108,49 @@ def positive(text: str, what: str) -> int:
 
 def natural(text: str, what: str) -> int:
     """The whole number from 0 that a text writes out."""
-    if not text.isdecimal() or len(text) > _DIGITS:
+    if not _is_whole(text):
         raise UsageError(f"{what} {text!r} is not a whole number from 0 of up to {_DIGITS} digits")
     return int(text)
 
 
+def _is_whole(text: str) -> bool:
+    """True for a number in ASCII: other scripts have digits, too, which nobody gives on purpose."""
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+
+
+def path(text: str) -> Path:
+    """A path; an empty text, as of a variable that is not set, is none."""
+    if not text.strip():
+        raise UsageError("an empty name is given; name a file or a folder")
+    return Path(text).expanduser()
+
+
 def folder(text: str) -> Path:
     """The absolute path of a directory that exists."""
-    path = Path(text).expanduser()
-    if not path.is_dir():
+    if not path(text).is_dir():
         raise UsageError(f"{text!r} is not a directory; name the one that holds the data sets")
-    return path.absolute()
+    return path(text).absolute()
 
 
 def file(text: str) -> Path:
     """The absolute path of a file that exists."""
-    path = Path(text).expanduser()
-    if not path.is_file():
+    if not path(text).is_file():
         raise UsageError(f"{text!r} is not a file; name one that is there")
-    return path.absolute()
+    return path(text).absolute()
 
 
 def output_folder(text: str) -> Path:
     """The absolute path of a directory to write to, which need not exist."""
-    path = Path(text).expanduser().absolute()
-    if path.exists() and not path.is_dir():
+    if path(text).exists() and not path(text).is_dir():
         raise UsageError(f"{text!r} is a file; name a directory to write to")
-    return path
+    return path(text).absolute()
 
 
-def seconds(text: str, what: str, *, zero: bool) -> float:
-    """A finite number of seconds, positive or (where allowed) zero."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise UsageError(
-            f"{what} {text!r} is not a number of seconds {'from' if zero else 'above'} 0"
-        )
+def seconds(text: str, what: str, least_s: float = 0.0) -> float:
+    """A finite number of seconds."""
+    value = _number(text)
+    if not least_s <= value < math.inf:  # NaN is not, either
+        raise UsageError(f"{what} {text!r} is not a number of seconds from {least_s:g}")
     return value
 
 
@@ -184,16 +203,24 @@ def thresholds(text: str) -> Mapping[str, float]:
 def growth(text: str, what: str) -> float:
     """A share of an earlier value, maybe more than all of it: ``"200%"``, ``"2"``."""
     value = _fraction(text)
-    if not 0 < value < math.inf:
-        raise UsageError(f"{what} {text!r} is not a positive share; give 50%, 0.5 or 200%")
+    if not 0 < value <= _MOST_GROWTH:
+        raise UsageError(
+            f"{what} {text!r} is not a positive share up to {_MOST_GROWTH:,} (times as much); give "
+            "50%, 0.5 or 200%"
+        )
     return value
 
 
 def _fraction(text: str) -> float:
     """The number that a text writes out, with or without a per cent sign; NaN if it is none."""
     number = text.strip()
+    return _number(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+
+
+def _number(text: str) -> float:
+    """The number that a text writes out in ASCII; NaN if it is none."""
     try:
-        return float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+        return float(text) if text.isascii() else math.nan
     except ValueError:
         return math.nan
 

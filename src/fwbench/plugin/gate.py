@@ -8,9 +8,9 @@ import pytest
 
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
-from fwbench.gate.samples import SampleSet, check_facts, refuse_differences, together
+from fwbench.gate.samples import SampleSet, refuse_differences, together
 from fwbench.gate.stored import SESSIONS_AT_LEAST, compare
-from fwbench.gate.verdicts import Comparison, FailOn, Rules, fail_on
+from fwbench.gate.verdicts import Comparison, FailOn, Rules
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import Session
 from fwbench.plugin.store import Store
@@ -40,8 +40,7 @@ class Gate:
         if self.config.option.collectonly:
             return
         try:
-            self.failing = fail_on(self.options.fail_on)
-            check_facts(self.options.allow_different)
+            self.failing = tuple(map(FailOn, self.options.fail_on))
             self.rules = Rules.given(self.options.gate or {})
             self.baseline = self._baseline()
             self._refuse_what_cannot_be_judged(self.baseline)

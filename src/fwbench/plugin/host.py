@@ -434,13 +434,19 @@ def check_benchmark(config: pytest.Config) -> None:
     """See that pytest-benchmark is there."""
     if not config.pluginmanager.hasplugin("benchmark"):
         raise UsageError(
-            "cases need pytest-benchmark, and -p no:benchmark has switched it off: leave that out, "
+            "cases need pytest-benchmark, and this session has not loaded it: leave out -p "
+            "no:benchmark; where plugins do not load by themselves give -p benchmark -p fwbench; "
             "or ignore the files with tests marked fwbench"
         )
 
 
 def check_cases(config: pytest.Config) -> None:
     """See that cases get the fixture of pytest-benchmark."""
+    if getattr(config.option, "forked", False):
+        raise pytest.UsageError(
+            "cases have processes of their own, and pytest-forked would fork them once more: leave "
+            '--forked out, or deselect the tests marked fwbench (-m "not fwbench")'
+        )
     codspeed = config.pluginmanager.get_plugin("codspeed_plugin")
     if getattr(codspeed, "is_codspeed_enabled", False):
         raise pytest.UsageError(

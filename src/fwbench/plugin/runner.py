@@ -224,7 +224,7 @@ class IsolatedRunner:
     def _pass_on(self, kind: str, values: Any) -> bool:
         """Hand on what a worker says that is of no case; returns whether it was."""
         if kind == "stopped":
-            pytest.exit(values)
+            pytest.exit(*values)
         if kind == "warning":
             self._warn(values)
         return kind == "warning"

@@ -19,7 +19,7 @@ from the worker                       meaning
 ``("probed", values)``                a probe has found these facts of a case
 ``("warning", values)``               a warning that a test caused
 ``("deadline", seconds, overdue)``    pytest-timeout has set a limit, or lifted it: None
-``("stopped", reason)``               a test asked the whole session to stop
+``("stopped", [reason, status])``     a test asked the whole session to stop, and to exit with that
 ``("done", problem, over)``           a node id has been run; ``problem`` says why if it was not;
                                       whether this process is of no further use
 ====================================  ============================================================
@@ -135,6 +135,13 @@ def _end_unless_done(pid: int) -> None:
         os._exit(status)
 
 
+def _has_streams() -> bool:
+    """False if a case has closed what every process has: whoever came next would fail for it."""
+    with suppress(OSError):
+        return all(os.fstat(descriptor) for descriptor in range(3))
+    return False
+
+
 class WorkerHooks:
     """The hooks that make a pytest session run what it is sent."""
 
@@ -154,7 +161,8 @@ class WorkerHooks:
 
     def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
         """Pass on ``pytest.exit`` and a KeyboardInterrupt that a test raised."""
-        self.channel.send("stopped", str(excinfo.value) or excinfo.typename)
+        status = getattr(excinfo.value, "returncode", None)
+        self.channel.send("stopped", [str(excinfo.value) or excinfo.typename, status])
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Keep why a file could not be collected here."""
@@ -205,7 +213,7 @@ class WorkerHooks:
             if self._times:
                 wait_until_idle()  # for the sake of the next framework
         sys.stdout.flush()
-        over = self._leave(item, is_last=following is None) or is_over
+        over = self._leave(item, is_last=following is None) or is_over or not _has_streams()
         self.channel.send("done", problem, over)
 
     def _leave(self, item: pytest.Item | None, *, is_last: bool) -> bool:
