@@ -15,7 +15,7 @@ def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
     """An operation that does twice the work, uncommitted: exit status 1, named everywhere."""
     (suite.path / "mymath.py").write_text(suite.slow(), encoding="utf-8")
     outputs = ("--json", "figures.json", "--markdown", "verdicts.md")
-    status, out, err = suite.ab("git:HEAD", ".", *FEW, *outputs)
+    status, out, err = suite.ab("git:HEAD", ".", *FEW, *outputs, "-o", "x_value=hush")
     assert status == 1, out + err
     rows = [line.split() for line in out.splitlines() if SLOWING in line or STEADY in line]
     assert {(row[0], row[1]) for row in rows} >= {("regressed", SLOWING), ("unchanged", STEADY)}
@@ -29,8 +29,10 @@ def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
     sides = figures["rules"]["sides"]
     assert sides["base"]["revision"] == run_git(suite.path, "rev-parse", "HEAD")
     assert (sides["base"]["dirty"], sides["contender"]["dirty"]) == (False, True)
-    assert figures["rules"]["seed"] == 1
-    assert "1 regressed, 1 unchanged" in (suite.path / "verdicts.md").read_text(encoding="utf-8")
+    assert (figures["rules"]["seed"], figures["rules"]["pytest"]) == (1, ["-o", "x_value=***"])
+    verdicts = (suite.path / "verdicts.md").read_text(encoding="utf-8")
+    assert "1 regressed, 1 unchanged" in verdicts
+    assert "hush" not in f"{out}{err}{figures}{verdicts}"
     note = "the working tree has uncommitted changes: they are measured in ."
     assert note in out
     assert note in err

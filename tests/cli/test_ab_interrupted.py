@@ -77,7 +77,7 @@ def test_ab_that_is_ended(suite: Suite, number: signal.Signals) -> None:
 
 def test_ab_that_is_ended_and_resumed(suite: Suite) -> None:
     """The verdicts so far are printed and written, and the job goes on where it was."""
-    files = ("--json", "figures.json", "--markdown", "verdicts.md")
+    files = ("--json", "figures.json", "--markdown", "verdicts.md", "-o", "x_value=hush")
     with _hanging(suite, 4, *files) as (process, below):
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=_PATIENCE_S)
@@ -92,6 +92,10 @@ def test_ab_that_is_ended_and_resumed(suite: Suite) -> None:
     assert last == "fwbench: interrupted"
     assert kept.startswith("3 finished launches kept under ")
     assert suite.kept() == [f"launch-000{number}.json" for number in (1, 2, 3)]
+
+    other = (*files[:-1], "x_value=other")  # a value that is not shown, but compared
+    status, _, err = suite.ab("git:HEAD", "git:HEAD", *FEW, *other, "--resume")
+    assert (status, "pytest_digest: " in err, "pytest: " in err) == (2, True, False), err
 
     variables = {"LAUNCHES": str(suite.temporary.parent / "launches"), "HANGING": "0"}
     process = suite.start("git:HEAD", "git:HEAD", *FEW, *files, "--resume", **variables)

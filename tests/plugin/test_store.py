@@ -1,8 +1,10 @@
 """Where records are kept: refused early where they cannot be, else written whole or not at all."""
 
+import itertools
 import json
 import os
 import platform
+import shlex
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fwbench import cli
-from support.projects import Project
+from support.projects import Project, measuring
 
 _RAN = """
 from pathlib import Path
@@ -244,47 +246,71 @@ def test_benchmarks_that_are_not_cases_are_in_the_journal(cases: Project) -> Non
     assert "test_plain" in names
 
 
-_SECRETS = {
-    "NVIDIA_API_KEY": "nvapi-hushhush",
-    "KMP_TOKEN": "ghp-hushhush",
-    "MKL_DYNAMIC_PASSWORD": "hunter2-hushhush",
-}
+_HUSH = "hush" * 9
+
+#: As people give secrets to programs; names of folders say who they are.
+_SECRETS = (
+    *(f"ghp_{_HUSH}", f"xoxb-2-{_HUSH}", f"AKIA{_HUSH[:16].upper()}", f"eyJ{_HUSH}.{_HUSH}.x"),
+    *(f"https://h.example/x?access_token={_HUSH}", "https://h.example/x?sig=hush%2B&sas=hush"),
+    *("Authorization: Bearer hush", "Server=x;Pwd=hush", "me:hush@host", "https://me:hush@host/x"),
+    *("Cookie: id=hush", "file:///home/hush/x", "~hush/x", "AWS_SECRET=hush"),
+    f"-----BEGIN PRIVATE KEY-----\n{_HUSH * 20}\n-----END PRIVATE KEY-----",
+)
+
+_OPTIONS = """
+def pytest_addoption(parser):
+    parser.addoption("--x-value", action="append")
+    parser.addini("x_value", "")
+"""
+_REPORTS = {"--output": "html", "--markdown": "md", "--csv": "csv"}
 
 
 @pytest.fixture
 def private(cases: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A project below a home, in an environment with secrets and one variable that is none."""
-    for name, value in _SECRETS.items():
-        monkeypatch.setenv(name, value)
+    """A project below a home, in an environment with secrets and variables that change speed."""
+    quoted = shlex.join(f"--x-value={secret}" for secret in _SECRETS)
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"{os.environ['PYTEST_ADDOPTS']} {quoted}")
+    for name in ("KMP_AFFINITY", "KMP_TOKEN", "NVIDIA_API_KEY"):
+        monkeypatch.setenv(name, _SECRETS[0])
     monkeypatch.setenv("KMP_BLOCKTIME", "7")
+    monkeypatch.setenv("OPENBLAS_LOOPS", str(cases.path / "x"))
     monkeypatch.setenv("HOME", str(cases.path.parent))
-    cases.write("conftest.py", "def pytest_addoption(parser): parser.addoption('--x-token')")
+    cases.write("conftest.py", _OPTIONS)
+    cases.write("test_wrong.py", measuring("wrong"))
+    cases.write("pytest.ini", "[pytest]\naddopts = '--x-value=Proxy-Authorization: Basic hush'\n")
     return cases
 
 
-def _recorded(project: Project, *arguments: str) -> str:
-    """All that a session writes: its JSON, what it saves, and its journal."""
+def _recorded(project: Project, *arguments: str) -> tuple[str, str]:
+    """All that a session writes (its JSON, what it saves, its journal, its reports) and prints."""
     json_file = project.path / "out.json"
     result = project.run(f"--benchmark-json={json_file}", "--benchmark-autosave", *arguments)
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED, str(result.stdout)
     files = [json_file, *(project.path / ".benchmarks").rglob("*.json")]
     files += (project.path / ".fwbench" / "journal").iterdir()
     assert len(files) == 3
-    return "".join(file.read_text(encoding="utf-8") for file in files)
+    reports = [project.path / f"report.{kind}" for kind in _REPORTS.values()]
+    outputs = [f"{option}={file}" for option, file in zip(_REPORTS, reports, strict=True)]
+    assert cli.main(["report", str(json_file), *outputs]) == 0
+    texts = [file.read_text(encoding="utf-8") for file in (*files, *reports)]
+    return "".join(texts), "".join([*result.outlines, *result.errlines])
 
 
 def test_records_are_fit_to_be_shared(private: Project) -> None:
     """No secret, no name of the machine, no folder of its user; what changes speed is there."""
-    lines = _recorded(private, "--x-token", "abc-hushhush", "--x-token=def-hushhush")
-    assert "hushhush" not in lines
+    forms = (("-o", f"x_value={s}", "--x-value", s, f"--x-value={s}") for s in _SECRETS)
+    lines, printed = _recorded(private, *itertools.chain(*forms), "test_it.py", "test_wrong.py")
+    assert "hush" not in (lines + printed).lower()
     assert str(private.path.parent) not in lines
     assert f'"node": "{platform.node()}"' not in lines
-    assert lines.count('"--benchmark-json=out.json"') == 3
+    assert lines.count('"test_it.py"') == 3
+    assert '"KMP_AFFINITY": "***"' in lines
     assert '"KMP_BLOCKTIME": "7"' in lines
+    assert '"OPENBLAS_LOOPS": "x"' in lines
 
 
 def test_records_may_say_whose_they_are(private: Project) -> None:
-    lines = _recorded(private, "--x-token=abc-hushhush", "--fw-record-host")
-    assert "hushhush" not in lines
-    assert lines.count(str(private.path / "out.json")) == 3
+    lines, _ = _recorded(private, "--x-value=hush", "--fw-record-host")
+    assert "hush" not in lines.lower()
+    assert str(private.path / "x") in lines
     assert lines.count(f'"node": "{platform.node()}"') == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import random
 import sys
@@ -22,7 +23,7 @@ from fwbench.options import values
 from fwbench.plugin.lines import Live
 from fwbench.plugin.options import checked
 from fwbench.project import project_root
-from fwbench.records.privacy import without_secrets
+from fwbench.records.privacy import Places
 from fwbench.records.units import count
 from fwbench.version import __version__
 from fwbench.workers.environments import Environments
@@ -131,7 +132,9 @@ def _settings(
         "folder": str(Path.cwd().relative_to(root)),
         "base": base.state(),
         "contender": contender.state(),
-        "pytest": without_secrets(arguments.more),
+        "pytest": Places(root).command_line(arguments.more, Path.cwd()),
+        # Of what is not shown, so that only the same is resumed.
+        "pytest_digest": hashlib.sha256(repr(arguments.more).encode()).hexdigest()[:8],
         "pairs": arguments.pairs,
         "rules": dataclasses.asdict(rules),
         "seed": arguments.seed,

@@ -146,6 +146,10 @@ def output_folder(text: str) -> Path:
     return path(text).absolute()
 
 
+#: Of the options that name a file or a directory.
+PATHS = (folder, file, output_folder)
+
+
 def seconds(text: str, what: str, least_s: float = 0.0) -> float:
     """A finite number of seconds."""
     value = _number(text)

@@ -93,7 +93,7 @@ def _ini(config: pytest.Config, name: str) -> Any:
     try:
         if option.repeated:
             return [option.parse(part) for part in re.split(r"\s+(?=\w+\s*=)", text.strip())]
-        if option.parse in (values.folder, values.output_folder) and config.inipath:
+        if option.parse in values.PATHS and config.inipath:
             # Relative to the file that says so, wherever pytest is started.
             text = str(config.inipath.parent / Path(text).expanduser())
         return option.parse(str(text))

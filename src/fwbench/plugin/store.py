@@ -23,7 +23,7 @@ from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
 from fwbench.records.journal import Journal, journal_folder
 from fwbench.records.launches import Entry
-from fwbench.records.privacy import Places, without_host, without_secrets
+from fwbench.records.privacy import Places, without_host
 from fwbench.records.session_facts import (
     NOT_REACHED,
     SKIPPED,
@@ -178,6 +178,7 @@ class Store:
     def session_facts(self) -> SessionFacts:
         """Facts of the session in addition to its records, before it ends."""
         options, plan = self.session.options, self.session.plan
+        places, given = Places(self.config.rootpath), self.config.invocation_params
         return SessionFacts(
             version=__version__,
             schema=SCHEMA,
@@ -185,7 +186,7 @@ class Store:
             ceilings=ceilings.to_json(self.session.ceilings),
             threads=options.threads,
             isolation=options.isolation,
-            arguments=without_secrets([*map(str, self.config.invocation_params.args)]),
+            arguments=places.command_line([*map(str, given.args)], given.dir),
             launches=None if plan is None else StoredPlan(**dataclasses.asdict(plan)),
             frameworks={
                 name: StoredManifest.unchecked(manifest.to_json())

@@ -19,7 +19,7 @@ from fwbench.measure.clock import Clock
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.measure.nvml import Gpu
 from fwbench.records.facts import SCHEMA, CaseFacts, GpuFacts
-from fwbench.records.privacy import is_secret
+from fwbench.records.privacy import plain
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import real_dtype
 from fwbench.terms.toggles import TOGGLES
@@ -92,12 +92,8 @@ def _switches(framework: Framework) -> dict[str, Any]:
 
 
 def _variables(names: Iterable[str]) -> dict[str, str]:
-    """Environment variables with their values, as far as they are set and no secrets."""
-    return {
-        name: os.environ[name]
-        for name in sorted({*names} & os.environ.keys())
-        if not is_secret(name)
-    }
+    """Environment variables with their values, as far as they are set."""
+    return {name: plain(os.environ[name]) for name in sorted({*names} & os.environ.keys())}
 
 
 def times(

@@ -6,22 +6,41 @@ compare them.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: In the name of a variable or an option: what it is set to is a secret.
-_SECRET_WORDS = ("AUTH", "CREDENTIAL", "KEY", "PASS", "SECRET", "TOKEN")
-_SECRET_WORD = re.compile("|".join(_SECRET_WORDS), re.IGNORECASE)
+from fwbench import suite
+from fwbench.options import values
+from fwbench.options.options import SELECTORS, SETTINGS
 
-#: In place of a secret.
+#: In place of what is left out.
 REDACTED = "***"
 
-#: ``--name=value`` and ``name = value``; not the id of a test.
-_ASSIGNMENT = re.compile(r"(?P<name>[\w.-]+)\s*=(?P<value>.*)", re.DOTALL)
-_USER_IN_URL = re.compile(r"(?<=://)[^/@\s]+@")
+#: Words and numbers, of which none is long enough for a key: a name, an expression, a size.
+_PLAIN = re.compile(r"(?:[^\W_]{1,18}(?![^\W_])|[\s_()\[\].,:;=%+<>/-])*")
+
+#: Options whose values fwbench itself has checked.
+_OWN = {o.flag for o in (*SELECTORS.values(), *SETTINGS.values()) if o.parse not in values.PATHS}
+
+#: Options of others whose values are words and numbers. A setting has the name of its option.
+_PLAIN_OPTIONS = (
+    *("-k", "-m", "-n", "-p", "-r", "-W", "--assert", "--capture", "--color", "--count", "--dist"),
+    *("--durations", "--import-mode", "--log-level", "--maxfail", "--numprocesses", "--reruns"),
+    *("--tb", "--timeout", "--timeout-method", "--verbosity", "--xfail-strict"),
+    *("--benchmark-columns", "--benchmark-compare-fail", "--benchmark-group-by"),
+    *("--benchmark-max-time", "--benchmark-min-rounds", "--benchmark-min-time"),
+    *("--benchmark-name", "--benchmark-sort", "--benchmark-timer", "--benchmark-warmup"),
+)
+
+#: ``--name``, ``--name=value``, ``-kvalue``, and flags before: ``-xk``.
+_OPTION = re.compile(
+    r"(?P<flag>--[a-z][\w-]*(?==|$)|--|-[lqsvx]*[A-Za-z])(?P<equals>=?)(?P<value>.*)", re.DOTALL
+)
+_SETTING = re.compile(r"(?P<name>\w+)\s*=\s*(?P<value>.*)", re.DOTALL)
 
 #: An absolute path of two parts or more; the last one is kept. Not the path of a URL.
 _PATH = re.compile(r"(?:^|(?<=[\s='\"(\[,:;]))/(?:[^\s/:,;='\"()\[\]]+/)+")
@@ -30,33 +49,9 @@ _PATH = re.compile(r"(?:^|(?<=[\s='\"(\[,:;]))/(?:[^\s/:,;='\"()\[\]]+/)+")
 _HOST = "node"
 
 
-def is_secret(name: str) -> bool:
-    """True if the name of a variable or an option says that its value is a secret."""
-    return _SECRET_WORD.search(name) is not None
-
-
-def without_secrets(arguments: Sequence[str]) -> list[str]:
-    """A command line in which secrets are replaced by :data:`REDACTED`.
-
-    Args:
-        arguments: ``--x-token=abc``, ``--x-token abc``, ``-o x_token=abc``, and URLs with a user.
-    """
-    shown = []
-    follows = False  # the value of the option before
-    for argument in arguments:
-        is_value = follows and not argument.startswith("-")
-        shown.append(REDACTED if is_value else _redacted(argument))
-        follows = argument.startswith("--") and "=" not in argument and is_secret(argument)
-    return shown
-
-
-def _redacted(argument: str) -> str:
-    assigned = _ASSIGNMENT.fullmatch(argument)
-    if assigned is None:
-        return _USER_IN_URL.sub(f"{REDACTED}@", argument)
-    # The value may be a setting itself: --override-ini=name=value.
-    value = REDACTED if is_secret(assigned["name"]) else _redacted(assigned["value"])
-    return argument[: assigned.start("value")] + value
+def plain(text: str) -> str:
+    """A text of words and numbers, or :data:`REDACTED` if there is anything else in it."""
+    return text if _PLAIN.fullmatch(text) else REDACTED
 
 
 @dataclass(frozen=True)
@@ -85,6 +80,38 @@ class Places:
         if isinstance(value, list | tuple) and not (value and isinstance(value[0], float)):
             return [self.without_paths(inner) for inner in value]
         return value
+
+    def command_line(self, arguments: Sequence[str], folder: Path) -> list[str]:
+        """A command line of pytest of which only what is known to be harmless is shown.
+
+        Names of options are shown, values of those that are known, and what exists in the project;
+        anything else is :data:`REDACTED`.
+
+        Args:
+            folder: the one that relative paths start from.
+        """
+        shown, before = [], ""
+        for argument in arguments:
+            option = _OPTION.fullmatch(argument)
+            flag, equals, value = option.groups() if option else ("", "", argument)
+            shown.append(f"{plain(flag)}{equals}{self._value(flag or before, value, folder)}")
+            before = "" if equals or value else flag
+        return shown
+
+    def _value(self, flag: str, text: str, folder: Path) -> str:
+        name = flag if flag.startswith("--") else f"-{flag[-1:]}"
+        if not text or name in _OWN:
+            return text
+        if name in _PLAIN_OPTIONS:
+            return plain(text)
+        if name in ("-o", "--override-ini") and (setting := _SETTING.fullmatch(text)):
+            alike = f"--{setting['name'].replace('_', '-')}"
+            return f"{plain(setting['name'])}={self._value(alike, setting['value'], folder)}"
+        path, *test = text.partition("::")
+        whole = Path(os.path.normpath(folder / path))
+        if whole.is_relative_to(self.root) and os.path.exists(whole):  # noqa: PTH110 (takes any length)
+            return "".join([str(whole.relative_to(self.root)), *test])
+        return text if suite.path(text) else REDACTED
 
     def _shortened(self, text: str) -> str:
         if "/" not in text:

@@ -286,7 +286,7 @@ class SessionFacts(Table):
     ceilings: dict[str, StoredCeiling] | None = fact("what its devices can do at most, by model")
     threads: int | None = fact("threads of every framework", COUNT, POSITIVE)
     isolation: str | None = fact("`process`, or `none`")
-    arguments: list[str] | None = fact("command line of pytest")
+    arguments: list[str] | None = fact("command line of pytest, as far as it is harmless")
     launches: StoredPlan | None = fact("plan of launches", null="where cases were measured once")
     frameworks: dict[str, StoredManifest] | None = fact("frameworks that were used, by name")
     absent: dict[str, str] | None = fact("why other frameworks could not be used, by name")
