@@ -87,14 +87,15 @@ CONVOLUTIONS = (
 )
 
 
-def named(*operations: str, below: str = "") -> dict[str, str]:
+def named(*operations: str, below: str = "", **keywords: Any) -> Table:
     """Rows for operations whose functions have the operations' names.
 
     Args:
         below: path that these functions are below.
+        keywords: that all of them are called with.
     """
-    prefix = f"{below}." if below else ""
-    return {name: f"{prefix}{name}" for name in operations}
+    paths = {name: f"{below}.{name}".lstrip(".") for name in operations}
+    return {name: Call(path, **keywords) if keywords else path for name, path in paths.items()}
 
 
 def composed(*functions: Callable[..., Any]) -> Table:

@@ -21,7 +21,7 @@ from fwbench.options.options import SELECTORS, SETTINGS
 REDACTED = "***"
 
 #: Words and numbers, of which none is long enough for a key: a name, an expression, a size.
-_PLAIN = re.compile(r"(?:[^\W_]{1,18}(?![^\W_])|[\s_()\[\].,:;=%+<>/-])*")
+_PLAIN = re.compile(r"(?:[^\W_]{1,18}(?![^\W_])|[\s_()\[\]{}.,:;=%+<>/-])*")
 
 #: Options whose values fwbench itself has checked.
 _OWN = {o.flag for o in (*SELECTORS.values(), *SETTINGS.values()) if o.parse not in values.PATHS}

@@ -67,10 +67,8 @@ OPERATIONS: Table = {
     "prod": Call("reduce_prod", axis=1),
     "norm": "norm",
     "logsumexp": Call("reduce_logsumexp", axis=1),
-    "cumsum": Call("cumsum", axis=1),
+    **named("cumsum", "argmax", "argmin", "sort", "argsort", axis=1),
     "any": Call("reduce_any", axis=1),
-    "argmax": Call("argmax", axis=1),
-    "argmin": Call("argmin", axis=1),
     # Vectors and matrices
     **named("cholesky", "solve", "triangular_solve", "qr", "eigh", below="linalg"),
     "dot": Composed(lambda tf: lambda x, y: tf.reduce_sum(x * y)),
@@ -154,8 +152,6 @@ OPERATIONS: Table = {
     "boolean_mask": "boolean_mask",
     "sequence_mask": Composed(lambda tf, d: lambda x, i: x * tf.sequence_mask(i, d, x.dtype)),
     # Sorting and searching
-    "sort": Call("sort", axis=1),
-    "argsort": Call("argsort", axis=1),
     "top_k": Call("math.top_k", k=5),
     # A hash table, in the order of first occurrence; the other frameworks sort.
     "unique": lambda tf: lambda x: tf.unique(x)[0],

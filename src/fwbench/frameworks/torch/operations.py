@@ -114,19 +114,13 @@ OPERATIONS: Table = {
     "sum": "sum",
     "sum_columns": Call("sum", dim=0),
     "sum_rows": Call("sum", dim=1),
-    "mean": Call("mean", dim=1),
+    **named("mean", "prod", "logsumexp", "cumsum", "any", "argmax", "argmin", "argsort", dim=1),
     "variance": Call("var", dim=1, correction=0),
     "std": Call("std", dim=1, correction=0),
     # max and min would find the positions, too.
     "max": Call("amax", dim=1),
     "min": Call("amin", dim=1),
-    "prod": Call("prod", dim=1),
     "norm": "linalg.vector_norm",
-    "logsumexp": Call("logsumexp", dim=1),
-    "cumsum": Call("cumsum", dim=1),
-    "any": Call("any", dim=1),
-    "argmax": Call("argmax", dim=1),
-    "argmin": Call("argmin", dim=1),
     # Vectors and matrices
     **named("dot", "flatten", "outer"),
     "gemm": "matmul",
@@ -188,7 +182,6 @@ OPERATIONS: Table = {
     # Sorting and searching
     # It has the order, too.
     "sort": lambda torch: lambda x: torch.sort(x, 1)[0],
-    "argsort": Call("argsort", dim=1),
     "top_k": Call("topk", k=5),
     "unique": "unique",
     "searchsorted": "searchsorted",
