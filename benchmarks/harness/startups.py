@@ -36,7 +36,11 @@ def test_it(case):
 
 #: What is measured, by what starts how: a worker, or replicas in its stead.
 _ALONE = ("gemm", ())
-_GANG = {"numpy": "all_reduce"}  # others train
+_GANG = ("lenet_step", ("--fw-replicas=2",))
+_GANGS = {
+    "numpy": ("all_reduce", ("--fw-replicas=2",)),
+    "mxnet": ("lenet_step", ("--fw-replicas=2", "--fw-strategy=ps_sync", "--fw-servers=1")),
+}
 
 
 class Session(Watched):
@@ -103,8 +107,7 @@ def main() -> int:
     names = [name for name in ("numpy", "torch", "mxnet", "tensorflow", "jax") if _is_here(name)]
     findings = []
     for framework in names:
-        gang = (_GANG.get(framework, "lenet_step"), ("--fw-replicas=2",))
-        for kind, work in (("alone", _ALONE), ("gang", gang)):
+        for kind, work in (("alone", _ALONE), ("gang", _GANGS.get(framework, _GANG))):
             starting_s = _starting_s(framework, work)
             broken = 0
             for _ in range(given.rounds):

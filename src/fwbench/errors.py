@@ -192,15 +192,16 @@ class StorageError(FwbenchError):
     """A record, a journal or a run could not be written or read."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+def unknown(kind: str, name: str, known: Iterable[str], meant: str = "") -> UsageError:
     """An error for a name that is not known: it lists the known ones and suggests the near miss.
 
     Args:
         kind: what the name names, in the singular: ``"framework"``.
         known: the names that would have been understood, in the order to show them.
+        meant: the one that is suggested, if it is known and not merely similar.
     """
     names = list(dict.fromkeys(known))
-    close = difflib.get_close_matches(name, names, n=1)
+    close = [meant] if meant in names else difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return UsageError(f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}.{hint}")
 

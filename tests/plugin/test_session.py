@@ -134,6 +134,19 @@ def test_a_misspelled_framework_is_refused_by_its_place(by: Any, where: str) -> 
         workloads_of(mark, _KNOWN)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"), [("pytorch", "torch"), ("tf", ""), ("np", "numpy"), ("tinygrad", "")]
+)
+def test_what_a_framework_is_called_elsewhere_is_refused(name: str, meant: str) -> None:
+    """With its name here, where that is known; and anything else may be a package to come."""
+    mark = pytest.mark.fwbench(_implemented("numpy", name)).mark
+    if not meant:
+        assert workloads_of(mark, _KNOWN)
+        return
+    with pytest.raises(UsageError, match=rf"'{name}'; known: .* Did you mean '{meant}'"):
+        workloads_of(mark, _KNOWN)
+
+
 _USERS = """
 import pytest
 from declared import double, twice

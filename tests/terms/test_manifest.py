@@ -15,7 +15,7 @@ import pytest
 
 import fwbench
 from fwbench.errors import FrameworkBroken, FrameworkMissing
-from fwbench.frameworks.cache import ManifestCache
+from fwbench.frameworks.cache import ManifestCache, _digest
 from fwbench.terms.manifest import Absent, Device, Gap, Manifest
 from fwbench.testing import FakeFramework
 from fwbench.workers.environments import Environment, Environments, complete
@@ -348,6 +348,15 @@ _DAMAGE: dict[str, Callable[[Any], Any]] = {
     "a damaged manifest": lambda stored: {**stored, "manifest": None},
     "a damaged device": lambda s: {**s, "manifest": {**s["manifest"], "devices": [3]}},
 }
+
+
+def _forged(stored: Any) -> dict[str, Any]:
+    """With the digest of what is stored now."""
+    lists = {**stored, "manifest": {**stored["manifest"], "network_executions": [[]]}}
+    return {**lists, "digest": _digest(lists)}
+
+
+_DAMAGE["lists in lists"] = _forged
 
 
 @pytest.mark.parametrize("damage", _DAMAGE.values(), ids=_DAMAGE)

@@ -167,13 +167,15 @@ class InFloat64(Reference):
         """The results for the first batch, or for the second if it is changed.
 
         Raises:
-            WrongResult: the first result does not have the shape that the model declares.
+            WrongResult: the first result does not have the shape that the model declares, or there
+                are NaNs in one, which any other NaN would be right by.
         """
         if self._answers is None:
             every = self._run("inference", self._own_answers)
             half = len(every) // 2
             self._answers = every[:half], every[half:]
             self._check_shape(every[:half])
+            self._check_numbers(every)
         return self._answers[changed]
 
     def _own_answers(self) -> list[NDArray[Any]]:
@@ -203,6 +205,14 @@ class InFloat64(Reference):
             raise WrongResult(
                 f"the first result of {model.name} in {self.by} has the shape {actual}, and the "
                 f"model declares {expected}; correct the model or `output`"
+            )
+
+    def _check_numbers(self, results: Sequence[NDArray[Any]]) -> None:
+        wrong = sum(int(np.isnan(array).sum()) for array in results)
+        if wrong:
+            raise WrongResult(
+                f"the results of {self._learner.model.name} in {self.by} hold {wrong:,} NaNs; "
+                "correct the model or the range of its inputs"
             )
 
     def _scope(self) -> AbstractContextManager[Any]:

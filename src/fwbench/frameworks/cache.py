@@ -70,7 +70,9 @@ class ManifestCache:
         places = stored["manifest"].get("sources", ())
         if stored["fingerprint"] != self._fingerprint(name, places):
             return None
-        return Manifest.from_json(stored["manifest"])
+        manifest = Manifest.from_json(stored["manifest"])
+        hash(manifest.every_execution)  # a TypeError if a list is where a text should be
+        return manifest
 
     def put(self, manifest: Manifest | Absent) -> None:
         """Keep a manifest, or that a package is missing; what is broken may be fixed anywhere.

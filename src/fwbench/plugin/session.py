@@ -37,6 +37,7 @@ from fwbench.records.launches import LaunchPlan
 from fwbench.records.session_facts import MachineFacts, StoredRevisits
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Absent, Device, Manifest
+from fwbench.terms.names import CALLED
 from fwbench.terms.presets import Schedule
 from fwbench.workers.environments import Environments
 from fwbench.workers.inventory import Inventory, Watch
@@ -335,10 +336,11 @@ def _implemented(workload: Workload) -> Mapping[str, Any]:
 def _refuse_near_misses(workload: Workload, known: Sequence[str]) -> None:
     """An implementation for a framework that is not installed is fine; a misspelled one is not."""
     for name, implementation in _implemented(workload).items():
-        if name in known or not difflib.get_close_matches(name, known, n=1, cutoff=_SIMILAR):
+        similar = CALLED.get(name) in known or difflib.get_close_matches(name, known, 1, _SIMILAR)
+        if name in known or not similar:
             continue
         where = workload.name
         if isinstance(implementation, FunctionType):
             code = implementation.__code__
             where = f"{workload.name} in {code.co_filename}:{code.co_firstlineno}"
-        raise unknown(f"framework (implemented by {where})", name, known)
+        raise unknown(f"framework (implemented by {where})", name, known, CALLED.get(name, ""))

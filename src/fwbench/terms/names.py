@@ -27,6 +27,17 @@ _NARROW = ("bfloat16", FLOAT8)
 #: The dtype of cases where none is asked for, unless the operation does not have it.
 DEFAULT_DTYPE = "float32"
 
+#: Other names of frameworks: of their projects, and as which modules are imported.
+CALLED = {
+    "pytorch": "torch",
+    "tf": "tensorflow",
+    "keras": "tensorflow",
+    "np": "numpy",
+    "mx": "mxnet",
+    "onnx": "onnxruntime",
+    "ort": "onnxruntime",
+}
+
 
 def framework_of(reference: str) -> str:
     """The framework that a reference names: ``torch`` of ``torch@nightly``."""

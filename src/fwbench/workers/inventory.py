@@ -17,7 +17,7 @@ from fwbench.frameworks.contract import Framework
 from fwbench.machine import cpu_model, thread_variables
 from fwbench.measure import nvml
 from fwbench.terms.manifest import Absent, Manifest
-from fwbench.terms.names import framework_of
+from fwbench.terms.names import CALLED, framework_of
 from fwbench.workers.environments import Environments
 from fwbench.workers.process import START_TIMEOUT_S, Tick, WorkerProcess, WorkerSpec
 
@@ -93,7 +93,8 @@ class Inventory:
         known = registry.registered()
         for name in names or known:
             if name not in known and not self._is_elsewhere(name):
-                raise unknown("framework", name, [*known, *self._environments.references()])
+                there = [*known, *self._environments.references()]
+                raise unknown("framework", name, there, CALLED.get(name, ""))
         described = {*self.manifests, *self.absent}
         missing = [name for name in names or known if name not in described]
         if not missing:

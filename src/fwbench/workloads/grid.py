@@ -15,7 +15,7 @@ from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.options.options import Selection
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Absent, Manifest
-from fwbench.terms.names import EVERY_DTYPE
+from fwbench.terms.names import CALLED, EVERY_DTYPE
 from fwbench.terms.presets import unread
 from fwbench.terms.toggles import Combination
 from fwbench.workloads import gaps, sizes
@@ -50,7 +50,7 @@ def check(
         if name in absent and name not in apart:
             raise UsageError(f"framework {name!r} cannot be used here: {absent[name]}")
         if name not in manifests and name not in absent:
-            raise unknown("framework", name, [*manifests, *absent])
+            raise unknown("framework", name, [*manifests, *absent], CALLED.get(name, ""))
     chosen = _chosen(selection, manifests)
     if not chosen:
         reasons = "".join(f"\n  {name}: {why}" for name, why in absent.items())

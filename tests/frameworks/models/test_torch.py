@@ -65,6 +65,10 @@ _FAULTS: dict[str, tuple[str, str]] = {
         "faulty(NotANumber, targets=Input('batch', 2)).step",
         r"the first loss of faulty in torch \S+ in float64 is nan, before any update",
     ),
+    "NaN, in use": (
+        "faulty(NotANumber).inference",
+        r"results of faulty in torch \S+ in float64 hold 8 NaNs; correct the model or the range",
+    ),
     "inputs": (
         "faulty(linear, Input('batch', 9)).inference",
         r"faulty in torch refuses what it is declared to take \(\(2, 9\) float32\): RuntimeError",
