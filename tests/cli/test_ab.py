@@ -100,8 +100,20 @@ def test_ab_measures_or_says_why_not(suite: Suite) -> None:
 
 def test_ab_that_selects_nothing(suite: Suite) -> None:
     status, out, err = suite.ab("git:HEAD", ".", *FEW, "-k", "nothing_of_that_name")
-    assert status == 3, out + err
+    assert status == 2, out + err
+    assert "neither side has a benchmark that the arguments select" in err
     assert "deselected" in err
+    suite.assert_clean()
+
+
+@pytest.mark.parametrize("selected", [("test_new.py",), ("-k", "test_new")], ids=["file", "-k"])
+def test_ab_of_the_first_benchmarks(suite: Suite, selected: tuple[str, ...]) -> None:
+    """The base has none of them: they are new, after one pair, and the job is green."""
+    suite.commit(test_new__py=TESTS.replace("test_it", "test_new"))
+    status, out, err = suite.ab("git:HEAD~1", "git:HEAD", *FEW, *selected)
+    assert status == 0, out + err
+    assert sum(line.startswith("new ") for line in out.splitlines()) == 2, out
+    assert err.count("all cases") == 2
     suite.assert_clean()
 
 

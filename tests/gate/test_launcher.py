@@ -95,7 +95,6 @@ def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Ses
     [
         ((2, "Interrupted: 1 error during collection"), "broke down (pytest's exit status is 2)"),
         ((4, "unrecognized arguments"), "broke down (pytest's exit status is 4)"),
-        ((5, "2 deselected"), "broke down (pytest's exit status is 5)"),
         ((0, "no results"), "measured nothing (pytest's exit status is 0)"),
     ],
 )
@@ -107,6 +106,20 @@ def test_what_would_only_happen_again_is_not_repeated(
         _launcher(job)(0, None, 1)
     assert message in str(raised.value)
     assert (sessions.started, job.launches) == (1, 0)
+
+
+@pytest.mark.parametrize("ending", [(5, "2 deselected"), (4, "file or directory not found: x.py")])
+def test_a_side_without_benchmarks_is_empty(
+    job: ComparisonJob, sessions: Sessions, ending: tuple[int, str]
+) -> None:
+    """As the base is of a change that brings the first ones; and if both are, nothing is asked."""
+    launcher = _launcher(job)
+    sessions.endings = [ending]
+    assert not launcher(0, None, 1).samples
+    sessions.endings = [ending]
+    with pytest.raises(UsageError, match="neither side has a benchmark that the arguments select"):
+        launcher(1, None, 1)
+    assert (sessions.started, job.launches) == (2, 1)
 
 
 def test_cases_that_fail_when_they_are_measured_again(

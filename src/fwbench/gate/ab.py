@@ -152,6 +152,8 @@ class PairedComparison:
             self._first.append(self._pair(None, f"all cases{known}"))
             # Before the rest is measured for nothing.
             refuse_differences(*self._first[0], self.tested)
+            if not all(side.samples for side in self._first[0]):
+                break
 
     def _go_on(self, cases: dict[str, _Case]) -> None:
         """Further pairs, of the cases that are not decided."""
@@ -337,6 +339,7 @@ class Launcher:
         self._earlier = [*job.earlier]
         self._first: dict[int, SampleSet] = {}
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        self._empty: set[str] = set()
 
     def __call__(self, side: int, keys: Collection[str] | None, seed: int) -> SampleSet:
         """Measure one launch; see :data:`fwbench.gate.ab.Measure`."""
@@ -374,6 +377,14 @@ class Launcher:
                 done = self._run(side, seed, results, selected)
             if results.is_file() and done.status in session.RAN:
                 return parse(results)
+        if selected is None and session.has_found_nothing(done):
+            self._empty.add(side.name)
+            if len(self._empty) < len(self._sides):
+                return {"benchmarks": []}  # a change may bring the first benchmarks
+            raise UsageError(
+                "neither side has a benchmark that the arguments select; the last output:\n"
+                + "\n".join(done.last_lines)
+            )
         if done.status in session.RAN and selected is not None:
             # Once they could be measured: that they cannot now is for the job to judge.
             return {"benchmarks": []}

@@ -30,6 +30,10 @@ RAN = (0, 1)
 _INTERRUPTED = 2
 _INTERNAL_ERROR = 3
 
+#: And of one that had nothing to do.
+_USAGE_ERROR = 4
+_NOTHING = 5
+
 #: The plugin that deselects all but some node ids, and the environment variable that names the
 #: JSON file with them. A string, because imports do not run up to the plugin's room.
 SELECTOR = "fwbench.plugin.selected"
@@ -98,6 +102,12 @@ def has_died(done: Finished) -> bool:
     if done.status == _INTERRUPTED:  # errors of collection have this exit status, too
         return any("KeyboardInterrupt" in line for line in done.last_lines)
     return done.status < 0 or done.status == _INTERNAL_ERROR
+
+
+def has_found_nothing(done: Finished) -> bool:
+    """True if there was no test to run: none was selected, or the files are not there."""
+    absent = any("file or directory not found" in line for line in done.last_lines)
+    return done.status == _NOTHING or (done.status == _USAGE_ERROR and absent)
 
 
 def measure_suite(
