@@ -47,42 +47,12 @@ _MODULES = {
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "SGD",
-    "Adam",
-    "BoundCall",
-    "Call",
-    "Capabilities",
-    "Case",
-    "Cost",
-    "DeclarationError",
-    "Device",
-    "Form",
-    "Framework",
-    "FrameworkBroken",
-    "FrameworkMissing",
-    "FwbenchError",
-    "Gap",
-    "Implementation",
-    "Input",
-    "Job",
-    "Laid",
-    "Layout",
-    "Learner",
-    "Loader",
-    "Model",
-    "Operation",
-    "Order",
-    "Predictor",
-    "RMSprop",
-    "Schedule",
-    "Shape",
-    "Sizes",
-    "Table",
-    "Toggle",
-    "Training",
-    "Workload",
-    "axes",
-]
+    "SGD", "Adam", "BoundCall", "Call", "Capabilities", "Case", "Cost", "DeclarationError",
+    "Device", "Form", "Framework", "FrameworkBroken", "FrameworkMissing", "FwbenchError", "Gap",
+    "Implementation", "Input", "Job", "Laid", "Layout", "Learner", "Loader", "Model",
+    "Operation", "Order", "Predictor", "RMSprop", "Schedule", "Shape", "Sizes", "Table",
+    "Toggle", "Training", "Workload", "axes",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

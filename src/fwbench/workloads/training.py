@@ -30,28 +30,11 @@ from fwbench.workloads.objective import (
 from fwbench.workloads.workload import Cost, Workload
 
 __all__ = [
-    "CHECKED_STEPS",
-    "DROPOUT_SEED",
-    "SGD",
-    "TRAJECTORY_STEPS",
-    "Adam",
-    "Batch",
-    "Checkpointing",
-    "Loading",
-    "Optimizer",
-    "RMSprop",
-    "Restoring",
-    "Saving",
-    "Schedule",
-    "Step",
-    "Training",
-    "Trains",
-    "TrainsInLoop",
-    "WithNetwork",
-    "check_rows",
-    "cost_of_gradients",
-    "order",
-]
+    "CHECKED_STEPS", "DROPOUT_SEED", "SGD", "TRAJECTORY_STEPS", "Adam", "Batch",
+    "Checkpointing", "Loading", "Optimizer", "RMSprop", "Restoring", "Saving", "Schedule",
+    "Step", "Training", "Trains", "TrainsInLoop", "WithNetwork", "check_rows",
+    "cost_of_gradients", "order",
+]  # fmt: skip
 
 _ORDER_SEED = 21
 
