@@ -43,7 +43,7 @@ def _faults(gang: Tried) -> list[Fault]:
         for kind, message in (("killed", _KILLED), ("stopped", _STOPPED))
         for phase in ("join", "round")
     ]
-    return [
+    every = [
         Fault("killed", "prepare", message=_KILLED),
         Fault("killed", "join", message=_KILLED),
         Fault("stopped", "join", message=_STOPPED),
@@ -60,6 +60,7 @@ def _faults(gang: Tried) -> list[Fault]:
         Fault("interrupted", "join", message="KeyboardInterrupt"),
         Fault("interrupted", "round", message="KeyboardInterrupt"),
     ]
+    return [fault for fault in every if fault.kind != "cut" or gang.has_links]
 
 
 _SERVERS = ("--fw-servers=1",)
@@ -77,6 +78,13 @@ GANGS = {
         ("--fw=mxnet", "--fw-execution=eager", "--fw-strategy=ps_sync", *_SERVERS), roles=4
     ),
     "jax": Tried(("--fw=jax",)),
+    # Started as elsewhere, by what has to be installed: mpiexec, or `ray start --head`.
+    **{
+        f"numpy {engine}": Tried(
+            ("--fw=numpy", f"--fw-engine={engine}"), "all_reduce", has_port=False, has_links=False
+        )
+        for engine in ("mpi", "ray")
+    },
 }
 
 

@@ -66,6 +66,7 @@ class Tried:
         has_port: whether its first worker or its last role is told to others by a port that it
             opens later.
         takes_steps: which roles do, and so wait for a link that is cut.
+        has_links: whether its roles are where fwbench can join them by links that can be cut.
     """
 
     options: tuple[str, ...]
@@ -73,6 +74,7 @@ class Tried:
     roles: int = 2
     has_port: bool = True
     takes_steps: str = "worker"
+    has_links: bool = True
 
 
 #: The main process says who it is, to what runs in its worker.
