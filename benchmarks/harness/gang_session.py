@@ -106,7 +106,7 @@ def strike(struck, how):
     if fault["kind"] in ("killed", "stopped"):
         os.kill(role.pid, signal.SIGKILL if fault["kind"] == "killed" else signal.SIGSTOP)
     elif fault["kind"] == "cut":
-        struck._hosts.network.cut(fault["role"])
+        struck._hosts.cut(fault["role"])
     elif fault["kind"] == "controller killed":
         os.kill(os.getpid(), signal.SIGKILL)
     elif fault["kind"] == "interrupted":

@@ -18,7 +18,7 @@ import pytest
 from fwbench.errors import GangFailed
 from fwbench.gangs import gang as gangs
 from fwbench.gangs.gang import Gang
-from fwbench.gangs.launch import Local, Loopback
+from fwbench.gangs.launch import Hosts, Local
 from fwbench.gangs.place import Composition
 from fwbench.gangs.shares import Task
 from support.forkserver import Forking
@@ -295,14 +295,14 @@ def test_a_cut_connection_ends_the_gang(forking_with: Forking) -> None:
 def test_what_cannot_be_started_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     first: list[Any] = []
 
-    def start(self: Loopback, host: int, *arguments: Any) -> Any:
+    def start(self: Hosts, host: int, *arguments: Any) -> Any:
         if host:
             raise BlockingIOError(11, "Resource temporarily unavailable")
         first.append(original(self, host, *arguments))
         return first[0]
 
-    original = Loopback.start
-    monkeypatch.setattr(Loopback, "start", start)
+    original = Hosts.start
+    monkeypatch.setattr(Hosts, "start", start)
     message = "2 replicas of numpy cannot be started: .* unavailable; ask for fewer --fw-replicas"
     with pytest.raises(GangFailed, match=message):
         started()

@@ -71,7 +71,7 @@ def _here() -> tuple[str, str]:
 def _namespaces_of(gang: Gang) -> set[str]:
     """The network namespaces of a gang and of its switch, none of which is this process'."""
     assert isinstance(gang._hosts, Shaped)
-    shaped = gang._hosts.network
+    shaped = gang._hosts
     holders = [shaped._switch.pid, *(place.pid for place in shaped._places)]
     namespaces = _namespaces([*gang.pids, *holders])
     assert len(namespaces) == len(gang.pids) + 1
@@ -103,7 +103,7 @@ def test_a_cut_link_ends_the_gang_and_nothing_is_left(gang: Gang) -> None:
     assert [answer["sent_bytes"] for answer in _round(gang)] == [12_001, 12_001]
     assert isinstance(gang._hosts, Shaped)
     assert (gang._hosts.traffic_bytes(0) or 0) > 4 * 12_000
-    gang._hosts.network.cut(1)
+    gang._hosts.cut(1)
     message = (
         r"worker 0 of 2 and worker 1 of 2 did not answer within 1 s while taking steps: .* is cut"
         r".*moved in its last 0.5 s: worker 0 of 2: .* B, worker 1 of 2: 0 B"

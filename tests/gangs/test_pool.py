@@ -21,9 +21,9 @@ from support.gangs import ScriptedGang, composition, installed
 from support.grids import SHARED
 
 _PINNED = """
-from fwbench.gangs.launch import Local, Loopback
+from fwbench.gangs.launch import Hosts, Local
 
-class Hosts(Loopback):
+class PinnedHosts(Hosts):
     def start(self, host, name, framework, threads):
         return super().start(host, f"pinned {name}", framework, threads)
 
@@ -32,7 +32,7 @@ class Pinned(Local):
         self.machines = machines
 
     def hosts(self, number, network):
-        return Hosts()
+        return PinnedHosts()
 """
 
 

@@ -193,17 +193,20 @@ def role_arguments(framework: str, threads: int) -> tuple[list[str], dict[str, s
     return [framework, str(threads)], variables | thread_variables(threads)
 
 
-class Hosts(Protocol):
-    """Where the roles of one gang run: a host for each, as far as the network goes."""
+class Hosts:
+    """Where the roles of one gang run: a host for each, here the loopback interface for all."""
 
     def address(self, host: int) -> str:
         """The address at which roles on other hosts reach the one on this."""
+        return "127.0.0.1"
 
     def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
-        """Start a role on a host."""
+        """Start a role on a host, here by this interpreter in this session of processes."""
+        return start_here(name, framework, threads, ())
 
     def traffic_bytes(self, host: int) -> int | None:
         """The bytes that a host received and sent; None if they are not counted for it alone."""
+        return None
 
     def close(self) -> None:
         """Release the hosts, whose roles have ended."""
@@ -231,7 +234,8 @@ class Local:
 
     def hosts(self, number: int, network: str) -> Hosts:
         """Hosts on the loopback interface, or each in a network namespace of its own."""
-        return Shaped(number, network) if network != LOOPBACK else Loopback()
+        link = link_of(network)
+        return Hosts() if link is None else Shaped(link, number)
 
 
 def refuse_network(network: str, owner: str) -> None:
@@ -243,51 +247,12 @@ def refuse_network(network: str, owner: str) -> None:
         )
 
 
-class Loopback:
-    """Child processes that talk over the loopback interface of their machine."""
-
-    def address(self, host: int) -> str:
-        """The address of loopback."""
-        return "127.0.0.1"
-
-    def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
-        """Start a role by this interpreter, in this session of processes."""
-        return start_here(name, framework, threads, ())
-
-    def traffic_bytes(self, host: int) -> int | None:
-        """None: all processes share the counters of loopback."""
-        return None
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-class Shaped:
+class Shaped(ShapedNetwork, Hosts):
     """Child processes in network namespaces that are joined by a switch."""
-
-    def __init__(self, number: int, network: str) -> None:
-        link = link_of(network)
-        assert link is not None, network  # noqa: S101 (Loopback is for the other one)
-        self.network = ShapedNetwork(link, number)
-
-    def address(self, host: int) -> str:
-        """The address of the namespace."""
-        return self.network.address(host)
 
     def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
         """Start a role by this interpreter, in the namespace."""
-        return start_here(name, framework, threads, self.network.prefix(host))
-
-    def traffic_bytes(self, host: int) -> int | None:
-        """The bytes that its link has carried."""
-        try:
-            return self.network.traffic_bytes(host)
-        except OSError:  # it has gone
-            return None
-
-    def close(self) -> None:
-        """Remove the namespaces."""
-        self.network.close()
+        return start_here(name, framework, threads, self.prefix(host))
 
 
 def start_here(name: str, framework: str, threads: int, prefix: Sequence[str]) -> RoleProcess:

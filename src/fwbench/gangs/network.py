@@ -8,7 +8,7 @@ limit, and not a processor, times are those of as many machines at such a switch
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 
 from fwbench.errors import NetworkUnavailable
@@ -73,9 +73,11 @@ class ShapedNetwork:
         """Prefix of a command that is to run in a replica's namespace."""
         return self._places[place].prefix
 
-    def traffic_bytes(self, place: int) -> int:
-        """Received and sent bytes of a replica's link."""
-        return sum(self._places[place].traffic_bytes(_INTERFACE))
+    def traffic_bytes(self, place: int) -> int | None:
+        """Received and sent bytes of a replica's link; None if it has gone."""
+        with suppress(OSError):
+            return sum(self._places[place].traffic_bytes(_INTERFACE))
+        return None
 
     def cut(self, place: int) -> None:
         """Take a replica's link down at the switch, without closing any connection."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from fwbench.errors import GangFailed
 from fwbench.gangs.engines.launcher import RemoteRole
 from fwbench.gangs.engines.rendezvous import Rendezvous
-from fwbench.gangs.launch import RoleProcess, role_arguments
+from fwbench.gangs.launch import Hosts, RoleProcess, role_arguments
 from fwbench.processes.process import Process
 
 #: How long processes may take to connect: the start of a Python, on a busy machine or by way of a
@@ -52,7 +52,7 @@ class Starter:
         self._process.kill()
 
 
-class RemoteHosts:
+class RemoteHosts(Hosts):
     """Hosts of roles that connect to a rendezvous.
 
     Args:
@@ -94,10 +94,6 @@ class RemoteHosts:
         except OSError:
             end.close()
             raise
-
-    def traffic_bytes(self, host: int) -> int | None:
-        """None: traffic is not counted on other machines."""
-        return None
 
     def close(self) -> None:
         """Close the port, and end the commands that have started the roles."""
