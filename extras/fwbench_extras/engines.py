@@ -65,7 +65,7 @@ class Mpi:
         """Hosts of the processes of one ``mpiexec``."""
         refuse_network(network, self.joined_by)
         with ExitStack() as unfinished:
-            rendezvous = Rendezvous(self._machines.address)
+            rendezvous = Rendezvous(self._machines.address, number)
             unfinished.callback(rendezvous.close)
             defaults = {name: value for name, value in _OPEN_MPI.items() if name not in os.environ}
             variables = defaults | {TICKET: str(rendezvous.ticket())}
@@ -109,7 +109,7 @@ class Ray:
         """Nodes of the cluster, one for each role."""
         refuse_network(network, self.joined_by)
         with ExitStack() as unfinished:
-            rendezvous = Rendezvous(self._machines.address)
+            rendezvous = Rendezvous(self._machines.address, number)
             unfinished.callback(rendezvous.close)
             starter = Starter(_nodes(number), {}, f"{rendezvous.ticket()}\n")
             unfinished.pop_all()

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ from fwbench.gangs.gang import Gang
 from fwbench.gangs.launch import Hosts, Local
 from fwbench.gangs.place import Composition
 from fwbench.gangs.shares import Task
+from fwbench.processes.greeting import call
 from support.forkserver import Forking
 from support.gangs import SOON, Meddled, composition, controller, running, started
 from support.real_training import all_of
@@ -276,6 +278,26 @@ def test_a_port_that_somebody_took_is_recognised(
         with forking_with(framework), pytest.raises(GangFailed, match=message):
             gang.start()
     assert _gone(gang.every_pid)
+
+
+def test_strangers_do_not_change_sums(forking_with: Forking) -> None:
+    """Though they come first, send numbers, or do all that roles do but know the gang's key."""
+    strangers = []
+    with ThreadPoolExecutor(2) as threads:
+
+        def come(_: Gang, addresses: list[str]) -> list[str]:
+            for before, address in zip((1, 0), addresses, strict=True):
+                host, port = address.split(":")
+                strangers.append(socket.create_connection((host, int(port))))
+                strangers[-1].sendall(bytes(range(256)))
+                calling.append(threads.submit(call, (host, int(port)), "", (before, 0)))
+            return addresses
+
+        calling: list[Future[socket.socket]] = []
+        with forking_with("numpy"), running(Meddled(come, join_s=_PATIENCE_S)) as gang:
+            gang.ask("bind", _TASK, limit_s=_PATIENCE_S, doing="building")
+            gang.ask("check", 3, limit_s=_PATIENCE_S, doing="checking")
+        assert all(isinstance(caller.exception(), ConnectionError) for caller in calling)
 
 
 def test_a_cut_connection_ends_the_gang(forking_with: Forking) -> None:

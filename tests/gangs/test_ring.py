@@ -1,10 +1,15 @@
 """The ring of NumPy arrays: right sums, and as few bytes as the theory allows."""
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
+from fwbench.frameworks.member import Place
 from fwbench.frameworks.numpy.replicas import Ring
 from fwbench.measure.resources import sent_bytes
+from fwbench.processes.greeting import GuardedListener
 from support.gangs import in_ring
 
 
@@ -114,3 +119,15 @@ def test_a_neighbour_that_has_gone_is_named() -> None:
     assert (
         "replica 1 has closed its connection" in message or "reset" in message or "pipe" in message
     )
+
+
+def test_a_replica_of_another_gang_is_refused() -> None:
+    other = GuardedListener("127.0.0.1", "other", [(0, 0)])
+    ring = Ring(Place(0, 2, "allreduce", "127.0.0.1", key="secret"))
+    with ThreadPoolExecutor(1) as threads:
+        joining = threads.submit(ring.join, [ring.address, f"127.0.0.1:{other.port}"])
+        while not joining.done():
+            assert not other.wait([(0, 0)], time.monotonic() + 0.05)
+    with pytest.raises(ConnectionError, match="does not know the secret"):
+        joining.result()
+    other.close()

@@ -6,7 +6,7 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -31,6 +31,7 @@ class Place:
         host: the address at which the others reach it; empty until it is known.
         role: what the process is: a worker, a server, or the framework's
             :attr:`fwbench.Capabilities.coordinator`.
+        key: the secret of the gang, for ports that no framework opens.
     """
 
     rank: int
@@ -39,6 +40,7 @@ class Place:
     host: str = ""
     role: str = WORKER
     servers: int = 0
+    key: str = field(default="", repr=False)
 
     @property
     def name(self) -> str:

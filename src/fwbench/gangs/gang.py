@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import re
+import secrets
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -143,7 +144,10 @@ class Gang:
         addresses = [hosts.address(host) for host in range(len(places))]
         if self.composition.network == LOOPBACK and not all(map(is_loopback, addresses)):
             self.network = REAL
-        places = [replace(place, host=host) for place, host in zip(places, addresses, strict=True)]
+        key = secrets.token_hex(16)
+        places = [
+            replace(at, host=host, key=key) for at, host in zip(places, addresses, strict=True)
+        ]
         self.greetings = self.ask(
             "prepare",
             role_values=[*map(asdict, places)],

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
+import struct
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -15,10 +22,14 @@ import pytest
 from fwbench.errors import GangFailed, NetworkUnavailable, UsageError
 from fwbench.gangs.engines import hosts
 from fwbench.gangs.engines.hosts import RemoteHosts
+from fwbench.gangs.engines.launcher import command
 from fwbench.gangs.engines.places import ListedMachines, Machine, Machines
 from fwbench.gangs.engines.rendezvous import ROLE, TICKET, WATCH, Rendezvous, Ticket, connect
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.pool import check, engine
+from fwbench.processes import greeting
+from fwbench.processes.channel import Channel
+from fwbench.processes.process import Process
 from support.gangs import SOON, composition, controller
 
 #: An mpiexec, as far as fwbench needs it: N processes, each with its number.
@@ -51,54 +62,123 @@ def program(path: Path, text: str) -> None:
 
 @pytest.fixture
 def rendezvous() -> Iterator[Rendezvous]:
-    rendezvous = Rendezvous()
+    rendezvous = Rendezvous("127.0.0.1", 2)
     yield rendezvous
     rendezvous.close()
 
 
-def test_a_process_with_the_secret_is_accepted(rendezvous: Rendezvous) -> None:
-    ticket = rendezvous.ticket(3)
-    with pytest.raises(GangFailed, match="cannot be reached"):
-        connect(ticket._replace(port=1), ROLE)
-    ends = _connect(rendezvous, ticket, WATCH), _connect(rendezvous, ticket, ROLE)
-    connections = rendezvous.wait(3, time.monotonic())
-    assert connections is not None
-    role, watch = connections
-    ends[0].sendall(b"w")
-    ends[1].sendall(b"r")
-    assert (role.recv(1), watch.recv(1)) == (b"r", b"w")
-    for end in (*ends, role, watch):
-        end.close()
-    assert rendezvous.wait(3, time.monotonic()) is None
+_SECOND = [(1, ROLE), (1, WATCH)]
 
 
 def _connect(rendezvous: Rendezvous, ticket: Ticket, kind: int) -> socket.socket:
-    """Connect, while the rendezvous accepts connections, and waits for another process."""
-    from concurrent.futures import ThreadPoolExecutor
-
+    """Connect, while the rendezvous waits for another process."""
     with ThreadPoolExecutor(1) as threads:
         coming = threads.submit(connect, ticket, kind)
         while not coming.done():
-            assert rendezvous.wait(99, time.monotonic() + 0.05) is None
+            assert not rendezvous.wait([(0, ROLE)], time.monotonic() + 0.05)
         return coming.result()
 
 
-@pytest.mark.parametrize("wrong", ["secret", "nothing", "twice"])
-def test_other_connections_are_refused(rendezvous: Rendezvous, wrong: str) -> None:
-    """Without the secret, without a greeting, or under the number of another process."""
-    ticket = rendezvous.ticket(0)
-    if wrong == "secret":
-        with pytest.raises(GangFailed, match="does not know this process"):
-            _connect(rendezvous, ticket._replace(token="0" * 32), ROLE)
-    elif wrong == "twice":
-        with _connect(rendezvous, ticket, ROLE), pytest.raises(GangFailed, match="does not know"):
-            _connect(rendezvous, ticket, ROLE)
-    else:
-        with socket.create_connection((ticket.host, ticket.port)) as end:
-            assert rendezvous.wait(0, time.monotonic() + 0.05) is None
-            end.settimeout(5.0)
-            assert end.recv(1) == b""
-    assert rendezvous.wait(0, time.monotonic()) is None
+def test_a_process_with_the_secret_is_accepted(rendezvous: Rendezvous) -> None:
+    """Once; nobody else is, nor under another number."""
+    ticket = rendezvous.ticket(1)
+    with pytest.raises(GangFailed, match="cannot be reached"):
+        connect(ticket._replace(port=1), ROLE)
+    ends = _connect(rendezvous, ticket, WATCH), _connect(rendezvous, ticket, ROLE)
+    role, watch = rendezvous.wait(_SECOND, time.monotonic())
+    ends[0].sendall(b"w")
+    ends[1].sendall(b"r")
+    assert (role.recv(1), watch.recv(1)) == (b"r", b"w")
+    for wrong in (ticket, ticket._replace(rank=2), ticket._replace(rank=0, token="0" * 32)):
+        with pytest.raises(GangFailed, match="not know the secret, or does not expect this proc"):
+            _connect(rendezvous, wrong, ROLE)
+    for end in ends:
+        end.close()
+
+
+_RESETTING = socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(bool, id="silent"),
+        pytest.param(lambda end: end.sendall(b"."), id="slow"),
+        pytest.param(lambda end: end.sendall(os.urandom(1000)), id="garbage"),
+        pytest.param(lambda end: end.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"), id="HTTP"),
+        pytest.param(lambda end: end.shutdown(socket.SHUT_WR), id="half closed"),
+        pytest.param(lambda end: end.setsockopt(*_RESETTING) or end.close(), id="reset"),
+    ],
+)
+def test_strangers_delay_no_gang(rendezvous: Rendezvous, act: Callable[[Any], Any]) -> None:
+    """500 of them at once, which are counted; the bound is for a busy machine."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(max(soft, 2048), hard), hard))
+    ticket = rendezvous.ticket()
+
+    def come() -> float:
+        strangers = [socket.create_connection(ticket[:2]) for _ in range(500)]
+        for end in strangers:
+            act(end)
+        begin_s = time.monotonic()
+        for rank, kind in product((1, 0), (ROLE, WATCH)):
+            strangers.append(connect(ticket._replace(rank=rank), kind))
+        delay_s = time.monotonic() - begin_s
+        for end in strangers:
+            end.close()
+        return delay_s
+
+    with ThreadPoolExecutor(1) as threads:
+        coming = threads.submit(come)
+        with pytest.warns(UserWarning, match="did not prove its secret, all closed: 500"):
+            assert rendezvous.wait([(0, WATCH)], time.monotonic() + 60.0)
+        assert coming.result() < 5.0
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with pytest.raises(GangFailed, match="cannot be reached"):  # all are there, so it is closed
+        connect(ticket, ROLE)
+
+
+def test_slow_strangers_have_one_deadline(
+    rendezvous: Rendezvous, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A byte now and then does not extend it, and waiting ends in time meanwhile."""
+    monkeypatch.setattr(greeting, "_CALLER_S", 1.0)
+    stop = threading.Event()
+    strangers = [socket.create_connection(rendezvous.ticket()[:2]) for _ in range(20)]
+
+    def drip() -> None:
+        while not stop.wait(0.3):
+            for end in strangers:
+                with suppress(OSError):
+                    end.sendall(b".")
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(drip)
+        begin_s = time.monotonic()
+        while rendezvous._strangers < 20 and time.monotonic() < begin_s + 10.0:
+            assert not rendezvous.wait(_SECOND, time.monotonic() + 0.1)
+        stop.set()
+    assert rendezvous._strangers == 20
+
+
+@pytest.mark.parametrize("is_sent_back", [False, True])
+def test_a_launcher_obeys_its_controller_alone(path: Path, is_sent_back: bool) -> None:
+    """Another one at its port has nothing run, not even by sending its own proof back."""
+    (path / "sitecustomize.py").write_text(f"open({str(path / 'ran')!r}, 'w')")
+    with socket.create_server(("127.0.0.1", 0)) as rogue:
+        ticket = Ticket(*rogue.getsockname(), "never-sent", 0)
+        launcher = Process(command(), os.environ, given=f"{ticket}\n")
+        end, _ = rogue.accept()
+        end.sendall(bytes(32))
+        heard = end.recv(69, socket.MSG_WAITALL)
+        end.sendall(heard[-32:] if is_sent_back else bytes(32))
+        with suppress(ConnectionError):
+            Channel(end).send("start", ["numpy", "1"], {"PYTHONPATH": str(path)})
+        assert launcher.ending(_SOON_S) == "ended with exit status 1"
+        assert "does not know the secret" in launcher.tail()
+        launcher.kill()
+    assert ticket.token.encode() not in heard
+    assert not (path / "ran").exists()
 
 
 def test_an_ticket_says_which_process_it_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +196,7 @@ def test_an_ticket_says_which_process_it_is_for(monkeypatch: pytest.MonkeyPatch)
 def test_an_address_of_others_is_refused() -> None:
     """The message has it (no machine has 192.0.2.0/24: it is for documentation)."""
     with pytest.raises(UsageError, match=r"does not have the address 192\.0\.2\.7"):
-        Rendezvous("192.0.2.7")
+        Rendezvous("192.0.2.7", 1)
 
 
 # mpiexec
@@ -313,4 +393,4 @@ def test_another_machine_is_no_loopback() -> None:
     """The record calls what joins roles real where an address is none of loopback."""
     assert Machines().are_here
     assert not Machines("192.0.2.7").are_here
-    assert RemoteHosts(Rendezvous(), [], ["192.0.2.7"]).address(0) == "192.0.2.7"
+    assert RemoteHosts(Rendezvous("127.0.0.1", 1), [], ["192.0.2.7"]).address(0) == "192.0.2.7"

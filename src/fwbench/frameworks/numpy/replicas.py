@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import select
-import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -18,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.member import Member, Place, address_of
+from fwbench.frameworks.member import Member, Place
+from fwbench.processes import greeting
 
 _NOTHING = memoryview(b"")
 
@@ -31,20 +31,23 @@ class Ring(Member):
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
-        self._listener = socket.create_server((place.host, 0))
+        self._before = self._neighbour(-1), 0
+        self._listener = greeting.GuardedListener(place.host, place.key, [self._before])
 
     @property
     def address(self) -> str:
         """Host and port where the replica before connects."""
-        return address_of(self._listener)
+        return f"{self._listener.host}:{self._listener.port}"
 
     def join(self, addresses: Sequence[str]) -> None:
         """Connect to the next replica, accept the one before, and hear from all."""
+        # In turn around the ring: a greeting takes both ends.
+        if self.place.rank:
+            self._listener.wait([self._before])
         host, _, port = addresses[self._neighbour(1)].rpartition(":")
-        self._next = socket.create_connection((host, int(port)))
-        self._previous, _ = self._listener.accept()
+        self._next = greeting.call((host, int(port)), self.place.key, (self.place.rank, 0))
+        (self._previous,) = self._listener.wait([self._before])
         for end in (self._next, self._previous):
-            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             end.setblocking(False)
         self.barrier()
 
@@ -156,7 +159,7 @@ class Ring(Member):
 
     def close(self) -> None:
         """Close all sockets."""
-        for end in (self._listener, self._next, self._previous):
+        for end in (self._listener, self._next):
             end.close()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from fwbench.errors import GangFailed
 from fwbench.gangs.engines.launcher import RemoteRole
-from fwbench.gangs.engines.rendezvous import Rendezvous
+from fwbench.gangs.engines.rendezvous import ROLE, WATCH, Rendezvous
 from fwbench.gangs.launch import Hosts, RoleProcess, role_arguments
 from fwbench.processes.process import Process
 
@@ -80,7 +80,8 @@ class RemoteHosts(Hosts):
     def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
         """Wait for the launcher of a role, and have it start the role."""
         starter = self._starters[min(host, len(self._starters) - 1)]
-        while (ends := self._rendezvous.wait(host, time.monotonic() + _POLL_S)) is None:
+        callers = (host, ROLE), (host, WATCH)
+        while not (ends := self._rendezvous.wait(callers, time.monotonic() + _POLL_S)):
             if failure := starter.failure():
                 raise GangFailed(f"{name} was not started: {failure}")
             if time.monotonic() > self._until_s:

@@ -142,7 +142,7 @@ class ListedMachines:
         self.refuse_more(number)
         machines = self._machines.by_role[:number]
         with ExitStack() as unfinished:
-            rendezvous = Rendezvous(self._machines.address)
+            rendezvous = Rendezvous(self._machines.address, number)
             unfinished.callback(rendezvous.close)
             starters = []
             for rank, machine in enumerate(machines):
