@@ -112,7 +112,7 @@ def test_what_would_only_happen_again_is_not_repeated(
 def test_a_side_without_benchmarks_is_empty(
     job: ComparisonJob, sessions: Sessions, ending: tuple[int, str]
 ) -> None:
-    """As the base is of a change that brings the first ones; and if both are, nothing is asked."""
+    """The base of a change that brings the first ones; if both sides are, nothing was asked for."""
     launcher = _launcher(job)
     sessions.endings = [ending]
     assert not launcher(0, None, 1).samples
