@@ -102,11 +102,11 @@ def test_each_device_has_its_own_ceilings(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     stored = [
         {
-            "fullname": "suite.py::test_product",
+            "fullname": f"suite.py::test_product[{number}]",
             "extra_info": {"fwbench": dict(facts)},
             "stats": {"min": min(data), "median": max(data), "max": max(data)},
         }
-        for facts, data in results
+        for number, (facts, data) in enumerate(results)
     ]
 
     def measure(

@@ -121,6 +121,7 @@ def test_a_neighbour_that_has_gone_is_named() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:connections to a gang")
 def test_a_replica_of_another_gang_is_refused() -> None:
     other = GuardedListener("127.0.0.1", "other", [(0, 0)])
     ring = Ring(Place(0, 2, "allreduce", "127.0.0.1", key="secret"))

@@ -79,6 +79,7 @@ def _connect(rendezvous: Rendezvous, ticket: Ticket, kind: int) -> socket.socket
         return coming.result()
 
 
+@pytest.mark.filterwarnings("ignore:connections to a gang")
 def test_a_process_with_the_secret_is_accepted(rendezvous: Rendezvous) -> None:
     """Once; nobody else is, nor under another number."""
     ticket = rendezvous.ticket(1)
@@ -138,6 +139,7 @@ def test_strangers_delay_no_gang(rendezvous: Rendezvous, act: Callable[[Any], An
         connect(ticket, ROLE)
 
 
+@pytest.mark.filterwarnings("ignore:connections to a gang")
 def test_slow_strangers_have_one_deadline(
     rendezvous: Rendezvous, monkeypatch: pytest.MonkeyPatch
 ) -> None:
