@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from fwbench.errors import StorageError, UnreadableRun
@@ -206,6 +208,18 @@ def test_the_newest_finished_journals_are_kept(folder: Path) -> None:
     Journal(folder, "20300120T000000-1.jsonl")
     there = sorted(path.name for path in folder.iterdir())
     assert there == [*names[-9:], "20300120T000000-1.jsonl", "notes.txt"]
+
+
+def test_a_device_among_the_journals_is_not_read_to_its_end(folder: Path) -> None:
+    """It has none: a session would take all memory before its first case."""
+    written(folder, HEAD)
+    (folder / "endless.jsonl").symlink_to("/dev/zero")
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (psutil.Process().memory_info().vms + 2**28, limits[1]))
+    try:
+        Journal(folder, "next.jsonl")
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def test_an_unfinished_journal_stays(folder: Path) -> None:

@@ -92,7 +92,7 @@ def _is_finished(journal: Path) -> bool:
         end = dumps(_END).encode() + b"\n"
         file.seek(0, os.SEEK_END)
         file.seek(-min(file.tell(), len(end)), os.SEEK_CUR)
-        return file.read() == end
+        return file.read(len(end)) == end  # a device has no end
     return False
 
 
