@@ -336,6 +336,17 @@ def test_bad_options_are_refused_by_name(
         options_of(pytester, ini=f"{setting} = {value}")
 
 
+@pytest.mark.parametrize("value", ["7", "2.5", "true", "[[]]", "{ a = 1 }", "1979-05-27"])
+@pytest.mark.parametrize("setting", ["fw_toggle", "fw_gate", "fw_threads"])
+def test_a_setting_of_another_type_is_refused(
+    pytester: pytest.Pytester, setting: str, value: str
+) -> None:
+    """It ends the session at once, as a wrong value does."""
+    pytester.makepyprojecttoml(f"[tool.pytest]\n{setting} = {value}")
+    with pytest.raises(UsageError, match=f"ini setting {setting}: .*expects a string"):
+        from_config(pytester.parseconfig())
+
+
 def marked(**keywords: Any) -> pytest.Mark:
     return pytest.mark.fwbench(**keywords).mark
 

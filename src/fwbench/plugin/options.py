@@ -87,17 +87,17 @@ PATH = checked(values.path)
 
 def _ini(config: pytest.Config, name: str) -> Any:
     option = {**SELECTORS, **SETTINGS}[name]
-    text = config.getini(option.dest)
-    if text in (None, ""):
-        return None
     try:
+        text = config.getini(option.dest)
+        if text in (None, ""):
+            return None
         if option.repeated:
             return [option.parse(part) for part in re.split(r"\s+(?=\w+\s*=)", text.strip())]
         if option.parse in values.PATHS and config.inipath:
             # Relative to the file that says so, wherever pytest is started.
             text = str(config.inipath.parent / Path(text).expanduser())
         return option.parse(str(text))
-    except UsageError as error:
+    except (UsageError, pytest.UsageError, TypeError) as error:
         raise UsageError(f"ini setting {option.dest}: {error}") from None
 
 
