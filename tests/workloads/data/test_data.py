@@ -75,6 +75,14 @@ def test_the_order_of_the_places(small_mnist: Mnist, monkeypatch: pytest.MonkeyP
     assert folder_of_data(None) == keras
 
 
+@pytest.mark.parametrize("leads_to", ["nowhere", "mnist.npz", "/dev/zero"])
+def test_a_file_that_cannot_be_read_is_not_replaced(tmp_path: Path, leads_to: str) -> None:
+    """A broken link, one in a circle or a device does not mean that there is no data."""
+    (tmp_path / "mnist.npz").symlink_to(leads_to)
+    with pytest.raises(DataError, match=r"mnist\.npz is a broken link, a pipe or a device"):
+        data.find("mnist", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("variable", "folder"),
     [

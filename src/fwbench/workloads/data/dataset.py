@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fwbench.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +154,10 @@ def data_set(location: Found, splits: Splits) -> DataSet:
 
 def _first(ways: Sequence[Path]) -> Path | None:
     # Neither pipes nor devices: opening one could wait for ever.
-    return next((path for path in ways if path.is_file() or path.is_dir()), None)
+    good = next((path for path in ways if path.is_file() or path.is_dir()), None)
+    if not good and (other := next(filter(os.path.lexists, ways), None)):
+        raise DataError(f"{other} is a broken link, a pipe or a device; put the file there")
+    return good
 
 
 def _digest(splits: Iterator[Split]) -> str:
