@@ -126,6 +126,19 @@ def test_what_is_said_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "gemm\\x1b[2J: load is 'high'" in expected_text
 
 
+@pytest.mark.parametrize(
+    "arguments", [("--what\x1b[2J",), ("gate", "--threshol=\x1b[2J", "a", "b")]
+)
+def test_what_argparse_says_moves_no_cursor(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["list", *arguments] if len(arguments) == 1 else arguments)
+    printed = capsys.readouterr().err
+    assert "\x1b" not in printed
+    assert "\\x1b[2J" in printed
+
+
 _PRINTS = """
 import sys
 from types import SimpleNamespace

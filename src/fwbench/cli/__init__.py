@@ -8,13 +8,14 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import shtab
 
 from fwbench.cli.common import warn
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.processes.interruption import as_keyboard_interrupt
+from fwbench.report import escaping
 from fwbench.version import __version__
 
 _USAGE_ERROR = 2
@@ -89,9 +90,14 @@ def _commands() -> Sequence[Any]:
     return run, ab, doctor, env, gate, operations, recover, report
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(escaping.terminal(message))
+
+
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of ``fwbench`` with all of its commands."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="fwbench",
         description="Benchmarks of deep-learning frameworks. fwbench COMMAND --help says more.",
     )
