@@ -147,6 +147,8 @@ def test_good_values_are_read(parse: Callable[[str], Any], text: str, expected: 
         (growth, "\u0661", "positive share"),
         (growth, "9" * 23, r"positive share up to 1,000 \(times as much\)"),
         (values.path, " ", "an empty name is given; name a file or a folder"),
+        (values.file, "9" * 5000, "not a usable name of a file or a folder: .*too long"),
+        (values.output_folder, "~nobody-here/x", "not a usable name .*home"),
         *((fail_on, name, "regressed, missing, inconclusive, all-inconclusive") for name in _NOT),
         (fail_on, "missing,regresed", "verdict to fail on 'regresed'.*Did you mean 'regressed'?"),
         (allow_different, "tread", "fact that may differ 'tread'.*Did you mean 'threads'?"),

@@ -196,6 +196,7 @@ def test_what_is_not_complete_is_not_there(environments: Environments) -> None:
     (environments.folder_of("second") / "bin").mkdir(parents=True)
     assert environments.all() == {}
     assert environments.environment_of("numpy@second") is None
+    assert environments.environment_of("n" * 5000) is None, "longer than a name of a file"
 
 
 def test_a_name_comes_before_a_label(environments: Environments) -> None:

@@ -122,7 +122,12 @@ def path(text: str) -> Path:
     """A path; an empty text, as of a variable that is not set, is none."""
     if not text.strip():
         raise UsageError("an empty name is given; name a file or a folder")
-    return Path(text).expanduser()
+    try:
+        named = Path(text).expanduser()
+        named.exists()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a user without a home, a NUL
+        raise UsageError(f"not a usable name of a file or a folder: {error}") from None
+    return named
 
 
 def folder(text: str) -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,7 +94,7 @@ def _ini(config: pytest.Config, name: str) -> Any:
             return [option.parse(part) for part in re.split(r"\s+(?=\w+\s*=)", text.strip())]
         if option.parse in values.PATHS and config.inipath:
             # Relative to the file that says so, wherever pytest is started.
-            text = str(config.inipath.parent / Path(text).expanduser())
+            text = str(config.inipath.parent / values.path(text))
         return option.parse(str(text))
     except (UsageError, pytest.UsageError, TypeError) as error:
         raise UsageError(f"ini setting {option.dest}: {error}") from None

@@ -129,10 +129,10 @@ class Environments:
         An environment with exactly that name comes before one that the label names.
         """
         label = reference.partition("@")[2]
+        known = self.names()
         for name in (reference, label):
-            mark = self.folder / name / FACTS
-            if name and mark.is_file():
-                return _read(mark)
+            if name in known:
+                return _read(self.folder / name / FACTS)
         return None
 
     def interpreter_of(self, reference: str) -> str:
