@@ -15,6 +15,7 @@ from support.forkserver import Forking, ForkServer
 from support.neighbours import blocking
 from support.projects import CASES, Project
 from support.real_training import find_real
+from support.suites import Suite
 from support.turns import Turns
 
 pytest_plugins = ["pytester"]
@@ -162,3 +163,12 @@ def cases(project: Project) -> Project:
     """A project with a few cases and an ordinary test, in one file."""
     project.write("test_it.py", CASES)
     return project
+
+
+@pytest.fixture
+def suite(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
+    """A repository with a suite of two cases and one commit."""
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    return Suite(project, temporary)

@@ -21,26 +21,18 @@ from fwbench.report.drawing import palette
 from fwbench.report.drawing.palette import Look
 
 _STYLE: dict[str, Any] = {
-    "background": "transparent",
-    "plot_background": "transparent",
-    "foreground": "var(--ink)",
-    "foreground_strong": "var(--ink)",
+    **dict.fromkeys(("background", "plot_background"), "transparent"),
+    **dict.fromkeys(("foreground", "foreground_strong"), "var(--ink)"),
     "foreground_subtle": "var(--faint)",
     "font_family": "system-ui, sans-serif",
-    "label_font_size": 12,
-    "major_label_font_size": 12,
-    "legend_font_size": 12,
-    "title_font_size": 12,
-    "tooltip_font_size": 12,
+    **dict.fromkeys(("label_font_size", "major_label_font_size", "legend_font_size"), 12),
+    **dict.fromkeys(("title_font_size", "tooltip_font_size"), 12),
     "value_font_size": 11,
-    "opacity": ".9",
-    "stroke_opacity": ".9",
+    **dict.fromkeys(("opacity", "stroke_opacity"), ".9"),
     "stroke_width": "1.8",
     "stroke_width_hover": "3",
-    "guide_stroke_color": "var(--line)",
-    "major_guide_stroke_color": "var(--line)",
-    "guide_stroke_dasharray": "1,0",
-    "major_guide_stroke_dasharray": "1,0",
+    **dict.fromkeys(("guide_stroke_color", "major_guide_stroke_color"), "var(--line)"),
+    **dict.fromkeys(("guide_stroke_dasharray", "major_guide_stroke_dasharray"), "1,0"),
 }
 
 _WIDTH, _HEIGHT = 440, 250

@@ -30,20 +30,11 @@ SPARE = ("#3f8fa8", "#c2559b", "#6b8e23", "#5a6ee0", "#a0522d", "#c0504d")
 
 #: Lengths of dashes and gaps; no two executions of a framework look alike.
 _DASHES: Mapping[str, str] = {
-    "eager": "",
-    "graph": "9 4",
-    "hybridize": "9 4",
-    "compile": "9 4",
-    "jit": "9 4",
-    "xla": "2 3",
-    "reduce_overhead": "2 3",
-    "max_autotune": "9 3 2 3",
-    "cuda_graph": "12 3 4 3",
-    "fit": "9 3 2 3",
-    "from_torch": "",
-    "from_tensorflow": "2 3",
-    "from_mxnet": "9 3 2 3",
-    "litert": "12 3 4 3",
+    **dict.fromkeys(("eager", "from_torch"), ""),
+    **dict.fromkeys(("graph", "hybridize", "compile", "jit"), "9 4"),
+    **dict.fromkeys(("xla", "reduce_overhead", "from_tensorflow"), "2 3"),
+    **dict.fromkeys(("max_autotune", "fit", "from_mxnet"), "9 3 2 3"),
+    **dict.fromkeys(("cuda_graph", "litert"), "12 3 4 3"),
 }
 
 #: Of executions that this table does not know.
