@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -407,3 +409,20 @@ def test_no_time_is_spent_on_asking_roles_that_are_stopped(monkeypatch: pytest.M
     assert Gang(composition(), Local(), SOON)._unresponsive(requested) == [stopped, last]
     assert waited == [[well]]
     assert (stopped.sent, well.sent, last.sent) == ([], ["usage"], [])
+
+
+@pytest.mark.parametrize(
+    ("awake", "is_quiet"), [([True, False], True), ([True], False), ([False], True)]
+)
+def test_a_gang_that_only_looks_now_and_then_is_quiet(
+    monkeypatch: pytest.MonkeyPatch, awake: list[bool], is_quiet: bool
+) -> None:
+    """Threads that wait for others may poll; those that build are at work each time."""
+    monkeypatch.setattr(gangs, "_POLL_S", 0.01)
+    states = itertools.cycle(awake)
+    own_end, other_end = socket.socketpair()
+    with own_end, other_end:
+        role: Any = SimpleNamespace(fileno=own_end.fileno, is_asleep=lambda: not next(states))
+        begun_s = time.monotonic()
+        assert gangs._wait([role], begun_s + 1.0, 0.2) == []
+    assert (time.monotonic() < begun_s + 1.0) is is_quiet

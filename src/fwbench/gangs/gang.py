@@ -374,16 +374,18 @@ def _wait(roles: Sequence[RoleProcess], until_s: float, quiet_s: float) -> list[
         roles: of the whole gang, also those that have answered: others may wait for them.
         quiet_s: how long all roles may sleep; infinite while they are timed, and not checked.
     """
-    awake_s = time.monotonic()
+    awake_s, was_awake = time.monotonic(), False
     while True:
         left_s = max(0.0, until_s - time.monotonic())
         arrived = ready(roles, left_s if quiet_s == math.inf else min(_POLL_S, left_s))
         if arrived or time.monotonic() >= until_s:
             return arrived
-        if not all(role.is_asleep() for role in roles):
+        is_awake = not all(role.is_asleep() for role in roles)
+        if is_awake and was_awake:  # once: a thread that waits by looking now and then
             awake_s = time.monotonic()
         elif time.monotonic() - awake_s > quiet_s:
             return []
+        was_awake = is_awake
 
 
 def _traffic(
