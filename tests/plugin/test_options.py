@@ -347,6 +347,13 @@ def test_a_setting_of_another_type_is_refused(
         from_config(pytester.parseconfig())
 
 
+@pytest.mark.parametrize("setting", ["fw_toggle", "fw_traces", "fw_size"])
+def test_a_list_is_refused(pytester: pytest.Pytester, setting: str) -> None:
+    pytester.makepyprojecttoml(f"[tool.pytest.ini_options]\n{setting} = [1, 2]")
+    with pytest.raises(UsageError, match=f"ini setting {setting}: .* is a list; give a text"):
+        from_config(pytester.parseconfig())
+
+
 def marked(**keywords: Any) -> pytest.Mark:
     return pytest.mark.fwbench(**keywords).mark
 

@@ -242,6 +242,7 @@ def test_damaged_times_are_as_good_as_none(kept: Any) -> None:
     """Anybody may write into pytest's cache."""
     assert module._durations(SimpleNamespace(get=lambda *_: kept)) == {}
     assert module._durations(None) == {}
+    assert module._durations(Mock(get=Mock(side_effect=RecursionError))) == {}, "nested too deep"
 
 
 def _planned(expected_s: dict[str, float | None], times: int = 1) -> Estimate:

@@ -90,12 +90,14 @@ def _ini(config: pytest.Config, name: str) -> Any:
         text = config.getini(option.dest)
         if text in (None, ""):
             return None
+        if isinstance(text, list):  # of TOML
+            raise UsageError(f"{text} is a list; give a text, with commas between values")
         if option.repeated:
             return [option.parse(part) for part in re.split(r"\s+(?=\w+\s*=)", text.strip())]
         if option.parse in values.PATHS and config.inipath:
             # Relative to the file that says so, wherever pytest is started.
             text = str(config.inipath.parent / values.path(text))
-        return option.parse(str(text))
+        return option.parse(text)
     except (UsageError, pytest.UsageError, TypeError) as error:
         raise UsageError(f"ini setting {option.dest}: {error}") from None
 

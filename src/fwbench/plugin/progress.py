@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +170,9 @@ class Progress(Watch):
 
 def _durations(cache: Any) -> dict[str, float]:
     """The seconds of earlier runs by node id; none if somebody else has written them."""
-    kept = cache.get(_DURATIONS, {}) if cache is not None else {}
+    kept = None
+    with suppress(RecursionError):  # pytest's cache is silent on all other damage
+        kept = cache.get(_DURATIONS, {}) if cache is not None else {}
     if not isinstance(kept, dict):
         return {}
     return {case: took_s for case, took_s in kept.items() if isinstance(took_s, float)}
