@@ -20,6 +20,9 @@ T = TypeVar("T")
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+#: Some scripts share parts with the tests.
+sys.path.append(str(REPOSITORY / "tests"))
+
 _KEPT = {True: "kept", False: "BROKEN", None: "-"}
 _HEADINGS = ("what", "figure", "bound", "")
 _TAIL_LINES = 40
@@ -59,13 +62,17 @@ def conclude(findings: Sequence[Finding]) -> int:
     Returns:
         The exit status: 1 when a bound was broken.
     """
-    rows = [_HEADINGS, *((f.what, f.figure, f.bound, _KEPT[f.kept]) for f in findings)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADINGS))]
+    table([_HEADINGS, *((f.what, f.figure, f.bound, _KEPT[f.kept]) for f in findings)])
+    return int(any(finding.kept is False for finding in findings))
+
+
+def table(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows, their columns one below the other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print(
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         )
-    return int(any(finding.kept is False for finding in findings))
 
 
 def arguments(

@@ -194,8 +194,8 @@ class Place:
         return max(len(notes), self._git("worktree", "list").count("\n") - 1)
 
     def temporary_files(self) -> list[str]:
-        """The names of all temporary files and folders."""
-        return sorted(path.name for path in self.temporary.iterdir())
+        """The names of all temporary files and folders, but for the one that ONNX Runtime keeps."""
+        return sorted(path.name for path in self.temporary.iterdir() if path.name != ".ses")
 
     def environments(self) -> list[str]:
         """The names of the folders of environments, half ones included."""
