@@ -163,6 +163,14 @@ def test_a_stopped_role_ends_the_gang(
         assert _gone(pids)
 
 
+def test_a_role_that_fails_names_one_that_is_stopped(gang: Gang) -> None:
+    """It may have waited for that one, and given up before the controller did."""
+    os.kill(gang.pids[1], signal.SIGSTOP)
+    message = r"^worker 0 of 2 raised .* while waiting; worker 1 of 2 is stopped \(SIGSTOP"
+    with pytest.raises(GangFailed, match=message):
+        gang.ask("bind", "no task", limit_s=600.0, doing="waiting")
+
+
 def test_a_gang_that_sleeps_while_it_builds_is_ended(gang: Gang) -> None:
     """Long before the limit: building may take its time, but something must run meanwhile."""
     pids = gang.pids

@@ -347,8 +347,11 @@ class Gang:
             f"\nas a consequence, {self._roles[failure.rank].name} {failure.text}"
             for failure in consequences
         )
+        # It may have failed because another one did not come.
+        stopped = [role.name for role in self._roles if role.is_stopped()]
+        why = f"; {_suspicion(stopped)}" if stopped else ""
         self.kill()
-        raise _error_of(cause.kind)(f"{role.name} {cause.text} while {doing}{tail}{rest}")
+        raise _error_of(cause.kind)(f"{role.name} {cause.text} while {doing}{why}{tail}{rest}")
 
     def close(self) -> None:
         """Let all roles end by themselves; end them if they do not."""
