@@ -29,7 +29,7 @@ _SOURCE = _ROOT / "src"
 #: From top to bottom: a room imports from those below it, and from itself.
 _PACKAGES = (
     *("__main__", "cli", "testing", "plugin", "report", "gate", "gangs", "ceilings"),
-    *("workers", "cases", "records", "measure", "frameworks", "processes"),
+    *("workers", "cases", "records", "measure", "frameworks", "turns", "processes"),
     *("workloads", "options", "terms", "machine", "project", "suite", "jsontext"),
     *("errors", "version"),
 )

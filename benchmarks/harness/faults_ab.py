@@ -206,9 +206,9 @@ class Place:
             else []
         )
 
-    def launches(self) -> int:
-        """The number of finished launches that are kept."""
-        return len([*self.repository.glob(".fwbench/ab/*/launch-*.json")])
+    def pairs(self) -> int:
+        """The number of finished pairs that are kept."""
+        return len([*self.repository.glob(".fwbench/ab/*/pair-*.json")])
 
 
 def _listen() -> None:
@@ -236,7 +236,7 @@ class Tally:
 
 
 AB = (
-    *("ab", "git:HEAD~1", "git:HEAD", "--pairs", "2", "--budget", "0", "--seed", "1"),
+    *("ab", "git:HEAD~1", "git:HEAD", "--pairs", "2", "--budget", "1min", "--seed", "1"),
     *("--threshold", "0.9", "--resolution", "0.95", "--threshold-first-call", "100"),
 )
 ADD = ("env", "add", "second", "numpy")
@@ -250,7 +250,7 @@ def _fault(place: Place, tally: Tally, draw: random.Random, lasts_s: Mapping[str
     time.sleep(draw.uniform(0.05, lasts_s[kind]))
     victims = _victims(process.pid)
     victim = draw.choice(sorted(victims))
-    finished = place.launches()
+    finished = place.pairs()
     fault = f"{kind}: {name} to {victim}"
     print(f"{place.number + 1}: {fault}", flush=True)
     tally.faults[f"{name} to {victim}"] += 1
@@ -264,8 +264,8 @@ def _fault(place: Place, tally: Tally, draw: random.Random, lasts_s: Mapping[str
     _check_status(tally, fault, process.returncode, output)
     _check_nothing_left(place, tally, fault, killed=killed)
     if kind == "ab" and process.returncode not in _VERDICTS:
-        tally.note("finished launches lost", max(0, finished - place.launches()), fault)
-        if place.launches():
+        tally.note("finished pairs lost", max(0, finished - place.pairs()), fault)
+        if place.pairs():
             status, output = place.run(*AB, "--resume")
             tally.note("comparisons not resumed", status not in _VERDICTS, fault, output)
     if kind == "add":

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fwbench.gate.ab import PairedComparison, PairPlan
+from fwbench.gate.ab import Pair, PairedComparison, PairPlan
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.verdicts import CHANGES, Comparison, Rules, Verdict
 from fwbench.records.facts import CaseFacts
@@ -203,14 +203,16 @@ def _compare(
     start = draw.randrange(pool.launches - length + 1)
     used, launched = 0, 0
 
-    def launch(side: int, selected: Collection[str] | None, _: int) -> SampleSet:
+    def pair(selected: Collection[str] | None, _: int) -> Pair:
         nonlocal used, launched
-        run = pool.run(start + used, slowed if side == 1 else {}, selected)
-        used += 1
-        launched += len(run.samples)
-        return run
+        base, contender = (
+            pool.run(start + used + side, slowed if side else {}, selected) for side in (0, 1)
+        )
+        used += 2
+        launched += len(base.samples) + len(contender.samples)
+        return base, contender
 
     job_plan = dataclasses.replace(plan, budget_s=length, seed=draw.randrange(2**32))
     # Time is counted in launches.
-    job = PairedComparison(launch, job_plan, rules, clock=lambda: used)
+    job = PairedComparison(pair, job_plan, rules, clock=lambda: used)
     return job.compare(("base", "contender")), launched

@@ -1,4 +1,4 @@
-"""``fwbench ab`` that is ended, by whatever signal: nothing stays but finished launches."""
+"""``fwbench ab`` that is ended, by whatever signal: nothing stays but finished pairs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support.suites import FEW, STEADY, TESTS, Suite
 
 _PATIENCE_S = 60.0
 
-#: The launch of the given number, from 1, goes on until it is ended.
+#: From the launch of the given number, from 1, on all go on until they are ended.
 _HANGING = """
 import os, time
 from pathlib import Path
@@ -27,7 +27,7 @@ from mymath import slowing
 def test_it(case):
     with open(os.environ["LAUNCHES"], "a") as launches:
         print(os.getpid(), file=launches)
-    if len(Path(os.environ["LAUNCHES"]).read_text().split()) == int(os.environ["HANGING"]):
+    if len(Path(os.environ["LAUNCHES"]).read_text().split()) >= int(os.environ["HANGING"]):
         time.sleep(600)
     case.measure()
 """
@@ -51,7 +51,7 @@ def _hanging(
             assert time.monotonic() < until
             time.sleep(0.05)
         below = psutil.Process(process.pid).children(recursive=True)
-        assert len(below) >= 3, "a guard, a session and its worker"
+        assert len(below) >= 6, "a guard, a session and its worker of each side"
         yield process, below
     finally:
         process.kill()
@@ -78,7 +78,7 @@ def test_ab_that_is_ended(suite: Suite, number: signal.Signals) -> None:
 def test_ab_that_is_ended_and_resumed(suite: Suite) -> None:
     """The verdicts so far are printed and written, and the job goes on where it was."""
     files = ("--json", "figures.json", "--markdown", "verdicts.md", "-o", "x_value=hush")
-    with _hanging(suite, 4, *files) as (process, below):
+    with _hanging(suite, 3, *files) as (process, below):
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=_PATIENCE_S)
     assert process.returncode == 130, err
@@ -90,29 +90,29 @@ def test_ab_that_is_ended_and_resumed(suite: Suite) -> None:
     assert "interrupted after 1 pair" in (suite.path / "verdicts.md").read_text(encoding="utf-8")
     *_, kept, last = err.splitlines()
     assert last == "fwbench: interrupted"
-    assert kept.startswith("3 finished launches kept under ")
-    assert suite.kept() == [f"launch-000{number}.json" for number in (1, 2, 3)]
+    assert kept.startswith("1 finished pair kept under ")
+    assert suite.kept() == ["pair-0001.json"]
 
     other = (*files[:-1], "x_value=other")  # a value that is not shown, but compared
     status, _, err = suite.ab("git:HEAD", "git:HEAD", *FEW, *other, "--resume")
     assert (status, "pytest_digest: " in err, "pytest: " in err) == (2, True, False), err
 
-    variables = {"LAUNCHES": str(suite.temporary.parent / "launches"), "HANGING": "0"}
+    variables = {"LAUNCHES": str(suite.temporary.parent / "launches"), "HANGING": "99"}
     process = suite.start("git:HEAD", "git:HEAD", *FEW, *files, "--resume", **variables)
     out, err = process.communicate(timeout=_PATIENCE_S)
     # Whether two pairs on a busy machine can be judged is not what is tested here.
     assert process.returncode in (0, 10), out + err
-    assert "resumed: 3 launches had been measured before" in out
-    assert "pair 1, " not in err
-    assert err.count("pair 2, ") == 1
+    assert "resumed: 1 pair had been measured before" in out
+    assert "pair 1: " not in err
+    assert err.count("pair 2: ") == 1
     assert suite.figures()["interrupted"] is False
     assert suite.kept() == []
     suite.assert_clean()
 
 
 def test_ab_that_is_killed(suite: Suite, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its launch ends with it; what it had no time to remove goes with the next command."""
-    with _hanging(suite, 2) as (process, below):
+    """Its launches end with it; what it had no time to remove goes with the next command."""
+    with _hanging(suite, 3) as (process, below):
         process.kill()
         process.communicate()
     _assert_ended(below)
@@ -124,7 +124,7 @@ def test_ab_that_is_killed(suite: Suite, capsys: pytest.CaptureFixture[str]) -> 
         assert cli.main(["env", "list"]) == 0
     assert "there is no environment" in capsys.readouterr().out
     suite.assert_clean()
-    assert suite.kept() == ["launch-0001.json"]
+    assert suite.kept() == ["pair-0001.json"]
 
 
 def test_ab_of_a_launch_that_is_killed(suite: Suite) -> None:
@@ -142,7 +142,7 @@ def test_ab_of_a_launch_that_is_killed(suite: Suite) -> None:
     out, err = process.communicate(timeout=_PATIENCE_S)
     assert process.returncode in (0, 10), out + err
     assert STEADY in out
-    assert err.count("a launch of git:HEAD has died (by SIGKILL): it is repeated") == 1
+    assert err.count("a launch of git:HEAD has died (by SIGKILL): its pair is repeated, ") == 1
     suite.assert_clean()
 
 

@@ -1,9 +1,10 @@
-"""A launch is measured, kept, and repeated once if it dies."""
+"""A pair of launches is measured, kept, and repeated once if one of them dies."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from fwbench.gate.sides import Installed
 from fwbench.plugin.options import from_config
 from fwbench.processes import session
 from fwbench.processes.command import Finished
+from fwbench.records.measurement import MINIMUM, TURNS
+from fwbench.turns import visits
+from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
 from support.launched_runs import entry, output
 
@@ -28,7 +32,7 @@ class Sessions:
 
     Attributes:
         endings: exit status and last line of those to come; later ones pass.
-        started: how many there were.
+        started: how many there were, and how many of them take turns.
         facts: what is recorded of the case.
         arguments: of the latest one.
     """
@@ -36,25 +40,32 @@ class Sessions:
     def __init__(self) -> None:
         self.arguments: Sequence[str] = ()
         self.endings: list[tuple[int, str]] = []
-        self.started = 0
+        self.started = self.in_turns = 0
         self.facts: dict[str, Any] = {}
 
-    def run(self, arguments: Sequence[str], *, results: Path, **__: Any) -> Finished:
+    @contextmanager
+    def begin(
+        self, arguments: Sequence[str], *, results: Path, variables: Mapping[str, str], **__: Any
+    ) -> Iterator[session.ChildSession]:
         """One session, which writes its results if it passes."""
         self.started += 1
+        self.in_turns += visits.VARIABLE in variables
         self.arguments = arguments
         status, line = self.endings.pop(0) if self.endings else (0, "1 passed")
         if status == 0 and "no results" not in line:
             results.write_text(json.dumps(output([entry(**self.facts)])), encoding="utf-8")
         elif status == 2:
             results.write_text("{half of", encoding="utf-8")
-        return Finished(status, ["...", line])
+        child = session.ChildSession()
+        child.done = Finished(status, ["...", line])
+        yield child
 
 
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
     made = Sessions()
-    monkeypatch.setattr(session, "run", made.run)
+    monkeypatch.setattr(session, "started", made.begin)
+    monkeypatch.setattr(Referee, "serve", lambda *_: None)
     return made
 
 
@@ -72,22 +83,25 @@ def _launcher(job: ComparisonJob, message: list[str] | None = None) -> Launcher:
 
 @pytest.mark.parametrize("how", _STATUSES)
 def test_a_launch_that_dies_is_repeated(job: ComparisonJob, sessions: Sessions, how: str) -> None:
+    """Its pair is, one launch after the other: perhaps there is no memory for both at once."""
     sessions.endings = [(_STATUSES[how], "!!! KeyboardInterrupt !!!")]
     message: list[str] = []
-    run = _launcher(job, message)(0, None, 1)
-    assert len(run.samples) == 1
-    assert (sessions.started, job.launches) == (2, 1)
+    launcher = _launcher(job, message)
+    assert [len(run.samples) for run in launcher(None, 1)] == [1, 1]
+    assert (sessions.started, sessions.in_turns, job.pairs) == (4, 2, 1)
     assert [line.startswith("a launch of numpy has died (") for line in message] == [True]
+    launcher(None, 2)
+    assert (sessions.started, sessions.in_turns, job.pairs) == (6, 2, 2)
 
 
 def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Sessions) -> None:
     launcher = _launcher(job)
-    launcher(0, None, 1)
-    sessions.endings = [(-11, "once"), (-9, "twice")]
-    with pytest.raises(ComparisonError, match=r"default broke down \(by SIGKILL\)") as raised:
-        launcher(1, None, 1)
+    launcher(None, 1)
+    sessions.endings = [(0, "1 passed"), (-11, "once"), *[(-9, "twice")] * 2]
+    with pytest.raises(ComparisonError, match=r"numpy broke down \(by SIGKILL\)") as raised:
+        launcher(None, 1)
     assert str(raised.value).endswith("...\ntwice")
-    assert (sessions.started, job.launches) == (3, 1)
+    assert (sessions.started, job.pairs) == (6, 1)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +117,9 @@ def test_what_would_only_happen_again_is_not_repeated(
 ) -> None:
     sessions.endings = [ending]
     with pytest.raises(ComparisonError) as raised:
-        _launcher(job)(0, None, 1)
+        _launcher(job)(None, 1)
     assert message in str(raised.value)
-    assert (sessions.started, job.launches) == (1, 0)
+    assert (sessions.started, job.pairs) == (2, 0)
 
 
 @pytest.mark.parametrize("ending", [(5, "2 deselected"), (4, "file or directory not found: x.py")])
@@ -115,28 +129,28 @@ def test_a_side_without_benchmarks_is_empty(
     """The base of a change that brings the first ones; if both sides are, nothing was asked for."""
     launcher = _launcher(job)
     sessions.endings = [ending]
-    assert not launcher(0, None, 1).samples
-    sessions.endings = [ending]
+    assert [len(run.samples) for run in launcher(None, 1)] == [0, 1]
+    sessions.endings = [ending] * 2
     with pytest.raises(UsageError, match="neither side has a benchmark that the arguments select"):
-        launcher(1, None, 1)
-    assert (sessions.started, job.launches) == (2, 1)
+        launcher(None, 1)
+    assert (sessions.started, job.pairs) == (4, 1)
 
 
 def test_cases_that_fail_when_they_are_measured_again(
     job: ComparisonJob, sessions: Sessions
 ) -> None:
     launcher = _launcher(job)
-    (key,) = launcher(0, None, 1).samples
+    (key,) = launcher(None, 1)[0].samples
     sessions.endings = [(1, "1 failed")]
-    run = launcher(0, [key], 2)
+    run, _ = launcher([key], 2)
     assert (run.samples, run.unmeasured) == ({}, {key: "failed"})
-    assert job.launches == 2
+    assert job.pairs == 2
 
 
 def test_a_launch_is_one_whatever_the_project_sets(
     job: ComparisonJob, sessions: Sessions, pytester: pytest.Pytester
 ) -> None:
-    _launcher(job)(0, None, 7)
+    _launcher(job)(None, 7)
     pytester.makeini("[pytest]\nfw_race = true\nfw_budget = 5min\nfw_gate = 5%\nfw_launches = 9")
     options = from_config(pytester.parseconfig("-o", "fw_race=true", *sessions.arguments))
     assert (options.race, options.budget_s, options.gate) == (False, None, None)
@@ -149,7 +163,7 @@ def test_a_launch_is_one_whatever_addopts_say(
     pytester: pytest.Pytester,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    _launcher(job)(0, None, 7)
+    _launcher(job)(None, 7)
     pytester.makeini("[pytest]\naddopts = --fw-race --fw-launches=9 --fw-threads=3")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--fw-budget=5min --fw-gate=5%")
     options = from_config(pytester.parseconfigure(*sessions.arguments))
@@ -161,7 +175,7 @@ def test_a_launch_is_one_whatever_addopts_say(
     ("argument", "instead"),
     [
         ("--fw-race", "pytest --fw-race"),
-        ("--fw-budget=5min", "--budget MINUTES"),
+        ("--fw-budget=5min", "--budget TIME"),
         ("--fw-gate", "--threshold"),
         ("--fw-launches=5", "--pairs N"),
         ("--fw-seed", "--seed N"),
@@ -178,21 +192,30 @@ def _resumed(job: ComparisonJob) -> ComparisonJob:
     return ComparisonJob(job.folder, job.seed)
 
 
-def test_kept_launches_are_not_measured_again(job: ComparisonJob, sessions: Sessions) -> None:
-    before = [_launcher(job)(0, None, 1)]
+def test_kept_pairs_are_not_measured_again(job: ComparisonJob, sessions: Sessions) -> None:
+    before = _launcher(job)(None, 1)
     launcher = _launcher(_resumed(job))
-    run = launcher(0, None, 1)
-    assert run == before[0]
-    assert sessions.started == 1
-    launcher(0, [*run.samples], 2)
+    pair = launcher(None, 1)
+    assert pair == before
     assert sessions.started == 2
+    launcher([*pair[0].samples], 2)
+    assert sessions.started == 4
 
 
-def test_kept_launches_of_another_framework(job: ComparisonJob, sessions: Sessions) -> None:
-    _launcher(job)(0, None, 1)
+def test_kept_pairs_of_another_framework(job: ComparisonJob, sessions: Sessions) -> None:
+    _launcher(job)(None, 1)
     sessions.facts = {"framework_version": "9.9"}
     launcher = _launcher(_resumed(job))
-    launcher(0, None, 1)
-    launcher(1, None, 1)  # of the other side nothing was kept
+    launcher(None, 1)
     with pytest.raises(DifferentSettings, match=r"kept launches of numpy.*9\.9.*--resume"):
-        launcher(0, None, 2)
+        launcher(None, 2)
+
+
+@pytest.mark.usefixtures("sessions")
+def test_the_ratio_of_a_pair_is_that_of_its_visits(job: ComparisonJob) -> None:
+    """Where a case has taken turns; of others it is that of their launches."""
+    (key,) = _launcher(job)(None, 1)[0].samples
+    job.save([output([entry()])] * 2, {key: {MINIMUM: 0.25}}, None, 1.0)
+    resumed = _launcher(_resumed(job))
+    contenders = [resumed(None, 1)[1].samples[key] for _ in range(2)]
+    assert [contender.values(TURNS[MINIMUM]) for contender in contenders] == [(0.0,), (0.25,)]

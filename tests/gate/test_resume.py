@@ -1,4 +1,4 @@
-"""Finished launches are kept until their comparison is over, and only the same one goes on."""
+"""Finished pairs are kept until their comparison is over, and only the same one goes on."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from fwbench.errors import UnreadableRun, UsageError
 from fwbench.gate import resume
 from support.launched_runs import entry, output
 
+_SIDES = [output([entry()])] * 2
+_RATIOS = {"a case": {"median": 0.1}}
+_PAIR = {"sides": _SIDES, "ratios": _RATIOS, "cases": None, "took_s": 1.0}
 _SETTINGS: dict[str, Any] = {"base": {"name": "a"}, "contender": {"name": "b"}, "seed": 7}
 
 
-def _interrupted(root: Path, launches: int = 1, **settings: Any) -> Path:
-    """A job that was interrupted after so many launches; returns its folder."""
+def _interrupted(root: Path, pairs: int = 1, **settings: Any) -> Path:
+    """A job that was interrupted after so many pairs; returns its folder."""
     with (
         suppress(KeyboardInterrupt),
         resume.job(root, {**_SETTINGS, **settings}, resume=False) as job,
     ):
-        for number in range(launches):
-            job.save(output([entry()]), ["a case"] if number else None, 2.5)
+        for number in range(pairs):
+            job.save(_SIDES, _RATIOS, ["a case"] if number else None, 2.5)
         raise KeyboardInterrupt
     return job.folder
 
@@ -33,22 +36,23 @@ def _left(root: Path) -> list[Path]:
 
 
 def test_an_interrupted_job_is_resumed(tmp_path: Path) -> None:
-    folder = _interrupted(tmp_path, launches=3)
+    folder = _interrupted(tmp_path, pairs=3)
     with resume.job(tmp_path, {**_SETTINGS, "seed": None}, resume=True) as job:
-        assert (job.folder, job.seed, job.launches) == (folder, 7, 3)
-        assert [launch.cases for launch in job.earlier] == [None, ["a case"], ["a case"]]
-        assert [launch.took_s for launch in job.earlier] == [2.5] * 3
-        assert all(len(launch.run.samples) == 1 for launch in job.earlier)
-        job.save(output([]), None, 1.0)
-    assert len([*folder.glob("launch-*.json")]) == 4
+        assert (job.folder, job.seed, job.pairs) == (folder, 7, 3)
+        assert [pair.cases for pair in job.earlier] == [None, ["a case"], ["a case"]]
+        assert [pair.took_s for pair in job.earlier] == [2.5] * 3
+        assert all(len(side.samples) == 1 for pair in job.earlier for side in pair.sides)
+        assert all(pair.ratios == _RATIOS for pair in job.earlier)
+        job.save([output([])] * 2, {}, None, 1.0)
+    assert len([*folder.glob("pair-*.json")]) == 4
 
 
 def test_nothing_is_kept_of_a_job_that_is_finished(tmp_path: Path) -> None:
     with resume.job(tmp_path, _SETTINGS, resume=False) as job:
-        job.save(output([entry()]), None, 1.0)
+        job.save(_SIDES, {}, None, 1.0)
         job.finish()
     assert _left(tmp_path) == []
-    _interrupted(tmp_path, launches=0)
+    _interrupted(tmp_path, pairs=0)
     assert _left(tmp_path) == []
 
 
@@ -88,7 +92,7 @@ def test_there_is_no_job_to_resume(tmp_path: Path) -> None:
         pytest.raises(UsageError, match=message),
         resume.job(tmp_path, _SETTINGS, resume=True),
     ):
-        job.save(output([entry()]), None, 1.0)
+        job.save(_SIDES, {}, None, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -97,23 +101,31 @@ def test_there_is_no_job_to_resume(tmp_path: Path) -> None:
         "{",
         "[]",
         json.dumps(output([entry()])),
-        json.dumps({**output([entry()]), "fwbench_ab": {"cases": [1], "took_s": 1.0}}),
-        json.dumps({**output([entry()]), "fwbench_ab": {"cases": None, "took_s": -1.0}}),
-        json.dumps({**output([entry()]), "fwbench_ab": {"cases": None, "took_s": float("nan")}}),
+        *(
+            json.dumps({**_PAIR, **damage})
+            for damage in (
+                {"sides": _SIDES[:1]},
+                {"cases": [1]},
+                {"took_s": -1.0},
+                {"took_s": float("nan")},
+                {"ratios": {"a case": 1.0}},
+                {"ratios": {"a case": {"median": float("inf")}}},
+            )
+        ),
     ],
 )
-def test_a_launch_that_is_damaged(tmp_path: Path, text: str) -> None:
-    folder = _interrupted(tmp_path, launches=2)
-    (folder / "launch-0002.json").write_text(text, encoding="utf-8")
+def test_a_pair_that_is_damaged(tmp_path: Path, text: str) -> None:
+    folder = _interrupted(tmp_path, pairs=2)
+    (folder / "pair-0002.json").write_text(text, encoding="utf-8")
     with (
-        pytest.raises(UnreadableRun, match=r"launch-0002\.json"),
+        pytest.raises(UnreadableRun, match=r"pair-0002\.json"),
         resume.job(tmp_path, _SETTINGS, resume=True),
     ):
         pass
     assert len([*folder.iterdir()]) == 3
 
 
-def test_a_job_that_was_killed_in_its_first_launch_is_passed_over(tmp_path: Path) -> None:
+def test_a_job_that_was_killed_in_its_first_pair_is_passed_over(tmp_path: Path) -> None:
     wanted = _interrupted(tmp_path)
     killed = wanted.with_name("99999999-000000-killed")
     killed.mkdir()

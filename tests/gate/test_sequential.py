@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.gate import sequential
+from fwbench.gate.samples import METRICS
 from fwbench.gate.verdicts import Judgement, Rules, Verdict
 from fwbench.records.measurement import Measurement
 from support.launched_runs import sample
@@ -171,7 +172,8 @@ def test_a_change_takes_as_many_pairs_as_its_evidence(change: float, verdict: st
     """Five look changed and are open; with fourteen it is found, in either direction."""
     few, enough = _pairs(change, 0.005, 5), _pairs(change, 0.005, 15)
     assert sequential.verdict_so_far(*few, RULES, _CASES) is None
-    assert sequential.looks_changed(*few, RULES, _CASES)
+    assert 5 <= sequential.more_pairs(*few, RULES, _CASES) <= 20
+    assert sequential.more_pairs(*enough, RULES, _CASES) == 0
     open_ = _minimum(sequential.judge(*few, RULES, _CASES))
     assert (open_.verdict, open_.visible) == (Verdict.INCONCLUSIVE, None)
     assert "looks changed" in open_.reason
@@ -269,7 +271,8 @@ def test_metrics_that_one_side_lacks_are_not_compared() -> None:
 
 
 def test_more_cases_need_more_evidence() -> None:
-    pairs = [sequential.pairs_needed(RULES, cases) for cases in (1, 20, 400)]
+    needed = [sequential.evidence_needed(METRICS[1], RULES, cases) for cases in (1, 20, 400)]
+    pairs = [sequential.pairs_to_reach(each) for each in needed]
     assert pairs == sorted(pairs)
     assert pairs[0] < pairs[1] < pairs[2] <= pairs[0] + 10
 

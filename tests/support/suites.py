@@ -77,7 +77,7 @@ STEADY = SLOWING.replace("slowing", "steady")
 
 #: As few pairs as can show anything, and margins that nothing but twice the work is beyond.
 FEW = (
-    *("--pairs", "2", "--budget", "0", "--level", "0.9", "--confidence", "0.5", "--seed", "1"),
+    *("--pairs", "2", "--budget", "1min", "--level", "0.9", "--confidence", "0.5", "--seed", "1"),
     *("--margin", "0.3", "--threshold", "0.5", "--resolution", "0.9"),
     *("--threshold-first-call", "100", "--threshold-dispatch", "100"),
 )
@@ -140,7 +140,7 @@ class Suite:
 
     def kept(self) -> list[str]:
         """The names of the files of kept launches."""
-        return sorted(path.name for path in self.path.glob(".fwbench/ab/*/launch-*.json"))
+        return sorted(path.name for path in self.path.glob(".fwbench/ab/*/pair-*.json"))
 
     def assert_clean(self) -> None:
         """Neither worktrees nor temporary files are left, nor journals of launches."""

@@ -359,8 +359,6 @@ class Benchmark(Protocol):
 
     Attributes:
         fixture: pytest-benchmark's, which users know as ``case.benchmark``.
-        time_rounds: ``time_rounds(target, setup=..., rounds=...)`` times that many calls of
-            the target, each after an untimed call of the setup.
         stopping: what has ended the rounds; None where their number was fixed.
         watch: sets rounds aside at which a GPU was throttled; None where there is none to watch.
     """
@@ -368,8 +366,6 @@ class Benchmark(Protocol):
     fixture: Any
     stopping: Stopping | None
     watch: GpuWatch | None
-    # An attribute and not a method: the fixture's own.
-    time_rounds: Callable[..., Any]
 
     def time(self, *runs: Callable[[], Any]) -> tuple[Any, int]:
         """Make calls by turns in as many rounds as their timing takes.
@@ -377,6 +373,9 @@ class Benchmark(Protocol):
         Returns:
             The last result that was timed, or the only one, and the position of its call.
         """
+
+    def time_rounds(self, target: Callable[..., Any], **given: Any) -> Any:
+        """Time ``rounds`` calls of the target, each after an untimed call of the ``setup``."""
 
     def rounds_of(self, round_s: float) -> int:
         """Number of rounds of this length within the limits of timing."""

@@ -28,8 +28,6 @@ from fwbench.records.units import count
 from fwbench.version import __version__
 from fwbench.workers.environments import Environments
 
-_MINUTE_S = 60
-
 #: What chance adds to the launches' own spread, between processes that take turns.
 MARGIN = 0.01
 
@@ -56,7 +54,7 @@ def add_to(commands: Any) -> None:
     ab.add_argument(
         "--resume",
         action="store_true",
-        help="go on with the finished launches of the newest comparison of this project that was "
+        help="go on with the finished pairs of the newest comparison of this project that was "
         "interrupted; everything but --budget, --fail-on and the files to write must be the same",
     )
     add_rules(ab, LEVEL)
@@ -71,15 +69,15 @@ def _add_pairs(ab: argparse.ArgumentParser) -> None:
         metavar="N",
         type=checked(values.positive, "pairs"),
         default=PairPlan.pairs,
-        help="of launches, one of each side, for every case at least (default: 5)",
+        help="of launches, one of each side, for every case, if there is time (default: 5)",
     )
     ab.add_argument(
         "--budget",
-        metavar="MINUTES",
-        type=checked(values.seconds, "budget"),
-        default=PairPlan.budget_s / _MINUTE_S,
-        help="cases that are not decided get further pairs until it is over (default: 10); after "
-        "that only those that look changed, up to the number that a verdict takes",
+        metavar="TIME",
+        type=checked(values.duration, "budget"),
+        default=PairPlan.budget_s,
+        help="90s, 5min or 1h30min, a hard end: cases that are not decided get further pairs while "
+        "these can be over by then, and a verdict can (default: 10min)",
     )
     ab.add_argument(
         "--margin",
@@ -99,7 +97,7 @@ def _ab(arguments: argparse.Namespace) -> int:
     seed = random.randrange(10**6) if arguments.seed is None else arguments.seed  # noqa: S311
     live = Live(sys.stderr)
     say = live.say
-    plan = PairPlan(arguments.pairs, arguments.budget * _MINUTE_S, seed)
+    plan = PairPlan(arguments.pairs, arguments.budget, seed)
     rules = rules_of(arguments)
     remove_abandoned()
     refuse_launching(arguments.more)
@@ -152,7 +150,7 @@ def _comparison(
 ) -> Comparison:
     notes = _notes(both)
     if job.earlier:
-        earlier = count(len(job.earlier), "launch", "launches")
+        earlier = count(len(job.earlier), "pair")
         notes.append(f"resumed: {earlier} had been measured before, for {job.folder.name}")
     for note in notes:
         say(note)
@@ -163,10 +161,7 @@ def _comparison(
         return measured.compare(
             (both[0].name, both[1].name),
             notes,
-            Earlier(
-                [launch.cases for launch in job.earlier],
-                sum(launch.took_s for launch in job.earlier),
-            ),
+            Earlier([pair.cases for pair in job.earlier], sum(pair.took_s for pair in job.earlier)),
         )
 
 
@@ -189,11 +184,11 @@ def _concluded(
 def _part(job: resume.ComparisonJob, error: BaseException, say: Callable[[str], Any]) -> None:
     """Say what is left of a job that has not come to its end."""
     if isinstance(error, UsageError) and not job.earlier:
-        job.finish()  # these launches cannot be compared, now or later
-    elif job.launches:
-        launches = count(job.launches, "finished launch", "finished launches")
+        job.finish()  # these pairs cannot be compared, now or later
+    elif job.pairs:
+        pairs = count(job.pairs, "finished pair")
         with suppress(OSError):  # the terminal has gone, perhaps
-            say(f"{launches} kept under {job.folder}; to go on with them, add --resume")
+            say(f"{pairs} kept under {job.folder}; to go on with them, add --resume")
 
 
 def _notes(both: Any) -> list[str]:

@@ -307,7 +307,7 @@ class Gang:
 
     def _end_hanging(self, missing: Sequence[RoleProcess], when: str) -> NoReturn:
         """End a gang whose roles do not answer."""
-        stopped = [role.name for role in self._roles if role.is_stopped()]
+        stopped = _stopped(self._roles)
         for role in self._roles:
             role.ask_for_traceback()
         before = self._traffic_bytes()
@@ -317,8 +317,7 @@ class Gang:
         tails = "".join(f"\n{role.name}{role.tail()}" for role in self._roles)
         self.kill()
         raise GangFailed(
-            f"{names} did not answer {when}: {_suspicion(stopped)}; the gang was ended"
-            f"{moved}{tails}"
+            f"{names} did not answer {when}: {stopped or _CUT}; the gang was ended{moved}{tails}"
         )
 
     def _traffic_bytes(self) -> list[int | None]:
@@ -347,11 +346,11 @@ class Gang:
             f"\nas a consequence, {self._roles[failure.rank].name} {failure.text}"
             for failure in consequences
         )
-        # It may have failed because another one did not come.
-        stopped = [role.name for role in self._roles if role.is_stopped()]
-        why = f"; {_suspicion(stopped)}" if stopped else ""
+        stopped = _stopped(self._roles)  # for which it may have waited
         self.kill()
-        raise _error_of(cause.kind)(f"{role.name} {cause.text} while {doing}{why}{tail}{rest}")
+        raise _error_of(cause.kind)(
+            f"{role.name} {cause.text} while {doing}{stopped and f'; {stopped}'}{tail}{rest}"
+        )
 
     def close(self) -> None:
         """Let all roles end by themselves; end them if they do not."""
@@ -403,15 +402,18 @@ def _traffic(
     return f"; moved in its last {_TRACEBACK_S} s: {', '.join(carried)}" if carried else ""
 
 
-def _suspicion(stopped: Sequence[str]) -> str:
-    """A likely reason why roles do not answer."""
-    if stopped:
-        are = "is" if len(stopped) == 1 else "are"
-        return f"{' and '.join(stopped)} {are} stopped (SIGSTOP, or a debugger)"
-    return (
-        "the connection between two of them is cut, or one waits for an exchange that another does "
-        "not make"
-    )
+def _stopped(roles: Sequence[RoleProcess]) -> str:
+    """The roles that are stopped, as a clause; empty if none is."""
+    stopped = [role.name for role in roles if role.is_stopped()]
+    are = "is" if len(stopped) == 1 else "are"
+    return f"{' and '.join(stopped)} {are} stopped (SIGSTOP, or a debugger)" if stopped else ""
+
+
+#: A likely reason why roles do not answer, where none is stopped.
+_CUT = (
+    "the connection between two of them is cut, or one waits for an exchange that another does not "
+    "make"
+)
 
 
 def _error_of(name: str) -> type[FwbenchError]:

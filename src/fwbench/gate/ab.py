@@ -1,35 +1,43 @@
 """A/B comparisons: pairs of launches, as many as each case needs or time allows.
 
-A pair is a launch of the base and one of the contender, one right after the other, in random order:
-a machine that grows slower does so for both, and :mod:`fwbench.gate.sequential` can test after
-every pair. A launch is a pytest session in a process of its own.
+A pair is a launch of the base and one of the contender that are alive together, and whose cases
+take turns by visits of milliseconds (:mod:`fwbench.turns`): a machine that grows slower does so for
+both. What a pair says of a case is the median of the ratios of adjacent visits, and
+:mod:`fwbench.gate.sequential` can test after every pair. A launch is a pytest session in a process
+of its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 import signal
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.gate import sequential
-from fwbench.gate.resume import ComparisonJob, SavedLaunch
+from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import SampleSet, refuse_differences, unequal_work
 from fwbench.gate.sides import Side, variables_of
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
+from fwbench.measure.stopping import ranks_outside
 from fwbench.options.values import FACTS
 from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import SELECTOR
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measurement
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
+from fwbench.turns.referee import CaseVisits, Referee
 from fwbench.workers.environments import Environments
 
 
@@ -38,8 +46,8 @@ class PairPlan:
     """Number of pairs, and time for them.
 
     Attributes:
-        budget_s: no more pairs after this time, but for cases that look changed: they get as many
-            as a verdict takes.
+        pairs: of launches for every case, if there is time for them.
+        budget_s: no pair begins that would not be over by then, but for the first one.
     """
 
     pairs: int = 5
@@ -49,7 +57,7 @@ class PairPlan:
 
 @dataclass(frozen=True)
 class Earlier:
-    """The launches of the same job that were measured before it was interrupted.
+    """The pairs of the same job that were measured before it was interrupted.
 
     :data:`Measure` returns them again, in their order, before it measures others.
 
@@ -60,17 +68,14 @@ class Earlier:
     cases: Sequence[Collection[str] | None] = ()
     took_s: float = 0.0
 
-    def of_pair(self, number: int) -> Collection[str] | None:
-        """The cases of a pair of which a launch is there; None if there is none."""
-        first = 2 * (number - 1)
-        return self.cases[first] if first < len(self.cases) else None
-
 
 NOTHING = Earlier()
 
-#: Measures one launch: of the base (0) or the contender (1), of these cases (None: of all), with
-#: this seed for their order.
-Measure = Callable[[int, Collection[str] | None, int], SampleSet]
+#: A launch of the base, and one of the contender, whose figures have the ratios of their turns.
+Pair = tuple[SampleSet, SampleSet]
+
+#: Measures a pair: of these cases (None: of all), with this seed for their order.
+Measure = Callable[[Collection[str] | None, int], Pair]
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,10 @@ class _Case:
     @property
     def pairs(self) -> int:
         return len(self.contender.launches)
+
+
+#: Fewer pairs do not tell how many more a verdict would take.
+_TELLING = 10
 
 
 class PairedComparison:
@@ -105,7 +114,7 @@ class PairedComparison:
         self.say = say
         self._clock = clock
         self._random = random.Random(plan.seed)  # noqa: S311 (no secret)
-        self._first: list[tuple[SampleSet, SampleSet]] = []
+        self._first: list[Pair] = []
         self._pairs = 0
         self._pair_s = 0.0
         self._earlier = NOTHING
@@ -117,7 +126,7 @@ class PairedComparison:
         """Measure both sides and judge; if that is interrupted, judge the pairs that there are."""
         self._earlier = earlier
         self._ends_s = self._clock() + self.plan.budget_s - earlier.took_s
-        self._pair_s = 2 * earlier.took_s / max(1, len(earlier.cases))
+        self._pair_s = earlier.took_s / max(1, len(earlier.cases))
         sides: _Sides | None = None
         try:
             self._measure_first()
@@ -146,8 +155,8 @@ class PairedComparison:
 
     def _measure_first(self) -> None:
         """The first pairs: of all cases."""
-        for number in range(self.plan.pairs):
-            left_s = (self.plan.pairs - number) * self._pair_s
+        while len(self._first) < self.plan.pairs and (not self._first or self._has_time()):
+            left_s = (self.plan.pairs - len(self._first)) * self._pair_s
             known = f", {duration(left_s)} until pair {self.plan.pairs} is done" * bool(left_s)
             self._first.append(self._pair(None, f"all cases{known}"))
             # Before the rest is measured for nothing.
@@ -155,10 +164,15 @@ class PairedComparison:
             if not all(side.samples for side in self._first[0]):
                 break
 
+    def _has_time(self) -> bool:
+        """True if another pair is there, or would be over before the time is."""
+        is_there = self._pairs < len(self._earlier.cases)
+        return is_there or self._clock() + self._pair_s <= self._ends_s
+
     def _go_on(self, cases: dict[str, _Case]) -> None:
         """Further pairs, of the cases that are not decided."""
         open_ = self._undecided(cases, cases)
-        while open_ and (selected := self._selected(cases, open_)):
+        while open_ and self._has_time() and (selected := self._selected(cases, open_)):
             left_s = max(0.0, self._ends_s - self._clock())
             what = f"{len(selected)} of {len(cases)} cases are open"
             pair = self._pair(selected, f"{what}, {duration(left_s)} left")
@@ -167,11 +181,19 @@ class PairedComparison:
             open_ = self._undecided(cases, open_)
 
     def _selected(self, cases: Mapping[str, _Case], open_: list[str]) -> Collection[str]:
-        """The cases of the next pair: those of an earlier one, or all that time allows."""
-        earlier = self._earlier.of_pair(self._pairs + 1)
-        if earlier is None:
-            return self._affordable(cases, open_)
-        return [key for key in earlier if key in cases]
+        """The cases of the next pair: those of an earlier one, or that the time may decide."""
+        if self._pairs < len(self._earlier.cases):
+            return [key for key in self._earlier.cases[self._pairs] or () if key in cases]
+        left = (self._ends_s - self._clock()) / self._pair_s
+        return [
+            key
+            for key in open_
+            if cases[key].pairs < _TELLING
+            or min(self._more_pairs(cases[key], len(cases)), sequential.FARTHEST) <= left
+        ]
+
+    def _more_pairs(self, case: _Case, cases: int) -> float:
+        return sequential.more_pairs(case.base, case.contender, self.rules, cases)
 
     def _undecided(self, cases: Mapping[str, _Case], among: Collection[str]) -> list[str]:
         return [
@@ -184,46 +206,40 @@ class PairedComparison:
             is None
         ]
 
-    def _affordable(self, cases: Mapping[str, _Case], open_: list[str]) -> list[str]:
-        """The cases of the next pair: all that are open, while there is time for it."""
-        if self._clock() + self._pair_s <= self._ends_s:
-            return open_
-        needed = sequential.pairs_needed(self.rules, len(cases))
-        return [
-            key
-            for key in open_
-            if cases[key].pairs < needed
-            and sequential.looks_changed(
-                cases[key].base, cases[key].contender, self.rules, len(cases)
-            )
-        ]
-
-    def _pair(self, selected: Collection[str] | None, cases: str) -> tuple[SampleSet, SampleSet]:
-        """One launch of each side, in random order, with one order of cases."""
-        start_s = self._clock()
-        first = 2 * self._pairs
-        seed = self._random.randrange(10**6)
-        launched: dict[int, SampleSet] = {}
-        for place, side in enumerate(self._random.sample((0, 1), 2)):
-            if first + place >= len(self._earlier.cases):
-                self.say(f"pair {self._pairs + 1}, {('base', 'contender')[side]}: {cases}")
-            launched[side] = self.measure(side, selected, seed)
+    def _pair(self, selected: Collection[str] | None, cases: str) -> Pair:
+        """A launch of each side, with one order of cases."""
+        start_s, is_new = self._clock(), self._pairs >= len(self._earlier.cases)
+        if is_new:
+            self.say(f"pair {self._pairs + 1}: {cases}")
+        pair = self.measure(selected, self._random.randrange(10**6))
         self._pairs += 1
-        if first >= len(self._earlier.cases):  # both were measured now
+        if is_new:
             self._pair_s = self._clock() - start_s
-        return launched[0], launched[1]
+        return pair
 
     def _judged(self, case: _Case, cases: int) -> list[Judgement]:
         if case.lost:
             return [unjudged(case.contender, Verdict.INCONCLUSIVE, case.lost)]
         judgements = sequential.judge(case.base, case.contender, self.rules, cases)
-        return [self._explained(judgement) for judgement in judgements]
+        if all(judgement.verdict is not Verdict.INCONCLUSIVE for judgement in judgements):
+            return judgements
+        needed = self._needed(case, cases)
+        return [
+            dataclasses.replace(judgement, reason=needed.format(judgement.reason))
+            if judgement.verdict is Verdict.INCONCLUSIVE
+            else judgement
+            for judgement in judgements
+        ]
 
-    def _explained(self, judgement: Judgement) -> Judgement:
-        """A judgement; if there is none because the job was interrupted, it says so."""
-        if self._interrupted and judgement.verdict is Verdict.INCONCLUSIVE:
-            return dataclasses.replace(judgement, reason="interrupted before it was decided")
-        return judgement
+    def _needed(self, case: _Case, cases: int) -> str:
+        """A reason why a case is not decided, with a place for what its launches say."""
+        if self._interrupted:
+            return "interrupted before it was decided"
+        more = self._more_pairs(case, cases)
+        if math.isinf(more):
+            return "{}; more than " + f"{sequential.FARTHEST} more pairs would tell"
+        took = duration(more * self._pair_s)
+        return "{}; " + f"about {count(int(more), 'more pair')} would tell ({took})"
 
     def _measured(self, cases: Mapping[str, _Case]) -> list[str]:
         """Notes on the number of pairs, and on contended launches."""
@@ -232,7 +248,13 @@ class PairedComparison:
             return interrupted
         more = [case for case in cases.values() if case.pairs > self.plan.pairs]
         took = f"{len(more)} of {len(cases)} cases took more than {self.plan.pairs} pairs"
+        apart = [case for case in cases.values() if not all(case.contender.values(VISITS))]
         notes = [*interrupted, took]
+        if apart:
+            notes.append(
+                f"{len(apart)} of {len(cases)} cases took no turns: there a pair is one launch "
+                "after the other, and needs more of them"
+            )
         contended = [
             case for case in cases.values() if case.base.contended or case.contender.contended
         ]
@@ -255,9 +277,7 @@ def _extended(case: _Case, key: str, base: SampleSet, contender: SampleSet) -> _
 class _Sides:
     """Both sides after the first pairs."""
 
-    def __init__(
-        self, pairs: Sequence[tuple[SampleSet, SampleSet]], tested: Collection[str]
-    ) -> None:
+    def __init__(self, pairs: Sequence[Pair], tested: Collection[str]) -> None:
         self.base, self.contender = (_joined(runs) for runs in zip(*pairs, strict=True))
         self.differences = refuse_differences(self.base, self.contender, tested)
         common = {
@@ -303,7 +323,7 @@ _INSTEAD = {
     "--fw-launches": "--pairs N is the number of launches of each side",
     "--fw-seed": "--seed N is the seed of all launches",
     "--fw-race": "a race is a session of its own: pytest --fw-race",
-    "--fw-budget": "--budget MINUTES is that of the comparison",
+    "--fw-budget": "--budget TIME is that of the comparison",
     "--fw-gate": "--threshold and --fail-on are those of the comparison",
 }
 
@@ -319,7 +339,7 @@ def refuse_launching(arguments: Sequence[str]) -> None:
 
 
 class Launcher:
-    """Measures launches of base and contender; one that dies is repeated, once."""
+    """Measures pairs of launches of base and contender; one that dies is repeated, once."""
 
     def __init__(
         self,
@@ -337,19 +357,31 @@ class Launcher:
         self._say = say
         self._watching = watching
         self._earlier = [*job.earlier]
-        self._first: dict[int, SampleSet] = {}
+        self._first: Sequence[SampleSet] = ()
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
-        self._empty: set[str] = set()
+        self._takes_turns = True
 
-    def __call__(self, side: int, keys: Collection[str] | None, seed: int) -> SampleSet:
-        """Measure one launch; see :data:`fwbench.gate.ab.Measure`."""
-        launch = self._earlier.pop(0) if self._earlier else self._measured(side, keys, seed)
-        lost = {key: "failed" for key in keys or () if key not in launch.run.samples}
-        unmeasured = {**lost, **launch.run.unmeasured}
-        run = replace(launch.run, name=self._sides[side].name, unmeasured=unmeasured)
-        self._refuse_differences(self._first.setdefault(side, run), run)
-        self._nodeids[side].update({key: sample.nodeid for key, sample in run.samples.items()})
-        return run
+    def __call__(self, keys: Collection[str] | None, seed: int) -> Pair:
+        """Measure a pair; see :data:`fwbench.gate.ab.Measure`."""
+        pair = self._earlier.pop(0) if self._earlier else self._measured(keys, seed)
+        runs = [self._named(side, pair.sides[side], keys) for side in range(2)]
+        self._first = self._first or runs
+        for first, run, nodeids in zip(self._first, runs, self._nodeids, strict=True):
+            self._refuse_differences(first, run)
+            nodeids.update({key: sample.nodeid for key, sample in run.samples.items()})
+        base, contender = runs
+        paired = {
+            key: contender.samples[key].in_turns(sample, pair.ratios.get(key, {}))
+            for key, sample in base.samples.items()
+            if key in contender.samples
+        }
+        before = {**base.samples, **{key: sides[0] for key, sides in paired.items()}}
+        after = {**contender.samples, **{key: sides[1] for key, sides in paired.items()}}
+        return replace(base, samples=before), replace(contender, samples=after)
+
+    def _named(self, side: int, run: SampleSet, keys: Collection[str] | None) -> SampleSet:
+        lost = {key: "failed" for key in keys or () if key not in run.samples}
+        return replace(run, name=self._sides[side].name, unmeasured={**lost, **run.unmeasured})
 
     def _refuse_differences(self, first: SampleSet, run: SampleSet) -> None:
         """Refuse to go on with kept launches if what they were measured with has changed."""
@@ -360,54 +392,126 @@ class Launcher:
                 f"{'; '.join(differences)}; run the comparison without --resume"
             )
 
-    def _measured(self, side: int, keys: Collection[str] | None, seed: int) -> SavedLaunch:
-        selected = None if keys is None else [self._nodeids[side][key] for key in keys]
+    def _measured(self, keys: Collection[str] | None, seed: int) -> SavedPair:
         start_s = time.monotonic()
-        values = self._values(self._sides[side], seed, selected)
-        return self._job.save(values, keys, time.monotonic() - start_s)
-
-    def _values(self, side: Side, seed: int, selected: Sequence[str] | None) -> dict[str, Any]:
-        """The JSON of a launch."""
         with scratch.folder() as folder:
-            results = folder / "results.json"
-            done = self._run(side, seed, results, selected)
-            if session.has_died(done):
-                self._say(f"a launch of {side.name} has died ({_ending(done)}): it is repeated")
-                results.unlink(missing_ok=True)
-                done = self._run(side, seed, results, selected)
-            if results.is_file() and done.status in session.RAN:
-                return parse(results)
-        if selected is None and session.has_found_nothing(done):
-            self._empty.add(side.name)
-            if len(self._empty) < len(self._sides):
-                return {"benchmarks": []}  # a change may bring the first benchmarks
+            results = [folder / "base.json", folder / "contender.json"]
+            done, ratios = self._launched(keys, seed, results)
+            for side, ended in zip(self._sides, done, strict=True):
+                if session.has_died(ended):
+                    self._say(
+                        f"a launch of {side.name} has died ({_ending(ended)}): its pair is "
+                        "repeated, one launch after the other, in case both need too much memory"
+                    )
+                    self._takes_turns = False
+            if any(map(session.has_died, done)):
+                done, ratios = self._launched(keys, seed, results)
+            each = zip(self._sides, done, results, strict=True)
+            values = [self._values(*launch, keys) for launch in each]
+        if keys is None and not any(values):
             raise UsageError(
                 "neither side has a benchmark that the arguments select; the last output:\n"
-                + "\n".join(done.last_lines)
+                + "\n".join(done[1].last_lines)
             )
-        if done.status in session.RAN and selected is not None:
-            # Once they could be measured: that they cannot now is for the job to judge.
-            return {"benchmarks": []}
+        sides = [value or {"benchmarks": []} for value in values]
+        return self._job.save(sides, ratios, keys, time.monotonic() - start_s)
+
+    def _values(
+        self, side: Side, done: Finished, results: Path, keys: Collection[str] | None
+    ) -> dict[str, Any] | None:
+        """The JSON of a launch; None if it has measured nothing, and may have."""
+        if results.is_file() and done.status in session.RAN:
+            return parse(results)
+        # A change may bring the first benchmarks. And of what could be measured once, that it
+        # cannot now is for the job to judge.
+        may_lack = session.has_found_nothing(done) if keys is None else done.status in session.RAN
+        if may_lack:
+            return None
         what = "measured nothing" if done.status in session.RAN else "broke down"
         raise ComparisonError(
             f"a launch of {side.name} {what} ({_ending(done)}); its last output:\n"
             + "\n".join(done.last_lines)
         )
 
-    def _run(
-        self, side: Side, seed: int, results: Path, selected: Sequence[str] | None
-    ) -> Finished:
-        return session.run(
+    def _launched(
+        self, keys: Collection[str] | None, seed: int, results: Sequence[Path]
+    ) -> tuple[Sequence[Finished], Ratios]:
+        """Run a launch of each side: both at once, by turns, or one after the other."""
+        start = partial(self._started, keys, seed)
+        if not self._takes_turns:
+            done: dict[int, Finished] = {}
+            for side in random.Random(seed).sample((0, 1), 2):  # noqa: S311 (no secret)
+                results[side].unlink(missing_ok=True)
+                with start(side, results[side], {}) as child:
+                    pass
+                done[side] = child.done
+            return [done[0], done[1]], {}
+        with scratch.folder() as folder, ExitStack() as running:
+            referee = Referee(folder, len(self._sides), _is_enough, seed)
+            children = {
+                side: running.enter_context(start(side, results[side], referee.variables(side)))
+                for side in random.Random(seed).sample((0, 1), 2)  # noqa: S311 (no secret)
+            }
+            referee.serve([children[0], children[1]])
+        ratios = {key: _ratios(contest) for key, contest in referee.contests.items()}
+        return [children[0].done, children[1].done], ratios
+
+    def _started(
+        self,
+        keys: Collection[str] | None,
+        seed: int,
+        side: int,
+        results: Path,
+        variables: Mapping[str, str],
+    ) -> AbstractContextManager[session.ChildSession]:
+        of_side = self._sides[side]
+        return session.started(
             [
-                *("-p", SELECTOR, *self._arguments, *side.arguments),
+                *("-p", SELECTOR, *self._arguments, *of_side.arguments),
                 *("--fw-launches", "1", "--fw-seed", str(seed), *_ONE_LAUNCH),
             ],
-            folder=side.folder,
+            folder=of_side.folder,
             results=results,
-            variables=variables_of(side, self._environments),
-            selected=selected,
-            watching=self._watching,
+            variables={**variables_of(of_side, self._environments), **variables},
+            selected=None if keys is None else [self._nodeids[side][key] for key in keys],
+            watching=self._watching if side or not variables else nullcontext,
         )
+
+
+#: A contest is enough when the median of its ratios is known to this, as a logarithm, and after so
+#: many visits.
+_ERROR = 3e-3
+_VISITS_AT_LEAST = 12
+
+#: The share of a normal distribution beyond one deviation: what the interval leaves outside.
+_OUTSIDE = 0.32
+
+#: The quantiles that stand for the smallest and the slow rounds, and of how many they are taken.
+_LOW, _HIGH, _ROUNDS = 0.1, 0.9, 10
+
+#: Looks at a contest are this many visits apart.
+_EACH = 4
+
+
+def _is_enough(_: str, contest: CaseVisits) -> bool:
+    visits = len(contest.visits_s)
+    if visits < _VISITS_AT_LEAST or visits % _EACH:
+        return False
+    ratios = np.sort(contest.ratios())
+    outside = ranks_outside(visits, _OUTSIDE)
+    return bool(ratios[-outside] - ratios[outside - 1] < 2 * _ERROR)
+
+
+def _ratios(contest: CaseVisits) -> dict[str, float]:
+    """The logarithms of the ratios of a contest, by metric."""
+    if not contest.visits_s:
+        return {}
+    return {
+        VISITS: len(contest.visits_s),
+        MEDIAN: float(np.median(contest.ratios())),
+        MINIMUM: float(np.median(contest.ratios(_LOW, _ROUNDS))),
+        SLOW: float(np.median(contest.ratios(_HIGH, _ROUNDS))),
+    }
 
 
 def _ending(done: Finished) -> str:

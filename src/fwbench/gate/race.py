@@ -28,7 +28,7 @@ from typing import cast
 import numpy as np
 
 from fwbench.gate.budget import Budget, History
-from fwbench.gate.sequential import Bools, Floats, Sequential, evidence
+from fwbench.gate.sequential import FARTHEST, Bools, Floats, Sequential, evidence, until_decided
 from fwbench.records.session_facts import StoredContestant, StoredGroup, StoredRace
 
 #: The probability that the verdict of a group is wrong: half for its winner, half for its tie.
@@ -48,12 +48,6 @@ _CLOSE = 2 / 3
 
 #: The part of the money that a gambler keeps when betting that a contestant falls far behind.
 _NOT_BET = 0.1
-
-#: Launches that are simulated, at most, to find how many a decision takes.
-FARTHEST = 200
-
-#: Continuations that are simulated; half of them are to be decided.
-_SIMULATED = 50
 
 
 class GroupVerdict(StrEnum):
@@ -98,17 +92,14 @@ class RaceTest(Sequential):
         """
         if differences.size < 2:  # noqa: PLR2004 (nothing is known of their spread)
             return None
-        draw = np.random.default_rng(differences.size)
-        drawn = draw.choice(differences, (_SIMULATED, FARTHEST))
-        future = np.concatenate([np.tile(differences, (_SIMULATED, 1)), drawn], axis=1)
-        medians = np.median(future, axis=1)[:, None]
-        lost = self.proves(np.where(medians < 0, -1.0, 1.0) * future)
-        tied = self.excludes(future, self.threshold)
-        decided = np.where(np.abs(medians) >= _CLOSE * self.threshold, lost | tied, tied)
-        if np.mean(decided[:, -1]) < 1 / 2:
-            return math.inf
-        first = np.where(decided[:, -1], np.argmax(decided, axis=1) + 1, future.shape[1])
-        return max(1, int(np.median(first)) - differences.size)
+
+        def decided(future: Floats) -> Bools:
+            medians = np.median(future, axis=1)[:, None]
+            lost = self.proves(np.where(medians < 0, -1.0, 1.0) * future)
+            tied = self.excludes(future, self.threshold)
+            return np.where(np.abs(medians) >= _CLOSE * self.threshold, lost | tied, tied)
+
+        return until_decided(differences, decided)
 
 
 def falls_behind(differences: Floats) -> Floats:

@@ -1,8 +1,9 @@
-"""The finished launches of a comparison, saved until it is over: ``fwbench ab --resume``.
+"""The finished pairs of a comparison, saved until it is over: ``fwbench ab --resume``.
 
-A comparison has a folder in the project, with what it measures and a file for each launch: what
-``--benchmark-json`` wrote of it, as any other run. Launches follow each other in an order that the
-seed decides, so the saved ones are the first ones of the job, whenever it was interrupted.
+A comparison has a folder in the project, with what it measures and a file for each pair of
+launches: what ``--benchmark-json`` wrote of either, and the ratios of their visits. Pairs follow
+each other in an order that the seed decides, so the saved ones are the first ones of the job,
+whenever it was interrupted.
 """
 
 from __future__ import annotations
@@ -26,28 +27,31 @@ from fwbench.processes.scratch import Owned
 from fwbench.records.files import write_atomically
 from fwbench.records.stored import from_json, parse
 
-#: Number of interrupted jobs of a project whose launches are saved.
+#: Number of interrupted jobs of a project whose pairs are saved.
 _JOBS = 10
 
 #: In the folder of a job: what it measures.
 _SETTINGS = "job.json"
 
-#: The files of its launches.
-_LAUNCHES = "launch-*.json"
+#: The files of its pairs.
+_PAIRS = "pair-*.json"
 
-#: In the file of a launch: what the job knows of it.
-_JOB_KEY = "fwbench_ab"
+#: By case and metric: the logarithm of the contender's time over the base's, of adjacent visits.
+Ratios = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
-class SavedLaunch:
-    """A finished launch.
+class SavedPair:
+    """A finished pair of launches.
 
     Attributes:
+        sides: the base, and the contender.
+        ratios: of the cases that have taken turns.
         cases: the keys of the cases that it was to measure; None for all.
     """
 
-    run: SampleSet
+    sides: tuple[SampleSet, SampleSet]
+    ratios: Ratios
     cases: Sequence[str] | None
     took_s: float
 
@@ -58,49 +62,76 @@ class ComparisonJob:
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
         self.seed = seed
-        self.earlier = [_launch(file) for file in sorted(folder.glob(_LAUNCHES))]
-        self.launches = len(self.earlier)
+        self.earlier = [_pair(file) for file in sorted(folder.glob(_PAIRS))]
+        self.pairs = len(self.earlier)
         self._is_over = False
 
     def save(
-        self, values: Mapping[str, Any], cases: Collection[str] | None, took_s: float
-    ) -> SavedLaunch:
-        """Save a launch that has finished."""
+        self,
+        sides: Sequence[Mapping[str, Any]],
+        ratios: Ratios,
+        cases: Collection[str] | None,
+        took_s: float,
+    ) -> SavedPair:
+        """Save a pair that has finished.
+
+        Args:
+            sides: the JSON of the base, and of the contender.
+        """
+        file = self.folder / f"pair-{self.pairs + 1:04}.json"
         job_facts = {"cases": None if cases is None else [*cases], "took_s": took_s}
-        file = self.folder / f"launch-{self.launches + 1:04}.json"
-        write_atomically(file, json.dumps({**values, _JOB_KEY: job_facts}))
-        self.launches += 1
-        return _launch(file)
+        write_atomically(file, json.dumps({"sides": sides, "ratios": ratios, **job_facts}))
+        self.pairs += 1
+        return _pair(file)
 
     def finish(self) -> None:
-        """Mark the job as over: its launches are not needed any more."""
+        """Mark the job as over: its pairs are not needed any more."""
         self._is_over = True
 
     def close(self) -> None:
-        """Remove the launches if the job is over, or if there are none."""
-        if self._is_over or not self.launches:
+        """Remove the pairs if the job is over, or if there are none."""
+        if self._is_over or not self.pairs:
             with held():
                 scratch.remove(self.folder)
 
 
-def _launch(file: Path) -> SavedLaunch:
-    """A launch from its file."""
-    values = parse(file)
-    run = SampleSet.of_stored(from_json(file.name, values, str(file)))
-    match values.get(_JOB_KEY):
-        case {"cases": None | [*_] as cases, "took_s": float() | int() as took_s} if (
-            0 <= took_s < math.inf and all(isinstance(case, str) for case in cases or ())
-        ):
-            return SavedLaunch(run, cases, took_s)
+def _pair(file: Path) -> SavedPair:
+    """A pair from its file."""
+    match parse(file):
+        case {
+            "sides": [base, contender],
+            "ratios": dict() as ratios,
+            "cases": None | [*_] as cases,
+            "took_s": float() | int() as took_s,
+        } if 0 <= took_s < math.inf and _are_names(cases or ()) and _are_ratios(ratios):
+            sides = (
+                SampleSet.of_stored(from_json(file.name, values, str(file)))
+                for values in (base, contender)
+            )
+            return SavedPair((next(sides), next(sides)), ratios, cases, took_s)
     raise UnreadableRun(
-        f"{file} is not a launch of fwbench ab: {_JOB_KEY} is {values.get(_JOB_KEY)!r}; start the "
-        "comparison again, without --resume"
+        f"{file} is not a pair of launches of fwbench ab; start the comparison again, without "
+        "--resume"
+    )
+
+
+def _are_names(values: Collection[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _are_ratios(ratios: Mapping[str, Any]) -> bool:
+    return all(
+        isinstance(of_case, dict)
+        and all(
+            isinstance(ratio, float | int) and math.isfinite(ratio) for ratio in of_case.values()
+        )
+        for of_case in ratios.values()
     )
 
 
 @contextmanager
 def job(root: Path, settings: Mapping[str, Any], *, resume: bool) -> Iterator[ComparisonJob]:
-    """A comparison to be measured; its launches stay if it is left before it is finished.
+    """A comparison to be measured; its pairs stay if it is left before it is finished.
 
     Args:
         settings: all that it measures, in JSON's own types; a seed of None is any.
@@ -133,7 +164,7 @@ def _new(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
 def _resumed(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
     different = ""
     for made, owner in _left(folder):
-        if not any(made.glob(_LAUNCHES)):  # killed before its first launch was over
+        if not any(made.glob(_PAIRS)):  # killed before its first pair was over
             with owner:
                 scratch.remove(made)
             continue

@@ -12,7 +12,7 @@ from typing import Any
 from fwbench.errors import DifferentSettings, UsageError
 from fwbench.options.values import FACTS
 from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts
-from fwbench.records.measurement import MEDIAN, MEMORY, MEMORY_BEFORE, MINIMUM, Measurement
+from fwbench.records.measurement import MEDIAN, MEMORY, MEMORY_BEFORE, MINIMUM, SLOW, Measurement
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import StoredRun, files_of, from_json, load
 from fwbench.terms.names import without_environment
@@ -241,7 +241,8 @@ class Metric:
 #: All of them. The first two have most of the level; the others look for what has grown by far.
 METRICS = (
     Metric(MINIMUM, 0.4),
-    Metric(MEDIAN, 0.4),
+    Metric(MEDIAN, 0.36),
+    Metric(SLOW, 0.04, 0.25),
     Metric("dispatch", 0.04, 0.5, _DISPATCH_S),
     Metric("first call", 0.04, 1.0),
     Metric("compilation", 0.04, 1.0, _COMPILE_S),

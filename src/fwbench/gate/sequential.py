@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from fwbench.gate import verdicts
 from fwbench.gate.samples import METRICS, Metric
 from fwbench.gate.verdicts import Judgement, Rules, Verdict
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import TURNS, Measurement
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -188,6 +188,30 @@ def detectable(
     return change if math.isfinite(change) else None
 
 
+#: Further pairs that are simulated, at most, and how many continuations.
+FARTHEST = 200
+_CONTINUED = 50
+
+
+def until_decided(differences: Floats, decided: Callable[[Floats], Bools]) -> float:
+    """The number of further pairs like these that would decide, in half of all cases.
+
+    Args:
+        decided: tells by number of pairs, along the last axis, whether they are enough.
+
+    Returns:
+        At least 1; infinite if more than :data:`FARTHEST`.
+    """
+    draw = np.random.default_rng(differences.size)
+    drawn = draw.choice(differences, (_CONTINUED, FARTHEST))
+    future = np.concatenate([np.tile(differences, (_CONTINUED, 1)), drawn], axis=1)
+    is_over = decided(future)
+    if np.mean(is_over[:, -1]) < 1 / 2:
+        return math.inf
+    first = np.where(is_over[:, -1], np.argmax(is_over, axis=1) + 1, future.shape[1])
+    return float(max(1, int(np.median(first)) - differences.size))
+
+
 def median(values: Floats) -> float:
     """The median of a few values, ten times as fast as NumPy's."""
     return float(statistics.median(values.tolist()))
@@ -248,6 +272,19 @@ class MetricTest(Sequential):
     def looks_changed(self, differences: Floats) -> bool:
         """True if the pairs' median is beyond the threshold, proven or not."""
         return self.metric.looks_changed(math.exp(median(differences)), math.exp(self.threshold))
+
+    def more_pairs(self, differences: Floats) -> float:
+        """The number of further pairs that bring a verdict; 0 if there is one."""
+        if self.verdict(differences) is not None:
+            return 0.0
+
+        def decided(future: Floats) -> Bools:
+            medians = np.median(future, axis=1)[:, None]
+            changed = np.abs(medians) >= self.threshold
+            found = self.proves(np.where(medians < 0, -1.0, 1.0) * future)
+            return np.where(changed, found, self.excludes(future, self.early_resolution))
+
+        return until_decided(differences, decided)
 
     def final_verdict(self, differences: Floats) -> tuple[Verdict, str, float | None]:
         """The verdict when there will be no more pairs.
@@ -316,11 +353,6 @@ def evidence_needed(metric: Metric, rules: Rules, cases: int) -> float:
     return math.log(2 * cases / (rules.level * metric.weight))
 
 
-def pairs_needed(rules: Rules, cases: int) -> int:
-    """The number of pairs after which a clear change of any metric is found."""
-    return max(pairs_to_reach(evidence_needed(metric, rules, cases)) for metric in METRICS)
-
-
 def metric_tests(
     base: Measurement, contender: Measurement, rules: Rules, cases: int
 ) -> list[MetricTest]:
@@ -358,10 +390,10 @@ def _verdicts_so_far(
     }
 
 
-def looks_changed(base: Measurement, contender: Measurement, rules: Rules, cases: int) -> bool:
-    """True if one of a case's metrics is beyond its threshold, proven or not."""
-    return any(
-        test.looks_changed(_differences(test, base, contender))
+def more_pairs(base: Measurement, contender: Measurement, rules: Rules, cases: int) -> float:
+    """The number of further pairs that bring the verdict on a case; see :func:`until_decided`."""
+    return max(
+        test.more_pairs(_differences(test, base, contender))
         for test in metric_tests(base, contender, rules, cases)
     )
 
@@ -399,6 +431,8 @@ def _judgement(test: MetricTest, base: Measurement, contender: Measurement) -> J
 
 def _differences(test: MetricTest, base: Measurement, contender: Measurement) -> Floats:
     metric = test.metric
+    if in_turns := contender.values(TURNS.get(metric.name, "")):
+        return np.asarray(in_turns)
     return differences(
         metric.raised(base.values(metric.name)), metric.raised(contender.values(metric.name))
     )

@@ -13,7 +13,8 @@ import itertools
 import math
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NotRequired, TypedDict
 
 from fwbench.measure.resources import CpuUse, cpu_use
@@ -71,6 +72,7 @@ class Clock:
         self._stretches: list[CpuUse] = []
         self._before: CpuUse | None = None  # when the stretch began; None between stretches
         self._since = 0.0
+        self._untimed = False
         # How pytest-benchmark names the timer in its records.
         name = getattr(read, "__name__", read)
         self.__name__ = str(name) if wait is None else f"waiting({name})"
@@ -84,6 +86,8 @@ class Clock:
                 self.wait()
                 now = self.read()
             self._in_round = False
+            if self._untimed:
+                return now
             self._rounds.append((now - returned, len(self._stretches)))
             if now - self._since >= _STRETCH_S:
                 self._end_stretch()
@@ -93,6 +97,8 @@ class Clock:
             self.before()
         if self.wait is not None:
             self.wait()
+        if self._untimed:
+            return self.read()
         if self._before is not None:
             if self.read() - self._since < _STRETCH_S:
                 return self.read()
@@ -105,6 +111,16 @@ class Clock:
         if self._before is not None:
             self._stretches.append(self._use() - self._before)
             self._before = None
+
+    @contextmanager
+    def untimed(self) -> Iterator[None]:
+        """Wait as always within the block, and keep nothing of its rounds."""
+        self._end_stretch()
+        self._untimed = True
+        try:
+            yield
+        finally:
+            self._untimed = False
 
     def time(self, call: Callable[[], Any]) -> tuple[float, Any]:
         """Time one call to completion: seconds until the result existed, and the result."""

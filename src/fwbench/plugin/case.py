@@ -18,10 +18,11 @@ from fwbench.plugin import families, host
 from fwbench.plugin.gangs import GangHooks, pool
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark, check_cases
 from fwbench.plugin.progress import Progress
-from fwbench.plugin.session import CELL, Session, is_measured
+from fwbench.plugin.session import CELL, Session, is_measured, key_of
 from fwbench.plugin.store import Store, Unmeasured
 from fwbench.plugin.summary import Summary, Tables, are_requested
 from fwbench.processes import process
+from fwbench.turns import visits
 from fwbench.workloads import grid
 from fwbench.workloads.operation import Operation
 
@@ -88,6 +89,9 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
         OperationWork.changed_seed = 1
     benchmark = FixtureBenchmark(fixture, cell.precision)
     benchmark.name_case(cell.params, cell.group)
+    if visits.are_taken():
+        by_visits = cell.toggle("workers") == "0" and not cell.gang
+        benchmark.take_turns(key_of(item), by_visits=by_visits)
     framework = session.inventory.load(cell.framework)
     if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack
         from fwbench.measure import empty_stack  # greenlet is needed for nothing else

@@ -14,10 +14,11 @@ import math
 import os
 import pstats
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pytest_benchmark import __version__
@@ -26,10 +27,13 @@ from pytest_benchmark.stats import Metadata
 from pytest_benchmark.timers import compute_timer_precision
 
 from fwbench.errors import UsageError
-from fwbench.measure.clock import Clock, Timer
-from fwbench.measure.gpu_watch import GpuWatch
 from fwbench.measure.stopping import Stopping
-from fwbench.records.launches import Entry
+from fwbench.turns import visits
+
+if TYPE_CHECKING:  # a launch of plain benchmarks needs none of them
+    from fwbench.measure.clock import Clock, Timer
+    from fwbench.measure.gpu_watch import GpuWatch
+    from fwbench.records.launches import Entry
 
 #: Version of pytest-benchmark, for what is written in its format.
 version = __version__
@@ -92,22 +96,37 @@ class FixtureBenchmark:
 
     def __init__(self, fixture: BenchmarkFixture, precision: float = 0.0) -> None:
         self.fixture = fixture
-        self.time_rounds = fixture.pedantic
         self._rounds = Rounds(fixture)
         fixture._make_runner = self._rounds.make_runner  # noqa: SLF001
         self._precision = precision
         self.mark_rounds: Callable[[], Any] = lambda: None
         self.stopping: Stopping | None = None
         self.watch: GpuWatch | None = None
+        self._key = ""
+        self._takes_turns = False
 
     def time(self, *runs: Callable[[], Any]) -> tuple[Any, int]:
         """Time rounds of calls by turns; the last result, or the only one, and which call's."""
         self.stopping = stop_when_precise(self.fixture, self._precision, self.watch)
         self._rounds.runs = runs
-        self.mark_rounds()
-        only = self.fixture(runs[0])
-        self.mark_rounds()
+        turns = InTurns(self.fixture, self._key) if self._takes_turns else None
+        with nullcontext() if turns else visits.whole(self._key):
+            self.mark_rounds()
+            only = self.fixture(runs[0])
+            self.mark_rounds()
+        if turns is not None and turns.taken:
+            self.stopping = None
         return self._rounds.take_last() if self.timed else (only, 0)
+
+    def time_rounds(self, target: Callable[..., Any], **given: Any) -> Any:
+        """Time ``rounds`` calls of the target, each after an untimed call of the ``setup``."""
+        with visits.whole(self._key):
+            return self.fixture.pedantic(target, **given)
+
+    def take_turns(self, key: str, *, by_visits: bool) -> None:
+        """Measure this case in turns with the same one of other processes: by visits, or whole."""
+        self._key = key
+        self._takes_turns = by_visits and bool(self.fixture.enabled)
 
     @property
     def enabled(self) -> bool:
@@ -358,6 +377,66 @@ def stop_when_precise(
     fixture._precision = precision  # noqa: SLF001 (has it ask for rounds until they are enough)
     fixture._run_until_precise = make_rounds  # noqa: SLF001
     return stopping
+
+
+class InTurns:
+    """Has a fixture make its rounds as visits, by turns with the same case of other processes.
+
+    Attributes:
+        taken: whether turns were taken; a case that no other process has is measured as always.
+    """
+
+    def __init__(self, fixture: BenchmarkFixture, key: str) -> None:
+        self.taken = False
+        self._fixture = fixture
+        self._key = key
+        self._precision = fixture._precision  # noqa: SLF001
+        self._alone = fixture._run_until_precise  # noqa: SLF001
+        fixture._precision = 1.0  # noqa: SLF001 (has it ask for rounds until they are enough)
+        fixture._run_until_precise = self._make_rounds  # noqa: SLF001
+
+    def _make_rounds(
+        self, runner: Callable[..., float], calls: range, stats: Metadata, most: int
+    ) -> None:
+        most_s = self._fixture._max_time  # noqa: SLF001
+        with visits.contest(self._key, len(calls), most_s) as seat:
+            if seat is not None:
+                stats.options |= {"precision": None, "confidence": None}
+                stats.iterations = seat.calls
+                calls = range(seat.calls)
+                self._visit(seat, runner, stats)
+        self.taken = bool(stats.stats.data)  # unless the other one has gone at once
+        if not self.taken and self._precision is not None:
+            self._alone(runner, calls, stats, most)
+        elif not self.taken:
+            for _ in range(most):
+                stats.update(runner(calls))
+
+    def _visit(self, seat: visits.Seat, runner: Callable[..., float], stats: Metadata) -> None:
+        calls = range(seat.calls)
+        untimed = getattr(self._fixture._timer, "untimed", nullcontext)  # noqa: SLF001
+        for turn in seat:
+            with untimed():
+                for _ in range(turn.lead_in):
+                    runner(calls)
+            rounds_s = [runner(calls) for _ in range(turn.rounds)]
+            turn.rounds_s = [round_s / seat.calls for round_s in rounds_s]
+            for round_s in rounds_s:
+                stats.update(round_s)
+
+
+def take_turns(fixture: BenchmarkFixture, key: str) -> None:
+    """Have a benchmark that is no case take turns; a fixed number of rounds is one visit."""
+    if fixture.disabled:
+        return
+    InTurns(fixture, key)
+    pedantic = fixture.pedantic
+
+    def as_a_whole(*given: Any, **more: Any) -> Any:
+        with visits.whole(key):
+            return pedantic(*given, **more)
+
+    fixture.pedantic = as_a_whole
 
 
 class Rounds:

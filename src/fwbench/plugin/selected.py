@@ -1,19 +1,23 @@
 """A small pytest plugin: what makes a session a launch of ``fwbench ab``.
 
 It runs the collected node ids that a file names, which measures undecided cases again. It neither
-races nor judges.
+races nor judges. What it measures takes turns with the same case of the other side.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Collection, Generator
 from pathlib import Path
 
 import pytest
+from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench.options.options import DEST
+from fwbench.plugin.host import take_turns
 from fwbench.processes.session import SELECTED_VARIABLE
+from fwbench.turns import visits
 
 #: What a command line asks of a project's own sessions, which launches are not.
 _OF_OWN_SESSIONS = ("race", "budget_s", "gate")
@@ -38,3 +42,47 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     selected = {*json.loads(Path(file).read_text(encoding="utf-8"))}
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in selected])
     items[:] = [item for item in items if item.nodeid in selected]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Tell the referee of turns what comes."""
+    if visits.are_taken():
+        session.config.pluginmanager.register(TurnHooks(session), "fwbench-TurnHooks")
+
+
+class TurnHooks:
+    """The hooks of a session that takes turns with that of the other side."""
+
+    def __init__(self, session: pytest.Session) -> None:
+        items = [item for item in session.items if "benchmark" in _fixtures_of(item)]
+        self._keys = {item.nodeid: _key_of(item) for item in items}
+        self._programme = visits.Programme([*self._keys.values()])
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Have a benchmark that is no case take turns; cases do so in their workers."""
+        fixture = getattr(item, "funcargs", {}).get("benchmark")
+        if isinstance(fixture, BenchmarkFixture) and "case" not in _fixtures_of(item):
+            take_turns(fixture, self._keys[item.nodeid])
+        return (yield)
+
+    def pytest_fwbench_launched(self, nodeid: str) -> None:
+        """Say that a case is over; what pytest does with its report comes later."""
+        self._programme.done(self._keys[nodeid])
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        """Say that a test is over, however it ended."""
+        if nodeid in self._keys:
+            self._programme.done(self._keys[nodeid])
+
+
+def _fixtures_of(item: pytest.Item) -> Collection[str]:
+    return getattr(item, "fixturenames", ())
+
+
+def _key_of(item: pytest.Item) -> str:
+    if "case" not in _fixtures_of(item):
+        return item.nodeid  # without importing what cases need
+    from fwbench.plugin.session import key_of
+
+    return key_of(item)

@@ -37,7 +37,7 @@ from fwbench.records.launches import LaunchPlan
 from fwbench.records.session_facts import MachineFacts, StoredRevisits
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Absent, Device, Manifest
-from fwbench.terms.names import CALLED
+from fwbench.terms.names import CALLED, without_environment
 from fwbench.terms.presets import Schedule
 from fwbench.workers.environments import Environments
 from fwbench.workers.inventory import Inventory, Watch
@@ -60,6 +60,13 @@ UNASKED = pytest.StashKey[bool]()
 def is_measured(item: pytest.Item) -> bool:
     """True if an item is a case that will be measured: neither a gap nor skipped by its author."""
     return CELL in item.stash and item.get_closest_marker("skip") is None
+
+
+def key_of(item: pytest.Item) -> str:
+    """Its node id, in which a framework has the same name in every environment."""
+    return without_environment(
+        item.nodeid, item.stash[CELL].framework if CELL in item.stash else ""
+    )
 
 
 class Session:

@@ -65,7 +65,7 @@ def run(
         OSError: the program cannot be started.
     """
     last: deque[str] = deque(maxlen=keep_lines)
-    with _guarded(command, folder, variables, subprocess.STDOUT) as program:
+    with _guarded(command, folder, variables) as program:
         assert program.process.stdout is not None  # noqa: S101 (a pipe was asked for)
         for line in program.process.stdout:
             last.append(line.rstrip())
@@ -84,7 +84,7 @@ def capture(
     Raises:
         OSError: the program cannot be started.
     """
-    with _guarded(command, folder, variables, subprocess.PIPE) as program:
+    with _guarded(command, folder, variables, errors=subprocess.PIPE) as program:
         output, errors = program.process.communicate()
     return Captured(program.status(), output, errors)
 
@@ -119,7 +119,32 @@ def ask(
     return Captured(program.returncode, output, errors)
 
 
-class _Guarded:
+@contextmanager
+def started(
+    command: Sequence[str],
+    *,
+    output: Path,
+    folder: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> Iterator[Running]:
+    """A program that runs beside others; at the end of the block it is waited for.
+
+    An exception in the block ends the program.
+
+    Args:
+        output: the file for what it writes.
+
+    Raises:
+        OSError: the program cannot be started.
+    """
+    with (
+        output.open("w", encoding="utf-8") as file,
+        _guarded(command, folder, variables, output=file.fileno()) as program,
+    ):
+        yield program
+
+
+class Running:
     """A program with its guard."""
 
     def __init__(
@@ -129,6 +154,10 @@ class _Guarded:
         self._command = command
         self._connection = connection
         self._status_text = ""
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when it has ended."""
+        return self._connection.fileno()
 
     def status(self) -> int:
         """The exit status of the program, which has ended."""
@@ -153,8 +182,13 @@ class _Guarded:
 
 @contextmanager
 def _guarded(
-    command: Sequence[str], folder: Path | None, variables: Mapping[str, str] | None, errors: int
-) -> Iterator[_Guarded]:
+    command: Sequence[str],
+    folder: Path | None,
+    variables: Mapping[str, str] | None,
+    *,
+    output: int = subprocess.PIPE,
+    errors: int = subprocess.STDOUT,
+) -> Iterator[Running]:
     """A program that is at work; at the end it has ended."""
     own_end, other_end = socket.socketpair()
     with own_end, other_end:
@@ -164,7 +198,7 @@ def _guarded(
             cwd=folder,
             env=variables,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=errors,
             text=True,
             errors="replace",
@@ -173,7 +207,7 @@ def _guarded(
         )
         with process:
             other_end.close()
-            program = _Guarded(command, process, own_end)
+            program = Running(command, process, own_end)
             try:
                 yield program
                 program.wait()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
@@ -56,7 +57,8 @@ SHOWN_LINES = 25
 _USERS = ("PYTEST_ADDOPTS", "PYTEST_XDIST_")
 
 
-def run(
+@contextmanager
+def started(
     arguments: Sequence[str],
     *,
     folder: Path,
@@ -64,8 +66,8 @@ def run(
     variables: Mapping[str, str],
     selected: Sequence[str] | None = None,
     watching: Watching = nullcontext,
-) -> Finished:
-    """Run a session of pytest in a process of its own.
+) -> Iterator[ChildSession]:
+    """A session of pytest in a process of its own, which has ended at the end of the block.
 
     Args:
         results: the file that ``--benchmark-json`` writes.
@@ -82,12 +84,36 @@ def run(
             file = temporary / "selected.json"
             file.write_text(json.dumps(list(selected)), encoding="utf-8")
             given[SELECTED_VARIABLE] = str(file)
-        return command.run(
+        child = ChildSession()
+        output = temporary / "output.txt"
+        with command.started(
             [sys.executable, *PYTEST, *arguments, f"--benchmark-json={results}"],
-            keep_lines=SHOWN_LINES,
+            output=output,
             folder=folder,
             variables=given,
-        )
+        ) as child.program:
+            yield child
+        with output.open(encoding="utf-8", errors="replace") as lines:
+            last = deque(map(str.rstrip, lines), maxlen=SHOWN_LINES)
+        child.done = Finished(child.program.status(), [*last])
+
+
+class ChildSession:
+    """A session of pytest; :attr:`done` once it has ended."""
+
+    program: command.Running
+    done: Finished
+
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when it has ended."""
+        return self.program.fileno()
+
+
+def run(arguments: Sequence[str], **settings: Any) -> Finished:
+    """Run a session of pytest to its end; the settings are those of :func:`started`."""
+    with started(arguments, **settings) as child:
+        pass
+    return child.done
 
 
 def become(arguments: Sequence[str]) -> NoReturn:

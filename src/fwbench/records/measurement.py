@@ -28,8 +28,16 @@ _PARTS = ("workload", "framework", "device", "execution", "direction", "dtype", 
 
 MINIMUM = "minimum"
 MEDIAN = "median"
+SLOW = "slow rounds"
 MEMORY = "memory"
 MEMORY_BEFORE = "memory before"
+
+#: Times of which a pair of launches that took turns has a ratio of its own, and where it is among
+#: the contender's figures: the logarithm.
+TURNS = {name: f"{name} in turns" for name in (MINIMUM, MEDIAN, SLOW)}
+
+#: The number of visits that these ratios are of; 0 where a launch took no turns.
+VISITS = "visits"
 
 #: In hertz: what makes cycles of times on a GPU. It has no verdict of its own.
 CLOCK = "clock"
@@ -193,6 +201,22 @@ class Measurement:
         """One time of each launch, whichever statistic they have."""
         return self.values(MINIMUM) or self.values(MEDIAN)
 
+    def in_turns(self, base: Self, ratios: Mapping[str, float]) -> tuple[Self, Self]:
+        """A base and this, of a launch each, with the ratios of their times.
+
+        Args:
+            ratios: logarithms, by the names of figures, of those that adjacent visits have, and
+                their number; empty if the launches have taken no turns.
+        """
+        before, after = ({**side.launches[0]} for side in (base, self))
+        after[VISITS] = ratios.get(VISITS, 0.0)
+        if SLOW in ratios and base.stats.data and self.stats.data:
+            before[SLOW], after[SLOW] = _slow_s(base.stats.data), _slow_s(self.stats.data)
+        for name, figure in TURNS.items():
+            if name in before and name in after:
+                after[figure] = ratios.get(name, math.log(after[name] / before[name]))
+        return replace(base, figures=[before]), replace(self, figures=[after])
+
     def of_session(self) -> Self:
         """The same with one value of each figure, the median over its launches."""
         medians = {
@@ -238,6 +262,11 @@ def blur(pairs: Iterable[tuple[Measurement, Measurement]], quantile: float = DEC
     each = [case.repeatability for pair in pairs for case in pair]
     deviations = student(min(one.freedom for one in each), quantile)
     return math.exp(deviations * math.hypot(*(one.sd for one in each)) * 2 / len(each))
+
+
+def _slow_s(rounds_s: Sequence[float]) -> float:
+    """The time that nine of ten rounds do not take."""
+    return sorted(rounds_s)[len(rounds_s) * 9 // 10]
 
 
 def _figures(launch: Launch, statistic: str | None) -> dict[str, float]:

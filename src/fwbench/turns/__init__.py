@@ -1,0 +1,1 @@
+"""Turns: processes that are compared are alive together, and make short visits one by one."""

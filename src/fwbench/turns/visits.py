@@ -1,0 +1,170 @@
+"""A contestant's side of turns: it makes the visits that the referee asks for, and sleeps between.
+
+A process takes turns if an environment variable names the referee's socket and the contestant's
+number. Every message is one packet:
+
+=======================================  =========================================================
+from a contestant                        meaning
+=======================================  =========================================================
+``["programme", side]``                  a session of this contestant has begun; the connection
+                                         stays until its end
+``["coming", keys]``                     these cases will come, and others that are still to be told
+``["told"]``                             no others will
+``["done", key]``                        one of them is over, wherever it was measured
+``["contest", side, key, calls, most]``  it is ready to make rounds of so many calls, for so many
+                                         seconds at most
+``["whole", side, key]``                 it is ready to be measured as a whole, in a single visit
+seconds of each round, as doubles        the visit is over
+=======================================  =========================================================
+
+=======================================  =========================================================
+from the referee                         meaning
+=======================================  =========================================================
+``["begin", calls]``                     rounds have so many calls, on all sides
+``["alone"]``                            no other contestant has this case: there are no turns
+two numbers                              make a visit of so many untimed rounds and then so many
+                                         timed ones
+=======================================  =========================================================
+
+The contest is over when the connection is closed, by either side.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+#: The environment variable with the referee's socket and the number of this contestant.
+VARIABLE = "FWBENCH_TURNS"
+
+#: A turn: untimed rounds, and rounds.
+TURN_FORMAT = struct.Struct("!II")
+
+#: The longest packet, and how many node ids are put into one.
+PACKET_BYTES = 2**17
+_KEYS = 50
+
+
+@dataclass
+class Turn:
+    """The visit that a contestant is to make now.
+
+    Attributes:
+        lead_in: untimed rounds, which find the caches as the other contestants have left them.
+        rounds_s: seconds of a call in each of the rounds, to be filled in.
+    """
+
+    lead_in: int
+    rounds: int
+    rounds_s: list[float] = field(default_factory=list)
+
+
+class Seat:
+    """The visits of one case; iterating it waits for each turn.
+
+    Attributes:
+        calls: in each round.
+    """
+
+    def __init__(self, connection: socket.socket, calls: int) -> None:
+        self._connection = connection
+        self.calls = calls
+
+    def __iter__(self) -> Iterator[Turn]:
+        """Each visit, when its turn has come; it is over when the next one is asked for."""
+        with suppress(OSError):  # the referee has gone
+            while packet := self._connection.recv(TURN_FORMAT.size):
+                turn = Turn(*TURN_FORMAT.unpack(packet))
+                yield turn
+                self._connection.send(array("d", turn.rounds_s).tobytes())
+
+
+def are_taken() -> bool:
+    """True if this process takes turns."""
+    return VARIABLE in os.environ
+
+
+@contextmanager
+def address(path: str) -> Iterator[str]:
+    """A name for a socket's path, which itself may be too long for one (unix(7): 108 bytes)."""
+    folder, _, name = path.rpartition("/")
+    descriptor = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{descriptor}/{name}"
+    finally:
+        os.close(descriptor)
+
+
+def _connected(kind: str, *values: Any) -> socket.socket | None:
+    """A connection to the referee that has said what it is for; None if there is no referee."""
+    path, _, side = os.environ.get(VARIABLE, "").rpartition(":")
+    if not path:
+        return None
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        with address(path) as name:
+            connection.connect(name)
+        connection.send(json.dumps([kind, int(side), *values]).encode())
+    except OSError:  # it has gone, and what it has started ends now
+        connection.close()
+        return None
+    return connection
+
+
+@contextmanager
+def contest(key: str, calls: int, most_s: float) -> Iterator[Seat | None]:
+    """Take part in the contest of a case; None where it is measured alone.
+
+    Args:
+        calls: that make a round long enough here.
+        most_s: the time that its rounds may take together.
+    """
+    with _joined("contest", key, calls, most_s) as begun:
+        yield begun
+
+
+@contextmanager
+def whole(key: str) -> Iterator[None]:
+    """Do within the block what cannot take turns, while the other contestants sleep."""
+    with _joined("whole", key) as begun:
+        visits = iter(begun or ())
+        next(visits, None)
+        yield
+        next(visits, None)
+
+
+@contextmanager
+def _joined(*offer: Any) -> Iterator[Seat | None]:
+    connection = _connected(*offer)
+    if connection is None:
+        yield None
+        return
+    with connection:
+        kind, *values = json.loads(connection.recv(PACKET_BYTES) or '["alone"]')
+        yield Seat(connection, *values) if kind == "begin" else None
+
+
+class Programme:
+    """The cases of a session, as it tells the referee which come and which are over."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._connection = _connected("programme")
+        for first in range(0, len(keys), _KEYS):
+            self._say("coming", keys[first : first + _KEYS])
+        self._say("told")
+
+    def done(self, key: str) -> None:
+        """Say that a case is over, measured or not."""
+        self._say("done", key)
+
+    def _say(self, *message: Any) -> None:
+        if self._connection is not None:
+            with suppress(OSError):
+                self._connection.send(json.dumps(message).encode())

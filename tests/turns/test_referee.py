@@ -1,0 +1,224 @@
+"""The referee gives turns: nobody runs while another is timed, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fwbench.turns.referee import CaseVisits, Referee
+
+_PATIENCE_S = 30.0
+
+#: What every contestant can do; it writes what it has done, and when, as JSON.
+_BASICS = """
+import json, os, sys, threading, time
+from fwbench.turns import visits
+
+done = []
+
+def work(seconds=1e-3):
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        pass
+
+def contest(key, calls=1, until=10**9, work=work):
+    with visits.contest(key, calls, 0.0) as begun:
+        for number, visit in enumerate(begun or ()):
+            if number == until:
+                os._exit(0)
+            start = time.monotonic()
+            for _ in range(visit.lead_in + visit.rounds):
+                work()
+            visit.rounds_s = [1e-3] * visit.rounds
+            done.append([key, begun.calls, start, time.monotonic()])
+    if begun is None:
+        done.append([key, None, 0.0, 0.0])
+
+def whole(key):
+    with visits.whole(key):
+        start = time.monotonic()
+        work(0.05)
+        done.append([key, 1, start, time.monotonic()])
+
+def spin():
+    threading.Thread(target=work, args=(60.0,), daemon=True).start()
+"""
+
+Done = list[list[Any]]
+
+
+class Sides:
+    """Processes that take turns, a script each.
+
+    Attributes:
+        done: what each has done, once all have ended.
+        referee: theirs.
+    """
+
+    def __init__(self, folder: Path, enough: Callable[[str, CaseVisits], bool]) -> None:
+        self._folder = folder
+        self._enough = enough
+        self.done: list[Done] = []
+
+    def run(self, *scripts: str) -> Sequence[Done]:
+        """Run the scripts to their ends."""
+        self.referee = Referee(self._folder, len(scripts), self._enough, seed=1)
+        with ExitStack() as stack:
+            processes = [
+                stack.enter_context(
+                    subprocess.Popen(
+                        [sys.executable, "-c", f"{_BASICS}\n{script}\nprint(json.dumps(done))"],
+                        stdout=subprocess.PIPE,
+                        env={"PATH": "", **self.referee.variables(side)},
+                    )
+                )
+                for side, script in enumerate(scripts)
+            ]
+            self.referee.serve([_End(process) for process in processes])
+            outputs = [process.communicate(timeout=_PATIENCE_S)[0] for process in processes]
+        self.done = [json.loads(output or "[]") for output in outputs]
+        return self.done
+
+
+class _End:
+    """A process that says nothing before its end."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        self.fileno = process.stdout.fileno
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> Sides:
+    folder = tmp_path / ("long" * 30)  # longer than the name of a socket may be
+    folder.mkdir()
+    return Sides(folder, lambda _, contest: len(contest.visits_s) >= 20)
+
+
+def _spans(done: Sequence[Done]) -> list[tuple[float, float, int]]:
+    """When each side has worked, in order."""
+    return sorted(
+        (start, end, side)
+        for side, each in enumerate(done)
+        for _, calls, start, end in each
+        if calls
+    )
+
+
+def _assert_one_at_a_time(done: Sequence[Done]) -> None:
+    spans = _spans(done)
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_contestants_take_turns(sides: Sides, number: int) -> None:
+    """One at a time, as often and with as many calls; each comes first as often as the others."""
+    done = sides.run(*(f"contest('a', calls={calls})" for calls in range(1, number + 1)))
+    _assert_one_at_a_time(done)
+    assert {len(each) for each in done} >= {len(done[0])}
+    assert {calls for each in done for _, calls, _, _ in each} == {number}
+    turns = [side for _, _, side in _spans(done)][number:]  # the first visits are tries
+    rows = [tuple(turns[i : i + number]) for i in range(0, len(turns), number)]
+    assert all(sorted(row) == [*range(number)] for row in rows)
+    whole = [row[0] for row in rows[: len(rows) // number * number]]
+    assert {whole.count(side) for side in range(number)} == {len(whole) // number}
+    assert len({*rows}) > 1
+    contest = sides.referee.contests["a"]
+    assert len(contest.visits_s) == 20
+    assert np.shape(contest.visits_s)[1] == number
+
+
+def test_who_runs_while_another_is_timed_is_left_out(sides: Sides) -> None:
+    """By its processor time; the visits are made, and do not count."""
+    sides.run("spin(); contest('a')", "contest('a')")
+    contest = sides.referee.contests["a"]
+    assert contest.left_out >= 5
+
+
+def test_what_takes_no_turns_is_done_one_by_one(sides: Sides) -> None:
+    done = sides.run("whole('a'); contest('b')", "whole('a'); contest('b')")
+    _assert_one_at_a_time(done)
+    assert [each[0][0] for each in done] == ["a", "a"]
+    assert [*sides.referee.contests] == ["b"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "",
+        "told = visits.Programme(['b']); contest('b')",
+        "told = visits.Programme(['a', 'b']); told.done('a'); contest('b')",
+        "told = visits.Programme(['a']); time.sleep(0.5)",
+        "raise SystemExit(3)",
+    ],
+    ids=["ends", "lacks it", "is through with it", "comes too late", "dies"],
+)
+def test_a_case_that_the_other_side_does_not_measure(sides: Sides, other: str) -> None:
+    """It is measured alone, and as always."""
+    alone, _ = sides.run("told = visits.Programme(['a']); contest('a')", other)
+    assert alone == [["a", None, 0.0, 0.0]]
+
+
+def test_cases_in_another_order(sides: Sides) -> None:
+    """Each would wait for the other: one of the cases is measured alone, and then is on both."""
+    programme = "told = visits.Programme(['a', 'b'])"
+    done = sides.run(
+        f"{programme}; contest('a'); contest('b')", f"{programme}; contest('b'); contest('a')"
+    )
+    alone = {(side, key) for side in (0, 1) for key, calls, *_ in done[side] if calls is None}
+    assert len(alone) == 2
+    assert len({key for _, key in alone}) == 1
+
+
+@pytest.mark.parametrize("visit", [0, 5])
+def test_one_that_dies_in_its_turn(sides: Sides, visit: int) -> None:
+    """The other one goes on to its next case."""
+    _, done = sides.run(f"contest('a', until={visit})", "contest('a'); contest('b')")
+    assert done[-1] == ["b", None, 0.0, 0.0]
+
+
+def test_one_that_ends_while_it_waits(sides: Sides) -> None:
+    """Its session says so, as after a time-out; nobody waits for it, nor has a turn with it."""
+    gone = (
+        "told = visits.Programme(['a', 'b'])\n"
+        "if not os.fork():\n    contest('a')\n    os._exit(0)\n"
+        "time.sleep(0.3); told.done('a'); contest('b')"
+    )
+    _, done = sides.run(
+        gone, "time.sleep(1.0); told = visits.Programme(['a', 'b']); contest('a'); contest('b')"
+    )
+    assert done[0] == ["a", None, 0.0, 0.0]
+    assert "b" in sides.referee.contests
+
+
+def test_strangers_are_turned_away(sides: Sides) -> None:
+    stranger = (
+        "import socket\n"
+        "path = os.environ[visits.VARIABLE].rpartition(':')[0]\n"
+        "os.chdir(os.path.dirname(path)); path = os.path.basename(path)\n"
+        "for text in (b'{', b'[]', b'[\"contest\", 7]', b'\\xff'):\n"
+        "    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as end:\n"
+        "        end.connect(path); end.send(text)\n"
+        "contest('a')"
+    )
+    sides.run(stranger, "contest('a')")
+    assert [*sides.referee.contests] == ["a"]
+
+
+def test_a_quantile_takes_several_visits_where_they_are_short() -> None:
+    """The ratio of adjacent ones, whatever the machine does to both."""
+    speed = np.repeat([1.0, 2.0, 1.0, 3.0], 2)[:, None, None]
+    times_s = speed * np.array([1.0, 1.1])[None, :, None] * np.ones((8, 2, 3))
+    contest = CaseVisits([*times_s.tolist()])
+    assert contest.ratios() == pytest.approx([np.log(1.1)] * 8)
+    assert contest.ratios(0.1, at_least=6) == pytest.approx([np.log(1.1)] * 4)
+    assert contest.ratios(0.1, at_least=100) == pytest.approx([np.log(1.1)])
