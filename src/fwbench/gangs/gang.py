@@ -342,11 +342,9 @@ class Gang:
         cause, *consequences = sorted(failures)
         role = self._roles[cause.rank]
         tail = role.tail() if cause.order == 0 else ""
-        rest = "".join(
-            f"\nas a consequence, {self._roles[failure.rank].name} {failure.text}"
-            for failure in consequences
-        )
-        stopped = _stopped(self._roles)  # for which it may have waited
+        later = ((self._roles[failure.rank].name, failure.text) for failure in consequences)
+        rest = "".join(f"\nas a consequence, {name} {text}" for name, text in later)
+        stopped = _stopped(self._roles)
         self.kill()
         raise _error_of(cause.kind)(
             f"{role.name} {cause.text} while {doing}{stopped and f'; {stopped}'}{tail}{rest}"

@@ -13,7 +13,9 @@ import dataclasses
 import math
 import random
 import signal
+import statistics
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
@@ -360,10 +362,13 @@ class Launcher:
         self._first: Sequence[SampleSet] = ()
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._takes_turns = True
+        self._medians: dict[str, list[float]] = defaultdict(list)
 
     def __call__(self, keys: Collection[str] | None, seed: int) -> Pair:
         """Measure a pair; see :data:`fwbench.gate.ab.Measure`."""
         pair = self._earlier.pop(0) if self._earlier else self._measured(keys, seed)
+        for key, ratios in pair.ratios.items():
+            self._medians[key] += [ratios[MEDIAN]] if MEDIAN in ratios else []
         runs = [self._named(side, pair.sides[side], keys) for side in range(2)]
         self._first = self._first or runs
         for first, run, nodeids in zip(self._first, runs, self._nodeids, strict=True):
@@ -447,7 +452,7 @@ class Launcher:
                 done[side] = child.done
             return [done[0], done[1]], {}
         with scratch.folder() as folder, ExitStack() as running:
-            referee = Referee(folder, len(self._sides), _is_enough, seed)
+            referee = Referee(folder, len(self._sides), self._is_enough, seed)
             children = {
                 side: running.enter_context(start(side, results[side], referee.variables(side)))
                 for side in random.Random(seed).sample((0, 1), 2)  # noqa: S311 (no secret)
@@ -455,6 +460,9 @@ class Launcher:
             referee.serve([children[0], children[1]])
         ratios = {key: _ratios(contest) for key, contest in referee.contests.items()}
         return [children[0].done, children[1].done], ratios
+
+    def _is_enough(self, key: str, contest: CaseVisits) -> bool:
+        return _is_enough(self._medians[key], contest)
 
     def _started(
         self,
@@ -472,16 +480,21 @@ class Launcher:
             ],
             folder=of_side.folder,
             results=results,
-            variables={**variables_of(of_side, self._environments), **variables},
+            # One of hash collisions on both sides of a pair, another one in the next pair.
+            variables={
+                **variables_of(of_side, self._environments),
+                "PYTHONHASHSEED": str(seed),
+                **variables,
+            },
             selected=None if keys is None else [self._nodeids[side][key] for key in keys],
             watching=self._watching if side or not variables else nullcontext,
         )
 
 
-#: A contest is enough when the median of its ratios is known to this, as a logarithm, and after so
-#: many visits.
-_ERROR = 3e-3
-_VISITS_AT_LEAST = 12
+#: A contest is enough when the median of its ratios is known to a third of what the ratios of
+#: launches differ by, within these bounds, and after so many visits; looks are a few visits apart.
+_ERROR, _FINEST_ERROR = 7e-3, 2e-3
+_VISITS_AT_LEAST, _EACH = 12, 4
 
 #: The share of a normal distribution beyond one deviation: what the interval leaves outside.
 _OUTSIDE = 0.32
@@ -489,17 +502,21 @@ _OUTSIDE = 0.32
 #: The quantiles that stand for the smallest and the slow rounds, and of how many they are taken.
 _LOW, _HIGH, _ROUNDS = 0.1, 0.9, 10
 
-#: Looks at a contest are this many visits apart.
-_EACH = 4
 
+def _is_enough(earlier: Sequence[float], contest: CaseVisits) -> bool:
+    """True if the median of a contest's ratios is known as well as it is of use.
 
-def _is_enough(_: str, contest: CaseVisits) -> bool:
+    Args:
+        earlier: the medians of the same case in earlier pairs, as logarithms.
+    """
     visits = len(contest.visits_s)
     if visits < _VISITS_AT_LEAST or visits % _EACH:
         return False
     ratios = np.sort(contest.ratios())
     outside = ranks_outside(visits, _OUTSIDE)
-    return bool(ratios[-outside] - ratios[outside - 1] < 2 * _ERROR)
+    apart = statistics.stdev(earlier) / 3 if len(earlier) > 1 else _ERROR
+    error = min(max(apart, _FINEST_ERROR), _ERROR)
+    return bool(ratios[-outside] - ratios[outside - 1] < 2 * error)
 
 
 def _ratios(contest: CaseVisits) -> dict[str, float]:

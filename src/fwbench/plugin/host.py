@@ -398,8 +398,7 @@ class InTurns:
     def _make_rounds(
         self, runner: Callable[..., float], calls: range, stats: Metadata, most: int
     ) -> None:
-        most_s = self._fixture._max_time  # noqa: SLF001
-        with visits.contest(self._key, len(calls), most_s) as seat:
+        with visits.contest(self._key, len(calls)) as seat:
             if seat is not None:
                 stats.options |= {"precision": None, "confidence": None}
                 stats.iterations = seat.calls

@@ -23,6 +23,11 @@ from fwbench.turns import visits
 _OF_OWN_SESSIONS = ("race", "budget_s", "gate")
 
 
+#: Seeds of plugins that shuffle tests, pytest-randomly and pytest-random-order: turns take one
+#: order on both sides.
+_SEEDS = ("randomly_seed", "random_order_seed")
+
+
 @pytest.hookimpl(tryfirst=True)  # before anybody reads an option
 def pytest_configure(config: pytest.Config) -> None:
     """Ignore what ``addopts`` and ``PYTEST_ADDOPTS`` have for the project's own sessions.
@@ -31,6 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     for name in _OF_OWN_SESSIONS:
         setattr(config.option, DEST[name], None)
+    for name in _SEEDS:
+        if hasattr(config.option, name):
+            setattr(config.option, name, int(getattr(config.option, DEST["seed"])))
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 import select
 import socket
@@ -39,10 +40,13 @@ _LEAD_IN_S = 300e-6
 #: which it takes to go to sleep.
 _OTHERS, _OTHERS_S = 0.03, 60e-6
 
+#: Threads of one processor use at most this share of the time.
+_ONE_CPU = 1.1
+
 #: How long a turn waits for threads of other contestants that spin, and how often it looks.
 _SPINNING_AT_MOST_S, _LOOK_S = 20e-3, 200e-6
 
-#: How long each contestant's visits may take together, whatever it would take alone.
+#: How long each contestant's visits may take together: another launch tells more than longer ones.
 _MOST_S = 0.5
 
 Floats = NDArray[np.float64]
@@ -62,7 +66,6 @@ class Contestant:
     side: int
     connection: socket.socket
     calls: int = 0
-    most_s: float = 0.0
 
     @property
     def pid(self) -> int:
@@ -171,8 +174,8 @@ class Referee:
         match _message(connection):
             case ["programme", int(side)]:
                 self._programmes[connection] = side
-            case ["contest", int(side), str(key), int(calls), float() | int() as most_s]:
-                self._wait(key, Contestant(side, connection, calls, most_s))
+            case ["contest", int(side), str(key), int(calls)]:
+                self._wait(key, Contestant(side, connection, calls))
             case ["whole", int(side), str(key)]:
                 self._wait(key, Contestant(side, connection))
             case _:
@@ -250,16 +253,16 @@ class Referee:
         calls = max(contestant.calls for contestant in contestants)
         for contestant in contestants:
             contestant.tell("begin", calls)
-        tried = [_visit(contestant, 1, 1) for contestant in contestants]
-        if not all(tried):
+        clocks = [_ProcessorTime(contestant.pid) for contestant in contestants]
+        row = _Row(contestants, clocks)
+        if not row.make(range(len(contestants)), 1, 1):
             return contest
-        round_s = calls * max(seconds[0] for seconds in tried if seconds)
+        round_s = calls * max(rounds_s[0] for rounds_s in row.visits_s)
         turn = max(1, round(_VISIT_S / round_s))
         lead_in = math.ceil(_LEAD_IN_S / round_s) if round_s < _VISIT_S else 0
-        most_s = max(_MOST_S, *(contestant.most_s for contestant in contestants))
-        clocks = [_ProcessorTime(contestant.pid) for contestant in contestants]
+        cpu = -1 if row.is_parallel else _common_cpu(contestants)
         for order in self._orders(len(contestants)):
-            row = _Row(contestants, clocks, waits=contest.left_out > 0)
+            row = _Row(contestants, clocks, cpu, waits=contest.left_out > 0)
             if not row.make(order, lead_in, turn):
                 break
             if row.is_disturbed:
@@ -267,7 +270,7 @@ class Referee:
             else:
                 contest.visits_s.append(row.visits_s)
             contest.used_s += row.used_s / len(contestants)
-            if contest.used_s >= most_s or self._enough(key, contest):
+            if contest.used_s >= _MOST_S or self._enough(key, contest):
                 break
         return contest
 
@@ -290,16 +293,27 @@ class _Row:
     """One visit of each contestant.
 
     Args:
+        cpu: for the threads that make the visits; a negative one for any.
         waits: whether to wait for threads that spin before each visit.
+
+    Attributes:
+        is_disturbed: whether another contestant was running in one of them.
+        is_parallel: whether one of them kept more than a processor busy.
     """
 
     def __init__(
-        self, contestants: Sequence[Contestant], clocks: Sequence[_ProcessorTime], *, waits: bool
+        self,
+        contestants: Sequence[Contestant],
+        clocks: Sequence[_ProcessorTime],
+        cpu: int = -1,
+        *,
+        waits: bool = False,
     ) -> None:
         self._contestants = contestants
         self._clocks = clocks
+        self._cpu = cpu
         self._waits = waits
-        self.is_disturbed = False
+        self.is_disturbed = self.is_parallel = False
         self.used_s = 0.0
         self.visits_s: list[Sequence[float]] = [()] * len(contestants)
 
@@ -310,14 +324,16 @@ class _Row:
             if self._waits:
                 for clock in others:
                     clock.wait_until_still()
-            before_s = [clock.read() for clock in others]
+            own = self._clocks[place]
+            others_s, own_s = sum(clock.read() for clock in others), own.read()
             start_s = time.perf_counter()
-            rounds_s = _visit(self._contestants[place], lead_in, rounds)
+            rounds_s = _visit(self._contestants[place], lead_in, rounds, self._cpu)
             took_s = time.perf_counter() - start_s
             if not rounds_s:
                 return False
-            used_s = sum(clock.read() for clock in others) - sum(before_s)
-            self.is_disturbed |= used_s > _OTHERS * took_s + _OTHERS_S
+            others_s = sum(clock.read() for clock in others) - others_s
+            self.is_disturbed |= others_s > _OTHERS * took_s + _OTHERS_S
+            self.is_parallel |= own.read() - own_s > _ONE_CPU * took_s + _OTHERS_S
             self.used_s += took_s
             self.visits_s[place] = rounds_s
         return True
@@ -349,10 +365,22 @@ class _ProcessorTime:
             before_s = now_s
 
 
-def _visit(contestant: Contestant, lead_in: int, rounds: int) -> Sequence[float]:
+def _common_cpu(contestants: Sequence[Contestant]) -> int:
+    """A CPU that all may use; -1 if there is none.
+
+    On machines with several guests CPUs are not equally fast at any moment, so two processes that
+    stay on different ones differ for seconds.
+    """
+    with suppress(OSError):  # one has gone
+        common = set.intersection(*(os.sched_getaffinity(each.pid) for each in contestants))
+        return max(common, default=-1)
+    return -1
+
+
+def _visit(contestant: Contestant, lead_in: int, rounds: int, cpu: int = -1) -> Sequence[float]:
     """Have a visit made; seconds of a call in each round, none of a contestant that has gone."""
     with suppress(OSError):
-        contestant.connection.send(TURN_FORMAT.pack(lead_in, rounds))
+        contestant.connection.send(TURN_FORMAT.pack(lead_in, rounds, cpu))
         return array("d", contestant.connection.recv(PACKET_BYTES))
     return ()
 

@@ -11,8 +11,7 @@ from a contestant                        meaning
 ``["coming", keys]``                     these cases will come, and others that are still to be told
 ``["told"]``                             no others will
 ``["done", key]``                        one of them is over, wherever it was measured
-``["contest", side, key, calls, most]``  it is ready to make rounds of so many calls, for so many
-                                         seconds at most
+``["contest", side, key, calls]``        it is ready to make rounds of so many calls
 ``["whole", side, key]``                 it is ready to be measured as a whole, in a single visit
 seconds of each round, as doubles        the visit is over
 =======================================  =========================================================
@@ -22,8 +21,8 @@ from the referee                         meaning
 =======================================  =========================================================
 ``["begin", calls]``                     rounds have so many calls, on all sides
 ``["alone"]``                            no other contestant has this case: there are no turns
-two numbers                              make a visit of so many untimed rounds and then so many
-                                         timed ones
+three numbers                            make a visit of so many untimed rounds and then so many
+                                         timed ones, on this CPU
 =======================================  =========================================================
 
 The contest is over when the connection is closed, by either side.
@@ -44,8 +43,8 @@ from typing import Any
 #: The environment variable with the referee's socket and the number of this contestant.
 VARIABLE = "FWBENCH_TURNS"
 
-#: A turn: untimed rounds, and rounds.
-TURN_FORMAT = struct.Struct("!II")
+#: A turn: untimed rounds, rounds, and the CPU for them; a negative one for any.
+TURN_FORMAT = struct.Struct("!IIi")
 
 #: The longest packet, and how many node ids are put into one.
 PACKET_BYTES = 2**17
@@ -79,11 +78,19 @@ class Seat:
 
     def __iter__(self) -> Iterator[Turn]:
         """Each visit, when its turn has come; it is over when the next one is asked for."""
-        with suppress(OSError):  # the referee has gone
+        usual = os.sched_getaffinity(0)
+        try:
             while packet := self._connection.recv(TURN_FORMAT.size):
-                turn = Turn(*TURN_FORMAT.unpack(packet))
+                lead_in, rounds, cpu = TURN_FORMAT.unpack(packet)
+                if cpu >= 0:
+                    os.sched_setaffinity(0, {cpu})  # of this thread alone
+                turn = Turn(lead_in, rounds)
                 yield turn
                 self._connection.send(array("d", turn.rounds_s).tobytes())
+        except OSError:  # the referee has gone
+            pass
+        finally:
+            os.sched_setaffinity(0, usual)
 
 
 def are_taken() -> bool:
@@ -119,14 +126,13 @@ def _connected(kind: str, *values: Any) -> socket.socket | None:
 
 
 @contextmanager
-def contest(key: str, calls: int, most_s: float) -> Iterator[Seat | None]:
+def contest(key: str, calls: int) -> Iterator[Seat | None]:
     """Take part in the contest of a case; None where it is measured alone.
 
     Args:
         calls: that make a round long enough here.
-        most_s: the time that its rounds may take together.
     """
-    with _joined("contest", key, calls, most_s) as begun:
+    with _joined("contest", key, calls) as begun:
         yield begun
 
 
