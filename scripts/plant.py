@@ -63,7 +63,12 @@ def files_of(defect: Defect, checkout: Path) -> list[Path]:
 
 @cache
 def _sources(checkout: Path) -> dict[Path, str]:
-    files = (file for name in _FOLDERS[:2] for file in (checkout / name).rglob("*.py"))
+    files = (
+        file
+        for name in _FOLDERS[:2]
+        for kind in ("*.py", "*.toml")
+        for file in (checkout / name).rglob(kind)
+    )
     return {file: file.read_text(encoding="utf-8") for file in files}
 
 

@@ -15,10 +15,11 @@ import pytest
 
 from fwbench.errors import ExportError, IsolationError
 from fwbench.frameworks.learner import Job
-from fwbench.frameworks.onnxruntime import exporting, gaps, predictor
+from fwbench.frameworks.onnxruntime import exporting, predictor
 from fwbench.frameworks.onnxruntime.exporting import Export, Exported, Refused
 from fwbench.frameworks.onnxruntime.kernels import Operators, model_of
 from fwbench.frameworks.onnxruntime.predictor import OnnxRuntimePredictor
+from fwbench.frameworks.table import gaps_of
 from fwbench.workloads import lenet
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import Dense, Flatten
@@ -168,9 +169,11 @@ def test_an_exporter_that_is_not_installed_is_a_gap(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name: None if name == "tf2onnx" else there
     )
-    (gap,) = gaps.missing_exporters()
-    assert gap.execution == "from_tensorflow"
-    assert gap.reason.startswith("exporting from tensorflow needs tf2onnx in onnxruntime's env")
+    gaps = {gap.execution: gap.reason for gap in gaps_of("fwbench.frameworks.onnxruntime")}
+    assert "from_torch" not in gaps
+    assert gaps["from_tensorflow"].startswith(
+        "exporting from tensorflow needs tf2onnx in onnxruntime's env"
+    )
 
 
 def test_lambdas_in_layers_cannot_be_sent() -> None:

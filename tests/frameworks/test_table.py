@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +12,9 @@ import pytest
 from fwbench.frameworks import table
 from fwbench.frameworks.layout import Layout
 from fwbench.frameworks.table import Call, Composed, Laid, composed, is_composed
+from fwbench.terms.manifest import Gap
 from fwbench.testing import FakeFramework
+from fwbench.workloads import COPIES
 
 NEW = SimpleNamespace(double=lambda x: 2 * x, nn=SimpleNamespace(scale=lambda x, by: by * x), pi=3)
 
@@ -54,6 +58,37 @@ def test_a_function_is_an_implementation_as_it_is() -> None:
     """Where a path will not do."""
     mine = lambda namespace: namespace.double  # noqa: E731 (as tables have it)
     assert table.implementation({"tanh": mine}, "tanh") is mine
+
+
+@pytest.mark.parametrize(
+    ("row", "gaps"),
+    [
+        ('reason = "no product"\nworkload = "dot"', [Gap("no product", "dot")]),
+        (
+            'reason = "no {dtype}"\nworkload = ["dot", "COPIES"]\ndtype = ["int8", "int4"]',
+            [
+                Gap(f"no {dtype}", name, dtype=dtype)
+                for name in ("dot", *(copy.name for copy in COPIES))
+                for dtype in ("int8", "int4")
+            ],
+        ),
+        ('reason = "no pytest"\nneeds = ["json", "pytest"]', []),
+        (
+            'reason = "no {missing}"\nexecution = "jit"\nneeds = ["json", "away", "gone"]',
+            [Gap("no away and gone", execution="jit")],
+        ),
+    ],
+    ids=["one", "lists", "installed", "not installed"],
+)
+def test_rows_of_gaps(
+    row: str, gaps: list[Gap], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists, tuples of workloads and modules that are not installed."""
+    (tmp_path / "with_gaps").mkdir()
+    (tmp_path / "with_gaps" / "gaps.toml").write_text(f"[[gap]]\n{row}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert list(table.gaps_of("with_gaps")) == gaps
+    sys.modules.pop("with_gaps")
 
 
 class OnDemand:

@@ -267,6 +267,7 @@ _CHANGES: dict[str, Callable[[pytest.MonkeyPatch, Manifest], object]] = {
     "its module is gone": lambda patch, kept: Path(kept.sources[1]).unlink(),
     "deep in its package": lambda _, kept: touch(Path(kept.sources[0], "training", "learner.py")),
     "a new file": lambda patch, kept: Path(kept.sources[0], "operations.py").touch(),
+    "a table": lambda patch, kept: Path(kept.sources[0], "gaps.toml").touch(),
     "the size of a file": lambda patch, kept: grow(Path(kept.sources[0], "__init__.py")),
     "packages": lambda patch, kept: touch(Path(kept.sources[0]).parent / "site-packages"),
     "path": lambda patch, kept: patch.syspath_prepend("/elsewhere/site-packages"),
@@ -379,7 +380,7 @@ def test_without_a_cache_nothing_is_kept() -> None:
     assert off.get("fake") is None
 
 
-def test_files_that_are_not_python_do_not_make_ask_again(folder: Folder, kept: Manifest) -> None:
+def test_files_that_are_no_sources_do_not_make_ask_again(folder: Folder, kept: Manifest) -> None:
     (compiled := Path(kept.sources[0], "__pycache__")).mkdir()
     compiled.joinpath("x.py").touch()
     Path(kept.sources[0], "notes.txt").touch()

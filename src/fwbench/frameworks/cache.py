@@ -177,7 +177,7 @@ def _top(module: str) -> str | None:
 
 
 def state(place: str) -> list[tuple[str, int, int]]:
-    """The state of a package: its Python files, with the times of their changes and their sizes.
+    """The state of a package: its modules and tables, with the times of their changes and sizes.
 
     Returns:
         Path, time in nanoseconds and size in bytes of every file, in the order of paths; nothing
@@ -188,16 +188,16 @@ def state(place: str) -> list[tuple[str, int, int]]:
             stat = Path(place).stat()
             return [(place, stat.st_mtime_ns, stat.st_size)]
         return []
-    return sorted(_python_files(place))
+    return sorted(_source_files(place))
 
 
-def _python_files(folder: str) -> Iterator[tuple[str, int, int]]:
+def _source_files(folder: str) -> Iterator[tuple[str, int, int]]:
     # Not by Path.rglob, which takes three times as long: every session waits for this.
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name.endswith(".py"):
+            if entry.name.endswith((".py", ".toml")):
                 with suppress(OSError):
                     stat = entry.stat()
                     yield entry.path, stat.st_mtime_ns, stat.st_size
             elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
-                yield from _python_files(entry.path)
+                yield from _source_files(entry.path)

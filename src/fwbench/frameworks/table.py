@@ -13,11 +13,16 @@ of fwbench is noted, and the framework is measured (:func:`notices`).
 from __future__ import annotations
 
 import difflib
+import importlib.util
+import itertools
+import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from importlib import resources
 from operator import attrgetter
 from typing import Any
 
+from fwbench import workloads
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.layout import Layout
 from fwbench.terms.manifest import Gap
@@ -132,6 +137,34 @@ def missing_paths(table: Table, namespace: Any) -> dict[str, str]:
         for name, call in calls.items()
         if isinstance(call, Call) and not call.is_in(namespace)
     }
+
+
+def gaps_of(package: str) -> tuple[Gap, ...]:
+    """The gaps in the file ``gaps.toml`` of a framework's package.
+
+    A row has the fields of a :class:`~fwbench.terms.manifest.Gap`. Of a list in one of them there
+    is a gap for each value; the reason names values in braces. A workload in capitals stands for
+    all of that tuple of :mod:`fwbench.workloads`. A row that ``needs`` modules holds where one of
+    them is not installed (``{missing}``); nothing is imported.
+    """
+    text = (resources.files(package) / "gaps.toml").read_text("utf-8")
+    return tuple(gap for row in tomllib.loads(text)["gap"] for gap in _gaps(**row))
+
+
+def _gaps(reason: str, needs: Collection[str] = (), **parts: Any) -> Iterator[Gap]:
+    missing = [module for module in needs if importlib.util.find_spec(module) is None]
+    if needs and not missing:
+        return
+    lists = {key: value if isinstance(value, list) else [value] for key, value in parts.items()}
+    if "workload" in lists:
+        lists["workload"] = [*itertools.chain.from_iterable(map(_names, lists["workload"]))]
+    for values in itertools.product(*lists.values()):
+        fields = dict(zip(lists, values, strict=True))
+        yield Gap(reason.format(missing=" and ".join(missing), **fields), **fields)
+
+
+def _names(workload: str) -> list[str]:
+    return [w.name for w in getattr(workloads, workload)] if workload.isupper() else [workload]
 
 
 #: The directions of the grid.

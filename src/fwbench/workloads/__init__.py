@@ -22,7 +22,7 @@ from fwbench.workloads.operations.elementwise import ELEMENTWISE
 from fwbench.workloads.operations.fft import FFT
 from fwbench.workloads.operations.image import IMAGE
 from fwbench.workloads.operations.indexing import INDEXING
-from fwbench.workloads.operations.linalg import LINALG
+from fwbench.workloads.operations.linalg import DECOMPOSITIONS, LINALG
 from fwbench.workloads.operations.losses import LOSSES
 from fwbench.workloads.operations.normalisation import NORMALISATION
 from fwbench.workloads.operations.optimisers import OPTIMISERS
@@ -70,8 +70,8 @@ WORKLOADS: dict[str, Workload] = {
 
 __all__ = [
     "ACTIVATIONS", "ATTENTION", "CHECKPOINTS", "CLASSIFICATIONS", "COLLECTIVES", "CONVOLUTION",
-    "COPIES", "CREATIONS", "ELEMENTWISE", "FAMILIES", "FFT", "FORWARD_BACKWARDS", "IMAGE",
-    "INDEXING", "INFERENCES", "LINALG", "LOOPS", "LOSSES", "MODELS", "NORMALISATION",
+    "COPIES", "CREATIONS", "DECOMPOSITIONS", "ELEMENTWISE", "FAMILIES", "FFT", "FORWARD_BACKWARDS",
+    "IMAGE", "INDEXING", "INFERENCES", "LINALG", "LOOPS", "LOSSES", "MODELS", "NORMALISATION",
     "OPERATIONS", "OPTIMISERS", "OVERHEAD", "PHOTOS", "POOLING", "RANDOM", "RECURRENT",
     "REDUCTIONS", "SAMPLED", "SERVED", "SHAPE", "SORTING", "STEPS", "TRAININGS", "WORKLOADS",
     "Cost", "Implementation", "Operation", "Training", "Workload",

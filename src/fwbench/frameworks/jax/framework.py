@@ -35,13 +35,13 @@ from fwbench.frameworks.jax.device import (
     latest,
     planned,
 )
-from fwbench.frameworks.jax.gaps import GAPS
 from fwbench.frameworks.jax.kernels import Keyed
 from fwbench.frameworks.jax.operations import OPERATIONS
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
+from fwbench.frameworks.table import gaps_of
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, real_dtype
@@ -102,7 +102,7 @@ class Jax(Framework):
     }
     variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
-    gaps = GAPS
+    gaps = gaps_of(__package__)
 
     def __init__(self) -> None:
         self._latest: Any = ()

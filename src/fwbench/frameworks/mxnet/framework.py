@@ -20,10 +20,10 @@ from fwbench.frameworks.gpus import PINNED, Copies
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import WORKER, Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
-from fwbench.frameworks.mxnet.gaps import GAPS
 from fwbench.frameworks.mxnet.operations import OPERATIONS
 from fwbench.frameworks.probes import with_plan
 from fwbench.frameworks.profiler import Profiler
+from fwbench.frameworks.table import gaps_of
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import INT8
@@ -160,7 +160,7 @@ class MXNet(Framework):
         for execution in _EXECUTIONS
     }
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
-    gaps = GAPS
+    gaps = gaps_of(__package__)
     operations = OPERATIONS
     # Seen of 25 million numbers were 8.8, 3.8 and none.
     null_step_copies = RoleCopies(worker=9.0, servers=4.0, coordinator=0.0)

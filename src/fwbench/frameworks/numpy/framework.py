@@ -11,11 +11,10 @@ import threadpoolctl
 
 from fwbench.frameworks.contract import BoundCall, HostFramework
 from fwbench.frameworks.member import Member, Place
-from fwbench.frameworks.numpy.gaps import GAPS
 from fwbench.frameworks.numpy.operations import OPERATIONS
+from fwbench.frameworks.table import gaps_of
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
-from fwbench.terms.manifest import Capabilities, Gap
-from fwbench.workloads import COPIES
+from fwbench.terms.manifest import Capabilities
 from fwbench.workloads.operation import Implementation
 
 _NO_SERVERS = "NumPy has no parameter servers; its ring shows what the wire allows an all-reduce"
@@ -42,7 +41,7 @@ class NumPy(HostFramework):
         *(*OPENBLAS, *MKL, *OPENMP),
     )
     operations = OPERATIONS
-    gaps = (*GAPS, *(Gap("numpy computes on the CPU alone", copy.name) for copy in COPIES))
+    gaps = gaps_of(__package__)
     toggle_gaps: ClassVar = {
         ("eager", "loop", "python"): "numpy's native loop is Python's (--fw-toggle loop=native)"
     }

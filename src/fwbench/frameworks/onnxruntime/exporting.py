@@ -144,17 +144,15 @@ class Source(NamedTuple):
     """A framework that networks are exported from.
 
     Attributes:
-        packages: what its exporter imports.
         channels_first: whether its images have the channels first.
     """
 
     framework: str
-    packages: tuple[str, ...]
     channels_first: bool
 
 
 #: By execution.
 SOURCES: Mapping[str, Source] = {
-    "from_torch": Source("torch", ("torch", "onnx"), channels_first=True),
-    "from_tensorflow": Source("tensorflow", ("tensorflow", "tf2onnx"), channels_first=False),
+    "from_torch": Source("torch", channels_first=True),
+    "from_tensorflow": Source("tensorflow", channels_first=False),
 }

@@ -12,9 +12,9 @@ from fwbench.errors import ExportError
 from fwbench.frameworks.contract import BoundCall, HostFramework
 from fwbench.frameworks.learner import Job, Predictor
 from fwbench.frameworks.onnxruntime.exporting import EXPORTED_OPSET, SOURCES
-from fwbench.frameworks.onnxruntime.gaps import FROM_MXNET, GAPS
 from fwbench.frameworks.onnxruntime.kernels import OPSET, Operators, model_of
 from fwbench.frameworks.onnxruntime.operations import OPERATIONS
+from fwbench.frameworks.table import gaps_of
 from fwbench.terms.manifest import Capabilities
 from fwbench.workloads.operation import Implementation
 
@@ -22,6 +22,9 @@ _PROVIDERS = ["CPUExecutionProvider"]
 
 #: Of operations, each with how far a session may rewrite its graph.
 _EXECUTIONS = {"graph": ort.GraphOptimizationLevel.ORT_ENABLE_ALL}
+
+#: The execution that would export from MXNet.
+_FROM_MXNET = "from_mxnet"
 
 #: Errors alone: a session warns of unused constants, and of much else.
 _ERRORS = 3
@@ -35,14 +38,14 @@ class OnnxRuntime(HostFramework):
     namespace = Operators()
     capabilities = Capabilities(
         executions=tuple(_EXECUTIONS),
-        on_request=(FROM_MXNET,),
+        on_request=(_FROM_MXNET,),
         dtypes=("float32",),
         differentiable=False,
-        network_executions=(*SOURCES, FROM_MXNET),
+        network_executions=(*SOURCES, _FROM_MXNET),
         int8_executions=tuple(SOURCES),
         gpu_clock="",
     )
-    gaps = GAPS
+    gaps = gaps_of(__package__)
     operations = OPERATIONS
 
     def __init__(self) -> None:

@@ -23,8 +23,8 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
+from fwbench.frameworks.table import gaps_of
 from fwbench.frameworks.torch import formats, gpus
-from fwbench.frameworks.torch.gaps import GAPS
 from fwbench.frameworks.torch.kernels import OptimiserSteps
 from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
@@ -153,7 +153,7 @@ class Torch(Framework):
         ("allreduce", "normalization", "synchronized"): "nn.SyncBatchNorm takes tensors of GPUs "
         "only (--fw-normalization local)"
     }
-    gaps = GAPS
+    gaps = gaps_of(__package__)
     variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
     operations = OPERATIONS
 
