@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -60,6 +61,16 @@ def test_a_function_is_an_implementation_as_it_is() -> None:
     assert table.implementation({"tanh": mine}, "tanh") is mine
 
 
+@pytest.fixture
+def with_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], int]]:
+    """Writes the gaps of the package ``with_gaps``."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "with_gaps").mkdir()
+    yield (tmp_path / "with_gaps" / "gaps.toml").write_text
+    sys.modules.pop("with_gaps")
+    table._declared.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("row", "gaps"),
     [
@@ -80,15 +91,26 @@ def test_a_function_is_an_implementation_as_it_is() -> None:
     ],
     ids=["one", "lists", "installed", "not installed"],
 )
-def test_rows_of_gaps(
-    row: str, gaps: list[Gap], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_gaps(row: str, gaps: list[Gap], with_gaps: Callable[[str], int]) -> None:
     """Lists, tuples of workloads and modules that are not installed."""
-    (tmp_path / "with_gaps").mkdir()
-    (tmp_path / "with_gaps" / "gaps.toml").write_text(f"[[gap]]\n{row}\n")
-    monkeypatch.syspath_prepend(tmp_path)
+    with_gaps(f"[[gap]]\n{row}\n")
     assert list(table.gaps_of("with_gaps")) == gaps
-    sys.modules.pop("with_gaps")
+
+
+def test_rows_of_toggles(with_gaps: Callable[[str], int]) -> None:
+    """A row without an execution is about all that are given; strategies are named."""
+    with_gaps(
+        '[[toggle_gap]]\nreason = "no {toggle}"\ntoggle = ["tf32=on", "loop=python"]\n'
+        '[[toggle_gap]]\nreason = "one"\nexecution = "jit"\ntoggle = "pinned=on"\n'
+        '[[gang_gap]]\nreason = "two"\nstrategy = ["a", "b"]\ntoggle = "sparse=on"\n'
+    )
+    assert table.toggle_gaps_of("with_gaps", ("eager", "jit")) == {
+        **{(how, "tf32", "on"): "no tf32=on" for how in ("eager", "jit")},
+        **{(how, "loop", "python"): "no loop=python" for how in ("eager", "jit")},
+        ("jit", "pinned", "on"): "one",
+    }
+    assert table.gang_gaps_of("with_gaps") == {(s, "sparse", "on"): "two" for s in "ab"}
+    assert table.gaps_of("with_gaps") == ()
 
 
 class OnDemand:

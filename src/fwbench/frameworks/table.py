@@ -3,7 +3,8 @@
 A framework's ``operations`` hold one for each family. A value is the dotted path of a function
 below the framework's namespace, a :class:`Call` (the same with keyword arguments), or, where a path
 will not do, an :data:`~fwbench.workloads.operation.Implementation`; each of them in a :class:`Laid`
-where the framework's layout is not the definition's.
+where the framework's layout is not the definition's. What it cannot do are the rows of the file
+``gaps.toml`` in its package.
 
 Tables and gaps are checked before anything is measured: what can only be a mistake makes the
 framework unusable (:func:`check`); what may have been right for another version of the framework or
@@ -17,7 +18,7 @@ import importlib.util
 import itertools
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from importlib import resources
 from operator import attrgetter
 from typing import Any
@@ -85,6 +86,9 @@ def layout_of(implementation: Implementation) -> Layout:
 #: What a framework computes an operation with, by the operation's name.
 Table = Mapping[str, str | Implementation]
 
+#: Reasons by execution or strategy, toggle and value.
+ToggleGaps = Mapping[tuple[str, str, str], str]
+
 #: Convolutions of images that differ in their windows alone.
 CONVOLUTIONS = (
     *("conv2d", "conv2d_3x3", "conv2d_1x1", "conv2d_7x7_s2", "conv2d_5x20_s2"),
@@ -140,18 +144,46 @@ def missing_paths(table: Table, namespace: Any) -> dict[str, str]:
 
 
 def gaps_of(package: str) -> tuple[Gap, ...]:
-    """The gaps in the file ``gaps.toml`` of a framework's package.
+    """The rows ``gap`` in the file ``gaps.toml`` of a framework's package.
 
     A row has the fields of a :class:`~fwbench.terms.manifest.Gap`. Of a list in one of them there
     is a gap for each value; the reason names values in braces. A workload in capitals stands for
     all of that tuple of :mod:`fwbench.workloads`. A row that ``needs`` modules holds where one of
     them is not installed (``{missing}``); nothing is imported.
     """
-    text = (resources.files(package) / "gaps.toml").read_text("utf-8")
-    return tuple(gap for row in tomllib.loads(text)["gap"] for gap in _gaps(**row))
+    return tuple(Gap(reason, **fields) for reason, fields in _rows(package, "gap"))
 
 
-def _gaps(reason: str, needs: Collection[str] = (), **parts: Any) -> Iterator[Gap]:
+def toggle_gaps_of(package: str, executions: Iterable[str] = ()) -> ToggleGaps:
+    """The rows ``toggle_gap`` there, each with an execution and a toggle's value: ``loop=python``.
+
+    Args:
+        executions: those that a row without one is about.
+    """
+    rows = _rows(package, "toggle_gap", execution=[*executions])
+    return {(row["execution"], *row["toggle"].split("=")): reason for reason, row in rows}
+
+
+def gang_gaps_of(package: str) -> ToggleGaps:
+    """The rows ``gang_gap`` there, each with a strategy and a toggle's value."""
+    rows = _rows(package, "gang_gap")
+    return {(row["strategy"], *row["toggle"].split("=")): reason for reason, row in rows}
+
+
+def _rows(package: str, kind: str, **fields: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Reason and fields of each gap of a kind; ``fields`` are those that rows leave out."""
+    for row in _declared(package).get(kind, ()):
+        yield from _expanded(**{**fields, **row})
+
+
+@cache
+def _declared(package: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files(package) / "gaps.toml").read_text("utf-8"))
+
+
+def _expanded(
+    reason: str, needs: Collection[str] = (), **parts: Any
+) -> Iterator[tuple[str, dict[str, Any]]]:
     missing = [module for module in needs if importlib.util.find_spec(module) is None]
     if needs and not missing:
         return
@@ -160,7 +192,7 @@ def _gaps(reason: str, needs: Collection[str] = (), **parts: Any) -> Iterator[Ga
         lists["workload"] = [*itertools.chain.from_iterable(map(_names, lists["workload"]))]
     for values in itertools.product(*lists.values()):
         fields = dict(zip(lists, values, strict=True))
-        yield Gap(reason.format(missing=" and ".join(missing), **fields), **fields)
+        yield reason.format(missing=" and ".join(missing), **fields), fields
 
 
 def _names(workload: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 # By default JAX takes three quarters of a GPU's memory when it starts, and workers of other
 # frameworks run at the same time.
@@ -41,7 +41,7 @@ from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.table import gaps_of
+from fwbench.frameworks.table import gaps_of, toggle_gaps_of
 from fwbench.frameworks.variables import CUDA, XLA
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, real_dtype
@@ -92,17 +92,10 @@ class Jax(Framework):
         gpu_memory=True,
     )
     conjugates = False
-    toggle_gaps: ClassVar = {
-        ("jit", "sparse", "on"): "jax has dense gradients of embeddings only "
-        "(--fw-toggle sparse=off)",
-        ("eager", "donate", "on"): "arguments are donated to compiled functions "
-        "(--fw-execution jit)",
-        ("eager", "strategy", "allreduce"): "JAX's processes exchange arrays in compiled functions "
-        "(--fw-execution jit)",
-    }
     variables = (*_VARIABLES, *XLA, *CUDA)
     operations = OPERATIONS
     gaps = gaps_of(__package__)
+    toggle_gaps = toggle_gaps_of(__package__)
 
     def __init__(self) -> None:
         self._latest: Any = ()

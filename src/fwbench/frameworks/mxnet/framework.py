@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import methodcaller
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import threadpoolctl
@@ -23,7 +23,7 @@ from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.operations import OPERATIONS
 from fwbench.frameworks.probes import with_plan
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.table import gaps_of
+from fwbench.frameworks.table import gang_gaps_of, gaps_of, toggle_gaps_of
 from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import INT8
@@ -147,31 +147,13 @@ class MXNet(Framework):
         collectives=("all_reduce", "null_step", "sparse_read"),
         coordinator="scheduler",
     )
-    toggle_gaps: ClassVar = {
-        (execution, toggle, value): f"{reason} (--fw-toggle {toggle}={other})"
-        for toggle, value, other, reason in (
-            ("tf32", "on", "off", "mxnet has no switch for TF32"),
-            ("layout", "nhwc", "nchw", "MXNet's convolution in NHWC is for GPUs alone"),
-            (
-                *("recompute", "on", "off"),
-                "MXNET_BACKWARD_DO_MIRROR is for executors of symbols: Gluon keeps all results",
-            ),
-        )
-        for execution in _EXECUTIONS
-    }
     variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
     gaps = gaps_of(__package__)
+    toggle_gaps = toggle_gaps_of(__package__, _EXECUTIONS)
+    gang_gaps = gang_gaps_of(__package__)
     operations = OPERATIONS
     # Seen of 25 million numbers were 8.8, 3.8 and none.
     null_step_copies = RoleCopies(worker=9.0, servers=4.0, coordinator=0.0)
-    gang_gaps: ClassVar = {
-        (strategy, "sparse", "on"): "servers of MXNet 1.9.1 end (copying size mismatch) when "
-        "workers send them the rows of a gradient (--fw-toggle sparse=off)"
-        for strategy in ("ps_sync", "ps_async")
-    } | {
-        ("ps_sync", "normalization", "synchronized"): "gluon.contrib.nn.SyncBatchNorm is for the "
-        "devices of one process (--fw-normalization local)"
-    }
 
     def set_threads(self, threads: int) -> None:
         """OMP_NUM_THREADS has said so at import."""

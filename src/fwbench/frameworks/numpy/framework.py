@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import threadpoolctl
@@ -12,7 +12,7 @@ import threadpoolctl
 from fwbench.frameworks.contract import BoundCall, HostFramework
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.numpy.operations import OPERATIONS
-from fwbench.frameworks.table import gaps_of
+from fwbench.frameworks.table import gaps_of, toggle_gaps_of
 from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
 from fwbench.terms.manifest import Capabilities
 from fwbench.workloads.operation import Implementation
@@ -42,9 +42,7 @@ class NumPy(HostFramework):
     )
     operations = OPERATIONS
     gaps = gaps_of(__package__)
-    toggle_gaps: ClassVar = {
-        ("eager", "loop", "python"): "numpy's native loop is Python's (--fw-toggle loop=native)"
-    }
+    toggle_gaps = toggle_gaps_of(__package__)
 
     def set_threads(self, threads: int) -> None:
         """Limit the threads of NumPy's BLAS."""

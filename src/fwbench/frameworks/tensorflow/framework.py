@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from fwbench.terms.toggles import PARALLEL, devices_of_process, is_on, variable
 
@@ -27,7 +27,7 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.table import gaps_of
+from fwbench.frameworks.table import gaps_of, toggle_gaps_of
 from fwbench.frameworks.tensorflow.operations import OPERATIONS
 from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
 from fwbench.terms.manifest import Capabilities, Device
@@ -83,15 +83,6 @@ _NO_SYNCHRONOUS_SERVERS = (
     "deprecated as buggy"
 )
 
-#: Why replicas work in graphs alone. Of a step outside of a graph TensorFlow says that it "has
-#: significant overhead", and asks for tf.function; a coordinator takes nothing else. Of fit:
-#: keras-team/keras#20585.
-_ONLY_GRAPHS = {
-    "eager": "TensorFlow asks for graphs where replicas share a step",
-    "xla": "XLA compiles no exchange between processes on CPUs",
-    "fit": "Keras 3's fit fails within TensorFlow's strategies of several workers",
-}
-
 
 class TensorFlow(Framework):
     """TensorFlow on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
@@ -121,27 +112,12 @@ class TensorFlow(Framework):
         gpu_memory=True,
     )
     reads_stack = True
-    toggle_gaps: ClassVar = {
-        ("fit", "sparse", "off"): "fit leaves the gradients of embeddings sparse "
-        "(--fw-toggle sparse=on)",
-        **{
-            (execution, "strategy", strategy): f"{why} (--fw-execution graph)"
-            for execution, why in _ONLY_GRAPHS.items()
-            for strategy in ("allreduce", "ps_async")
-        },
-        ("eager", "pinned", "on"): "tensorflow has no tensors in page-locked memory "
-        "(--fw-toggle pinned=off)",
-        **{
-            ("xla", toggle, "2"): f"XLA compiles a program for one device (--fw-toggle {toggle}=1)"
-            for toggle in PARALLEL
-        },
-        ("eager", "data_parallel", "2"): "MirroredStrategy asks for graphs (--fw-execution graph)",
-    }
     variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
     operations = OPERATIONS
     # Seen of 25 million numbers were 11.2, 7.5 and 11.4: what is sent is a part of a graph, too.
     null_step_copies = RoleCopies(worker=11.5, servers=8.0, coordinator=12.0)
     gaps = gaps_of(__package__)
+    toggle_gaps = toggle_gaps_of(__package__)
 
     def __init__(self) -> None:
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.

@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.table import gaps_of
+from fwbench.frameworks.table import gang_gaps_of, gaps_of, toggle_gaps_of
 from fwbench.frameworks.torch import formats, gpus
 from fwbench.frameworks.torch.kernels import OptimiserSteps
 from fwbench.frameworks.torch.operations import OPERATIONS
@@ -97,15 +97,6 @@ def _grad_of_some(results: Any, sources: Any, cotangents: Any) -> Any:
     return torch.autograd.grad(results, sources, cotangents)
 
 
-_DEVICES = (
-    "torch has one CPU device, and layers on two GPUs are not written "
-    "(--fw-toggle model_parallel=1)"
-)
-_LOOP = (
-    "torch's native loop is Python's: its own operators for loops are prototypes "
-    "(--fw-toggle loop=native)"
-)
-
 #: PyTorch's pull requests 149393 (warnings of deprecation) and 165371 ("Deprecate tensorpipe").
 _NO_SERVERS = "PyTorch has no parameter servers: its RPC, which they were built on, is deprecated"
 
@@ -135,25 +126,9 @@ class Torch(Framework):
         gpu_memory=True,
         gpu_clock="events",
     )
-    toggle_gaps: ClassVar = {
-        ("compile", "recompute", "on"): "torch.compile decides by itself what the backward pass "
-        "recomputes (--fw-toggle recompute=off)",
-        **{
-            (execution, *what): reason
-            for what, reason in {
-                ("loop", "python"): _LOOP,
-                ("model_parallel", "2"): _DEVICES,
-                ("data_parallel", "2"): "torch has one CPU device, and DataParallel on GPUs is "
-                "not written: measure replicas (--fw-replicas 2)",
-            }.items()
-            for execution in _EXECUTIONS
-        },
-    }
-    gang_gaps: ClassVar = {
-        ("allreduce", "normalization", "synchronized"): "nn.SyncBatchNorm takes tensors of GPUs "
-        "only (--fw-normalization local)"
-    }
     gaps = gaps_of(__package__)
+    toggle_gaps = toggle_gaps_of(__package__, _EXECUTIONS)
+    gang_gaps = gang_gaps_of(__package__)
     variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
     operations = OPERATIONS
 
