@@ -35,7 +35,7 @@ class Seen(profiler.Profiler):
         trace.write_text("[]")
         PROFILE
         return [
-            profiler.Operator("double", profiler.ELEMENTWISE, 1e-6, 3),
+            profiler.Operator("double", "elementwise", 1e-6, 3),
             profiler.Operator("x", profiler.OTHER, 1e-6, 3),
         ]
 

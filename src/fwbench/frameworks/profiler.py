@@ -8,26 +8,19 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 
-CONVOLUTION = "convolution"
-MATMUL = "matmul"
-ELEMENTWISE = "elementwise"
-REDUCTION = "reduction"
-NORMALISATION = "normalisation"
-POOLING = "pooling"
-DATA_MOVEMENT = "data movement"
 OPTIMISER = "optimiser"
-LOSS = "loss"
 #: Several of these in one kernel, as compilers make them: their times cannot be separated.
 FUSED = "fused"
 OTHER = "other"
 
 #: Every class of operators, in the order in which reports show them.
 CLASSES = (
-    *(CONVOLUTION, MATMUL, FUSED, ELEMENTWISE, REDUCTION, NORMALISATION, POOLING),
-    *(DATA_MOVEMENT, OPTIMISER, LOSS, OTHER),
+    *("convolution", "matmul", FUSED, "elementwise", "reduction", "normalisation", "pooling"),
+    *("data movement", OPTIMISER, "loss", OTHER),
 )
 
 #: By class, how the names of its operators begin.
@@ -66,8 +59,9 @@ class Profiler(ABC):
         """
 
 
+@cache
 def prefixes(framework: str) -> Prefixes:
-    """The operators of a framework that has names of its own for them."""
+    """The operators of a framework that has names of its own for them, or of ``xla``."""
     text = (resources.files(__package__) / "operator_classes.toml").read_text("utf-8")
     classes: Prefixes = tomllib.loads(text)[framework]
     return classes
@@ -172,34 +166,12 @@ INSTRUCTION = "hlo_op"
 #: How XLA names a fusion of several operators, and one operator that it has made a fusion of.
 _FUSION, _WRAPPED = "fusion", "wrapped_"
 
-#: The names of XLA's instructions (openxla.org, "Operation semantics"), and of those that
-#: TensorFlow has named.
-HLO: Prefixes = {
-    CONVOLUTION: ("convolution", "conv", "Conv", "__onednn$convolution"),
-    MATMUL: ("dot", "MatMul", "BatchMatMul", "einsum", "gemm", "__onednn$matmul"),
-    FUSED: ("call", "while", "conditional", "custom-call"),
-    REDUCTION: ("reduce", "sort", "cumsum", "topk"),
-    NORMALISATION: ("batch-norm",),
-    POOLING: ("reduce-window", "select-and-scatter"),
-    DATA_MOVEMENT: (
-        *("copy", "transpose", "reshape", "broadcast", "concatenate", "slice", "pad", "gather"),
-        *("scatter", "dynamic-slice", "dynamic-update-slice", "bitcast", "iota", "reverse"),
-        *("tuple", "get-tuple-element", "parameter", "convert", "constant"),
-    ),
-    ELEMENTWISE: (
-        *("add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log"),
-        *("tanh", "rsqrt", "sqrt", "power", "negate", "abs", "select", "compare", "clamp"),
-        *("and", "or", "not", "xor", "sign", "floor", "ceil", "round", "sine", "cosine"),
-        *("logistic", "erf", "rng", "cbrt", "remainder", "shift", "popcnt", "atan2"),
-    ),
-}
-
 
 def instruction_class(name: str) -> str:
     """The class of an instruction; a fusion of several operators is of none of theirs."""
     if _FUSION in name:
         return FUSED
-    return class_of(name.removeprefix(_WRAPPED), HLO)
+    return class_of(name.removeprefix(_WRAPPED), prefixes("xla"))
 
 
 def instruction(name: str) -> str:

@@ -42,10 +42,7 @@ def test_it(case):
     case.measure()
 """
 
-_MADE_OF = {
-    *(profiler.CONVOLUTION, profiler.MATMUL, profiler.POOLING),
-    *(profiler.OPTIMISER, profiler.LOSS),
-}
+_MADE_OF = {*("convolution", "matmul", "pooling"), *(profiler.OPTIMISER, "loss")}
 
 
 def test_a_step_has_what_it_is_made_of(project: Project) -> None:

@@ -59,8 +59,4 @@ class MXNetProfiler(Profiler):
 
 def _class_of(name: str) -> str:
     """A gradient is of its operator's class."""
-    return class_of(name.removeprefix(_BACKWARD), PREFIXES)
-
-
-#: By class, how their names begin.
-PREFIXES = profiler.prefixes("mxnet")
+    return class_of(name.removeprefix(_BACKWARD), profiler.prefixes("mxnet"))

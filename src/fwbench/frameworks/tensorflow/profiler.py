@@ -77,7 +77,7 @@ def _operators(events: Sequence[Event]) -> Iterator[Operator]:
             name, operator_class = instruction(event.name), instruction_class(event.name)
         else:
             name = _type(event)
-            operator_class = class_of(name, PREFIXES)
+            operator_class = class_of(name, profiler.prefixes("tensorflow"))
             if _is_optimisers(event, optimisers):
                 operator_class = profiler.OPTIMISER
         yield Operator(name, operator_class, time_s, 1)
@@ -118,7 +118,3 @@ def _events(folder: Path) -> Iterator[Event]:
                         event.duration_ps / 1e3,
                         profiler.INSTRUCTION in statistics,
                     )
-
-
-#: By class, how their names begin.
-PREFIXES = profiler.prefixes("tensorflow")

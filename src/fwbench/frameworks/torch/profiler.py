@@ -44,11 +44,8 @@ def _class_of(event: Any) -> str:
         if outer.name.startswith(OPTIMISER_RANGE):
             return profiler.OPTIMISER
         outer = outer.cpu_parent
-    return profiler.class_of(event.name, PREFIXES)
+    return profiler.class_of(event.name, profiler.prefixes("torch"))
 
 
 #: What :class:`torch.optim.Optimizer` calls the range around its step, and zero_grad's.
 OPTIMISER_RANGE = "Optimizer."
-
-#: By class, how their names begin.
-PREFIXES = profiler.prefixes("torch")
