@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.frameworks.variables import CUDA, PLACEMENT
+from fwbench.frameworks.variables import PLACEMENT, variables_of
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.testing import FakeFramework
@@ -96,4 +96,4 @@ def test_where_a_case_was_placed_is_no_toggle(monkeypatch: pytest.MonkeyPatch) -
 class Placed(FakeFramework):
     """Has all variables of CUDA that change speed."""
 
-    variables = CUDA
+    variables = variables_of("cuda")

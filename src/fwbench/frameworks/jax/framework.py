@@ -42,22 +42,11 @@ from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import gaps_of, toggle_gaps_of
-from fwbench.frameworks.variables import CUDA, XLA
+from fwbench.frameworks.variables import variables_of
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, real_dtype
 from fwbench.terms.toggles import PARALLEL, devices_of_process, is_on
 from fwbench.workloads.operation import Implementation
-
-#: JAX's pages "Configuration options" and "GPU memory allocation"; XLA's pool reads PJRT_NPROC.
-_VARIABLES = (
-    *("JAX_CPU_ENABLE_ASYNC_DISPATCH", "JAX_DEBUG_NANS"),
-    *("JAX_DEFAULT_DTYPE_BITS", "JAX_DEFAULT_MATMUL_PRECISION", "JAX_DEFAULT_PRNG_IMPL"),
-    *("JAX_DISABLE_JIT", "JAX_DISABLE_MOST_OPTIMIZATIONS", "JAX_ENABLE_CHECKS"),
-    *("JAX_ENABLE_COMPILATION_CACHE", "JAX_ENABLE_X64", "JAX_NUM_CPU_DEVICES"),
-    *("NPROC", "PJRT_NPROC", "TF_GPU_ALLOCATOR", "XLA_CLIENT_MEM_FRACTION"),
-    *("XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_MEM_FRACTION"),
-    "XLA_PYTHON_CLIENT_PREALLOCATE",
-)
 
 _NO_SERVERS = "jax has no parameter servers: its processes exchange arrays by collectives alone"
 
@@ -92,7 +81,7 @@ class Jax(Framework):
         gpu_memory=True,
     )
     conjugates = False
-    variables = (*_VARIABLES, *XLA, *CUDA)
+    variables = variables_of("jax", "xla", "cuda")
     operations = OPERATIONS
     gaps = gaps_of(__package__)
     toggle_gaps = toggle_gaps_of(__package__)

@@ -24,7 +24,7 @@ from fwbench.frameworks.mxnet.operations import OPERATIONS
 from fwbench.frameworks.probes import with_plan
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import gang_gaps_of, gaps_of, toggle_gaps_of
-from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
+from fwbench.frameworks.variables import variables_of
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import INT8
 from fwbench.terms.toggles import PARALLEL, variable
@@ -93,34 +93,6 @@ _EXECUTIONS: dict[str, Callable[[Implementation], Any]] = {
 }
 
 
-#: MXNet 1.9's page "Environment variables" (env_var.md), without those of logs and profilers.
-_VARIABLES = tuple(
-    f"MXNET_{name}"
-    for name in (
-        *("BACKWARD_DO_MIRROR", "CPU_NNPACK_NTHREADS", "CPU_PARALLEL_COPY_SIZE"),
-        *("CPU_PARALLEL_RAND_COPY", "CPU_PARALLEL_SIZE", "CPU_PRIORITY_NTHREADS"),
-        *("CPU_TEMP_COPY", "CPU_WORKER_NTHREADS", "CUDA_ALLOW_TENSOR_CORE"),
-        *("CUDA_LIB_CHECKING", "CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION", "CUDNN_AUTOTUNE_DEFAULT"),
-        *("CUDNN_LIB_CHECKING", "ELIMINATE_COMMON_EXPR", "ENABLE_CUDA_GRAPHS"),
-        *("ENABLE_GPU_P2P", "ENABLE_OPERATOR_TUNING", "ENFORCE_DETERMINISM", "ENGINE_TYPE"),
-        *("EXEC_BULK_EXEC_INFERENCE", "EXEC_BULK_EXEC_MAX_NODE_TRAIN"),
-        *("EXEC_BULK_EXEC_MAX_NODE_TRAIN_BWD", "EXEC_BULK_EXEC_MAX_NODE_TRAIN_FWD"),
-        *("EXEC_BULK_EXEC_TRAIN", "EXEC_ENABLE_INPLACE", "EXEC_NUM_TEMP", "FC_TRUE_FP16"),
-        *("FUSION_VERBOSE", "GPU_COPY_NTHREADS", "GPU_CUDNN_DROPOUT_STATE_COPY"),
-        *("GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "GPU_MEM_POOL_PAGE_SIZE", "GPU_MEM_POOL_RESERVE"),
-        *("GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "GPU_MEM_POOL_TYPE", "GPU_PARALLEL_RAND_COPY"),
-        *("GPU_TEMP_COPY", "GPU_WORKER_NSTREAMS", "GPU_WORKER_NTHREADS"),
-        *("KVSTORE_BIGARRAY_BOUND", "KVSTORE_GPUARRAY_BOUND", "KVSTORE_LOGTREE"),
-        *("KVSTORE_REDUCTION_NTHREADS", "KVSTORE_TREE_ARRAY_BOUND", "KVSTORE_USETREE"),
-        *("MEMORY_OPT", "MKLDNN_CACHE_NUM", "MKLDNN_ENABLED", "MP_OPENCV_NUM_THREADS"),
-        *("MP_WORKER_NTHREADS", "OMP_MAX_THREADS", "OPTIMIZER_AGGREGATION_SIZE"),
-        *("POINTWISE_FUSION", "SAFE_ACCUMULATION", "SUBGRAPH_BACKEND", "UPDATE_ON_KVSTORE"),
-        *("USE_FUSION", "USE_MKLDNN_RNN", "USE_NUM_CORES_OPERATOR_TUNING"),
-        *("USE_OPERATOR_TUNING", "USE_TENSORRT"),
-    )
-)
-
-
 class MXNet(Framework):
     """MXNet on the CPU and on NVIDIA GPUs: calls return when the work is enqueued, on both."""
 
@@ -147,7 +119,7 @@ class MXNet(Framework):
         collectives=("all_reduce", "null_step", "sparse_read"),
         coordinator="scheduler",
     )
-    variables = (*_VARIABLES, *OPENMP, *OPENBLAS, *MKL, *ONEDNN, *CUDA)
+    variables = variables_of("mxnet", "openmp", "openblas", "mkl", "onednn", "cuda")
     gaps = gaps_of(__package__)
     toggle_gaps = toggle_gaps_of(__package__, _EXECUTIONS)
     gang_gaps = gang_gaps_of(__package__)

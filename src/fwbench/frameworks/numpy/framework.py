@@ -13,7 +13,7 @@ from fwbench.frameworks.contract import BoundCall, HostFramework
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.numpy.operations import OPERATIONS
 from fwbench.frameworks.table import gaps_of, toggle_gaps_of
-from fwbench.frameworks.variables import MKL, OPENBLAS, OPENMP
+from fwbench.frameworks.variables import variables_of
 from fwbench.terms.manifest import Capabilities
 from fwbench.workloads.operation import Implementation
 
@@ -35,11 +35,7 @@ class NumPy(HostFramework):
         collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
         gpu_clock="",
     )
-    # NumPy's manual, "Global configuration options" and "CPU build options".
-    variables = (
-        *("NPY_DISABLE_CPU_FEATURES", "NPY_ENABLE_CPU_FEATURES", "NUMPY_MADVISE_HUGEPAGE"),
-        *(*OPENBLAS, *MKL, *OPENMP),
-    )
+    variables = variables_of("numpy", "openblas", "mkl", "openmp")
     operations = OPERATIONS
     gaps = gaps_of(__package__)
     toggle_gaps = toggle_gaps_of(__package__)

@@ -29,7 +29,7 @@ from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import gaps_of, toggle_gaps_of
 from fwbench.frameworks.tensorflow.operations import OPERATIONS
-from fwbench.frameworks.variables import CUDA, ONEDNN, OPENMP, XLA
+from fwbench.frameworks.variables import variables_of
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, FLOAT8
 from fwbench.workloads.operation import Implementation
@@ -54,27 +54,6 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
     "graph": _traced,
     "xla": partial(_traced, jit_compile=True),
 }
-
-#: TensorFlow's guides "Optimize GPU performance" and "XLA", NVIDIA's TensorFlow user guide, Intel's
-#: guide of its oneDNN build, and tsl/util/env_var.h's users on the way of an operation.
-_VARIABLES = tuple(
-    f"TF_{name}"
-    for name in (
-        *("AUTOTUNE_THRESHOLD", "CPU_ALLOCATOR_USE_BFC", "CPU_BFC_MEM_LIMIT_IN_MB"),
-        *("CUDNN_DETERMINISTIC", "CUDNN_USE_AUTOTUNE", "CUDNN_USE_FRONTEND"),
-        *("CUDNN_WORKSPACE_LIMIT_IN_MB", "DETERMINISTIC_OPS", "DISABLE_MKL"),
-        *("ENABLE_ONEDNN_OPTS", "ENABLE_ONEDNN_SPMD", "FORCE_GPU_ALLOW_GROWTH", "GPU_ALLOCATOR"),
-        *("GPU_THREAD_COUNT", "GPU_THREAD_MODE", "JIT_PROFILING", "MATMUL_AUTOTUNE_ENABLE"),
-        *("MKL_ALLOC_MAX_BYTES", "MKL_OPTIMIZE_PRIMITIVE_MEMUSE", "NUM_INTEROP_THREADS"),
-        *(
-            "NUM_INTRAOP_THREADS",
-            "ONEDNN_ASSUME_FROZEN_WEIGHTS",
-            "ONEDNN_THREADPOOL_USE_CALLER_THREAD",
-        ),
-        *("ONEDNN_USE_SYSTEM_ALLOCATOR", "OVERRIDE_GLOBAL_THREADPOOL", "PER_DEVICE_THREADPOOL"),
-        *("SYNC_ON_FINISH", "USE_CUBLASLT", "USE_LEGACY_KERAS", "XLA_FLAGS"),
-    )
-)
 
 
 #: tensorflow/tensorflow#27725.
@@ -112,7 +91,7 @@ class TensorFlow(Framework):
         gpu_memory=True,
     )
     reads_stack = True
-    variables = (*_VARIABLES, *XLA, *OPENMP, *ONEDNN, *CUDA)
+    variables = variables_of("tensorflow", "xla", "openmp", "onednn", "cuda")
     operations = OPERATIONS
     # Seen of 25 million numbers were 11.2, 7.5 and 11.4: what is sent is a part of a graph, too.
     null_step_copies = RoleCopies(worker=11.5, servers=8.0, coordinator=12.0)

@@ -27,7 +27,7 @@ from fwbench.frameworks.table import gang_gaps_of, gaps_of, toggle_gaps_of
 from fwbench.frameworks.torch import formats, gpus
 from fwbench.frameworks.torch.kernels import OptimiserSteps
 from fwbench.frameworks.torch.operations import OPERATIONS
-from fwbench.frameworks.variables import CUDA, MKL, ONEDNN, OPENBLAS, OPENMP
+from fwbench.frameworks.variables import variables_of
 from fwbench.terms.manifest import Capabilities, Device
 from fwbench.terms.names import DTYPES, INT8
 from fwbench.terms.toggles import PARALLEL, is_on, variable
@@ -76,20 +76,6 @@ def _launched(run: BoundCall, execution: str) -> BoundCall:
 #: What NumPy does not have.
 _NARROW = (torch.bfloat16, torch.float8_e4m3fn)
 
-#: PyTorch's pages "Torch environment variables", "CUDA environment variables" and
-#: "torch._inductor.config"; ATen's is in aten/src/ATen/native/DispatchStub.cpp.
-_VARIABLES = (
-    *("ATEN_CPU_CAPABILITY", "CUBLASLT_WORKSPACE_SIZE", "PYTORCH_ALLOC_CONF"),
-    *("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING"),
-    *("TORCHDYNAMO_DISABLE", "TORCHINDUCTOR_AUTOGRAD_CACHE", "TORCHINDUCTOR_CPP_WRAPPER"),
-    *("TORCHINDUCTOR_COORDINATE_DESCENT_TUNING", "TORCHINDUCTOR_FREEZING"),
-    *("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_MAX_AUTOTUNE"),
-    *("TORCHINDUCTOR_MAX_AUTOTUNE_GEMM", "TORCHINDUCTOR_MAX_AUTOTUNE_POINTWISE"),
-    *("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_BLAS_PREFER_CUBLASLT", "TORCH_COMPILE_DISABLE"),
-    *("TORCH_CUDNN_V8_API_DISABLED", "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT"),
-    *("TORCH_LINALG_PREFER_CUSOLVER", "TORCH_NNPACK_DISABLE"),
-)
-
 
 def _grad_of_some(results: Any, sources: Any, cotangents: Any) -> Any:
     """``torch.autograd.grad``, which refuses results that have no gradient."""
@@ -129,7 +115,7 @@ class Torch(Framework):
     gaps = gaps_of(__package__)
     toggle_gaps = toggle_gaps_of(__package__, _EXECUTIONS)
     gang_gaps = gang_gaps_of(__package__)
-    variables = (*_VARIABLES, *OPENMP, *MKL, *OPENBLAS, *ONEDNN, *CUDA)
+    variables = variables_of("torch", "openmp", "mkl", "openblas", "onednn", "cuda")
     operations = OPERATIONS
 
     def __init__(self) -> None:
