@@ -17,9 +17,9 @@ from fwbench.measure.device_time import SLOPE
 from fwbench.measure.stopping import PRECISE, TIME_OVER
 from fwbench.records.table import (
     ABOVE_MINUS_1,
+    ANY,
     BETWEEN,
     FRACTION,
-    NOT_NEGATIVE,
     POSITIVE,
     Table,
     fact,
@@ -54,8 +54,8 @@ _NO_COUNTER = "where the system does not count what a process sends"
 class EpochGpu(Table):
     """State of a GPU at a moment, from NVML."""
 
-    utilization: float = fact("share of the last second in which a kernel ran", SHARE, NOT_NEGATIVE)
-    memory_bytes: int = fact("memory in use by all processes", BYTES, NOT_NEGATIVE)
+    utilization: float = fact("share of the last second in which a kernel ran", SHARE)
+    memory_bytes: int = fact("memory in use by all processes", BYTES)
     energy_j: float | None = fact(
         "energy that it took in an epoch", JOULES, POSITIVE,
         null="where NVML does not tell, and of less than two seconds",
@@ -86,60 +86,50 @@ class MeasuredOnGpu(Table):
     throttled: list[str] | None = fact(
         "why that was not higher, settings apart, such as `power` or `heat`", null=UNKNOWN_TO_NVML
     )
-    power_w: float | None = fact(
-        "what the GPU drew at the end", WATTS, NOT_NEGATIVE, null=UNKNOWN_TO_NVML
-    )
+    power_w: float | None = fact("what the GPU drew at the end", WATTS, null=UNKNOWN_TO_NVML)
     energy_j: float | None = fact(
         "energy of a call or an epoch", JOULES, POSITIVE, null=UNKNOWN_TO_NVML
     )
-    temperature_c: float | None = fact("its temperature then", CELSIUS, null=UNKNOWN_TO_NVML)
+    temperature_c: float | None = fact("its temperature then", CELSIUS, ANY, null=UNKNOWN_TO_NVML)
     discarded_rounds: int | None = fact(
-        "rounds that were made again, because its clock was below 75 % of its default", COUNT,
-        NOT_NEGATIVE,
-    )  # fmt: skip
+        "rounds that were made again, because its clock was below 75 % of its default", COUNT
+    )
     device_memory_before_bytes: int | None = fact(
         "memory of the GPU that the framework had in use before a call was bound", BYTES,
-        NOT_NEGATIVE, null=_UNKNOWN_TO_FRAMEWORK,
+        null=_UNKNOWN_TO_FRAMEWORK,
     )  # fmt: skip
     device_memory_left_bytes: int | None = fact(
         "what earlier cases of its process had left of that: beyond what the first one found",
-        BYTES, NOT_NEGATIVE, null=_UNKNOWN_TO_FRAMEWORK,
+        BYTES, null=_UNKNOWN_TO_FRAMEWORK,
     )  # fmt: skip
 
 
-class Replica(Table):
-    """One replica, by its own clock."""
+class _OfGang(Table):
+    """A process of a gang."""
 
-    rank: int = fact("which replica, from 0", COUNT, NOT_NEGATIVE)
-    host: str | None = fact("name of the machine that it ran on")
+    rank: int = fact("which one of its role, from 0", COUNT)
     cpus: int = fact("CPUs that it may use", COUNT, POSITIVE)
     threads: int | None = fact(
         "threads that it computes with", COUNT, POSITIVE, null="where the framework does not tell"
     )
+    cpu_s: float = fact("processor time of a step", SECONDS)
+    preempted: int = fact("how often it lost a processor", COUNT)
+    sent_bytes: float | None = fact("bytes that it sent in a step", BYTES, null=_NO_COUNTER)
+
+
+class Replica(_OfGang):
+    """One replica, by its own clock."""
+
+    host: str | None = fact("name of the machine that it ran on")
     step_s: float = fact("median time of its steps", SECONDS, POSITIVE)
     p90_s: float = fact("time that nine in ten rounds do not exceed, of a step", SECONDS, POSITIVE)
     max_s: float = fact("longest round, of a step", SECONDS, POSITIVE)
-    cpu_s: float = fact("processor time of a step", SECONDS, NOT_NEGATIVE)
-    preempted: int = fact("how often it lost a processor", COUNT, NOT_NEGATIVE)
-    sent_bytes: float | None = fact(
-        "bytes that it sent in a step", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
-    )
 
 
-class Serving(Table):
+class Serving(_OfGang):
     """A process that takes no steps itself: a parameter server, or what works for a coordinator."""
 
     role: str = fact("what it is: `server`, or a `worker` that a coordinator gives work")
-    rank: int = fact("which one of its role, from 0", COUNT, NOT_NEGATIVE)
-    cpus: int = fact("CPUs that it may use", COUNT, POSITIVE)
-    threads: int | None = fact(
-        "threads that it computes with", COUNT, POSITIVE, null="where the framework does not tell"
-    )
-    cpu_s: float = fact("processor time of a step", SECONDS, NOT_NEGATIVE)
-    preempted: int = fact("how often it lost a processor", COUNT, NOT_NEGATIVE)
-    sent_bytes: float | None = fact(
-        "bytes that it sent in a step", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
-    )
 
 
 class Checked(Table):
@@ -148,17 +138,16 @@ class Checked(Table):
     steps: int = fact("steps with known results; of a loop after the timing", COUNT, POSITIVE)
     steps_timed: int | None = fact("those after the timing", COUNT, POSITIVE)
     sent_bytes: int | None = fact(
-        "bytes that all processes sent in the first of them", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
+        "bytes that all processes sent in the first of them", BYTES, null=_NO_COUNTER
     )
     shard_loss_spread: float | None = fact(
         "largest difference between losses of replicas at a step: they learn from different "
         "examples",
         NATS,
-        NOT_NEGATIVE,
     )
     gradient_error: float | None = fact(
         "error of the gradient that was exchanged in the first step, against the reference", SHARE,
-        NOT_NEGATIVE, null="of narrow dtypes, or where a framework does not tell",
+        null="of narrow dtypes, or where a framework does not tell",
     )  # fmt: skip
     weights_equal: bool | None = fact("whether all replicas had the same weights after every step")
     updates: int | None = fact(
@@ -176,7 +165,7 @@ class GangFacts(Table):
         "whether they did the work of one process: asynchronous workers do not, and are not ranked "
         "with others"
     )
-    servers: int = fact("parameter servers", COUNT, NOT_NEGATIVE)
+    servers: int = fact("parameter servers", COUNT)
     engine: str = fact("what started them")
     network: str = fact(
         "what joined them: `loopback` is this machine's memory, not a wire; `real` is what is "
@@ -190,13 +179,11 @@ class GangFacts(Table):
     link_delay_s: float | None = fact(
         "how long everything takes from a worker to another, in addition; absent of `loopback`",
         SECONDS,
-        NOT_NEGATIVE,
     )
     link_utilization: float | None = fact(
         "what the busiest worker sent in a step, over what its link carries meanwhile; absent of "
         "`loopback`",
         SHARE,
-        NOT_NEGATIVE,
     )
     straggler: str | None = fact(
         "worker that slept in every step, and how long; absent where none did"
@@ -210,11 +197,9 @@ class GangFacts(Table):
     serving: list[Serving] = fact("every other process")
     skew: float = fact("longest median step of a worker over the shortest, minus 1", SHARE)
     least_bytes_per_step: float = fact(
-        "bytes that all processes together must send in a step at least", BYTES, NOT_NEGATIVE
+        "bytes that all processes together must send in a step at least", BYTES
     )
-    bytes_per_step: float | None = fact(
-        "bytes that they sent", BYTES, NOT_NEGATIVE, null=_NO_COUNTER
-    )
+    bytes_per_step: float | None = fact("bytes that they sent", BYTES, null=_NO_COUNTER)
     bus_bytes_per_s: float | None = fact(
         "bus bandwidth of an exchange, as nccl-tests defines it: size / time, of an all-reduce "
         "x 2 (W - 1) / W, of its halves x (W - 1) / W",
@@ -247,8 +232,8 @@ class ProfiledOperator(Table):
 
     name: str = fact("name, as the framework's profiler has it")
     operator_class: str = fact("class of the operator", check=one_of(*CLASSES))
-    time_s: float = fact("own time in a call", SECONDS, NOT_NEGATIVE)
-    calls: float = fact("how often a call calls it", COUNT, NOT_NEGATIVE)
+    time_s: float = fact("own time in a call", SECONDS)
+    calls: float = fact("how often a call calls it", COUNT)
 
 
 class Profile(Table):
@@ -257,7 +242,7 @@ class Profile(Table):
     gap: str | None = fact("why nothing was profiled")
     calls: int | None = fact("calls that were profiled, none of them timed", COUNT, POSITIVE)
     call_s: float | None = fact("median time of a call under the profiler", SECONDS, POSITIVE)
-    operators_s: float | None = fact("own times of all operators in a call", SECONDS, NOT_NEGATIVE)
+    operators_s: float | None = fact("own times of all operators in a call", SECONDS)
     shares: dict[str, float] | None = fact(
         "share of that time by class of operators", SHARE, FRACTION
     )
@@ -275,32 +260,29 @@ class Memory(Table):
     gap: str | None = fact("why nothing was measured")
     before_bytes: int | None = fact(
         "memory of the process before the work was bound: interpreter and framework", BYTES,
-        NOT_NEGATIVE, null=_NO_PROC,
-    )  # fmt: skip
-    bound_bytes: int | None = fact(
-        "memory of the process with the model built, or the inputs placed", BYTES, NOT_NEGATIVE,
         null=_NO_PROC,
     )  # fmt: skip
-    peak_bytes: int | None = fact(
-        "peak memory of the process in the calls", BYTES, NOT_NEGATIVE, null=_NO_PROC
+    bound_bytes: int | None = fact(
+        "memory of the process with the model built, or the inputs placed", BYTES, null=_NO_PROC
     )
+    peak_bytes: int | None = fact("peak memory of the process in the calls", BYTES, null=_NO_PROC)
     device_peak_bytes: int | None = fact(
-        "peak memory of the device", BYTES, NOT_NEGATIVE, null="where the framework does not tell"
+        "peak memory of the device", BYTES, null="where the framework does not tell"
     )
     planned_bytes: int | None = fact(
-        "memory that the framework's planner reserves for results; of one framework only",
-        BYTES, NOT_NEGATIVE, null="where there is no planner",
+        "memory that the framework's planner reserves for results; of one framework only", BYTES,
+        null="where there is no planner",
     )  # fmt: skip
     planned_by_strategy: dict[str, int] | None = fact(
         "the same by what MXNet's planner shares: `in place` and `both` are its own plans, `none` "
-        "and `co-share` are computed from the log of `both`", BYTES, NOT_NEGATIVE,
+        "and `co-share` are computed from the log of `both`", BYTES,
     )  # fmt: skip
     saved_bytes: int | None = fact(
         "memory of the tensors that are kept for the backward pass, parameters apart", BYTES,
-        NOT_NEGATIVE, null="where the framework does not tell",
+        null="where the framework does not tell",
     )  # fmt: skip
     saved_tensors: int | None = fact(
-        "how many these are", COUNT, NOT_NEGATIVE, null="where the framework does not tell"
+        "how many these are", COUNT, null="where the framework does not tell"
     )
 
     @property
@@ -324,13 +306,13 @@ class Epoch(Table):
     repetition: int = fact("which training, from 1", COUNT, POSITIVE)
     epoch: int | None = fact("which epoch of it, from 1", COUNT, POSITIVE)
     warmup: bool | None = fact("whether it is kept out of the statistics")
-    seconds: float = fact("time until its last update was done", SECONDS, NOT_NEGATIVE)
-    train_loss: float = fact("mean loss over its steps", NATS)
-    train_losses: list[float] | None = fact("mean loss over each tenth of its steps", NATS)
-    validation_loss: float | None = fact("validation loss afterwards, without dropout", NATS)
+    seconds: float = fact("time until its last update was done", SECONDS)
+    train_loss: float = fact("mean loss over its steps", NATS, ANY)
+    train_losses: list[float] | None = fact("mean loss over each tenth of its steps", NATS, ANY)
+    validation_loss: float | None = fact("validation loss afterwards, without dropout", NATS, ANY)
     validation_accuracy: float | None = fact("validation accuracy afterwards", SHARE, FRACTION)
-    validation_s: float | None = fact("time of that validation", SECONDS, NOT_NEGATIVE)
-    cpu_utilization: float | None = fact("busy share of the threads", SHARE, NOT_NEGATIVE)
+    validation_s: float | None = fact("time of that validation", SECONDS)
+    cpu_utilization: float | None = fact("busy share of the threads", SHARE)
     gpu: EpochGpu | None = fact("use of the GPU at its end", null=_NO_GPU)
     test_accuracy: float | None = fact(
         "test accuracy after it", SHARE, FRACTION, null="between milestones"
@@ -349,8 +331,8 @@ class Unequal(Table):
     """Where a training differs most from another one of the same work."""
 
     to: str = fact("the other one: framework and execution")
-    nats: float = fact("difference of their mean losses", NATS, NOT_NEGATIVE)
-    allowed: float = fact("difference that is allowed there", NATS, NOT_NEGATIVE)
+    nats: float = fact("difference of their mean losses", NATS)
+    allowed: float = fact("difference that is allowed there", NATS)
     epoch: int = fact("epoch in which it is, from 1", COUNT, POSITIVE)
 
 
@@ -361,9 +343,9 @@ class Data(Table):
     source: str | None = fact("`real`, or `synthetic` where it was generated")
     origin: str | None = fact("where its files came from, or how it was generated")
     digest: str | None = fact("SHA-256 of its contents; equal digests are equal data")
-    train: int | None = fact("examples to train on", COUNT, NOT_NEGATIVE)
+    train: int | None = fact("examples to train on", COUNT)
     validation: int | str | None = fact("examples to validate on; `test` if these are the test set")
-    test: int | None = fact("examples to test on", COUNT, NOT_NEGATIVE)
+    test: int | None = fact("examples to test on", COUNT)
 
 
 class Measured(MeasuredOnGpu):
@@ -371,13 +353,13 @@ class Measured(MeasuredOnGpu):
 
     # Times of its rounds.
     dispatch_s: float | None = fact(
-        "median time until a call returned", SECONDS, NOT_NEGATIVE, needs=("completion_s",)
+        "median time until a call returned", SECONDS, needs=("completion_s",)
     )
     completion_s: float | None = fact("median time until its result existed", SECONDS, POSITIVE)
     wait_s: float | None = fact(
         "time of a wait for its device where there is nothing to wait for; a part of every round",
-        SECONDS, NOT_NEGATIVE,
-    )  # fmt: skip
+        SECONDS,
+    )
     device_s: float | None = fact(
         "time of a call on a GPU itself, without launching and waiting", SECONDS, POSITIVE,
         null="where noise was larger",
@@ -394,27 +376,21 @@ class Measured(MeasuredOnGpu):
         "time of each further call: of twice as many calls over as many", SECONDS, POSITIVE,
         null="where noise was larger, or the cache is emptied before each call",
     )  # fmt: skip
-    cpu_s: float | None = fact("processor time of all rounds", SECONDS, NOT_NEGATIVE)
+    cpu_s: float | None = fact("processor time of all rounds", SECONDS)
     wall_s: float | None = fact("time of all rounds", SECONDS, POSITIVE)
-    preempted: float | None = fact(
-        "share of rounds in which the process lost a processor", SHARE, NOT_NEGATIVE
-    )
-    load: float | None = fact("load of the machine over the last minute", CPUS, NOT_NEGATIVE)
+    preempted: float | None = fact("share of rounds in which the process lost a processor", SHARE)
+    load: float | None = fact("load of the machine over the last minute", CPUS)
     others_cpus: float | None = fact(
-        "processors that other processes kept busy", CPUS, NOT_NEGATIVE, null=_NO_PROC
+        "processors that other processes kept busy", CPUS, null=_NO_PROC
     )
     siblings_cpus: float | None = fact(
-        "of these, by other workers of the session", CPUS, NOT_NEGATIVE, null=_NO_PROC
+        "of these, by other workers of the session", CPUS, null=_NO_PROC
     )
-    idle_cpus: float | None = fact(
-        "processors that were idle meanwhile", CPUS, NOT_NEGATIVE, null=_NO_PROC
-    )
+    idle_cpus: float | None = fact("processors that were idle meanwhile", CPUS, null=_NO_PROC)
     queued_cpus: float | None = fact(
-        "processors for which its threads waited in the rounds", CPUS, NOT_NEGATIVE, null=_NO_PROC
+        "processors for which its threads waited in the rounds", CPUS, null=_NO_PROC
     )
-    others_on_gpu: int | None = fact(
-        "processes of others on its GPU", COUNT, NOT_NEGATIVE, null=UNKNOWN_TO_NVML
-    )
+    others_on_gpu: int | None = fact("processes of others on its GPU", COUNT, null=UNKNOWN_TO_NVML)
     drift: float | None = fact(
         "median of the last fifth of the rounds over that of the first, minus 1",
         SHARE,
@@ -427,8 +403,7 @@ class Measured(MeasuredOnGpu):
     spinning: bool | None = fact("whether its threads spent processor time on waiting")
     median_interval: float | None = fact(
         "width of the 99 % interval of the median of its rounds, over that median; it says "
-        "nothing of other processes", SHARE,
-        NOT_NEGATIVE, null="where there were fewer than nine rounds",
+        "nothing of other processes", SHARE, null="where there were fewer than nine rounds",
     )  # fmt: skip
     stopped: str | None = fact(
         "why its rounds ended: `precise` or `time over`", check=one_of(PRECISE, TIME_OVER)
@@ -438,7 +413,7 @@ class Measured(MeasuredOnGpu):
     first_call_s: float | None = fact(
         "time of the first call in a process that has done nothing else", SECONDS, POSITIVE
     )
-    bind_s: float | None = fact("time in which it was bound to its inputs", SECONDS, NOT_NEGATIVE)
+    bind_s: float | None = fact("time in which it was bound to its inputs", SECONDS)
     first_call_in_process_s: float | None = fact(
         "time of the first call, in a process that may have measured other cases before",
         SECONDS,
@@ -450,22 +425,19 @@ class Measured(MeasuredOnGpu):
     )
     compile_s: float | None = fact(
         "what the first step, or epoch, of an execution that compiles took beyond a typical one",
-        SECONDS, NOT_NEGATIVE, null="in `eager`, and in a process that had measured something",
+        SECONDS, null="in `eager`, and in a process that had measured something",
     )  # fmt: skip
-    warmup_calls: int | None = fact("calls, or steps, of the warm-up", COUNT, NOT_NEGATIVE)
-    warmup_s: float | None = fact("time of the warm-up", SECONDS, NOT_NEGATIVE)
+    warmup_calls: int | None = fact("calls, or steps, of the warm-up", COUNT)
+    warmup_s: float | None = fact("time of the warm-up", SECONDS)
     steady: bool | None = fact("whether times were steady", null=_NOTHING_SHOWN)
 
     # Memory of the process.
     host_memory_before_bytes: int | None = fact(
-        "memory of the process before the work was bound, or the model built", BYTES, NOT_NEGATIVE,
-        null=_NO_PROC,
-    )  # fmt: skip
-    peak_host_memory_bytes: int | None = fact(
-        "peak memory of the process", BYTES, NOT_NEGATIVE, null=_NO_PROC
+        "memory of the process before the work was bound, or the model built", BYTES, null=_NO_PROC
     )
+    peak_host_memory_bytes: int | None = fact("peak memory of the process", BYTES, null=_NO_PROC)
     peak_children_memory_bytes: int | None = fact(
-        "peak memory of the processes that it has started, added up", BYTES, NOT_NEGATIVE
+        "peak memory of the processes that it has started, added up", BYTES
     )
 
     @property
@@ -484,7 +456,7 @@ class Measured(MeasuredOnGpu):
 class Launch(Measured):
     """One launch of a case, in a fresh process."""
 
-    launch: int = fact("which launch, from 0", COUNT, NOT_NEGATIVE)
+    launch: int = fact("which launch, from 0", COUNT)
     value_s: float = fact("what stands for it: the `statistic` of its rounds", SECONDS, POSITIVE)
     min_s: float | None = fact("the smallest of its rounds", SECONDS, POSITIVE, needs=("median_s",))
     median_s: float | None = fact("the median one", SECONDS, POSITIVE, needs=("min_s",))
@@ -529,12 +501,11 @@ class CaseFacts(Measured):
         null="on a CPU",
     )
     flops: float | None = fact(
-        "floating-point operations of a call", FLOPS, NOT_NEGATIVE, null="where not declared"
+        "floating-point operations of a call", FLOPS, null="where not declared"
     )
     bytes: float | None = fact(
-        "bytes that a call reads and writes at least", BYTES, NOT_NEGATIVE,
-        null="where not declared",
-    )  # fmt: skip
+        "bytes that a call reads and writes at least", BYTES, null="where not declared"
+    )
 
     composed: bool | None = fact("true if fwbench composes it of several functions")
 
@@ -547,14 +518,12 @@ class CaseFacts(Measured):
     )
 
     # Verification.
-    max_relative_error: float | None = fact(
-        "largest error against the reference", SHARE, NOT_NEGATIVE
-    )
-    tolerance: float | None = fact("error that is allowed", SHARE, NOT_NEGATIVE)
+    max_relative_error: float | None = fact("largest error against the reference", SHARE)
+    tolerance: float | None = fact("error that is allowed", SHARE)
     precision_bits: int | None = fact(
         "bits of mantissa that it was computed in, by the error: 52, 23, 10 or 7", COUNT, POSITIVE
     )
-    changed_seed: int | None = fact("seed of the changed operands", COUNT, NOT_NEGATIVE)
+    changed_seed: int | None = fact("seed of the changed operands", COUNT)
     operand_sets: int | None = fact("sets of operands that calls took by turns", COUNT, POSITIVE)
     limit_flops_per_s: float | None = fact(
         "floating-point operations a second that are possible at most", PER_SECOND, POSITIVE
@@ -568,7 +537,7 @@ class CaseFacts(Measured):
     verified_against: str | None = fact(
         "what it was verified against, where that is not NumPy: a framework's run in float64"
     )
-    parameters: int | None = fact("parameters that are trained", COUNT, NOT_NEGATIVE)
+    parameters: int | None = fact("parameters that are trained", COUNT)
     accuracy: float | None = fact(
         "share of the tested examples that a trained network answers rightly", SHARE, FRACTION
     )
@@ -583,25 +552,23 @@ class CaseFacts(Measured):
     model_bytes: int | None = fact("size of the model as a file", BYTES, POSITIVE)
     checkpoint_bytes: int | None = fact("size of a checkpoint's files", BYTES, POSITIVE)
     checkpoint_sync_s: float | None = fact(
-        "time of an `fsync` of a checkpoint's files, which no call waits for", SECONDS, NOT_NEGATIVE
+        "time of an `fsync` of a checkpoint's files, which no call waits for", SECONDS
     )
-    checked_steps: int | None = fact("losses compared with the reference", COUNT, NOT_NEGATIVE)
+    checked_steps: int | None = fact("losses compared with the reference", COUNT)
     checked_steps_timed: int | None = fact(
-        "losses compared with it once more, after the timing", COUNT, NOT_NEGATIVE
+        "losses compared with it once more, after the timing", COUNT
     )
-    checked_updates: int | None = fact(
-        "steps that were seen to change the weights", COUNT, NOT_NEGATIVE
-    )
+    checked_updates: int | None = fact("steps that were seen to change the weights", COUNT)
     checked_updates_timed: int | None = fact(
-        "steps that were seen to do so after the timing", COUNT, NOT_NEGATIVE
+        "steps that were seen to do so after the timing", COUNT
     )
     max_loss_deviation: float | None = fact(
-        "deviation of the loss that comes closest to what is allowed", NATS, NOT_NEGATIVE
+        "deviation of the loss that comes closest to what is allowed", NATS
     )
-    loss_tolerance: float | None = fact("deviation allowed at that step", NATS, NOT_NEGATIVE)
+    loss_tolerance: float | None = fact("deviation allowed at that step", NATS)
     unequal: Unequal | None = fact("how its losses differ from those of most others, if they do")
     recomputed_segments: int | None = fact(
-        "parts of the network whose results the backward pass recomputes", COUNT, NOT_NEGATIVE
+        "parts of the network whose results the backward pass recomputes", COUNT
     )
     parameters_on_devices: dict[str, int] | None = fact(
         "parameters on each device, of a network on several devices", COUNT, POSITIVE
@@ -610,11 +577,9 @@ class CaseFacts(Measured):
 
     # Training.
     data: Data | None = fact("data set that it learns from")
-    data_memory_bytes: int | None = fact(
-        "size of it in memory, before the model was built", BYTES, NOT_NEGATIVE
-    )
+    data_memory_bytes: int | None = fact("size of it in memory, before the model was built", BYTES)
     steps_per_epoch: int | None = fact("steps of an epoch", COUNT, POSITIVE)
-    warmup_epochs: int | None = fact("epochs kept out of the statistics", COUNT, NOT_NEGATIVE)
+    warmup_epochs: int | None = fact("epochs kept out of the statistics", COUNT)
     repetitions: int | None = fact("trainings from the initial weights", COUNT, POSITIVE)
     epochs: list[Epoch] | None = fact("every epoch, those of the warm-up among them", filled=True)
     epoch_s: float | None = fact("median time of an epoch", SECONDS, POSITIVE)
@@ -634,10 +599,10 @@ class CaseFacts(Measured):
     test_accuracy: list[Tested] | None = fact("test accuracies, at milestones and at the end")
     tested_examples: int | None = fact("examples that a test accuracy is of", COUNT, POSITIVE)
     validated_examples: int | None = fact("examples that a validation is of", COUNT, POSITIVE)
-    cpu_utilization: float | None = fact("median busy share of the threads", SHARE, NOT_NEGATIVE)
+    cpu_utilization: float | None = fact("median busy share of the threads", SHARE)
     peak_device_memory_bytes: int | None = fact(
         "peak memory of the device; of an operation, until its first call is done", BYTES,
-        NOT_NEGATIVE, null="where the framework does not tell",
+        null="where the framework does not tell",
     )  # fmt: skip
 
     gang: GangFacts | None = fact("the processes that did it together")
@@ -655,7 +620,7 @@ class CaseFacts(Measured):
 
     # Launches.
     launch: int | None = fact(
-        "which launch, while launches are not merged", COUNT, NOT_NEGATIVE, needs=("statistic",)
+        "which launch, while launches are not merged", COUNT, needs=("statistic",)
     )
     launches: list[Launch] | None = fact("every launch", filled=True)
     contended: bool | None = fact("whether a launch had to share its processors")

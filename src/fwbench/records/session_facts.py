@@ -6,6 +6,7 @@ from typing import Any
 
 from fwbench.records.table import (
     ABOVE_MINUS_1,
+    ANY,
     FRACTION,
     NOT_NEGATIVE,
     POSITIVE,
@@ -45,23 +46,19 @@ class StoredCeiling(Table):
     strict = True
 
     flops_per_s: dict[str, float] | None = fact(
-        "floating-point operations a second in matrix products, by dtype, and in `tf32`",
-        _A_SECOND,
-        NOT_NEGATIVE,
+        "floating-point operations a second in matrix products, by dtype, and in `tf32`", _A_SECOND
     )
     bytes_per_s: float | None = fact(
-        "bytes a second in copies", _A_SECOND, NOT_NEGATIVE, null="where none could be measured"
+        "bytes a second in copies", _A_SECOND, null="where none could be measured"
     )
     copied_per_s: dict[str, float] | None = fact(
         "bytes a second of copies between host and GPU, by direction, and `, pinned` of "
         "page-locked memory",
         _A_SECOND,
-        NOT_NEGATIVE,
     )
     cached_per_s: dict[str, float] | None = fact(
         "bytes a second of copies that a GPU's cache may hold, by the bytes that they move",
         _A_SECOND,
-        NOT_NEGATIVE,
     )
     by: dict[str, str] | None = fact(
         "framework that was best, by dtype, `copy`, `cached_copy`, and the keys of `copied_per_s`"
@@ -74,7 +71,7 @@ class StoredPlan(Table):
     launches: int = fact(
         "fresh processes for each case; the fewest with a race or a budget", COUNT, POSITIVE
     )
-    seed: int = fact("seed of the order of cases", COUNT, NOT_NEGATIVE)
+    seed: int = fact("seed of the order of cases", COUNT)
 
 
 class StoredManifest(Table):
@@ -102,7 +99,7 @@ class NotMeasured(Table):
 class SessionOutcome(Table):
     """Number of failed tests, and whether the session was interrupted."""
 
-    failed: int = fact("tests that failed", COUNT, NOT_NEGATIVE)
+    failed: int = fact("tests that failed", COUNT)
     interrupted: bool = fact("whether it was interrupted, or broke down")
 
 
@@ -128,7 +125,7 @@ class StoredJudgement(Table):
         "smallest slow-down that would have shown", SHARE, ABOVE_MINUS_1, null="if none would"
     )
     threshold: float | None = fact(
-        "smallest change that is worth a verdict", SHARE, NOT_NEGATIVE, null=_NOT_COMPARED
+        "smallest change that is worth a verdict", SHARE, null=_NOT_COMPARED
     )
     base: list[float] | None = fact("the base's figure of each launch", NONE, NOT_NEGATIVE)
     contender: list[float] | None = fact("the contender's", NONE, NOT_NEGATIVE)
@@ -157,7 +154,7 @@ class StoredComparison(Table):
     rules: StoredRules = fact("what it was decided by")
     notes: list[str] = fact("what else a reader must know")
     interrupted: bool | None = fact("whether more was to be measured")
-    verdicts: dict[str, int] | None = fact("cases by verdict", COUNT, NOT_NEGATIVE)
+    verdicts: dict[str, int] | None = fact("cases by verdict", COUNT)
     means: dict[str, float] | None = fact(
         "geometric mean of the ratios of times, by framework", NONE, POSITIVE
     )
@@ -167,7 +164,7 @@ class StoredGate(Table):
     """The verdicts of ``--fw-gate``, and its comparison."""
 
     base: str | None = fact("name of the baseline")
-    verdicts: dict[str, int] | None = fact("cases by verdict", COUNT, NOT_NEGATIVE)
+    verdicts: dict[str, int] | None = fact("cases by verdict", COUNT)
     comparison: StoredComparison | None = fact("the figures")
     problem: str | None = fact("why nothing could be compared")
 
@@ -181,10 +178,8 @@ class StoredContestant(Table):
         "`fastest`, `tied`, `slower`, `open` or `lost`",
         check=one_of("fastest", "tied", "slower", "open", "lost"),
     )
-    launches: int = fact("launches that measured it", COUNT, NOT_NEGATIVE)
-    contended: int = fact(
-        "those in which it had to share its processors; they do not count", COUNT, NOT_NEGATIVE
-    )
+    launches: int = fact("launches that measured it", COUNT)
+    contended: int = fact("those in which it had to share its processors; they do not count", COUNT)
     time_s: float | None = fact(
         "median time over launches", SECONDS, POSITIVE, null="where it was not measured"
     )
@@ -202,14 +197,14 @@ class StoredGroup(Table):
     verdict: str = fact(
         "`fastest`, `tie` or `undecided`", check=one_of("fastest", "tie", "undecided")
     )
-    threshold: float = fact("smallest difference that matters", SHARE, NOT_NEGATIVE)
+    threshold: float = fact("smallest difference that matters", SHARE)
     contestants: list[StoredContestant] = fact("those that did the work, the leader first")
     more_launches: int | None = fact(
         "further launches that would have decided it, as a rule", COUNT, POSITIVE,
         null="of a decided group, after too few launches to say, and with `more_than`",
     )  # fmt: skip
     more_s: float | None = fact(
-        "what these would have taken", SECONDS, NOT_NEGATIVE, null="without `more_launches`"
+        "what these would have taken", SECONDS, null="without `more_launches`"
     )
     more_than: int | None = fact(
         "further launches that would not have decided it, as a rule", COUNT, POSITIVE,
@@ -230,24 +225,19 @@ class StoredUnsettled(Table):
     case: str = fact("node id of its test")
     name: str = fact("id of the case")
     uncertainty: float | None = fact(
-        "half the width of the 95 % interval of its time", SHARE, NOT_NEGATIVE,
-        null="after a single launch",
-    )  # fmt: skip
+        "half the width of the 95 % interval of its time", SHARE, null="after a single launch"
+    )
 
 
 class StoredBudget(Table):
     """Result of ``--fw-budget``."""
 
     budget_s: float = fact("time that launches could take", SECONDS, POSITIVE)
-    took_s: float = fact("time that they took", SECONDS, NOT_NEGATIVE)
-    launches: int = fact("launches that ended", COUNT, NOT_NEGATIVE)
-    cases: int = fact("cases that were measured", COUNT, NOT_NEGATIVE)
-    launch_s: float | None = fact(
-        "time of a launch of all cases", SECONDS, NOT_NEGATIVE, null="where none ended"
-    )
-    resolution: float | None = fact(
-        "how well each time was to be known", SHARE, NOT_NEGATIVE, null="of a race"
-    )
+    took_s: float = fact("time that they took", SECONDS)
+    launches: int = fact("launches that ended", COUNT)
+    cases: int = fact("cases that were measured", COUNT)
+    launch_s: float | None = fact("time of a launch of all cases", SECONDS, null="where none ended")
+    resolution: float | None = fact("how well each time was to be known", SHARE, null="of a race")
     unsettled: list[StoredUnsettled] | None = fact("cases whose time is not known so well")
 
 
@@ -256,7 +246,7 @@ class StoredRevisits(Table):
 
     cases: int = fact("number of them", COUNT, POSITIVE)
     sd: float = fact("standard deviation of a median's logarithm", NONE, NOT_NEGATIVE)
-    pairs: dict[str, list[float]] = fact("both medians, by node id", SECONDS)
+    pairs: dict[str, list[float]] = fact("both medians, by node id", SECONDS, ANY)
 
 
 class LossCurves(Table):
@@ -273,8 +263,8 @@ class BreakEven(Table):
 
     group: str = fact("the work")
     name: str = fact("framework and execution")
-    compile_s: float = fact("what compiling took", SECONDS, NOT_NEGATIVE)
-    steps: int | None = fact("steps until it is ahead", COUNT, NOT_NEGATIVE, null="if it never is")
+    compile_s: float = fact("what compiling took", SECONDS)
+    steps: int | None = fact("steps until it is ahead", COUNT, null="if it never is")
 
 
 class SessionFacts(Table):
@@ -290,7 +280,7 @@ class SessionFacts(Table):
     launches: StoredPlan | None = fact("plan of launches", null="where cases were measured once")
     frameworks: dict[str, StoredManifest] | None = fact("frameworks that were used, by name")
     absent: dict[str, str] | None = fact("why other frameworks could not be used, by name")
-    planned: int | None = fact("benchmarks that were to be measured", COUNT, NOT_NEGATIVE)
+    planned: int | None = fact("benchmarks that were to be measured", COUNT)
     missing: list[NotMeasured] | None = fact("benchmarks that were not measured")
     outcome: SessionOutcome | None = fact("how it ended", null="where it is not known")
     gate: StoredGate | None = fact("what its gate said", null="without one")

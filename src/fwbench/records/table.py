@@ -217,7 +217,7 @@ class Fact:
 def fact(
     meaning: str,
     unit: Unit = NONE,
-    check: Check = ANY,
+    check: Check | None = None,
     *,
     null: str = "",
     needs: Sequence[str] = (),
@@ -227,7 +227,9 @@ def fact(
 
     Args:
         meaning: what it says; a clause without a full stop.
+        check: of a quantity, which has a unit, that it is not negative where nothing else is given.
     """
+    check = check or (ANY if unit is NONE else NOT_NEGATIVE)
     return Fact(meaning, unit, dataclasses.replace(check, unit=unit), null, needs, filled)
 
 
