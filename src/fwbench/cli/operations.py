@@ -16,15 +16,12 @@ from fwbench.frameworks.declared import manifests
 from fwbench.options import values
 from fwbench.plugin.options import checked
 from fwbench.terms.manifest import Gap, Manifest
-from fwbench.terms.presets import PRESETS
+from fwbench.terms.presets import PRESETS, PUBLISHED
 from fwbench.workloads import FAMILIES, OPERATIONS, gaps
 from fwbench.workloads.operation import Operation
 
 #: Operations by family.
 Families = dict[str, list[Operation]]
-
-#: The presets that an operation has or has not.
-_PUBLISHED = ("paper", "deepbench", "opperf", "convnet")
 
 #: The parts of a gap in the order to say them.
 _PARTS = ("direction", "execution", "dtype", "device", "toggle")
@@ -158,7 +155,7 @@ def _rows(operations: Iterable[Operation], frameworks: Sequence[Manifest]) -> li
                     for manifest in frameworks
                 ),
                 ", ".join(map(str, operation.by_preset.quick)),
-                ", ".join(name for name in _PUBLISHED if getattr(operation.by_preset, name)),
+                ", ".join(name for name in PUBLISHED if getattr(operation.by_preset, name)),
             ]
             for operation in operations
         ),

@@ -110,7 +110,7 @@ class _OfGang(Table):
     rank: int = fact("which one of its role, from 0", COUNT)
     cpus: int = fact("CPUs that it may use", COUNT, POSITIVE)
     threads: int | None = fact(
-        "threads that it computes with", COUNT, POSITIVE, null="where the framework does not tell"
+        "threads that it computes with", COUNT, POSITIVE, null=_UNKNOWN_TO_FRAMEWORK
     )
     cpu_s: float = fact("processor time of a step", SECONDS)
     preempted: int = fact("how often it lost a processor", COUNT)
@@ -267,7 +267,7 @@ class Memory(Table):
     )
     peak_bytes: int | None = fact("peak memory of the process in the calls", BYTES, null=_NO_PROC)
     device_peak_bytes: int | None = fact(
-        "peak memory of the device", BYTES, null="where the framework does not tell"
+        "peak memory of the device", BYTES, null=_UNKNOWN_TO_FRAMEWORK
     )
     planned_bytes: int | None = fact(
         "memory that the framework's planner reserves for results; of one framework only", BYTES,
@@ -279,11 +279,9 @@ class Memory(Table):
     )  # fmt: skip
     saved_bytes: int | None = fact(
         "memory of the tensors that are kept for the backward pass, parameters apart", BYTES,
-        null="where the framework does not tell",
+        null=_UNKNOWN_TO_FRAMEWORK,
     )  # fmt: skip
-    saved_tensors: int | None = fact(
-        "how many these are", COUNT, null="where the framework does not tell"
-    )
+    saved_tensors: int | None = fact("how many these are", COUNT, null=_UNKNOWN_TO_FRAMEWORK)
 
     @property
     def above_bytes(self) -> int | None:
@@ -532,7 +530,7 @@ class CaseFacts(Measured):
         "bytes a second that are possible at most", PER_SECOND, POSITIVE
     )
     result_is_view: bool | None = fact(
-        "whether the result shares memory with an input", null="where the framework does not tell"
+        "whether the result shares memory with an input", null=_UNKNOWN_TO_FRAMEWORK
     )
     verified_against: str | None = fact(
         "what it was verified against, where that is not NumPy: a framework's run in float64"
@@ -602,7 +600,7 @@ class CaseFacts(Measured):
     cpu_utilization: float | None = fact("median busy share of the threads", SHARE)
     peak_device_memory_bytes: int | None = fact(
         "peak memory of the device; of an operation, until its first call is done", BYTES,
-        null="where the framework does not tell",
+        null=_UNKNOWN_TO_FRAMEWORK,
     )  # fmt: skip
 
     gang: GangFacts | None = fact("the processes that did it together")

@@ -16,14 +16,13 @@ from fwbench.records.equality import curve
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, blur, group_by
 from fwbench.records.repeatability import INTERVAL
-from fwbench.records.units import mebibytes, time, times
+from fwbench.records.units import mebibytes, percent, time, times
 from fwbench.report.condition import early, is_contended, marked
 from fwbench.report.discovery import extensions
 from fwbench.report.drawing import bars, lines, palette
 from fwbench.report.drawing.bars import Bar
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
-from fwbench.report.section import percent
 from fwbench.report.training import accuracy, deviation_text, epochs_s
 
 #: The entry points by which other packages add charts.

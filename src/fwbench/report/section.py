@@ -343,11 +343,6 @@ def billions(work: float | None, call_s: float) -> TableCell:
     return TableCell(f"{work / call_s / 1e9:,.3g}", work / call_s)
 
 
-def percent(value: float) -> str:
-    """A share as a percentage with two digits behind the point."""
-    return f"{value:.2%}"
-
-
 def shade(ratio: float, *, is_close: bool) -> str:
     """The class of a cell's background, by the ratio of its time to the fastest."""
     return "step0" if is_close else f"step{1 + bisect.bisect_right(_SLOWER, ratio)}"

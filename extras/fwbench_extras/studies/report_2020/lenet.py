@@ -6,9 +6,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from fwbench.records.measurement import Measurement
+from fwbench.records.units import percent
 from fwbench.report.drawing import bars
 from fwbench.report.model import trainings
-from fwbench.report.section import Row, Section, TableCell, percent, seconds
+from fwbench.report.section import Row, Section, TableCell, seconds
 from fwbench.report.training import accuracy, epochs_s
 from fwbench_extras.studies.report_2020 import published
 from fwbench_extras.studies.report_2020.operations import times

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Self
 
 from fwbench.records.measurement import Measurement, blur
-from fwbench.records.units import count, time
+from fwbench.records.units import count, percent, time
 from fwbench.report.condition import is_contended
 from fwbench.report.model import trainings
-from fwbench.report.section import Row, Section, TableCell, percent
+from fwbench.report.section import Row, Section, TableCell
 from fwbench.report.training import accuracy, epochs_s
 from fwbench_extras.studies.report_2020 import lenet, operations, published
 from fwbench_extras.studies.report_2020.operations import Ratios, by_operation, mean, times

@@ -32,10 +32,6 @@ from fwbench.workloads.operations.random import DROPPED
 # Elementwise arithmetic
 
 
-def multiply_add(x: Any, y: Any, z: Any) -> Any:
-    return x * y + z
-
-
 def cast(dtype: str) -> Implementation:
     return lambda jax: lambda x: x.astype(dtype)
 

@@ -42,6 +42,7 @@ OPERATIONS: Table = {
     "cast_float16": kernels.cast("float16"),
     "cast_bfloat16": kernels.cast("bfloat16"),
     "cast_int32": kernels.cast("int32"),
+    "multiply_add": Composed(lambda jax: lambda x, y, z: x * y + z),
     "add_row": "numpy.add",
     # Reductions
     "sum": "numpy.sum",
@@ -52,8 +53,8 @@ OPERATIONS: Table = {
     "variance": Call("numpy.var", axis=1),
     "norm": "numpy.linalg.norm",
     "logsumexp": Call("nn.logsumexp", axis=1),
-    # Vectors and matrices, and what is composed of elementwise arithmetic and reductions
-    **composed(kernels.multiply_add, kernels.l2_normalize),
+    # Vectors and matrices
+    **composed(kernels.l2_normalize),
     **named("cholesky", "solve", "qr", "eigh", below="numpy.linalg"),
     "dot": "numpy.dot",
     "gemm": "numpy.matmul",

@@ -42,10 +42,6 @@ def selu(x: Array) -> Array:
 # Elementwise arithmetic
 
 
-def multiply_add(x: Array, y: Array, z: Array) -> Array:
-    return x * y + z
-
-
 def cast(dtype: str) -> Implementation:
     return lambda np: lambda x: x.astype(dtype)
 

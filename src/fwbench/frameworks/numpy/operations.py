@@ -42,6 +42,7 @@ OPERATIONS: Table = {
     **dict.fromkeys(("round", "round_half_even"), "rint"),
     "cast_float16": kernels.cast("float16"),
     "cast_int32": kernels.cast("int32"),
+    "multiply_add": Composed(lambda np: lambda x, y, z: x * y + z),
     "add_row": "add",
     # Reductions
     "sum": "ndarray.sum",
@@ -51,8 +52,8 @@ OPERATIONS: Table = {
     **named("any", "argmax", "argmin", "argsort", below="ndarray", axis=1),
     "variance": Call("ndarray.var", axis=1),
     "norm": "linalg.norm",
-    # Vectors and matrices, and what is composed of elementwise arithmetic and reductions
-    **composed(kernels.multiply_add, kernels.logsumexp, kernels.l2_normalize),
+    # Vectors and matrices, and what is composed of reductions
+    **composed(kernels.logsumexp, kernels.l2_normalize),
     "dot": "dot",
     "gemm": "matmul",
     "flatten": "ndarray.ravel",

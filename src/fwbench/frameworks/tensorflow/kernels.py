@@ -17,26 +17,13 @@ from fwbench.workloads.operations.convolution import Window
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON, EPSILON, GROUPS
 from fwbench.workloads.operations.optimisers import RATE
 
-# Elementwise arithmetic
-
-
-def multiply_add(x: Any, y: Any, z: Any) -> Any:
-    return x * y + z
-
-
 # Vectors and matrices
 
 
-def restored_svd(results: Arrays) -> Any:
-    """s, u, v as u, s, v transposed."""
-    s, u, v = results
-    return [u, s, v.T]
-
-
-def placed_svd(results: Arrays) -> Any:
-    """u, s, v transposed as s, u, v."""
-    u, s, vh = results
-    return [s, u, vh.T]
+def exchanged_svd(results: Arrays) -> Any:
+    """u, s, v transposed as s, u, v; and back."""
+    first, second, v = results
+    return [second, first, v.T]
 
 
 # Convolution. Channels last, as in Keras: only oneDNN and XLA know others on the CPU.

@@ -53,7 +53,7 @@ OPERATIONS: Table = {
     # Composed of others: there is no kernel of its own.
     "hypot": "experimental.numpy.hypot",
     "arctan2": "atan2",
-    "multiply_add": Composed(lambda tf: kernels.multiply_add),
+    "multiply_add": Composed(lambda tf: lambda x, y, z: x * y + z),
     "add_row": "nn.bias_add",
     # Reductions
     "sum": "reduce_sum",
@@ -94,7 +94,8 @@ OPERATIONS: Table = {
     "slogdet": lambda tf: lambda x: tf.linalg.slogdet(x)[1],
     "svd_values": Call("linalg.svd", compute_uv=False),
     "svd": Laid(
-        "linalg.svd", Layout(place_results=kernels.placed_svd, restore_results=kernels.restored_svd)
+        "linalg.svd",
+        Layout(place_results=kernels.exchanged_svd, restore_results=kernels.exchanged_svd),
     ),
     "lq": Laid(
         lambda tf: lambda x: tf.linalg.qr(tf.linalg.matrix_transpose(x)),

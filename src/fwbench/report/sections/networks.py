@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.measurement import Measurement, group_by
-from fwbench.records.units import kibibytes, mebibytes, time
+from fwbench.records.units import kibibytes, mebibytes, percent, time
 from fwbench.report.condition import marked
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
@@ -28,7 +28,6 @@ from fwbench.report.section import (
     legends,
     line_name,
     line_names,
-    percent,
     quantity,
     row_keys,
     seconds,

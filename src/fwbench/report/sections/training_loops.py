@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fwbench.records import equality
 from fwbench.records.facts import Unequal
 from fwbench.records.measurement import Measurement, group_by
-from fwbench.records.units import mebibytes, time
+from fwbench.records.units import mebibytes, percent, time
 from fwbench.report import charts
 from fwbench.report.charts import Group
 from fwbench.report.condition import marked
@@ -24,7 +24,6 @@ from fwbench.report.section import (
     grouped,
     joules,
     line_names,
-    percent,
     quantity,
     row_keys,
     seconds,

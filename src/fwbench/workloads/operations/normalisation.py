@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fwbench.terms.presets import Form, Shape, Sizes
 from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operations.vectors import numbers
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
@@ -36,28 +37,23 @@ _IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
 )
 
 
-def _shape(size: Shape) -> tuple[int, ...]:
-    """Batch, time or space, channels."""
-    return tuple(size.values())
-
-
 def _operands(size: Shape, rng: np.random.Generator, *, vectors: int, scale: float = 1.0) -> Any:
     """An input around 0.5, and for each channel: a factor, an offset, a mean, a variance."""
     c = size["c"]
-    x = scale * (0.5 + rng.standard_normal(_shape(size)))
+    x = scale * (0.5 + rng.standard_normal(numbers(size)))
     gamma, beta = rng.uniform(0.5, 1.5, c), rng.standard_normal(c)
     return (x, gamma, beta, rng.standard_normal(c), rng.uniform(0.5, 1.5, c))[: 1 + vectors]
 
 
 def _cost(flops: int, vectors: int, size: Shape) -> Cost:
     """``flops`` for an element of the input: reads it and the vectors, writes another."""
-    elements = math.prod(_shape(size))
+    elements = math.prod(numbers(size))
     return Cost(float(flops * elements), 2.0 * elements + vectors * size["c"])
 
 
 def _backward_cost(flops: int, vectors: int, differentiated: int, size: Shape) -> Cost:
     """The gradient reads x, g and the vectors, and writes one by x and by some of the vectors."""
-    elements = math.prod(_shape(size))
+    elements = math.prod(numbers(size))
     forward = _cost(flops, vectors, size)
     gradient = 3.0 * elements + (vectors + differentiated) * size["c"]
     # Two sums of products, and the difference of x, g and their means, each at the forward's price.
