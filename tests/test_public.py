@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import fwbench
+from support import programs
 
 #: What writing a framework, its training code or a workload needs.
 _NEEDED = {
@@ -56,7 +55,4 @@ def test_a_name_that_is_not_public() -> None:
 def test_importing_the_package_imports_nothing_heavy() -> None:
     """Pytest does so in every session, and those that measure nothing must not pay for NumPy."""
     program = "import sys, fwbench; print('numpy' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"
+    assert programs.output("-c", program) == "False\n"

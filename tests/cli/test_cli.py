@@ -16,6 +16,7 @@ import pytest
 from fwbench import cli
 from fwbench.errors import StorageError, UsageError
 from fwbench.version import __version__
+from support import programs
 from support.gangs import out
 from support.launched_runs import entry, write
 
@@ -177,12 +178,7 @@ def test_a_closed_pipe_ends_quietly(lines: int) -> None:
 
 def test_what_cannot_be_encoded_is_escaped() -> None:
     """A name of a case is no reason to lose a verdict."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PRINTS.format(lines=1, text="größe \ud800")],
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    program = _PRINTS.format(lines=1, text="größe \ud800")
+    done = programs.run("-c", program, variables={"PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "gr\\xf6\\xdfe \\ud800\n"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 from fwbench import cli
 from fwbench.workloads import FAMILIES, OPERATIONS
+from support import programs
 
 _ROOT = Path(__file__).parents[2]
 
@@ -119,8 +118,4 @@ else:
 
 def test_no_framework_is_imported() -> None:
     """Nor is one stood in for any longer when the list is there."""
-    done = subprocess.run(
-        [sys.executable, "-c", _IMPORTED], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "[]"
+    assert programs.result("-c", _IMPORTED) == []

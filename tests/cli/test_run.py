@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tomllib
 import zipfile
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ from fwbench import cli, suite
 from fwbench.cli import run
 from fwbench.errors import SuiteError
 from fwbench.processes import session
+from support import programs
 from support.projects import QUICKLY
 
 ROOT = Path(__file__).parents[2]
@@ -91,15 +91,8 @@ def _python(
     That xdist runs the tests is no business of the session: nothing is timed under xdist.
     """
     inherited = {name: os.environ[name] for name in os.environ if "XDIST" not in name}
-    return subprocess.run(
-        [sys.executable, "-P", "-m", *arguments],
-        cwd=folder,
-        env={**inherited, "PYTHONPATH": str(path or "")},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    variables = {**inherited, "PYTHONPATH": str(path or "")}
+    return programs.run("-P", "-m", *arguments, cwd=folder, env=variables, timeout=300)
 
 
 @pytest.fixture(scope="module")

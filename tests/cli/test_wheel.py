@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 import tarfile
 import zipfile
 from configparser import ConfigParser
@@ -13,6 +12,8 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
+
+from support import programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,10 +113,4 @@ def test_metadata(metadata: Message) -> None:
 )
 def test_checks_of_others_find_nothing(wheel: Path, sdist: Path, command: tuple[str, ...]) -> None:
     files = [wheel, sdist] if command[0] == "twine" else [wheel]
-    done = subprocess.run(
-        [sys.executable, "-m", *command, *map(str, files)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    programs.output("-m", *command, *files)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -36,6 +34,7 @@ from fwbench.workloads import (
 from fwbench.workloads.data import Found
 from fwbench.workloads.workload import Workload
 from fwbench_extras.pages import parsers
+from support import programs
 from support.documents import PAGES, ROOT, Command, commands, read
 
 #: What pages show how to write: frameworks, and an operation.
@@ -261,8 +260,6 @@ def test_python_has_the_program_and_its_options(command: Command) -> None:
     assert script.is_file(), f"{first} is not there"
     options = [word for word in rest if word.startswith("--")]
     if options:
-        done = subprocess.run(
-            [sys.executable, script, "--help"], capture_output=True, text=True, check=True
-        )
-        unknown = [option for option in options if f"{option} " not in done.stdout]
+        known = programs.output(script, "--help")
+        unknown = [option for option in options if f"{option} " not in known]
         assert not unknown, f"{first} has no {unknown}"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import html.parser
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from support import programs
 from support.documents import PAGES, ROOT, read
 
 #: What a browser loads by itself: elements, and the attribute with the address.
@@ -46,15 +44,8 @@ def test_a_reader_can_know_all_pages() -> None:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` builds it: warnings are errors."""
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
-        cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    build = ("-m", "mkdocs", "build", "--strict", "--site-dir", folder)
+    programs.output(*build, cwd=ROOT, variables={"NO_MKDOCS_2_WARNING": "1"})
     return folder
 
 

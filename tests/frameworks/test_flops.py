@@ -8,16 +8,11 @@ it sees the product alone.
 from __future__ import annotations
 
 import functools
-import importlib.util
-import json
-import os
-import subprocess
-import sys
-
-import pytest
 
 from fwbench.machine import thread_variables
 from fwbench.workloads import OPERATIONS
+from support import programs
+from support.verification import installed
 
 _COUNT = """
 import json
@@ -55,19 +50,11 @@ _MORE_THAN_NEEDED = {"dynamic_rnn": "the steps behind the ends of sequences"}
 @functools.cache
 def _counted() -> dict[str, int]:
     """PyTorch's counts, by operation, each at its smallest size."""
-    done = subprocess.run(
-        [sys.executable, "-c", _COUNT],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **thread_variables(1)},
-    )
-    assert done.returncode == 0, done.stderr
-    figures: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    figures: dict[str, int] = programs.result("-c", _COUNT, variables=thread_variables(1))
     return figures
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@installed("torch")
 def test_declared_costs_are_those_that_pytorch_counts() -> None:
     """Exactly, or more or less, where the difference has a reason; and products are among them."""
     counted = _counted()

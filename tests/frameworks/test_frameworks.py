@@ -5,11 +5,7 @@ A framework that is not installed is skipped; nothing of one is imported into th
 
 import functools
 import importlib.util
-import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +15,7 @@ from fwbench.machine import thread_variables
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.toggles import variable
 from fwbench.workloads import OPERATIONS
+from support import programs
 from support.projects import Project
 from support.verification import EVERYTHING, FLOAT32, counted, installed, kept, passes, verify
 
@@ -98,15 +95,8 @@ print(json.dumps({"manifest": manifest.to_json(), **facts}))
 def _probed(framework: str, toggle: str = "") -> dict[str, Any]:
     """The output of :data:`_PROBE` in a process that has one thread, and a toggle."""
     name, _, value = toggle.partition("=")
-    done = subprocess.run(
-        [sys.executable, "-c", _PROBE, framework, toggle],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **thread_variables(1), variable(name): value},
-    )
-    assert done.returncode == 0, done.stderr
-    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    variables = {**thread_variables(1), variable(name): value}
+    figures: dict[str, Any] = programs.result("-c", _PROBE, framework, toggle, variables=variables)
     return figures
 
 
@@ -274,7 +264,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed")
     probe = "import torch; raise SystemExit(0 if torch.cuda.is_available() else 1)"
-    if subprocess.run([sys.executable, "-c", probe], check=False, cwd="/").returncode:
+    if programs.run("-c", probe, cwd="/").returncode:
         pytest.skip("torch sees no CUDA device")
 
 

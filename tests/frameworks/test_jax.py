@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +22,7 @@ from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import DTYPES, FLOAT8
 from fwbench.workers.environments import Environment, Environments
 from fwbench.workloads import OPERATIONS, data
-from support import jax_learners, jax_replicas, recomputing, shared_loops
+from support import jax_learners, jax_replicas, programs, recomputing, shared_loops
 from support.projects import Project
 from support.real_training import SCHEDULE, facts_of
 from support.verification import FLOAT32, PARTS, UNOPTIMIZED_XLA, counted, kept, passes, verify
@@ -36,18 +34,10 @@ _AT_NIGHT = (pytest.mark.nightly,)
 def made(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     project = tmp_path_factory.mktemp("project")
     (project / "pytest.ini").write_text("", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "fwbench", "env", "add", "jax", "jax[cpu]"],
-        cwd=project,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    made = programs.output("-m", "fwbench", "env", "add", "jax", "jax[cpu]", cwd=project)
     environment = Environments(project).all()["jax"]
     held = ", ".join(f"{name} {environment.frameworks[name]}" for name in ("jax", "numpy"))
-    assert done.stdout.splitlines() == [
+    assert made.splitlines() == [
         f"jax: python {environment.python}; {held}",
         "measure it: pytest benchmarks --fw jax",
     ]
@@ -65,15 +55,11 @@ def project(project: Project, made: Environment, monkeypatch: pytest.MonkeyPatch
 
 def _run(environment: Environment, source: str, *arguments: str, **variables: str) -> Any:
     """The last line that a program in the environment prints, as JSON."""
-    done = subprocess.run(
-        [environment.interpreter, "-P", "-c", source, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **thread_variables(2), **variables},
+    return programs.result(
+        *("-P", "-c", source, *arguments),
+        interpreter=environment.interpreter,
+        variables={**thread_variables(2), **variables},
     )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -14,6 +9,8 @@ from fwbench.errors import DeclarationError
 from fwbench.frameworks.layout import Layout, axes, channels_last
 from fwbench.frameworks.table import Call, Laid, layout_of, missing_paths
 from fwbench.terms.toggles import variable
+from support import programs
+from support.verification import installed
 
 X = np.arange(24.0).reshape(1, 2, 3, 4)
 W = np.arange(6.0).reshape(1, 2, 3)
@@ -105,18 +102,12 @@ print(*found, framework.toggles()["channels_last"])
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@installed("torch")
 @pytest.mark.parametrize(("layout", "last"), [("", True), ("nchw", False)])
 def test_images_in_torch(layout: str, last: bool) -> None:
     """They are channels last unless the toggle says otherwise, and stay so when written."""
     given = {variable("layout"): layout} if layout else {}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _OF_TORCH],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **given},
-    )
+    done = programs.run("-W", "error", "-c", _OF_TORCH, variables=given)
     assert done.stdout.split() == [str(last), str(last)], done.stderr
 
 
@@ -133,10 +124,7 @@ print(*[by.address(array) is not None for array in (result, copy, result.copy())
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="mxnet is not installed")
+@installed("mxnet")
 def test_a_copy_in_onednn_s_layout() -> None:
     """MXNet tells no address of what oneDNN has laid out, as it does with what is read then."""
-    done = subprocess.run(
-        [sys.executable, "-c", _OF_MXNET], capture_output=True, text=True, check=False
-    )
-    assert done.stdout.split() == ["False", "False", "True"], done.stderr
+    assert programs.output("-c", _OF_MXNET).split() == ["False", "False", "True"]

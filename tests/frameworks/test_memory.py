@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from fwbench.machine import thread_variables
+from support import programs
 from support.real_training import if_installed
 
 #: A vector of 2**18 elements: a MiB in float32.
@@ -65,15 +63,7 @@ framework = load(NAME, 2)
 def _measured(framework: str) -> list[Any]:
     program = "\n".join([_HEAD, _PROGRAMS[framework], "print(json.dumps(results))"])
     program = program.replace("NAME", repr(framework)).replace("ELEMENTS", str(_ELEMENTS))
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=thread_variables(2),
-    )
-    assert done.returncode == 0, done.stderr
-    values: list[Any] = json.loads(done.stdout)
+    values: list[Any] = programs.result("-P", "-c", program, variables=thread_variables(2))
     return values
 
 

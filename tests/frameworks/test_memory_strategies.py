@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import json
-import subprocess
-import sys
 
 import pytest
 
 from fwbench.frameworks.declared import stubbed
 from fwbench.machine import thread_variables
+from support import programs
 from support.real_training import if_installed
 
 with stubbed({"mxnet"}):
@@ -121,13 +120,7 @@ print(json.dumps([*plans, eager.planned_by_strategy(training=False)]))
 @pytest.mark.parametrize("framework", [if_installed("mxnet")])
 def test_mxnet_plans_by_each_strategy(framework: str) -> None:
     """The less is shared the more is reserved; of what is executed eagerly nobody plans."""
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", _PROGRAM, framework],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=thread_variables(2),
-    )
+    done = programs.run("-P", "-c", _PROGRAM, framework, variables=thread_variables(2))
     assert done.returncode == 0, done.stderr
     forward, training, eager = json.loads(done.stdout.splitlines()[-1])
     for plan in (forward, training):

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from typing import Any
-
 import pytest
 
 from fwbench.machine import thread_variables
-from support import recomputing
+from support import programs, recomputing
 from support.real_training import if_installed
-
-
-def _trained(framework: str, *executions: str) -> dict[str, dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", recomputing.PROGRAM, framework, *executions],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=thread_variables(2),
-    )
-    assert done.returncode == 0, done.stderr
-    return recomputing.read(done.stdout)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +18,8 @@ def test_recomputed_networks_train_the_same(framework: str, executions: list[str
 
     Three convolutions of four are called once more in the backward pass.
     """
-    result = _trained(framework, *executions)
+    program = ("-P", "-c", recomputing.PROGRAM, framework, *executions)
+    result = programs.result(*program, variables=thread_variables(2))
     for execution in executions:
         recomputing.check(result[execution])
         kept, recomputed = result[execution]["off"], result[execution]["on"]

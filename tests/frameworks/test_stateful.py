@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from fwbench.frameworks.layout import reset_first
 from fwbench.terms.toggles import variable
 from fwbench.testing import FakeFramework
+from support import programs
+from support.verification import installed
 
 
 def test_reset_first_exchanges_two_of_three_gates() -> None:
@@ -62,17 +59,11 @@ for name, optimiser in optimisers.items():
 _UNDECIDED = {"sgd", "rmsprop", "SGD", "RMSprop"}
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@installed("torch")
 @pytest.mark.parametrize("value", ["", "loop", "foreach", "fused"])
 def test_implementations_of_torch_s_optimisers(value: str) -> None:
     """All are the one that is asked for, and right, but for gaps."""
-    done = subprocess.run(
-        [sys.executable, "-c", _OF_TORCH, value],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, variable("optimizer"): value},
-    )
+    done = programs.run("-c", _OF_TORCH, value, variables={variable("optimizer"): value})
     implementations = dict(line.split() for line in done.stdout.splitlines())
     assert len(implementations) == {"foreach": 10, "fused": 9}.get(value, 11), done.stderr
     for name, implementation in implementations.items():

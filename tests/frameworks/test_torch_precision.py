@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("torch") is None, reason="torch is not installed"
-)
+from support import programs
+from support.verification import installed
+
+pytestmark = installed("torch")
 
 #: What NVIDIA's containers set: products of float32 are in TF32 then.
 _CONTAINER = {"TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}
@@ -45,24 +41,14 @@ if hasattr(torch.backends, "fp32_precision"):
 print(json.dumps(facts))
 """
 
-
-def _probed(**variables: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", _PROBE],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **variables},
-    )
-    assert done.returncode == 0, done.stderr
-    figures: dict[str, Any] = json.loads(done.stdout)
-    return figures
+_PROBING = ("-W", "error", "-c", _PROBE)
 
 
 @pytest.fixture(scope="module")
 def probed() -> dict[str, Any]:
     """The output of a process in the environment of NVIDIA's containers."""
-    return _probed(**_CONTAINER)
+    figures: dict[str, Any] = programs.result(*_PROBING, variables=_CONTAINER)
+    return figures
 
 
 def _is(places: dict[str, Any], *, allowed: bool) -> bool:
@@ -82,7 +68,8 @@ def test_both_interfaces_agree(probed: dict[str, Any]) -> None:
 
 
 def test_the_toggle_turns_it_on() -> None:
-    assert _is(_probed(FWBENCH_TF32="on")["started"], allowed=True)
+    on = programs.result(*_PROBING, variables={"FWBENCH_TF32": "on"})
+    assert _is(on["started"], allowed=True)
 
 
 def test_precisions_are_recorded(probed: dict[str, Any]) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat
 
@@ -14,6 +12,7 @@ from fwbench import machine
 from fwbench.measure.clock import Clock
 from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_up
 from fwbench.testing import HandClock
+from support import programs
 
 #: Longer than the shortest block, so that a block is one call.
 CALL_S = 2.0**-8
@@ -145,9 +144,7 @@ def test_products_of_references_leave_no_thread_spinning() -> None:
     """By default OpenBLAS' go on for 0.1 s."""
     variables = {name: value for name, value in os.environ.items() if name != _VARIABLE}
     variables |= machine.thread_variables(2) | machine.reference_variables()
-    command = [sys.executable, "-c", _PRODUCT]
-    result = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
-    assert float(result.stdout) < 0.01
+    assert programs.result("-c", _PRODUCT, env=variables) < 0.01
 
 
 @pytest.mark.parametrize("user_value", ["4", "20"])

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from support import programs
 from support.real_training import if_installed
 
 _ROOT = Path(__file__).parents[2]
@@ -65,16 +63,9 @@ def test_a_session_imports_what_it_needs(framework: str, absent: str, tmp_path: 
     (tmp_path / "sitecustomize.py").write_text(absent + _NOTING, encoding="utf-8")
     noted = tmp_path / "noted"
     options = ("-k", "relu", f"--fw={framework}", "--fw-threads=1", "--fw-warmup=0")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options, "benchmarks"],
-        cwd=_ROOT,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "NOTED": str(noted)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "relu" in done.stdout
+    session = ("-m", "pytest", "-p", "no:cacheprovider", *options, "benchmarks")
+    variables = {"PYTHONPATH": str(tmp_path), "NOTED": str(noted)}
+    assert "relu" in programs.output(*session, cwd=_ROOT, variables=variables)
     files = {Path(line) for line in noted.read_text(encoding="utf-8").splitlines()}
     modules = {
         ".".join(file.relative_to(_SOURCE).with_suffix("").parts)
@@ -89,5 +80,4 @@ def test_a_session_imports_what_it_needs(framework: str, absent: str, tmp_path: 
 def test_functions_are_noted_before_a_framework_may_replace_them() -> None:
     """A worker imports what compares them before it imports the framework."""
     code = "import sys, fwbench.plugin.worker; print('fwbench.cases.timing' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "True\n"
+    assert programs.output("-c", code) == "True\n"

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from fwbench.processes import process
+from support import programs
 
 _PARENT = """
 import os, time
@@ -62,9 +63,7 @@ def test_a_child_ends_with_its_parent_before_it_has_imported_anything(delay_s: f
 def test_a_child_whose_parent_has_died_before_does_nothing() -> None:
     *options, main = process.python("print('imported')")
     orphaned = main.replace(f"== {os.getpid()}", "== 0")
-    ended = subprocess.run(
-        [sys.executable, *options, orphaned], capture_output=True, text=True, check=False
-    )
+    ended = programs.run(*options, orphaned)
     assert (ended.returncode, ended.stdout) == (1, "")
 
 
@@ -88,10 +87,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_one_folder_that_goes_with_the_last_process(tmp_path: Path) -> None:
     """A forked process uses its parent's, which is gone once both have ended, in whatever way."""
-    variables = {**os.environ, "TMPDIR": str(tmp_path)}
-    killed = subprocess.run(
-        [sys.executable, "-c", _KILLED], env=variables, capture_output=True, text=True, check=False
-    )
+    killed = programs.run("-c", _KILLED, variables={"TMPDIR": str(tmp_path)})
     assert killed.returncode < 0, killed.stderr
     folders = killed.stdout.splitlines()
     assert len(folders) == 2

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from fwbench.records.table import Table
 from fwbench.records.upstream import Statistics
 from fwbench.report import writers
 from fwbench.report.section import KEYS
+from support import programs
 from support.launched_runs import entry, output, write
 from support.reports import case, training
 
@@ -73,11 +72,8 @@ def test_a_typo_is_an_error_in_mypy(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     (tmp_path / "typo.py").write_text(_TYPO, encoding="utf-8")
     root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", str(root / "pyproject.toml"),
-         "--cache-dir", str(tmp_path / "cache"), str(tmp_path / "typo.py")],
-        cwd=root, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    settings = ("--config-file", root / "pyproject.toml", "--cache-dir", tmp_path / "cache")
+    done = programs.run("-m", "mypy", *settings, tmp_path / "typo.py", cwd=root)
     wrong = {int(line) for line in re.findall(r"typo\.py:(\d+): error", done.stdout)}
     assert wrong == set(range(6, 13)), done.stdout
 

@@ -17,6 +17,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from support import programs
 from support.forkserver import SLOW_TO_IMPORT, ForkServer
 from support.neighbours import blocking
 
@@ -219,15 +220,7 @@ class Project:
     def python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run Python in the folder, to the program's end."""
         with self.forking():
-            return subprocess.run(
-                [sys.executable, *arguments],
-                cwd=self.path,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=300,
-            )
+            return programs.run(*arguments, cwd=self.path, timeout=300)
 
     def forking(self) -> AbstractContextManager[None]:
         """Have ``subprocess`` fork programs within a block, unless they are to be started."""

@@ -3,8 +3,6 @@
 import functools
 import importlib.util
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ import pytest
 
 from fwbench.workloads import data
 from fwbench.workloads.data import Found
+from support import programs
 
 
 @functools.cache
@@ -51,19 +50,13 @@ def run_suite(file: str, cache: Path, *arguments: str) -> tuple[int, str]:
         file: in ``benchmarks``.
         cache: what frameworks have, so that none is asked twice.
     """
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", f"benchmarks/{file}", "-rfEs"),
-            # One thread, as the processes that workers are forked from.
-            *("-o", f"cache_dir={cache}", "--fw-threads=1", *arguments),
-        ],
+    done = programs.run(
+        *("-m", "pytest", f"benchmarks/{file}", "-rfEs"),
+        # One thread, as the processes that workers are forked from.
+        *("-o", f"cache_dir={cache}", "--fw-threads=1", *arguments),
         cwd=Path(__file__).parents[2],
         # Beside other tests pytest-benchmark would time nothing.
         env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST_XDIST_")},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     return done.returncode, done.stdout + done.stderr
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -83,12 +82,6 @@ print(json.dumps({
     for execution in executions
 }))
 """
-
-
-def read(output: str) -> dict[str, dict[str, Any]]:
-    """The last line that the program has printed."""
-    figures: dict[str, dict[str, Any]] = json.loads(output.splitlines()[-1])
-    return figures
 
 
 def check(results: Mapping[str, Any]) -> None:

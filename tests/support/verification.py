@@ -10,9 +10,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +24,7 @@ from fwbench.terms.names import DTYPES
 from fwbench.workloads import FAMILIES, OPERATIONS, grid
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
+from support import programs
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "tests/frameworks/cells.json"
@@ -138,20 +136,14 @@ def verify(
     if part.eager is not None:
         executions = part.executions(manifests()[frameworks.partition(",")[0]])
         selected.append(f"--fw-execution={','.join(executions)}")
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
-            "--fw-threads=1",  # as the processes that workers are forked from
-            # See tests/frameworks/training.
-            *("--ignore=benchmarks/test_training.py", "--ignore=benchmarks/test_files.py"),
-            *("-o", f"cache_dir={cache}", *selected, *arguments),
-        ],
+    done = programs.run(
+        *("-m", "pytest", "benchmarks", "--benchmark-disable", "-rfE"),
+        "--fw-threads=1",  # as the processes that workers are forked from
+        # See tests/frameworks/training.
+        *("--ignore=benchmarks/test_training.py", "--ignore=benchmarks/test_files.py"),
+        *("-o", f"cache_dir={cache}", *selected, *arguments),
         cwd=ROOT,
-        env={**os.environ, **variables},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=False,
+        variables=variables,
     )
     return done.returncode, done.stdout + done.stderr
 

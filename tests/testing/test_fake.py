@@ -1,12 +1,10 @@
 """The fake framework and its clock: they do what their users' tests are built on."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 from fwbench.testing import Differentiable, FakeFramework, HandClock, to_bfloat16
+from support import programs
 
 
 def test_nothing_moves_the_clock_but_its_user() -> None:
@@ -98,4 +96,4 @@ def test_bfloat16_has_eight_bits() -> None:
 def test_importing_it_imports_no_pytest() -> None:
     """It can be used by tests of any runner."""
     code = "import sys, fwbench.testing; raise SystemExit('pytest' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    programs.output("-c", code)

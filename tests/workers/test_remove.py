@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from fwbench import cli
 from fwbench.errors import UsageError
 from fwbench.processes import scratch
 from fwbench.workers import install
+from support import programs
 from support.suites import listen
 from support.venvs import Maker
 
@@ -265,13 +267,7 @@ def test_as_users_call_it(env: Maker) -> None:
     """The program, in a folder within the project: its output, its streams, its exit status."""
     env.uv()
     (env.path / "inner").mkdir()
-    run = [sys.executable, "-P", "-m", "fwbench", "env"]
-
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*run, *arguments], cwd=env.path / "inner", capture_output=True, text=True, check=False
-        )
-
+    call = partial(programs.run, "-P", "-m", "fwbench", "env", cwd=env.path / "inner")
     added = call("add", "second", "numpy")
     assert added.returncode == 0, added.stderr
     assert added.stdout.endswith("measure it: pytest benchmarks --fw numpy@second\n")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 from fwbench.errors import DataError, UsageError
 from fwbench.workloads import data
 from fwbench.workloads.data import Found, files, imdb, mnist, synthetic
+from support import programs
 from support.data_files import Mnist, same, tar_gz, write_tree
 
 
@@ -189,8 +188,7 @@ def test_the_origin_has_no_folders_of_the_user(
 
 def test_importing_is_cheap() -> None:
     code = "import sys, fwbench.workloads.data; print(*sys.modules)"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(run.stdout.split())
+    loaded = set(programs.output("-c", code).split())
     assert not loaded & {"tensorflow", "keras", "mxnet", "torch", "jax", "scipy", "pandas"}
 
 
