@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,19 +154,24 @@ def parts_of(framework: str) -> list[str]:
     return [name for name, part in PARTS.items() if passes(manifest, part)]
 
 
-def assert_verified(framework: str, name: str, cache: Path) -> None:
-    """A part of a framework's cells pass on the CPU, and none is left out.
+def every_cell(framework: str, *parts: Any) -> Callable[[str, Path], None]:
+    """A test: all cells of a framework on the CPU that are no gaps pass, and none is left out.
 
     Args:
-        name: of the part, one of :data:`PARTS`.
-        cache: where pytest keeps what frameworks say of themselves.
+        parts: of :data:`PARTS`, a session for each; default: those with cells that are no gaps.
     """
-    manifest, part = manifests()[framework], PARTS[name]
-    expected = passes(manifest, part)
-    assert expected
-    status, output = verify(framework, part, cache, "--fw-device=cpu")
-    assert status == pytest.ExitCode.OK, output
-    assert f" {expected} passed" in output, output
+
+    @installed(framework)
+    @pytest.mark.parametrize("part", parts or parts_of(framework))
+    def test(part: str, suite_cache: Path) -> None:
+        manifest = manifests()[framework]
+        expected = passes(manifest, PARTS[part])
+        assert expected
+        status, output = verify(framework, PARTS[part], suite_cache, "--fw-device=cpu")
+        assert status == pytest.ExitCode.OK, output
+        assert f" {expected} passed" in output, output
+
+    return test
 
 
 def main() -> None:

@@ -4,14 +4,6 @@ The other dtypes are in a file of their own: two processes share the tests of th
 takes longest.
 """
 
-from __future__ import annotations
+from support.verification import every_cell
 
-from pathlib import Path
-
-from support.verification import assert_verified, installed
-
-
-@installed("tensorflow")
-def test_every_cell_is_verified(suite_cache: Path) -> None:
-    """Forward and backward, in every execution."""
-    assert_verified("tensorflow", "float32", suite_cache)
+test_every_cell_is_verified = every_cell("tensorflow", "float32")
