@@ -2,16 +2,11 @@
 
 import pytest
 
-from support.projects import Project
+from support.projects import Project, measuring
 
-_SIGMOID = """
-import pytest
-from fwbench.workloads import gemm, sigmoid
-
-@pytest.mark.fwbench(sigmoid, gemm, sizes=(100_000,))
-def test_it(case):
-    case.measure()
-"""
+_SIGMOID = measuring(
+    "sigmoid, gemm, sizes=(100_000,)", "from fwbench.workloads import gemm, sigmoid"
+)
 
 
 def test_framework_from_another_package(project: Project) -> None:
@@ -55,17 +50,8 @@ def test_framework_that_computes_wrongly(project: Project) -> None:
                 return lambda source: _inline(np.asarray, source)
         """,
     )
-    project.write(
-        "test_it.py",
-        """
-        import pytest
-        from fwbench.workloads import from_numpy, tanh
-
-        @pytest.mark.fwbench(from_numpy, tanh, sizes=(8,))
-        def test_it(case):
-            case.measure()
-        """,
-    )
+    created = "from fwbench.workloads import from_numpy, tanh"
+    project.write("test_it.py", measuring("from_numpy, tanh, sizes=(8,)", created))
     result = project.run("--junitxml=junit.xml", "--fw-dtype=float64", fw="hasty")
     result.assert_outcomes(failed=2)
     outcomes = project.outcomes()
@@ -75,14 +61,9 @@ def test_framework_that_computes_wrongly(project: Project) -> None:
 
 
 #: One operation, in NumPy and in a framework that cannot be used.
-_WITH_NUMPY = """
-import pytest
-from fwbench.workloads import sigmoid
-
-@pytest.mark.fwbench(sigmoid, frameworks=("numpy", "{other}"), sizes=(8,))
-def test_it(case):
-    case.measure()
-"""
+_WITH_NUMPY = measuring(
+    'sigmoid, frameworks=("numpy", "{other}"), sizes=(8,)', "from fwbench.workloads import sigmoid"
+)
 
 #: What a package installs as the framework ``mars``, and what is said of it before anything runs.
 _UNUSABLE = {

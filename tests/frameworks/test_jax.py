@@ -23,7 +23,7 @@ from fwbench.terms.names import DTYPES, FLOAT8
 from fwbench.workers.environments import Environment, Environments
 from fwbench.workloads import OPERATIONS, data
 from support import jax_learners, jax_replicas, programs, recomputing, shared_loops
-from support.projects import Project
+from support.projects import Project, measuring
 from support.real_training import SCHEDULE, facts_of
 from support.verification import FLOAT32, PARTS, UNOPTIMIZED_XLA, counted, kept, passes, verify
 
@@ -102,14 +102,7 @@ def test_recomputed_networks_train_the_same(made: Environment) -> None:
     assert results["on"]["convolutions"] - results["off"]["convolutions"] == 2
 
 
-_TRAINED = """
-import pytest
-from fwbench.workloads import mlp
-
-@pytest.mark.fwbench(mlp, mlp.step, mlp.loader)
-def test_it(case):
-    case.measure()
-"""
+_TRAINED = measuring("mlp, mlp.step, mlp.loader", "from fwbench.workloads import mlp")
 
 
 def test_records_of_trainings(project: Project) -> None:
@@ -186,7 +179,8 @@ def test_divided_lstms_train_the_same(
     project: Project, toggle: str, first: int, second: int
 ) -> None:
     """On two devices of the CPU, each with half of the layers, or of the batch."""
-    project.write("test_it.py", jax_learners.DIVIDED)
+    lstms = "from fwbench.workloads import word_lm_step"
+    project.write("test_it.py", measuring("word_lm_step", lstms))
     requested = (f"--fw-toggle={toggle}=2", "--fw-size=b4t16l2u64v500", "--fw-threads=2")
     result, records = project.measure(*requested, "--fw-device=cpu", fw="jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
@@ -242,17 +236,9 @@ def test_the_waiter_waits_for_steps(learned: dict[str, Any]) -> None:
 
 def test_what_is_not_written_for_jax_is_skipped_with_the_reason(project: Project) -> None:
     """Sparse gradients and training in float16 are gaps, and no failures."""
-    project.write(
-        "test_it.py",
-        """
-        import pytest
-        from fwbench.workloads import sentiment_lstm
-
-        @pytest.mark.fwbench(sentiment_lstm, dtypes=("float32", "float16"))
-        def test_it(case):
-            case.measure()
-        """,
-    )
+    lstm = "from fwbench.workloads import sentiment_lstm"
+    marker = 'sentiment_lstm, dtypes=("float32", "float16")'
+    project.write("test_it.py", measuring(marker, lstm))
     requested = ("--benchmark-disable", "--fw-toggle=sparse=on", "--junitxml=junit.xml")
     result = project.run(*requested, fw="jax")
     assert result.ret == pytest.ExitCode.OK

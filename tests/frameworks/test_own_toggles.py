@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fwbench.machine import allowed_cpus
-from support.projects import Project
+from support.projects import Project, measuring
 
 #: The framework of pool_framework.py, with a toggle: one attribute is all that it takes.
 _FLUX = """
@@ -26,14 +26,7 @@ class Flux(Pool):
 
 _TOGGLE = '"flux", ("low", "high"), "", "how much flows", process=True'
 
-_TANH = """
-import pytest
-from fwbench.workloads import tanh
-
-@pytest.mark.fwbench(tanh, sizes=(64,))
-def test_it(case):
-    case.measure()
-"""
+_TANH = measuring("tanh, sizes=(64,)", "from fwbench.workloads import tanh")
 
 
 @pytest.fixture

@@ -8,16 +8,10 @@ import pytest
 
 from fwbench.plugin import host
 from support.neighbours import Beside
-from support.projects import Project
+from support.projects import Project, measuring
 
-_MIXED = """
-import pytest
-from declared import double
-
-@pytest.mark.fwbench(double)
-def test_it(case):
-    case.measure()
-
+_MIXED = f"""
+{measuring("double")}
 def test_plain(benchmark):
     open("ran", "w").close()
     benchmark(int)
@@ -87,17 +81,7 @@ def test_coverage(project: Project, beside: Beside) -> None:
     """pytest-cov measures what workers run where coverage measures subprocesses."""
     beside("pytest_cov")
     project.write("covered.py", _COVERED)
-    project.write(
-        "test_it.py",
-        """
-        import pytest
-        from covered import covered
-
-        @pytest.mark.fwbench(covered)
-        def test_it(case):
-            case.measure()
-        """,
-    )
+    project.write("test_it.py", measuring("covered", "from covered import covered"))
     project.write(".coveragerc", "[run]\npatch = subprocess\n")
     project.write("pytest.ini", "[pytest]\npythonpath = .\n")
     result = project.run("--cov=covered", "--cov-report=json:coverage.json")

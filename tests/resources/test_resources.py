@@ -15,7 +15,7 @@ import pytest
 
 from fwbench.errors import FrameworkBroken
 from fwbench.workers.process import WorkerProcess, WorkerSpec
-from support.projects import CASES, QUICKLY, Project
+from support.projects import CASES, QUICKLY, Project, measuring
 
 if sys.platform != "linux":
     pytest.skip("limits as Linux has them", allow_module_level=True)
@@ -107,18 +107,9 @@ def test_two_sessions_at_once(project: Project) -> None:
     assert len([*project.path.glob(".fwbench/journal/*.jsonl")]) == 2
 
 
-_LARGE = """
-import numpy as np
-import pytest
-from declared import double, doubling
-
-def allocates(x):
-    np.ones(2**34)
-
-@pytest.mark.fwbench(doubling("large", allocates), double, sizes=(4,))
-def test_it(case):
-    case.measure()
-"""
+_LARGE = measuring(
+    'doubling("large", lambda x: np.ones(2**34)), double, sizes=(4,)', "import numpy as np"
+)
 
 
 def test_too_little_memory(project: Project) -> None:
@@ -130,14 +121,7 @@ def test_too_little_memory(project: Project) -> None:
     assert "MemoryError: Unable to allocate 128. GiB" in output
 
 
-_LOADING = """
-import pytest
-from fwbench.workloads import mlp
-
-@pytest.mark.fwbench(mlp.loader, mlp.step)
-def test_it(case):
-    case.measure()
-"""
+_LOADING = measuring("mlp.loader, mlp.step", "from fwbench.workloads import mlp")
 
 #: Runs its arguments where nothing can be written to shared memory.
 _UNSHARED = [

@@ -172,13 +172,3 @@ def test_networks(case):
 def test_loops(case):
     case.measure()
 """
-
-#: The LSTMs of a language model, on several devices.
-DIVIDED = """
-import pytest
-from fwbench.workloads import word_lm_step
-
-@pytest.mark.fwbench(word_lm_step)
-def test_it(case):
-    case.measure()
-"""

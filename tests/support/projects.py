@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -47,19 +47,22 @@ wrong = doubling("wrong", lambda x: 3.0 * x)
 '''
 
 
-def measuring(marker: str, *before: str) -> str:
+def measuring(marker: str, *before: str, body: str = "case.measure()") -> str:
     """A test file whose ``test_it`` measures the cases of a marker.
 
     Args:
         marker: its arguments; operations are those declared, or of the lines ``before``.
+        body: the lines of the test.
     """
     imports = ("import pytest", "from declared import double, doubling, twice, wrong")
-    test = (f"@pytest.mark.fwbench({marker})", "def test_it(case):", "    case.measure()", "")
+    lines = indent(dedent(body).strip(), "    ")
+    test = (f"@pytest.mark.fwbench({marker})", "def test_it(case):", lines, "")
     return "\n".join((*imports, *before, "", *test))
 
 
 #: One test of two operations, and one without any.
-CASES = measuring("double, twice") + "\ndef test_ordinary():\n    pass\n"
+ORDINARY = "\ndef test_ordinary():\n    pass\n"
+CASES = measuring("double, twice") + ORDINARY
 
 _PARENT_FACTS = """
 import json, os, sys

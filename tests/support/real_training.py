@@ -12,6 +12,7 @@ import pytest
 from fwbench.workloads import data
 from fwbench.workloads.data import Found
 from support import programs
+from support.projects import measuring
 
 
 @functools.cache
@@ -66,14 +67,7 @@ def facts_of(entry: Mapping[str, Any]) -> dict[str, Any]:
     return facts
 
 
-MLP = """
-import pytest
-from fwbench.workloads import mlp
-
-@pytest.mark.fwbench(mlp)
-def test_it(case):
-    case.measure()
-"""
+MLP = measuring("mlp", "from fwbench.workloads import mlp")
 
 
 #: Two trainings of three epochs, the first of each a warm-up epoch.

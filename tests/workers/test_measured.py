@@ -14,7 +14,7 @@ import pytest
 
 from fwbench.version import __version__
 from fwbench.workers.environments import Environment, complete
-from support.projects import Project
+from support.projects import Project, measuring
 from support.venvs import change_fwbench, make, name_framework
 
 _BROKEN = "raise OSError('libbroken.so: cannot open shared object file')"
@@ -144,20 +144,13 @@ def test_an_environment_may_be_named_after_its_framework(
     _environment(environments, "pool", lambda packages: None)
     monkeypatch.setenv("FWBENCH_ENVS", str(environments))
     beside.install_pool()
-    beside.write(
-        "test_it.py",
-        """
-        import sys
-        import pytest
-        from fwbench.workloads import tanh
-
-        @pytest.mark.fwbench(tanh, sizes=(8,))
-        def test_it(case):
-            with open("notes", "a") as notes:
-                print(case.cell.framework, sys.prefix, file=notes)
-            case.measure()
-        """,
-    )
+    noting = """
+        with open("notes", "a") as notes:
+            print(case.cell.framework, sys.prefix, file=notes)
+        case.measure()
+    """
+    imports = ("import sys", "from fwbench.workloads import tanh")
+    beside.write("test_it.py", measuring("tanh, sizes=(8,)", *imports, body=noting))
     result, records = beside.measure(fw="pool,numpy@pool")
     result.assert_outcomes(passed=2)
     assert {*records} == {

@@ -17,6 +17,7 @@ from support.projects import QUICKLY, Project, measuring
 _FOREIGN = "this is not a message"
 
 _TANH = "from fwbench.workloads import tanh"
+_ONE_CASE = ("tanh, sizes=(4,)", _TANH)
 
 
 # How cases die
@@ -229,19 +230,11 @@ def test_workers_are_ready_before_anything_is_measured(project: Project) -> None
                 open("order", "a").write("began\\n")
         """,
     )
-    project.write(
-        "test_it.py",
-        """
-        from pathlib import Path
-        import pytest
-        from fwbench.workloads import tanh
-
-        @pytest.mark.fwbench(tanh, sizes=(4,))
-        def test_it(case):
-            Path("order").open("a").write(f"{case.cell.framework}\\n")
-            case.measure()
-        """,
-    )
+    noting = """
+        open("order", "a").write(f"{case.cell.framework}\\n")
+        case.measure()
+    """
+    project.write("test_it.py", measuring(*_ONE_CASE, body=noting))
     project.run("--collect-only", fw="pool,later")  # asks: what has answered would run cases
     project.run(fw="pool,later").assert_outcomes(passed=2)
     assert project.lines("order") == ["imported", "began", "began", "pool", "later"]
@@ -265,23 +258,15 @@ def test_what_has_described_a_framework_runs_its_cases(project: Project) -> None
                 name = "{name}"
             """,
         )
-    project.write(
-        "test_it.py",
-        """
-        import os
-        from pathlib import Path
-        import pytest
-        from fwbench.workloads import tanh
-
-        @pytest.mark.fwbench(tanh, sizes=(4,))
-        def test_it(case):
-            case.measure()
-            for line in Path("imports").read_text().splitlines():
-                name, pid = line.split()
-                alive = Path(f"/proc/{pid}").exists()
-                Path("seen").open("a").write(f"{name} {alive} {int(pid) == os.getpid()}\\n")
-        """,
-    )
+    seeing = """
+        case.measure()
+        for line in Path("imports").read_text().splitlines():
+            name, pid = line.split()
+            alive = Path(f"/proc/{pid}").exists()
+            Path("seen").open("a").write(f"{name} {alive} {int(pid) == os.getpid()}\\n")
+    """
+    imports = ("import os", "from pathlib import Path")
+    project.write("test_it.py", measuring(*_ONE_CASE, *imports, body=seeing))
     result = project.run("-k", "first", fw="first,other")
     result.assert_outcomes(passed=1)
     assert sorted(project.lines("seen")) == ["first True True", "other False False"]
@@ -300,19 +285,11 @@ def test_what_has_described_knows_nothing_of_a_changed_environment(project: Proj
                 os.environ["SET_LATE"] = "1"
         """,
     )
-    project.write(
-        "test_it.py",
-        """
-        import os
-        import pytest
-        from fwbench.workloads import tanh
-
-        @pytest.mark.fwbench(tanh, sizes=(4,))
-        def test_it(case):
-            case.measure()
-            assert os.environ["SET_LATE"] == "1"
-        """,
-    )
+    seeing = """
+        case.measure()
+        assert os.environ["SET_LATE"] == "1"
+    """
+    project.write("test_it.py", measuring(*_ONE_CASE, "import os", body=seeing))
     project.run(fw="pool").assert_outcomes(passed=1)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fwbench.cases.verify import placement
 from fwbench.errors import WrongTraining
-from support.projects import Project
+from support.projects import Project, measuring
 from support.real_training import if_installed, verify_suite
 
 pytestmark = pytest.mark.usefixtures("started")
@@ -60,17 +60,16 @@ def test_equal_parts_of_a_batch_train_the_same(
     assert gap in " ".join(output.split())
 
 
-_WITHOUT_A_KVSTORE = """
-import pytest
-from fwbench.workloads import mlp
-
-@pytest.mark.fwbench(mlp.step, executions=("eager",))
-def test_it(case):
-    from mxnet import gluon
-    trainer = gluon.Trainer
-    gluon.Trainer = lambda *arguments, kvstore: trainer(*arguments, kvstore=None)
-    case.measure()
-"""
+_WITHOUT_A_KVSTORE = measuring(
+    'mlp.step, executions=("eager",)',
+    "from fwbench.workloads import mlp",
+    body="""
+        from mxnet import gluon
+        trainer = gluon.Trainer
+        gluon.Trainer = lambda *arguments, kvstore: trainer(*arguments, kvstore=None)
+        case.measure()
+    """,
+)
 
 
 @pytest.mark.parametrize("framework", [if_installed("mxnet")])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.workloads import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES, MODELS, SAMPLED, lenet
-from support.projects import Project
+from support.projects import Project, measuring
 from support.real_training import all_of, facts_of, if_installed, run_suite, verify_suite
 
 pytestmark = pytest.mark.usefixtures("started")
@@ -155,14 +155,10 @@ def test_recomputed_texts_are_verified(suite_cache: Path) -> None:
 
 
 #: The answers and the gradients of a small network, measured.
-_LENET = """
-import pytest
-from fwbench.workloads import lenet_forward_backward, lenet_inference
-
-@pytest.mark.fwbench(lenet_inference, lenet_forward_backward, sizes=(8,))
-def test_it(case):
-    case.measure()
-"""
+_LENET = measuring(
+    "lenet_inference, lenet_forward_backward, sizes=(8,)",
+    "from fwbench.workloads import lenet_forward_backward, lenet_inference",
+)
 
 
 def test_a_network_in_use_is_measured(project: Project) -> None:

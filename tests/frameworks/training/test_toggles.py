@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from support.projects import QUICKLY, Project
+from support.projects import QUICKLY, Project, measuring
 from support.real_training import MLP, SCHEDULE, all_of, facts_of, one_of
 from support.terminals import Terminal
 
@@ -42,17 +42,16 @@ sys.onednn_at_start = os.environ.get("FWBENCH_ONEDNN")
 """
 
 
-_NOTING = """
-import os, sys
-import pytest
-from fwbench.workloads import sigmoid
-
-@pytest.mark.fwbench(sigmoid, sizes=(64,))
-def test_it(case):
-    with open("notes", "a") as notes:
-        print(case.cell.framework, os.getpid(), sys.onednn_at_start, file=notes)
-    case.measure()
-"""
+_NOTING = measuring(
+    "sigmoid, sizes=(64,)",
+    "import os, sys",
+    "from fwbench.workloads import sigmoid",
+    body="""
+        with open("notes", "a") as notes:
+            print(case.cell.framework, os.getpid(), sys.onednn_at_start, file=notes)
+        case.measure()
+    """,
+)
 
 
 #: By framework: what a record says of oneDNN switched on, and off.

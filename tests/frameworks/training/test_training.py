@@ -21,7 +21,7 @@ import pytest
 from fwbench.machine import thread_variables
 from fwbench.workloads import data
 from fwbench.workloads.data import Found
-from support.projects import Project
+from support.projects import Project, measuring
 from support.real_training import (
     MLP,
     SCHEDULE,
@@ -178,15 +178,11 @@ def test_every_training_is_verified(
     assert (f"{skipped} skipped" in output) == bool(skipped), output
 
 
-_PHOTOS = """
-from dataclasses import replace
-import pytest
-from fwbench.workloads import PHOTOS
-
-@pytest.mark.fwbench(*(replace(work, photos=64) for work in PHOTOS), sizes=(16,))
-def test_it(case):
-    case.measure()
-"""
+_PHOTOS = measuring(
+    "*(replace(work, photos=64) for work in PHOTOS), sizes=(16,)",
+    "from dataclasses import replace",
+    "from fwbench.workloads import PHOTOS",
+)
 
 
 @pytest.mark.parametrize("framework", [if_installed(name) for name in _EXECUTIONS])
