@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import copy
 import functools
-import gzip
 import json
 import os
 import random
@@ -26,7 +23,7 @@ from fwbench.errors import DataError
 from fwbench.workloads import data
 from fwbench.workloads.data import cifar, imdb, mnist
 from support import documents
-from support.data_files import NONSENSE, REVIEWS, Mnist, idx, same, tar_gz, write_tree
+from support.data_files import REVIEWS, Mnist, damaged, idx, same, tar_gz, write_tree
 
 _STORED = bounds.REPOSITORY / "tests" / "records" / "stored" / "current"
 _RUNS = {path.name: path.read_bytes() for path in sorted(_STORED.glob("*.json"))}
@@ -34,66 +31,6 @@ _JOURNAL = (_STORED / "journal.jsonl").read_bytes()
 
 #: Exit statuses of a gate that does not pass.
 _NOT_GREEN = (1, 2, 10, 11)
-
-
-def damaged(source: random.Random, content: bytes) -> bytes:
-    """A file's content with wrong values (of JSON), or with lost, repeated or other bytes."""
-    if source.random() < 0.6:
-        with contextlib.suppress(ValueError):
-            return _values_damaged(source, content)
-    start = source.randint(0, len(content))
-    end = start + source.choice((0, 1, 2, 16, 512, len(content)))
-    put = source.choice((b"", b"\x00", b"\xff\xfe", b"\n", content[start:end] * 2, bytes(512)))
-    ways = (
-        content[:start] + put + content[end:],
-        content[:start],
-        _flipped(source, content),
-        content.decode("latin-1").encode("utf-16"),
-        gzip.compress(content),
-    )
-    return source.choice((*ways[:3], *ways))
-
-
-def _flipped(source: random.Random, content: bytes) -> bytes:
-    flipped = bytearray(content)
-    for _ in range(source.choice((1, 1, 8))):
-        if flipped:
-            flipped[source.randrange(len(flipped))] ^= 1 << source.randrange(8)
-    return bytes(flipped)
-
-
-def _values_damaged(source: random.Random, content: bytes) -> bytes:
-    """JSON in which up to three values are replaced, deleted, repeated or of another type."""
-    values, raw = [json.loads(content)], {}
-    for number in range(source.choice((1, 1, 1, 2, 3))):
-        parent, key = _place(source, values)
-        mark = f"<{number}>"
-        if (way := source.randrange(10)) == 0:
-            del parent[key]
-        elif way == 1:
-            parent[key] = [parent[key]]
-        elif way == 2:
-            parent[key] = str(parent[key])
-        elif way == 3 and isinstance(parent, list):
-            parent.insert(key, copy.deepcopy(parent[key]))
-        elif way == 3:
-            parent[f"{key}_too"] = copy.deepcopy(parent[key])
-        else:
-            parent[key], raw[json.dumps(mark)] = mark, source.choice(NONSENSE)
-    text = json.dumps(values[0]) if values else ""
-    for mark, nonsense in raw.items():
-        text = text.replace(mark, nonsense)
-    return text.encode()
-
-
-def _place(source: random.Random, values: Any) -> tuple[Any, Any]:
-    """Somewhere in the values: the container, and the key or index."""
-    if not values:
-        raise ValueError("there is nothing to damage")
-    key = source.choice([*values] if isinstance(values, dict) else range(len(values)))
-    inner = values[key]
-    deeper = isinstance(inner, dict | list) and inner and source.random() < 0.85
-    return _place(source, inner) if deeper else (values, key)
 
 
 def damage(source: random.Random, path: Path) -> None:

@@ -19,10 +19,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from attacked_files import WORDS, damage, damaged
+from attacked_files import WORDS, damage
 from watched import processes
 
 from fwbench.options.options import SELECTORS, SETTINGS, Option
+from support.data_files import damaged
 from support.forkserver import ForkServer
 
 _OPTIONS: Sequence[Option] = (*SELECTORS.values(), *SETTINGS.values())

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import dataclasses
 import gzip
 import io
 import json
+import random
 import struct
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import strategies as st
 
 from fwbench.workloads import data
 from fwbench.workloads.data import DataSet, mnist
@@ -111,87 +113,73 @@ NONSENSE = (
     *('[{"a": [1, "b"]}]', '"0001-01-01T00:00:00+05:00"', '"' + "x" * 3000 + '"', "[1.0]"),
 )
 
-_BYTES = (b"", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\n", b'"', b"{", b"}", b",", b"\x00" * 512)
-
-Damage = Callable[[bytes], bytes]
+_BYTES = (b"", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\n", b'"', b"{", b"}", b",", bytes(512))
 
 
-@st.composite
-def damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """The content of a JSON file with something in it that was not measured."""
-    damage = draw(st.sampled_from((values_damaged, values_damaged, values_damaged, bytes_damaged)))
-    return draw(damage(content))
+def damaged(source: random.Random, content: bytes) -> bytes:
+    """A file's content with wrong values (of JSON), or with lost, repeated or other bytes."""
+    if source.random() < 0.7:
+        with contextlib.suppress(ValueError):
+            return _values_damaged(source, content)
+    start = source.randint(0, len(content))
+    end = start + source.choice((0, 1, 2, 16, 512, len(content)))
+    put = source.choice((*_BYTES, content[start:end] * 2))
+    ways = (
+        content[:start] + put + content[end:],
+        content[:start],
+        _flipped(source, content),
+        content.decode("latin-1").encode("utf-16"),
+        gzip.compress(content),
+    )
+    return source.choice((*ways[:3], *ways))
 
 
-@st.composite
-def lines_damaged(draw: st.DrawFn, content: bytes) -> bytes:
+def lines_damaged(source: random.Random, content: bytes) -> bytes:
     """The content of a file of JSON lines, one of them damaged, gone, or there twice."""
     lines = content.splitlines(keepends=True)
-    place = draw(st.integers(0, len(lines) - 1))
-    line = draw(damaged(lines[place].rstrip(b"\n")))
-    ways: tuple[list[bytes], ...] = (
-        [line + b"\n"],
-        [lines[place], line + b"\n"],
-        [],
-        [lines[place]] * 2,
-        [line],
-    )
-    return b"".join([*lines[:place], *draw(st.sampled_from(ways)), *lines[place + 1 :]])
+    place = source.randrange(len(lines))
+    line = damaged(source, lines[place].rstrip(b"\n"))
+    whole = line + b"\n"
+    ways = (whole, lines[place] + whole, b"", lines[place] * 2, line)
+    return b"".join([*lines[:place], source.choice(ways), *lines[place + 1 :]])
 
 
-@st.composite
-def values_damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """JSON in which up to three values were replaced, deleted, repeated or given another type."""
-    values = [json.loads(content)]
-    raw: dict[str, str] = {}
-    for _ in range(draw(st.sampled_from((1, 1, 1, 2, 3)))):
-        _damage_value(draw, values, raw)
+def _flipped(source: random.Random, content: bytes) -> bytes:
+    flipped = bytearray(content)
+    for _ in range(source.choice((1, 1, 8)) if content else 0):
+        flipped[source.randrange(len(flipped))] ^= 1 << source.randrange(8)
+    return bytes(flipped)
+
+
+def _values_damaged(source: random.Random, content: bytes) -> bytes:
+    """JSON in which up to three values are replaced, deleted, repeated or of another type."""
+    values, raw = [json.loads(content)], {}
+    for number in range(source.choice((1, 1, 1, 2, 3))):
+        parent, key = _place(source, values)
+        mark = f"<{number}>"
+        if (way := source.randrange(10)) == 0:
+            del parent[key]
+        elif way == 1:
+            parent[key] = [parent[key]]
+        elif way == 2:
+            parent[key] = str(parent[key])
+        elif way == 3 and isinstance(parent, list):
+            parent.insert(key, copy.deepcopy(parent[key]))
+        elif way == 3:
+            parent[f"{key}_too"] = copy.deepcopy(parent[key])
+        else:
+            parent[key], raw[json.dumps(mark)] = mark, source.choice(NONSENSE)
     text = json.dumps(values[0]) if values else ""
     for mark, nonsense in raw.items():
-        text = text.replace(json.dumps(mark), nonsense)
+        text = text.replace(mark, nonsense)
     return text.encode()
 
 
-def _damage_value(draw: st.DrawFn, values: list[Any], raw: dict[str, str]) -> None:
-    """Change one value in place; ``raw`` keeps what JSON text is to be written for a mark."""
-    place = _place(draw, values)
-    if place is None:
-        return
-    parent, key = place
-    mark = f"<{len(raw)}>"
-    way = draw(st.integers(0, 9))
-    if way == 0:
-        del parent[key]
-    elif way == 1:
-        parent[key] = [parent[key]]
-    elif way == 2:
-        parent[key] = str(parent[key])
-    elif way == 3 and isinstance(parent, list):
-        parent.insert(key, parent[key])
-    elif way == 3:
-        parent[f"{key}_too"] = parent[key]
-    else:
-        parent[key] = mark
-        raw[mark] = draw(st.sampled_from(NONSENSE))
-
-
-def _place(draw: st.DrawFn, values: Any) -> tuple[Any, Any] | None:
-    """Somewhere in the values: the container and the key or index; None in an empty one."""
-    parent, depth = values, draw(st.integers(1, 9))
-    place = None
-    while depth and isinstance(parent, dict | list) and parent:
-        keys = [*parent] if isinstance(parent, dict) else range(len(parent))
-        place = parent, draw(st.sampled_from(keys))
-        parent, depth = parent[place[1]], depth - 1
-    return place
-
-
-@st.composite
-def bytes_damaged(draw: st.DrawFn, content: bytes) -> bytes:
-    """A file that was cut off, or of which a part was lost, repeated, or overwritten."""
-    start = draw(st.integers(0, len(content)))
-    length = draw(st.sampled_from((0, 1, 2, 16, 512, len(content))))
-    end = min(len(content), start + length)
-    put = draw(st.sampled_from((*_BYTES, content[start:end] * 2)))
-    damaged = content[:start] + put + content[end:]
-    return draw(st.sampled_from((damaged, damaged, damaged, content.decode().encode("utf-16"))))
+def _place(source: random.Random, values: Any) -> tuple[Any, Any]:
+    """Somewhere in the values: the container, and the key or index."""
+    if not values:
+        raise ValueError("there is nothing to damage")
+    key = source.choice([*values] if isinstance(values, dict) else range(len(values)))
+    inner = values[key]
+    deeper = isinstance(inner, dict | list) and inner and source.random() < 0.85
+    return _place(source, inner) if deeper else (values, key)
