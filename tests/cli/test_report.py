@@ -14,15 +14,13 @@ from fwbench.records.session_facts import NOT_REACHED
 from fwbench.report import escaping, sections, summary, writers
 from fwbench.report.model import read
 from support.gangs import out
-from support.launched_runs import plain, write
+from support.launched_runs import cut_short, holding, plain, write
 from support.reports import (
     UNREADABLE,
     USAGE_ERROR,
     case,
     column,
-    cut_short,
     foreign_run,
-    holding,
     parsed,
     part,
     run_of,

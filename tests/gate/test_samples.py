@@ -16,7 +16,18 @@ from fwbench.gate import samples
 from fwbench.gate.samples import SampleSet
 from fwbench.options.values import FACTS
 from support.gangs import gang, out
-from support.launched_runs import QUIET, case_id, entry, output, plain, run, sample, times, write
+from support.launched_runs import (
+    QUIET,
+    UNREADABLE,
+    case_id,
+    entry,
+    output,
+    plain,
+    run,
+    sample,
+    times,
+    write,
+)
 
 Gate = Callable[..., int]
 
@@ -39,85 +50,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # What cannot be read
 
 
-def _no_stats(path: Path) -> None:
-    broken = entry()
-    del broken["stats"]
-    write(path, entry("first"), broken)
-
-
-def _entry_of(**stats: Any) -> Callable[[Path], Any]:
-    return lambda path: write(path, {**entry(), "stats": stats})
-
-
-def _text(text: str) -> Callable[[Path], Any]:
-    return lambda path: path.write_text(text, encoding="utf-8")
-
-
-def _truncated(path: Path) -> None:
-    text = json.dumps(output([entry()]))
-    path.write_text(text[: len(text) // 2], encoding="utf-8")
-
-
-def _session_of(**session: Any) -> Callable[[Path], Any]:
-    return lambda path: write(path, entry(), **session)
-
-
-def _changed(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
-    """A run in whose JSON something was changed by hand."""
-
-    def make(path: Path) -> None:
-        made = output([entry()])
-        change(made)
-        path.write_text(json.dumps(made), encoding="utf-8")
-
-    return make
-
-
-def _facts(made: dict[str, Any]) -> dict[str, Any]:
-    facts: dict[str, Any] = made["benchmarks"][0]["extra_info"]["fwbench"]
-    return facts
-
-
 #: What is made where a run should be, and what must be said of it.
-UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "missing": (lambda _: None, "No such file"),
-    "empty": (_text(""), "is empty"),
-    "blank": (_text(" \n"), "is empty"),
-    "truncated": (_truncated, "is not JSON, or is cut off"),
-    "no JSON": (_text("ratio,1.0\n"), "is not JSON, or is cut off"),
-    "binary": (lambda path: path.write_bytes(bytes(range(256))), "can't decode byte"),
-    "JSON of something else": (_text('{"tests": [1, 2]}'), "not of pytest-benchmark"),
-    "a list": (_text("[1, 2]"), "not of pytest-benchmark"),
-    "a number": (_text("5"), "not of pytest-benchmark"),
-    "benchmarks are none": (_text('{"benchmarks": {}}'), "not of pytest-benchmark"),
-    "an entry is none": (_text('{"benchmarks": [5]}'), "benchmark 0"),
-    "an entry without a name": (_text('{"benchmarks": [{"stats": {"min": 1}}]}'), "benchmark 0"),
-    "an entry without stats": (_no_stats, "gemm-numpy-cpu-eager-forward-float32-4: stats is None"),
-    "an entry with stats of nothing": (_entry_of(), "stats.min is missing"),
-    "a time of 0": (_entry_of(data=[1.0, 0.0], min=0.0), "stats.data[1] is 0.0"),
-    "a negative time": (_entry_of(data=[1.0, -1.0]), "stats.data[1] is -1.0"),
-    "a time that is text": (_entry_of(data=["1.0"]), "stats.data[0] is '1.0'"),
-    "a time that is no number": (_entry_of(data=[float("nan")]), "stats.data[0] is nan"),
-    "an infinite time": (_entry_of(data=[float("inf")] * 5), "stats.data[0] is inf"),
-    "a newer schema": (_session_of(schema=2, version="7.8"), "newer fwbench (7.8)"),
+_UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    **UNREADABLE,
     "a folder without JSON": (lambda path: path.mkdir(), "folder without a JSON file"),
-    # By hand, or by another program that goes by the same names.
-    "a schema that is text": (_session_of(schema="2"), "run"),
-    "a session that is a list": (_changed(lambda made: made.update(fwbench=[])), "run"),
-    "extra_info that is none": (
-        _changed(lambda made: made["benchmarks"][0].update(extra_info=None)),
-        "gemm-numpy-cpu-eager-forward-float32-4: extra_info is None",
-    ),
-    "extra_info of another kind": (
-        _changed(lambda made: made["benchmarks"][0].update(extra_info={"fwbench": [1]})),
-        "gemm-numpy-cpu-eager-forward-float32-4: extra_info.fwbench is [1]",
-    ),
-    "data of another kind": (_changed(lambda made: _facts(made).update(data="mnist")), "run"),
 }
 
 
 @pytest.mark.parametrize("place", ["base", "contender"])
-@pytest.mark.parametrize(("make", "message"), UNREADABLE.values(), ids=UNREADABLE)
+@pytest.mark.parametrize(("make", "message"), _UNREADABLE.values(), ids=_UNREADABLE)
 def test_unreadable_runs(
     folder: Path,
     capsys: pytest.CaptureFixture[str],

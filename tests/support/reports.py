@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,7 +17,8 @@ from fwbench.report import model, sections, summary, writers
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Run
 from fwbench.report.section import Section, TableCell
-from support.launched_runs import QUIET, entry, output, plain, write
+from support import launched_runs
+from support.launched_runs import QUIET, entry, output, plain
 
 USAGE_ERROR = 2
 
@@ -284,64 +285,8 @@ def markdown_cells(line: str) -> int:
     return len(re.findall(r"(?:\\.|[^\\|])*\|", line.strip().removeprefix("|")))
 
 
-def cut_short(path: Path) -> None:
-    made = json.dumps(output([case()]))
-    path.write_text(made[: len(made) // 2], encoding="utf-8")
-
-
-def holding(content: str) -> Callable[[Path], Any]:
-    return lambda path: path.write_text(content, encoding="utf-8")
-
-
-def _with(**facts: Any) -> Callable[[Path], Any]:
-    """A run of which one case was changed by hand; None takes a fact away."""
-
-    def make(path: Path) -> None:
-        made = case()
-        fwbench_facts = made["extra_info"]["fwbench"]
-        fwbench_facts.update(facts)
-        for name in [name for name, value in facts.items() if value is None]:
-            del fwbench_facts[name]
-        write(path, made)
-
-    return make
-
-
-#: What is made where a run should be, and what must be said of it.
-UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "missing": (lambda _: None, "No such file"),
-    "a folder": (lambda path: path.mkdir(), "cannot read"),
-    "empty": (holding(""), "is empty"),
-    "truncated": (cut_short, "is not JSON, or is cut off"),
-    "no JSON": (holding("ratio,1.0\n"), "is not JSON, or is cut off"),
-    "binary": (lambda path: path.write_bytes(bytes(range(256))), "decode byte"),
-    "of something else": (holding('{"tests": [1, 2]}'), "not of pytest-benchmark"),
-    "a newer schema": (
-        lambda path: write(path, case(), schema=2, version="7.8"),
-        "newer fwbench (7.8)",
-    ),
-    # By hand, or by another program that goes by the same names.
-    "no size": (_with(size=None), "size is missing"),
-    "a size of 0": (_with(size=0), "size is 0, and must be a whole number above 0"),
-    "a size that is text": (_with(size="big"), "size is 'big'"),
-    "a launch of 0 s": (
-        _with(launches=[{"launch": 0, "value_s": 0.0}]),
-        "launches[0].value_s is 0.0",
-    ),
-    "a launch that is text": (
-        _with(launches=[{"launch": 0, "value_s": "1.0"}]),
-        "launches[0].value_s is '1.0'",
-    ),
-    "epochs that are a number": (_with(epochs=3), "epochs is 3"),
-    "a machine that is text": (
-        lambda path: write(path, case(), machine="fast"),
-        "fwbench.machine is 'fast'",
-    ),
-    "missing cases that are none": (
-        lambda path: write(path, case(), missing=[1]),
-        "fwbench.missing[0] is 1",
-    ),
-}
+#: What reports name in addition to what no command reads.
+UNREADABLE = {**launched_runs.UNREADABLE, "a folder": (lambda path: path.mkdir(), "cannot read")}
 
 
 HOSTILE = (
