@@ -1,4 +1,4 @@
-"""Toggles are read, checked and explained."""
+"""Toggles are read, checked and explained; see also the texts in tests/options/values.toml."""
 
 from __future__ import annotations
 
@@ -13,69 +13,6 @@ from fwbench.terms.toggles import TOGGLES, Toggle, checked, known, parse, proble
 
 #: A framework's own.
 FLUX = Toggle("flux", ("low", "high"), "", "how much flows", process=True)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("sparse=on", ("sparse", ("on",))),
-        ("sparse=off,on", ("sparse", ("off", "on"))),
-        ("onednn=on,off", ("onednn", ("on", "off"))),
-        ("decay=on", ("decay", ("on",))),
-        ("workers=0", ("workers", ("0",))),
-        ("workers=4,0,2", ("workers", ("4", "0", "2"))),
-        ("workers=16", ("workers", ("16",))),
-        ("network=loopback,0.1gbit", ("network", ("loopback", "100mbit"))),
-        ("straggler=none,1@20ms", ("straggler", ("none", "1@20ms"))),
-        (" workers = 0 , 2 ", ("workers", ("0", "2"))),
-        ("sparse=on,off,on", ("sparse", ("on", "off"))),
-        ("workers=2,02,2", ("workers", ("2",))),
-    ],
-)
-def test_values_are_read(text: str, expected: tuple[str, tuple[str, ...]]) -> None:
-    """One value or several, in the order given, each once, with whitespace wherever it is."""
-    assert parse(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("wrokers=2", "unknown toggle 'wrokers'; known: workers, .*Did you mean 'workers'?"),
-        ("workers=257", "toggle workers: '257' is not a whole number from 0 to 256"),
-        ("replicas=0", "toggle replicas: '0' is not a whole number from 1 to 256"),
-        ("replicas=257", "toggle replicas: '257' is not a whole number from 1 to 256"),
-        ("replicas=2,x", "toggle replicas: 'x' is not a whole number from 1 to 256"),
-        ("strategy=ps", "value of the toggle strategy 'ps'; known: allreduce, ps_sync, ps_async"),
-        (
-            "threads=2",
-            "unknown toggle 'threads'; known: workers, .*, network, straggler, normalization.$",
-        ),
-        ("network=0mbit", "network '0mbit': its rate is not between 100kbit and 100gbit"),
-        ("network=", "has no value; give network=loopback|100mbit|1gbit.0.5ms"),
-        ("straggler=1", "straggler '1' is neither none nor a worker and a time"),
-        ("=2", "unknown toggle ''"),
-        ("", "unknown toggle ''"),
-        ("sparse", "toggle 'sparse' has no value; give sparse=off|on"),
-        ("sparse=", "toggle 'sparse' has no value"),
-        ("workers= ", "toggle 'workers' has no value; give workers=a whole number"),
-        ("sparse=onn", "unknown value of the toggle sparse 'onn'; known: off, on. .* 'on'?"),
-        ("sparse=1", "unknown value of the toggle sparse '1'; known: off, on.$"),
-        ("sparse=on,", "unknown value of the toggle sparse ''"),
-        ("sparse=on=off", "unknown value of the toggle sparse 'on=off'"),
-        (
-            "workers=-1",
-            "toggle workers: '-1' is not a whole number from 0 to 256 .processes that load",
-        ),
-        ("workers=two", "toggle workers: 'two' is not a whole number from 0"),
-        ("workers=1.5", "toggle workers: '1.5' is not a whole number from 0"),
-        ("workers=0,,2", "toggle workers: '' is not a whole number from 0"),
-        ("workers=8²", "toggle workers: '8²' is not a whole number from 0"),
-    ],
-)
-def test_what_is_not_understood_is_refused(text: str, message: str) -> None:
-    """The message has what was given, what would be understood, and the near miss if any."""
-    with pytest.raises(UsageError, match=message.replace("|", r"\|")):
-        checked(dict([parse(text)]), ())
 
 
 @pytest.mark.parametrize("toggle", TOGGLES.values(), ids=TOGGLES)

@@ -1,12 +1,9 @@
-"""Networks and stragglers are read from texts, and one name stands for each."""
+"""Networks and stragglers have one name each; what is none: tests/options/values.toml."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from fwbench.errors import UsageError
 from fwbench.terms.replicas import Link, Straggler, link_of, network, straggler, straggler_of
 
 
@@ -41,28 +38,3 @@ def test_a_link_carries_bytes() -> None:
 def test_a_straggler_has_one_name(text: str, name: str, late: Straggler | None) -> None:
     assert straggler(text) == straggler(name) == name
     assert straggler_of(name) == late
-
-
-@pytest.mark.parametrize(
-    ("read", "text", "message"),
-    [
-        (network, "0mbit", "network '0mbit': its rate is not between 100kbit and 100gbit"),
-        (network, "1000gbit", "its rate is not between"),
-        (network, "100", "neither loopback nor a rate; give 100mbit, or 1gbit.0.5ms"),
-        (network, "-1mbit", "neither loopback nor a rate"),
-        (network, "1e3mbit", "neither loopback nor a rate"),
-        (network, "1gbit+", "neither loopback nor a rate"),
-        (network, "1gbit+5", "neither loopback nor a rate"),
-        (network, "", "neither loopback nor a rate"),
-        (network, "1gbit+0ms", "its delay is not between 0 and 1s; .* leave out .0ms"),
-        (network, "1gbit+2s", "its delay is not between 0 and 1s"),
-        (straggler, "1", "neither none nor a worker and a time of at most 10s; give 1@20ms"),
-        (straggler, "x@20ms", "neither none nor a worker"),
-        (straggler, "1@20", "neither none nor a worker"),
-        (straggler, "1@0ms", "neither none nor a worker"),
-        (straggler, "1@11s", "neither none nor a worker"),
-    ],
-)
-def test_other_texts_are_refused(read: Callable[[str], str], text: str, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        read(text)
