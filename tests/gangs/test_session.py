@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from support.projects import Project
+from support.projects import Project, refusals
 
 #: Kills a worker of the first case, once it is there; notes which processes do each case.
 _FRAIL = """
@@ -64,28 +64,12 @@ def test_a_gang_that_fails_fails_its_case_alone(project: Project) -> None:
     assert [record["gang"]["replicas"] for record in records if "gang" in record] == [2, 2, 3, 3, 3]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--fw-replicas=0"], "replicas: '0' is not a whole number from 1 to 256"),
-        (["--fw-replicas=2", "--fw-isolation=none"], "--fw-replicas is for cases that several"),
-        (["--fw-replicas=2", "--fw-strategy=ps_sync"], "the strategy ps_sync needs servers"),
-        (["--fw-replicas=2", "--fw-servers=1"], "the strategy allreduce has no servers"),
-        (["--fw-network=100mbit"], "--fw-network is for several replicas, and one is asked for"),
-        (["--fw-replicas=2", "--fw-network=0mbit"], "'0mbit': its rate is not between 100kbit"),
-        (["--fw-replicas=2", "--fw-straggler=1"], "straggler '1' is neither none nor a worker"),
-        (["--fw-engine=horovod"], "unknown engine 'horovod'; known: local, mpi, ray"),
-        (["--fw-replicas=2", "--fw-places=setup.cfg"], "'setup.cfg' is not a file; name one"),
-    ],
-)
+@refusals("gangs")
 def test_what_does_not_go_together_is_refused(
-    project: Project, arguments: list[str], message: str
+    project: Project, given: str, said: list[str]
 ) -> None:
-    """With pytest's status for usage errors, before any framework is asked."""
     project.write("test_it.py", _FRAIL)
-    result = project.run(*arguments)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert message in "\n".join([*result.outlines, *result.errlines])
+    project.assert_refused(said, *given.split())
 
 
 def test_too_few_places_are_refused_before_anything_is_measured(project: Project) -> None:

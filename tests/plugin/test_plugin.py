@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from support.projects import QUICKLY, Project, measuring
+from support.projects import LEAVES_A_TRACE, QUICKLY, Project, measuring, refusals
 
 #: Two frameworks that differ in everything that can be chosen.
 _CARDS = """
@@ -323,91 +323,33 @@ def test_a_case_that_is_never_measured(cases: Project, isolation: str) -> None:
     assert "not today" in str(result.stdout)
 
 
-#: Arguments, and what the refusal must say.
-_REFUSED = {
-    "framework": (["--fw=nunpy"], ["'nunpy'", "known: ", "torch", "Did you mean 'numpy'?"]),
-    "device": (["--fw-device=cpi"], ["'cpi'", "gpu:N", "Did you mean 'cpu'?"]),
-    "device not there": (["--fw-device=gpu"], ["'gpu:0' is not there", "numpy: cpu"]),
-    "execution": (["--fw-execution=eagr"], ["'eagr'", "known: eager", "Did you mean 'eager'?"]),
-    "dtype": (["--fw-dtype=float31"], ["'float31'", "float16", "Did you mean 'float32'?"]),
-    "size zero": (["--fw-size=8,0"], ["'0'", "positive whole number"]),
-    "direction": (["--fw-direction=forwards"], ["'forwards'", "Did you mean 'forward'?"]),
-    "debugger": (["--pdb", "--fw-isolation=process"], ["--pdb", "--fw-isolation=process"]),
-    "xdist": (["-n1"], ["pytest-xdist", "-n0"]),
-    "xdist, launches": (["-n1", "--fw-launches=2", "-k", "double"], ["pytest-xdist", "-n0"]),
-}
-
-_REFUSED_INI = {
-    "framework": ({"fw": "nunpy"}, ["'nunpy'", "Did you mean 'numpy'?"]),
-    "size": ({"fw_size": "qick"}, ["fw_size", "Did you mean 'quick'?"]),
-}
-
-_REFUSED_MARKERS = {
-    "no operation": ("", ["was given nothing", "@pytest.mark.fwbench(gemm, dot)"]),
-    "keyword": ("double, size=4", ["'size'", "Did you mean 'sizes'?"]),
-    "dtype": ("double, dtypes='float31'", ["'float31'", "Did you mean 'float32'?"]),
-    "framework": ("double, frameworks='nunpy'", ["'nunpy'", "Did you mean 'numpy'?"]),
-}
-
-_LEAVES_A_TRACE = """
-from pathlib import Path
-
-def test_first():
-    Path("ran").touch()
-"""
+@refusals("cases")
+def test_refused(cases: Project, given: str, said: list[str]) -> None:
+    cases.assert_refused(said, *given.split())
 
 
-def _assert_refused(project: Project, result: pytest.RunResult, fragments: list[str]) -> None:
-    """Usage error, the message says what it must, nothing has run."""
-    output = str(result.stderr) + str(result.stdout)
-    assert [part for part in fragments if part not in output] == []
-    assert "Traceback" not in output
-    assert "INTERNALERROR" not in output
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert not (project.path / "ran").exists()
-    assert not (project.path / ".fwbench").exists()
+@refusals("settings")
+def test_refused_ini(cases: Project, given: str, said: list[str]) -> None:
+    cases.write("pytest.ini", f"[pytest]\n{given}")
+    cases.assert_refused(said, fw=None)
 
 
-@pytest.mark.parametrize(("arguments", "fragments"), _REFUSED.values(), ids=_REFUSED)
-def test_refused(cases: Project, arguments: list[str], fragments: list[str]) -> None:
-    cases.write("test_first.py", _LEAVES_A_TRACE)
-    _assert_refused(cases, cases.run(*arguments), fragments)
+@refusals("markers")
+def test_refused_marker(project: Project, given: str, said: list[str]) -> None:
+    project.write("test_it.py", measuring(given))
+    project.assert_refused(said, fw=None if "frameworks" in given else "numpy")
 
 
-@pytest.mark.parametrize(("settings", "fragments"), _REFUSED_INI.values(), ids=_REFUSED_INI)
-def test_refused_ini(cases: Project, settings: dict[str, str], fragments: list[str]) -> None:
-    cases.write("test_first.py", _LEAVES_A_TRACE)
-    cases.write("pytest.ini", _ini({"fw": "numpy", **settings}))
-    _assert_refused(cases, cases.run(fw=None), fragments)
-
-
-@pytest.mark.parametrize(("marker", "fragments"), _REFUSED_MARKERS.values(), ids=_REFUSED_MARKERS)
-def test_refused_marker(project: Project, marker: str, fragments: list[str]) -> None:
-    project.write("test_first.py", _LEAVES_A_TRACE)
-    project.write("test_it.py", measuring(marker))
-    fw = None if "frameworks" in marker else "numpy"
-    _assert_refused(project, project.run(fw=fw), fragments)
-
-
-@pytest.mark.parametrize(
-    ("source", "fragments"),
-    [
-        ("import nothing_of_that_name", ["not installed", "nothing_of_that_name", "absentee"]),
-        ("raise ValueError('wrong release')", ["does not import", "ValueError: wrong release"]),
-        ("import os; os.write(2, b'last words'); os.abort()", ["SIGABRT", "last words"]),
-    ],
-    ids=["not installed", "does not import", "dies of it"],
-)
-def test_refused_framework(cases: Project, source: str, fragments: list[str]) -> None:
+@refusals("frameworks")
+def test_refused_framework(cases: Project, given: str, said: list[str]) -> None:
     """A framework asked for by name that cannot be used is refused with the reason and a remedy."""
-    cases.write("test_first.py", _LEAVES_A_TRACE)
-    cases.install("absent", "absentee:Absent", source)
-    _assert_refused(cases, cases.run(fw="numpy,absent"), ["'absent'", *fragments])
+    cases.install("absent", "absentee:Absent", given)
+    cases.assert_refused(said, fw="numpy,absent")
 
 
 @pytest.mark.parametrize("arguments", [["test_first.py"], ["-m", "not fwbench"]])
 def test_xdist_without_cases(cases: Project, arguments: list[str]) -> None:
-    cases.write("test_first.py", _LEAVES_A_TRACE)
+    cases.write("test_first.py", LEAVES_A_TRACE)
     result = cases.run("-n1", *arguments)
     assert result.ret == pytest.ExitCode.OK
     assert (cases.path / "ran").exists()
@@ -424,7 +366,7 @@ _FRAMEWORKS = {"mxnet", "tensorflow", "torch"}
 )
 def test_inert(cases: Project, arguments: list[str], passed: int) -> None:
     """A session without cases shows, starts, imports and leaves nothing of fwbench's."""
-    cases.write("test_first.py", _LEAVES_A_TRACE)
+    cases.write("test_first.py", LEAVES_A_TRACE)
     cases.write("test_plain.py", "def test_plain(benchmark):\n    benchmark(int)\n")
     result = cases.run("-p", "parent_facts", *arguments, fw=None)
     result.assert_outcomes(passed=passed)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.projects import Project
+from support.projects import Project, refusals
 
 _SHAPES = """
 import numpy as np
@@ -89,49 +89,9 @@ def test_a_preset_that_some_operation_has_is_a_gap_of_the_others(shapes: Project
     assert text.endswith("double is not in the preset opperf; it has quick, full")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("--fw-size=1760x16x1",),
-            (
-                "nothing that is selected has the size '1760x16x1': sizes of double are whole "
-                "numbers, such as 4, 8; sizes of area are shapes written {m}x{n}, such as 2x3, 4x5"
-            ),
-        ),
-        (
-            ("--fw-size=8", "-k", "area"),
-            (
-                "nothing that is selected has the size '8': sizes of area are shapes written "
-                "{m}x{n}, such as 2x3, 4x5"
-            ),
-        ),
-        (
-            ("--fw-size=8,2x2", "-k", "double"),
-            (
-                "nothing that is selected has the size '2x2': sizes of double are whole numbers, "
-                "such as 4, 8"
-            ),
-        ),
-        (
-            ("--fw-size=opperf", "-k", "double"),
-            ("double: not in the preset 'opperf'; give one of those that there are: quick, full"),
-        ),
-        (
-            ("--fw-size=convnet",),
-            (
-                "double, area: not in the preset 'convnet'; give one of those that there are: "
-                "quick, full, opperf"
-            ),
-        ),
-    ],
-)
-def test_a_size_that_nothing_has_is_refused(
-    shapes: Project, arguments: tuple[str, ...], message: str
-) -> None:
-    result = shapes.run(*arguments)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"ERROR: {message}" in result.errlines
+@refusals("shapes")
+def test_a_size_that_nothing_has_is_refused(shapes: Project, given: str, said: list[str]) -> None:
+    shapes.assert_refused(said, *given.split())
 
 
 def test_markers_and_settings_take_shapes(shapes: Project) -> None:

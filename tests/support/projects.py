@@ -6,8 +6,9 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,6 +86,19 @@ def pytest_unconfigure(config):
         facts = {"pid": os.getpid(), "modules": sorted(sys.modules), "workers": workers}
         Path("parent.json").write_text(json.dumps(facts))
 """
+
+
+#: A test that runs before others, and leaves a file behind.
+LEAVES_A_TRACE = "def test_first():\n    open('ran', 'w').close()\n"
+
+_REFUSED = Path(__file__).parents[1] / "plugin" / "refused.toml"
+
+
+def refusals(table: str) -> pytest.MarkDecorator:
+    """Parameters of a test of each row of a table of refused.toml: what is asked, what is said."""
+    rows = tomllib.loads(_REFUSED.read_text(encoding="utf-8"))[table]
+    tried = [pytest.param(given, said, id=given or "nothing") for given, *said in rows]
+    return pytest.mark.parametrize(("given", "said"), tried)
 
 
 @dataclass(frozen=True)
@@ -253,6 +267,20 @@ class Project:
         """The facts of the session that a JSON file has."""
         facts: dict[str, Any] = self._stored(name)["fwbench"]
         return facts
+
+    def assert_refused(
+        self, said: Sequence[str], *arguments: str, fw: str | None = "numpy"
+    ) -> None:
+        """A session ends with a usage error that says this, before any test has run."""
+        self.write("test_first.py", LEAVES_A_TRACE)
+        result = self.run(*arguments, fw=fw)
+        output = f"{result.stderr}\n{result.stdout}"
+        assert [part for part in said if part not in output] == [], output
+        assert "Traceback" not in output
+        assert "INTERNALERROR" not in output
+        assert result.ret == pytest.ExitCode.USAGE_ERROR
+        assert not (self.path / "ran").exists()
+        assert not (self.path / ".fwbench").exists()
 
     def _stored(self, name: str) -> Any:
         return json.loads((self.path / name).read_text(encoding="utf-8"))
