@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -53,65 +55,7 @@ def test_sound(case):
 """
 
 #: What is declared, and what its one failed case says.
-_FAULTS: dict[str, tuple[str, str]] = {
-    "output shape": (
-        "faulty(linear, output=('batch', 7)).inference",
-        (
-            r"first result of faulty in torch \S+ in float64 has the shape \(2, 2\), and the model "
-            r"declares \(2, 7\); correct the model or `output`"
-        ),
-    ),
-    "NaN": (
-        "faulty(NotANumber, targets=Input('batch', 2)).step",
-        r"the first loss of faulty in torch \S+ in float64 is nan, before any update",
-    ),
-    "NaN, in use": (
-        "faulty(NotANumber).inference",
-        r"results of faulty in torch \S+ in float64 hold 8 NaNs; correct the model or the range",
-    ),
-    "inputs": (
-        "faulty(linear, Input('batch', 9)).inference",
-        r"faulty in torch refuses what it is declared to take \(\(2, 9\) float32\): RuntimeError",
-    ),
-    "no parameters": (
-        "faulty(torch.nn.ReLU, targets=Input('batch', 3)).step",
-        r"faulty has no parameters in torch, and cannot be trained; measure faulty\.inference",
-    ),
-    "targets": (
-        "faulty(linear, targets=Input('batch', 4, below=2)).step",
-        r"has the shape \(2, 2\), which does not answer targets of the shape \(2, 4\)",
-    ),
-    "not a model": (
-        "faulty(lambda torch: 3).inference",
-        r"faulty for torch is of the type int; give an nn\.Module, or a function",
-    ),
-    "weights": (
-        "faulty(linear, weights={'weight': np.zeros((3, 2)), 'b': np.zeros(2)}).inference",
-        (
-            r"bias \(2,\) is missing; weight is \(2, 3\), and was given \(3, 2\); "
-            r"b \(2,\) is not a parameter of it; give them by this framework's names"
-        ),
-    ),
-    "a batch of inputs": (
-        "faulty(linear, Input('batch', 3000), batches=(10**9,)).inference",
-        (
-            r"faulty with a batch of 1,000,000,000 has arrays of 3,000,000,000,000 elements: "
-            r"drawn in float64 they take .* of memory, and .* are free; measure a smaller size"
-        ),
-    ),
-    "a batch of results": (
-        "faulty(Wide, batches=(10**6,)).inference",
-        r"faulty with a batch of 1,000,000 has arrays of 200,00\d,\d{3},\d{3} elements",
-    ),
-    "a package that is not there": (
-        "faulty('torchvision:no').inference",
-        r"faulty is 'torchvision:no', and torchvision cannot be imported: .*; install a build",
-    ),
-    "a name": (
-        "faulty('zoo:resnet18').inference",
-        r"named 'zoo:resnet18'; known are 'torchvision:<name>', 'transformers:<name>'",
-    ),
-}
+_FAULTS = tomllib.loads(Path(__file__).with_name("faults.toml").read_text(encoding="utf-8"))
 
 _FAULTY = """
 import numpy as np
@@ -175,13 +119,12 @@ def test_memory_is_measured_of_inference_and_of_steps(project: Project) -> None:
 
 
 def test_each_fault_fails_one_case(project: Project) -> None:
-    tests = "".join(
-        f"\n@pytest.mark.fwbench({declared})\ndef test_{place}(case):\n    case.measure()\n"
-        for place, (declared, _) in enumerate(_FAULTS.values())
-    )
+    test = "\n@pytest.mark.fwbench({})\ndef test_{}(case):\n    case.measure()\n"
+    faults = enumerate(_FAULTS.values())
+    tests = "".join(test.format(fault["declared"], place) for place, fault in faults)
     project.write("test_faulty.py", _FAULTY + tests)
     result = project.run("--fw-threads=1", "--junitxml=junit.xml", fw="torch")
     result.assert_outcomes(failed=len(_FAULTS))
     texts = {name.partition("[")[0]: outcome.text for name, outcome in project.outcomes().items()}
-    for place, (_, says) in enumerate(_FAULTS.values()):
-        assert re.search(says, texts[f"test_{place}"]), texts[f"test_{place}"]
+    for place, fault in enumerate(_FAULTS.values()):
+        assert re.search(fault["says"], texts[f"test_{place}"]), texts[f"test_{place}"]
