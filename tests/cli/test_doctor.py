@@ -22,6 +22,7 @@ from fwbench.workers.environments import Environment, complete
 from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
 from support.gangs import out
+from support.peaks import MACHINE
 
 
 class Machine:
@@ -52,19 +53,10 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
     made = Machine()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pytest.ini").write_text("", encoding="utf-8")
-    facts = {
-        "cpu": "Fake CPU",
-        "cpus": 8,
-        "physical_cores": 4,
-        "usable_cpus": 2,
-        "memory_bytes": 3 * 2**29,
-        "os": "Fake OS",
-        "python": "3.99",
-    }
     monkeypatch.setattr(doctor, "describe", made.describe)
     monkeypatch.setattr(network, "missing", lambda link: "no netem" if link.delay_s else "")
     monkeypatch.setattr(registry, "registered", made.registry)
-    monkeypatch.setattr(machine_facts, "machine", lambda _: facts)
+    monkeypatch.setattr(machine_facts, "machine", lambda _: MACHINE)
     monkeypatch.setattr(machine_facts, "usable_cpus", lambda: 2)
     return made
 

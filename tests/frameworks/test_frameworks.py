@@ -17,6 +17,7 @@ from fwbench.terms.toggles import variable
 from fwbench.workloads import OPERATIONS
 from support import programs
 from support.projects import Project
+from support.real_training import MEASURED
 from support.verification import EVERYTHING, FLOAT32, counted, installed, kept, passes, verify
 
 #: By framework: how many executions it has but torch's compile, and how many dtypes.
@@ -160,37 +161,6 @@ def test_training_code_names_the_executions_that_it_trains_in(framework: str) ->
     assert "'inference'" in _probed(framework)["refused"]
 
 
-_MEASURED = """
-import numpy as np
-import pytest
-from fwbench import Operation
-from fwbench.workloads import dot, flatten, from_list, from_numpy, gemm
-
-swish = Operation(
-    name="swish",
-    inputs=lambda size, rng: (rng.standard_normal(size),),
-    reference=lambda x: x / (1 + np.exp(-x)),
-    sizes=(64,),
-)
-swish.implement("mxnet")(lambda F: lambda x: x * F.sigmoid(x))
-swish.implement("numpy")(lambda np: lambda x: x / (1 + np.exp(-x)))
-swish.implement("tensorflow")(lambda tf: tf.nn.silu)
-swish.implement("torch")(lambda torch: torch.nn.functional.silu)
-
-@pytest.mark.fwbench(flatten, from_list, from_numpy, sizes=(64,))
-def test_small(case):
-    case.measure()
-
-@pytest.mark.fwbench(gemm, sizes=(1024,), executions="eager")
-def test_large(case):
-    case.measure()
-
-@pytest.mark.fwbench(swish, directions=("forward", "backward"))
-def test_own(case):
-    case.measure()
-"""
-
-
 def _facts(records: dict[str, Any], start: str) -> dict[str, Any]:
     """The facts of the one record whose case id begins so."""
     (name,) = (name for name in records if name.startswith(start))
@@ -228,7 +198,7 @@ def test_records(project: Project, threads: int) -> None:
     frameworks = [name for name in _OFFERED if importlib.util.find_spec(name)]
     if threads == 1:
         project.forget_manifests()
-    project.write("test_it.py", _MEASURED)
+    project.write("test_it.py", MEASURED)
     result, records = project.measure(
         *(f"--fw-threads={threads}", "--fw-device=cpu", "-p", "parent_facts"),
         fw=",".join(frameworks),
@@ -283,7 +253,7 @@ def test_every_implementation_is_verified_on_a_gpu(suite_cache: Path) -> None:
 @pytest.mark.usefixtures("cuda")
 def test_records_on_a_gpu(project: Project) -> None:
     """On a GPU a call returns before its work is done, and the record names the device."""
-    project.write("test_it.py", _MEASURED.replace("1024", "4096"))
+    project.write("test_it.py", MEASURED.replace("1024", "4096"))
     result, records = project.measure("--fw-device=gpu", "--fw-threads=1", fw="torch")
     assert result.ret == pytest.ExitCode.OK
     for entry in records.values():
@@ -298,7 +268,7 @@ def test_records_on_a_gpu(project: Project) -> None:
 @pytest.mark.parametrize("framework", [_installed("torch"), _installed("jax")])
 def test_the_gpu_s_own_clock_tells(project: Project, framework: str) -> None:
     """By events or by CUPTI; what a call takes there is a part of its time until it is done."""
-    project.write("test_it.py", _MEASURED.replace("1024", "4096"))
+    project.write("test_it.py", MEASURED.replace("1024", "4096"))
     result, records = project.measure("--fw-device=gpu", "-k", "gemm", fw=framework)
     assert result.ret == pytest.ExitCode.OK
     gemm = _facts(records, f"gemm-{framework}-gpu:0-eager-")
@@ -311,7 +281,7 @@ def test_the_gpu_s_own_clock_tells(project: Project, framework: str) -> None:
 def test_default_devices(project: Project) -> None:
     """Without --fw-device the CPU and a GPU are measured, apart."""
     project.forget_manifests()
-    project.write("test_it.py", _MEASURED)
+    project.write("test_it.py", MEASURED)
     result, records = project.measure("-k", "flatten", fw="torch")
     assert result.ret == pytest.ExitCode.OK
     assert {entry["params"]["device"] for entry in records.values()} >= {"cpu", "gpu:0"}

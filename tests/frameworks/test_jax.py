@@ -25,7 +25,7 @@ from fwbench.workers.environments import Environment, Environments
 from fwbench.workloads import OPERATIONS, data
 from support import jax_learners, jax_replicas, programs, recomputing, shared_loops
 from support.projects import Project, measuring
-from support.real_training import SCHEDULE, facts_of
+from support.real_training import MEASURED, SCHEDULE, facts_of
 from support.verification import FLOAT32, PARTS, UNOPTIMIZED_XLA, counted, kept, passes, verify
 
 _AT_NIGHT = (pytest.mark.nightly,)
@@ -253,42 +253,13 @@ def test_what_is_not_written_for_jax_is_skipped_with_the_reason(project: Project
         assert outcome.text.endswith(reason)
 
 
-_MEASURED = """
-import numpy as np
-import pytest
-from fwbench import Operation
-from fwbench.workloads import from_list, from_numpy, gemm
-
-swish = Operation(
-    name="swish",
-    inputs=lambda size, rng: (rng.standard_normal(size),),
-    reference=lambda x: x / (1 + np.exp(-x)),
-    sizes=(64,),
-)
-swish.implement("numpy")(lambda np: lambda x: x / (1 + np.exp(-x)))
-swish.implement("jax")(lambda jax: jax.nn.silu)
-
-@pytest.mark.fwbench(gemm, sizes=(1024,))
-def test_large(case):
-    case.measure()
-
-@pytest.mark.fwbench(from_list, from_numpy, sizes=(64,))
-def test_created(case):
-    case.measure()
-
-@pytest.mark.fwbench(swish, directions=("forward", "backward"))
-def test_own(case):
-    case.measure()
-"""
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 def test_records(project: Project, made: Environment, threads: int) -> None:
     """Beside NumPy, with the same threads; calls return before their work is done.
 
     A user's own operation is measured in both, and each record says which release it is of.
     """
-    project.write("test_it.py", _MEASURED)
+    project.write("test_it.py", MEASURED.replace(', executions="eager"', ""))
     result, records = project.measure(f"--fw-threads={threads}", fw="numpy,jax")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     versions = {"numpy": np.__version__, "jax": made.frameworks["jax"]}

@@ -87,3 +87,36 @@ def find_real(name: str) -> Found:
         if data_set.source == "real":
             return data_set
     pytest.skip(f"no real {name} here: name its folder in {data.VARIABLE}")
+
+
+#: Operations of fwbench, and one of a user's own in every framework but ONNX Runtime.
+MEASURED = """
+import numpy as np
+import pytest
+from fwbench import Operation
+from fwbench.workloads import dot, flatten, from_list, from_numpy, gemm
+
+swish = Operation(
+    name="swish",
+    inputs=lambda size, rng: (rng.standard_normal(size),),
+    reference=lambda x: x / (1 + np.exp(-x)),
+    sizes=(64,),
+)
+swish.implement("jax")(lambda jax: jax.nn.silu)
+swish.implement("mxnet")(lambda F: lambda x: x * F.sigmoid(x))
+swish.implement("numpy")(lambda np: lambda x: x / (1 + np.exp(-x)))
+swish.implement("tensorflow")(lambda tf: tf.nn.silu)
+swish.implement("torch")(lambda torch: torch.nn.functional.silu)
+
+@pytest.mark.fwbench(flatten, from_list, from_numpy, sizes=(64,))
+def test_small(case):
+    case.measure()
+
+@pytest.mark.fwbench(gemm, sizes=(1024,), executions="eager")
+def test_large(case):
+    case.measure()
+
+@pytest.mark.fwbench(swish, directions=("forward", "backward"))
+def test_own(case):
+    case.measure()
+"""
