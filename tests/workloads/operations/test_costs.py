@@ -25,6 +25,14 @@ from support.operations import named, sized
         ("resize_bilinear", "n2h3w4c5", Cost(3_360, 600), Cost(7_200, 1_200)),
         ("resize_nearest", "n2h3w4c5", Cost(0, 600), Cost(480, 1_200)),
         ("im2col", "n2h3w4c5", Cost(0, 300), Cost(180, 600)),
+        # DeepBench's 14x14x512 with 512 kernels of 3x3, 16 images: 14.8 billion operations.
+        (
+            *("conv2d", "w14h14c512n16k512r3s3p1u1"),
+            Cost(14_797_504_512, 16 * 14 * 14 * 1024 + 9 * 512 * 512),
+            Cost(3 * 14_797_504_512, 3 * (16 * 14 * 14 * 1024 + 9 * 512 * 512)),
+        ),
+        # 2 sequences of 20 steps with 29 classes, and a path of 11 places for 5 labels.
+        ("ctc_loss", "n2t20c29l5", Cost(5 * 1160 + 2640, 1172), Cost(13_400, 2 * 1172 + 1160)),
         # Elements that are read and written once; a sum where an element is there several times.
         ("transpose", 10, Cost(0, 200), Cost(0, 400)),
         ("tile", 10, Cost(0, 700), Cost(500, 1_400)),

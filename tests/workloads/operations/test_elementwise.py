@@ -11,6 +11,7 @@ import pytest
 
 from fwbench.cases import verify
 from fwbench.errors import WrongResult
+from fwbench.workloads import gelu, gelu_tanh, hard_sigmoid
 from fwbench.workloads.operations import elementwise
 from fwbench.workloads.operations.vectors import between
 from support.operations import computed, named
@@ -96,3 +97,18 @@ def test_pieces_have_equal_shares() -> None:
     x = between(0.0, 1.0, 10.0)(10_000, np.random.default_rng(0))
     assert 0.45 < np.mean(x < 1) < 0.55
     assert np.min(np.abs(x - 1)) >= 0.1
+
+
+def test_the_tanh_form_of_gelu_is_another_function() -> None:
+    """It is off by up to 5e-4, far more than float32 allows: neither passes for the other."""
+    x = np.linspace(-4, 4, 1001)
+    assert 4e-4 < np.max(np.abs(gelu_tanh.reference(x) - gelu.reference(x))) < 5e-4
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_every_piece_of_hard_sigmoid_has_operands_and_no_kink_has(dtype: type) -> None:
+    """A third lies below -3, a third above 3, and rounding puts none on either."""
+    x = hard_sigmoid.operands(10_000)[0].astype(dtype)
+    assert np.min(np.abs(np.abs(x) - 3)) > 0.09
+    for piece in (x < -3, np.abs(x) < 3, x > 3):
+        assert 0.3 < np.mean(piece) < 0.37

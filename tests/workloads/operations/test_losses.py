@@ -1,4 +1,4 @@
-"""Softmax and losses: references against formulas without NumPy, inputs off the bends, costs."""
+"""Softmax, losses and attention: references against formulas, inputs off the bends, costs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.workloads import Operation
-from fwbench.workloads.workload import Cost
-from support.operations import named, sized
+from fwbench.workloads import ATTENTION, Operation
+from support.operations import for_each, named, sized
 
 
 def _operands(operation: Operation) -> Any:
@@ -112,11 +111,27 @@ def test_ctc_adds_up_all_paths_that_say_the_labels(labels: list[int]) -> None:
     assert loss == pytest.approx(-math.log(likely), rel=1e-12)
 
 
-def test_the_cost_of_ctc() -> None:
-    """2 sequences of 20 steps with 29 classes, and a path of 11 places for 5 labels."""
-    operation = named("ctc_loss")
-    size = sized(operation, "n2t20c29l5")
-    forward = Cost(5 * 1160 + 6 * 440, 1160 + 10 + 2)
-    assert operation.cost_of("forward", size) == forward
-    backward = Cost(forward.flops + 6 * 440 + 2 * 1160, 2 * forward.elements + 1160)
-    assert operation.cost_of("backward", size) == backward
+@for_each(ATTENTION)
+def test_attention_is_the_formula(operation: Operation) -> None:
+    """A mean of values, weighted with exponentials of products with keys; later ones left out."""
+    q, k, v = operation.operands(sized(operation, "b2h1t5d3"))
+    result = operation.reference(q, k, v)
+    for batch in range(2):
+        for at in range(5):
+            seen = range(at + 1 if operation.name == "attention_causal" else 5)
+            weights = [
+                math.exp(sum(q[batch, 0, at] * k[batch, 0, other]) / math.sqrt(3)) for other in seen
+            ]
+            mean = sum(w * v[batch, 0, other] for w, other in zip(weights, seen, strict=True))
+            np.testing.assert_allclose(result[batch, 0, at], mean / sum(weights), rtol=1e-12)
+
+
+def test_causal_attention_does_not_see_what_comes() -> None:
+    """The last key and value change the last result alone."""
+    causal = ATTENTION[1]
+    q, k, v = causal.operands(causal.smallest)
+    before = causal.reference(q, k, v)
+    k[..., -1, :], v[..., -1, :] = 0.0, 0.0
+    after = causal.reference(q, k, v)
+    np.testing.assert_array_equal(after[..., :-1, :], before[..., :-1, :])
+    assert np.all(after[..., -1, :] != before[..., -1, :])
