@@ -25,7 +25,7 @@ from fwbench.workers.environments import Environment, Environments
 from fwbench.workloads import OPERATIONS, data
 from support import jax_learners, jax_replicas, programs, recomputing, shared_loops
 from support.projects import Project, measuring
-from support.real_training import MEASURED, SCHEDULE, facts_of
+from support.real_training import MEASURED, SCHEDULE
 from support.verification import FLOAT32, PARTS, UNOPTIMIZED_XLA, counted, kept, passes, verify
 
 _AT_NIGHT = (pytest.mark.nightly,)
@@ -109,16 +109,15 @@ _TRAINED = measuring("mlp, mlp.step, mlp.loader", "from fwbench.workloads import
 def test_records_of_trainings(project: Project) -> None:
     """Loops, steps, and loaders with threads of their own; a repetition begins anew."""
     project.write("test_it.py", _TRAINED)
-    result, records = project.measure(
+    records = project.facts(
         *(*SCHEDULE, "--fw-toggle=workers=0,3", "--fw-warmup=0.1", "--fw-device=cpu"), fw="jax"
     )
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     loops = [f"mlp-jax-cpu-jit-train-float32-128-workers:{n}-synthetic" for n in (0, 3)]
     loaders = [f"mlp_loader-jax-cpu-eager-train-float32-128-workers:{n}-synthetic" for n in (0, 3)]
     assert {*records} == {*loops, *loaders, "mlp_step-jax-cpu-jit-train-float32-128"}
     curves = []
     for name in loops:
-        facts = facts_of(records[name])
+        facts = records[name]
         assert facts["checked_updates"] == 10
         assert facts["checked_updates_timed"] == 3
         assert facts["max_loss_deviation"] <= facts["loss_tolerance"]
@@ -133,11 +132,8 @@ def test_records_of_trainings(project: Project) -> None:
 def test_a_step_is_probed(project: Project) -> None:
     """Its instructions, most of them fused, and what XLA has planned; a forward pass needs less."""
     project.write("test_it.py", _TRAINED)
-    result, records = project.measure(
-        *("--fw-profile", "--fw-memory", "-k", "mlp_step", "--fw-device=cpu"), fw="jax"
-    )
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
-    (facts,) = map(facts_of, records.values())
+    probed = ("--fw-profile", "--fw-memory", "-k", "mlp_step", "--fw-device=cpu")
+    (facts,) = project.facts(*probed, fw="jax").values()
     shares = facts["profile"]["shares"]
     assert sum(shares.values()) == pytest.approx(1.0)
     assert shares["fused"] > shares.get("other", 0.0)
@@ -183,9 +179,7 @@ def test_divided_lstms_train_the_same(
     lstms = "from fwbench.workloads import word_lm_step"
     project.write("test_it.py", measuring("word_lm_step", lstms))
     requested = (f"--fw-toggle={toggle}=2", "--fw-size=b4t16l2u64v500", "--fw-threads=2")
-    result, records = project.measure(*requested, "--fw-device=cpu", fw="jax")
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
-    (facts,) = map(facts_of, records.values())
+    (facts,) = project.facts(*requested, "--fw-device=cpu", fw="jax").values()
     assert facts["parameters_on_devices"] == {"cpu:0": first, "cpu:1": second}
     assert facts["max_loss_deviation"] <= facts["loss_tolerance"]
 
@@ -260,11 +254,9 @@ def test_records(project: Project, made: Environment, threads: int) -> None:
     A user's own operation is measured in both, and each record says which release it is of.
     """
     project.write("test_it.py", MEASURED.replace(', executions="eager"', ""))
-    result, records = project.measure(f"--fw-threads={threads}", fw="numpy,jax")
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    records = project.facts(f"--fw-threads={threads}", fw="numpy,jax")
     versions = {"numpy": np.__version__, "jax": made.frameworks["jax"]}
-    for entry in records.values():
-        facts = entry["extra_info"]["fwbench"]
+    for facts in records.values():
         assert facts["framework_version"] == versions[facts["framework"]]
         assert facts["threads"] == threads
         assert 0 <= facts["max_relative_error"] <= facts["tolerance"]
@@ -278,11 +270,11 @@ def test_records(project: Project, made: Environment, threads: int) -> None:
         ),
     }
     for execution in ("eager", "jit"):
-        gemm = records[f"gemm-jax-cpu-{execution}-forward-float32-1024"]["extra_info"]["fwbench"]
+        gemm = records[f"gemm-jax-cpu-{execution}-forward-float32-1024"]
         assert gemm["dispatch_s"] < gemm["completion_s"], "calls return before they are done"
         assert gemm["toggles"]["PJRT_NPROC"] == str(threads)
     for creation in ("from_list", "from_numpy"):
-        facts = records[f"{creation}-jax-cpu-eager-forward-float32-64"]["extra_info"]["fwbench"]
+        facts = records[f"{creation}-jax-cpu-eager-forward-float32-64"]
         assert facts["result_is_view"] is False
 
 

@@ -254,6 +254,12 @@ class Project:
         result = self.run("--benchmark-json=measured.json", *arguments, fw=fw)
         return result, self.records("measured.json")
 
+    def facts(self, *arguments: str, fw: str | None = "numpy") -> dict[str, Any]:
+        """Measure in a session that must end well; returns fwbench's facts by case id."""
+        result, records = self.measure(*arguments, fw=fw)
+        assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+        return {name: entry["extra_info"]["fwbench"] for name, entry in records.items()}
+
     def records(self, name: str) -> dict[str, Any]:
         """The records of a JSON file by case id."""
         return {entry["param"]: entry for entry in self.entries(name)}

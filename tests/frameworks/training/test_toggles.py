@@ -96,16 +96,13 @@ def test_toggle_of_a_process(project: Project, monkeypatch: pytest.MonkeyPatch) 
 def test_decay(project: Project) -> None:
     """The learning rate falls after ten epochs, and training is the same until then."""
     project.write("test_it.py", MLP)
-    result, records = project.measure(
+    records = project.facts(
         *("--fw-toggle=decay=off,on", "--fw-epochs=11", "--fw-warmup-epochs=1", "--fw-steps=2"),
         *("--fw-device=cpu", "--fw-execution=eager"),
         fw=one_of("mxnet", "torch"),
     )
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
-    assert [entry["params"]["decay"] for entry in records.values()] == ["off", "on"]
-    off, on = (
-        [epoch["train_loss"] for epoch in facts_of(entry)["epochs"]] for entry in records.values()
-    )
+    assert [facts["toggles"]["decay"] for facts in records.values()] == ["off", "on"]
+    off, on = ([epoch["train_loss"] for epoch in facts["epochs"]] for facts in records.values())
     assert on[:10] == pytest.approx(off[:10], abs=1e-6)
     # After a smaller step from the same weights.
     assert 1e-5 < abs(on[10] - off[10]) < 1e-2

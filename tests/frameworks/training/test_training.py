@@ -189,13 +189,10 @@ _PHOTOS = measuring(
 def test_photos_are_loaded(framework: str, project: Project) -> None:
     """In the process itself and by workers; every photo is compared before and after the timing."""
     project.write("test_it.py", _PHOTOS)
-    result, records = project.measure(
-        "--fw-toggle=workers=0,2", "--fw-device=cpu", "--fw-timeout=60", fw=framework
-    )
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    requested = ("--fw-toggle=workers=0,2", "--fw-device=cpu", "--fw-timeout=60")
+    records = project.facts(*requested, fw=framework)
     assert len(records) == 2 * 2
-    for entry in records.values():
-        facts = facts_of(entry)
+    for facts in records.values():
         assert facts["steps_per_epoch"] == 4
         assert facts["images_per_s"] > 0
         assert facts["max_relative_error"] <= facts["tolerance"]
@@ -324,15 +321,14 @@ def test_training_from_another_folder(project: Project) -> None:
     """A few lines in any folder are a training loop, its step and its loader, and checked so."""
     fw = all_of("torch")
     project.write("mine/test_small.py", _OWN)
-    result, records = project.measure("mine", "--fw-device=cpu", "--fw-warmup=0.1", fw=fw)
-    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
+    records = project.facts("mine", "--fw-device=cpu", "--fw-warmup=0.1", fw=fw)
     assert {*records} == {
         "small-torch-cpu-eager-train-float32-48-synthetic",
         "small_step-torch-cpu-eager-train-float32-48",
         "small_loader-torch-cpu-eager-train-float32-48-synthetic",
     }
-    step = facts_of(records["small_step-torch-cpu-eager-train-float32-48"])
-    loop = facts_of(records["small-torch-cpu-eager-train-float32-48-synthetic"])
+    step = records["small_step-torch-cpu-eager-train-float32-48"]
+    loop = records["small-torch-cpu-eager-train-float32-48-synthetic"]
     for facts in (step, loop):
         assert facts["parameters"] == 4 * (3 * 3 + 1) + 10 * (6 * 6 * 4 + 1)
         assert facts["checked_steps"] == 10
