@@ -65,6 +65,7 @@ class Mnist:
 
 def tar_gz(path: Path, contents: Sequence[tuple[str | tarfile.TarInfo, bytes]]) -> Path:
     """An archive of files, in this order."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     with tarfile.open(path, "w:gz") as archive:
         for name, content in contents:
             info = tarfile.TarInfo(name) if isinstance(name, str) else name

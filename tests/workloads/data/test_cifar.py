@@ -38,7 +38,6 @@ def test_cifar_of_every_format_is_the_same(tmp_path: Path, batches: dict[str, by
     folders = [tmp_path / name for name in "abc"]
     write_tree(folders[0] / "cifar-10-batches-bin", batches)
     write_tree(folders[1] / "cifar10", batches)
-    folders[2].mkdir()
     cifar_archive(folders[2], batches)
     first, *others = [data.load(data.find("cifar10", folder)) for folder in folders]
     assert all(same(first, other) for other in others)
@@ -80,7 +79,6 @@ def test_damaged_cifar_files(
     batches["data_batch_3.bin"] = damage(batches["data_batch_3.bin"])
     folders = [tmp_path / "folder", tmp_path / "archive"]
     write_tree(folders[0], batches)
-    folders[1].mkdir()
     cifar_archive(folders[1], batches)
     for folder in folders:
         with pytest.raises(DataError, match=message):
@@ -92,7 +90,6 @@ def test_too_large_cifar_files(tmp_path: Path, batches: dict[str, bytes]) -> Non
     write_tree(tmp_path, batches)
     with pytest.raises(DataError, match="and has more"):
         data.load(data.find("cifar10", tmp_path))
-    (tmp_path / "archive").mkdir()
     cifar_archive(tmp_path / "archive", batches)
     with pytest.raises(DataError, match="claims to have 61,461 bytes, expected at most 61,460"):
         data.load(data.find("cifar10", tmp_path / "archive"))

@@ -93,8 +93,6 @@ def test_reviews_from_archive_and_folder_are_the_same(
     beside = {"README": b"?", "train/unsup/0_0.txt": b"?", "train/pos/notes.md": b"?"}
     names = np.random.default_rng(1).permutation(list(reviews)).tolist()
     folders = [tmp_path / name for name in "abc"]
-    for folder in folders:
-        folder.mkdir()
     imdb_archive(folders[0], reviews)
     imdb_archive(folders[1], {**beside, **{name: reviews[name] for name in names}})
     write_tree(folders[2] / "aclImdb", {**beside, **reviews})
@@ -105,8 +103,6 @@ def test_reviews_from_archive_and_folder_are_the_same(
 def test_hostile_members_are_passed_over(tmp_path: Path, reviews: dict[str, bytes]) -> None:
     """Names that lead elsewhere, links and devices change nothing and write nothing."""
     plain, hostile = tmp_path / "plain", tmp_path / "a" / "b" / "hostile"
-    plain.mkdir()
-    hostile.mkdir(parents=True)
     imdb_archive(plain, reviews)
     review = "aclImdb/train/pos/77_9.txt"
     imdb_archive(
@@ -169,7 +165,6 @@ def test_an_archive_of_a_million_members(
     monkeypatch.setattr(files, "_MEMBERS", len(reviews) + 20)
     folders = [tmp_path / name for name in ("full", "more")]
     for folder, beside in zip(folders, (8, 100), strict=True):
-        folder.mkdir()
         imdb_archive(folder, reviews, *[(f"beside/{n}", b"") for n in range(beside)])
     assert data.load(data.find("imdb", folders[0])).train.y.size
     with pytest.raises(DataError, match=r"more\S*gz has more than 32 members: .*get it again"):
@@ -190,7 +185,6 @@ def test_reviews_that_are_not_all_there(
 ) -> None:
     """A wrong number, one number twice or no text: refused, in the archive and in the folder."""
     now = {name: text for name, text in {**reviews, **change}.items() if text is not None}
-    (tmp_path / "archive").mkdir()
     imdb_archive(tmp_path / "archive", now)
     write_tree(tmp_path / "folder" / "aclImdb", now)
     for place in ("archive", "folder"):
