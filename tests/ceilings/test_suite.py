@@ -15,21 +15,12 @@ from fwbench.ceilings import Ceiling, Ceilings, suite
 from fwbench.processes import session
 from fwbench.records.facts import CaseFacts
 from support.peaks import BY, QUICKLY
-from support.projects import Project
+from support.projects import Project, measuring
 
-_SIZED = """
-import pytest
-from declared import double
-from fwbench.workloads import flatten, gemm, noop
-
-@pytest.mark.fwbench(gemm, flatten, noop, double)
-def test_it(case):
-    case.measure()
-
-def test_plain(benchmark):
-    benchmark(int)
-"""
-
+_SIZED = measuring(
+    "gemm, flatten, noop, double", "from fwbench.workloads import flatten, gemm, noop"
+)
+_SIZED += "\ndef test_plain(benchmark):\n    benchmark(int)\n"
 
 _SESSION = ("--fw-threads=1", "--fw-size=64", "--fw-dtype=float32,float64")
 _GEMM = "gemm-numpy-cpu-eager-forward-float32-64"

@@ -7,22 +7,19 @@ from typing import Any
 
 import pytest
 
-from support.projects import Project
+from support.projects import Project, measuring
 
 _ID = "double-numpy-cpu-eager-forward-float32-4"
 
-_CASES = """
-import os
-from pathlib import Path
-import pytest
-from declared import double
-
-@pytest.mark.fwbench(double, sizes=(4,))
-def test_it(case):
-    with Path("processes").open("a") as file:
-        print(os.getpid(), file=file)
-    assert case.measure() is not None
-"""
+_CASES = measuring(
+    "double, sizes=(4,)",
+    "import os",
+    body="""
+        with open("processes", "a") as file:
+            print(os.getpid(), file=file)
+        assert case.measure() is not None
+    """,
+)
 
 #: What gives NumPy a profiler, in every process of a session.
 _PROFILED = """

@@ -15,24 +15,22 @@ import pytest
 from fwbench.plugin import progress as module
 from fwbench.plugin.lines import Status
 from fwbench.plugin.progress import Estimate, Progress
-from support.projects import QUICKLY, Project
+from support.projects import ORDINARY, QUICKLY, Project, measuring
 from support.terminals import Terminal
 
 #: Four cases, the second of which ends its process, and an ordinary test.
-_MIXED = """
-import os
-import pytest
-from declared import double, twice
-
-@pytest.mark.fwbench(double, twice)
-def test_it(case):
-    if case.cell.id == "double-numpy-cpu-eager-forward-float32-8":
-        os._exit(3)
-    case.measure()
-
-def test_ordinary():
-    pass
-"""
+_MIXED = (
+    measuring(
+        "double, twice",
+        "import os",
+        body="""
+            if case.cell.id == "double-numpy-cpu-eager-forward-float32-8":
+                os._exit(3)
+            case.measure()
+        """,
+    )
+    + ORDINARY
+)
 
 #: Lets terminals and logs have every line, however fast the machine is.
 _OFTEN = "from fwbench.plugin import lines\nlines._LOG_S = lines._TERMINAL_S = 0.0\n"

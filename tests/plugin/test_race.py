@@ -7,19 +7,18 @@ import pytest
 from support.projects import Project, measuring
 
 #: Two operations of two frameworks; pool's hyperbolic tangent fails in the second launch.
-_RACE = """
-from pathlib import Path
-import pytest
-from fwbench.workloads import sigmoid, tanh
-
-@pytest.mark.fwbench(sigmoid, tanh, sizes=4)
-def test_it(case):
-    with open("order", "a") as file:
-        print(case.cell.id, file=file)
-    mine = Path("order").read_text().splitlines().count(case.cell.id)
-    assert not (case.cell.id.startswith("tanh-pool") and mine == 2), "this went wrong"
-    case.measure()
-"""
+_RACE = measuring(
+    "sigmoid, tanh, sizes=4",
+    "from pathlib import Path",
+    "from fwbench.workloads import sigmoid, tanh",
+    body="""
+        with open("order", "a") as file:
+            print(case.cell.id, file=file)
+        mine = Path("order").read_text().splitlines().count(case.cell.id)
+        assert not (case.cell.id.startswith("tanh-pool") and mine == 2), "this went wrong"
+        case.measure()
+    """,
+)
 
 _ADDRESS = """\
     def address(self, array):

@@ -16,23 +16,21 @@ from fwbench.plugin import runner
 from fwbench.plugin.runner import IsolatedRunner, Visit, spread, visit_of
 from fwbench.plugin.session import CELL
 from support.launched_runs import Clock
-from support.projects import QUICKLY, Project
+from support.projects import QUICKLY, Project, measuring
 from support.terminals import Terminal, entry
 
 #: Four cases; each writes who measures it, and the condition of all is clean.
-_VISITED = """
-import os
-import pytest
-from declared import double, twice
-
-@pytest.mark.fwbench(double, twice)
-def test_it(case):
-    with open("order", "a") as file:
-        print(os.getpid(), case.cell.id, file=file)
-    case.measure()
-    case.benchmark.extra_info["fwbench"]["condition"] = "clean"
-    {end}
-"""
+_VISITED = measuring(
+    "double, twice",
+    "import os",
+    body="""
+        with open("order", "a") as file:
+            print(os.getpid(), case.cell.id, file=file)
+        case.measure()
+        case.benchmark.extra_info["fwbench"]["condition"] = "clean"
+        {end}
+    """,
+)
 
 
 @pytest.fixture
