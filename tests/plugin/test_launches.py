@@ -17,31 +17,28 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from fwbench.records.launches import LaunchPlan
-from support.projects import QUICKLY, Project
+from support.projects import QUICKLY, Project, measuring
 
 # A session
 
 
-#: Two operations in two sizes, each of which says who measured it; ``trouble`` may do more.
-_ORDERED = """
-import os, signal, time
-from pathlib import Path
-import pytest
-from declared import double, twice
-
-def launch_of(name):
-    return sum(line.endswith(name) for line in Path("order").read_text().splitlines())
-
-def trouble(name):
-    pass
-
-@pytest.mark.fwbench(double, twice)
-def test_it(case):
-    with open("order", "a") as file:
-        print(os.getpid(), case.cell.id, file=file)
-    trouble(case.cell.id)
-    case.measure()
-"""
+def _test(trouble: str = "", marker: str = "double, twice") -> str:
+    """A test of cases that say who measures them; ``trouble`` may do more to the case ``name``."""
+    return measuring(
+        marker,
+        "import os, signal, time",
+        "from pathlib import Path",
+        "from fwbench.workloads import sigmoid, tanh",
+        body=f"""
+            name = case.cell.id
+            with open("order", "a") as file:
+                print(os.getpid(), name, file=file)
+            order = Path("order").read_text().splitlines()
+            launch = sum(line.endswith(name) for line in order)
+            {trouble}
+            case.measure()
+        """,
+    )
 
 
 _IDS = [
@@ -54,13 +51,8 @@ _IDS = [
 @pytest.fixture
 def ordered(project: Project) -> Project:
     """A project whose four cases write into ``order`` which process measures them."""
-    project.write("test_it.py", _ORDERED)
+    project.write("test_it.py", _test())
     return project
-
-
-def _troubled(project: Project, trouble: str) -> None:
-    """Let every case do something before it is measured; ``name`` is its id."""
-    project.write("test_it.py", _ORDERED.replace("def trouble(name):\n    pass", trouble))
 
 
 def _order(project: Project) -> list[tuple[str, str]]:
@@ -120,12 +112,7 @@ def test_the_seed_is_printed_and_stored(ordered: Project) -> None:
 
 def test_frameworks_are_shuffled_too(project: Project) -> None:
     project.install_pool()
-    project.write(
-        "test_it.py",
-        _ORDERED.replace("double, twice)", "sigmoid, tanh, sizes=(4, 5))").replace(
-            "from declared import double, twice", "from fwbench.workloads import sigmoid, tanh"
-        ),
-    )
+    project.write("test_it.py", _test(marker="sigmoid, tanh, sizes=(4, 5)"))
     result = project.run("--fw-launches=2", "--fw-seed=1", fw="numpy,pool")
     result.assert_outcomes(passed=8)
     pids = [pid for pid, _ in _order(project)]
@@ -167,12 +154,8 @@ def test_pytest_benchmark_compares_them(ordered: Project) -> None:
 
 def test_a_failure_says_in_which_launch(ordered: Project) -> None:
     """A case that fails in the second launch is one failed case, without a record."""
-    _troubled(
-        ordered,
-        """def trouble(name):
-    assert not (name == IDS[0] and launch_of(name) == 2), "this went wrong"
-""".replace("IDS[0]", repr(_IDS[0])),
-    )
+    trouble = f'assert not (name == {_IDS[0]!r} and launch == 2), "this went wrong"'
+    ordered.write("test_it.py", _test(trouble))
     result, records = ordered.measure("--fw-launches=3", "--junitxml=junit.xml")
     result.assert_outcomes(passed=3, failed=1)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -189,12 +172,7 @@ def test_a_failure_says_in_which_launch(ordered: Project) -> None:
 
 
 def test_enough_failures_stop_launches(ordered: Project) -> None:
-    _troubled(
-        ordered,
-        """def trouble(name):
-    assert len(Path("order").read_text().splitlines()) < 6
-""",
-    )
+    ordered.write("test_it.py", _test("assert len(order) < 6"))
     result = ordered.run("--fw-launches=3", "-x")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.parseoutcomes()["failed"] == 1
@@ -204,12 +182,7 @@ def test_enough_failures_stop_launches(ordered: Project) -> None:
 
 
 def test_failures_that_are_not_enough(ordered: Project) -> None:
-    _troubled(
-        ordered,
-        """def trouble(name):
-    assert len(Path("order").read_text().splitlines()) != 2
-""",
-    )
+    ordered.write("test_it.py", _test("assert len(order) != 2"))
     result = ordered.run("--fw-launches=2", "--maxfail=2")
     result.assert_outcomes(passed=3, failed=1)
     assert len(_order(ordered)) == 4 + 3
@@ -217,13 +190,8 @@ def test_failures_that_are_not_enough(ordered: Project) -> None:
 
 def test_a_worker_that_dies_in_one_launch(ordered: Project) -> None:
     """The case that killed it has failed in that launch; the others have all their launches."""
-    _troubled(
-        ordered,
-        """def trouble(name):
-    if name == IDS[1] and launch_of(name) == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-""".replace("IDS[1]", repr(_IDS[1])),
-    )
+    trouble = f"if name == {_IDS[1]!r} and launch == 2: os.kill(os.getpid(), signal.SIGKILL)"
+    ordered.write("test_it.py", _test(trouble))
     result, records = ordered.measure("--fw-launches=2")
     result.assert_outcomes(passed=3, failed=1)
     result.stdout.fnmatch_lines(["*this was launch 2*"])
@@ -323,17 +291,13 @@ def test_the_ini_file_may_ask_for_launches(ordered: Project) -> None:
 
 
 _PATIENCE_S = 60.0
-_STUCK = """def trouble(name):
-    if len(Path("order").read_text().splitlines()) == 6:
-        Path("stuck").touch()
-        time.sleep(600)
-"""
+_STUCK = "if len(order) == 6: Path('stuck').touch(); time.sleep(600)"
 
 
 @pytest.fixture
 def stuck(ordered: Project) -> Iterator[subprocess.Popen[str]]:
     """A session that has measured one case in its second launch, and hangs in the next."""
-    _troubled(ordered, _STUCK)
+    ordered.write("test_it.py", _test(_STUCK))
     arguments = ["--fw=numpy", "--fw-launches=3", "--benchmark-json=measured.json"]
     with ordered.forking():
         process = subprocess.Popen(
