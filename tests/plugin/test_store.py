@@ -14,13 +14,6 @@ import pytest
 from fwbench import cli
 from support.projects import Project, measuring
 
-_RAN = """
-from pathlib import Path
-
-def test_first():
-    Path("ran").touch()
-"""
-
 #: A large file does not fit any more; a line of a journal still does.
 _FULL_DISK = """
 import errno, os
@@ -89,14 +82,9 @@ _UNWRITABLE = {
 def test_unwritable_json_is_refused(
     cases: Project, place: Callable[[Path], Path], message: str
 ) -> None:
-    cases.write("test_first.py", _RAN)
     path = place(cases.path / "out.json")
-    result = cases.run(f"--benchmark-json={path}")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --benchmark-json: cannot write *"])
-    assert message in str(result.stderr)
-    assert not (cases.path / "ran").exists()
-    assert not (cases.path / ".fwbench").exists()
+    said = ["\nERROR: --benchmark-json: cannot write ", message]
+    cases.assert_refused(said, f"--benchmark-json={path}")
 
 
 @pytest.mark.parametrize(
@@ -110,12 +98,8 @@ def test_unwritable_json_is_refused(
 def test_whatever_cannot_be_written_is_refused(
     cases: Project, option: str, arguments: list[str]
 ) -> None:
-    cases.write("test_first.py", _RAN)
     given = [option] if option == "--benchmark-autosave" else []
-    result = cases.run(*arguments, *given)
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: {option}: cannot write *"])
-    assert not (cases.path / "ran").exists()
+    cases.assert_refused([f"\nERROR: {option}: cannot write "], *arguments, *given)
 
 
 def test_writable_json_is_left_alone_until_the_end(cases: Project) -> None:
@@ -291,7 +275,7 @@ def _recorded(project: Project, *arguments: str) -> tuple[str, str]:
     assert len(files) == 3
     reports = [project.path / f"report.{kind}" for kind in _REPORTS.values()]
     outputs = [f"{option}={file}" for option, file in zip(_REPORTS, reports, strict=True)]
-    assert cli.main(["report", str(json_file), *outputs]) == 0
+    project.python("-m", "fwbench", "report", str(json_file), *outputs).check_returncode()
     texts = [file.read_text(encoding="utf-8") for file in (*files, *reports)]
     return "".join(texts), "".join([*result.outlines, *result.errlines])
 

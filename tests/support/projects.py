@@ -280,7 +280,7 @@ class Project:
         """A session ends with a usage error that says this, before any test has run."""
         self.write("test_first.py", LEAVES_A_TRACE)
         result = self.run(*arguments, fw=fw)
-        output = f"{result.stderr}\n{result.stdout}"
+        output = f"\n{result.stderr}\n{result.stdout}"
         assert [part for part in said if part not in output] == [], output
         assert "Traceback" not in output
         assert "INTERNALERROR" not in output
