@@ -29,7 +29,9 @@ from fwbench.workers.environments import Environments
 _AT_MOST = {1: 0.02, 2: 0.04}
 
 _FRAMEWORKS = ("numpy", "torch", "mxnet", "tensorflow")
-_CASES = "(gemm and (64 or 512)) or (relu and 1000000) or (conv2d and not transpose)"
+_CASES = (
+    "gemm-numpy or gemm-torch or gemm-mxnet or gemm-tensorflow or relu- or (conv2d- and forward)"
+)
 
 
 def main() -> int:

@@ -109,7 +109,7 @@ class FixtureBenchmark:
         """Time rounds of calls by turns; the last result, or the only one, and which call's."""
         self.stopping = stop_when_precise(self.fixture, self._precision, self.watch)
         self._rounds.runs = runs
-        turns = InTurns(self.fixture, self._key) if self._takes_turns else None
+        turns = InTurns(self.fixture, self._key, fixed=True) if self._takes_turns else None
         with nullcontext() if turns else visits.whole(self._key):
             self.mark_rounds()
             only = self.fixture(runs[0])
@@ -382,12 +382,16 @@ def stop_when_precise(
 class InTurns:
     """Has a fixture make its rounds as visits, by turns with the same case of other processes.
 
+    Args:
+        fixed: whether all threads that work are there when it begins.
+
     Attributes:
         taken: whether turns were taken; a case that no other process has is measured as always.
     """
 
-    def __init__(self, fixture: BenchmarkFixture, key: str) -> None:
+    def __init__(self, fixture: BenchmarkFixture, key: str, *, fixed: bool = False) -> None:
         self.taken = False
+        self._fixed = fixed
         self._fixture = fixture
         self._key = key
         self._precision = fixture._precision  # noqa: SLF001
@@ -398,7 +402,7 @@ class InTurns:
     def _make_rounds(
         self, runner: Callable[..., float], calls: range, stats: Metadata, most: int
     ) -> None:
-        with visits.contest(self._key, len(calls)) as seat:
+        with visits.contest(self._key, len(calls), fixed=self._fixed) as seat:
             if seat is not None:
                 stats.options |= {"precision": None, "confidence": None}
                 stats.iterations = seat.calls

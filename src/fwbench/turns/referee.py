@@ -66,6 +66,7 @@ class Contestant:
     side: int
     connection: socket.socket
     calls: int = 0
+    fixed: bool = False
 
     @property
     def pid(self) -> int:
@@ -174,8 +175,8 @@ class Referee:
         match _message(connection):
             case ["programme", int(side)]:
                 self._programmes[connection] = side
-            case ["contest", int(side), str(key), int(calls)]:
-                self._wait(key, Contestant(side, connection, calls))
+            case ["contest", int(side), str(key), int(calls), bool(fixed)]:
+                self._wait(key, Contestant(side, connection, calls, fixed))
             case ["whole", int(side), str(key)]:
                 self._wait(key, Contestant(side, connection))
             case _:
@@ -260,7 +261,8 @@ class Referee:
         round_s = calls * max(rounds_s[0] for rounds_s in row.visits_s)
         turn = max(1, round(_VISIT_S / round_s))
         lead_in = math.ceil(_LEAD_IN_S / round_s) if round_s < _VISIT_S else 0
-        cpu = -1 if row.is_parallel else _common_cpu(contestants)
+        is_free = row.is_parallel and not all(contestant.fixed for contestant in contestants)
+        cpu = -1 if is_free else _common_cpu(contestants)
         for order in self._orders(len(contestants)):
             row = _Row(contestants, clocks, cpu, waits=contest.left_out > 0)
             if not row.make(order, lead_in, turn):

@@ -11,7 +11,8 @@ from a contestant                        meaning
 ``["coming", keys]``                     these cases will come, and others that are still to be told
 ``["told"]``                             no others will
 ``["done", key]``                        one of them is over, wherever it was measured
-``["contest", side, key, calls]``        it is ready to make rounds of so many calls
+``["contest", side, key, calls, fixed]`` it is ready to make rounds of so many calls; whether its
+                                         threads are there already, so that they can be placed
 ``["whole", side, key]``                 it is ready to be measured as a whole, in a single visit
 seconds of each round, as doubles        the visit is over
 =======================================  =========================================================
@@ -34,6 +35,7 @@ import json
 import os
 import socket
 import struct
+import threading
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -78,19 +80,38 @@ class Seat:
 
     def __iter__(self) -> Iterator[Turn]:
         """Each visit, when its turn has come; it is over when the next one is asked for."""
-        usual = os.sched_getaffinity(0)
+        usual: dict[int, set[int]] = {}
         try:
             while packet := self._connection.recv(TURN_FORMAT.size):
                 lead_in, rounds, cpu = TURN_FORMAT.unpack(packet)
-                if cpu >= 0:
-                    os.sched_setaffinity(0, {cpu})  # of this thread alone
+                if cpu >= 0 and not usual:
+                    usual = _place(cpu)
                 turn = Turn(lead_in, rounds)
                 yield turn
                 self._connection.send(array("d", turn.rounds_s).tobytes())
         except OSError:  # the referee has gone
             pass
         finally:
-            os.sched_setaffinity(0, usual)
+            for thread, cpus in usual.items():
+                with suppress(OSError):  # it has ended
+                    os.sched_setaffinity(thread, cpus)
+
+
+def _place(cpu: int) -> dict[int, set[int]]:
+    """Keep this thread on a CPU, and the others of this process off it, if there are more.
+
+    A thread that waits for another is a third as fast on its CPU as beside it, and which of the two
+    it is would be chance on either side.
+
+    Returns:
+        The CPUs that each thread could use before.
+    """
+    own, usual = threading.get_native_id(), {}
+    for thread in (int(entry.name) for entry in os.scandir("/proc/self/task")):
+        with suppress(OSError):  # it has ended
+            cpus = usual[thread] = os.sched_getaffinity(thread)
+            os.sched_setaffinity(thread, {cpu} if thread == own else cpus - {cpu} or cpus)
+    return usual
 
 
 def are_taken() -> bool:
@@ -126,13 +147,14 @@ def _connected(kind: str, *values: Any) -> socket.socket | None:
 
 
 @contextmanager
-def contest(key: str, calls: int) -> Iterator[Seat | None]:
+def contest(key: str, calls: int, *, fixed: bool) -> Iterator[Seat | None]:
     """Take part in the contest of a case; None where it is measured alone.
 
     Args:
         calls: that make a round long enough here.
+        fixed: whether all threads that work are there already; others would inherit a place.
     """
-    with _joined("contest", key, calls) as begun:
+    with _joined("contest", key, calls, fixed) as begun:
         yield begun
 
 
