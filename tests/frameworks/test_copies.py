@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -12,15 +11,15 @@ from unittest.mock import Mock, call
 import numpy as np
 import pytest
 
-from fwbench.frameworks.declared import manifests, stubbed
+from fwbench.frameworks.declared import manifests
 from fwbench.frameworks.gpus import PINNED
 from fwbench.workloads import COPIES
+from support.fakes import adapter
 
 
 def _module(path: str, monkeypatch: pytest.MonkeyPatch, **names: Any) -> Any:
     """The module with a framework's copies, with these in place of the framework."""
-    with stubbed({path.partition(".")[0]}):
-        module = importlib.import_module(f"fwbench.frameworks.{path}")
+    module = adapter(path)
     for name, value in names.items():
         monkeypatch.setattr(module, name, value)
     return module

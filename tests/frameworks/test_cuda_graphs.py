@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
@@ -13,12 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.errors import WrongResult
-from fwbench.frameworks.declared import manifests, stubbed
+from fwbench.frameworks.declared import manifests
 from fwbench.options.options import Selection
 from fwbench.terms.manifest import Device
 from fwbench.testing import FakeFramework
 from fwbench.workloads import adam, gemm, grid, lenet_step, solve
-from support.fakes import case_of, cell, operation, recorded
+from support.fakes import adapter, case_of, cell, operation, recorded
 
 ON_GPU = ("reduce_overhead", "max_autotune", "cuda_graph")
 
@@ -84,9 +83,8 @@ def cuda() -> FakeCuda:
 
 
 @pytest.fixture
-def graphs(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> ModuleType:
-    with stubbed({"torch"}):
-        module = importlib.import_module("fwbench.frameworks.torch.gpus")
+def graphs(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> Any:
+    module = adapter("torch.gpus")
     monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
     module._stream_aside.cache_clear()
     return module

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace
@@ -11,10 +10,10 @@ from typing import Any
 import pytest
 
 from fwbench.frameworks import gpus
-from fwbench.frameworks.declared import stubbed
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
 from fwbench.testing import HandClock
+from support.fakes import adapter
 
 
 class FakeCupti(ModuleType):
@@ -138,8 +137,7 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
 
 def test_jax_s_own_way_to_cupti(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names and milliseconds; it detaches."""
-    with stubbed({"jax"}):
-        module = importlib.import_module("fwbench.frameworks.jax.device")
+    module = adapter("jax.device")
     begun: list[bool] = []
 
     def timings(finalize: bool) -> list[tuple[str, float]]:

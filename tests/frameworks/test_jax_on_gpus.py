@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping, Sequence
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fwbench.frameworks.declared import stubbed
 from fwbench.terms.manifest import Device
+from support.fakes import adapter
 
 
 class FakeJax:
@@ -28,18 +27,11 @@ class FakeJax:
         return [SimpleNamespace(device_kind=model) for model in self._devices[backend]]
 
 
-@pytest.fixture
-def adapter() -> ModuleType:
-    """The module of the adapter, imported where no JAX is installed."""
-    with stubbed({"jax"}):
-        return importlib.import_module("fwbench.frameworks.jax.framework")
-
-
-def started(adapter: ModuleType, monkeypatch: pytest.MonkeyPatch, **devices: list[str]) -> Any:
+def started(monkeypatch: pytest.MonkeyPatch, **devices: list[str]) -> Any:
     """The adapter with a JAX that has these devices, and that JAX."""
-    fake = FakeJax(devices)
-    monkeypatch.setattr(adapter, "jax", fake)
-    return adapter.Jax(), fake
+    fake, module = FakeJax(devices), adapter("jax.framework")
+    monkeypatch.setattr(module, "jax", fake)
+    return module.Jax(), fake
 
 
 _GPU = Device("gpu:0", "NVIDIA H200")
@@ -61,12 +53,10 @@ class Allocator:
         return dict(self.statistics)
 
 
-def test_a_peak_is_known_where_it_is_the_process_s_highest(
-    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peak_is_known_where_it_is_the_process_s_highest(monkeypatch: pytest.MonkeyPatch) -> None:
     """JAX cannot begin anew: of work that takes less than earlier work did, nothing is known."""
     gpu = Allocator()
-    jax, fake = started(adapter, monkeypatch, gpu=["NVIDIA H200"])
+    jax, fake = started(monkeypatch, gpu=["NVIDIA H200"])
     monkeypatch.setattr(fake, "local_devices", lambda backend: [gpu])
     gpu.statistics["bytes_in_use"] = 3
     first = jax.watch_memory("gpu:0")
@@ -83,21 +73,17 @@ def test_a_peak_is_known_where_it_is_the_process_s_highest(
     assert jax.watch_memory("gpu:0")() is None, "another allocator, which keeps no account"
 
 
-def test_without_a_cpu_backend_there_are_gpus_alone(
-    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_cpu_backend_there_are_gpus_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """JAX_PLATFORMS=cuda is usual on GPU nodes: JAX then knows no CPU, and no pool of threads."""
-    jax, _ = started(adapter, monkeypatch, gpu=["NVIDIA H200"])
+    jax, _ = started(monkeypatch, gpu=["NVIDIA H200"])
     assert jax.threads() is None
     assert jax.devices("a CPU") == (_GPU,)
 
 
-def test_with_both_backends_the_cpu_comes_first(
-    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    jax, _ = started(adapter, monkeypatch, cpu=["cpu"], gpu=["NVIDIA H200"])
+def test_with_both_backends_the_cpu_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    jax, _ = started(monkeypatch, cpu=["cpu"], gpu=["NVIDIA H200"])
     assert jax.devices("a CPU") == (Device("cpu", "a CPU"), _GPU)
-    jax, _ = started(adapter, monkeypatch, cpu=["cpu"])
+    jax, _ = started(monkeypatch, cpu=["cpu"])
     assert jax.devices("a CPU") == (Device("cpu", "a CPU"),)
 
 
@@ -105,10 +91,10 @@ def test_with_both_backends_the_cpu_comes_first(
     ("requested", "precision"), [(None, "highest"), ("off", "highest"), ("on", "tensorfloat32")]
 )
 def test_float32_means_float32(
-    adapter: ModuleType, monkeypatch: pytest.MonkeyPatch, requested: str | None, precision: str
+    monkeypatch: pytest.MonkeyPatch, requested: str | None, precision: str
 ) -> None:
     """JAX's default on a GPU is TF32, in which results are wrong for float32."""
     if requested:
         monkeypatch.setenv("FWBENCH_TF32", requested)
-    _, fake = started(adapter, monkeypatch, cpu=["cpu"])
+    _, fake = started(monkeypatch, cpu=["cpu"])
     assert fake.values["jax_default_matmul_precision"] == precision

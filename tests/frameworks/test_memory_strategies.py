@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 
 import pytest
 
-from fwbench.frameworks.declared import stubbed
 from fwbench.machine import thread_variables
 from support import programs
+from support.fakes import adapter
 from support.real_training import if_installed
 
-with stubbed({"mxnet"}):
-    planning = importlib.import_module("fwbench.frameworks.mxnet.planning")
+planning = adapter("mxnet.planning")
 
 #: A convolution of 2 x 4 x 8 x 8 numbers with ReLU, and a dense layer, trained, as MXNet 1.9.1
 #: writes it; the numbers of values that are inputs of the graph are those of "var".

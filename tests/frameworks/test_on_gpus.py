@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fwbench.frameworks.declared import stubbed
 from fwbench.terms.manifest import Device
-
-
-def adapter(name: str) -> ModuleType:
-    """The module of an adapter, imported without its framework."""
-    with stubbed({name}):
-        return importlib.import_module(f"fwbench.frameworks.{name}.framework")
+from support.fakes import adapter
 
 
 class FakeCuda:
@@ -46,7 +39,7 @@ def cuda() -> FakeCuda:
 
 @pytest.fixture
 def torch(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> Any:
-    module = adapter("torch")
+    module = adapter("torch.framework")
     monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
     return object.__new__(module.Torch)
 
@@ -69,7 +62,7 @@ def test_pytorch_tells_the_uuid_of_a_gpu(torch: Any) -> None:
 
 
 def test_tensorflow_waits_for_the_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = adapter("tensorflow")
+    module = adapter("tensorflow.framework")
     entered: list[str] = []
     waited: list[str] = []
 
@@ -97,8 +90,7 @@ def test_pytorch_s_events_stand_around_each_call_of_a_full_queue(
 
     What comes before a call is outside its events.
     """
-    with stubbed({"torch"}):
-        module = importlib.import_module("fwbench.frameworks.torch.gpus")
+    module = adapter("torch.gpus")
     done: list[str] = []
     sleeps = 0
 

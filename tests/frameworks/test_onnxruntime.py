@@ -23,10 +23,9 @@ from fwbench.frameworks.table import gaps_of
 from fwbench.workloads import lenet
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import Dense, Flatten
+from support.verification import installed
 
-needs_onnxruntime = pytest.mark.skipif(
-    importlib.util.find_spec("onnxruntime") is None, reason="onnxruntime is not installed"
-)
+needs_onnxruntime = installed("onnxruntime")
 
 op = Operators()
 

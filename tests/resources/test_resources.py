@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import resource
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 from fwbench.errors import FrameworkBroken
 from fwbench.workers.process import WorkerProcess, WorkerSpec
 from support.projects import CASES, QUICKLY, Project, measuring
+from support.verification import installed
 
 if sys.platform != "linux":
     pytest.skip("limits as Linux has them", allow_module_level=True)
@@ -144,7 +144,7 @@ def _can_unshare() -> bool:
 
 
 @pytest.mark.skipif(not _can_unshare(), reason="only root may mount, and not in every container")
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
+@installed("torch")
 def test_no_shared_memory(project: Project) -> None:
     project.write("test_it.py", _LOADING)
     arguments = ["--fw=torch", "--fw-toggle=workers=0,1", "--fw-steps=2", "-rf"]

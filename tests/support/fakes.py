@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench.cases.case import Case, Probe
+from fwbench.frameworks.declared import stubbed
 from fwbench.measure.clock import Clock
 from fwbench.plugin import host
 from fwbench.plugin.host import FixtureBenchmark
@@ -52,6 +54,12 @@ def variant(**members: Any) -> type[FakeFramework]:
 #: A waiter that returns at once, and none though calls are asynchronous.
 NEVER_WAITS = variant(waiter=lambda self, device: lambda: None)
 SAYS_IT_IS_DONE = variant(waiter=lambda self, device: None)
+
+
+def adapter(path: str) -> Any:
+    """A module of a framework's adapter, such as ``torch.gpus``, imported without the framework."""
+    with stubbed({path.partition(".")[0], "keras"}):
+        return importlib.import_module(f"fwbench.frameworks.{path}")
 
 
 def manifest(**changes: Any) -> Manifest:

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import pytest
 
 from support.projects import Project
+from support.real_training import if_installed
 from support.verification import QUICK_XLA
 
 _SUITE = ("--pyargs", "fwbench.testing.conformance", "--junitxml=junit.xml", "-rs")
 
 
-def _installed(framework: str) -> object:
-    missing = importlib.util.find_spec(framework) is None
-    mark = pytest.mark.skipif(missing, reason=f"{framework} is not installed")
-    return pytest.param(framework, marks=mark)
-
-
 @pytest.mark.parametrize(
-    "framework",
-    [_installed(name) for name in ("numpy", "torch", "mxnet", "tensorflow", "jax", "onnxruntime")],
+    "framework", map(if_installed, ("numpy", "torch", "mxnet", "tensorflow", "jax", "onnxruntime"))
 )
 def test_fwbenchs_own_frameworks_conform(
     framework: str, project: Project, monkeypatch: pytest.MonkeyPatch
