@@ -126,7 +126,7 @@ def test_contestants_take_turns(sides: Sides, number: int) -> None:
     _assert_one_at_a_time(done)
     assert {len(each) for each in done} >= {len(done[0])}
     assert {calls for each in done for _, calls, _, _ in each} == {number}
-    turns = [side for _, _, side in _spans(done)][number:]  # the first visits are tries
+    turns = [side for _, _, side in _spans(done)][2 * number :]  # behind those that are tries
     rows = [tuple(turns[i : i + number]) for i in range(0, len(turns), number)]
     assert all(sorted(row) == [*range(number)] for row in rows)
     whole = [row[0] for row in rows[: len(rows) // number * number]]

@@ -14,6 +14,7 @@ import os
 import random
 import select
 import socket
+import statistics
 import struct
 import time
 from array import array
@@ -32,6 +33,12 @@ from fwbench.turns.visits import PACKET_BYTES, TURN_FORMAT, VARIABLE, address
 #: ones do not meet the same machine as their neighbours.
 _VISIT_S = 2e-3
 
+#: Where threads spin, which each visit has to wait for, it is longer.
+_LONG_VISIT_S = 5e-3
+
+#: Rounds that tell how long one is.
+_TRIED = 3
+
 #: Before a visit the caches are filled for as long as this, by a round at least; of rounds that
 #: take longer than a visit what the first of their calls finds in caches is no matter.
 _LEAD_IN_S = 300e-6
@@ -48,6 +55,9 @@ _SPINNING_AT_MOST_S, _LOOK_S = 20e-3, 200e-6
 
 #: How long each contestant's visits may take together: another launch tells more than longer ones.
 _MOST_S = 0.5
+
+#: And how long a contest may take in all, where each visit waits for threads that spin.
+_LONGEST_S = 2.0
 
 Floats = NDArray[np.float64]
 
@@ -254,27 +264,40 @@ class Referee:
         calls = max(contestant.calls for contestant in contestants)
         for contestant in contestants:
             contestant.tell("begin", calls)
-        clocks = [_ProcessorTime(contestant.pid) for contestant in contestants]
-        row = _Row(contestants, clocks)
-        if not row.make(range(len(contestants)), 1, 1):
+        threads = [_Threads(contestant.pid) for contestant in contestants]
+        tried = self._tried(contestants, threads)
+        if tried is None:
             return contest
-        round_s = calls * max(rounds_s[0] for rounds_s in row.visits_s)
-        turn = max(1, round(_VISIT_S / round_s))
-        lead_in = math.ceil(_LEAD_IN_S / round_s) if round_s < _VISIT_S else 0
-        is_free = row.is_parallel and not all(contestant.fixed for contestant in contestants)
+        is_free = tried.is_parallel and not all(contestant.fixed for contestant in contestants)
         cpu = -1 if is_free else _common_cpu(contestants)
+        round_s = calls * max(map(statistics.median, tried.visits_s))
+        visit, ends_s = _visit_of(_VISIT_S, round_s), time.perf_counter() + _LONGEST_S
         for order in self._orders(len(contestants)):
-            row = _Row(contestants, clocks, cpu, waits=contest.left_out > 0)
-            if not row.make(order, lead_in, turn):
+            row = _Row(contestants, threads, cpu, waits=contest.left_out > 0)
+            if not row.make(order, *visit):
                 break
-            if row.is_disturbed:
-                contest.left_out += 1
-            else:
+            if not row.is_disturbed:
                 contest.visits_s.append(row.visits_s)
+            elif not contest.left_out:  # from now on each visit waits for threads that spin
+                visit = _visit_of(_LONG_VISIT_S, round_s)
+                contest.visits_s.clear()
+            contest.left_out += row.is_disturbed
             contest.used_s += row.used_s / len(contestants)
-            if contest.used_s >= _MOST_S or self._enough(key, contest):
+            is_over = contest.used_s >= _MOST_S or time.perf_counter() >= ends_s
+            if is_over or self._enough(key, contest):
                 break
         return contest
+
+    def _tried(self, contestants: Sequence[Contestant], threads: Sequence[_Threads]) -> _Row | None:
+        """Visits that tell how long rounds are, of a few rounds where these are short."""
+        everybody = range(len(contestants))
+        for lead_in, rounds in ((0, 1), (1, _TRIED)):
+            row = _Row(contestants, threads)
+            if not row.make(everybody, lead_in, rounds):
+                return None
+            if row.used_s > _LONG_VISIT_S:
+                break
+        return row
 
     def _orders(self, number: int) -> Iterator[Sequence[int]]:
         """Orders of contestants: the rows of random cyclic Latin squares, in random order."""
@@ -306,13 +329,13 @@ class _Row:
     def __init__(
         self,
         contestants: Sequence[Contestant],
-        clocks: Sequence[_ProcessorTime],
+        threads: Sequence[_Threads],
         cpu: int = -1,
         *,
         waits: bool = False,
     ) -> None:
         self._contestants = contestants
-        self._clocks = clocks
+        self._threads = threads
         self._cpu = cpu
         self._waits = waits
         self.is_disturbed = self.is_parallel = False
@@ -322,49 +345,63 @@ class _Row:
     def make(self, order: Sequence[int], lead_in: int, rounds: int) -> bool:
         """Have the visits made; returns False if a contestant has gone."""
         for place in order:
-            others = [clock for other, clock in enumerate(self._clocks) if other != place]
+            others = [other for number, other in enumerate(self._threads) if number != place]
             if self._waits:
-                for clock in others:
-                    clock.wait_until_still()
-            own = self._clocks[place]
-            others_s, own_s = sum(clock.read() for clock in others), own.read()
+                for process in others:
+                    process.wait_until_still()
+            own = self._threads[place]
+            others_s, own_s = sum(process.used_s() for process in others), own.used_s()
             start_s = time.perf_counter()
             rounds_s = _visit(self._contestants[place], lead_in, rounds, self._cpu)
             took_s = time.perf_counter() - start_s
             if not rounds_s:
                 return False
-            others_s = sum(clock.read() for clock in others) - others_s
+            others_s = sum(process.used_s() for process in others) - others_s
             self.is_disturbed |= others_s > _OTHERS * took_s + _OTHERS_S
-            self.is_parallel |= own.read() - own_s > _ONE_CPU * took_s + _OTHERS_S
+            self.is_parallel |= own.used_s() - own_s > _ONE_CPU * took_s + _OTHERS_S
             self.used_s += took_s
             self.visits_s[place] = rounds_s
         return True
 
 
-class _ProcessorTime:
-    """Processor time of another process with all of its threads, as the kernel counts it."""
+class _Threads:
+    """The threads of another process: their processor time, and whether one of them runs."""
 
     def __init__(self, pid: int) -> None:
+        self._folder = f"/proc/{pid}/task"
         # MAKE_PROCESS_CPUCLOCK of <linux/posix-timers.h>: what clock_getcpuclockid(3) returns.
         self._clock = (~pid << 3) | 2
 
-    def read(self) -> float:
-        """Seconds so far; 0 where they cannot be read."""
+    def used_s(self) -> float:
+        """Seconds so far, of all together; 0 where they cannot be read.
+
+        Of a thread that is running on another CPU the kernel knows them to a tick, milliseconds.
+        """
         try:
             return time.clock_gettime(self._clock)
         except OSError:
             return 0.0
 
     def wait_until_still(self) -> None:
-        """Wait until no thread runs, or for so long at most."""
+        """Wait until none runs, or for so long at most."""
         until_s = time.perf_counter() + _SPINNING_AT_MOST_S
-        before_s = self.read()
-        while time.perf_counter() < until_s:
+        while time.perf_counter() < until_s and self._are_running():
             time.sleep(_LOOK_S)
-            now_s = self.read()
-            if now_s - before_s < _OTHERS * _LOOK_S:
-                return
-            before_s = now_s
+
+    def _are_running(self) -> bool:
+        with suppress(OSError):  # the process has ended
+            for thread in os.scandir(self._folder):
+                with suppress(OSError):  # this one has
+                    stat = Path(thread.path, "stat").read_bytes()
+                    if stat[stat.rindex(b")") + 2 :].startswith(b"R"):
+                        return True
+        return False
+
+
+def _visit_of(seconds: float, round_s: float) -> tuple[int, int]:
+    """The untimed rounds of a visit, and the timed ones."""
+    lead_in = math.ceil(_LEAD_IN_S / round_s) if round_s < _VISIT_S else 0
+    return lead_in, max(1, round(seconds / round_s))
 
 
 def _common_cpu(contestants: Sequence[Contestant]) -> int:
