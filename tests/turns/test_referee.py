@@ -43,8 +43,8 @@ def contest(key, calls=1, until=10**9, work=work):
     if begun is None:
         done.append([key, None, 0.0, 0.0])
 
-def whole(key):
-    with visits.whole(key):
+def whole(key, part=""):
+    with visits.whole(key, part):
         start = time.monotonic()
         work(0.05)
         done.append([key, 1, start, time.monotonic()])
@@ -145,10 +145,18 @@ def test_who_runs_while_another_is_timed_is_left_out(sides: Sides) -> None:
 
 
 def test_what_takes_no_turns_is_done_one_by_one(sides: Sides) -> None:
-    done = sides.run("whole('a'); contest('b')", "whole('a'); contest('b')")
+    parts = "whole('a', 'first call'); whole('a'); contest('b')"
+    done = sides.run(parts, parts)
     _assert_one_at_a_time(done)
-    assert [each[0][0] for each in done] == ["a", "a"]
+    assert [[key for key, *_ in each[:2]] for each in done] == [["a", "a"]] * 2
     assert [*sides.referee.contests] == ["b"]
+
+
+def test_a_part_that_only_one_side_has(sides: Sides) -> None:
+    """As of a version that does not ask for it: nobody waits for ever."""
+    done = sides.run("whole('a', 'first call'); contest('a')", "contest('a')")
+    assert done[0][0][0] == "a"
+    assert [*sides.referee.contests] == ["a"]
 
 
 @pytest.mark.parametrize(

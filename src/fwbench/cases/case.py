@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from functools import cached_property, partial
 from itertools import cycle
@@ -142,7 +142,8 @@ class Case:
             on_device = self._device_memory()
             bind_s, work = self._clock.time(self.bind)
             self._clock.before = work.before
-            first_call_s, result = self._clock.time(work.run)
+            with benchmark.alone("first call"):
+                first_call_s, result = self._clock.time(work.run)
             memory.pause()
             held = _held(on_device)
             kept_bytes = OPERAND_CACHE.size_bytes
@@ -248,6 +249,8 @@ class Case:
     def _busy(self, facts: CaseFacts) -> CaseFacts:
         """Evidence of other processes while this case was measured."""
         others = self._other_processes
+        if self._benchmark.has_company:  # which works between the rounds of this one
+            return CaseFacts(others_on_gpu=facts.others_on_gpu)
         return CaseFacts(
             others_cpus=others.cpus,
             siblings_cpus=others.siblings_cpus,
@@ -379,6 +382,13 @@ class Benchmark(Protocol):
 
     def rounds_of(self, round_s: float) -> int:
         """Number of rounds of this length within the limits of timing."""
+
+    @property
+    def has_company(self) -> bool:
+        """True if the same case of another process is measured by turns with this one."""
+
+    def alone(self, what: str) -> AbstractContextManager[None]:
+        """A block in which the same case of another process does nothing."""
 
     @property
     def enabled(self) -> bool:

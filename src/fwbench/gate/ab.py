@@ -31,6 +31,7 @@ from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import SampleSet, refuse_differences, unequal_work
 from fwbench.gate.sides import Side, variables_of
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
+from fwbench.machine import spinning_variables
 from fwbench.measure.stopping import ranks_outside
 from fwbench.options.values import FACTS
 from fwbench.processes import scratch, session
@@ -480,10 +481,10 @@ class Launcher:
             ],
             folder=of_side.folder,
             results=results,
-            # One of hash collisions on both sides of a pair, another one in the next pair.
             variables={
+                **spinning_variables(),
                 **variables_of(of_side, self._environments),
-                "PYTHONHASHSEED": str(seed),
+                "PYTHONHASHSEED": str(seed),  # collisions are alike on both sides of a pair
                 **variables,
             },
             selected=None if keys is None else [self._nodeids[side][key] for key in keys],
@@ -493,7 +494,7 @@ class Launcher:
 
 #: A contest is enough when the median of its ratios is known to a third of what the ratios of
 #: launches differ by, within these bounds, and after so many visits; looks are a few visits apart.
-_ERROR, _FINEST_ERROR = 7e-3, 2e-3
+_ERROR, _FINEST_ERROR = 12e-3, 2e-3
 _VISITS_AT_LEAST, _EACH = 12, 4
 
 #: The share of a normal distribution beyond one deviation: what the interval leaves outside.

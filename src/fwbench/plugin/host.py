@@ -14,7 +14,7 @@ import math
 import os
 import pstats
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -122,6 +122,15 @@ class FixtureBenchmark:
         """Time ``rounds`` calls of the target, each after an untimed call of the ``setup``."""
         with visits.whole(self._key):
             return self.fixture.pedantic(target, **given)
+
+    @property
+    def has_company(self) -> bool:
+        """True if the same case of another process is measured by turns with this one."""
+        return bool(self._key)
+
+    def alone(self, what: str) -> AbstractContextManager[None]:
+        """A block in which the same case of another process does nothing."""
+        return visits.whole(self._key, what)
 
     def take_turns(self, key: str, *, by_visits: bool) -> None:
         """Measure this case in turns with the same one of other processes: by visits, or whole."""

@@ -75,6 +75,7 @@ class Contestant:
 
     side: int
     connection: socket.socket
+    part: str = ""
     calls: int = 0
     fixed: bool = False
 
@@ -186,9 +187,9 @@ class Referee:
             case ["programme", int(side)]:
                 self._programmes[connection] = side
             case ["contest", int(side), str(key), int(calls), bool(fixed)]:
-                self._wait(key, Contestant(side, connection, calls, fixed))
-            case ["whole", int(side), str(key)]:
-                self._wait(key, Contestant(side, connection))
+                self._wait(key, Contestant(side, connection, "", calls, fixed))
+            case ["whole", int(side), str(key), str(part)]:
+                self._wait(key, Contestant(side, connection, part))
             case _:
                 connection.close()
 
@@ -239,6 +240,9 @@ class Referee:
     def _begin(self, key: str) -> None:
         """Begin the contest of those who are there; one who is alone is measured as always."""
         there = self._waiting.pop(key)
+        if len({contestant.part for contestant in there.values()}) > 1:  # one has fewer parts
+            self._waiting[key] = {side: each for side, each in there.items() if not each.part}
+            there = {side: each for side, each in there.items() if each.part}
         contestants = [there[side] for side in sorted(there)]
         if len(there) < len(self._sides):
             for contestant in contestants:

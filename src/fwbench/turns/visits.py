@@ -13,7 +13,8 @@ from a contestant                        meaning
 ``["done", key]``                        one of them is over, wherever it was measured
 ``["contest", side, key, calls, fixed]`` it is ready to make rounds of so many calls; whether its
                                          threads are there already, so that they can be placed
-``["whole", side, key]``                 it is ready to be measured as a whole, in a single visit
+``["whole", side, key, part]``           it is ready to be measured as a whole, or for a part that
+                                         is not to be disturbed, in a single visit
 seconds of each round, as doubles        the visit is over
 =======================================  =========================================================
 
@@ -159,9 +160,13 @@ def contest(key: str, calls: int, *, fixed: bool) -> Iterator[Seat | None]:
 
 
 @contextmanager
-def whole(key: str) -> Iterator[None]:
-    """Do within the block what cannot take turns, while the other contestants sleep."""
-    with _joined("whole", key) as begun:
+def whole(key: str, part: str = "") -> Iterator[None]:
+    """Do within the block what cannot take turns, while the other contestants sleep.
+
+    Args:
+        part: which part of the case, if it is not the whole.
+    """
+    with _joined("whole", key, part) as begun:
         visits = iter(begun or ())
         next(visits, None)
         yield
