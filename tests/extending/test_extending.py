@@ -66,9 +66,8 @@ def _apply(project: Project, edits: list[tuple[str, str]]) -> None:
     for name, added in edits:
         file = packages / Path(name).relative_to("src")
         text = file.read_text(encoding="utf-8")
-        (table,) = re.findall(
-            r"^(?:ACTIVATIONS|OPERATIONS)\b.*?\n(?=[)}])", text, re.DOTALL | re.MULTILINE
-        )
+        form = r"^(?:ACTIVATIONS|OPERATIONS)\b.*?\n(?=[)}])" if file.suffix == ".py" else r".+"
+        (table,) = re.findall(form, text, re.DOTALL | re.MULTILINE)
         line = added.removeprefix("+")
         file.write_text(text.replace(table, table + line), encoding="utf-8")
 

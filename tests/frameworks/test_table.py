@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +20,9 @@ from fwbench.testing import FakeFramework
 from fwbench.workloads import COPIES
 
 NEW = SimpleNamespace(double=lambda x: 2 * x, nn=SimpleNamespace(scale=lambda x, by: by * x), pi=3)
+
+#: The tables of paths of fwbench's frameworks.
+_ROWS = sorted(Path(table.__file__).parent.glob("*/operations.toml"))
 
 
 def test_a_path_leads_to_the_function_itself() -> None:
@@ -69,6 +74,25 @@ def with_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
     yield (tmp_path / "with_gaps" / "gaps.toml").write_text
     sys.modules.pop("with_gaps")
     table._declared.cache_clear()
+
+
+@pytest.mark.usefixtures("with_gaps")
+def test_rows_of_paths(tmp_path: Path) -> None:
+    """Paths alone, and with keyword arguments."""
+    (tmp_path / "with_gaps" / "operations.toml").write_text(
+        'tanh = "double"\nscale = { path = "nn.scale", by = 5 }\n'
+    )
+    rows = table.paths_of("with_gaps")
+    assert table.implementation(rows, "tanh")(NEW) is NEW.double
+    assert table.implementation(rows, "scale")(NEW)(7) == 35
+
+
+@pytest.mark.parametrize("file", _ROWS, ids=lambda file: file.parent.name)
+def test_an_operation_has_one_row(file: Path) -> None:
+    """Code would win over a path of the same name without a word."""
+    coded = re.findall(r'^ +"(\w+)": ', file.with_suffix(".py").read_text("utf-8"), re.MULTILINE)
+    assert coded
+    assert not {*coded} & {*tomllib.loads(file.read_text("utf-8"))}
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """Tables of operations: the name of an operation, and the framework's own function for it.
 
-A framework's ``operations`` hold one for each family. A value is the dotted path of a function
-below the framework's namespace, a :class:`Call` (the same with keyword arguments), or, where a path
-will not do, an :data:`~fwbench.workloads.operation.Implementation`; each of them in a :class:`Laid`
-where the framework's layout is not the definition's. What it cannot do are the rows of the file
-``gaps.toml`` in its package.
+A value is the dotted path of a function below the framework's namespace, a :class:`Call` (the same
+with keyword arguments), or, where a path will not do, an
+:data:`~fwbench.workloads.operation.Implementation`; each of them in a :class:`Laid` where the
+framework's layout is not the definition's. Paths and calls are the rows of the file
+``operations.toml`` in the framework's package; what it cannot do, those of ``gaps.toml`` there.
 
 Tables and gaps are checked before anything is measured: what can only be a mistake makes the
 framework unusable (:func:`check`); what may have been right for another version of the framework or
@@ -96,15 +96,13 @@ CONVOLUTIONS = (
 )
 
 
-def named(*operations: str, below: str = "", **keywords: Any) -> Table:
-    """Rows for operations whose functions have the operations' names.
+def paths_of(package: str) -> Table:
+    """The rows of the file ``operations.toml`` of a framework's package.
 
-    Args:
-        below: path that these functions are below.
-        keywords: that all of them are called with.
+    A row is a path, or a path and keyword arguments: ``{ path = "nn.gelu", approximate = true }``.
     """
-    paths = {name: f"{below}.{name}".lstrip(".") for name in operations}
-    return {name: Call(path, **keywords) if keywords else path for name, path in paths.items()}
+    rows = _declared(package, "operations")
+    return {name: Call(**row) if isinstance(row, dict) else row for name, row in rows.items()}
 
 
 def composed(*functions: Callable[..., Any]) -> Table:
@@ -172,13 +170,13 @@ def gang_gaps_of(package: str) -> ToggleGaps:
 
 def _rows(package: str, kind: str, **fields: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Reason and fields of each gap of a kind; ``fields`` are those that rows leave out."""
-    for row in _declared(package).get(kind, ()):
+    for row in _declared(package, "gaps").get(kind, ()):
         yield from _expanded(**{**fields, **row})
 
 
 @cache
-def _declared(package: str) -> dict[str, Any]:
-    return tomllib.loads((resources.files(package) / "gaps.toml").read_text("utf-8"))
+def _declared(package: str, about: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files(package) / f"{about}.toml").read_text("utf-8"))
 
 
 def _expanded(

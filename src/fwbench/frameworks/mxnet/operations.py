@@ -1,4 +1,4 @@
-"""MXNet's functions for fwbench's operations, by family: paths below ``mx.nd`` and ``mx.sym``."""
+"""MXNet's functions for fwbench's operations, by family, where no path will do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fwbench.frameworks.layout import (
     reset_first,
 )
 from fwbench.frameworks.mxnet import kernels
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, paths_of
 from fwbench.workloads.operations.normalisation import (
     ALPHA,
     BATCH_EPSILON,
@@ -36,51 +36,27 @@ from fwbench.workloads.operations.random import DROPPED
 _PADDING = (0, 0, 0, 0, 1, 1, 2, 2)
 
 OPERATIONS: Table = {
+    **paths_of(__package__),
     # New arrays that are not made of host data
-    "zeros_like": "zeros_like",
     "arange": lambda F, n: lambda x: F.arange(n, dtype="int32", ctx=x.context),
     # Activations
-    # Of which Gluon's layers are made; operators of the same names have kernels of their own.
-    **{name: Call("Activation", act_type=name) for name in ("sigmoid", "relu", "tanh", "softsign")},
-    "softplus": Call("Activation", act_type="softrelu"),
-    "gelu": Call("LeakyReLU", act_type="gelu"),
     "gelu_tanh": Composed(lambda F: partial(kernels.gelu_tanh, F)),
-    "elu": Call("LeakyReLU", act_type="elu", slope=1.0),
     "selu": Composed(lambda F: partial(kernels.selu, F)),
-    "leaky_relu": Call("LeakyReLU", act_type="leaky", slope=0.25),
     "silu": Composed(lambda F: lambda x: x * F.Activation(x, act_type="sigmoid")),
     "hard_sigmoid": Call("hard_sigmoid", alpha=1 / 6, beta=0.5),
     "log_sigmoid": Composed(lambda F: lambda x: -F.Activation(-x, act_type="softrelu")),
     # Elementwise arithmetic
-    **named("abs", "negative", "sign", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "square"),
-    **named("reciprocal", "sin", "cos", "arctan", "erf", "erfinv", "floor", "round"),
-    "lgamma": "gammaln",
     "clip": Composed(lambda F: lambda x: F.maximum(F.minimum(x, 0.5), -0.5)),
     "round_half_even": kernels.around,
     **{name: kernels.NumPyCall(name) for name in ("isnan", "logical_not", "greater", "equal")},
-    "cast_float16": Call("cast", dtype="float16"),
-    "cast_int32": Call("cast", dtype="int32"),
     # By which operator depends: broadcast_add of arrays, elemwise_add of symbols.
     "add": lambda F: lambda x, y: x + y,
-    # Of operands of one shape; broadcast_sub and its like are other kernels.
-    "subtract": "elemwise_sub",
-    "multiply": "elemwise_mul",
-    "divide": "elemwise_div",
-    "maximum": "broadcast_maximum",
-    "minimum": "broadcast_minimum",
-    "power": "broadcast_power",
-    "mod": "broadcast_mod",
-    "hypot": "broadcast_hypot",
     "arctan2": kernels.arctan2,
     "logical_and": kernels.NumPyCall("bitwise_and"),  # of booleans
     "where": Laid("where", kernels.as_numbers(1)),
     "multiply_add": Composed(lambda F: lambda x, y, z: x * y + z),
     "add_row": Laid("broadcast_add", kernels.AS_ROW),
     # Reductions
-    "sum": "sum",
-    "sum_columns": Call("sum", axis=0),
-    "sum_rows": Call("sum", axis=1),
-    **named("mean", "max", "min", "prod", "cumsum", "sort", "stack", axis=1),
     "variance": Composed(lambda F: partial(kernels.variance, F)),
     "std": Composed(lambda F: lambda x: F.sqrt(kernels.variance(F, x))),
     "norm": Composed(kernels.norm),
@@ -90,24 +66,13 @@ OPERATIONS: Table = {
     "argmax": kernels.NumPyCall("argmax", axis=1),
     "argmin": kernels.NumPyCall("argmin", axis=1),
     # Vectors and matrices
-    "dot": "dot",
-    "gemm": "dot",
     # The operator copies; the method of an NDArray (not of a symbol) would return a view.
     "flatten": Call("reshape", shape=(-1,)),
-    "l2_normalize": "L2Normalization",
-    "gemv": "dot",
     "outer": kernels.NumPyCall("outer"),
-    "gemm_nn": "dot",
-    "gemm_tn": Call("dot", transpose_a=True),
-    "gemm_nt": Call("dot", transpose_b=True),
-    "batch_gemm": "batch_dot",
     "einsum": lambda F: kernels.of_numpy(partial(F.np.einsum, "bmk,bnk->bmn")),
     "tensordot": kernels.NumPyCall("tensordot", axes=2),
     "linear": lambda F, n: partial(F.FullyConnected, num_hidden=n),
-    "cholesky": "linalg.potrf",
     "solve": kernels.NumPyCall("linalg.solve"),
-    "triangular_solve": "linalg.trsm",
-    "inverse": "linalg.inverse",
     "slogdet": lambda F: lambda x: F.linalg.slogdet(x)[1],
     # There are none without the vectors.
     "svd_values": lambda F: lambda x: kernels.of_numpy(F.np.linalg.svd)(x)[1],
@@ -164,8 +129,6 @@ OPERATIONS: Table = {
         CHANNELS_FIRST,
     ),
     # Softmax and losses
-    "softmax": Call("softmax", axis=-1),
-    "log_softmax": Call("log_softmax", axis=-1),
     "cross_entropy": Composed(kernels.cross_entropy),
     "cross_entropy_sum": Composed(lambda F: lambda x, i: -F.sum(F.pick(F.log_softmax(x), i))),
     "binary_cross_entropy": Composed(kernels.binary_cross_entropy),
@@ -181,29 +144,21 @@ OPERATIONS: Table = {
     "gru": kernels.recurrent_layer("gru", biases=2, order=reset_first),
     "dynamic_rnn": Composed(lambda F, units, steps, loop: kernels.dynamic_rnn(F, steps, loop)),
     # Indexing
-    "gather_rows": "take",
     "embedding": lambda F, n, d: lambda w, i: F.Embedding(i, w, input_dim=n, output_dim=d),
     "gather_elements": Laid("gather_nd", kernels.OF_EACH_ROW),
-    "pick": "pick",
     "gather_nd": Laid("gather_nd", axes("", "kc->ck")),
     "scatter_add": Laid(kernels.scatter_add, kernels.COORDINATES),
-    "scatter_nd_update": "contrib.index_copy",
     "one_hot": lambda F, d: Call("one_hot", depth=d)(F),
     "boolean_mask": Laid("contrib.boolean_mask", kernels.MASK),
     "sequence_mask": lambda F, d: Call("SequenceMask", use_sequence_length=True, axis=1)(F),
     # Sorting and searching
-    "argsort": Call("argsort", axis=1, dtype="int32"),
-    "top_k": Call("topk", k=5, axis=1, ret_typ="both", dtype="int32"),
     "unique": kernels.unique,
     # Shapes and orders of elements
-    "transpose": "transpose",
     "permute_nhwc_nchw": Call("transpose", axes=(0, 3, 1, 2)),
-    "concat": Call("concat", dim=1),
     "split": Composed(kernels.split),
     "pad_constant": Laid(Call("pad", mode="constant", pad_width=_PADDING), CHANNELS_FIRST),
     "pad_reflect": Laid(Call("pad", mode="reflect", pad_width=_PADDING), CHANNELS_FIRST),
     "tile": Composed(lambda F: lambda x: F.concat(*[F.concat(*[x] * 3, dim=1)] * 2, dim=0)),
-    "repeat": Call("repeat", repeats=3, axis=1),
     "slice": lambda F, begin, end: Call("slice", begin=(begin, begin), end=(end, end))(F),
     "strided_slice": Call("slice", begin=(None, None), end=(None, None), step=(2, 3)),
     "flip": Call("slice", begin=(None, None), end=(None, None), step=(1, -1)),
@@ -211,7 +166,6 @@ OPERATIONS: Table = {
     "broadcast_to": lambda F, n: Call("broadcast_axis", axis=0, size=n)(F),
     "depth_to_space": Laid(Composed(kernels.pixel_shuffle), PIXEL_SHUFFLE),
     "tril": kernels.NumPyCall("tril"),
-    "diag_part": "diag",
     # Random numbers
     "random_uniform": kernels.drawn("uniform"),
     "random_normal": lambda F, n: (
@@ -228,7 +182,6 @@ OPERATIONS: Table = {
         lambda rates: F.sample_poisson(rates, dtype=kernels.dtype_of(rates))
     ),
     "random_exponential": kernels.drawn("exponential", lam=2),
-    "random_shuffle": "shuffle",
     "random_categorical": lambda F, n: lambda p: F.sample_multinomial(p, shape=n),
     "dropout": Call("Dropout", p=DROPPED, mode="always"),
     # Optimisers

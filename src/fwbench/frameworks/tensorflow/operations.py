@@ -1,4 +1,4 @@
-"""TensorFlow's functions for fwbench's operations, by family: paths below ``tf``."""
+"""TensorFlow's functions for fwbench's operations, by family, where no path will do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from fwbench.frameworks.layout import Layout, axes, transposed_factors
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, composed, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, composed, paths_of
 from fwbench.frameworks.tensorflow import kernels
 from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
 from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, L1, MOMENTUM, RHO, TINY
@@ -27,62 +27,18 @@ _MOMENTS = "_momentums", "_velocities"
 _ADAM = {"beta_1": BETA1, "beta_2": BETA2, "epsilon": TINY}
 
 OPERATIONS: Table = {
+    **paths_of(__package__),
     # New arrays that are not made of host data
-    "zeros_like": "zeros_like",
     "arange": lambda tf, n: lambda x: tf.range(n, dtype=tf.int32),
     # Activations
-    **named("sigmoid", "tanh", "softplus", "log_sigmoid", below="math"),
-    **named("relu", "softsign", "gelu", "elu", "selu", "silu", below="nn"),
-    "gelu_tanh": Call("nn.gelu", approximate=True),
-    "leaky_relu": Call("nn.leaky_relu", alpha=0.25),
     "hard_sigmoid": Composed(lambda tf: lambda x: tf.nn.relu6(x + 3.0) / 6.0),
     # Elementwise arithmetic
-    **named("abs", "negative", "sign", "exp", "sqrt", "square", "sin", "cos", "floor", "round"),
-    **named("logical_not", "add", "subtract", "multiply", "maximum", "minimum"),
-    **named("greater", "equal", "logical_and", "where"),
-    **named("expm1", "log", "log1p", "rsqrt", "reciprocal", "erf", "erfinv", below="math"),
-    "lgamma": "math.lgamma",
-    "divide": "realdiv",
-    "arctan": "atan",
-    "clip": Call("clip_by_value", clip_value_min=-0.5, clip_value_max=0.5),
-    "round_half_even": "round",
-    "isnan": "math.is_nan",
-    **{f"cast_{dtype}": Call("cast", dtype=dtype) for dtype in ("float16", "bfloat16", "int32")},
-    "power": "pow",
-    "mod": "math.floormod",
-    # Composed of others: there is no kernel of its own.
-    "hypot": "experimental.numpy.hypot",
-    "arctan2": "atan2",
     "multiply_add": Composed(lambda tf: lambda x, y, z: x * y + z),
-    "add_row": "nn.bias_add",
-    # Reductions
-    "sum": "reduce_sum",
-    "sum_columns": Call("reduce_sum", axis=0),
-    "sum_rows": Call("reduce_sum", axis=1),
-    "mean": Call("reduce_mean", axis=1),
-    "variance": Call("math.reduce_variance", axis=1),
-    "std": Call("math.reduce_std", axis=1),
-    "max": Call("reduce_max", axis=1),
-    "min": Call("reduce_min", axis=1),
-    "prod": Call("reduce_prod", axis=1),
-    "norm": "norm",
-    "logsumexp": Call("reduce_logsumexp", axis=1),
-    **named("cumsum", "argmax", "argmin", "sort", "argsort", axis=1),
-    "any": Call("reduce_any", axis=1),
     # Vectors and matrices
-    **named("cholesky", "solve", "triangular_solve", "qr", "eigh", below="linalg"),
     "dot": Composed(lambda tf: lambda x, y: tf.reduce_sum(x * y)),
-    "gemm": "linalg.matmul",
     "flatten": Call("reshape", shape=[-1]),
-    "l2_normalize": Call("math.l2_normalize", axis=1),
-    "gemv": "linalg.matvec",
     "outer": lambda tf: partial(tf.einsum, "i,j->ij"),
-    "gemm_nn": "linalg.matmul",
-    "gemm_tn": Call("linalg.matmul", transpose_a=True),
-    "gemm_nt": Call("linalg.matmul", transpose_b=True),
-    "batch_gemm": "linalg.matmul",
     "einsum": lambda tf: partial(tf.einsum, "bmk,bnk->bmn"),
-    "tensordot": Call("tensordot", axes=2),
     # Keras has the weights of a dense layer transposed.
     "linear": Laid(
         Composed(
@@ -90,9 +46,7 @@ OPERATIONS: Table = {
         ),
         axes("", "nk->kn"),
     ),
-    "inverse": "linalg.inv",
     "slogdet": lambda tf: lambda x: tf.linalg.slogdet(x)[1],
-    "svd_values": Call("linalg.svd", compute_uv=False),
     "svd": Laid(
         "linalg.svd",
         Layout(place_results=kernels.exchanged_svd, restore_results=kernels.exchanged_svd),
@@ -110,9 +64,7 @@ OPERATIONS: Table = {
     # Pooling
     "max_pool2d": _max_pool2d(ksize=2),
     "max_pool2d_3x3_s2": _max_pool2d(ksize=3),
-    "avg_pool2d": Call("nn.avg_pool2d", ksize=2, strides=2, padding="VALID"),
     "global_avg_pool": Call("reduce_mean", axis=(1, 2), keepdims=True),
-    "max_pool1d": Call("nn.max_pool1d", ksize=2, strides=2, padding="VALID"),
     # Normalisation
     **composed(kernels.rms_norm, kernels.group_norm),
     "batch_norm_training": lambda tf: kernels.batch_norm,
@@ -129,8 +81,6 @@ OPERATIONS: Table = {
     # Softmax and losses
     **composed(kernels.cross_entropy, kernels.cross_entropy_sum, kernels.binary_cross_entropy),
     **composed(kernels.mse, kernels.huber),
-    "softmax": "nn.softmax",
-    "log_softmax": "nn.log_softmax",
     "ctc_loss": Laid(kernels.ctc_loss, LABELS),
     # Attention
     **composed(kernels.attention, kernels.attention_causal),
@@ -140,40 +90,27 @@ OPERATIONS: Table = {
     "gru": Laid(kernels.recurrent_layer("GRU"), kernels.GRU),
     "dynamic_rnn": Composed(lambda tf, units, steps, loop: kernels.dynamic_rnn(tf, units, loop)),
     # Indexing
-    "gather_rows": "gather",
     "embedding": lambda tf, n, d: tf.gather,
-    "gather_elements": Call("gather", batch_dims=1),
-    "pick": Call("gather", batch_dims=1),
-    "gather_nd": "gather_nd",
     "scatter_add": Laid(
         lambda tf, n, d: lambda x, i: tf.scatter_nd(i, x, (n, d)), kernels.COORDINATES
     ),
     "scatter_nd_update": Laid("tensor_scatter_nd_update", kernels.COORDINATES),
     "one_hot": lambda tf, d: Call("one_hot", depth=d)(tf),
-    "boolean_mask": "boolean_mask",
     "sequence_mask": Composed(lambda tf, d: lambda x, i: x * tf.sequence_mask(i, d, x.dtype)),
     # Sorting and searching
-    "top_k": Call("math.top_k", k=5),
     # A hash table, in the order of first occurrence; the other frameworks sort.
     "unique": lambda tf: lambda x: tf.unique(x)[0],
-    "searchsorted": "searchsorted",
     # Shapes and orders of elements
-    "transpose": "transpose",
     "permute_nhwc_nchw": Call("transpose", perm=(0, 3, 1, 2)),
     "concat": lambda tf: lambda x, y: tf.concat([x, y], 1),
     "stack": lambda tf: lambda x, y: tf.stack([x, y], 1),
-    "split": Call("split", num_or_size_splits=4, axis=1),
     "pad_constant": Call("pad", paddings=_PADDING),
     "pad_reflect": Call("pad", paddings=_PADDING, mode="REFLECT"),
     "tile": Call("tile", multiples=(2, 3)),
-    "repeat": Call("repeat", repeats=3, axis=1),
     "slice": lambda tf, begin, end: lambda x: tf.slice(x, [begin] * 2, [end - begin] * 2),
     "strided_slice": lambda tf: lambda x: x[::2, ::3],
     "flip": Call("reverse", axis=[1]),
-    "roll": Call("roll", shift=3, axis=1),
     "broadcast_to": lambda tf, n: Call("broadcast_to", shape=(n, n))(tf),
-    "depth_to_space": Call("nn.depth_to_space", block_size=2),
-    "tril": Call("linalg.band_part", num_lower=-1, num_upper=0),
     "diag_part": lambda tf: kernels.diag_part,
     # Random numbers
     "random_uniform": kernels.drawn("uniform"),
@@ -185,7 +122,6 @@ OPERATIONS: Table = {
     "random_gamma": lambda tf: lambda alpha: tf.random.gamma((), alpha, dtype=alpha.dtype),
     "random_poisson": lambda tf: lambda rates: tf.random.poisson((), rates, dtype=rates.dtype),
     "random_exponential": Composed(kernels.exponential),
-    "random_shuffle": "random.shuffle",
     "random_categorical": Laid(
         lambda tf, n: lambda logits: tf.random.categorical(logits, n), kernels.LOGITS
     ),
@@ -201,10 +137,6 @@ OPERATIONS: Table = {
     "rmsprop": kernels.optimiser("RMSprop", "_velocities", rho=RHO, epsilon=TINY),
     "adagrad": kernels.optimiser("Adagrad", "_accumulators", epsilon=TINY),
     "ftrl": kernels.optimiser("Ftrl", "_linears", "_accumulators", l1_regularization_strength=L1),
-    # Fourier transforms
-    "fft": "signal.fft",
-    "rfft": "signal.rfft",
-    "fft2": "signal.fft2d",
     # Images
     "resize_bilinear": kernels.resize("bilinear"),
     "resize_nearest": kernels.resize("nearest"),

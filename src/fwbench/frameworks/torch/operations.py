@@ -1,4 +1,4 @@
-"""PyTorch's functions for fwbench's operations, by family: paths below ``torch``."""
+"""PyTorch's functions for fwbench's operations, by family, where no path will do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fwbench.frameworks.layout import (
     axes,
     transposed_factors,
 )
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, named
+from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, paths_of
 from fwbench.frameworks.torch import formats, kernels
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
@@ -78,69 +78,20 @@ FUSED: dict[str, Callable[..., Implementation]] = {
 }
 
 OPERATIONS: Table = {
+    **paths_of(__package__),
     **{name: formats.laid(entry) for name, entry in IMAGES.items()},
     # New arrays that are not made of host data
-    "zeros_like": "zeros_like",
     "arange": lambda torch, n: lambda x: torch.arange(n, dtype=torch.int32, device=x.device),
-    # Activations
-    **named("sigmoid", "relu", "tanh"),
-    **named("softplus", "softsign", "gelu", "elu", "selu", "silu", below="nn.functional"),
-    "gelu_tanh": Call("nn.functional.gelu", approximate="tanh"),
-    "leaky_relu": Call("nn.functional.leaky_relu", negative_slope=0.25),
-    "hard_sigmoid": "nn.functional.hardsigmoid",
-    "log_sigmoid": "nn.functional.logsigmoid",
     # Elementwise arithmetic
-    **named("abs", "sign", "exp", "expm1", "log", "log1p", "sqrt", "rsqrt", "square", "reciprocal"),
-    **named("sin", "cos", "erf", "erfinv", "lgamma", "floor", "round", "isnan", "logical_not"),
-    **named("add", "maximum", "minimum", "hypot", "logical_and", "where"),
-    "negative": "neg",
-    "arctan": "atan",
-    "clip": Call("clamp", min=-0.5, max=0.5),
-    "round_half_even": "round",
-    "cast_float16": "Tensor.half",
-    "cast_bfloat16": "Tensor.bfloat16",
-    "cast_int32": "Tensor.int",
-    "subtract": "sub",
-    "multiply": "mul",
-    "divide": "div",
-    "power": "pow",
-    "mod": "remainder",
-    "arctan2": "atan2",
-    "greater": "gt",
-    "equal": "eq",
     "multiply_add": lambda torch: lambda x, y, z: torch.addcmul(z, x, y),
-    "add_row": "add",
-    # Reductions
-    "sum": "sum",
-    "sum_columns": Call("sum", dim=0),
-    "sum_rows": Call("sum", dim=1),
-    **named("mean", "prod", "logsumexp", "cumsum", "any", "argmax", "argmin", "argsort", dim=1),
-    "variance": Call("var", dim=1, correction=0),
-    "std": Call("std", dim=1, correction=0),
-    # max and min would find the positions, too.
-    "max": Call("amax", dim=1),
-    "min": Call("amin", dim=1),
-    "norm": "linalg.vector_norm",
     # Vectors and matrices
-    **named("dot", "flatten", "outer"),
-    "gemm": "matmul",
-    "l2_normalize": "nn.functional.normalize",
-    "gemv": "mv",
-    "gemm_nn": "matmul",
     # Transposed views, which BLAS reads as they are.
-    **named("cholesky", "solve", "qr", "eigh", below="linalg"),
     "gemm_tn": lambda torch: lambda x, y: torch.matmul(x.T, y),
     "gemm_nt": lambda torch: lambda x, y: torch.matmul(x, y.T),
     "scaled_gemm": kernels.ScaledMatmul("nn.functional.scaled_mm"),
-    "batch_gemm": "bmm",
     "einsum": lambda torch: partial(torch.einsum, "bmk,bnk->bmn"),
-    "tensordot": Call("tensordot", dims=2),
     "linear": lambda torch, n: torch.nn.functional.linear,
-    "triangular_solve": Call("linalg.solve_triangular", upper=False),
-    "inverse": "linalg.inv",
     "slogdet": lambda torch: lambda x: torch.linalg.slogdet(x)[1],
-    "svd_values": "linalg.svdvals",
-    "svd": Call("linalg.svd", full_matrices=False),
     "lq": Laid(
         lambda torch: lambda x: torch.linalg.qr(x.T),
         Layout(place_results=transposed_factors, restore_results=transposed_factors),
@@ -152,17 +103,7 @@ OPERATIONS: Table = {
     "layer_norm": lambda torch: kernels.layer_norm,
     "rms_norm": lambda torch: kernels.rms_norm,
     # Softmax and losses
-    "softmax": Call("softmax", dim=-1),
-    "log_softmax": Call("log_softmax", dim=-1),
-    "cross_entropy": "nn.functional.cross_entropy",
-    "cross_entropy_sum": Call("nn.functional.cross_entropy", reduction="sum"),
-    "binary_cross_entropy": "nn.functional.binary_cross_entropy_with_logits",
-    "mse": "nn.functional.mse_loss",
-    "huber": "nn.functional.smooth_l1_loss",
     "ctc_loss": Laid(Composed(kernels.ctc_loss), axes("ntc->tnc")),
-    # Attention
-    "attention": "nn.functional.scaled_dot_product_attention",
-    "attention_causal": Call("nn.functional.scaled_dot_product_attention", is_causal=True),
     # Recurrent layers
     "rnn": Laid(kernels.recurrent_layer("rnn_tanh"), kernels.RECURRENT),
     "lstm": Laid(kernels.recurrent_layer("lstm", cells=True), kernels.RECURRENT),
@@ -182,9 +123,6 @@ OPERATIONS: Table = {
     # Sorting and searching
     # It has the order, too.
     "sort": lambda torch: lambda x: torch.sort(x, 1)[0],
-    "top_k": Call("topk", k=5),
-    "unique": "unique",
-    "searchsorted": "searchsorted",
     # Shapes and orders of elements
     "transpose": lambda torch: lambda x: x.T.contiguous(),
     "permute_nhwc_nchw": lambda torch: lambda x: x.permute(0, 3, 1, 2).contiguous(),
@@ -192,24 +130,16 @@ OPERATIONS: Table = {
     "stack": lambda torch: lambda x, y: torch.stack([x, y], 1),
     "split": lambda torch: lambda x: [part.contiguous() for part in torch.chunk(x, 4, 1)],
     "tile": Call("tile", dims=(2, 3)),
-    "repeat": Call("repeat_interleave", repeats=3, dim=1),
     "slice": lambda torch, begin, end: lambda x: x[begin:end, begin:end].contiguous(),
     "strided_slice": lambda torch: lambda x: x[::2, ::3].contiguous(),
     "flip": Call("flip", dims=(1,)),
-    "roll": Call("roll", shifts=3, dims=1),
     "broadcast_to": lambda torch, n: lambda x: torch.broadcast_to(x, (n, n)).contiguous(),
-    "tril": "tril",
-    "diag_part": "diag",
     # Random numbers
     "random_uniform": kernels.drawn(lambda torch, n, **place: torch.rand(n, **place)),
     "random_normal": kernels.drawn(lambda torch, n, **place: torch.randn(n, **place)),
-    "random_bernoulli": "bernoulli",
     "random_integers": lambda torch, n: (
         lambda like: torch.randint(100, (n,), dtype=torch.int32, device=like.device)
     ),
-    # What torch.distributions.Gamma(alpha, 1).sample() calls.
-    "random_gamma": "_standard_gamma",
-    "random_poisson": "poisson",
     "random_exponential": kernels.drawn(
         lambda torch, n, **place: torch.empty(n, **place).exponential_(2.0)
     ),
@@ -224,8 +154,6 @@ OPERATIONS: Table = {
     "rmsprop": kernels.optimiser(
         "RMSprop", "square_avg", alpha=RHO, eps=TINY, **kernels.selected()
     ),
-    # Fourier transforms
-    **named("fft", "rfft", "fft2", below="fft"),
     # No operation
     "noop": lambda torch: lambda x: x,
 }
