@@ -9,6 +9,7 @@ import pytest
 
 from fwbench.errors import UsageError
 from fwbench.terms import toggles
+from fwbench.terms.replicas import ALLREDUCE, LOOPBACK, NO_STRAGGLER, WITH_SERVERS
 from fwbench.terms.toggles import TOGGLES, Toggle, checked, known, parse, problem, variable
 
 #: A framework's own.
@@ -20,6 +21,14 @@ def test_every_toggle_takes_its_own_default(toggle: toggles.Toggle) -> None:
     assert toggle.process or toggle.default
     if toggle.default:
         assert parse(f"{toggle.name}={toggle.default}") == (toggle.name, (toggle.default,))
+
+
+def test_values_have_the_names_that_code_knows() -> None:
+    """Rows are data, and what acts on a value compares it with a constant."""
+    assert TOGGLES["strategy"].values == (ALLREDUCE, *WITH_SERVERS)
+    defaults = {"strategy": ALLREDUCE, "network": LOOPBACK, "straggler": NO_STRAGGLER}
+    assert {name: TOGGLES[name].default for name in defaults} == defaults
+    assert {toggles.PIN, *toggles.PARALLEL} <= {*TOGGLES}
 
 
 def test_frameworks_learn_of_toggles_by_a_variable() -> None:

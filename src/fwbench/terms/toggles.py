@@ -1,6 +1,6 @@
 """Toggles: switches in addition to the execution that may change speed.
 
-Those of fwbench are listed here. A framework adds its own with
+Those of fwbench are the rows of ``toggles.json``. A framework adds its own with
 :attr:`fwbench.frameworks.contract.Framework.own_toggles`; its manifest tells the process that reads
 the options, where no framework is imported.
 """
@@ -8,21 +8,16 @@ the options, where no framework is imported.
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any, Self
 
 from fwbench.errors import UsageError, unknown
-from fwbench.terms.replicas import (
-    ALLREDUCE,
-    ASYNCHRONOUS,
-    LOOPBACK,
-    NO_STRAGGLER,
-    VALUE_FORMATS,
-    WITH_SERVERS,
-)
+from fwbench.terms.replicas import ASYNCHRONOUS, VALUE_FORMATS, WITH_SERVERS
 
 
 @dataclass(frozen=True)
@@ -115,97 +110,13 @@ PARALLEL = ("model_parallel", "data_parallel")
 _NOT_WAITING = {("strategy", strategy) for strategy in ASYNCHRONOUS}
 
 
-def _switch(name: str, meaning: str, **facts: Any) -> Toggle:
-    """A toggle that is off unless it is asked for."""
-    return Toggle(name, ("off", "on"), "off", meaning, **facts)
+def _declared() -> Iterator[Toggle]:
+    rows = json.loads((resources.files(__package__) / "toggles.json").read_text("utf-8"))
+    return (Toggle.from_json({"name": name, **row}) for name, row in rows.items())
 
 
 #: Every toggle of fwbench, in the order in which ids show them.
-TOGGLES: Mapping[str, Toggle] = {
-    toggle.name: toggle
-    for toggle in (
-        Toggle("workers", None, "0", "processes that load data; TensorFlow and JAX: threads"),
-        _switch(
-            "sparse", "gradients of embeddings hold only rows that occurred", changes_work=True
-        ),
-        _switch(
-            "decay", "the learning rate falls to 0.9 of itself each 10 epochs", changes_work=True
-        ),
-        _switch(
-            "recompute", "the backward pass computes results once more instead of keeping them"
-        ),
-        Toggle(
-            "loop",
-            ("native", "python"),
-            "native",
-            "steps are repeated by the framework's operator, or by Python",
-        ),
-        Toggle(
-            "l2",
-            ("hot", "cold"),
-            "hot",
-            "whether a GPU's cache (L2) holds what the call before left there",
-            changes_work=True,
-            gpu=True,
-        ),
-        Toggle("inputs", ("normal", "zeros"), "normal", "numbers to time on", changes_work=True),
-        _switch("pinned", "copies have page-locked memory of the host", gpu=True),
-        _switch(PIN, "its process has one CPU, for one thread", process=True),
-        Toggle("onednn", ("off", "on"), "", "oneDNN computes on the CPU", process=True),
-        Toggle("layout", ("nchw", "nhwc"), "", "channels of images in memory", process=True),
-        Toggle("optimizer", ("loop", "foreach", "fused"), "", "PyTorch's updates", process=True),
-        _switch(
-            "tf32",
-            "GPUs compute float32 with the 10 bits of mantissa of TF32",
-            process=True,
-            changes_work=True,
-            gpu=True,
-            dtype="float32",
-        ),
-        Toggle("donate", ("off", "on"), "on", "JAX's steps overwrite their state", process=True),
-        Toggle("model_parallel", ("1", "2"), "1", "devices that share the layers", process=True),
-        Toggle("data_parallel", ("1", "2"), "1", "devices that share a batch", process=True),
-        Toggle(
-            "replicas",
-            None,
-            "1",
-            "processes that share a case, each number a case: 1,2,4",
-            gang=True,
-            least=1,
-        ),
-        Toggle(
-            "strategy",
-            (ALLREDUCE, *WITH_SERVERS),
-            ALLREDUCE,
-            "how they agree: allreduce, or by parameter servers (ps_sync, ps_async)",
-            gang=True,
-        ),
-        Toggle("servers", None, "0", "parameter servers of ps_sync and ps_async", gang=True),
-        Toggle(
-            "network",
-            None,
-            LOOPBACK,
-            "what joins them: loopback, or links of a given rate (100mbit) and delay (1gbit+0.5ms)",
-            gang=True,
-            form="network",
-        ),
-        Toggle(
-            "straggler",
-            None,
-            NO_STRAGGLER,
-            "the replica that is late in every step, and its delay: 1@20ms",
-            gang=True,
-            form="straggler",
-        ),
-        Toggle(
-            "normalization",
-            ("local", "synchronized"),
-            "local",
-            "what they normalize by: local, each by its share of a batch, or synchronized, by all",
-            gang=True,
-        ),
-    )
-}
+TOGGLES: Mapping[str, Toggle] = {toggle.name: toggle for toggle in _declared()}
 
 Values = Mapping[str, tuple[str, ...]]
 
