@@ -391,11 +391,16 @@ def _verdicts_so_far(
 
 
 def more_pairs(base: Measurement, contender: Measurement, rules: Rules, cases: int) -> float:
-    """The number of further pairs that bring the verdict on a case; see :func:`until_decided`."""
-    return max(
-        test.more_pairs(_differences(test, base, contender))
-        for test in metric_tests(base, contender, rules, cases)
-    )
+    """The number of further pairs that bring the verdict on a case; see :func:`until_decided`.
+
+    One metric that has changed decides, and that none has takes all of them.
+    """
+    changed, others = [], [0.0]
+    for test in metric_tests(base, contender, rules, cases):
+        differences = _differences(test, base, contender)
+        looks_changed = test.looks_changed(differences)
+        (changed if looks_changed else others).append(test.more_pairs(differences))
+    return min(changed, default=max(others))
 
 
 def judge(base: Measurement, contender: Measurement, rules: Rules, cases: int) -> list[Judgement]:
