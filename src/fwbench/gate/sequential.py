@@ -395,7 +395,8 @@ def more_pairs(base: Measurement, contender: Measurement, rules: Rules, cases: i
 
     One metric that has changed decides, and that none has takes all of them.
     """
-    changed, others = [], [0.0]
+    changed: list[float] = []
+    others = [0.0]
     for test in metric_tests(base, contender, rules, cases):
         differences = _differences(test, base, contender)
         looks_changed = test.looks_changed(differences)
