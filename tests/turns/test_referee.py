@@ -20,7 +20,7 @@ _PATIENCE_S = 30.0
 
 #: What every contestant can do; it writes what it has done, and when, as JSON.
 _BASICS = """
-import json, os, sys, threading, time
+import contextlib, json, os, sys, threading, time
 from fwbench.turns import visits
 
 done = []
@@ -30,16 +30,20 @@ def work(seconds=1e-3):
     while time.perf_counter() < until:
         pass
 
+def iter_of_nothing():
+    yield from ()
+
 def contest(key, calls=1, until=10**9, work=work):
     with visits.contest(key, calls, fixed=False) as begun:
-        for number, visit in enumerate(begun or ()):
-            if number == until:
-                os._exit(0)
-            start = time.monotonic()
-            for _ in range(visit.lead_in + visit.rounds):
-                work()
-            visit.rounds_s = [1e-3] * visit.rounds
-            done.append([key, begun.calls, start, time.monotonic()])
+        with contextlib.closing(begun.turns() if begun else iter_of_nothing()) as turns:
+            for number, visit in enumerate(turns):
+                if number == until:
+                    os._exit(0)
+                start = time.monotonic()
+                for _ in range(visit.lead_in + visit.rounds):
+                    work()
+                visit.rounds_s = [1e-3] * visit.rounds
+                done.append([key, begun.calls, start, time.monotonic()])
     if begun is None:
         done.append([key, None, 0.0, 0.0])
 
@@ -194,6 +198,19 @@ def test_one_that_dies_in_its_turn(sides: Sides, visit: int) -> None:
     assert done[-1] == ["b", None, 0.0, 0.0]
 
 
+def test_threads_get_their_cpus_back(sides: Sides) -> None:
+    """Also where a visit fails."""
+    text = (
+        "before = os.sched_getaffinity(0)\n"
+        "def fail(): 1 / (len(done) < 9); work()\n"
+        "try:\n    contest('a', work=fail)\n"
+        "except ZeroDivisionError as error:\n    kept = error\n"
+        "done.append(os.sched_getaffinity(0) == before)"
+    )
+    done, _ = sides.run(text, text)
+    assert [each for each in done if isinstance(each, bool)] == [True]
+
+
 def test_one_that_ends_while_it_waits(sides: Sides) -> None:
     """Its session says so, as after a time-out; nobody waits for it, nor has a turn with it."""
     gone = (
@@ -216,6 +233,7 @@ def test_strangers_are_turned_away(sides: Sides) -> None:
         "for text in (b'{', b'[]', b'[\"contest\", 7]', b'\\xff'):\n"
         "    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as end:\n"
         "        end.connect(path); end.send(text)\n"
+        "silent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); silent.connect(path)\n"
         "contest('a')"
     )
     sides.run(stranger, "contest('a')")

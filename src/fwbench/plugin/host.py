@@ -14,7 +14,7 @@ import math
 import os
 import pstats
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -427,14 +427,15 @@ class InTurns:
     def _visit(self, seat: visits.Seat, runner: Callable[..., float], stats: Metadata) -> None:
         calls = range(seat.calls)
         untimed = getattr(self._fixture._timer, "untimed", nullcontext)  # noqa: SLF001
-        for turn in seat:
-            with untimed():
-                for _ in range(turn.lead_in):
-                    runner(calls)
-            rounds_s = [runner(calls) for _ in range(turn.rounds)]
-            turn.rounds_s = [round_s / seat.calls for round_s in rounds_s]
-            for round_s in rounds_s:
-                stats.update(round_s)
+        with closing(seat.turns()) as turns:
+            for turn in turns:
+                with untimed():
+                    for _ in range(turn.lead_in):
+                        runner(calls)
+                rounds_s = [runner(calls) for _ in range(turn.rounds)]
+                turn.rounds_s = [round_s / seat.calls for round_s in rounds_s]
+                for round_s in rounds_s:
+                    stats.update(round_s)
 
 
 def take_turns(fixture: BenchmarkFixture, key: str) -> None:

@@ -59,6 +59,9 @@ _MOST_S = 0.5
 #: And how long a contest may take in all, where each visit waits for threads that spin.
 _LONGEST_S = 2.0
 
+#: How long a process that has come may take to say for what.
+_GREETING_S = 1.0
+
 Floats = NDArray[np.float64]
 
 
@@ -182,8 +185,11 @@ class Referee:
                 self._end(side)
 
     def _meet(self, connection: socket.socket) -> None:
-        """Hear what a process has come for."""
-        match _message(connection):
+        """Hear what a process has come for; one that does not say so at once is turned away."""
+        connection.settimeout(_GREETING_S)
+        message = _message(connection)
+        connection.settimeout(None)
+        match message:
             case ["programme", int(side)]:
                 self._programmes[connection] = side
             case ["contest", int(side), str(key), int(calls), bool(fixed)]:

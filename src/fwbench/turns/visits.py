@@ -38,7 +38,7 @@ import socket
 import struct
 import threading
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,7 +69,7 @@ class Turn:
 
 
 class Seat:
-    """The visits of one case; iterating it waits for each turn.
+    """A place in the contest of one case.
 
     Attributes:
         calls: in each round.
@@ -79,8 +79,11 @@ class Seat:
         self._connection = connection
         self.calls = calls
 
-    def __iter__(self) -> Iterator[Turn]:
-        """Each visit, when its turn has come; it is over when the next one is asked for."""
+    def turns(self) -> Generator[Turn]:
+        """Each turn, when it has come; its visit is over when the next one is asked for.
+
+        To be closed, so that threads get their CPUs back.
+        """
         usual: dict[int, set[int]] = {}
         try:
             while packet := self._connection.recv(TURN_FORMAT.size):
@@ -167,10 +170,10 @@ def whole(key: str, part: str = "") -> Iterator[None]:
         part: which part of the case, if it is not the whole.
     """
     with _joined("whole", key, part) as begun:
-        visits = iter(begun or ())
-        next(visits, None)
+        turns = begun.turns() if begun is not None else iter(())
+        next(turns, None)
         yield
-        next(visits, None)
+        next(turns, None)
 
 
 @contextmanager
