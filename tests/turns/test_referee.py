@@ -157,7 +157,7 @@ def test_what_takes_no_turns_is_done_one_by_one(sides: Sides) -> None:
 
 
 def test_a_part_that_only_one_side_has(sides: Sides) -> None:
-    """As of a version that does not ask for it: nobody waits for ever."""
+    """Another version of fwbench may not ask for it; nobody waits for ever."""
     done = sides.run("whole('a', 'first call'); contest('a')", "contest('a')")
     assert done[0][0][0] == "a"
     assert [*sides.referee.contests] == ["a"]

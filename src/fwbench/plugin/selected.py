@@ -12,7 +12,6 @@ from collections.abc import Collection, Generator
 from pathlib import Path
 
 import pytest
-from pytest_benchmark.fixture import BenchmarkFixture
 
 from fwbench.options.options import DEST
 from fwbench.plugin.host import take_turns
@@ -69,9 +68,8 @@ class TurnHooks:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
         """Have a benchmark that is no case take turns; cases do so in their workers."""
-        fixture = getattr(item, "funcargs", {}).get("benchmark")
-        if isinstance(fixture, BenchmarkFixture) and "case" not in _fixtures_of(item):
-            take_turns(fixture, self._keys[item.nodeid])
+        if "case" not in _fixtures_of(item):
+            take_turns(getattr(item, "funcargs", {}).get("benchmark"), item.nodeid)
         return (yield)
 
     def pytest_fwbench_launched(self, nodeid: str) -> None:
