@@ -130,11 +130,12 @@ def test_contestants_take_turns(sides: Sides, number: int) -> None:
     _assert_one_at_a_time(done)
     assert {len(each) for each in done} >= {len(done[0])}
     assert {calls for each in done for _, calls, _, _ in each} == {number}
-    turns = [side for _, _, side in _spans(done)][2 * number :]  # behind those that are tries
+    # Those that are tries come before; where a row is left out, squares may be cut on either side.
+    turns = [side for _, _, side in _spans(done)][-20 * number :]
     rows = [tuple(turns[i : i + number]) for i in range(0, len(turns), number)]
     assert all(sorted(row) == [*range(number)] for row in rows)
-    whole = [row[0] for row in rows[: len(rows) // number * number]]
-    assert {whole.count(side) for side in range(number)} == {len(whole) // number}
+    firsts = [row[0] for row in rows]
+    assert all(abs(firsts.count(side) - 20 / number) <= number for side in range(number))
     assert len({*rows}) > 1
     contest = sides.referee.contests["a"]
     assert len(contest.visits_s) == 20
