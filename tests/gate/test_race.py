@@ -70,7 +70,7 @@ def test_far_losers_are_dropped_after_four_launches() -> None:
     race_group, history = run({"a": 1.0, "b": 10.0, "c": 1.25, "d": 3.5}, _normal(0.01), 0)
     assert race_group.verdict(history) is GroupVerdict.FASTEST
     assert (history.number("b"), history.number("d")) == (4, 4)
-    assert 8 <= history.number("c") <= 14
+    assert 15 <= history.number("c") <= 20
     assert history.number("a") == history.number("c")
     assert {case: why.leader for case, why in race_group.dropped.items()} == dict.fromkeys(
         "bcd", "a"
@@ -147,14 +147,31 @@ def test_falling_behind_takes_four_launches_of_all_groups_that_there_are() -> No
         assert not test.is_slower(np.array([far, far, 0.1, far]))
 
 
-def test_contended_launches_do_not_count() -> None:
+def test_contended_launches_count() -> None:
+    """Which launch is contended depends on its times: to leave it out would favour the slower."""
     race_group, history = group("a", "b"), History()
     running = race(race_group)
     for _ in range(30):
         launch(history, {"a": 1.0, "b": 10.0}, "b")
     running.drop_losers(history)
-    assert race_group.verdict(history) is GroupVerdict.UNDECIDED
-    assert race_group.open(history) == ["b"]
+    assert race_group.verdict(history) is GroupVerdict.FASTEST
+
+
+def _second_speed(draw: np.random.Generator, number: int) -> Floats:
+    slow = [0.0, math.log(1.4)] * (number // 2)
+    return draw.normal(0, 0.01, number) + slow * (draw.random(number) < 0.45)
+
+
+def _longer_tail(draw: np.random.Generator, number: int) -> Floats:
+    tail = [0.0, 0.05] * (number // 2)
+    return draw.normal(0, 0.01, number) + tail * (draw.exponential(1, number) - math.log(2))
+
+
+@pytest.mark.parametrize("noise", [_second_speed, _longer_tail])
+def test_equal_medians_of_different_shape_have_no_winner(noise: Noise) -> None:
+    """Of the second contestant; with signs alone 15 to 82 % had one."""
+    verdicts = [run({"a": 1.0, "b": 1.0}, noise, seed)[0].dropped for seed in range(100)]
+    assert sum(map(bool, verdicts)) <= 1
 
 
 def test_who_fails_is_out_and_whoever_lost_to_it_is_back() -> None:

@@ -48,6 +48,10 @@ _IDS = [
 ]
 
 
+def _nodeid(name: str) -> str:
+    return f"test_it.py::test_it[{name}]"
+
+
 @pytest.fixture
 def ordered(project: Project) -> Project:
     """A project whose four cases write into ``order`` which process measures them."""
@@ -107,7 +111,7 @@ def test_the_seed_is_printed_and_stored(ordered: Project) -> None:
     assert printed is not None
     assert ordered.session()["launches"] == {"launches": 3, "seed": int(printed[1])}
     plan = LaunchPlan(3, int(printed[1]))
-    assert _by_process(ordered) == [plan.order(launch, _IDS) for launch in range(3)]
+    assert _by_process(ordered) == [plan.order(launch, _IDS, _nodeid) for launch in range(3)]
 
 
 def test_frameworks_are_shuffled_too(project: Project) -> None:
@@ -270,7 +274,7 @@ def test_one_launch_is_one(ordered: Project) -> None:
     result, records = ordered.measure("--fw-launches=1", "--fw-seed=3")
     result.assert_outcomes(passed=4)
     result.stdout.fnmatch_lines(["*every case once, each time in a fresh process*--fw-seed 3"])
-    assert _by_process(ordered) == [LaunchPlan(1, 3).order(0, _IDS)]
+    assert _by_process(ordered) == [LaunchPlan(1, 3).order(0, _IDS, _nodeid)]
     assert all(len(entry["stats"]["data"]) == 1 for entry in records.values())
     assert all(len(e["extra_info"]["fwbench"]["launches"]) == 1 for e in records.values())
 

@@ -28,6 +28,7 @@ _ADDRESS = """\
 
 #: Whatever else the machine does: no launch is contended, and pool takes ten times as long.
 _MADE_UP = """
+from fwbench.gate import budget
 from fwbench.records import launches
 from fwbench.records.facts import Launch
 
@@ -36,6 +37,7 @@ def launch_of(entry):
 
 launches.launch_of = launch_of
 launches.is_contended = lambda launch: False
+budget.in_turns = lambda *visits: []
 """
 
 #: Two operations of one framework.

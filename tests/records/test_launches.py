@@ -30,6 +30,12 @@ def test_orders_differ() -> None:
     assert _CASES not in orders
 
 
+def test_an_order_is_that_of_a_part() -> None:
+    """Sessions that take turns have what both have in one order."""
+    whole, part = (LaunchPlan(1, 1).order(0, cases) for cases in (_CASES, _CASES[::3]))
+    assert part == [case for case in whole if case in part]
+
+
 def test_an_order_leaves_its_cases_alone() -> None:
     given = list(_CASES)
     LaunchPlan(1, 1).order(0, given)

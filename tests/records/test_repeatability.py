@@ -49,7 +49,10 @@ def measured(name: str, time_s: float, session: Revisits | None = None) -> Measu
 
 def factor(pairs: Iterable[Sequence[Repeatability]], quantile: float) -> float:
     """The factor that the ratio of medians of such repeatability may be off by."""
-    cases: Any = [[SimpleNamespace(repeatability=each) for each in pair] for pair in pairs]
+    single = {"has_launches": False, "facts": CaseFacts(), "median_s": 1.0}
+    cases: Any = [
+        [SimpleNamespace(repeatability=each, **single) for each in pair] for pair in pairs
+    ]
     return blur(cases, quantile)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -14,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fwbench.turns.referee import CaseVisits, Referee
+from fwbench.turns.contest import CaseVisits, Effort
+from fwbench.turns.referee import Referee
 
 _PATIENCE_S = 30.0
 
@@ -72,10 +74,12 @@ class Sides:
         self._folder = folder
         self._enough = enough
         self.done: list[Done] = []
+        self.looks: Callable[[], object] = lambda: None
 
-    def run(self, *scripts: str) -> Sequence[Done]:
+    def run(self, *scripts: str, row: bool = False) -> Sequence[Done]:
         """Run the scripts to their ends."""
-        self.referee = Referee(self._folder, len(scripts), self._enough, seed=1)
+        effort = Effort(self._enough, equal_calls=not row)
+        self.referee = Referee(self._folder, len(scripts), effort, seed=1, row=row)
         with ExitStack() as stack:
             processes = [
                 stack.enter_context(
@@ -87,7 +91,7 @@ class Sides:
                 )
                 for side, script in enumerate(scripts)
             ]
-            self.referee.serve([_End(process) for process in processes])
+            self.referee.serve([_End(process, self.looks) for process in processes])
             outputs = [process.communicate(timeout=_PATIENCE_S)[0] for process in processes]
         self.done = [json.loads(output or "[]") for output in outputs]
         return self.done
@@ -96,9 +100,15 @@ class Sides:
 class _End:
     """A process that says nothing before its end."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], looks: Callable[[], object]) -> None:
         assert process.stdout is not None
         self.fileno = process.stdout.fileno
+        self._looks = looks
+
+    def has_ended(self) -> bool:
+        """Look, and remember that somebody has."""
+        self._looks()
+        return bool(select.select([self], [], [], 0)[0])
 
 
 @pytest.fixture
@@ -224,6 +234,39 @@ def test_one_that_ends_while_it_waits(sides: Sides) -> None:
     )
     assert done[0] == ["a", None, 0.0, 0.0]
     assert "b" in sides.referee.contests
+
+
+def test_cases_of_a_row(sides: Sides) -> None:
+    """Each has its own name and its own number of calls, and as many visits."""
+    done = sides.run(*(f"contest('{n}', calls={n})" for n in (1, 2, 3)), row=True)
+    _assert_one_at_a_time(done)
+    assert [{calls for _, calls, _, _ in each} for each in done] == [{1}, {2}, {3}]
+    contest = sides.referee.contests[""]
+    assert contest.sides == [0, 1, 2]
+    assert contest.medians_s() == pytest.approx(np.full((3, 20), 1e-3))
+
+
+@pytest.mark.parametrize("visit", [0, 7])
+def test_one_of_a_row_that_dies(sides: Sides, visit: int) -> None:
+    """The others begin again, still by turns."""
+    sides.run(f"contest('a', until={visit})", "contest('b')", "contest('c')", row=True)
+    contest = sides.referee.contests[""]
+    assert (contest.sides, len(contest.visits_s)) == ([1, 2], 20)
+
+
+def test_one_of_a_row_that_takes_no_turn(sides: Sides) -> None:
+    """As after a failed verification: the others do not wait for it."""
+    sides.run("time.sleep(0.5)", "contest('b')", "contest('c')", row=True)
+    assert sides.referee.contests[""].sides == [1, 2]
+
+
+def test_who_waits_is_known(sides: Sides) -> None:
+    """Its time does not count then: one waits for the other, which is not ready yet."""
+    seen = []
+    sides.looks = lambda: seen.append((sides.referee.waits(0), sides.referee.waits(1)))
+    sides.run("contest('a')", "time.sleep(1.0); contest('b')", row=True)
+    assert (True, False) in seen
+    assert not (sides.referee.waits(0) or sides.referee.waits(1))
 
 
 def test_strangers_are_turned_away(sides: Sides) -> None:

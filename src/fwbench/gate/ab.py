@@ -40,7 +40,8 @@ from fwbench.processes.session import SELECTOR
 from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measurement
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
-from fwbench.turns.referee import CaseVisits, Referee
+from fwbench.turns.contest import CaseVisits, Effort
+from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
 
 
@@ -453,7 +454,7 @@ class Launcher:
                 done[side] = child.done
             return [done[0], done[1]], {}
         with scratch.folder() as folder, ExitStack() as running:
-            referee = Referee(folder, len(self._sides), self._is_enough, seed)
+            referee = Referee(folder, len(self._sides), Effort(self._is_enough), seed)
             children = {
                 side: running.enter_context(start(side, results[side], referee.variables(side)))
                 for side in random.Random(seed).sample((0, 1), 2)  # noqa: S311 (no secret)
@@ -511,6 +512,8 @@ def _is_enough(earlier: Sequence[float], contest: CaseVisits) -> bool:
         earlier: the medians of the same case in earlier pairs, as logarithms.
     """
     visits = len(contest.visits_s)
+    if len(contest.sides) < 2:  # noqa: PLR2004 (the other one has died)
+        return True
     if visits < _VISITS_AT_LEAST or visits % _EACH:
         return False
     ratios = np.sort(contest.ratios())
@@ -522,7 +525,7 @@ def _is_enough(earlier: Sequence[float], contest: CaseVisits) -> bool:
 
 def _ratios(contest: CaseVisits) -> dict[str, float]:
     """The logarithms of the ratios of a contest, by metric."""
-    if not contest.visits_s:
+    if not contest.visits_s or len(contest.sides) < 2:  # noqa: PLR2004 (the other one has died)
         return {}
     return {
         VISITS: len(contest.visits_s),

@@ -11,8 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from fwbench.gate.sequential import Floats, differences
+from fwbench.gate.sequential import Floats
 from fwbench.records.facts import CaseFacts
+from fwbench.records.measurement import in_turns
 from fwbench.records.repeatability import DECIDED, student
 from fwbench.records.session_facts import StoredBudget, StoredUnsettled
 from fwbench.records.units import SHARE
@@ -128,6 +129,17 @@ class Result:
     lost: str = ""
 
 
+def _difference(result: Result, other: Result) -> float | None:
+    """The logarithm of the ratio of two results of a launch; None if one of them is lost."""
+    if result.time_s is None or other.time_s is None:
+        return None
+    if result.facts is not None and other.facts is not None:
+        logs = in_turns(result.facts.turns, other.facts.turns)
+        if logs:
+            return statistics.median(logs)
+    return math.log(other.time_s / result.time_s)
+
+
 class History:
     """The launches of a session, as far as they have come.
 
@@ -190,22 +202,20 @@ class History:
     def paired(self, case: str, other: str) -> Floats:
         """Logarithms of the ratios of another case's times to a case's, in launches of both.
 
+        That of a launch in which they took turns is the median of its visits' ratios.
+
         Args:
             other: above 0 where it was slower.
 
         Returns:
-            One for each launch in which neither was contended.
+            One for each launch, contended or not: which one is depends on its times.
         """
         results, others = self._results[case], self._results[other]
         pairs = [
-            (results[launch].time_s, others[launch].time_s)
+            _difference(results[launch], others[launch])
             for launch in sorted(results.keys() & others.keys())
-            if not (results[launch].contended or others[launch].contended)
         ]
-        complete = [(a, b) for a, b in pairs if a is not None and b is not None]
-        if not complete:
-            return np.empty(0)
-        return differences(*zip(*complete, strict=True))
+        return np.array([pair for pair in pairs if pair is not None], dtype=float)
 
     def cost_of_s(self, case: str) -> float:
         """Time of a case in a launch."""

@@ -28,11 +28,24 @@ from typing import cast
 import numpy as np
 
 from fwbench.gate.budget import Budget, History
-from fwbench.gate.sequential import FARTHEST, Bools, Floats, Sequential, evidence, until_decided
+from fwbench.gate.sequential import (
+    FARTHEST,
+    Bools,
+    Floats,
+    Sequential,
+    evidence_of_share,
+    until_decided,
+)
 from fwbench.records.session_facts import StoredContestant, StoredGroup, StoredRace
 
 #: The probability that the verdict of a group is wrong: half for its winner, half for its tie.
 LEVEL = 0.01
+
+#: A contestant is slower where it is behind by this part of the threshold in more than this share
+#: of launches. Signs alone are fair for launches of the same work, and these do different work: one
+#: that has a second speed in 45 % of its launches is behind in more than half of them, and its
+#: median is the same.
+_MARGIN, _MOST = 0.5, 2 / 3
 
 #: Parts of a comparison's level: for evidence of signs, and for contestants that fall far behind.
 _SIGNS, _FAR = 0.75, 0.25
@@ -76,9 +89,15 @@ class RaceTest(Sequential):
 
     def proves(self, differences: Floats) -> Bools:
         """True if the differences have shown that a contestant is slower, by number of pairs."""
-        signs = evidence(differences) >= self.needed - math.log(_SIGNS)
+        is_behind = differences > _MARGIN * self.threshold
+        signs = evidence_of_share(is_behind, _MOST) >= self.needed - math.log(_SIGNS)
         far = falls_behind(differences) >= self.needed - math.log(_FAR)
         return signs | far
+
+    def excludes(self, differences: Floats, change: float) -> Bools:
+        """True if a median difference of this or more is excluded, in both directions."""
+        is_less = evidence_of_share(differences < change) >= self.needed_to_exclude
+        return is_less & (evidence_of_share(differences > -change) >= self.needed_to_exclude)
 
     def is_tie(self, differences: Floats) -> bool:
         """True if two contestants differ by less than the threshold for certain."""

@@ -72,6 +72,23 @@ def evidence(differences: Floats) -> Floats:
     return cast("Floats", np.maximum.accumulate(total, axis=-1))
 
 
+def evidence_of_share(hits: Bools, share: float = 0.5) -> Floats:
+    """The logarithm of the evidence that hits have a probability above a share.
+
+    Bets do not grow with differences, so nothing is assumed of the shape of these.
+
+    Args:
+        hits: along the last axis, in the order of their pairs.
+
+    Returns:
+        The largest so far, for each number of pairs; of the same shape.
+    """
+    gains = np.where(hits, (1 - share) / share, -1.0)[..., None, :]
+    money = np.log(_PURSES) + np.cumsum(np.log1p(_STAKES * gains), axis=-1)
+    total = np.logaddexp.reduce(money, axis=-2)
+    return cast("Floats", np.maximum.accumulate(total, axis=-1))
+
+
 def shows(differences: Floats, needed: float) -> bool:
     """True if there has ever been enough evidence of a centre above 0."""
     return bool(evidence(differences)[-1] >= needed)

@@ -40,6 +40,9 @@ class OtherProcesses:
 
     Processes that this one has started, such as those that load data, are its own.
 
+    Args:
+        siblings: whether processes with the same parent are told apart: other workers.
+
     Attributes:
         cpus: kept busy, time stolen by other virtual machines included; None where the system does
             not tell. Of a time that is too short to be counted, it is that of the contexts before
@@ -48,17 +51,18 @@ class OtherProcesses:
         idle_cpus: left idle by all processes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, siblings: bool = True) -> None:
+        self._siblings = siblings
         self.cpus: float | None = None
         self.siblings_cpus: float | None = None
         self.idle_cpus: float | None = None
 
     def __enter__(self) -> None:
-        self._began = _used()
+        self._began = _used(siblings=self._siblings)
         _READINGS.append(self._began)
 
     def __exit__(self, *_: object) -> None:
-        now = _used()
+        now = _used(siblings=self._siblings)
         long_ago = [reading for reading in _READINGS if now[0] - reading[0] >= _COUNTED_S]
         if not long_ago:
             return
@@ -78,10 +82,11 @@ _COUNTED_S = 0.1
 _READINGS: deque[tuple[float, ...]] = deque(maxlen=16)
 
 
-def _used() -> tuple[float, ...]:
+def _used(*, siblings: bool = True) -> tuple[float, ...]:
     """Seconds of the clock; of all processors, busy and idle; of this process and its siblings."""
-    siblings = [pid for pid in _children(Path(f"/proc/{os.getppid()}")) if pid != os.getpid()]
-    return time.perf_counter(), *_busy_and_idle_s(), _own_s(), sum(map(processors_s, siblings))
+    pids = _children(Path(f"/proc/{os.getppid()}")) if siblings else []
+    siblings_s = sum(processors_s(pid) for pid in pids if pid != os.getpid())
+    return time.perf_counter(), *_busy_and_idle_s(), _own_s(), siblings_s
 
 
 def _busy_and_idle_s() -> tuple[float, float]:

@@ -417,12 +417,12 @@ class InTurns:
                 stats.iterations = seat.calls
                 calls = range(seat.calls)
                 self._visit(seat, runner, stats)
-        self.taken = bool(stats.stats.data)  # unless the other one has gone at once
-        if not self.taken and self._precision is not None:
-            self._alone(runner, calls, stats, most)
-        elif not self.taken:
-            for _ in range(most):
-                stats.update(runner(calls))
+            self.taken = bool(stats.stats.data)  # unless the other one has gone at once
+            if not self.taken and self._precision is not None:
+                self._alone(runner, calls, stats, most)
+            elif not self.taken:
+                for _ in range(most):
+                    stats.update(runner(calls))
 
     def _visit(self, seat: visits.Seat, runner: Callable[..., float], stats: Metadata) -> None:
         calls = range(seat.calls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -10,11 +11,12 @@ from typing import Any
 import pytest
 
 from fwbench.gate.budget import Allocation, History, Result
+from fwbench.plugin import rows
 from fwbench.plugin.gangs import together
 from fwbench.plugin.host import RERUN
 from fwbench.plugin.progress import Progress
 from fwbench.plugin.runner import IsolatedRunner, cases_of
-from fwbench.plugin.session import Session
+from fwbench.plugin.session import Session, key_of
 from fwbench.records import launches
 from fwbench.records.facts import CaseFacts
 from fwbench.records.launches import LaunchPlan
@@ -50,10 +52,8 @@ class MultiLaunchRunner(IsolatedRunner):
         """The cases of the next launch, in its order."""
         left = {item.nodeid: item for item in items if not self.launched[item.nodeid].failed}
         selected = {*self.allocation.select(list(left), self.history)}
-        launch = self.history.launches
-        return together(
-            self.plan.order(launch, [left[nodeid] for nodeid in left if nodeid in selected])
-        )
+        cases = [left[nodeid] for nodeid in left if nodeid in selected]
+        return together(self.plan.order(self.history.launches, cases, key_of))
 
     def _launch(self, launch: int, cases: list[pytest.Item]) -> None:
         """Measure every case once, in workers that have measured nothing before."""
@@ -65,32 +65,44 @@ class MultiLaunchRunner(IsolatedRunner):
             cases=len(cases),
             nodeids=[item.nodeid for item in cases],
         )
+        self.rows = rows.rows_of(self.session, self.config, cases)
         self.follow(cases)
         fresh = launch == 0 and self.session.options.first_call == "fresh"
         if not fresh:
             self.load(cases)
-        for item in cases:
+        for row in self.rows.among(cases):
             start_s = time.monotonic()
-            reports = self._alone(item) if fresh else list(self.run(item))
-            entry = self.launched[item.nodeid].add(launch, reports)
-            result = _result(reports, entry, time.monotonic() - start_s)
-            self.history.add(item.nodeid, result)
-            hook.pytest_fwbench_launched(nodeid=item.nodeid, entry=entry)
+            results = self._fresh(row) if fresh else self._measured(row)
+            took_s = (time.monotonic() - start_s) / len(row)
+            for item in row:
+                reports = results[item.nodeid]
+                entry = self.launched[item.nodeid].add(launch, reports)
+                self.history.add(item.nodeid, _result(reports, entry, took_s))
+                hook.pytest_fwbench_launched(nodeid=item.nodeid, entry=entry)
             if self._enough_failed():
                 break
         if self.workers is not None:
             self.workers.stop()
 
-    def _alone(self, item: pytest.Item) -> list[pytest.TestReport]:
-        """Run a case in a process that has measured nothing, and measures nothing else."""
-        self.follow([item])
-        reports = list(self.run(item))
+    def _measured(self, row: Sequence[pytest.Item]) -> dict[str, list[pytest.TestReport]]:
+        """Run the cases of a row; their reports by node id."""
+        results: dict[str, list[pytest.TestReport]] = {}
+        if len(row) > 1:
+            self.run_row(row, results)
+        else:
+            results[row[0].nodeid] = [*self.run(row[0])]
+        return results
+
+    def _fresh(self, row: Sequence[pytest.Item]) -> dict[str, list[pytest.TestReport]]:
+        """Run cases in processes that have measured nothing, and measure nothing else."""
+        self.follow(row)
+        results = self._measured(row)
         if self.workers is not None:
             self.workers.stop()
-        for measured in (getattr(report, "fwbench", None) for report in reports):
-            if measured is not None:
+        for report in itertools.chain(*results.values()):
+            if (measured := getattr(report, "fwbench", None)) is not None:
                 launches.mark_fresh(measured["entry"])
-        return reports
+        return results
 
     def _enough_failed(self) -> bool:
         at_most = self.config.option.maxfail

@@ -75,11 +75,11 @@ class Progress(Watch):
         self._estimate.plan(dict.fromkeys(nodeids, times))
 
     @contextmanager
-    def case(self, item: pytest.Item) -> Iterator[None]:
-        """Count a case, and keep how long it takes, unless it is interrupted."""
+    def case(self, item: pytest.Item, *others: pytest.Item) -> Iterator[None]:
+        """Count cases that are measured together; keep how long they take if that ends."""
         self._running, self._start_s, self._epoch = item, time.monotonic(), {}
         self._doing = ""
-        self._number += 1
+        self._number += 1 + len(others)
         finished = True  # a case that fails has taken its time, too
         try:
             yield
@@ -88,8 +88,9 @@ class Progress(Watch):
             raise
         finally:
             self.clear()
-            if finished:
-                self._estimate.finish(item.nodeid, time.monotonic() - self._start_s)
+            took_s = (time.monotonic() - self._start_s) / (1 + len(others))
+            for each in (item, *others) if finished else ():
+                self._estimate.finish(each.nodeid, took_s)
             self._running = None
 
     # Hooks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import time
@@ -17,10 +18,11 @@ import pytest
 
 from fwbench import suite
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.plugin import handover, host
+from fwbench.plugin import handover, host, rows
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import Probes
 from fwbench.plugin.progress import Progress
+from fwbench.plugin.rows import Rows, RowSession
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes import scratch
 from fwbench.records.repeatability import of_pairs
@@ -29,7 +31,7 @@ from fwbench.records.units import count
 from fwbench.records.units import time as shown
 from fwbench.report.condition import is_contended
 from fwbench.terms.names import framework_of
-from fwbench.workers.pool import WorkerPool
+from fwbench.workers.pool import PENDING, Turns, WorkerPool
 from fwbench.workers.process import WorkerSpec
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.model import ModelInference, ModelTraining
@@ -54,6 +56,8 @@ class IsolatedRunner:
         self.workers: WorkerPool | None = None
         self.following: dict[str, str | None] = {}
         self.visits: dict[pytest.Item, Visit] = {}
+        self.rows = Rows()
+        self.ahead: dict[str, list[pytest.TestReport]] = {}
         self.probes = Probes(session.options, session.traces, self.run_alone)
 
     @pytest.hookimpl(trylast=True)
@@ -95,6 +99,7 @@ class IsolatedRunner:
         if not cases or self.workers is None or self.session.plan is not None:
             return
         self.progress.begin("revisiting", [item.nodeid for item in cases])
+        self.rows = Rows()
         self.follow(cases)
         self.load(cases)
         pairs: dict[str, dict[str, list[float]]] = defaultdict(dict)
@@ -111,6 +116,7 @@ class IsolatedRunner:
     def begin(self, session: pytest.Session) -> None:
         """Begin the session, before the first item."""
         cases = cases_of(session)
+        self.rows = rows.rows_of(self.session, self.config, cases)
         self.follow(cases)
         if self.will_run(session):
             self.load(cases)
@@ -134,7 +140,7 @@ class IsolatedRunner:
         """Note the next case of each worker: it decides which of its fixtures stay."""
         latest: dict[WorkerSpec, str] = {}
         self.following.clear()
-        for item in reversed(cases):
+        for item in reversed([*itertools.chain(*self.rows.among(cases))]):
             worker = self._worker_of(item)
             self.following[item.nodeid] = latest.get(worker)
             latest[worker] = item.nodeid
@@ -166,15 +172,35 @@ class IsolatedRunner:
             BenchmarkSession(self.config).add(measured)
 
     def reports(self, item: pytest.Item) -> Iterable[pytest.TestReport]:
-        """The reports of a case, as they come."""
-        return self.run(item)
+        """The reports of a case, as they come; those of its row have come with its first case."""
+        if item.nodeid not in self.ahead:
+            row = self.rows.of(item)
+            if len(row) == 1:
+                return self.run(item)
+            self.run_row(row, self.ahead)
+        return self.ahead.pop(item.nodeid)
 
     def run(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
         """Run a case in its worker and give its reports as they come."""
         with self.progress.case(item):
-            yield from self._run(item)
+            yield from filter(None, self._run(item))
 
-    def _run(self, item: pytest.Item) -> Iterator[pytest.TestReport]:
+    def run_row(
+        self, row: Sequence[pytest.Item], results: dict[str, list[pytest.TestReport]]
+    ) -> None:
+        """Run the cases of a row by turns, each in its worker; their reports are put here."""
+        max_time_s = BenchmarkSession(self.config).max_time_s
+        with self.progress.case(*row):
+            rows.measure(row, self._in_row, max_time_s, results)
+
+    def _in_row(self, item: pytest.Item, turns: Turns) -> RowSession:
+        pool, spec = self._pool(item.session), self._worker_of(item)
+        return RowSession(self._run(item, turns), partial(pool.fileno, spec))
+
+    def _run(
+        self, item: pytest.Item, turns: Turns | None = None
+    ) -> Iterator[pytest.TestReport | None]:
+        """The reports of a case; None where one that takes turns has none yet."""
         when, uses = "call", []
         try:
             for kind, values in self._pool(item.session).run(
@@ -182,7 +208,11 @@ class IsolatedRunner:
                 item.nodeid,
                 self.following[item.nodeid],
                 self.session.options.timeout_s,
+                turns,
             ):
+                if kind == PENDING:
+                    yield None
+                    continue
                 if kind == "epoch":
                     item.ihook.pytest_fwbench_epoch(nodeid=item.nodeid, epoch=values)
                     continue
@@ -272,6 +302,7 @@ class IsolatedRunner:
             tuple(cell.variables.items()),
             self.session.inventory.interpreter_of(cell.framework),
             cell.gang,
+            self.rows.number(item),
         )
 
     def _received(self, values: dict[str, Any]) -> pytest.TestReport:
@@ -299,9 +330,11 @@ class IsolatedRunner:
         )
 
     def pytest_keyboard_interrupt(self) -> None:
-        """End all workers when the session is interrupted."""
+        """End all workers when the session is interrupted, and keep what rows have brought."""
         if self.workers is not None:
             self.workers.kill()
+        for report in itertools.chain(*self.ahead.values()):
+            self.keep(report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:

@@ -65,6 +65,7 @@ from fwbench.processes import process
 from fwbench.processes.channel import Channel
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import framework_of
+from fwbench.turns import visits
 from fwbench.version import __version__
 
 
@@ -178,9 +179,10 @@ class WorkerHooks:
         """Run what the parent sends until it hangs up."""
         self.channel.send("begun")
         parent = os.getpid()
-        for nodeid, following in self._requests():
+        for nodeid, following, place in self._requests():
             if following is None or not self._is_worth_a_fork(nodeid):
-                self._run(nodeid, following, is_over=self._must_be_cold(following))
+                with visits.seated(place):
+                    self._run(nodeid, following, is_over=self._must_be_cold(following))
             elif pid := os.fork():
                 _end_unless_done(pid)
             else:
@@ -228,11 +230,11 @@ class WorkerHooks:
             return False
         return is_last or not leaves_well(self.framework, cell.device, failed=failed)
 
-    def _requests(self) -> Iterator[tuple[str, str | None]]:
+    def _requests(self) -> Iterator[tuple[str, str | None, str]]:
         with suppress(EOFError):
             while True:
-                _, nodeid, following = self.channel.receive()
-                yield nodeid, following
+                _, nodeid, following, place = self.channel.receive()
+                yield nodeid, following, place
 
     def mark_rounds(self) -> None:
         """Let the parent read the time and this process' processor time, and wait until it has."""

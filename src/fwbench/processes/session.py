@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,6 +108,10 @@ class ChildSession:
     def fileno(self) -> int:
         """A descriptor that becomes readable when it has ended."""
         return self.program.fileno()
+
+    def has_ended(self) -> bool:
+        """True once it has, without waiting."""
+        return bool(select.select([self.program], [], [], 0)[0])
 
 
 def run(arguments: Sequence[str], **settings: Any) -> Finished:

@@ -346,6 +346,15 @@ class Data(Table):
     test: int | None = fact("examples to test on", COUNT)
 
 
+class RowVisits(Table):
+    """Visits that a case made by turns with others that do the same work."""
+
+    row: str = fact("node id of the first of these cases")
+    visits_s: list[float] = fact(
+        "median time of a call in each visit, in the same order for all of them", SECONDS, POSITIVE
+    )
+
+
 class Measured(MeasuredOnGpu):
     """Facts that every launch measures; the case has the median over its launches, or the first."""
 
@@ -406,6 +415,7 @@ class Measured(MeasuredOnGpu):
     stopped: str | None = fact(
         "why its rounds ended: `precise` or `time over`", check=one_of(PRECISE, TIME_OVER)
     )
+    turns: RowVisits | None = fact("its visits, if it took turns with other cases of its row")
 
     # Before the rounds.
     first_call_s: float | None = fact(

@@ -48,11 +48,17 @@ class LaunchPlan:
     launches: int
     seed: int
 
-    def order(self, launch: int, cases: Sequence[T]) -> list[T]:
-        """The cases of a launch, shuffled: what one leaves behind meets another each time."""
-        shuffled = list(cases)
-        random.Random(f"{self.seed} {launch}").shuffle(shuffled)  # noqa: S311 (no secret)
-        return shuffled
+    def order(self, launch: int, cases: Sequence[T], key: Callable[[T], str] = str) -> list[T]:
+        """The cases of a launch, shuffled: what one leaves behind meets another each time.
+
+        Args:
+            key: names a case. Two sessions have those that both have in one order, whatever
+                others either has: sessions that take turns wait for each other.
+        """
+        return sorted(
+            cases,
+            key=lambda case: random.Random(f"{self.seed} {launch} {key(case)}").random(),  # noqa: S311 (no secret)
+        )
 
 
 def mark(entry: dict[str, Any], launch: int) -> dict[str, Any]:
@@ -88,6 +94,7 @@ def merge(entries: Sequence[Entry]) -> dict[str, Any]:
     )
     facts = {**facts_by_launch[0], **merged}
     del facts["launch"]
+    facts.pop("turns", None)  # each launch has its own
     return {
         **entries[0],
         "extra_info": {**entries[0]["extra_info"], "fwbench": facts},

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
-from fwbench.records.facts import CaseFacts, Epoch, Launch
+from fwbench.records.facts import CaseFacts, Epoch, Launch, RowVisits
 from fwbench.records.repeatability import DECIDED, Repeatability, Revisits, known, student
 from fwbench.records.session_facts import MachineFacts
 from fwbench.records.upstream import Statistics
@@ -21,6 +21,9 @@ K = TypeVar("K", bound=Hashable)
 
 #: Fewer values have no quartiles worth the name.
 _FEW = 8
+
+#: Fewer launches do not show how far others would be apart.
+_LAUNCHES_AT_LEAST = 3
 
 #: Parameters of a case that are facts of their own; the others are the toggles it was given.
 _PARTS = ("workload", "framework", "device", "execution", "direction", "dtype", "size")
@@ -257,11 +260,75 @@ class Measurement:
         return replace(self, values_s=(), stats=Statistics())
 
 
+def in_turns(base: RowVisits | None, case: RowVisits | None) -> list[float]:
+    """Logarithms of the ratios of visits that two cases made by turns; none where they did not."""
+    if base is None or case is None or base.row != case.row:
+        return []
+    return [math.log(b / a) for a, b in zip(base.visits_s, case.visits_s, strict=False)]
+
+
+class Ratio(NamedTuple):
+    """The time of a case over that of another.
+
+    Attributes:
+        sd: standard deviation of its logarithm, between processes.
+        freedom: degrees of freedom of that.
+    """
+
+    value: float
+    sd: float
+    freedom: float
+
+
+#: Of cases that took turns, the standard deviation between processes of their ratio's logarithm:
+#: that of the middle case in docs/figures.md, twice.
+_IN_TURNS_SD = 0.02
+
+
+def ratio(base: Measurement, case: Measurement) -> Ratio:
+    """The time of a case over that of another: of adjacent visits where they took turns."""
+    both = _both_launches(base, case) if base is not case else ()
+    launches = [logs for visits in both if (logs := in_turns(*visits))]
+    medians = [statistics.median(logs) for logs in launches]
+    if not medians:
+        sides = base.repeatability, case.repeatability
+        freedom = min(side.freedom for side in sides)
+        sd = math.hypot(*(side.sd for side in sides))
+        return Ratio(case.median_s / base.median_s, sd, freedom)
+    value, number = math.exp(statistics.median(medians)), len(medians)
+    if number >= _LAUNCHES_AT_LEAST:
+        sd = statistics.stdev(medians) * math.sqrt(math.pi / 2 / number)
+        return Ratio(value, sd, number - 1)
+    within = max(_median_sd(logs) for logs in launches)
+    return Ratio(value, math.hypot(_IN_TURNS_SD, within), math.inf)
+
+
+def _both_launches(
+    base: Measurement, case: Measurement
+) -> Iterator[tuple[RowVisits | None, RowVisits | None]]:
+    """The visits of both in each launch of both; of a session without launches, its own."""
+    if not (base.has_launches and case.has_launches):
+        yield base.facts.turns, case.facts.turns
+        return
+    others = {launch.launch: launch.turns for launch in case.facts.launches or ()}
+    for launch in base.facts.launches or ():
+        yield launch.turns, others.get(launch.launch)
+
+
+def _median_sd(values: Sequence[float]) -> float:
+    """Standard deviation of a median, by the middle half of the values."""
+    if len(values) < 2:  # noqa: PLR2004 (one has no spread)
+        return 0.0
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    # A normal distribution's middle half is 1.35 deviations wide.
+    return (high - low) / 1.35 * math.sqrt(math.pi / 2 / len(values))
+
+
 def blur(pairs: Iterable[tuple[Measurement, Measurement]], quantile: float = DECIDED) -> float:
     """The factor that a ratio of medians may be off by; of several, their geometric mean."""
-    each = [case.repeatability for pair in pairs for case in pair]
-    deviations = student(min(one.freedom for one in each), quantile)
-    return math.exp(deviations * math.hypot(*(one.sd for one in each)) * 2 / len(each))
+    ratios = [ratio(*pair) for pair in pairs]
+    deviations = student(min(each.freedom for each in ratios), quantile)
+    return math.exp(deviations * math.hypot(*(each.sd for each in ratios)) / len(ratios))
 
 
 def _slow_s(rounds_s: Sequence[float]) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 
 from fwbench.records.equality import curve
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, blur, group_by
+from fwbench.records.measurement import Measurement, blur, group_by, ratio
 from fwbench.records.repeatability import INTERVAL
 from fwbench.records.units import mebibytes, percent, time, times
 from fwbench.report.condition import early, is_contended, marked
@@ -93,8 +93,8 @@ def gains(records: Sequence[Measurement]) -> list[Point | None]:
 def _gain(record: Measurement, eager: Measurement | None) -> Point | None:
     if eager is None or is_contended(record.facts) or is_contended(eager.facts):
         return None
-    ratio, off = eager.median_s / record.median_s, blur([(record, eager)], INTERVAL)
-    return Point(record.facts.size, ratio, ratio / off, ratio * off, point_label(record))
+    gain, off = ratio(record, eager).value, blur([(record, eager)], INTERVAL)
+    return Point(record.facts.size, gain, gain / off, gain * off, point_label(record))
 
 
 def point_label(record: Measurement) -> str:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, blur, group_by, repeats
+from fwbench.records.measurement import Measurement, blur, group_by, ratio, repeats
 from fwbench.records.units import count
 from fwbench.report.condition import (
     full_bits,
@@ -76,7 +76,8 @@ class Rival:
 
     def is_behind(self, leader: Measurement) -> bool:
         """True if it is slower by more than their medians may differ by in other processes."""
-        return self.low_s > leader.median_s * blur([(leader, self.fastest)])
+        is_known = self.low_s > 0
+        return is_known and ratio(leader, self.fastest).value > blur([(leader, self.fastest)])
 
 
 @dataclass(frozen=True)
@@ -174,20 +175,20 @@ class Contest:
         least = self.fastest
         if least is None or not any(case is each for each in (least, *self.ranked)):
             return None
-        return case.median_s / least.median_s
+        return ratio(least, case).value
 
     def is_close(self, case: Measurement) -> bool:
         """True if a case cannot be told from the fastest."""
-        ratio, least = self.ratio(case), self.fastest or case
-        return ratio is not None and ratio <= blur([(least, case)])
+        behind, least = self.ratio(case), self.fastest or case
+        return behind is not None and behind <= blur([(least, case)])
 
     def ratios(
         self, among: Callable[[Measurement], bool] = lambda _: True
     ) -> list[tuple[Measurement, float]]:
         """Ranked cases, each with its time over that of the fastest of them."""
         cases = [case for case in self.ranked if among(case)]
-        least_s = min((case.median_s for case in cases), default=1.0)
-        return [(case, case.median_s / least_s) for case in cases]
+        least = min(cases, key=lambda case: case.median_s, default=None)
+        return [(case, ratio(least, case).value) for case in cases if least is not None]
 
 
 def contests(cases: Iterable[Measurement]) -> list[Contest]:
@@ -249,7 +250,7 @@ class Difference:
     @property
     def ratio(self) -> float:
         """The time of the slowest over that of the fastest."""
-        return self.slowest.median_s / self.fastest.median_s
+        return ratio(self.fastest, self.slowest).value
 
 
 def differences(contests: Iterable[Contest]) -> list[Difference]:
@@ -557,8 +558,8 @@ def group_means(
     """
     ratios: dict[Key, list[float]] = defaultdict(list)
     for contest in contests:
-        for case, ratio in contest.ratios(among):
-            ratios[key(case)].append(ratio)
+        for case, behind in contest.ratios(among):
+            ratios[key(case)].append(behind)
     return {
         name: statistics.geometric_mean(values)
         for name, values in ratios.items()

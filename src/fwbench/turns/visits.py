@@ -22,7 +22,8 @@ seconds of each round, as doubles        the visit is over
 from the referee                         meaning
 =======================================  =========================================================
 ``["begin", calls]``                     rounds have so many calls, on all sides
-``["alone"]``                            no other contestant has this case: there are no turns
+``["alone"]``                            no other contestant is there: there are no turns, and no
+                                         other has one until the connection is closed
 three numbers                            make a visit of so many untimed rounds and then so many
                                          timed ones, on this CPU
 =======================================  =========================================================
@@ -124,6 +125,19 @@ def are_taken() -> bool:
 
 
 @contextmanager
+def seated(place: str) -> Iterator[None]:
+    """Have this process take turns at a place within the block; as before if that is empty."""
+    before = os.environ.get(VARIABLE)
+    if place:
+        os.environ[VARIABLE] = place
+    try:
+        yield
+    finally:
+        if place and before is None:
+            del os.environ[VARIABLE]
+
+
+@contextmanager
 def address(path: str) -> Iterator[str]:
     """A name for a socket's path, which itself may be too long for one (unix(7): 108 bytes)."""
     folder, _, name = path.rpartition("/")
@@ -152,7 +166,7 @@ def _connected(kind: str, *values: Any) -> socket.socket | None:
 
 @contextmanager
 def contest(key: str, calls: int, *, fixed: bool) -> Iterator[Seat | None]:
-    """Take part in the contest of a case; None where it is measured alone.
+    """Take part in the contest of a case; None where it is measured alone, within the block.
 
     Args:
         calls: that make a round long enough here.

@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from fwbench.errors import FrameworkBroken, FrameworkUnavailable, IsolationError, WorkerDied
@@ -28,7 +29,8 @@ class _Deadline:
 
     def restart(self) -> None:
         """Count ``--fw-timeout`` from now on."""
-        end = time.monotonic() + self._timeout_s
+        self._looked_s = time.monotonic()
+        end = self._looked_s + self._timeout_s
         self._of_case = end, f"did not finish the case within {self._timeout_s:g} s (--fw-timeout)"
 
     def set_by_worker(self, seconds: float | None, overdue: str) -> None:
@@ -40,14 +42,40 @@ class _Deadline:
         """
         self._of_worker = None if seconds is None else (time.monotonic() + seconds, overdue)
 
+    def look(self, *, waits: bool) -> None:
+        """Note that time has passed; it does not count while a case waits for its turn."""
+        now_s = time.monotonic()
+        passed_s, self._looked_s = now_s - self._looked_s, now_s
+        if waits:
+            self._of_case = self._of_case[0] + passed_s, self._of_case[1]
+            if self._of_worker is not None:
+                self._of_worker = self._of_worker[0] + passed_s, self._of_worker[1]
+
     @property
     def first(self) -> tuple[float, str]:
         """The one that comes first, in the time of ``time.monotonic``, and what it is missed by."""
         return min(self._of_case, self._of_worker or self._of_case)
 
 
+@dataclass(frozen=True)
+class Turns:
+    """The place of a case that takes turns with others.
+
+    Attributes:
+        place: what its process must know to do so.
+        waits: tells whether it waits for others now, which takes none of its time.
+    """
+
+    place: str
+    waits: Callable[[], bool]
+
+
+#: The message of a case that takes turns where its worker has said nothing yet.
+PENDING = "pending"
+
+
 class WorkerPool:
-    """The workers of a session: one a framework, one case at a time over all of them."""
+    """The workers of a session: one case at a time over all of them, or those of one row."""
 
     def __init__(
         self,
@@ -109,14 +137,25 @@ class WorkerPool:
             self._loaded.pop(spec).kill()
             self._note_failure(spec, error, _NOT_BEGUN)
 
+    def fileno(self, spec: WorkerSpec) -> int:
+        """A descriptor that becomes readable when a running worker has said something."""
+        return self._running[spec].fileno()
+
     def run(
-        self, spec: WorkerSpec, nodeid: str, following: str | None, timeout_s: float
+        self,
+        spec: WorkerSpec,
+        nodeid: str,
+        following: str | None,
+        timeout_s: float,
+        turns: Turns | None = None,
     ) -> Iterator[list[Any]]:
         """Run one case, and yield the messages of its worker as they come.
 
         Args:
             following: the next case of the same worker; it decides which fixtures stay.
             timeout_s: how long the case may take; every epoch that it reports restarts the count.
+            turns: its own if it takes turns: then nothing is waited for, and :data:`PENDING` comes
+                where nothing else has.
 
         Raises:
             FrameworkUnavailable: the worker cannot be started, or does not begin its session.
@@ -128,9 +167,9 @@ class WorkerPool:
             yield from self._beginning(spec, worker)
         worker.mark()
         try:
-            worker.send("run", nodeid, following)
+            worker.send("run", nodeid, following, turns.place if turns else "")
             deadline = _Deadline(timeout_s)
-            while (message := worker.receive(*deadline.first))[0] != "done":
+            while (message := _heard(worker, deadline, turns))[0] != "done":
                 if message[0] == "deadline":
                     deadline.set_by_worker(*message[1:])
                     continue
@@ -227,3 +266,11 @@ class WorkerPool:
         for workers in (self._loaded, self._running):
             while workers:
                 workers.popitem()[1].kill()
+
+
+def _heard(worker: WorkerProcess, deadline: _Deadline, turns: Turns | None) -> list[Any]:
+    """The next message of a worker, or of one that takes turns that there is none yet."""
+    if turns is None:
+        return worker.receive(*deadline.first)
+    deadline.look(waits=turns.waits())
+    return worker.received(*deadline.first) or [PENDING, None]

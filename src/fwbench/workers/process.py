@@ -68,12 +68,14 @@ class WorkerSpec(NamedTuple):
 
     Attributes:
         gang: the toggles of the gang that does its cases; empty if it does them alone.
+        number: tells workers of the same framework apart, whose cases take turns.
     """
 
     framework: str
     variables: tuple[tuple[str, str], ...] = ()
     interpreter: str = sys.executable
     gang: tuple[tuple[str, str], ...] = ()
+    number: int = 0
 
 
 class WorkerProcess:
@@ -97,6 +99,7 @@ class WorkerProcess:
     ) -> None:
         self.framework = spec.framework
         self.has_begun = False
+        self._going_s = time.monotonic()
         self._tick = tick
         self._doing = f"starting {spec.framework}"
         try:
@@ -130,23 +133,33 @@ class WorkerProcess:
         Raises:
             WorkerDied: the worker ended, sent nothing in time, or something else than a message.
         """
+        self._going_s = time.monotonic()
+        while (message := self.received(deadline, overdue, _POLL_S)) is None:
+            pass
+        return message
+
+    def received(self, deadline: float, overdue: str, wait_s: float = 0.0) -> list[Any] | None:
+        """A message as of :meth:`receive`; None if none comes within ``wait_s`` seconds."""
         self._tick(self._doing)
-        going_s = time.monotonic()
-        while not self._readable(deadline):
-            self._tick(self._doing)
-            if not (self._doing and self._process.is_stopped()):
-                going_s = time.monotonic()
-            elif time.monotonic() >= going_s + _STOPPED_S:
-                raise self._ended(
-                    f"was stopped (SIGSTOP, or a debugger) while {self._doing}; after "
-                    f"{_STOPPED_S:g} s it was ended"
-                )
-            if not self._process.is_alive() and not self._channel.readable():
-                raise self._died()
-            if time.monotonic() >= deadline:
-                self._process.ask_for_traceback()
-                self._process.ending(_TRACEBACK_S)
-                raise self._ended(f"{overdue} and was ended")
+        if self._channel.readable(min(wait_s, max(0.0, deadline - time.monotonic()))):
+            return self._message(deadline, overdue)
+        self._tick(self._doing)
+        if not (self._doing and self._process.is_stopped()):
+            self._going_s = time.monotonic()
+        elif time.monotonic() >= self._going_s + _STOPPED_S:
+            raise self._ended(
+                f"was stopped (SIGSTOP, or a debugger) while {self._doing}; after "
+                f"{_STOPPED_S:g} s it was ended"
+            )
+        if not self._process.is_alive() and not self._channel.readable():
+            raise self._died()
+        if time.monotonic() >= deadline:
+            self._process.ask_for_traceback()
+            self._process.ending(_TRACEBACK_S)
+            raise self._ended(f"{overdue} and was ended")
+        return None
+
+    def _message(self, deadline: float, overdue: str) -> list[Any]:
         try:
             # The rest of a message follows its beginning, unless a test has written that.
             return self._channel.receive(max(_PART_S, deadline - time.monotonic()))
@@ -159,8 +172,9 @@ class WorkerProcess:
         except (EOFError, OSError):
             raise self._died() from None
 
-    def _readable(self, deadline: float) -> bool:
-        return self._channel.readable(min(_POLL_S, max(0.0, deadline - time.monotonic())))
+    def fileno(self) -> int:
+        """A descriptor that becomes readable when it has said something, or has ended."""
+        return self._channel.fileno()
 
     def use(self) -> tuple[float, float]:
         """The time, and processor time of the worker: its code can replace its own readings."""

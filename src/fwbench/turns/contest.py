@@ -1,0 +1,387 @@
+"""A contest: visits of the contestants of one case or of one row, by turns.
+
+In every round of turns each makes one visit, in an order that is drawn and balanced (the rows of a
+random cyclic Latin square). A visit counts unless threads of another contestant were running
+meanwhile, by their processor time alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import socket
+import statistics
+import struct
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fwbench.turns.visits import PACKET_BYTES, TURN_FORMAT
+
+#: A visit is as long as this, or one round: shorter ones measure how a process wakes up, longer
+#: ones do not meet the same machine as their neighbours.
+_VISIT_S = 2e-3
+
+#: Where threads spin, which each visit has to wait for, it is longer.
+_LONG_VISIT_S = 5e-3
+
+#: Rounds that tell how long one is.
+_TRIED = 3
+
+#: Before a visit the caches are filled for as long as this, by a round at least: a convolution of
+#: 3 ms took 1.2 times as long without. What rounds find there that take much longer is no matter.
+_LEAD_IN_S, _LONG_S = 300e-6, 20e-3
+
+#: What another contestant may run while one makes its visit: this share of it, and this long,
+#: which it takes to go to sleep.
+_OTHERS, _OTHERS_S = 0.03, 60e-6
+
+#: Threads of one processor use at most this share of the time.
+_ONE_CPU = 1.1
+
+#: How long a turn waits for threads of other contestants that spin, and how often it looks.
+_SPINNING_AT_MOST_S, _LOOK_S = 20e-3, 200e-6
+
+#: How long each contestant's visits may take together: another launch tells more than longer ones.
+_MOST_S = 0.5
+
+#: And how long a contest may take in all, where each visit waits for threads that spin.
+_LONGEST_S = 2.0
+
+#: How often somebody looks after the contestants while a visit goes on.
+_POLL_S = 0.2
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class Contestant:
+    """One side's process that holds a case.
+
+    Attributes:
+        has_turn: whether it is its turn; otherwise it waits.
+        has_gone: whether it ended instead of making a visit.
+    """
+
+    side: int
+    connection: socket.socket
+    part: str = ""
+    calls: int = 0
+    fixed: bool = False
+    has_turn: bool = False
+    has_gone: bool = False
+
+    @property
+    def pid(self) -> int:
+        """The process, by the kernel."""
+        size = struct.calcsize("3i")
+        credentials = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+        return int(struct.unpack("3i", credentials)[0])
+
+    def tell(self, *message: Any) -> None:
+        """Send it a message, unless it has gone."""
+        with suppress(OSError):
+            self.connection.send(json.dumps(message).encode())
+
+    def visit(
+        self, lead_in: int, rounds: int, attend: Callable[[], object], cpu: int = -1
+    ) -> Sequence[float]:
+        """Have a visit made; seconds of a call in each round, none of a contestant that has gone.
+
+        Args:
+            attend: looks after all contestants, several times a second.
+        """
+        self.has_turn = True
+        rounds_s: Sequence[float] = ()
+        with suppress(OSError):
+            self.connection.send(TURN_FORMAT.pack(lead_in, rounds, cpu))
+            rounds_s = array("d", self.heard(attend))
+        self.has_turn, self.has_gone = False, not rounds_s
+        return rounds_s
+
+    def heard(self, attend: Callable[[], object]) -> bytes:
+        """Wait for a packet; empty once the connection is closed.
+
+        Raises:
+            OSError: it has broken.
+        """
+        self.connection.settimeout(_POLL_S)
+        while True:
+            try:
+                return self.connection.recv(PACKET_BYTES)
+            except TimeoutError:
+                attend()
+
+
+@dataclass
+class CaseVisits:
+    """The visits of a case.
+
+    Attributes:
+        visits_s: of each round of turns that counts, seconds of a call in each round of each
+            contestant's visit.
+        sides: of these contestants.
+        left_out: rounds of turns in which another contestant was running.
+        used_s: seconds that a contestant's visits have taken, on average.
+    """
+
+    visits_s: list[Sequence[Sequence[float]]] = field(default_factory=list)
+    sides: Sequence[int] = ()
+    left_out: int = 0
+    used_s: float = 0.0
+
+    def medians_s(self) -> Floats:
+        """The median round of each visit, in seconds of a call; (contestants, visits)."""
+        medians = [[statistics.median(rounds) for rounds in row] for row in self.visits_s]
+        return np.array(medians, dtype=float).reshape(-1, len(self.sides)).T
+
+    def ratios(self, quantile: float = 0.5, at_least: int = 1) -> Floats:
+        """Logarithms of the ratios of adjacent visits, contender to base; of equal calls.
+
+        Args:
+            quantile: of the rounds of a visit.
+            at_least: how many rounds that takes; shorter visits are taken several at a time.
+        """
+        times_s = np.swapaxes(np.asarray(self.visits_s, dtype=float), 0, 1)
+        _, visits, rounds = times_s.shape
+        group = min(visits, math.ceil(at_least / rounds))
+        whole = visits // group * group
+        groups = times_s[:, :whole].reshape(len(times_s), -1, group * rounds)
+        base, contender = np.log(np.quantile(groups, quantile, axis=-1))
+        ratios: Floats = contender - base
+        return ratios
+
+
+#: Tells by what was seen of a case whether it is enough.
+Enough = Callable[[str, CaseVisits], bool]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Effort of a contest.
+
+    Attributes:
+        enough: asked after each round of turns.
+        equal_calls: whether all make rounds of as many calls, or else each of its own number. Of
+            one case a round's fixed cost is then divided alike; calls of asynchronous frameworks
+            would overlap in the rounds of others.
+        at_least: rounds of turns that there is always time for, if they count.
+        watch: entered while visits are made.
+    """
+
+    enough: Enough
+    equal_calls: bool = True
+    at_least: int = 0
+    watch: AbstractContextManager[object] = field(default_factory=nullcontext)
+
+
+class Contest:
+    """Has contestants make visits by turns until that is enough.
+
+    If one of them goes, the others begin again: they have cases of their own.
+
+    Args:
+        attend: looks after all contestants, several times a second.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        contestants: Sequence[Contestant],
+        effort: Effort,
+        draw: random.Random,
+        attend: Callable[[], object],
+    ) -> None:
+        self._key = key
+        self._contestants = contestants
+        self._effort = effort
+        self._random = draw
+        self._attend = attend
+        self._threads = [_Threads(contestant.pid) for contestant in contestants]
+        most = max(contestant.calls for contestant in contestants)
+        for contestant in contestants:
+            contestant.calls = most if effort.equal_calls else contestant.calls
+            contestant.tell("begin", contestant.calls)
+
+    def held(self) -> CaseVisits:
+        """The visits, once they are over."""
+        while True:
+            with self._effort.watch:
+                seen = self._seen()
+            left = [contestant for contestant in self._contestants if not contestant.has_gone]
+            if not left or len(left) == len(self._contestants):
+                return seen
+            self._contestants = left
+            self._threads = [_Threads(contestant.pid) for contestant in left]
+
+    def _seen(self) -> CaseVisits:
+        """The visits until they are enough, or one has gone."""
+        seen = CaseVisits(sides=[contestant.side for contestant in self._contestants])
+        tried = self._tried()
+        if tried is None:
+            return seen
+        is_free = tried.is_parallel and not all(each.fixed for each in self._contestants)
+        cpu = -1 if is_free else _common_cpu(self._contestants)
+        visits = self._visits(_VISIT_S, tried)
+        longest_s = max(_LONGEST_S, 2 * self._effort.at_least * tried.used_s)
+        ends_s = time.perf_counter() + longest_s
+        for order in self._orders():
+            row = self._row(cpu, waits=seen.left_out > 0)
+            if not row.make(order, visits):
+                break
+            if not row.is_disturbed:
+                seen.visits_s.append(row.visits_s)
+            elif not seen.left_out:  # from now on each visit waits for threads that spin
+                visits = self._visits(_LONG_VISIT_S, tried)
+                seen.visits_s.clear()
+            seen.left_out += row.is_disturbed
+            seen.used_s += row.used_s / len(self._contestants)
+            has_lasted = seen.used_s >= _MOST_S and len(seen.visits_s) >= self._effort.at_least
+            is_over = has_lasted or time.perf_counter() >= ends_s
+            if is_over or self._effort.enough(self._key, seen):
+                break
+        return seen
+
+    def _row(self, cpu: int = -1, *, waits: bool = False) -> _Row:
+        return _Row(self._contestants, self._threads, self._attend, cpu, waits=waits)
+
+    def _tried(self) -> _Row | None:
+        """Visits that tell how long rounds are, of a few rounds where these are short."""
+        number = len(self._contestants)
+        for lead_in, rounds in ((0, 1), (1, _TRIED)):
+            row = self._row()
+            if not row.make(range(number), [(lead_in, rounds)] * number):
+                return None
+            if row.used_s > _LONG_VISIT_S * number / 2:
+                break
+        return row
+
+    def _visits(self, seconds: float, tried: _Row) -> Sequence[tuple[int, int]]:
+        """The untimed rounds of each one's visits, and the timed ones: as many of equal calls."""
+        medians_s = map(statistics.median, tried.visits_s)
+        both = zip(self._contestants, medians_s, strict=True)
+        rounds_s = [contestant.calls * median_s for contestant, median_s in both]
+        if self._effort.equal_calls:
+            rounds_s = [max(rounds_s)] * len(rounds_s)
+        return [
+            (
+                math.ceil(_LEAD_IN_S / round_s) if round_s < _LONG_S else 0,
+                max(1, round(seconds / round_s)),
+            )
+            for round_s in rounds_s
+        ]
+
+    def _orders(self) -> Iterator[Sequence[int]]:
+        """Orders of contestants: the rows of random cyclic Latin squares, in random order."""
+        number = len(self._contestants)
+        while True:
+            first = self._random.sample(range(number), number)
+            for start in self._random.sample(range(number), number):
+                yield [*first[start:], *first[:start]]
+
+
+class _Row:
+    """One visit of each contestant.
+
+    Args:
+        cpu: for the threads that make the visits; a negative one for any.
+        waits: whether to wait for threads that spin before each visit.
+
+    Attributes:
+        is_disturbed: whether another contestant was running in one of them.
+        is_parallel: whether one of them kept more than a processor busy.
+    """
+
+    def __init__(
+        self,
+        contestants: Sequence[Contestant],
+        threads: Sequence[_Threads],
+        attend: Callable[[], object],
+        cpu: int = -1,
+        *,
+        waits: bool = False,
+    ) -> None:
+        self._contestants = contestants
+        self._threads = threads
+        self._attend = attend
+        self._cpu = cpu
+        self._waits = waits
+        self.is_disturbed = self.is_parallel = False
+        self.used_s = 0.0
+        self.visits_s: list[Sequence[float]] = [()] * len(contestants)
+
+    def make(self, order: Sequence[int], visits: Sequence[tuple[int, int]]) -> bool:
+        """Have the visits made, of so many untimed and timed rounds; False if one has gone."""
+        for place in order:
+            others = [other for number, other in enumerate(self._threads) if number != place]
+            if self._waits:
+                for process in others:
+                    process.wait_until_still()
+            own = self._threads[place]
+            others_s, own_s = sum(process.used_s() for process in others), own.used_s()
+            start_s = time.perf_counter()
+            rounds_s = self._contestants[place].visit(*visits[place], self._attend, self._cpu)
+            took_s = time.perf_counter() - start_s
+            if not rounds_s:
+                return False
+            others_s = sum(process.used_s() for process in others) - others_s
+            self.is_disturbed |= others_s > _OTHERS * took_s + _OTHERS_S
+            self.is_parallel |= own.used_s() - own_s > _ONE_CPU * took_s + _OTHERS_S
+            self.used_s += took_s
+            self.visits_s[place] = rounds_s
+        return True
+
+
+class _Threads:
+    """The threads of another process: their processor time, and whether one of them runs."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder = f"/proc/{pid}/task"
+        # MAKE_PROCESS_CPUCLOCK of <linux/posix-timers.h>: what clock_getcpuclockid(3) returns.
+        self._clock = (~pid << 3) | 2
+
+    def used_s(self) -> float:
+        """Seconds so far, of all together; 0 where they cannot be read.
+
+        Of a thread that is running on another CPU the kernel knows them to a tick, milliseconds.
+        """
+        try:
+            return time.clock_gettime(self._clock)
+        except OSError:
+            return 0.0
+
+    def wait_until_still(self) -> None:
+        """Wait until none runs, or for so long at most."""
+        until_s = time.perf_counter() + _SPINNING_AT_MOST_S
+        while time.perf_counter() < until_s and self._are_running():
+            time.sleep(_LOOK_S)
+
+    def _are_running(self) -> bool:
+        with suppress(OSError):  # the process has ended
+            for thread in os.scandir(self._folder):
+                with suppress(OSError):  # this one has
+                    stat = Path(thread.path, "stat").read_bytes()
+                    if stat[stat.rindex(b")") + 2 :].startswith(b"R"):
+                        return True
+        return False
+
+
+def _common_cpu(contestants: Sequence[Contestant]) -> int:
+    """A CPU that all may use; -1 if there is none.
+
+    On machines with several guests CPUs are not equally fast at any moment, so two processes that
+    stay on different ones differ for seconds.
+    """
+    with suppress(OSError):  # one has gone
+        common = set.intersection(*(os.sched_getaffinity(each.pid) for each in contestants))
+        return max(common, default=-1)
+    return -1
