@@ -47,9 +47,7 @@ def _add_gate(commands: Any) -> None:
     )
     gate.add_argument(
         "--allow-different",
-        type=checked(
-            lambda text, kind: values.one_of(kind, text, values.FACTS), "fact that may differ"
-        ),
+        type=checked(values.one_of, "fact that may differ", values.FACTS),
         metavar="NAME",
         action="append",
         default=[],
@@ -127,7 +125,7 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add what is written and failed on, alike for every comparison."""
     parser.add_argument(
         "--fail-on",
-        type=checked(_fail_on, "verdict to fail on"),
+        type=checked(_fail_on),
         default=FAIL_ON,
         metavar="VERDICTS",
         help="regressed, missing, inconclusive, all-inconclusive: nothing could be judged "
@@ -139,8 +137,8 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=PATH, metavar="FILE", help="write all figures")
 
 
-def _fail_on(text: str, kind: str) -> tuple[FailOn, ...]:
-    return tuple(map(FailOn, values.among(kind, values.FAIL_ON, text)))
+def _fail_on(text: str) -> tuple[FailOn, ...]:
+    return tuple(map(FailOn, values.fail_on(text)))
 
 
 def check_writable(arguments: argparse.Namespace) -> None:

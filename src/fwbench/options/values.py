@@ -15,19 +15,12 @@ from fwbench.errors import UsageError, unknown
 from fwbench.terms.presets import PRESETS, is_shape
 
 DIRECTIONS = ("forward", "backward")
-ISOLATIONS = ("process", "none")
 
 #: The entry-point group of what starts the processes of a case that several do together
 #: (:mod:`fwbench.gangs.launch`), and the engine that is always there.
 ENGINES = "fwbench.engines"
 LOCAL = "local"
 _EXTRA_ENGINES = ("mpi", "ray")
-
-#: Whether replicas share the size of a case, or each of them has it.
-SCALINGS = ("strong", "weak")
-
-#: Where first calls are measured.
-FIRST_CALLS = ("shared", "fresh")
 
 #: Instead of a precision: rounds do not end early.
 OFF = "off"
@@ -41,7 +34,6 @@ FACTS = (
 
 #: What a threshold without a name is of.
 TIME = "time"
-
 
 #: More is a slip, or switches a threshold off without a word.
 _MOST_GROWTH = 1000
@@ -66,9 +58,9 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(parts))
 
 
-def among(kind: str, known: Sequence[str], text: str) -> tuple[str, ...]:
+def among(text: str, kind: str, known: Sequence[str]) -> tuple[str, ...]:
     """The names that a text lists, each of which is known."""
-    return tuple(one_of(kind, name, known) for name in names(text))
+    return tuple(one_of(name, kind, known) for name in names(text))
 
 
 def devices(text: str) -> tuple[str, ...]:
@@ -81,7 +73,17 @@ def devices(text: str) -> tuple[str, ...]:
 
 def directions(text: str) -> tuple[str, ...]:
     """The directions that a text such as ``"forward, backward"`` lists."""
-    return among("direction", DIRECTIONS, text)
+    return among(text, "direction", DIRECTIONS)
+
+
+def fail_on(text: str) -> tuple[str, ...]:
+    """Verdicts that a comparison can fail on."""
+    return among(text, "verdict to fail on", FAIL_ON)
+
+
+def facts(text: str) -> tuple[str, ...]:
+    """Facts that may differ between the sides of a comparison."""
+    return among(text, "fact that may differ", FACTS)
 
 
 def sizes(text: str) -> tuple[int | str, ...] | str:
@@ -91,7 +93,7 @@ def sizes(text: str) -> tuple[int | str, ...] | str:
         if len(parts) > 1:
             raise UsageError(f"size {text!r}: give one preset ({', '.join(PRESETS)}) or sizes")
         known = (*PRESETS, "positive whole numbers", "shapes such as 64x64x64 (fwbench list)")
-        return one_of("size or preset", parts[0], known)
+        return one_of(parts[0], "size or preset", known)
     return tuple(
         dict.fromkeys(part if is_shape(part) else positive(part, "size") for part in parts)
     )
@@ -250,10 +252,10 @@ def engine(text: str) -> str:
             f"the engine {text} comes with fwbench-extras, which is not installed here: install it "
             f"(docs/installing.md), or use --fw-engine {LOCAL}"
         )
-    return one_of("engine", text, known)
+    return one_of(text, "engine", known)
 
 
-def one_of(kind: str, name: str, known: Sequence[str]) -> str:
+def one_of(name: str, kind: str, known: Sequence[str]) -> str:
     """A name that must be one of those that are known."""
     if name not in known:
         raise unknown(kind, name, known)
