@@ -13,15 +13,14 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from fwbench.cli.common import add_command
 from fwbench.cli.gate import add_outputs, add_rules, check_writable, conclude, rules_of
 from fwbench.errors import UsageError
 from fwbench.gate import resume
 from fwbench.gate.ab import Earlier, Launcher, PairedComparison, PairPlan, refuse_launching
 from fwbench.gate.sides import Side, Tree, is_dirty, remove_abandoned, sides
 from fwbench.gate.verdicts import Comparison, Rules
-from fwbench.options import values
 from fwbench.plugin.lines import Live
-from fwbench.plugin.options import checked
 from fwbench.project import project_root
 from fwbench.records.privacy import Places
 from fwbench.records.units import count
@@ -37,60 +36,10 @@ LEVEL = 0.02
 
 def add_to(commands: Any) -> None:
     """Add ``fwbench ab`` to the commands."""
-    ab = commands.add_parser(
-        "ab",
-        allow_abbrev=False,
-        usage="fwbench ab [options] BASE CONTENDER [pytest arguments]",
-        help="measure two environments or two revisions in turns, and say what has changed",
-        description="All arguments but the options of this command go to pytest, such as "
-        "'benchmarks -k gemm'. Exit status: 0; 1 if a case has regressed, 11 if one is missing, 10 "
-        "if one is inconclusive or all of them are (of those that --fail-on names, in this order); "
-        "2 for a usage error, 130 if it was interrupted.",
-    )
-    what = "an environment, FRAMEWORK, FRAMEWORK@ENVIRONMENT, default, git:REV, or . (this tree)"
-    ab.add_argument("base", metavar="BASE", help=what)
-    ab.add_argument("contender", metavar="CONTENDER", help="the same")
-    _add_pairs(ab)
-    ab.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on with the finished pairs of the newest comparison of this project that was "
-        "interrupted; everything but --budget, --fail-on and the files to write must be the same",
-    )
+    ab = add_command(commands, "ab", _ab)
     add_rules(ab, LEVEL)
     add_outputs(ab)
-    ab.set_defaults(run=_ab, takes_more=True)
-
-
-def _add_pairs(ab: argparse.ArgumentParser) -> None:
-    """Add how many launches there are, in which order, and what their noise is taken for."""
-    ab.add_argument(
-        "--pairs",
-        metavar="N",
-        type=checked(values.positive, "pairs"),
-        default=PairPlan.pairs,
-        help="of launches, one of each side, for every case, if there is time (default: 5)",
-    )
-    ab.add_argument(
-        "--budget",
-        metavar="TIME",
-        type=checked(values.duration, "budget"),
-        default=PairPlan.budget_s,
-        help="90s, 5min or 1h30min, a hard end: cases that are not decided get further pairs while "
-        "these can be over by then, and a verdict can (default: 10min)",
-    )
-    ab.add_argument(
-        "--margin",
-        type=checked(values.share, "margin"),
-        default=MARGIN,
-        help="what the tests concede to chance beyond the launches' own (default: 1%%)",
-    )
-    ab.add_argument(
-        "--seed",
-        metavar="N",
-        type=checked(values.natural, "seed"),
-        help="of the order of launches and cases (default: a new one, which is printed)",
-    )
+    ab.set_defaults(takes_more=True, pairs=PairPlan.pairs, budget=PairPlan.budget_s, margin=MARGIN)
 
 
 def _ab(arguments: argparse.Namespace) -> int:

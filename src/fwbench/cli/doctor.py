@@ -12,12 +12,11 @@ from typing import Any
 
 from fwbench import ceilings, machine
 from fwbench.ceilings import Ceiling, Ceilings
+from fwbench.cli.common import add_command
 from fwbench.errors import FwbenchError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
-from fwbench.options import values
 from fwbench.plugin.lines import Live
-from fwbench.plugin.options import checked
 from fwbench.project import project_root
 from fwbench.records.units import four_digits, mebibytes
 from fwbench.terms.manifest import Manifest
@@ -38,24 +37,7 @@ _LINKS = (Link(100_000_000), Link(100_000_000, 0.001))
 
 def add_to(commands: Any) -> None:
     """Add ``fwbench doctor`` to the commands."""
-    doctor = commands.add_parser(
-        "doctor", help="say what this machine has: frameworks, devices, what is missing"
-    )
-    doctor.add_argument("--json", action="store_true", help="for programs")
-    doctor.add_argument(
-        "--peaks",
-        action="store_true",
-        help="measure what this machine can do at most: matrix products in every dtype, and copies "
-        "(one to two minutes); kept for the records of this project",
-    )
-    doctor.add_argument(
-        "--threads",
-        metavar="N",
-        type=checked(values.positive, "number of threads"),
-        default=None,
-        help="threads of every framework (default: the CPUs this process may use)",
-    )
-    doctor.set_defaults(run=_doctor)
+    add_command(commands, "doctor", _doctor)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:

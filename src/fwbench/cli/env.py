@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from fwbench.cli.common import add_command
 from fwbench.errors import unknown
 from fwbench.gate.sides import remove_abandoned
 from fwbench.plugin.lines import Live
@@ -17,28 +18,10 @@ from fwbench.workers.environments import NOT_MADE_HERE, Environment, Environment
 
 def add_to(commands: Any) -> None:
     """Add ``fwbench env`` and its subcommands to the commands."""
-    env = commands.add_parser(
-        "env", help="environments with other packages, to be measured along with this one"
-    )
+    env = add_command(commands, "env")
     actions = env.add_subparsers(required=True, metavar="ACTION")
-    add = actions.add_parser(
-        "add",
-        help="create an environment",
-        description="Make an environment under .fwbench/envs, with uv where it is installed and "
-        "else with venv and pip: an interpreter, the requirements and this fwbench. Then --fw "
-        "takes its name: fwbench env add tensorflow@2.20 'tensorflow==2.20.*'",
-    )
-    add.add_argument("name", help="FRAMEWORK, FRAMEWORK@LABEL, or any other name")
-    add.add_argument("requirements", nargs="+", metavar="REQUIREMENT", help="as pip takes them")
-    add.add_argument("--python", help="the interpreter to build on (default: this one)")
-    add.set_defaults(run=_add)
-    actions.add_parser("list", help="list the environments").set_defaults(run=_list)
-    show = actions.add_parser("show", help="show what an environment holds")
-    show.add_argument("name", help="as fwbench env list has it")
-    show.set_defaults(run=_show)
-    remove = actions.add_parser("remove", help="remove an environment with its packages")
-    remove.add_argument("name", help="as fwbench env list has it")
-    remove.set_defaults(run=_remove)
+    for name, run in (("add", _add), ("list", _list), ("show", _show), ("remove", _remove)):
+        add_command(actions, f"env {name}", run)
 
 
 def _environments() -> Environments:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.common import warn
+from fwbench.cli.common import add_arguments, add_command, warn
 from fwbench.errors import UsageError
 from fwbench.gate.baseline import Baseline
 from fwbench.gate.samples import THRESHOLDS, SampleSet, read, refuse_differences
 from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import FAIL_ON, Comparison, FailOn, Rules
 from fwbench.options import values
-from fwbench.plugin.options import PATH, checked
+from fwbench.plugin.options import checked
 from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
@@ -25,86 +24,30 @@ from fwbench.report import escaping, verdicts
 
 def add_to(commands: Any) -> None:
     """Add ``fwbench gate`` and ``fwbench baseline`` to the commands."""
-    _add_gate(commands)
-    _add_baseline(commands)
-
-
-def _add_gate(commands: Any) -> None:
-    gate = commands.add_parser(
-        "gate",
-        help="compare two stored runs, and fail if the second is slower",
-        description="Exit status: 0; 1 if a case has regressed, 11 if one is missing, 10 if one is "
-        "inconclusive or all of them are (of those that --fail-on names, in this order); 2 for a "
-        "usage error.",
-    )
-    gate.add_argument(
-        "runs",
-        nargs="+",
-        type=PATH,
-        metavar="RUN",
-        help="BASELINE and CONTENDER: folders of the files that --benchmark-json wrote, one a "
-        "session, or single files; CONTENDER alone is compared with what fwbench baseline set",
-    )
-    gate.add_argument(
-        "--allow-different",
-        type=checked(values.one_of, "fact that may differ", values.FACTS),
-        metavar="NAME",
-        action="append",
-        default=[],
-        help=f"what may differ: {', '.join(values.FACTS)}",
-    )
+    gate = add_command(commands, "gate", _gate, facts=", ".join(values.FACTS))
     add_rules(gate)
     add_outputs(gate)
-    gate.set_defaults(run=_gate, margin=0.0)
-
-
-def _add_baseline(commands: Any) -> None:
-    baseline = commands.add_parser("baseline", help="the run that others are compared with")
+    gate.set_defaults(margin=0.0)
+    baseline = add_command(commands, "baseline")
     actions = baseline.add_subparsers(required=True, metavar="ACTION")
-    setting = actions.add_parser("set", help="make sessions the baseline; nothing else ever does")
-    setting.add_argument("files", nargs="+", type=PATH, metavar="FILE")
-    setting.add_argument(
-        "--anyway", action="store_true", help="even if not one of its cases could ever be judged"
-    )
-    setting.set_defaults(run=_set)
-    actions.add_parser("show", help="show the baseline").set_defaults(run=_show)
+    add_command(actions, "baseline set", _set)
+    add_command(actions, "baseline show", _show)
 
 
 def add_rules(parser: argparse.ArgumentParser, level: float = Rules.level) -> None:
     """Add what decides, alike for every comparison."""
-    share = partial(parser.add_argument, metavar="SHARE")
-    share(
-        "--threshold",
-        type=checked(values.share, "threshold"),
-        default=Rules.threshold,
-        help="the smallest change of the time that is worth a verdict (default: 3%%)",
-    )
+    add_arguments(parser, "threshold")
     for name, default in THRESHOLDS.items():
-        share(
+        parser.add_argument(
             f"--threshold-{name.replace(' ', '-')}",
+            metavar="SHARE",
             type=checked(values.growth, f"threshold of {name}"),
             default=default,
             help=f"the same of {name} (default: {default:.0%})".replace("%", "%%"),
         )
-    share(
-        "--level",
-        type=checked(values.share, "level"),
-        default=level,
-        help="probability, over all cases together, that an unchanged one is judged changed "
-        f"(default: {level:g})",
-    )
-    share(
-        "--resolution",
-        type=checked(values.share, "resolution"),
-        default=Rules.resolution,
-        help="a case is unchanged only if a change of this size would have shown (default: 10%%)",
-    )
-    share(
-        "--confidence",
-        type=checked(values.share, "confidence"),
-        default=Rules.confidence,
-        help="of each bound of the interval that is shown (default: 0.9)",
-    )
+    add_arguments(parser, "rules", level=level)
+    defaults = {name: getattr(Rules, name) for name in ("threshold", "resolution", "confidence")}
+    parser.set_defaults(level=level, **defaults)
 
 
 def rules_of(arguments: argparse.Namespace) -> Rules:
@@ -123,22 +66,8 @@ def rules_of(arguments: argparse.Namespace) -> Rules:
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
     """Add what is written and failed on, alike for every comparison."""
-    parser.add_argument(
-        "--fail-on",
-        type=checked(_fail_on),
-        default=FAIL_ON,
-        metavar="VERDICTS",
-        help="regressed, missing, inconclusive, all-inconclusive: nothing could be judged "
-        "(default: regressed,missing,all-inconclusive)",
-    )
-    parser.add_argument(
-        "--markdown", type=PATH, metavar="FILE", help="write it for a pull-request comment"
-    )
-    parser.add_argument("--json", type=PATH, metavar="FILE", help="write all figures")
-
-
-def _fail_on(text: str) -> tuple[FailOn, ...]:
-    return tuple(map(FailOn, values.fail_on(text)))
+    add_arguments(parser, "outputs")
+    parser.set_defaults(fail_on=FAIL_ON)
 
 
 def check_writable(arguments: argparse.Namespace) -> None:
@@ -157,7 +86,7 @@ def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
         text = json.dumps(comparison.to_json(), indent=2) + "\n"
         files.write_atomically(arguments.json, text)
     print("\n".join(verdicts.table(comparison)))
-    return comparison.exit_status(arguments.fail_on)
+    return comparison.exit_status([*map(FailOn, arguments.fail_on)])
 
 
 def _gate(arguments: argparse.Namespace) -> int:

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fwbench.cli.common import add_arguments, add_command
 from fwbench.errors import unknown
 from fwbench.frameworks.declared import manifests
-from fwbench.options import values
-from fwbench.plugin.options import checked
 from fwbench.terms.manifest import Gap, Manifest
 from fwbench.terms.presets import PRESETS, PUBLISHED
 from fwbench.workloads import FAMILIES, OPERATIONS, gaps
@@ -43,26 +42,8 @@ GPU has verified them. `fwbench list --json` has the sizes of every preset.
 
 def add_to(commands: Any) -> None:
     """Add ``fwbench list`` to the commands."""
-    operations = commands.add_parser(
-        "list",
-        help="list the operations: families, sizes, frameworks, gaps",
-        description="The operations by family, with the sizes of --fw-size quick and the "
-        "frameworks that compute them, or the reasons why they do not. * marks those of a session "
-        "that asks for nothing in particular, + what fwbench composes. Frameworks of other "
-        "packages are not listed.",
-    )
-    operations.add_argument("names", nargs="*", metavar="OPERATION", help="only these operations")
-    operations.add_argument(
-        "--family",
-        type=checked(lambda text, _: values.names(text), ""),
-        default=(),
-        metavar="NAMES",
-        help="only these families",
-    )
-    form = operations.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="for programs: all sizes and gaps")
-    form.add_argument("--markdown", action="store_true", help="for documentation")
-    operations.set_defaults(run=_list)
+    parser = add_command(commands, "list", _list)
+    add_arguments(parser.add_mutually_exclusive_group(), "list form")
 
 
 def _list(arguments: argparse.Namespace) -> int:

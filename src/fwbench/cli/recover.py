@@ -7,30 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from fwbench import ceilings
-from fwbench.cli.common import warn
+from fwbench.cli.common import add_command, warn
 from fwbench.errors import UsageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
-from fwbench.plugin.options import PATH
 from fwbench.records import files
 from fwbench.records.journal import finish, journal_folder, recover
 
 
 def add_to(commands: Any) -> None:
     """Add ``fwbench recover`` to the commands."""
-    parser = commands.add_parser(
-        "recover", help="write the JSON of a session that was interrupted or crashed"
-    )
-    parser.add_argument(
-        "journal",
-        nargs="?",
-        type=PATH,
-        help="the session's journal (default: the latest under .fwbench/journal)",
-    )
-    parser.add_argument(
-        *("-o", "--output"), metavar="FILE", type=PATH, required=True, help="the JSON file to write"
-    )
-    parser.set_defaults(run=_recover)
+    add_command(commands, "recover", _recover)
 
 
 def _recover(arguments: argparse.Namespace) -> int:

@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.common import warn
+from fwbench.cli.common import add_arguments, add_command, warn
 from fwbench.errors import DeclarationError, StorageError, UnreadableRun, UsageError
-from fwbench.plugin.options import PATH
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
 from fwbench.report import history, sections, writers
@@ -28,35 +27,9 @@ _STUDIES = "fwbench.studies"
 
 def add_to(commands: Any) -> None:
     """Add the command to the command line."""
-    report = commands.add_parser(
-        "report",
-        help="stored runs as one HTML file, as Markdown, as CSV, or as pictures",
-        description="The HTML file holds all that it shows, and asks for nothing from anywhere. "
-        "Exit status 1 if a run could not be read or does not have all of its cases, since its "
-        "session was interrupted; all that there is is in the report then.",
-    )
-    report.add_argument(
-        "runs",
-        nargs="*",
-        type=PATH,
-        metavar="RUN",
-        help="a file that --benchmark-json wrote, or --json of fwbench ab or gate",
-    )
-    report.add_argument("-o", "--output", type=PATH, metavar="FILE", help="the HTML file to write")
-    report.add_argument("--markdown", type=PATH, metavar="FILE", help="the tables, for reviews")
-    report.add_argument("--csv", type=PATH, metavar="FILE", help="a line for each case")
-    report.add_argument("--png", type=PATH, metavar="FOLDER", help="every chart as a picture")
-    report.add_argument(
-        "-k", dest="only", metavar="TEXT", default="", help="only cases with this in their names"
-    )
-    report.set_defaults(run=_report)
+    report = add_command(commands, "report", _report)
     _add_studies(report)
-    report.add_argument(
-        "--history",
-        type=PATH,
-        metavar="FOLDER",
-        help="every case over all runs in a folder such as .benchmarks",
-    )
+    add_arguments(report, "report history")
 
 
 def _add_studies(report: argparse.ArgumentParser) -> None:

@@ -81,9 +81,14 @@ def fail_on(text: str) -> tuple[str, ...]:
     return among(text, "verdict to fail on", FAIL_ON)
 
 
+def fact(text: str) -> str:
+    """A fact that may differ between the sides of a comparison."""
+    return one_of(text, "fact that may differ", FACTS)
+
+
 def facts(text: str) -> tuple[str, ...]:
-    """Facts that may differ between the sides of a comparison."""
-    return among(text, "fact that may differ", FACTS)
+    """Several such facts."""
+    return tuple(map(fact, names(text)))
 
 
 def sizes(text: str) -> tuple[int | str, ...] | str:

@@ -80,10 +80,6 @@ def checked(parse: Callable[..., Any], *given: Any) -> Callable[[str], Any]:
     return convert
 
 
-#: The type of an argument that is a path.
-PATH = checked(values.path)
-
-
 def _ini(config: pytest.Config, name: str) -> Any:
     option = {**SELECTORS, **SETTINGS}[name]
     try:
