@@ -1,4 +1,4 @@
-"""Parts that several commands share: their declarations in ``commands.toml``, and warnings."""
+"""Parts that several commands share: declarations in ``commands.toml``, templates, warnings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import tomllib
 from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any
+
+import jinja2
 
 from fwbench.options import values
 from fwbench.plugin.options import checked
@@ -63,6 +65,18 @@ def add_arguments(parser: argparse._ActionsContainer, group: str, **words: objec
 def _text(text: str, words: Mapping[str, object]) -> str:
     """A text of ``commands.toml``, filled in and without its line breaks."""
     return " ".join(text.format(**words).split())
+
+
+def rendered(template: str, **values: Any) -> str:
+    """The text of a template of the commands, without the line break at its end."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fwbench.cli"),
+        autoescape=False,  # noqa: S701 (for terminals and Markdown)
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template(template).render(values).rstrip("\n")
 
 
 def warn(*texts: str) -> None:

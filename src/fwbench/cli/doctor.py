@@ -12,7 +12,7 @@ from typing import Any
 
 from fwbench import ceilings, machine
 from fwbench.ceilings import Ceiling, Ceilings
-from fwbench.cli.common import add_command
+from fwbench.cli.common import add_command, rendered
 from fwbench.errors import FwbenchError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
@@ -97,58 +97,17 @@ def _version(name: str) -> str | None:
 
 
 def _report(facts: dict[str, Any]) -> str:
-    lines = [
-        *_machine(facts),
-        "packages",
-        *(f"  {name:<16} {version or 'missing'}" for name, version in facts["packages"].items()),
-        f"data sets (looked for in {data.VARIABLE} and in the frameworks' own folders)",
-        *(f"  {name:<9} {at['source']}: {at['origin']}" for name, at in facts["data"].items()),
-        "networks between replicas on this machine (--fw-network)",
-        "  loopback        possible",
-        *(f"  {name:<15} {why or 'possible'}" for name, why in facts["networks"].items()),
-        *_ceilings(facts["ceilings"]),
-    ]
-    if facts["environments"]:
-        lines.append("other environments (fwbench env show NAME says more)")
-    for name, environment in facts["environments"].items():
-        versions = ", ".join(map(" ".join, environment["frameworks"].items()))
-        made = "" if environment["made_here"] else f"; {NOT_MADE_HERE}, so it is not run"
-        lines.append(f"  {name:<16} python {environment['python']}: {versions}{made}")
-    for described in facts["frameworks"].values():
-        lines += _framework(Manifest.from_json(described), facts["gpus"])
-    for name, absent in facts["absent"].items():
-        lines += [f"{name}: cannot be used here", f"  found       {absent['reason']}"]
-        if absent["remedy"]:
-            lines.append(f"  do          {absent['remedy']}")
-    return "\n".join(lines)
-
-
-def _machine(facts: dict[str, Any]) -> list[str]:
-    machine = facts["machine"]
-    return [
-        "machine",
-        f"  cpu       {machine['cpu']}",
-        f"  cpus      {machine['cpus']}; physical cores: {machine['physical_cores'] or 'unknown'}",
-        f"  usable    {machine['usable_cpus']} cpus by this process",
-        f"  threads   {facts['threads']} for every framework",
-        f"  memory    {machine['memory_bytes'] / 2**30:.1f} GiB",
-        *_gpus(facts["gpus"]),
-        f"  system    {machine['os']}",
-        f"  python    {machine['python']} ({sys.executable})",
-    ]
-
-
-def _framework(manifest: Manifest, gpus: Mapping[str, Any]) -> list[str]:
-    threads = "not known" if manifest.threads is None else str(manifest.threads)
-    return [
-        f"{manifest.name} {manifest.version}",
-        *(f"  device      {device.name}: {device.model}" for device in manifest.devices),
-        *_unseen_gpus(manifest, gpus),
-        *(f"  {name:<11} {text}" for name, text in capabilities(manifest).items() if text),
-        f"  threads     {threads}",
-        *(f"  {key:<11} {value}" for key, value in manifest.build.items()),
-        *(f"  notice      {notice}" for notice in manifest.notices),
-    ]
+    return rendered(
+        "doctor.txt.j2",
+        **facts,
+        interpreter=sys.executable,
+        data_variable=data.VARIABLE,
+        rates_by_device={name: _rates(stored) for name, stored in facts["ceilings"].items()},
+        not_made_here=NOT_MADE_HERE,
+        manifests=[*map(Manifest.from_json, facts["frameworks"].values())],
+        capabilities=capabilities,
+        unseen_gpus=_unseen_gpus,
+    )
 
 
 def capabilities(manifest: Manifest) -> dict[str, str]:
@@ -177,21 +136,12 @@ def capabilities(manifest: Manifest) -> dict[str, str]:
     }
 
 
-def _gpus(gpus: Mapping[str, Any]) -> list[str]:
-    """NVIDIA's GPUs with their driver; nothing where there are none."""
-    if not gpus["models"]:
-        return []
-    models = ", ".join(dict.fromkeys(gpus["models"]))
-    number, driver = len(gpus["models"]), gpus["driver"]
-    return [f"  gpus      {number} x {models}; driver {driver}, for CUDA up to {gpus['cuda']}"]
-
-
 #: What builds call the version of CUDA that they are for.
 _CUDA_OF_BUILD = ("cuda", "cuda_version")
 
 
-def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> list[str]:
-    """Why a framework sees no GPU of this machine, as far as its build tells.
+def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> str:
+    """Why a framework sees no GPU of this machine, as far as its build tells; else empty.
 
     A driver runs builds for every version of CUDA's that has its own first number (CUDA
     Compatibility, "Minor Version Compatibility").
@@ -199,42 +149,34 @@ def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> list[str]:
     cuda_versions = [manifest.build[name] for name in _CUDA_OF_BUILD if name in manifest.build]
     sees = any(device.name != "cpu" for device in manifest.devices)
     if sees or not cuda_versions or not gpus["models"]:
-        return []
+        return ""
     built, newest = cuda_versions[0], gpus["cuda"]
     if not built[:1].isdecimal():
-        why = f"this build has no CUDA: install one for CUDA {newest} or earlier"
-    elif int(built.partition(".")[0]) > int(newest.partition(".")[0]):
-        why = (
+        return f"this build has no CUDA: install one for CUDA {newest} or earlier"
+    if int(built.partition(".")[0]) > int(newest.partition(".")[0]):
+        return (
             f"this build is for CUDA {built}, and the driver for CUDA up to {newest}: update the "
             f"driver, or install a build for CUDA {newest} or earlier"
         )
-    else:
-        why = (
-            f"this build is for CUDA {built}: look at CUDA_VISIBLE_DEVICES, and at the permissions "
-            "of /dev/nvidia*"
-        )
-    return [f"  no gpu      {why}"]
+    return (
+        f"this build is for CUDA {built}: look at CUDA_VISIBLE_DEVICES, and at the permissions of "
+        "/dev/nvidia*"
+    )
 
 
-def _ceilings(by_device: dict[str, Any]) -> list[str]:
-    """The best rates of each device, and what reached them."""
-    if not by_device:
-        return ["ceilings", "  not measured; fwbench doctor --peaks measures them"]
-    lines = []
-    for device, stored in by_device.items():
-        ceiling = Ceiling(**stored)
-        products = [(f"{dtype:<9}", r, dtype) for dtype, r in ceiling.flops_per_s.items()]
-        copies = [("copy     ", ceiling.bytes_per_s or 0.0, "copy")]
-        copies += [(path, rate, path) for path, rate in ceiling.copied_per_s.items()]
-        copies += [
-            (f"copy of {mebibytes(int(size) / 2)}", rate, "cached_copy")
-            for size, rate in ceiling.cached_per_s.items()
-        ]
-        lines.append(f"ceilings of {device}")
-        lines += [
-            f"  {what} {four_digits(rate / 1e9)} {unit}/s ({ceiling.by.get(by, 'unknown')})"
-            for unit, rates in (("GFLOP", products), ("GB", copies))
-            for what, rate, by in rates
-            if rate
-        ]
-    return lines
+def _rates(stored: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The best rates of a device: of what, the rate, and what reached it."""
+    ceiling = Ceiling(**stored)
+    products = [(f"{dtype:<9}", r, dtype) for dtype, r in ceiling.flops_per_s.items()]
+    copies = [("copy     ", ceiling.bytes_per_s or 0.0, "copy")]
+    copies += [(path, rate, path) for path, rate in ceiling.copied_per_s.items()]
+    copies += [
+        (f"copy of {mebibytes(int(size) / 2)}", rate, "cached_copy")
+        for size, rate in ceiling.cached_per_s.items()
+    ]
+    return [
+        (what, f"{four_digits(rate / 1e9)} {unit}/s", ceiling.by.get(by, "unknown"))
+        for unit, rates in (("GFLOP", products), ("GB", copies))
+        for what, rate, by in rates
+        if rate
+    ]

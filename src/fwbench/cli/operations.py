@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fwbench.cli.common import add_arguments, add_command
+from fwbench.cli.common import add_arguments, add_command, rendered
 from fwbench.errors import unknown
 from fwbench.frameworks.declared import manifests
 from fwbench.terms.manifest import Gap, Manifest
@@ -25,20 +25,6 @@ Families = dict[str, list[Operation]]
 #: The parts of a gap in the order to say them.
 _PARTS = ("direction", "execution", "dtype", "device", "toggle")
 
-_PAGE = """\
-# Operations
-
-<!-- Written by `fwbench list --markdown > docs/operations.md`; do not edit. -->
-
-{count} operations in {families} families. A session that asks for nothing in particular has those
-in bold, which represent their families; `--fw-family`, `-k` or the name of a file selects others
-(`--fw-family all` has everything). *yes*: verified in every execution, direction and dtype that
-the framework has; *partly* and *no*: the reasons are below the table. *+*: fwbench
-[composes](idioms.md) it of several functions of the framework. NumPy has no gradients, creations
-are each framework's own, and copies are between the host and a GPU: on a CPU they are gaps, and no
-GPU has verified them. `fwbench list --json` has the sizes of every preset.
-"""
-
 
 def add_to(commands: Any) -> None:
     """Add ``fwbench list`` to the commands."""
@@ -51,9 +37,10 @@ def _list(arguments: argparse.Namespace) -> int:
     frameworks = [*manifests().values()]
     if arguments.json:
         print(json.dumps(_described(families, frameworks), indent=2))
+    elif arguments.markdown:
+        print(_page(families, frameworks))
     else:
-        lines = _page if arguments.markdown else _table
-        print("\n".join(lines(families, frameworks)))
+        print("\n".join(_table(families, frameworks)))
     return 0
 
 
@@ -117,30 +104,27 @@ def _state(missing: Sequence[Gap]) -> str:
 # For people
 
 
-def _rows(operations: Iterable[Operation], frameworks: Sequence[Manifest]) -> list[list[str]]:
-    """Head and rows of the table of a family, the name of each operation first."""
-    head = [
-        "operation",
-        *(framework.name for framework in frameworks),
-        "quick sizes",
-        "published sizes",
-    ]
-    return [
-        head,
-        *(
-            [
-                operation.name,
-                *(
-                    _state(gaps.of_operation(manifest, operation))
-                    + "+" * (operation.name in manifest.composed)
-                    for manifest in frameworks
-                ),
-                ", ".join(map(str, operation.by_preset.quick)),
-                ", ".join(name for name in PUBLISHED if getattr(operation.by_preset, name)),
-            ]
-            for operation in operations
-        ),
-    ]
+def _rows(
+    operations: Iterable[Operation], frameworks: Sequence[Manifest], representative: str
+) -> list[list[str]]:
+    """Head and rows of the table of a family.
+
+    Args:
+        representative: how names of operations are written that represent their family.
+    """
+    names = [framework.name for framework in frameworks]
+    rows = [["operation", *names, "quick sizes", "published sizes"]]
+    for operation in operations:
+        sizes = operation.by_preset
+        states = (
+            _state(gaps.of_operation(manifest, operation))
+            + "+" * (operation.name in manifest.composed)
+            for manifest in frameworks
+        )
+        name = representative.format(operation.name) if operation.representative else operation.name
+        published = (preset for preset in PUBLISHED if getattr(sizes, preset))
+        rows.append([name, *states, ", ".join(map(str, sizes.quick)), ", ".join(published)])
+    return rows
 
 
 def _reasons(operation: Operation, frameworks: Sequence[Manifest]) -> Iterator[str]:
@@ -155,9 +139,7 @@ def _reasons(operation: Operation, frameworks: Sequence[Manifest]) -> Iterator[s
 def _table(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
     """For the terminal."""
     for family, operations in families.items():
-        rows = _rows(operations, frameworks)
-        for row, operation in zip(rows[1:], operations, strict=True):
-            row[0] += " *" if operation.representative else ""
+        rows = _rows(operations, frameworks, "{} *")
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         yield f"{family} ({len(operations)})"
         for row in rows:
@@ -167,18 +149,14 @@ def _table(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
             yield from (f"    {reason}" for reason in _reasons(operation, frameworks))
 
 
-def _page(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
+def _page(families: Families, frameworks: Sequence[Manifest]) -> str:
     """For documentation."""
+    shown = {
+        family: {
+            "rows": _rows(operations, frameworks, "**{}**"),
+            "reasons": [why for each in operations for why in _reasons(each, frameworks)],
+        }
+        for family, operations in families.items()
+    }
     count = sum(map(len, families.values()))
-    yield _PAGE.format(count=count, families=len(families)).rstrip()
-    for family, operations in families.items():
-        head, *rows = _rows(operations, frameworks)
-        for row, operation in zip(rows, operations, strict=True):
-            row[0] = f"**{operation.name}**" if operation.representative else operation.name
-        yield f"\n## {family}\n"
-        for row in (head, ["---"] * len(head), *rows):
-            yield f"| {' | '.join(row)} |"
-        reasons = [reason for operation in operations for reason in _reasons(operation, frameworks)]
-        if reasons:
-            yield ""
-        yield from (f"- {reason}" for reason in reasons)
+    return rendered("operations.md.j2", families=shown, count=count)
