@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import bisect
 import math
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import resources
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 from fwbench.records.facts import CaseFacts
@@ -117,6 +119,12 @@ class Column(Generic[T]):
 def legends(columns: Iterable[Column[Any]]) -> str:
     """The legends of columns as a paragraph."""
     return " ".join(column.legend for column in columns if column.legend)
+
+
+def prose(sections: str) -> Mapping[str, str]:
+    """The paragraphs of a module of sections, by their names in ``prose.toml``."""
+    text = (resources.files(__package__) / "prose.toml").read_text("utf-8")
+    return {name: " ".join(words.split()) for name, words in tomllib.loads(text)[sections].items()}
 
 
 @dataclass(frozen=True)

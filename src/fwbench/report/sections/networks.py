@@ -28,6 +28,7 @@ from fwbench.report.section import (
     legends,
     line_name,
     line_names,
+    prose,
     quantity,
     row_keys,
     seconds,
@@ -36,6 +37,8 @@ from fwbench.report.section import (
 from fwbench.terms.names import DEFAULT_DTYPE, framework_of
 
 ORDER = 42
+
+_PROSE = prose("networks")
 
 #: Sizes of networks begin with the batch.
 _BATCH = re.compile(r"b(\d+)(.*)")
@@ -147,20 +150,14 @@ def _by_batch(
     by_name: dict[str, dict[int, Measurement]] = {}
     for name, record in line_names(records, runs):
         by_name.setdefault(name, {})[_batch(record)[0]] = record
-    looks = palette.looks_of(
-        (
-            (name, record)
-            for name, batch_records in by_name.items()
-            for record in batch_records.values()
-        ),
-        colours,
-    )
+    first = {name: next(iter(by_batch.values())) for name, by_batch in by_name.items()}
+    looks = palette.looks_of(first.items(), colours)
     return [
         Section.from_items(
             title,
             [*_batch_columns(batches)],
             [*by_name.items()],
-            lambda line: row_keys(next(iter(line[1].values()))),
+            lambda line: row_keys(first[line[0]]),
             charts=[*_batch_charts(title, by_name, looks)],
             legend=looks,
         )
@@ -194,11 +191,6 @@ def _batch_charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> I
 
 # Accuracy, time and bytes of trained networks
 
-
-_ACCURACY_NOTE = (
-    "Every case has the same trained weights and is asked about the same pictures of the test set. "
-    "{} In the charts a line joins the dtypes of a case; wider ones have larger points."
-)
 
 #: Radius of a dot, for each root of the bytes that a number has.
 _RADIUS = 3.0
@@ -293,7 +285,7 @@ def _accuracy(
         ],
         lambda row: row_keys(row.record),
         charts=[*_accuracy_charts(network, records, names, colours)],
-        notes=[_ACCURACY_NOTE.format(legends(_ACCURACY_COLUMNS))],
+        notes=[_PROSE["accuracy"].format(legends(_ACCURACY_COLUMNS))],
     )
 
 
@@ -322,13 +314,6 @@ def _stops(records: Sequence[Measurement], quantity_of: _Quantity) -> list[Stop]
 
 
 # Exported networks
-
-
-_EXPORTED_NOTE = (
-    "The same network with the same weights, exported from one framework and run in another; the "
-    "export is untimed. Beside it the fastest execution of the framework that it comes from, of "
-    "the same batch in the same run. Errors are against the reference in float64."
-)
 
 
 class _ExportedNetwork(NamedTuple):
@@ -381,7 +366,7 @@ def _exports(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         _EXPORTED_COLUMNS,
         rows,
         lambda row: row_keys(row.record),
-        notes=[_EXPORTED_NOTE],
+        notes=[_PROSE["exported"]],
     )
     return [section] if rows else []
 

@@ -28,6 +28,7 @@ from fwbench.report.section import (
     grouped,
     joules,
     line_names,
+    prose,
     quantity,
     row_keys,
     seconds,
@@ -37,13 +38,10 @@ from fwbench.report.section import (
 
 ORDER = 20
 
+_PROSE = prose("operations")
+
 #: Sections that have charts: those whose contestants differ most.
 _DRAWN = 50
-
-_LEFT_OUT = (
-    "Not drawn: charts are of the {} of {} operations whose times differ most, and -k NAME draws "
-    "others."
-)
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -59,7 +57,7 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         for label, part in split(group, lambda record: record.facts).items()
     ]
     drawn = sorted(groups, key=_difference, reverse=True)[:_DRAWN]
-    left_out = [] if len(drawn) == len(groups) else [_LEFT_OUT.format(_DRAWN, len(groups))]
+    left_out = [] if len(drawn) == len(groups) else [_PROSE["left_out"].format(_DRAWN, len(groups))]
     titles = {group.title for group in drawn}
     return [
         _section(group, charts.draw_all("operations", group), [])

@@ -23,22 +23,15 @@ from fwbench.report.section import (
     against_fastest,
     grouped,
     line_names,
+    prose,
     run_suffix,
 )
 
 ORDER = 15
 
-_NOTE = (
-    "Times against the fastest, each operation at the largest of the sizes that most were measured "
-    "at. The darker a cell, the slower; a cell leads to the operation."
-)
+_PROSE = prose("overview")
 
 _COMPLETION = f"On a GPU these are {ranking.COMPLETION}s: launch, kernel and wait."
-
-_CONTENDED = (
-    "A row of times is not decided: a contended case had to share its processors, and its time (≤) "
-    "is an upper bound."
-)
 
 #: Facts by which a column can be hidden: framework and execution.
 Keys = Mapping[str, str]
@@ -110,7 +103,7 @@ class _HeatMap:
             [*_LEADING, *(_contestant(name, keys) for name, keys in self.columns.items())],
             [self._row(f"{number}.", *work) for number, work in enumerate(works)],
             lambda row: row.keys,
-            notes=[_NOTE, *[_COMPLETION] * several, *[_CONTENDED] * contended],
+            notes=[_PROSE["heat"], *[_COMPLETION] * several, *[_PROSE["contended"]] * contended],
             gaps=_reasons(self.gaps),
         )
 

@@ -16,6 +16,7 @@ from fwbench.report.section import (
     Section,
     TableCell,
     by_work,
+    prose,
     quantity,
     seconds,
     share,
@@ -23,19 +24,7 @@ from fwbench.report.section import (
 
 ORDER = 45
 
-_PROFILE_NOTE = (
-    "A few calls of each case ran under its framework's own profiler, in a process of their own; "
-    "none of them was timed. Shares are of the operators' own times, which may overlap where "
-    "operators run side by side; in quarters of the calls no class's differed by more than 'shares "
-    "within'. Compilers make one kernel of several operators: fused."
-)
-
-_MEMORY_NOTE = (
-    "Each case made a few calls in a process of its own, and each forward pass of a model in "
-    "another one. Peaks are above what the process held before the model was built or inputs were "
-    "placed. Planned is what a framework's planner reserves for results, and saved what it keeps "
-    "for the backward pass: neither compares between frameworks."
-)
+_PROSE = prose("probed")
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -108,7 +97,7 @@ def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
         cases,
         lambda case: case.keys,
         charts=[bars.draw_stacked(heading, shares, CLASSES, "{:.0%}".format)] if shares else [],
-        notes=[_PROFILE_NOTE],
+        notes=[_PROSE["profile"]],
     )
     operators = [(case, operator) for case in cases for operator in _profile(case).operators or ()]
     if operators:
@@ -168,7 +157,7 @@ def _memory(cases: Sequence[NamedRecord]) -> Section:
         cases,
         lambda case: case.keys,
         charts=[*_memory_charts(title, cases)],
-        notes=[_MEMORY_NOTE],
+        notes=[_PROSE["memory"]],
     )
 
 

@@ -23,6 +23,7 @@ from fwbench.report.section import (
     Section,
     TableCell,
     megabytes,
+    prose,
     quantity,
     row_keys,
     run_suffix,
@@ -33,27 +34,7 @@ from fwbench.terms.replicas import LOOPBACK
 
 ORDER = 48
 
-_NOTE_SHARED = (
-    "Efficiency is the gain over one replica, by their number. Replicas that have more threads "
-    "than there are CPUs work by turns: times are shown, efficiency is not. Communication is what "
-    "a step takes longer than without its exchange."
-)
-_NOTE_WIRE = (
-    "Sent: by all replicas in a step; of least: as a multiple of what they must send. Skew: how "
-    "much longer the slowest replica's median step is than the fastest's."
-)
-_NOTE_LOOPBACK = (
-    "Loopback is memory, and not a wire: exchanges over it wait for processors, so times of "
-    "different frameworks' exchanges do not compare."
-)
-_NOTE_SOFTMAXES = (
-    "A sampled softmax is less work than a full one, and neither is ranked with the other; here "
-    "they are together to show what it is worth by the number of replicas and of servers."
-)
-_NOTE_MODEL = (
-    'Dashed lines that are titled "model, not measured" continue latency and bandwidth fitted to '
-    "the measured numbers of replicas; beyond 8 times these they are right within a factor of 1.5."
-)
+_PROSE = prose("replicas")
 
 _MODEL = "model, not measured"
 
@@ -96,9 +77,9 @@ def _notes(first: str, cases: Sequence[Shared], *, has_model: bool = False) -> l
     loopback = any(case.gang is not None and case.gang.network == LOOPBACK for case in cases)
     return [
         *(first,) * bool(first),
-        _NOTE_WIRE,
-        *(_NOTE_LOOPBACK,) * loopback,
-        *(_NOTE_MODEL,) * has_model,
+        _PROSE["wire"],
+        *(_PROSE["loopback"],) * loopback,
+        *(_PROSE["model"],) * has_model,
     ]
 
 
@@ -170,7 +151,7 @@ def _shared(work: Scaling, colours: Mapping[str, str]) -> Section:
         _rows([work]),
         lambda row: row.keys,
         charts=[*by_replicas, *_by_servers(title, work, colours)],
-        notes=_notes(_NOTE_SHARED, work.cases),
+        notes=_notes(_PROSE["shared"], work.cases),
         legend=_looks(work, colours) if by_replicas else {},
     )
 
@@ -267,7 +248,7 @@ def _softmaxes(work: Scaling, colours: Mapping[str, str]) -> Section:
     by_replicas = itertools.islice(_shared_charts(title, work, colours), 1)
     charts = [*by_replicas, *_by_servers(title, work, colours)]
     legend = _looks(work, colours)
-    return Section(title, [], [], charts, [_NOTE_SOFTMAXES], legend=legend)
+    return Section(title, [], [], charts, [_PROSE["softmaxes"]], legend=legend)
 
 
 # Exchanges

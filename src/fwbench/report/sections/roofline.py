@@ -19,6 +19,7 @@ from fwbench.report.section import (
     TableCell,
     billions,
     line_name,
+    prose,
     quantity,
     share,
 )
@@ -26,27 +27,13 @@ from fwbench.terms.names import product_precision, real_dtype
 
 ORDER = 30
 
+_PROSE = prose("roofline")
+
 #: By line, workload and direction: the record that came nearest to what is attainable.
 Best = dict[tuple[str, str, str], Measurement]
 
 #: Of frameworks, by their names.
 Colours = Mapping[str, str]
-
-_NOTE = (
-    "What is attainable is the smaller of two ceilings: {compute} in matrix products, and {copied} "
-    "of data moved by copies (fwbench doctor --peaks). Each operation is shown where it came "
-    "nearest to it. More than 100 % is right where a cache holds the data."
-)
-
-_CACHED = (
-    "Data that fits a GPU's cache is compared with the best copy of as much data or more, which is "
-    "faster than that."
-)
-
-_BETWEEN = (
-    "Copies between host and GPU are shown against the best of their kind, page-locked memory or "
-    "not, and are in no chart."
-)
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -83,12 +70,12 @@ def _section(
     compute = ceiling.flops_per_s.get(real_dtype(_precision(first)))
     copied = ceiling.bytes_per_s
     rate = f"{four_digits(compute / 1e9)} GFLOP/s" if compute else "no known rate"
-    note = _NOTE.format(compute=rate, copied=f"{four_digits(copied / 1e9)} GB/s")
+    note = _PROSE["ceilings"].format(compute=rate, copied=f"{four_digits(copied / 1e9)} GB/s")
     suffix = f" ({names[run.number]})" if len(names) > 1 else ""
     title = f"roofline {title}{suffix}"
     within = {key: record for key, record in best.items() if not path_of(record.facts)}
-    notes = [note, *([_CACHED] if ceiling.cached_per_s else [])]
-    notes += [] if within == best else [_BETWEEN]
+    notes = [note, *([_PROSE["cached"]] if ceiling.cached_per_s else [])]
+    notes += [] if within == best else [_PROSE["between"]]
     drawn = _charts(title, within, copied, compute, colours)
     return [
         Section.from_items(
