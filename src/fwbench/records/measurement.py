@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from fwbench.records.facts import CaseFacts, Epoch, Launch, RowVisits
 from fwbench.records.repeatability import DECIDED, Repeatability, Revisits, known, student
 from fwbench.records.session_facts import MachineFacts
+from fwbench.records.units import count
 from fwbench.records.upstream import Statistics
 from fwbench.terms.names import framework_of, without_environment
 
@@ -127,12 +128,9 @@ class Measurement:
     @property
     def values_text(self) -> str:
         """The number of its values: ``5 launches``, ``1 round``."""
-        singular, plural = ("round", "rounds")
         if self.has_launches:
-            singular, plural = ("launch", "launches")
-        elif "epochs" in self.facts:
-            singular, plural = ("epoch", "epochs")
-        return f"{self.number} {singular if self.number == 1 else plural}"
+            return count(self.number, "launch", "launches")
+        return count(self.number, "epoch" if "epochs" in self.facts else "round")
 
     # Times
 

@@ -14,7 +14,7 @@ from fwbench.records.table import (
     fact,
     one_of,
 )
-from fwbench.records.units import BYTES, COUNT, NATS, NONE, SECONDS, SHARE, Unit
+from fwbench.records.units import BYTES, COUNT, NATS, NONE, PER_SECOND, SECONDS, SHARE
 
 #: Why a case is missing that was still to be measured when its session ended.
 NOT_REACHED = "not reached before the session ended"
@@ -22,7 +22,6 @@ NOT_REACHED = "not reached before the session ended"
 #: Prefix of the reason of a benchmark that was skipped.
 SKIPPED = "skipped: "
 
-_A_SECOND = Unit("1/s", most=1e21)
 _NOT_COMPARED = "where nothing was compared"
 _NO_BOUND = "where so few launches exclude nothing"
 
@@ -46,19 +45,19 @@ class StoredCeiling(Table):
     strict = True
 
     flops_per_s: dict[str, float] | None = fact(
-        "floating-point operations a second in matrix products, by dtype, and in `tf32`", _A_SECOND
+        "floating-point operations a second in matrix products, by dtype, and in `tf32`", PER_SECOND
     )
     bytes_per_s: float | None = fact(
-        "bytes a second in copies", _A_SECOND, null="where none could be measured"
+        "bytes a second in copies", PER_SECOND, null="where none could be measured"
     )
     copied_per_s: dict[str, float] | None = fact(
         "bytes a second of copies between host and GPU, by direction, and `, pinned` of "
         "page-locked memory",
-        _A_SECOND,
+        PER_SECOND,
     )
     cached_per_s: dict[str, float] | None = fact(
         "bytes a second of copies that a GPU's cache may hold, by the bytes that they move",
-        _A_SECOND,
+        PER_SECOND,
     )
     by: dict[str, str] | None = fact(
         "framework that was best, by dtype, `copy`, `cached_copy`, and the keys of `copied_per_s`"

@@ -145,11 +145,8 @@ class Capabilities:
 
     def reads(self, toggle: str) -> bool:
         """True if it has a toggle of a whole process: one of fwbench's, or of its own."""
-        return toggle in (
-            PIN,
-            *self.process_toggles,
-            *(own_toggle.name for own_toggle in self.own_toggles),
-        )
+        own_names = (own_toggle.name for own_toggle in self.own_toggles)
+        return toggle in (PIN, *self.process_toggles, *own_names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -250,12 +247,8 @@ class Manifest(Capabilities):
 
     def value_gap(self, toggle: str, value: str) -> str | None:
         """Why the framework's own toggle cannot have a value; None if it can, or is not its own."""
-        for own_toggle in self.own_toggles:
-            if (
-                own_toggle.name == toggle
-                and own_toggle.values is not None
-                and value not in own_toggle.values
-            ):
+        for own in self.own_toggles:
+            if own.name == toggle and own.values is not None and value not in own.values:
                 return f"the toggle {toggle} of {self.name} has no value {value}"
         return None
 

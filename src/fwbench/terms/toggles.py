@@ -264,10 +264,8 @@ def check_gangs(requested: Values) -> None:
         UsageError: a strategy without replicas or without the servers it needs, or servers without
             a strategy that has any.
     """
-    strategies, servers = (
-        _requested_values(requested, "strategy"),
-        _requested_values(requested, "servers"),
-    )
+    strategies = _requested_values(requested, "strategy")
+    servers = _requested_values(requested, "servers")
     given = [name for name in ("strategy", "servers", *_RARE) if name in requested]
     if given and {*requested.get("replicas", ("1",))} == {"1"}:
         raise UsageError(

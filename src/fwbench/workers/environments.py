@@ -21,6 +21,7 @@ from typing import Any
 
 from fwbench import project
 from fwbench.errors import FrameworkBroken, StorageError, UsageError
+from fwbench.records.files import write_atomically
 from fwbench.terms.names import framework_of
 
 #: Where environments are, if not under the project.
@@ -172,13 +173,7 @@ def complete(environment: Environment) -> None:
     note(environment.folder, environment.interpreter)
     facts = dataclasses.asdict(environment)
     del facts["name"], facts["folder"]
-    mark = environment.folder / FACTS
-    unfinished = mark.with_suffix(".unfinished")
-    try:
-        unfinished.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        unfinished.replace(mark)
-    except OSError as error:
-        raise StorageError(f"cannot write {mark}: {error.strerror}") from error
+    write_atomically(environment.folder / FACTS, json.dumps(facts, indent=2) + "\n")
 
 
 def _read(mark: Path) -> Environment:
@@ -199,10 +194,10 @@ _PROGRAM = "fwbench"
 def note(folder: Path, interpreter: str) -> None:
     """Note that the environment in a folder was made here, with this interpreter."""
     file = _file(folder)
-    facts = {"folder": str(folder.resolve()), "interpreter": _identity(folder, interpreter)}
+    text = json.dumps(_noted(folder, interpreter), indent=2) + "\n"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StorageError(f"cannot write {file}: {error.strerror}") from error
 
@@ -211,8 +206,7 @@ def is_known(folder: Path, interpreter: str) -> bool:
     """True if the environment in a folder was made here, and its interpreter is still the same."""
     with suppress(OSError, StorageError, ValueError):
         facts = json.loads(_file(folder).read_text(encoding="utf-8"))
-        expected = {"folder": str(folder.resolve()), "interpreter": _identity(folder, interpreter)}
-        return bool(facts == expected)
+        return bool(facts == _noted(folder, interpreter))
     return False
 
 
@@ -236,8 +230,8 @@ def _file(folder: Path) -> Path:
     return state / "environments" / f"{name}.json"
 
 
-def _identity(folder: Path, interpreter: str) -> list[str]:
-    """Identity of an interpreter: its program, and the settings that decide on its modules.
+def _noted(folder: Path, interpreter: str) -> dict[str, Any]:
+    """Place of an environment, and its interpreter: the program, and what decides on its modules.
 
     The content of a program outside the environment does not count: updates of the system change
     it, and no repository can.
@@ -246,7 +240,8 @@ def _identity(folder: Path, interpreter: str) -> list[str]:
     contents = [folder / "pyvenv.cfg"]
     if program.is_relative_to(folder.resolve()):
         contents.append(program)
-    return [str(program), *map(_digest, contents)]
+    identity = [str(program), *map(_digest, contents)]
+    return {"folder": str(folder.resolve()), "interpreter": identity}
 
 
 def _digest(file: Path) -> str:
