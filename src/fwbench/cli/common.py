@@ -1,4 +1,7 @@
-"""Parts that several commands share: declarations in ``commands.toml``, templates, warnings."""
+"""Parts that several commands share: declarations in ``commands.toml``, templates, warnings.
+
+pytest and Jinja are imported on use: Ctrl-C is not handled while this module is imported.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,18 @@ import argparse
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import resources
 from typing import Any
 
-import jinja2
-
 from fwbench.options import values
-from fwbench.plugin.options import checked
 from fwbench.report import escaping
 
-_FILE = tomllib.loads((resources.files(__package__) / "commands.toml").read_text("utf-8"))
 
-_LINES_KEPT = argparse.RawDescriptionHelpFormatter
+@cache
+def _declared() -> dict[str, Any]:
+    """Content of ``commands.toml``: tables of commands, and of arguments."""
+    return tomllib.loads((resources.files(__package__) / "commands.toml").read_text("utf-8"))
 
 
 def add_command(
@@ -33,17 +36,14 @@ def add_command(
         run: returns the exit status; None for a command that has actions.
         words: what stands in braces in its texts.
     """
-    row: dict[str, Any] = {**_FILE["commands"][name]}
+    row = {**_declared()["commands"][name]}
     kept = row.pop("layout_kept", False)
-    texts = {
-        key: value.format(**words) if kept else _text(value, words)
-        for key, value in row.items()
-        if isinstance(value, str)
-    }
-    form = {"formatter_class": _LINES_KEPT} if kept else {}
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name.rpartition(" ")[2], **{**row, **texts, **form}
-    )
+    for key, value in row.items():
+        if isinstance(value, str):
+            row[key] = value.format(**words) if kept else _text(value, words)
+    if kept:
+        row["formatter_class"] = argparse.RawDescriptionHelpFormatter
+    parser: argparse.ArgumentParser = commands.add_parser(name.rpartition(" ")[2], **row)
     add_arguments(parser, name, **words)
     if run is not None:
         parser.set_defaults(run=run)
@@ -52,7 +52,9 @@ def add_command(
 
 def add_arguments(parser: argparse._ActionsContainer, group: str, **words: object) -> None:
     """Add the arguments that ``commands.toml`` has for a command, or for several."""
-    for flags, row in _FILE["arguments"].get(group, {}).items():
+    from fwbench.plugin.options import checked
+
+    for flags, row in _declared()["arguments"].get(group, {}).items():
         given = {**row}
         if "type" in row:
             name, *more = row["type"]
@@ -69,6 +71,8 @@ def _text(text: str, words: Mapping[str, object]) -> str:
 
 def rendered(template: str, **values: Any) -> str:
     """The text of a template of the commands, without the line break at its end."""
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("fwbench.cli"),
         autoescape=False,  # noqa: S701 (for terminals and Markdown)
