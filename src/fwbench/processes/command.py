@@ -100,23 +100,20 @@ def ask(
     Raises:
         OSError: the program cannot be started.
     """
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as program:
-        try:
-            output, errors = program.communicate(timeout=timeout_s)
-        except BaseException as error:
-            program.kill()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            output, errors = "", str(error)
-    return Captured(program.returncode, output, errors)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout_s,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        return Captured(-signal.SIGKILL, "", str(error))
+    return Captured(done.returncode, done.stdout, done.stderr)
 
 
 @contextmanager

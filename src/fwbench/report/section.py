@@ -346,9 +346,7 @@ def billions(work: float | None, call_s: float) -> TableCell:
     Args:
         work: of one call: floating-point operations, or bytes.
     """
-    if not work:
-        return TableCell("")
-    return TableCell(f"{work / call_s / 1e9:,.3g}", work / call_s)
+    return quantity(work / call_s if work else None, lambda rate: f"{rate / 1e9:,.3g}")
 
 
 def shade(ratio: float, *, is_close: bool) -> str:
