@@ -184,7 +184,7 @@ def _option(row: Mapping[str, Any]) -> Option:
     )
 
 
-SELECTORS = {name: _option(row) for name, row in _FILE["selectors"].items()}
+SELECTORS: Mapping[str, Option] = {name: _option(row) for name, row in _FILE["selectors"].items()}
 
 #: The toggles of gangs, which have flags of their own.
 GANG_TOGGLES = tuple(name for name, toggle in toggles.TOGGLES.items() if toggle.gang)
@@ -213,6 +213,6 @@ def _settings() -> Iterator[tuple[str, Option]]:
             yield from ((gang, _toggle_option(toggles.TOGGLES[gang])) for gang in GANG_TOGGLES)
 
 
-SETTINGS = dict(_settings())
+SETTINGS: Mapping[str, Option] = dict(_settings())
 
 DEST = {name: option.dest for name, option in {**SELECTORS, **SETTINGS}.items()}
