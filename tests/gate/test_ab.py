@@ -188,7 +188,8 @@ def test_what_is_going_on_is_said() -> None:
     job.compare(("base", "contender"))
     assert len(message) == len(bench.calls)
     assert message[0] == "pair 1: all cases"  # nobody knows how long a pair takes
-    assert message[1] == "pair 2: all cases, 1 min 20 s until pair 5 is done"
+    usual = "a clear change is told after 11 pairs, in 3 min 20 s"
+    assert message[1] == f"pair 2: all cases, 1 min 20 s until pair 5 is done; {usual}"
     assert message[5] == "pair 6: 1 of 3 cases are open, 8 min 20 s left"
 
 

@@ -162,11 +162,19 @@ class PairedComparison:
         while len(self._first) < self.plan.pairs and (not self._first or self._has_time()):
             left_s = (self.plan.pairs - len(self._first)) * self._pair_s
             known = f", {duration(left_s)} until pair {self.plan.pairs} is done" * bool(left_s)
+            if len(self._first) == 1:
+                known += self._usual(len(self._first[0][1].samples))
             self._first.append(self._pair(None, f"all cases{known}"))
             # Before the rest is measured for nothing.
             refuse_differences(*self._first[0], self.tested)
             if not all(side.samples for side in self._first[0]):
                 break
+
+    def _usual(self, cases: int) -> str:
+        """Say how long the usual verdict takes here, now that the first pair has shown it."""
+        pairs = max(sequential.clear_pairs(self.rules, max(1, cases)), self.plan.pairs)
+        took = duration((pairs - 1) * self._pair_s)
+        return f"; a clear change is told after {count(pairs, 'pair')}, in {took}"
 
     def _has_time(self) -> bool:
         """True if another pair is there, or would be over before the time is."""

@@ -370,6 +370,12 @@ def evidence_needed(metric: Metric, rules: Rules, cases: int) -> float:
     return math.log(2 * cases / (rules.level * metric.weight))
 
 
+def clear_pairs(rules: Rules, cases: int) -> int:
+    """The number of pairs that show a clear change of a time if they all agree."""
+    needed = (evidence_needed(metric, rules, cases) for metric in METRICS if metric.is_time)
+    return pairs_to_reach(min(needed))
+
+
 def metric_tests(
     base: Measurement, contender: Measurement, rules: Rules, cases: int
 ) -> list[MetricTest]:
