@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from functools import cache
 from importlib import resources
+from itertools import chain
+from typing import Any
 
 from fwbench.errors import DeclarationError, UsageError
 
@@ -206,7 +210,46 @@ class Schedule:
     steps: int | None = None
 
 
+def sizes_of(family: str) -> dict[str, Sizes]:
+    """The sizes of a family of workloads, by their names in ``sizes.toml``."""
+    return {name: _sizes(**table) for name, table in _table("sizes")[family].items()}
+
+
+def _sizes(form: str = "", or_zero: Collection[str] = (), **presets: Any) -> Sizes:
+    read: Any = Form(form, or_zero).read if form else int
+    if "deepbench" in presets:
+        presets["deepbench"] = _published(presets["deepbench"])
+    return Sizes(**{preset: tuple(map(read, sizes)) for preset, sizes in presets.items()})
+
+
+def _published(sizes: str | list[int]) -> Iterable[Any]:
+    """DeepBench's shapes of a kind, each once, or of one of its lists: ``products.nn``."""
+    if not isinstance(sizes, str):
+        return sizes
+    kind, _, name = sizes.partition(".")
+    lists = deepbench(kind)
+    return lists[name] if name else dict.fromkeys(chain.from_iterable(lists.values()))
+
+
+def schedules_of(loop: str) -> dict[str, Schedule]:
+    """The schedules of a training loop by preset, of ``schedules.toml``."""
+    return {preset: Schedule(**row) for preset, row in _table("schedules")[loop].items()}
+
+
+@cache
+def _table(about: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files(__package__) / f"{about}.toml").read_text("utf-8"))
+
+
+@cache
 def deepbench(kind: str) -> dict[str, tuple[str, ...]]:
-    """Texts of DeepBench's shapes of ``convolution``, ``recurrent`` or ``products``, by list."""
+    """Texts of DeepBench's shapes of ``convolution``, ``recurrent`` or ``products``, by list.
+
+    Those of training, of inference on servers and on devices, in the order of
+    github.com/baidu-research/DeepBench, code/kernels (``conv_problems.h``, ``rnn_problems.h``),
+    without the convolution 151x40 20x5, whose two strides differ; those of products
+    (``gemm_problems.h``) by what is transposed: neither operand, the first, the second. Each is
+    there once in its list, products in the order of the elements that they move.
+    """
     every = json.loads((resources.files(__package__) / "deepbench.json").read_text("utf-8"))
     return {name: tuple(texts) for name, texts in every[kind].items()}

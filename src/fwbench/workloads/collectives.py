@@ -12,12 +12,10 @@ from functools import partial
 from typing import ClassVar
 
 from fwbench.terms.manifest import Manifest
-from fwbench.terms.presets import Sizes
+from fwbench.terms.presets import Sizes, sizes_of
 from fwbench.workloads.workload import Workload
 
-#: The messages of DeepBench's all-reduce (baidu-research/DeepBench,
-#: code/kernels/all_reduce_problems.h), in float32 numbers.
-_DEEPBENCH = (100_000, 3_097_600, 4_194_304, 6_553_600, 16_777_217, 38_360_000, 64_500_000)
+_SIZES = sizes_of("collectives")
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,24 +63,14 @@ class Collective(_BetweenReplicas):
     family = "collectives"
 
 
-#: Sizes that 2, 3, 4, 6, 8, 12 and 16 replicas divide evenly.
-_DIVISIBLE = Sizes(
-    (48, 49_152, 786_432), full=(48, 3_072, 49_152, 196_608, 786_432, 3_145_728, 12_582_912)
-)
-
-_divisible = partial(Collective, sizes=_DIVISIBLE, sent=lambda replicas: replicas - 1.0)
+_divisible = partial(Collective, sizes=_SIZES["divisible"], sent=lambda replicas: replicas - 1.0)
 _half = partial(_divisible, bus=lambda replicas: (replicas - 1.0) / replicas, in_parts=True)
 
 #: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms" (2009): a sum can be scattered, and
 #: then gathered.
 all_reduce = Collective(
     "all_reduce",
-    Sizes(
-        (1, 16_384, 262_144),
-        paper=_DEEPBENCH,
-        deepbench=_DEEPBENCH,
-        full=(1, 1_024, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216),
-    ),
+    _SIZES["all_reduce"],
     sent=lambda replicas: 2.0 * (replicas - 1),
     bus=lambda replicas: 2.0 * (replicas - 1) / replicas,
 )

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fwbench.errors import UsageError
+from fwbench.terms.presets import deepbench
 from fwbench.workloads import CONVOLUTION, Operation
-from fwbench.workloads.operations import convolution as published
 from fwbench.workloads.workload import Cost
 from support.operations import sized
 
@@ -112,10 +112,10 @@ def test_results_are_of_order_one(name: str) -> None:
 @pytest.mark.parametrize(
     ("shapes", "number"),
     [
-        (published.CONVNET, 5),
-        (published.DEEPBENCH["training"], 90),
-        (published.DEEPBENCH["server"], 103),
-        (published.DEEPBENCH["device"], 15),
+        ([*map(str, _BY_NAME["conv2d"].by_preset.convnet)], 5),
+        (deepbench("convolution")["training"], 90),
+        (deepbench("convolution")["server"], 103),
+        (deepbench("convolution")["device"], 15),
     ],
 )
 def test_published_shapes_can_be_read(shapes: tuple[str, ...], number: int) -> None:
@@ -130,7 +130,7 @@ def test_published_shapes_can_be_read(shapes: tuple[str, ...], number: int) -> N
 def test_the_layers_of_speech_follow_each_other() -> None:
     """DeepBench's second layer takes what its first one makes: 700x161 becomes 341x79."""
     operation = _BY_NAME["conv2d"]
-    first, second = (sized(operation, published.DEEPBENCH["training"][i]) for i in (0, 4))
+    first, second = (sized(operation, deepbench("convolution")["training"][i]) for i in (0, 4))
     (window,) = operation.parameters(first)
     extents = [window.extent(first[axis], i) for i, axis in enumerate("hw")]
     assert extents == [second["h"], second["w"]]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fwbench.terms.presets import deepbench
 from fwbench.workloads.operations import products
 from support.operations import named
 
@@ -35,7 +36,7 @@ def test_factors_are_those_that_float8_has(scale: float) -> None:
 
 
 def test_the_products_of_deepbench() -> None:
-    assert {kind: len(texts) for kind, texts in products.GEMM.items()} == {
+    assert {kind: len(texts) for kind, texts in deepbench("products").items()} == {
         "nn": 160,
         "tn": 73,
         "nt": 10,
@@ -46,15 +47,15 @@ def test_the_products_of_deepbench() -> None:
         *(("tn", text) for text in ("1024x700x512", "3072x128x1024", "1024x24000x1536")),
         *(("nt", text) for text in ("7680x5481x2560", "4096x7133x4096", "1024x32x512")),
     ]:
-        assert text in products.GEMM[kind]
+        assert text in deepbench("products")[kind]
 
 
-@pytest.mark.parametrize("kind", products.GEMM)
+@pytest.mark.parametrize("kind", deepbench("products"))
 def test_the_shapes_of_deepbench_are_sizes_of_the_products(kind: str) -> None:
     """In their order none moves less than the one before; each is there once."""
     operation = named(f"gemm_{kind}")
     assert operation.form is not None
-    texts = products.GEMM[kind]
+    texts = deepbench("products")[kind]
     moved = [operation.number_of(operation.form.read(text)) for text in texts]
     assert moved == sorted(moved)
     assert len({*texts}) == len(texts)

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fwbench.terms.presets import Form, deepbench
 from fwbench.workloads import RECURRENT, Operation
-from fwbench.workloads.operations.recurrent import DEEPBENCH, FORM
 from fwbench.workloads.workload import Cost
 
 UNITS = 3
+
+FORM = Form("h{h}n{n}t{t}")
 
 #: Those that are one layer, and the one whose sequences end sooner or later.
 *LAYERS, DYNAMIC = RECURRENT
@@ -128,10 +130,10 @@ def test_what_is_behind_the_ends_of_sequences_costs_nothing() -> None:
 
 
 def test_deepbench_has_its_shapes() -> None:
-    assert {name: len(texts) for name, texts in DEEPBENCH.items()} == {
+    assert {name: len(texts) for name, texts in deepbench("recurrent").items()} == {
         "rnn": 14,
         "lstm": 37,
         "gru": 72,
     }
-    for texts in DEEPBENCH.values():
+    for texts in deepbench("recurrent").values():
         assert len({FORM.read(text) for text in texts}) == len(texts)

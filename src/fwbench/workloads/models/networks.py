@@ -10,9 +10,9 @@ one; the data that the others are published with are not here.
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
-from fwbench.terms.presets import Schedule, Sizes
+from fwbench.terms.presets import schedules_of, sizes_of
 from fwbench.workloads.data.text import LENGTH, VOCABULARY
 from fwbench.workloads.models.graph import Network, sequential
 from fwbench.workloads.models.language import gpt_small, word_lm
@@ -29,53 +29,33 @@ from fwbench.workloads.models.layers import (
 )
 from fwbench.workloads.training import Adam, RMSprop, Training
 
-_digits = partial(Training, dataset="mnist", shape=(28, 28, 1), classes=10, optimizer=Adam(1e-3))
+_BATCHES = sizes_of("loops")
 
-_sentiment = partial(
-    Training,
-    dataset="imdb",
-    shape=(500,),
-    classes=2,
-    optimizer=Adam(1e-3),
-    batches=Sizes(quick=(64,), paper=(64, 128, 256, 512, 1024), full=(64, 256, 1024)),
-    schedules={
-        "quick": Schedule(epochs=3, steps=3),
-        "paper": Schedule(epochs=20),
-        "full": Schedule(epochs=3),
-    },
-    quick=False,
-    representative=False,
-)
+
+def _loop(name: str, network: Network, **declared: Any) -> Training:
+    """A loop; unless it is declared otherwise, by Adam and left out of the preset ``quick``."""
+    usual: dict[str, Any] = {"optimizer": Adam(1e-3), "quick": False, "representative": False}
+    batches, schedules = _BATCHES[name], schedules_of(name)
+    return Training(name, network, batches=batches, schedules=schedules, **usual | declared)
+
+
+_DIGITS: dict[str, Any] = {"dataset": "mnist", "shape": (28, 28, 1), "classes": 10, "quick": True}
 
 #: A small loop; Benchmarks B, C and D; the sentiment experiments. LeNet represents them.
 TRAININGS = (
-    _digits(
-        name="mlp",
-        network=sequential(Flatten(), Dense(128), Dense(64), Dense(10, relu=False)),
-        batches=Sizes(quick=(128,), paper=(128,), full=(32, 128, 1024)),
-        schedules={
-            "quick": Schedule(epochs=4, steps=30),
-            "paper": Schedule(epochs=5),
-            "full": Schedule(epochs=5),
-        },
-        representative=False,
-    ),
-    _digits(
-        name="lenet",
-        network=sequential(
+    _loop("mlp", sequential(Flatten(), Dense(128), Dense(64), Dense(10, relu=False)), **_DIGITS),
+    _loop(
+        "lenet",
+        sequential(
             *(Conv(6, 5), AveragePool(), Conv(16, 3), AveragePool(), Flatten()),
             *(Dense(120), Dense(84), Dense(10, relu=False)),
         ),
-        batches=Sizes(quick=(200,), paper=(200,)),
-        schedules={
-            "quick": Schedule(epochs=3, steps=10),
-            "paper": Schedule(epochs=15, repetitions=5),
-            "full": Schedule(epochs=5),
-        },
+        **_DIGITS,
+        representative=True,
     ),
-    Training(
-        name="cifar_cnn",
-        network=sequential(
+    _loop(
+        "cifar_cnn",
+        sequential(
             *(Conv(32, 3, same=True), Conv(32, 3), MaxPool(), Dropout(0.25)),
             *(Conv(64, 3, same=True), Conv(64, 3), MaxPool(), Dropout(0.25)),
             *(Flatten(), Dense(512), Dropout(0.5), Dense(10, relu=False)),
@@ -84,52 +64,29 @@ TRAININGS = (
         shape=(32, 32, 3),
         classes=10,
         optimizer=RMSprop(1e-4),
-        batches=Sizes(quick=(32,), paper=(32,)),
-        schedules={
-            "quick": Schedule(epochs=3, steps=10),
-            "paper": Schedule(epochs=25),
-            "full": Schedule(epochs=5),
-        },
-        quick=False,
-        representative=False,
     ),
     *(
-        _sentiment(
-            name=f"sentiment_{type(cells).__name__.lower()}",
-            network=sequential(Embedding(5_000, 100), cells, Dense(2, relu=False)),
+        _loop(
+            f"sentiment_{type(cells).__name__.lower()}",
+            sequential(Embedding(5_000, 100), cells, Dense(2, relu=False)),
+            dataset="imdb",
+            shape=(500,),
+            classes=2,
         )
         for cells in (LSTM(100), GRU(100))
     ),
 )
 
-
-def _of_text(name: str, network: Network, batches: Sizes) -> Training:
-    """A loop over the sequences of a text, for a network that predicts the next word."""
-    return Training(
-        name=name,
-        network=network,
+#: Loops over the sequences of a text, of networks that predict the next word and whose steps have
+#: sizes of their own: ``word_lm_step``, ``gpt_small_step``. The first one is as small as the small
+#: model of Zaremba et al. 2014.
+TEXT_TRAININGS = tuple(
+    _loop(
+        network.__name__,
+        network({"layers": layers, "units": units, "vocabulary": VOCABULARY}),
         dataset="text",
         shape=(LENGTH,),
         classes=VOCABULARY,
-        optimizer=Adam(1e-3),
-        batches=batches,
-        schedules={"quick": Schedule(epochs=3, steps=3), "full": Schedule(epochs=5)},
-        quick=False,
-        representative=False,
     )
-
-
-#: Loops over a text, of networks whose steps have sizes of their own: ``word_lm_step``,
-#: ``gpt_small_step``. The first one is as small as the small model of Zaremba et al. 2014.
-TEXT_TRAININGS = (
-    _of_text(
-        "word_lm",
-        word_lm({"layers": 2, "units": 200, "vocabulary": VOCABULARY}),
-        Sizes(quick=(20,), full=(20, 80)),
-    ),
-    _of_text(
-        "gpt_small",
-        gpt_small({"layers": 4, "units": 256, "vocabulary": VOCABULARY}),
-        Sizes(quick=(8,), full=(8, 32)),
-    ),
+    for network, layers, units in ((word_lm, 2, 200), (gpt_small, 4, 256))
 )

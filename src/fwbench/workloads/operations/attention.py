@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
-#: A batch of b sequences with t positions, and h heads of d numbers.
-_SIZES = Form("b{b}h{h}t{t}d{d}").sizes(
-    quick=("b1h2t32d16", "b2h4t128d32", "b2h8t256d64"),
-    full=("b1h2t32d16", "b2h4t128d32", "b4h8t256d64", "b4h12t512d64", "b4h16t1024d64"),
-)
+_SIZES = sizes_of("attention")["heads"]
 
 
 def _projections(size: Shape, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:

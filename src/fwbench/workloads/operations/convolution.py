@@ -10,29 +10,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape, Sizes, deepbench
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
-
-#: The layers L1 to L5 of convnet-benchmarks (github.com/soumith/convnet-benchmarks, README).
-CONVNET = (
-    "w128h128c3n128k96r11s11p0u1",
-    "w64h64c64n128k128r9s9p0u1",
-    "w32h32c128n128k128r9s9p0u1",
-    "w16h16c128n128k128r7s7p0u1",
-    "w13h13c384n128k384r3s3p0u1",
-)
-
-#: DeepBench's, of training, inference on servers and on devices, in its order
-#: (github.com/baidu-research/DeepBench, code/kernels/conv_problems.h), each once, without
-#: 151x40 20x5, whose two strides differ.
-DEEPBENCH = deepbench("convolution")
 
 Array = NDArray[Any]
 
@@ -161,7 +146,7 @@ class _Geometry:
 
 
 def _convolution(
-    name: str, sizes: Sizes, window: Callable[[Shape], Window], *, transposed: bool = False
+    name: str, sizes: str, window: Callable[[Shape], Window], *, transposed: bool = False
 ) -> Operation:
     """A convolution of an input with a kernel."""
     shapes = _Geometry(window, transposed)
@@ -169,7 +154,7 @@ def _convolution(
         name=name,
         inputs=shapes.operands,
         reference=_transposed if transposed else _convolved,
-        sizes=sizes,
+        sizes=_SIZES[sizes],
         cost=partial(shapes.cost, 1),
         backward_cost=partial(shapes.cost, 3),
         terms=shapes.terms,
@@ -182,59 +167,7 @@ def _fixed(*kernel: int, **how: int) -> Callable[[Shape], Window]:
     return lambda size: Window(kernel, size["k"], **how)
 
 
-#: The letters of DeepBench and of the paper on cuDNN (Chetlur et al. 2014, table 1): kernels of
-#: height r and width s, padding p, stride u.
-_ANY = Form("w{w}h{h}c{c}n{n}k{k}r{r}s{s}p{p}u{u}", or_zero=("p",))
-_PUBLISHED = _ANY.sizes(
-    quick=("w14h14c16n1k16r3s3p1u1", "w28h28c192n1k32r5s5p2u1", "w7h7c512n8k512r3s3p1u1"),
-    full=(
-        *("w7h7c16n1k16r1s1p0u1", "w28h28c192n1k32r5s5p2u1", "w7h7c512n8k512r3s3p1u1"),
-        *("w56h56c128n8k256r3s3p1u1", "w112h112c64n16k128r3s3p1u1"),
-    ),
-    deepbench=dict.fromkeys(chain.from_iterable(DEEPBENCH.values())),
-    convnet=CONVNET,
-)
-
-_IMAGE = Form("n{n}h{h}w{w}c{c}k{k}")
-_IMAGES = _IMAGE.sizes(
-    quick=("n1h14w14c16k16", "n8h28w28c16k32", "n4h56w56c64k64"),
-    full=(
-        *("n1h7w7c16k16", "n1h14w14c16k16", "n8h28w28c16k32", "n4h56w56c64k64"),
-        *("n8h112w112c64k128", "n32h112w112c64k128"),
-    ),
-)
-#: As of residual networks, whose kernels of 1x1 have many channels to mix.
-_BOTTLENECKS = _IMAGE.sizes(
-    quick=("n1h14w14c64k16", "n4h14w14c256k64", "n8h28w28c256k64"),
-    full=(
-        *("n1h7w7c64k16", "n1h14w14c64k16", "n4h14w14c256k64", "n8h28w28c256k64"),
-        *("n8h56w56c256k64", "n32h56w56c256k64"),
-    ),
-)
-_ENLARGED = _IMAGE.sizes(
-    quick=("n1h14w14c16k16", "n8h14w14c32k32", "n8h28w28c64k64"),
-    full=("n1h7w7c16k16", "n1h14w14c16k16", "n8h14w14c32k32", "n8h28w28c64k64", "n8h56w56c64k64"),
-)
-_COLOURS = _IMAGE.sizes(
-    quick=("n1h28w28c3k16", "n2h112w112c3k64", "n4h224w224c3k64"),
-    full=("n1h28w28c3k16", "n2h112w112c3k64", "n4h224w224c3k64", "n64h224w224c3k64"),
-)
-_SPEECH = _IMAGE.sizes(
-    quick=("n1h41w60c1k16", "n1h161w350c1k32", "n2h161w700c1k32"),
-    full=("n1h41w60c1k16", "n1h161w350c1k32", "n2h161w700c1k32", "n32h161w700c1k32"),
-)
-_CHANNELS = Form("n{n}h{h}w{w}c{c}").sizes(
-    quick=("n1h14w14c16", "n8h28w28c32", "n8h56w56c64"),
-    full=("n1h7w7c16", "n1h14w14c16", "n8h28w28c32", "n8h56w56c64", "n8h112w112c128"),
-)
-_SEQUENCES = Form("n{n}l{l}c{c}k{k}").sizes(
-    quick=("n1l128c16k32", "n8l1024c64k64", "n32l1024c64k128"),
-    full=("n1l32c16k16", "n1l128c16k32", "n8l1024c64k64", "n32l1024c64k128", "n32l8192c64k128"),
-)
-_VOLUMES = Form("n{n}d{d}h{h}w{w}c{c}k{k}").sizes(
-    quick=("n1d8h8w8c4k8", "n2d16h16w16c8k16", "n1d32h32w32c16k32"),
-    full=("n1d8h8w8c4k8", "n2d16h16w16c8k16", "n1d32h32w32c16k32", "n4d64h64w64c16k32"),
-)
+_SIZES = sizes_of("convolution")
 
 CONVOLUTION = family(
     "convolution",
@@ -242,20 +175,19 @@ CONVOLUTION = family(
     ("conv2d_3x3",),
     _convolution(
         "conv2d",
-        _PUBLISHED,
+        "published",
         lambda size: Window((size["r"], size["s"]), size["k"], size["u"], size["p"]),
     ),
-    _convolution("conv2d_3x3", _IMAGES, _fixed(3, 3, padding=1)),
-    _convolution("conv2d_1x1", _BOTTLENECKS, _fixed(1, 1)),
-    _convolution("conv2d_7x7_s2", _COLOURS, _fixed(7, 7, stride=2, padding=3)),
-    # The first layer of DeepBench's speech: frequencies by time.
-    _convolution("conv2d_5x20_s2", _SPEECH, _fixed(5, 20, stride=2)),
-    _convolution("conv2d_dilated", _IMAGES, _fixed(3, 3, padding=2, dilation=2)),
-    _convolution("conv2d_grouped", _IMAGES, _fixed(3, 3, padding=1, groups=4)),
+    _convolution("conv2d_3x3", "images", _fixed(3, 3, padding=1)),
+    _convolution("conv2d_1x1", "bottlenecks", _fixed(1, 1)),
+    _convolution("conv2d_7x7_s2", "colours", _fixed(7, 7, stride=2, padding=3)),
+    _convolution("conv2d_5x20_s2", "speech", _fixed(5, 20, stride=2)),
+    _convolution("conv2d_dilated", "images", _fixed(3, 3, padding=2, dilation=2)),
+    _convolution("conv2d_grouped", "images", _fixed(3, 3, padding=1, groups=4)),
     replace(
         _convolution(
             "depthwise_conv2d",
-            _CHANNELS,
+            "channels",
             lambda size: Window((3, 3), size["c"], padding=1, groups=size["c"]),
         ),
         # The gradient by a kernel adds up 25,000 products, and a result nine. Seen: 1.4 (PyTorch,
@@ -263,8 +195,8 @@ CONVOLUTION = family(
         tolerance=3.0,
     ),
     _convolution(
-        "conv2d_transposed", _ENLARGED, _fixed(4, 4, stride=2, padding=1), transposed=True
+        "conv2d_transposed", "enlarged", _fixed(4, 4, stride=2, padding=1), transposed=True
     ),
-    _convolution("conv1d", _SEQUENCES, _fixed(3, padding=1)),
-    _convolution("conv3d", _VOLUMES, _fixed(3, 3, 3, padding=1)),
+    _convolution("conv1d", "sequences", _fixed(3, padding=1)),
+    _convolution("conv3d", "volumes", _fixed(3, 3, 3, padding=1)),
 )

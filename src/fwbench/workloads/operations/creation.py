@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from fwbench.terms.presets import Sizes
+from fwbench.terms.presets import sizes_of
 from fwbench.workloads.operation import DEVICE, HOST, Operation, family
 from fwbench.workloads.operations.vectors import normal
 from fwbench.workloads.workload import Cost
@@ -21,8 +21,7 @@ _LIST_FLOAT_BYTES = 32
 
 _INT32_BYTES = 4
 
-_NEW = Sizes(quick=(1_000, 50_000, 1_000_000), full=(10, 1_000, 100_000, 1_000_000, 10_000_000))
-
+_SIZES = sizes_of("creation")
 
 _vector = normal(lambda n: (n,))
 #: An operation that nothing is computed or learned by, and that a compiler would leave out.
@@ -36,11 +35,7 @@ CREATIONS = family(
     _around(
         name="from_numpy",
         reference=np.asarray,
-        sizes=Sizes(
-            quick=(1_000, 50_000, 1_000_000),
-            paper=tuple(range(20_000, 95_001, 5_000)),
-            full=(10, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
-        ),
+        sizes=_SIZES["from_numpy"],
         cost=lambda n: Cost(flops=0.0, elements=2.0 * n),
         source=np.copy,
     ),
@@ -48,11 +43,7 @@ CREATIONS = family(
     _around(
         name="from_list",
         reference=np.asarray,
-        sizes=Sizes(
-            quick=(100, 5_000, 50_000),
-            paper=tuple(range(5_000, 55_001, 5_000)),
-            full=(10, 1_000, 100_000, 1_000_000),
-        ),
+        sizes=_SIZES["from_list"],
         cost=lambda n: Cost(flops=0.0, elements=float(n), other_bytes=float(_LIST_FLOAT_BYTES * n)),
         source=np.ndarray.tolist,
     ),
@@ -61,7 +52,7 @@ CREATIONS = family(
     _around(
         name="zeros_like",
         reference=np.zeros_like,
-        sizes=_NEW,
+        sizes=_SIZES["new"],
         cost=lambda n: Cost(flops=0.0, elements=float(n)),
     ),
     # Whole numbers from 0 to ``size``, in 32 bits for every dtype of the case. The operand only
@@ -70,7 +61,7 @@ CREATIONS = family(
         name="arange",
         inputs=normal(lambda _: (1,)),
         reference=lambda x, n: np.arange(n),
-        sizes=_NEW,
+        sizes=_SIZES["new"],
         cost=lambda n: Cost(flops=0.0, elements=0.0, other_bytes=_INT32_BYTES * float(n)),
         parameters=lambda n: (n,),
     ),
@@ -80,10 +71,7 @@ CREATIONS = family(
 _copy = partial(
     _around,
     reference=np.copy,
-    sizes=Sizes(
-        quick=(1_000, 50_000, 1_000_000),
-        full=(10, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
-    ),
+    sizes=_SIZES["copies"],
     # Each element crosses the bus once, which is how rates of buses are given.
     cost=lambda n: Cost(flops=0.0, elements=float(n)),
     switched_by=("pinned",),
@@ -105,7 +93,7 @@ OVERHEAD = family(
         name="noop",
         inputs=_vector,
         reference=np.asarray,
-        sizes=Sizes(quick=(8, 1_024, 1_000_000)),
+        sizes=_SIZES["noop"],
         cost=lambda _: Cost(flops=0.0, elements=0.0),
         differentiable=False,
     ),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form
+from fwbench.terms.presets import sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import between, elementwise, normal, off_zero, positive
 from fwbench.workloads.workload import Cost
@@ -210,10 +210,7 @@ ELEMENTWISE = family(
         name="add_row",
         inputs=normal(lambda size: (size["n"], size["m"]), lambda size: (size["m"],)),
         reference=np.add,
-        sizes=Form("{n}x{m}").sizes(
-            quick=("10x10", "1000x100", "1024x1024"),
-            full=("10x10", "100x100", "1000x100", "1024x1024", "10000x1000", "4096x4096"),
-        ),
+        sizes=sizes_of("elementwise")["add_row"],
         cost=lambda size: Cost(size["n"] * size["m"], 2.0 * size["n"] * size["m"] + size["m"]),
         # Forward; the gradient of the matrix is a copy, that of the vector a sum over the rows.
         backward_cost=lambda size: Cost(

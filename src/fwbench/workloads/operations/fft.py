@@ -14,21 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import normal, numbers
 from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
 
-_LINES = Form("{n}x{m}").sizes(
-    quick=("8x128", "64x1024", "64x16384"),
-    full=("1x256", "8x1024", "64x4096", "64x65536", "16x1048576"),
-)
-_IMAGES = Form("{n}x{h}x{w}").sizes(
-    quick=("2x32x48", "4x128x192", "4x512x768"),
-    full=("1x16x16", "8x64x64", "8x256x256", "8x1024x1024", "8x2048x2048"),
-)
+_SIZES = sizes_of("fft")
 
 
 def _complex(size: Shape, rng: np.random.Generator) -> Arrays:
@@ -62,7 +55,7 @@ def _twice(cost: Callable[[Shape], Cost], size: Shape) -> Cost:
 def _transform(
     name: str,
     reference: Callable[[NDArray[Any]], NDArray[Any]],
-    sizes: Sizes,
+    sizes: str,
     *,
     inputs: Callable[[Shape, np.random.Generator], Arrays] = _complex,
     cost: Callable[[Shape], Cost] = _complex_cost,
@@ -73,7 +66,7 @@ def _transform(
         name=name,
         inputs=inputs,
         reference=reference,
-        sizes=sizes,
+        sizes=_SIZES[sizes],
         cost=cost,
         backward_cost=partial(_twice, cost),
         dtypes=dtypes,
@@ -85,14 +78,12 @@ FFT = family(
     "fft",
     # The others are made of it.
     ("fft",),
-    # n transforms of m points.
-    _transform("fft", np.fft.fft, _LINES),
+    _transform("fft", np.fft.fft, "lines"),
     _transform(
-        *("rfft", np.fft.rfft, _LINES),
+        *("rfft", np.fft.rfft, "lines"),
         inputs=normal(numbers),
         cost=_real_cost,
         dtypes=("float32", "float64"),
     ),
-    # n transforms of h x w points.
-    _transform("fft2", partial(np.fft.fft2, axes=(1, 2)), _IMAGES),
+    _transform("fft2", partial(np.fft.fft2, axes=(1, 2)), "images"),
 )

@@ -8,17 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import normal, numbers
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
-
-_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
-    quick=("n1h16w16c3", "n8h32w32c3", "n8h64w64c3"),
-    full=("n1h16w16c3", "n8h32w32c3", "n8h64w64c3", "n8h224w224c3", "n8h128w128c16"),
-)
 
 #: The side of a patch.
 _SIDE = 3
@@ -92,7 +87,7 @@ def _image(
         name=name,
         inputs=normal(numbers),
         reference=reference,
-        sizes=_IMAGES,
+        sizes=sizes_of("image")["images"],
         cost=cost,
         backward_cost=backward_cost,
         parameters=extent,

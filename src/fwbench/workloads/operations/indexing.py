@@ -13,35 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
 
-#: A table of n rows and d columns, and k indices.
-_ROWS = Form("n{n}d{d}k{k}").sizes(
-    quick=("n100d16k100", "n1000d64k1000", "n10000d64k10000"),
-    full=("n100d16k100", "n10000d64k10000", "n100000d128k50000", "n100000d128k100000"),
-)
-#: Fewer rows than the table has, so that there are as many different ones.
-_FEWER_ROWS = Form("n{n}d{d}k{k}").sizes(
-    quick=("n100d16k50", "n1000d64k500", "n10000d64k5000"),
-    full=("n100d16k50", "n10000d64k5000", "n100000d128k10000", "n100000d128k50000"),
-)
-_ELEMENTS = Form("n{n}d{d}k{k}").sizes(
-    quick=("n100d16k8", "n1000d64k16", "n10000d64k16"),
-    full=("n100d16k8", "n10000d64k16", "n100000d128k32"),
-)
-#: A vocabulary of n words, d numbers a word; a batch of b sequences of t words.
-_WORDS = Form("n{n}d{d}b{b}t{t}").sizes(
-    quick=("n100d16b8t10", "n1000d64b16t32", "n10000d64b64t64"),
-    full=("n100d16b8t10", "n10000d64b16t64", "n50000d256b64t128", "n50000d768b64t128"),
-)
-_MATRIX = Form("{n}x{d}").sizes(
-    quick=("100x16", "300x300", "1000x1000"), full=("100x16", "300x300", "1000x1000", "20000x500")
-)
+_SIZES = sizes_of("indexing")
 
 
 def _indexed(
@@ -143,7 +122,7 @@ class _Counts(NamedTuple):
 def _indexing(
     name: str,
     inputs: Callable[[Any, np.random.Generator], Arrays],
-    sizes: Sizes,
+    sizes: str,
     reference: Callable[..., Any],
     counts: _Counts,
     parameters: Callable[[Any], tuple[Any, ...]] = lambda _: (),
@@ -152,7 +131,7 @@ def _indexing(
         name=name,
         inputs=inputs,
         reference=reference,
-        sizes=sizes,
+        sizes=_SIZES[sizes],
         cost=counts.forward,
         backward_cost=counts.backward if counts.gradients else None,
         differentiable=bool(counts.gradients),
@@ -176,53 +155,55 @@ INDEXING = family(
     ("embedding",),
     # Rows, some of them several times.
     _indexing(
-        *("gather_rows", _indexed("nd", "n", "k"), _ROWS, lambda x, i: x[i]),
+        *("gather_rows", _indexed("nd", "n", "k"), "rows", lambda x, i: x[i]),
         _Counts("k+kd", "kd", "nd", sums="kd"),
     ),
     # Rows of a table for a batch of sequences.
     _indexing(
-        *("embedding", _indexed("nd", "n", "bt"), _WORDS, lambda w, i, *_: w[i]),
+        *("embedding", _indexed("nd", "n", "bt"), "words", lambda w, i, *_: w[i]),
         _Counts("bt+btd", "btd", "nd", sums="btd"),
         _table,
     ),
     # k elements of every row.
     _indexing(
-        *("gather_elements", _indexed("nd", "d", "nk"), _ELEMENTS),
+        *("gather_elements", _indexed("nd", "d", "nk"), "elements"),
         partial(np.take_along_axis, axis=1),
         _Counts("2nk", "nk", "nd", sums="nk"),
     ),
     # One element of every row.
     _indexing(
-        *("pick", _indexed("nd", "d", "n"), _MATRIX, lambda x, i: x[np.arange(len(i)), i]),
+        *("pick", _indexed("nd", "d", "n"), "matrix", lambda x, i: x[np.arange(len(i)), i]),
         _Counts("2n", "n", "nd"),
     ),
     # k elements by row and column.
     _indexing(
-        *("gather_nd", _coordinates, _ROWS, lambda x, i: x[i[:, 0], i[:, 1]]),
+        *("gather_nd", _coordinates, "rows", lambda x, i: x[i[:, 0], i[:, 1]]),
         _Counts("3k", "k", "nd", sums="k"),
     ),
     # k rows added to n rows of zeros.
     _indexing(
-        *("scatter_add", _indexed("kd", "n", "k"), _ROWS, _added),
+        *("scatter_add", _indexed("kd", "n", "k"), "rows", _added),
         _Counts("k+kd", "nd", "kd", flops="kd"),
         _table,
     ),
     # A table, k rows of which are others.
     _indexing(
-        *("scatter_nd_update", _other_rows, _FEWER_ROWS, _overwritten),
+        *("scatter_nd_update", _other_rows, "fewer_rows", _overwritten),
         _Counts("nd+k+kd", "nd", "nd+kd"),
     ),
     # Frameworks differ in the dtype of the result: int64 (PyTorch), or float32.
     _indexing(
-        "one_hot", _indices, _MATRIX, lambda i, d: np.eye(d)[i], _Counts("n", "nd"), _columns
+        "one_hot", _indices, "matrix", lambda i, d: np.eye(d)[i], _Counts("n", "nd"), _columns
     ),
     # The k rows for which a mask is true.
-    _indexing("boolean_mask", _masked, _FEWER_ROWS, lambda x, i: x[i], _Counts("n+kd", "kd", "nd")),
+    _indexing(
+        "boolean_mask", _masked, "fewer_rows", lambda x, i: x[i], _Counts("n+kd", "kd", "nd")
+    ),
     # Sequences, with zeros behind their ends.
     _indexing(
         "sequence_mask",
         _lengths,
-        _MATRIX,
+        "matrix",
         lambda x, lengths, d: x * (np.arange(d) < lengths[:, None]),
         _Counts("n+nd", "nd", "nd", "nd", "nd"),
         _columns,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Sizes
+from fwbench.terms.presets import sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.products import PRODUCTS
 from fwbench.workloads.operations.vectors import normal, square
@@ -23,10 +23,7 @@ from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
 
-_SYSTEMS = Sizes(quick=(16, 128, 512), full=(8, 64, 256, 1_024, 2_048))
-_DECOMPOSITIONS = Sizes(quick=(16, 64, 256), full=(8, 64, 256, 512, 1_024))
-#: XLA takes half a second for 128 x 128, and ten times as much for twice as many.
-_SINGULAR_VALUES = Sizes(quick=(16, 48, 96), full=(8, 32, 64, 128, 256))
+_SIZES = sizes_of("linalg")
 
 #: Right-hand sides of a system.
 _COLUMNS = 8
@@ -110,10 +107,10 @@ def _solve_cost(cubes: float, squares: float, passes: int, n: int) -> Cost:
 
 
 #: An operation on ``size`` x ``size`` matrices whose work grows with their cube.
-_algebra = partial(Operation, sizes=_SYSTEMS, terms=lambda n: n)
+_algebra = partial(Operation, sizes=_SIZES["systems"], terms=lambda n: n)
 # Every element goes through ``size`` reflections or rotations, each a sum of as many terms.
-_decomposition = partial(_algebra, sizes=_DECOMPOSITIONS, terms=lambda n: n * n)
-_singular_values = partial(_decomposition, sizes=_SINGULAR_VALUES)
+_decomposition = partial(_algebra, sizes=_SIZES["decompositions"], terms=lambda n: n * n)
+_singular_values = partial(_decomposition, sizes=_SIZES["singular_values"])
 _orthogonal = partial(
     _decomposition,
     cost=partial(_cubic, 20 / 3, 5),
@@ -215,9 +212,6 @@ DECOMPOSITIONS = (
 )
 
 
-_MATRIX_FULL = (8, 64, 256, 1_024, 2_048, 4_096)
-
-
 def _vectors(size: int, rng: np.random.Generator) -> Arrays:
     """Two whose product is some four times the square root of their length.
 
@@ -238,11 +232,7 @@ LINALG = family(
         name="dot",
         inputs=_vectors,
         reference=np.dot,
-        sizes=Sizes(
-            quick=(1_000, 31_000, 1_000_000),
-            paper=tuple(range(1_000, 91_001, 10_000)),
-            full=(10, 1_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
-        ),
+        sizes=_SIZES["dot"],
         cost=lambda n: Cost(flops=2.0 * n, elements=2.0 * n + 1),
         # Forward; then both gradients: read x, y and g, write dx and dy.
         backward_cost=lambda n: Cost(flops=4.0 * n, elements=6.0 * n + 2),
@@ -253,7 +243,7 @@ LINALG = family(
         name="gemm",
         inputs=normal(square, square),
         reference=np.matmul,
-        sizes=Sizes(quick=(64, 256, 1_024), paper=tuple(range(50, 551, 50)), full=_MATRIX_FULL),
+        sizes=_SIZES["gemm"],
         cost=lambda n: Cost(flops=2.0 * n**3, elements=3.0 * n**2),
         # Forward and one more product for each gradient.
         backward_cost=lambda n: Cost(flops=6.0 * n**3, elements=9.0 * n**2),
@@ -265,7 +255,7 @@ LINALG = family(
         name="flatten",
         inputs=normal(square),
         reference=np.ravel,
-        sizes=Sizes(quick=(64, 256, 1_024), paper=tuple(range(50, 551, 50)), full=_MATRIX_FULL),
+        sizes=_SIZES["gemm"],
         # What a copy moves; a view moves nothing, which is why the record says which it was.
         cost=lambda n: Cost(flops=0.0, elements=2.0 * n**2),
         backward_cost=lambda n: Cost(flops=0.0, elements=4.0 * n**2),
@@ -275,7 +265,7 @@ LINALG = family(
         name="l2_normalize",
         inputs=normal(square),
         reference=lambda x: x / np.sqrt(np.sum(x * x, axis=1, keepdims=True)),
-        sizes=Sizes(quick=(50, 250, 1_024), paper=(50, 150, 250, 350, 450), full=_MATRIX_FULL),
+        sizes=_SIZES["l2_normalize"],
         cost=lambda n: Cost(flops=3.0 * n**2 + 2.0 * n, elements=2.0 * n**2),
         backward_cost=lambda n: Cost(flops=8.0 * n**2 + 4.0 * n, elements=5.0 * n**2),
         terms=lambda n: n,

@@ -9,17 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import normal, numbers
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
 
-_ROWS = Form("{n}x{c}").sizes(
-    quick=("64x10", "128x1000", "256x8000"),
-    full=("1x10", "64x10", "128x1000", "256x8000", "512x32000"),
-)
+_SIZES = sizes_of("losses")
 
 
 def _labelled(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
@@ -63,7 +60,7 @@ def _elements(size: Shape) -> int:
 _softmax = partial(
     Operation,
     inputs=normal(numbers),
-    sizes=_ROWS,
+    sizes=_SIZES["rows"],
     # A maximum, a difference, an exponential, a sum and a quotient (or difference) for each.
     cost=lambda size: Cost(5.0 * _elements(size), 2.0 * _elements(size)),
     # The gradient reads y and g and writes dx, by a product, a sum, a difference, a product.
@@ -104,20 +101,13 @@ def _loss(
         name=name,
         inputs=inputs,
         reference=lambda x, targets: total(loss(x, targets)),
-        sizes=_ROWS,
+        sizes=_SIZES["rows"],
         cost=partial(_loss_cost, flops, labels),
         backward_cost=partial(_loss_backward_cost, flops, labels),
         variables=(0,),
         terms=_elements,
         average=total is np.mean and not labels,
     )
-
-
-_SPEECH = Form("n{n}t{t}c{c}l{l}").sizes(
-    # Eagerly, TensorFlow goes through the steps one by one: few of them, of many sequences.
-    quick=("n2t20c29l5", "n8t40c29l10", "n32t60c29l20"),
-    full=("n2t20c29l5", "n4t50c29l10", "n16t150c29l30", "n16t500c29l60"),
-)
 
 
 def _spoken(size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
@@ -185,7 +175,7 @@ LOSSES = family(
         name="ctc_loss",
         inputs=_spoken,
         reference=_ctc,
-        sizes=_SPEECH,
+        sizes=_SIZES["speech"],
         cost=_ctc_cost,
         backward_cost=_ctc_backward_cost,
         parameters=lambda size: (size["n"], size["t"], size["l"]),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import numbers
 from fwbench.workloads.workload import Cost
@@ -27,14 +27,7 @@ GROUPS = 8
 #: AlexNet's local response normalisation: channels in a window, these constants.
 NEIGHBOURS, BIAS, ALPHA, BETA = 5, 2.0, 1e-4, 0.75
 
-_FEATURES = Form("n{n}t{t}c{c}").sizes(
-    quick=("n1t16c64", "n8t128c64", "n8t128c768"),
-    full=("n1t1c64", "n1t16c64", "n8t128c64", "n8t128c768", "n32t512c768"),
-)
-_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
-    quick=("n2h7w7c16", "n8h14w14c16", "n8h56w56c64"),
-    full=("n2h7w7c16", "n8h14w14c16", "n8h28w28c64", "n8h56w56c64", "n32h56w56c64"),
-)
+_SIZES = sizes_of("normalisation")
 
 
 def _operands(size: Shape, rng: np.random.Generator, *, vectors: int, scale: float = 1.0) -> Any:
@@ -63,7 +56,7 @@ def _backward_cost(flops: int, vectors: int, differentiated: int, size: Shape) -
 def _normalisation(
     name: str,
     reference: Callable[..., Array],
-    sizes: Sizes,
+    sizes: str,
     *,
     flops: int,
     vectors: int,
@@ -76,7 +69,7 @@ def _normalisation(
         name=name,
         inputs=partial(_operands, vectors=vectors, scale=scale),
         reference=reference,
-        sizes=sizes,
+        sizes=_SIZES[sizes],
         cost=partial(_cost, flops, vectors),
         backward_cost=partial(_backward_cost, flops, vectors, differentiated),
         variables=tuple(range(1 + differentiated)),
@@ -135,26 +128,26 @@ NORMALISATION = family(
     "normalisation",
     # The two that networks have: over the batch, and over the features of an element.
     ("batch_norm_training", "layer_norm"),
-    _normalisation("batch_norm_training", _batch_norm, _IMAGES, flops=8, vectors=2, terms=_batch),
+    _normalisation("batch_norm_training", _batch_norm, "images", flops=8, vectors=2, terms=_batch),
     _normalisation(
-        "batch_norm_inference", _batch_norm_inference, _IMAGES, flops=4, vectors=4, terms=_batch
+        "batch_norm_inference", _batch_norm_inference, "images", flops=4, vectors=4, terms=_batch
     ),
-    _normalisation("layer_norm", _layer_norm, _FEATURES, flops=8, vectors=2),
-    _normalisation("rms_norm", _rms_norm, _FEATURES, flops=5, vectors=1),
+    _normalisation("layer_norm", _layer_norm, "features", flops=8, vectors=2),
+    _normalisation("rms_norm", _rms_norm, "features", flops=5, vectors=1),
     _normalisation(
         "group_norm",
         _group_norm,
-        _IMAGES,
+        "images",
         flops=8,
         vectors=2,
         terms=lambda size: size["c"] // GROUPS * _image(size),
     ),
-    _normalisation("instance_norm", _instance_norm, _IMAGES, flops=8, vectors=2, terms=_image),
+    _normalisation("instance_norm", _instance_norm, "images", flops=8, vectors=2, terms=_image),
     # Of numbers large enough for the squares to count.
     _normalisation(
         "lrn",
         _local_response,
-        _IMAGES,
+        "images",
         flops=NEIGHBOURS + 10,
         vectors=0,
         scale=20.0,

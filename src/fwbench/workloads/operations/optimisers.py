@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Sizes
+from fwbench.terms.presets import sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
@@ -35,10 +35,7 @@ DECAY = 2.0**-7
 L1 = 2.0**-4
 TINY = 2.0**-100
 
-_SIZES = Sizes(
-    quick=(1_000, 100_000, 1_000_000),
-    full=(1_000, 10_000, 100_000, 1_000_000, 10_000_000, 25_000_000),
-)
+_SIZES = sizes_of("optimisers")["weights"]
 
 
 def _weights(states: str, size: int, rng: np.random.Generator) -> Arrays:

@@ -11,11 +11,13 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
+
+_SIZES = sizes_of("pooling")
 
 #: Side of the blocks that hold each of their levels once: no window is larger.
 _BLOCK = 4
@@ -83,13 +85,13 @@ def _backward(spread: bool, kernel: tuple[int, ...], size: Shape) -> Cost:
     return Cost(forward.flops + flops, forward.elements + y + x * (1 if spread else 2))
 
 
-def _pooling(name: str, sizes: Sizes, *kernel: int, average: bool = False) -> Operation:
+def _pooling(name: str, sizes: str, *kernel: int, average: bool = False) -> Operation:
     """The largest element or the average of windows at a distance of two."""
     return Operation(
         name=name,
         inputs=_around_one if average else _distinct,
         reference=partial(_pooled, np.mean if average else np.max, kernel),
-        sizes=sizes,
+        sizes=_SIZES[sizes],
         cost=partial(_forward, kernel),
         backward_cost=partial(_backward, average, kernel),
         terms=lambda _: math.prod(kernel) if average else 1,
@@ -101,33 +103,24 @@ def _averaged(size: Shape) -> tuple[int, int]:
     return math.prod(size.values()), size["n"] * size["c"]
 
 
-_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
-    quick=("n1h14w14c16", "n8h28w28c16", "n8h56w56c64"),
-    full=("n1h6w6c8", "n1h14w14c16", "n8h28w28c16", "n8h56w56c64", "n8h112w112c64"),
-)
-_SEQUENCES = Form("n{n}l{l}c{c}").sizes(
-    quick=("n1l128c16", "n8l1024c16", "n32l1024c64"),
-    full=("n1l16c8", "n1l128c16", "n8l1024c16", "n32l1024c64", "n32l8192c64"),
-)
-
 POOLING = family(
     "pooling",
     # Most networks have it, and its gradient looks for what the forward pass chose.
     ("max_pool2d",),
-    _pooling("max_pool2d", _IMAGES, 2, 2),
+    _pooling("max_pool2d", "images", 2, 2),
     # Windows that overlap, as AlexNet's.
-    _pooling("max_pool2d_3x3_s2", _IMAGES, 3, 3),
-    _pooling("avg_pool2d", _IMAGES, 2, 2, average=True),
+    _pooling("max_pool2d_3x3_s2", "images", 3, 3),
+    _pooling("avg_pool2d", "images", 2, 2, average=True),
     # One average for each channel of an image; the result keeps the axes of space.
     Operation(
         name="global_avg_pool",
         inputs=_around_one,
         reference=partial(np.mean, axis=(1, 2), keepdims=True),
-        sizes=_IMAGES,
+        sizes=_SIZES["images"],
         cost=lambda size: Cost(_averaged(size)[0], float(sum(_averaged(size)))),
         # Then g is read and spread over dx.
         backward_cost=lambda size: Cost(2.0 * _averaged(size)[0], 2.0 * sum(_averaged(size))),
         terms=lambda size: size["h"] * size["w"],
     ),
-    _pooling("max_pool1d", _SEQUENCES, 2),
+    _pooling("max_pool1d", "sequences", 2),
 )

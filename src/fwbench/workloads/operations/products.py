@@ -12,49 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.terms.names import FLOAT8
-from fwbench.terms.presets import Form, Shape, Sizes, deepbench
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Cost
-
-#: DeepBench's by what is transposed: neither operand, the first, the second; each once, in the
-#: order of the elements that a product moves (code/kernels/gemm_problems.h).
-GEMM = deepbench("products")
 
 Arrays = tuple[NDArray[Any], ...]
 
 
-def _form(letters: str, **presets: tuple[str, ...]) -> Sizes:
-    """Shapes with a number for each letter."""
-    return Form("x".join(f"{{{letter}}}" for letter in letters)).sizes(**presets)
-
-
-def _gemm_sizes(published: tuple[str, ...] = ()) -> Sizes:
-    return _form(
-        "mnk",
-        quick=("64x48x32", "256x320x192", "1024x1280x768"),
-        full=("8x8x8", "64x64x64", "256x256x256", "2048x2048x2048", "4096x4096x4096"),
-        deepbench=published,
-    )
-
-
-_BATCH_SIZES = _form(
-    "bmnk",
-    quick=("8x32x24x16", "16x96x80x64", "32x256x192x128"),
-    full=("8x8x8x8", "8x64x64x64", "32x256x256x256", "16x1024x1024x64"),
-)
-#: MXNet and NumPy multiply one number after the other.
-_EINSUM_SIZES = _form(
-    "bmnk",
-    quick=("8x32x24x16", "16x96x80x64", "16x192x160x96"),
-    full=("8x8x8x8", "8x64x64x64", "16x128x128x128", "32x256x256x256"),
-)
-_TENSORDOT_SIZES = _form(
-    "mnkl",
-    quick=("64x48x8x4", "256x320x16x12", "1024x1280x32x24"),
-    full=("8x8x4x2", "64x64x8x8", "256x256x16x16", "1024x1024x32x32", "4096x4096x64x64"),
-)
-_QUICK_MATRIX = ("64x48", "512x640", "2048x2560")
-_FULL_MATRIX = ("8x8", "64x64", "512x512", "2048x2048", "8192x4096")
+_SIZES = sizes_of("products")
 
 
 def _numbers(arrays: tuple[str, ...], size: Shape, rng: np.random.Generator) -> Arrays:
@@ -80,7 +45,6 @@ def _product(
     name: str,
     indices: str,
     reference: Callable[..., NDArray[Any]],
-    sizes: Sizes,
     factors: Callable[..., Arrays] | None = None,
 ) -> Operation:
     """A product of two arrays.
@@ -96,7 +60,7 @@ def _product(
         name=name,
         inputs=partial(_numbers, operands),
         reference=reference,
-        sizes=sizes,
+        sizes=_SIZES[name],
         cost=partial(_product_cost, operands, result),
         backward_cost=partial(_product_cost, operands, result, backward=True),
         terms=lambda size: math.prod(size[letter] for letter in summed),
@@ -132,28 +96,20 @@ def _linear_cost(size: Shape, *, backward: bool) -> Cost:
 
 
 PRODUCTS = (
-    _product("gemv", "mk,k->m", np.matmul, _form("mk", quick=_QUICK_MATRIX, full=_FULL_MATRIX)),
-    _product("outer", "m,n->mn", np.outer, _form("mn", quick=_QUICK_MATRIX, full=_FULL_MATRIX)),
+    _product("gemv", "mk,k->m", np.matmul),
+    _product("outer", "m,n->mn", np.outer),
     # Rectangular products, by whether an operand is transposed (t) or not (n).
-    _product("gemm_nn", "mk,kn->mn", np.matmul, _gemm_sizes(GEMM["nn"]), lambda x, y: (x, y)),
-    _product(
-        "gemm_tn", "km,kn->mn", lambda x, y: x.T @ y, _gemm_sizes(GEMM["tn"]), lambda x, y: (x.T, y)
-    ),
-    _product(
-        "gemm_nt", "mk,nk->mn", lambda x, y: x @ y.T, _gemm_sizes(GEMM["nt"]), lambda x, y: (x, y.T)
-    ),
-    _product("batch_gemm", "bmk,bkn->bmn", np.matmul, _BATCH_SIZES, lambda x, y: (x, y)),
-    # Factors of float8 with a scale for either, here 1; results in bfloat16. Sides are multiples of
-    # 16, as cuBLASLt has them. Gradients are made of another format, which has a wider range.
+    _product("gemm_nn", "mk,kn->mn", np.matmul, lambda x, y: (x, y)),
+    _product("gemm_tn", "km,kn->mn", lambda x, y: x.T @ y, lambda x, y: (x.T, y)),
+    _product("gemm_nt", "mk,nk->mn", lambda x, y: x @ y.T, lambda x, y: (x, y.T)),
+    _product("batch_gemm", "bmk,bkn->bmn", np.matmul, lambda x, y: (x, y)),
+    # Factors of float8 with a scale for either, here 1; results in bfloat16. Gradients are
+    # made of another format, which has a wider range.
     Operation(
         name="scaled_gemm",
         inputs=_float8_factors,
         reference=lambda x, y: x @ y.T,
-        sizes=_form(
-            "mnk",
-            quick=("64x48x32", "256x320x192", "1024x1280x768"),
-            full=("16x16x16", "64x64x64", "256x256x256", "4096x4096x4096", "8192x8192x8192"),
-        ),
+        sizes=_SIZES["scaled_gemm"],
         # A number of the result has two bytes, one more than those of the factors.
         cost=lambda size: replace(
             _product_cost(("mk", "nk"), "mn", size), other_bytes=float(size["m"] * size["n"])
@@ -168,7 +124,6 @@ PRODUCTS = (
         "einsum",
         "bmk,bnk->bmn",
         lambda x, y: x @ y.transpose(0, 2, 1),
-        _EINSUM_SIZES,
         lambda x, y: (x, y.transpose(0, 2, 1)),
     ),
     # Summed over two axes.
@@ -176,7 +131,6 @@ PRODUCTS = (
         "tensordot",
         "mkl,kln->mn",
         np.tensordot,
-        _TENSORDOT_SIZES,
         lambda x, y: (x.reshape(len(x), -1), y.reshape(-1, y.shape[-1])),
     ),
     # A dense layer: m vectors of k features become n of them; weights are n x k. MXNet takes n.
@@ -184,7 +138,7 @@ PRODUCTS = (
         name="linear",
         inputs=partial(_numbers, ("mk", "nk", "n")),
         reference=lambda x, weight, bias, n: x @ weight.T + bias,
-        sizes=_gemm_sizes(),
+        sizes=_SIZES["linear"],
         cost=partial(_linear_cost, backward=False),
         backward_cost=partial(_linear_cost, backward=True),
         terms=lambda size: size["k"],

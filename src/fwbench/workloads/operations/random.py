@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Sizes
+from fwbench.terms.presets import sizes_of
 from fwbench.workloads.distribution import Moments, discrete
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import off_zero
@@ -23,10 +23,7 @@ from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
 
-_SIZES = Sizes(
-    quick=(1_000, 100_000, 1_000_000),
-    full=(1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000),
-)
+_SIZES = sizes_of("random")["numbers"]
 
 #: The share of numbers that dropout drops: the usual one, and exact in every dtype.
 DROPPED = 0.5

@@ -17,29 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape, deepbench
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
 
-#: h units, a batch of n sequences, t times.
-FORM = Form("h{h}n{n}t{t}")
-
-_QUICK = ("h32n4t8", "h64n16t16", "h128n16t32")
-_FULL = ("h32n4t8", "h64n16t25", "h256n16t50", "h512n32t25", "h1024n32t25")
-
-#: What a loop costs shows where its steps are small, by their number.
-_BY_LENGTH = ("h32n4t8", "h32n4t32", "h32n4t128")
+_SIZES = sizes_of("recurrent")
 
 #: In bfloat16 each step rounds the state. Seen in gradients: 1.5 (JAX, 16 steps, of 120 draws).
 _ROUNDED_STATES = 3.0
 
 #: Operations for a unit in addition to the products.
 _LSTM_POINTWISE = 17
-
-#: Baidu's DeepBench, code/kernels/rnn_problems.h: training, then inference on servers and devices.
-DEEPBENCH = deepbench("recurrent")
 
 
 def _sequences(gates: int, biases: int, size: Shape, rng: np.random.Generator) -> tuple[Array, ...]:
@@ -160,7 +150,7 @@ def _recurrent(
         name=name,
         inputs=partial(_sequences, gates, biases),
         reference=reference,
-        sizes=FORM.sizes(quick=_QUICK, full=_FULL, deepbench=DEEPBENCH[name]),
+        sizes=_SIZES[name],
         cost=lambda size: cost(1, 1, 1, size),
         # Two more products for each one of forward; then read the operands and the gradient of
         # the result, and write a gradient for each operand.
@@ -182,7 +172,7 @@ RECURRENT = family(
         name="dynamic_rnn",
         inputs=_with_lengths,
         reference=_dynamic_rnn,
-        sizes=FORM.sizes(quick=_BY_LENGTH, full=(*_BY_LENGTH, "h32n4t512", "h512n64t200")),
+        sizes=_SIZES["dynamic_rnn"],
         cost=lambda size: _dynamic_cost(1, 1, 1, size),
         backward_cost=lambda size: _dynamic_cost(3, 3, 2, size),
         terms=lambda size: 2 * size["h"] * size["t"],

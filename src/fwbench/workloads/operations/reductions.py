@@ -9,20 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
 Arrays = tuple[NDArray[Any], ...]
 Reference = Callable[[NDArray[Any]], Any]
 
-#: Smaller, about as large as, and larger than the caches next to a core; rows of another length
-#: than columns, so that one taken for the other shows.
-_SIZES = Form("{n}x{m}").sizes(
-    quick=("64x48", "256x320", "1024x1280"),
-    opperf=("10000x1", "10000x100", "1024x1024"),
-    full=("8x8", "64x64", "256x256", "1024x1024", "4000x1000", "1000x10000", "4096x4096"),
-)
+_SIZES = sizes_of("reductions")["matrix"]
 
 
 def _numbers(size: Shape, rng: np.random.Generator) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import normal, numbers, square
 from fwbench.workloads.workload import Cost
@@ -21,21 +21,7 @@ from fwbench.workloads.workload import Cost
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
 
-_MATRICES = Sizes(quick=(64, 256, 1_024), full=(8, 64, 256, 1_024, 2_048, 4_096))
-#: Of those whose operands or results are several matrices of ``size`` x ``size``.
-_SEVERAL = Sizes(quick=(64, 256, 512), full=(8, 64, 256, 1_024, 2_048))
-
-#: A batch of images, channels last.
-_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
-    quick=("n1h16w16c4", "n8h28w28c16", "n8h112w112c16"),
-    full=("n1h16w16c4", "n8h28w28c16", "n8h112w112c16", "n32h112w112c16", "n32h112w112c64"),
-)
-
-#: Of those that have four times as many channels.
-_DEEP_IMAGES = Form("n{n}h{h}w{w}c{c}").sizes(
-    quick=("n1h16w16c4", "n8h28w28c16", "n8h56w56c16"),
-    full=("n1h16w16c4", "n8h28w28c16", "n8h56w56c16", "n32h56w56c16", "n32h56w56c64"),
-)
+_SIZES = sizes_of("shape")
 
 #: One row more above and below, two columns more on the left and on the right.
 _pad = partial(np.pad, pad_width=((0, 0), (1, 1), (2, 2), (0, 0)))
@@ -82,7 +68,7 @@ def _move(
     reference: Callable[..., Any],
     elements: Callable[[Any], tuple[int, int]],
     inputs: Callable[[Any, np.random.Generator], Arrays] = _matrix,
-    sizes: Sizes = _MATRICES,
+    sizes: str = "matrices",
     *,
     part: bool = False,
     several: bool = False,
@@ -99,7 +85,7 @@ def _move(
         name=name,
         inputs=inputs,
         reference=reference,
-        sizes=sizes,
+        sizes=_SIZES[sizes],
         cost=lambda size: _forward(elements(size), part=part),
         backward_cost=lambda size: _backward(elements(size), part=part, several=several),
         parameters=parameters,
@@ -121,10 +107,10 @@ def _around(size: Shape) -> tuple[int, int]:
 
 
 _joined = partial(
-    _move, elements=lambda n: (2 * n**2, 2 * n**2), inputs=normal(square, square), sizes=_SEVERAL
+    _move, elements=lambda n: (2 * n**2, 2 * n**2), inputs=normal(square, square), sizes="several"
 )
-_padded = partial(_move, elements=_around, inputs=normal(numbers), sizes=_IMAGES)
-_repeated = partial(_move, sizes=_SEVERAL, several=True)
+_padded = partial(_move, elements=_around, inputs=normal(numbers), sizes="images")
+_repeated = partial(_move, sizes="several", several=True)
 
 # Strides that defeat a cache are what transposing adds to copying.
 SHAPE = family(
@@ -134,7 +120,7 @@ SHAPE = family(
     # Channels last to channels first.
     _move(
         *("permute_nhwc_nchw", lambda x: x.transpose(0, 3, 1, 2), _same_images),
-        *(normal(numbers), _IMAGES),
+        *(normal(numbers), "images"),
     ),
     # Two matrices, side by side.
     _joined("concat", lambda x, y: np.concatenate([x, y], axis=1)),
@@ -146,7 +132,7 @@ SHAPE = family(
         lambda x: tuple(np.split(x, 4, axis=1)),
         lambda n: (4 * n**2, 4 * n**2),
         normal(lambda n: (n, 4 * n)),
-        _SEVERAL,
+        "several",
     ),
     _padded("pad_constant", _pad),
     _padded("pad_reflect", partial(_pad, mode="reflect"), several=True),
@@ -185,7 +171,7 @@ SHAPE = family(
     # Blocks of two by two pixels of channels; ``c`` is what is left of four times as many.
     _move(
         *("depth_to_space", _depth_to_space, partial(_same_images, times=4)),
-        *(normal(_four_times_as_deep), _DEEP_IMAGES),
+        *(normal(_four_times_as_deep), "deep_images"),
     ),
     # The lower triangle, with zeros above it.
     _move("tril", np.tril, _same),

@@ -9,25 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Form, Shape, Sizes
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.workload import Cost
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
 
-#: n rows of m numbers; no longer than there are different ones in 16 bits, see :func:`_distinct`.
-_ROWS = Form("{n}x{m}").sizes(
-    quick=("1x1000", "16x1000", "256x1000"),
-    full=("1x1000", "1x4000", "16x1000", "256x1000", "1000x1000", "1000x4000"),
-)
-_VECTOR = Sizes(quick=(1_000, 10_000, 100_000), full=(100, 1_000, 10_000, 100_000, 1_000_000))
-
-#: n sorted numbers, and k others; XLA compares each of them with each, in n times k integers.
-_PLACES = Form("n{n}k{k}").sizes(
-    quick=("n1000k10000", "n10000k10000", "n100000k10000"),
-    full=("n100k10000", "n1000k100000", "n10000k100000", "n100000k100000", "n1000000k100000"),
-)
+_SIZES = sizes_of("sorting")
 
 #: Number of the largest numbers that are looked for.
 _K = 5
@@ -105,7 +94,7 @@ def _sorting(
         name=name,
         inputs=_shuffled,
         reference=reference,
-        sizes=_ROWS,
+        sizes=_SIZES["rows"],
         cost=cost,
         backward_cost=backward_cost if differentiable else None,
         differentiable=differentiable,
@@ -137,7 +126,9 @@ SORTING = family(
     # The five largest numbers of every row, falling, and their places. Places have no gradient.
     _sorting("top_k", _top, lambda s: 2 * _K * s["n"], _selections, differentiable=True),
     # The different ones of whole numbers, in any order: a hash table keeps that of the operand.
-    _searching("unique", _pairs, np.unique, _VECTOR, _hashed, compared=lambda x: (np.sort(x),)),
+    _searching(
+        "unique", _pairs, np.unique, _SIZES["vector"], _hashed, compared=lambda x: (np.sort(x),)
+    ),
     # The places of numbers among sorted ones.
-    _searching("searchsorted", _sorted_and_sought, np.searchsorted, _PLACES, _bisected),
+    _searching("searchsorted", _sorted_and_sought, np.searchsorted, _SIZES["places"], _bisected),
 )

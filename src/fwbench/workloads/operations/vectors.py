@@ -7,24 +7,22 @@ round them to is not on a kink of the function, and no two of them tie where tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.terms.presets import Shape, Sizes
+from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.workload import Cost
 
 #: ``draw(size, rng)`` returns one operand, a vector.
 Draw = Callable[[int, np.random.Generator], NDArray[Any]]
 
-_QUICK = (100, 10_000, 1_000_000)
-#: The elements of opperf's shapes (10000, 1), (10000, 100) and (1024, 1024): element by element
-#: nothing else of a shape matters.
-_OPPERF = (10_000, 1_000_000, 1_048_576)
-_FULL = (10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 50_000_000)
+#: Their sizes, but for those of the report of 2020.
+_SIZES = sizes_of("elementwise")["vectors"]
 
 #: The distance that operands keep from kinks.
 _DISTANCE = 0.1
@@ -98,7 +96,7 @@ def elementwise(
         name=name,
         inputs=lambda size, rng: tuple(draw(size, rng) for draw in draws),
         reference=reference,
-        sizes=Sizes(quick=_QUICK, paper=paper, full=_FULL, opperf=_OPPERF),
+        sizes=replace(_SIZES, paper=paper),
         cost=partial(_cost, flops, forward),
         backward_cost=partial(_cost, flops + (gradient_flops or 0), backward)
         if differentiable
