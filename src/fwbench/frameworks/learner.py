@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -127,6 +128,24 @@ class Dropouts:
             changed = changed or getattr(layer, name) != wanted
             setattr(layer, name, wanted)
         return changed
+
+
+@contextmanager
+def averages_kept(norms: Sequence[Any], momentum: float) -> Iterator[None]:
+    """Moving averages have followed the batch in the forward pass, and do so once.
+
+    Args:
+        norms: layers that normalize by batch.
+        momentum: by which the framework leaves averages as they are.
+    """
+    momenta = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = momentum
+    try:
+        yield
+    finally:
+        for norm, usual in zip(norms, momenta, strict=True):
+            norm.momentum = usual
 
 
 class Predictor(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +21,15 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.learner import EPSILON_AS_DEFINED, Dropouts, Job, Learner, Loader, Placed
+from fwbench.frameworks.learner import (
+    EPSILON_AS_DEFINED,
+    Dropouts,
+    Job,
+    Learner,
+    Loader,
+    Placed,
+    averages_kept,
+)
 from fwbench.frameworks.tensorflow.layers import build, segments
 from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
@@ -270,27 +278,14 @@ def _recomputing(models: Sequence[Any], x: Any) -> Any:
 def _passes(model: Any) -> Callable[[Any], Any]:
     """A model that is called for a forward pass, and then in the backward pass."""
     contexts: Iterator[AbstractContextManager[None]]
-    contexts = iter([nullcontext(), _averages_kept(model)])
+    norms = [layer for layer in model.layers if isinstance(layer, keras.layers.BatchNormalization)]
+    contexts = iter([nullcontext(), averages_kept(norms, momentum=1.0)])
 
     def call(x: Any) -> Any:
         with next(contexts):
             return model(x, training=True)
 
     return call
-
-
-@contextmanager
-def _averages_kept(model: Any) -> Iterator[None]:
-    """Moving averages have followed the batch in the forward pass, and do so once."""
-    norms = [layer for layer in model.layers if isinstance(layer, keras.layers.BatchNormalization)]
-    momenta = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.momentum = 1.0
-    try:
-        yield
-    finally:
-        for norm, momentum in zip(norms, momenta, strict=True):
-            norm.momentum = momentum
 
 
 class KerasFit(TensorFlowLearner):

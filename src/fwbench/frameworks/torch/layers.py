@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from fwbench.frameworks.learner import Job
+from fwbench.frameworks.learner import Job, averages_kept
 from fwbench.workloads.models import layers
 from fwbench.workloads.models.graph import Graph, Recomputed
 from fwbench.workloads.models.layer import Layer, Shape
@@ -48,20 +48,7 @@ def _recomputed(norms: Sequence[nn.Module]) -> Recomputed:
 
 def _contexts(norms: Sequence[nn.Module]) -> tuple[AbstractContextManager[None], ...]:
     """Contexts of the forward pass, and of the one in the backward pass."""
-    return nullcontext(), _averages_kept(norms)
-
-
-@contextmanager
-def _averages_kept(norms: Sequence[nn.Module]) -> Iterator[None]:
-    """Moving averages have followed the batch in the forward pass, and do so once."""
-    momenta = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.momentum = 0.0
-    try:
-        yield
-    finally:
-        for norm, momentum in zip(norms, momenta, strict=True):
-            norm.momentum = momentum
+    return nullcontext(), averages_kept(norms, momentum=0.0)
 
 
 class _Conv(nn.Conv2d):  # type: ignore[misc]

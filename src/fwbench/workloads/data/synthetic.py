@@ -13,7 +13,9 @@ version.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Sequence
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -49,26 +51,6 @@ def wave(x: Floats) -> Floats:
 _DIGIT = 28
 
 Point = tuple[float, float]
-
-#: The strokes of each digit: smooth curves through points (x, y), from 0 to 100, y downwards.
-_STROKES: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = (
-    (((50, 5), (25, 22), (20, 50), (25, 78), (50, 95), (75, 78), (80, 50), (75, 22), (50, 5)),),
-    (((32, 22), (52, 5)), ((52, 5), (52, 95))),
-    (((24, 26), (34, 9), (55, 5), (74, 18), (72, 38), (48, 66), (22, 95)), ((22, 95), (80, 95))),
-    (
-        ((24, 14), (46, 4), (70, 12), (72, 32), (45, 47)),
-        ((45, 47), (72, 56), (76, 78), (52, 96), (22, 86)),
-    ),
-    (((62, 5), (20, 64)), ((20, 64), (84, 64)), ((66, 36), (64, 96))),
-    (((74, 6), (32, 6)), ((32, 6), (28, 44)), ((28, 44), (54, 38), (77, 56), (68, 86), (24, 90))),
-    (((68, 5), (38, 24), (23, 60), (34, 90), (58, 94), (76, 76), (68, 54), (44, 52), (25, 70)),),
-    (((20, 6), (80, 6)), ((80, 6), (58, 46), (44, 95))),
-    (
-        ((50, 47), (28, 34), (30, 12), (50, 4), (70, 12), (72, 34), (50, 47)),
-        ((50, 47), (24, 64), (27, 88), (50, 96), (73, 88), (76, 64), (50, 47)),
-    ),
-    (((74, 30), (56, 48), (32, 42), (28, 18), (50, 5), (70, 12), (74, 30), (70, 62), (58, 95)),),
-)
 
 #: A digit's height in pixels, and around how many of them its distances are known.
 _HEIGHT = 20.0
@@ -147,8 +129,10 @@ def _nearest(column: Floats, row: Floats) -> NDArray[np.int64]:
 def _distances() -> Floats:
     """The distance in pixels of each point of the grid from each digit: (10, rows, columns)."""
     axis = (np.arange(_GRID, dtype=np.float32) + 0.5) / _FINE - _MARGIN
+    # The strokes of each digit: smooth curves through points (x, y), from 0 to 100, y downwards.
+    digits = json.loads((resources.files(__package__) / "strokes.json").read_text("utf-8"))
     fields = []
-    for strokes in _STROKES:
+    for strokes in digits:
         field = np.full((_GRID, _GRID), np.inf, np.float32)
         for start, end in _segments(strokes):
             field = np.minimum(field, _squared_distance(axis, start, end))
