@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fwbench.frameworks import table
-from fwbench.frameworks.layout import Layout
+from fwbench.frameworks.layout import CHANNELS_FIRST, Layout
 from fwbench.frameworks.table import Call, Composed, Laid, composed, is_composed
 from fwbench.terms.manifest import Gap
 from fwbench.testing import FakeFramework
@@ -78,11 +78,14 @@ def with_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
 
 @pytest.mark.usefixtures("with_gaps")
 def test_rows_of_paths(tmp_path: Path) -> None:
-    """Paths alone, and with keyword arguments."""
+    """Paths alone, with keyword arguments, and of arrays in another layout."""
     (tmp_path / "with_gaps" / "operations.toml").write_text(
         'tanh = "double"\nscale = { path = "nn.scale", by = 5 }\n'
+        'pool = { path = "nn.scale", by = [5, 6], laid = "CHANNELS_FIRST" }\n'
     )
     rows = table.paths_of("with_gaps")
+    assert table.layout_of(table.implementation(rows, "pool")) is CHANNELS_FIRST
+    assert table.implementation(rows, "pool")(NEW)(2) == (5, 6, 5, 6)
     assert table.implementation(rows, "tanh")(NEW) is NEW.double
     assert table.implementation(rows, "scale")(NEW)(7) == 35
 

@@ -348,7 +348,7 @@ def convolution_of_slices(F: Any, window: Any) -> Any:
 def pooled_last(kind: str, extent: int) -> Implementation:
     """Pooling with the channels last."""
     options: dict[str, Any] = {"pool_type": kind, "kernel": (extent,) * 2, "stride": (2, 2)}
-    return kernels.pooling(**options, layout="NHWC")
+    return Call("Pooling", **options, layout="NHWC")
 
 
 def pooled_by_reduction(name: str) -> Laid:

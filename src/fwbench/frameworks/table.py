@@ -25,6 +25,7 @@ from typing import Any
 
 from fwbench import workloads
 from fwbench.errors import DeclarationError
+from fwbench.frameworks import layout
 from fwbench.frameworks.layout import Layout
 from fwbench.terms.manifest import Gap
 from fwbench.workloads import LOOPS, OPERATIONS, WORKLOADS
@@ -100,9 +101,16 @@ def paths_of(package: str) -> Table:
     """The rows of the file ``operations.toml`` of a framework's package.
 
     A row is a path, or a path and keyword arguments: ``{ path = "nn.gelu", approximate = true }``.
+    Lists are tuples to the function; ``laid`` names a layout of :mod:`fwbench.frameworks.layout`.
     """
     rows = _declared(package, "operations")
-    return {name: Call(**row) if isinstance(row, dict) else row for name, row in rows.items()}
+    return {name: row if isinstance(row, str) else _call(**row) for name, row in rows.items()}
+
+
+def _call(path: str, laid: str = "", **keywords: Any) -> Call | Laid:
+    tuples = {name: tuple(x) if isinstance(x, list) else x for name, x in keywords.items()}
+    call = Call(path, **tuples)
+    return Laid(call, getattr(layout, laid)) if laid else call
 
 
 def composed(*functions: Callable[..., Any]) -> Table:

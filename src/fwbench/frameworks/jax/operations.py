@@ -49,7 +49,6 @@ OPERATIONS: Table = {
     "max_pool2d": lambda jax: lambda x: kernels.max_pool(x, 2, 2),
     "max_pool2d_3x3_s2": lambda jax: lambda x: kernels.max_pool(x, 3, 3),
     "avg_pool2d": Composed(lambda jax: kernels.avg_pool2d),
-    "global_avg_pool": Call("numpy.mean", axis=(1, 2), keepdims=True),
     "max_pool1d": lambda jax: lambda x: kernels.max_pool(x, 2),
     # Normalisation
     **composed(kernels.batch_norm_inference, kernels.rms_norm, kernels.group_norm, kernels.lrn),

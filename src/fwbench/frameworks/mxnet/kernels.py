@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.frameworks.layout import CHANNELS_FIRST, Arrays, Layout
-from fwbench.frameworks.table import Call, Laid
+from fwbench.frameworks.table import Call, Composed, Laid, Table
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.convolution import Window
 from fwbench.workloads.operations.normalisation import EPSILON, GROUPS
@@ -51,6 +51,19 @@ def of_numpy(operator: Callable[..., Any]) -> Callable[..., Any]:
         return results.as_nd_ndarray()
 
     return call
+
+
+# Functions of ``F``, which is ``mx.nd`` or ``mx.sym``, and of arrays
+
+
+def bound(function: Callable[..., Any]) -> Composed:
+    """An implementation by a function of the namespace and the arrays."""
+    return Composed(partial, function)
+
+
+def composed(*functions: Callable[..., Any]) -> Table:
+    """Rows for operations that these functions of their names compose."""
+    return {function.__name__: bound(function) for function in functions}
 
 
 # Activations
@@ -108,14 +121,10 @@ def variance(F: Any, x: Any) -> Any:
     return F.mean(F.square(F.broadcast_sub(x, F.mean(x, axis=1, keepdims=True))), axis=1)
 
 
-def norm(F: Any) -> Any:
+def norm(F: Any, x: Any) -> Any:
     """By a product, as ``gluon.utils.clip_global_norm`` adds up squares."""
-
-    def norm(x: Any) -> Any:
-        vector = F.reshape(x, shape=(-1,))
-        return F.sqrt(F.dot(vector, vector))
-
-    return norm
+    vector = F.reshape(x, shape=(-1,))
+    return F.sqrt(F.dot(vector, vector))
 
 
 def logsumexp(F: Any, x: Any) -> Any:
@@ -160,14 +169,6 @@ def convolution(F: Any, window: Window, operator: str = "Convolution") -> Any:
     )
 
 
-# Pooling
-
-
-pooling = partial(Call, "Pooling")
-
-global_pooling = partial(pooling, global_pool=True, kernel=(1, 1))
-
-
 # Normalisation
 
 
@@ -190,40 +191,29 @@ def with_vectors(elements: Sequence[int | None], shape: tuple[int, ...] = (-1,))
     return Layout(place, restore, CHANNELS_FIRST.place_results, CHANNELS_FIRST.restore_results)
 
 
-def group_norm(F: Any) -> Any:
+def group_norm(F: Any, x: Any, gamma: Any, beta: Any, zeros: Any, ones: Any) -> Any:
     """Its own factors and offsets are the groups', not the channels'."""
-
-    def group_norm(x: Any, gamma: Any, beta: Any, zeros: Any, ones: Any) -> Any:
-        standard = F.GroupNorm(x, ones, zeros, num_groups=GROUPS, eps=EPSILON)
-        return F.broadcast_add(F.broadcast_mul(standard, gamma), beta)
-
-    return group_norm
+    standard = F.GroupNorm(x, ones, zeros, num_groups=GROUPS, eps=EPSILON)
+    return F.broadcast_add(F.broadcast_mul(standard, gamma), beta)
 
 
-def rms_norm(F: Any) -> Any:
-    def rms_norm(x: Any, gamma: Any) -> Any:
-        mean = F.mean(F.square(x), axis=-1, keepdims=True)
-        return F.broadcast_mul(F.broadcast_mul(x, F.rsqrt(mean + EPSILON)), gamma)
-
-    return rms_norm
+def rms_norm(F: Any, x: Any, gamma: Any) -> Any:
+    mean = F.mean(F.square(x), axis=-1, keepdims=True)
+    return F.broadcast_mul(F.broadcast_mul(x, F.rsqrt(mean + EPSILON)), gamma)
 
 
 # Softmax and losses
 
 
-def cross_entropy(F: Any) -> Any:
+def cross_entropy(F: Any, x: Any, labels: Any) -> Any:
     """Written as in Gluon's loss; the operator of that name sums."""
-    return lambda x, labels: -F.mean(F.pick(F.log_softmax(x), labels))
+    return -F.mean(F.pick(F.log_softmax(x), labels))
 
 
-def binary_cross_entropy(F: Any) -> Any:
+def binary_cross_entropy(F: Any, x: Any, answers: Any) -> Any:
     """Written as in Gluon's loss, but for relu."""
-
-    def loss(x: Any, answers: Any) -> Any:
-        tail = F.Activation(-F.abs(x), act_type="softrelu")
-        return F.mean(F.Activation(x, act_type="relu") - x * answers + tail)
-
-    return loss
+    tail = F.Activation(-F.abs(x), act_type="softrelu")
+    return F.mean(F.Activation(x, act_type="relu") - x * answers + tail)
 
 
 # Attention, by the formula
@@ -236,14 +226,17 @@ def _future(F: Any, positions: Any) -> Any:
     return -1e9 * F.broadcast_lesser(ours, theirs)
 
 
-def attention(F: Any, *, causal: bool) -> Callable[..., Any]:
-    def attend(q: Any, k: Any, v: Any) -> Any:
-        scores = F.linalg.gemm2(F.contrib.div_sqrt_dim(q), k, transpose_b=True)
-        if causal:
-            scores = F.broadcast_add(scores, _future(F, q))
-        return F.linalg.gemm2(F.softmax(scores), v)
+def _scores(F: Any, q: Any, k: Any) -> Any:
+    return F.linalg.gemm2(F.contrib.div_sqrt_dim(q), k, transpose_b=True)
 
-    return attend
+
+def attention(F: Any, q: Any, k: Any, v: Any) -> Any:
+    return F.linalg.gemm2(F.softmax(_scores(F, q, k)), v)
+
+
+def attention_causal(F: Any, q: Any, k: Any, v: Any) -> Any:
+    scores = F.broadcast_add(_scores(F, q, k), _future(F, q))
+    return F.linalg.gemm2(F.softmax(scores), v)
 
 
 # Recurrent layers, by one operator that has all weights and biases in one vector. The operator's
@@ -382,35 +375,23 @@ def unique(_: Any) -> Any:
 # Shapes and orders of elements
 
 
-def split(F: Any) -> Any:
+def split(F: Any, x: Any) -> Any:
     """By slices of an axis of four: the operator for it takes ten times as long."""
-
-    def split(x: Any) -> Any:
-        parts = F.reshape(x, shape=(0, -4, 4, -1))
-        slices = [F.slice_axis(parts, axis=1, begin=i, end=i + 1) for i in range(4)]
-        return [F.reshape(part, shape=(0, -1)) for part in slices]
-
-    return split
+    parts = F.reshape(x, shape=(0, -4, 4, -1))
+    slices = [F.slice_axis(parts, axis=1, begin=i, end=i + 1) for i in range(4)]
+    return [F.reshape(part, shape=(0, -1)) for part in slices]
 
 
-def roll(F: Any) -> Any:
+def roll(F: Any, x: Any) -> Any:
     """``mx.nd`` has no roll, and ``mx.np``'s cannot be hybridized: two slices, joined again."""
-
-    def roll(x: Any) -> Any:
-        last = F.slice_axis(x, axis=1, begin=-3, end=None)
-        return F.concat(last, F.slice_axis(x, axis=1, begin=0, end=-3), dim=1)
-
-    return roll
+    last = F.slice_axis(x, axis=1, begin=-3, end=None)
+    return F.concat(last, F.slice_axis(x, axis=1, begin=0, end=-3), dim=1)
 
 
-def pixel_shuffle(F: Any) -> Any:
+def pixel_shuffle(F: Any, x: Any) -> Any:
     """Written as in Gluon's PixelShuffle2D, for blocks of two by two pixels."""
-
-    def shuffled(x: Any) -> Any:
-        x = x.reshape((0, -4, -1, 4, 0, 0)).reshape((0, 0, -4, 2, 2, 0, 0))
-        return F.transpose(x, axes=(0, 1, 4, 2, 5, 3)).reshape((0, 0, -3, -3))
-
-    return shuffled
+    x = x.reshape((0, -4, -1, 4, 0, 0)).reshape((0, 0, -4, 2, 2, 0, 0))
+    return F.transpose(x, axes=(0, 1, 4, 2, 5, 3)).reshape((0, 0, -3, -3))
 
 
 # Random numbers

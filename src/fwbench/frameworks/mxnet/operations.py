@@ -5,19 +5,8 @@ from __future__ import annotations
 from functools import partial
 from operator import itemgetter
 
-from fwbench.frameworks.layout import (
-    CHANNELS_FIRST,
-    CONV1D,
-    CONV2D,
-    CONV2D_TRANSPOSED,
-    CONV3D,
-    PATCHES,
-    PIXEL_SHUFFLE,
-    SEQUENCE_CHANNELS_FIRST,
-    Layout,
-    axes,
-    reset_first,
-)
+from fwbench.frameworks import layout
+from fwbench.frameworks.layout import Layout, axes, reset_first
 from fwbench.frameworks.mxnet import kernels
 from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, paths_of
 from fwbench.workloads.operations.normalisation import (
@@ -32,16 +21,12 @@ from fwbench.workloads.operations.normalisation import (
 from fwbench.workloads.operations.optimisers import L1, MOMENTUM, RHO, TINY
 from fwbench.workloads.operations.random import DROPPED
 
-#: ``pad`` pads the last two axes, and wants zeros for the others.
-_PADDING = (0, 0, 0, 0, 1, 1, 2, 2)
-
 OPERATIONS: Table = {
     **paths_of(__package__),
     # New arrays that are not made of host data
     "arange": lambda F, n: lambda x: F.arange(n, dtype="int32", ctx=x.context),
     # Activations
-    "gelu_tanh": Composed(lambda F: partial(kernels.gelu_tanh, F)),
-    "selu": Composed(lambda F: partial(kernels.selu, F)),
+    **kernels.composed(kernels.gelu_tanh, kernels.selu),
     "silu": Composed(lambda F: lambda x: x * F.Activation(x, act_type="sigmoid")),
     "hard_sigmoid": Call("hard_sigmoid", alpha=1 / 6, beta=0.5),
     "log_sigmoid": Composed(lambda F: lambda x: -F.Activation(-x, act_type="softrelu")),
@@ -57,17 +42,13 @@ OPERATIONS: Table = {
     "multiply_add": Composed(lambda F: lambda x, y, z: x * y + z),
     "add_row": Laid("broadcast_add", kernels.AS_ROW),
     # Reductions
-    "variance": Composed(lambda F: partial(kernels.variance, F)),
+    **kernels.composed(kernels.variance, kernels.norm, kernels.logsumexp),
     "std": Composed(lambda F: lambda x: F.sqrt(kernels.variance(F, x))),
-    "norm": Composed(kernels.norm),
-    "logsumexp": Composed(lambda F: partial(kernels.logsumexp, F)),
     "any": kernels.NumPyCall("any", axis=1),
     # nd's positions are in the dtype of the operand: float16 does not have those above 2048.
     "argmax": kernels.NumPyCall("argmax", axis=1),
     "argmin": kernels.NumPyCall("argmin", axis=1),
     # Vectors and matrices
-    # The operator copies; the method of an NDArray (not of a symbol) would return a view.
-    "flatten": Call("reshape", shape=(-1,)),
     "outer": kernels.NumPyCall("outer"),
     "einsum": lambda F: kernels.of_numpy(partial(F.np.einsum, "bmk,bnk->bmn")),
     "tensordot": kernels.NumPyCall("tensordot", axes=2),
@@ -87,27 +68,13 @@ OPERATIONS: Table = {
         Layout(place_results=kernels.placed_eigh, restore_results=kernels.restored_eigh),
     ),
     # Convolution
-    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution, CONV2D)),
-    "depthwise_conv2d": Laid(kernels.convolution, CONV2D),
+    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution, layout.CONV2D)),
+    "depthwise_conv2d": Laid(kernels.convolution, layout.CONV2D),
     "conv2d_transposed": Laid(
-        partial(kernels.convolution, operator="Deconvolution"), CONV2D_TRANSPOSED
+        partial(kernels.convolution, operator="Deconvolution"), layout.CONV2D_TRANSPOSED
     ),
-    "conv1d": Laid(kernels.convolution, CONV1D),
-    "conv3d": Laid(kernels.convolution, CONV3D),
-    # Pooling
-    "max_pool2d": Laid(
-        kernels.pooling(pool_type="max", kernel=(2, 2), stride=(2, 2)), CHANNELS_FIRST
-    ),
-    "max_pool2d_3x3_s2": Laid(
-        kernels.pooling(pool_type="max", kernel=(3, 3), stride=(2, 2)), CHANNELS_FIRST
-    ),
-    "avg_pool2d": Laid(
-        kernels.pooling(pool_type="avg", kernel=(2, 2), stride=(2, 2)), CHANNELS_FIRST
-    ),
-    "global_avg_pool": Laid(kernels.global_pooling(pool_type="avg"), CHANNELS_FIRST),
-    "max_pool1d": Laid(
-        kernels.pooling(pool_type="max", kernel=(2,), stride=(2,)), SEQUENCE_CHANNELS_FIRST
-    ),
+    "conv1d": Laid(kernels.convolution, layout.CONV1D),
+    "conv3d": Laid(kernels.convolution, layout.CONV3D),
     # Normalisation
     # A momentum of 1 leaves its running statistics as they are; they begin with 0 and 1.
     "batch_norm_training": Laid(
@@ -115,29 +82,28 @@ OPERATIONS: Table = {
         kernels.with_vectors((None, None)),
     ),
     "batch_norm_inference": Laid(
-        Call("BatchNorm", eps=BATCH_EPSILON, fix_gamma=False, use_global_stats=True), CHANNELS_FIRST
+        Call("BatchNorm", eps=BATCH_EPSILON, fix_gamma=False, use_global_stats=True),
+        layout.CHANNELS_FIRST,
     ),
     "layer_norm": Call("LayerNorm", axis=-1, eps=EPSILON),
-    "rms_norm": Composed(kernels.rms_norm),
+    **kernels.composed(kernels.rms_norm),
     "group_norm": Laid(
-        Composed(kernels.group_norm), kernels.with_vectors((GROUPS, GROUPS), (1, -1, 1, 1))
+        kernels.bound(kernels.group_norm), kernels.with_vectors((GROUPS, GROUPS), (1, -1, 1, 1))
     ),
-    "instance_norm": Laid(Call("InstanceNorm", eps=EPSILON), CHANNELS_FIRST),
+    "instance_norm": Laid(Call("InstanceNorm", eps=EPSILON), layout.CHANNELS_FIRST),
     # MXNet divides alpha by the number of channels.
     "lrn": Laid(
         Call("LRN", nsize=NEIGHBOURS, alpha=NEIGHBOURS * ALPHA, beta=BETA, knorm=BIAS),
-        CHANNELS_FIRST,
+        layout.CHANNELS_FIRST,
     ),
     # Softmax and losses
-    "cross_entropy": Composed(kernels.cross_entropy),
+    **kernels.composed(kernels.cross_entropy, kernels.binary_cross_entropy),
     "cross_entropy_sum": Composed(lambda F: lambda x, i: -F.sum(F.pick(F.log_softmax(x), i))),
-    "binary_cross_entropy": Composed(kernels.binary_cross_entropy),
     "mse": Composed(lambda F: lambda x, y: F.mean(F.square(x - y))),
     "huber": Composed(lambda F: lambda x, y: F.mean(F.smooth_l1(x - y, scalar=1.0))),
     "ctc_loss": Laid(lambda F, *_: F.CTCLoss, axes("ntc->tnc")),
     # Attention
-    "attention": Composed(lambda F: kernels.attention(F, causal=False)),
-    "attention_causal": Composed(lambda F: kernels.attention(F, causal=True)),
+    **kernels.composed(kernels.attention, kernels.attention_causal),
     # Recurrent layers
     "rnn": kernels.recurrent_layer("rnn_tanh"),
     "lstm": kernels.recurrent_layer("lstm", states=2),
@@ -154,17 +120,13 @@ OPERATIONS: Table = {
     # Sorting and searching
     "unique": kernels.unique,
     # Shapes and orders of elements
-    "permute_nhwc_nchw": Call("transpose", axes=(0, 3, 1, 2)),
-    "split": Composed(kernels.split),
-    "pad_constant": Laid(Call("pad", mode="constant", pad_width=_PADDING), CHANNELS_FIRST),
-    "pad_reflect": Laid(Call("pad", mode="reflect", pad_width=_PADDING), CHANNELS_FIRST),
+    **kernels.composed(kernels.split, kernels.roll),
     "tile": Composed(lambda F: lambda x: F.concat(*[F.concat(*[x] * 3, dim=1)] * 2, dim=0)),
     "slice": lambda F, begin, end: Call("slice", begin=(begin, begin), end=(end, end))(F),
     "strided_slice": Call("slice", begin=(None, None), end=(None, None), step=(2, 3)),
     "flip": Call("slice", begin=(None, None), end=(None, None), step=(1, -1)),
-    "roll": Composed(kernels.roll),
     "broadcast_to": lambda F, n: Call("broadcast_axis", axis=0, size=n)(F),
-    "depth_to_space": Laid(Composed(kernels.pixel_shuffle), PIXEL_SHUFFLE),
+    "depth_to_space": Laid(kernels.bound(kernels.pixel_shuffle), layout.PIXEL_SHUFFLE),
     "tril": kernels.NumPyCall("tril"),
     # Random numbers
     "random_uniform": kernels.drawn("uniform"),
@@ -194,9 +156,9 @@ OPERATIONS: Table = {
     "adagrad": kernels.optimiser("AdaGrad", itemgetter(0), eps=TINY),
     "ftrl": kernels.optimiser("Ftrl", lamda1=L1, beta=0.0),
     # Images
-    "resize_bilinear": Laid(kernels.resize_bilinear, CHANNELS_FIRST),
-    "resize_nearest": Laid(kernels.resize_nearest, CHANNELS_FIRST),
-    "im2col": Laid(kernels.im2col, PATCHES),
+    "resize_bilinear": Laid(kernels.resize_bilinear, layout.CHANNELS_FIRST),
+    "resize_nearest": Laid(kernels.resize_nearest, layout.CHANNELS_FIRST),
+    "im2col": Laid(kernels.im2col, layout.PATCHES),
     # No operation
     "noop": lambda F: lambda x: x,
 }

@@ -6,7 +6,7 @@ from functools import partial
 
 from fwbench.frameworks.layout import Layout, axes
 from fwbench.frameworks.numpy import kernels
-from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, composed, paths_of
+from fwbench.frameworks.table import CONVOLUTIONS, Composed, Laid, Table, composed, paths_of
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON
 
 PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
@@ -95,7 +95,6 @@ OPERATIONS: Table = {
     "split": lambda np: lambda x: [part.copy() for part in np.split(x, 4, 1)],
     "pad_constant": lambda np: kernels.pad_constant,
     "pad_reflect": lambda np: kernels.pad_reflect,
-    "tile": Call("tile", reps=(2, 3)),
     "slice": lambda np, begin, end: lambda x: x[begin:end, begin:end].copy(),
     "strided_slice": lambda np: lambda x: x[::2, ::3].copy(),
     "flip": lambda np: lambda x: x[:, ::-1].copy(),

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fwbench.frameworks.table import Call
 from fwbench.workloads.operations.convolution import Window
 
 # Elementwise arithmetic
@@ -60,13 +59,6 @@ def convolving(operator: str) -> Any:
 
 
 CONV = convolving("Conv")
-
-
-# Pooling
-
-
-def pool(operator: str, size: int, stride: int, rank: int = 2) -> Call:
-    return Call(operator, kernel_shape=[size] * rank, strides=[stride] * rank)
 
 
 # Shapes and orders of elements

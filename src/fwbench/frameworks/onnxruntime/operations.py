@@ -8,14 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fwbench.frameworks.layout import (
-    CHANNELS_FIRST,
-    CONV1D,
-    CONV2D,
-    CONV2D_TRANSPOSED,
-    CONV3D,
-    SEQUENCE_CHANNELS_FIRST,
-)
+from fwbench.frameworks import layout
 from fwbench.frameworks.onnxruntime import kernels
 from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, paths_of
 from fwbench.workloads.operations.normalisation import (
@@ -64,31 +57,28 @@ OPERATIONS: Table = {
     ),
     "linear": lambda op, n: lambda x, w, b: op.Gemm(x, w, b, transB=1),
     # Convolution
-    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.CONV, CONV2D)),
-    "depthwise_conv2d": Laid(kernels.CONV, CONV2D),
-    "conv2d_transposed": Laid(kernels.convolving("ConvTranspose"), CONV2D_TRANSPOSED),
-    "conv1d": Laid(kernels.CONV, CONV1D),
-    "conv3d": Laid(kernels.CONV, CONV3D),
+    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.CONV, layout.CONV2D)),
+    "depthwise_conv2d": Laid(kernels.CONV, layout.CONV2D),
+    "conv2d_transposed": Laid(kernels.convolving("ConvTranspose"), layout.CONV2D_TRANSPOSED),
+    "conv1d": Laid(kernels.CONV, layout.CONV1D),
+    "conv3d": Laid(kernels.CONV, layout.CONV3D),
     # Pooling
-    "max_pool2d": Laid(kernels.pool("MaxPool", 2, 2), CHANNELS_FIRST),
-    "max_pool2d_3x3_s2": Laid(kernels.pool("MaxPool", 3, 2), CHANNELS_FIRST),
-    "avg_pool2d": Laid(kernels.pool("AveragePool", 2, 2), CHANNELS_FIRST),
     # As exporters write the mean of an image, which Keras calls a pooling.
-    "global_avg_pool": Laid(lambda op: lambda x: op.ReduceMean(x, _SPACE), CHANNELS_FIRST),
-    "max_pool1d": Laid(kernels.pool("MaxPool", 2, 2, rank=1), SEQUENCE_CHANNELS_FIRST),
+    "global_avg_pool": Laid(lambda op: lambda x: op.ReduceMean(x, _SPACE), layout.CHANNELS_FIRST),
     # Normalisation
-    "batch_norm_inference": Laid(Call("BatchNormalization", epsilon=BATCH_EPSILON), CHANNELS_FIRST),
+    "batch_norm_inference": Laid(
+        Call("BatchNormalization", epsilon=BATCH_EPSILON), layout.CHANNELS_FIRST
+    ),
     "layer_norm": Call("LayerNormalization", axis=-1, epsilon=EPSILON),
-    "instance_norm": Laid(Call("InstanceNormalization", epsilon=EPSILON), CHANNELS_FIRST),
+    "instance_norm": Laid(Call("InstanceNormalization", epsilon=EPSILON), layout.CHANNELS_FIRST),
     # ONNX divides alpha by the number of channels.
     "lrn": Laid(
-        Call("LRN", size=NEIGHBOURS, alpha=NEIGHBOURS * ALPHA, beta=BETA, bias=BIAS), CHANNELS_FIRST
+        Call("LRN", size=NEIGHBOURS, alpha=NEIGHBOURS * ALPHA, beta=BETA, bias=BIAS),
+        layout.CHANNELS_FIRST,
     ),
     # Indexing
     "embedding": lambda op, n, d: lambda w, i: op.Gather(w, i, axis=0),
     # Shapes and orders of elements
-    "transpose": Call("Transpose", perm=[1, 0]),
-    "permute_nhwc_nchw": Call("Transpose", perm=[0, 3, 1, 2]),
     "tile": lambda op: lambda x: op.Tile(x, np.array([2, 3], np.int64)),
     "slice": kernels.slice_square,
 }

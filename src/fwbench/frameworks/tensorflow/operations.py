@@ -17,8 +17,6 @@ _DEPTHWISE = axes("", "hwio->hwoi")
 
 LABELS = Layout(kernels.labels_as(np.int32), kernels.labels_as(np.int64))
 
-_max_pool2d = partial(Call, "nn.max_pool2d", padding="VALID", strides=2)
-
 _PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
 
 #: Names of Keras' attributes.
@@ -36,7 +34,6 @@ OPERATIONS: Table = {
     "multiply_add": Composed(lambda tf: lambda x, y, z: x * y + z),
     # Vectors and matrices
     "dot": Composed(lambda tf: lambda x, y: tf.reduce_sum(x * y)),
-    "flatten": Call("reshape", shape=[-1]),
     "outer": lambda tf: partial(tf.einsum, "i,j->ij"),
     "einsum": lambda tf: partial(tf.einsum, "bmk,bnk->bmn"),
     # Keras has the weights of a dense layer transposed.
@@ -61,10 +58,6 @@ OPERATIONS: Table = {
     "conv2d_transposed": kernels.conv2d_transposed,
     "conv1d": kernels.conv1d,
     "conv3d": kernels.conv3d,
-    # Pooling
-    "max_pool2d": _max_pool2d(ksize=2),
-    "max_pool2d_3x3_s2": _max_pool2d(ksize=3),
-    "global_avg_pool": Call("reduce_mean", axis=(1, 2), keepdims=True),
     # Normalisation
     **composed(kernels.rms_norm, kernels.group_norm),
     "batch_norm_training": lambda tf: kernels.batch_norm,
@@ -101,12 +94,10 @@ OPERATIONS: Table = {
     # A hash table, in the order of first occurrence; the other frameworks sort.
     "unique": lambda tf: lambda x: tf.unique(x)[0],
     # Shapes and orders of elements
-    "permute_nhwc_nchw": Call("transpose", perm=(0, 3, 1, 2)),
     "concat": lambda tf: lambda x, y: tf.concat([x, y], 1),
     "stack": lambda tf: lambda x, y: tf.stack([x, y], 1),
     "pad_constant": Call("pad", paddings=_PADDING),
     "pad_reflect": Call("pad", paddings=_PADDING, mode="REFLECT"),
-    "tile": Call("tile", multiples=(2, 3)),
     "slice": lambda tf, begin, end: lambda x: tf.slice(x, [begin] * 2, [end - begin] * 2),
     "strided_slice": lambda tf: lambda x: x[::2, ::3],
     "flip": Call("reverse", axis=[1]),

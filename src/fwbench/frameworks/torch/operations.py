@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from fwbench.frameworks.layout import (
-    CHANNELS_FIRST,
-    CONV1D,
-    CONV2D,
-    CONV2D_TRANSPOSED,
-    CONV3D,
-    PATCHES,
-    PIXEL_SHUFFLE,
-    SEQUENCE_CHANNELS_FIRST,
-    Layout,
-    axes,
-    transposed_factors,
-)
+from fwbench.frameworks import layout
+from fwbench.frameworks.layout import Layout, axes, transposed_factors
 from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, paths_of
 from fwbench.frameworks.torch import formats, kernels
 from fwbench.workloads.operation import Implementation
@@ -29,22 +18,22 @@ _ADAM = {"betas": (BETA1, BETA2), "eps": TINY}
 
 #: Images, by the axes that PyTorch documents.
 IMAGES: dict[str, Laid] = {
-    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution("conv2d"), CONV2D)),
-    "depthwise_conv2d": Laid(kernels.convolution("conv2d"), CONV2D),
-    "conv2d_transposed": Laid(kernels.convolution("conv_transpose2d"), CONV2D_TRANSPOSED),
-    "conv3d": Laid(kernels.convolution("conv3d"), CONV3D),
-    "max_pool2d": Laid(Call("nn.functional.max_pool2d", kernel_size=2), CHANNELS_FIRST),
+    **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution("conv2d"), layout.CONV2D)),
+    "depthwise_conv2d": Laid(kernels.convolution("conv2d"), layout.CONV2D),
+    "conv2d_transposed": Laid(kernels.convolution("conv_transpose2d"), layout.CONV2D_TRANSPOSED),
+    "conv3d": Laid(kernels.convolution("conv3d"), layout.CONV3D),
+    "max_pool2d": Laid(Call("nn.functional.max_pool2d", kernel_size=2), layout.CHANNELS_FIRST),
     "max_pool2d_3x3_s2": Laid(
-        Call("nn.functional.max_pool2d", kernel_size=3, stride=2), CHANNELS_FIRST
+        Call("nn.functional.max_pool2d", kernel_size=3, stride=2), layout.CHANNELS_FIRST
     ),
-    "avg_pool2d": Laid(Call("nn.functional.avg_pool2d", kernel_size=2), CHANNELS_FIRST),
+    "avg_pool2d": Laid(Call("nn.functional.avg_pool2d", kernel_size=2), layout.CHANNELS_FIRST),
     "global_avg_pool": Laid(
-        Call("nn.functional.adaptive_avg_pool2d", output_size=1), CHANNELS_FIRST
+        Call("nn.functional.adaptive_avg_pool2d", output_size=1), layout.CHANNELS_FIRST
     ),
-    "batch_norm_training": Laid(lambda torch: kernels.batch_norm, CHANNELS_FIRST),
-    "batch_norm_inference": Laid(lambda torch: kernels.batch_norm_inference, CHANNELS_FIRST),
-    "group_norm": Laid(lambda torch: kernels.group_norm, CHANNELS_FIRST),
-    "instance_norm": Laid(lambda torch: kernels.instance_norm, CHANNELS_FIRST),
+    "batch_norm_training": Laid(lambda torch: kernels.batch_norm, layout.CHANNELS_FIRST),
+    "batch_norm_inference": Laid(lambda torch: kernels.batch_norm_inference, layout.CHANNELS_FIRST),
+    "group_norm": Laid(lambda torch: kernels.group_norm, layout.CHANNELS_FIRST),
+    "instance_norm": Laid(lambda torch: kernels.instance_norm, layout.CHANNELS_FIRST),
     # PyTorch divides alpha by the number of channels.
     "lrn": Laid(
         Call(
@@ -54,14 +43,16 @@ IMAGES: dict[str, Laid] = {
             beta=BETA,
             k=BIAS,
         ),
-        CHANNELS_FIRST,
+        layout.CHANNELS_FIRST,
     ),
-    "pad_constant": Laid(kernels.pad("constant"), CHANNELS_FIRST),
-    "pad_reflect": Laid(kernels.pad("reflect"), CHANNELS_FIRST),
-    "depth_to_space": Laid(Call("nn.functional.pixel_shuffle", upscale_factor=2), PIXEL_SHUFFLE),
-    "resize_bilinear": Laid(kernels.resize("bilinear"), CHANNELS_FIRST),
-    "resize_nearest": Laid(kernels.resize("nearest"), CHANNELS_FIRST),
-    "im2col": Laid(kernels.im2col, PATCHES),
+    "pad_constant": Laid(kernels.pad("constant"), layout.CHANNELS_FIRST),
+    "pad_reflect": Laid(kernels.pad("reflect"), layout.CHANNELS_FIRST),
+    "depth_to_space": Laid(
+        Call("nn.functional.pixel_shuffle", upscale_factor=2), layout.PIXEL_SHUFFLE
+    ),
+    "resize_bilinear": Laid(kernels.resize("bilinear"), layout.CHANNELS_FIRST),
+    "resize_nearest": Laid(kernels.resize("nearest"), layout.CHANNELS_FIRST),
+    "im2col": Laid(kernels.im2col, layout.PATCHES),
 }
 
 #: Optimisers with a fused form that is faster.
@@ -97,8 +88,7 @@ OPERATIONS: Table = {
         Layout(place_results=transposed_factors, restore_results=transposed_factors),
     ),
     # Sequences
-    "conv1d": Laid(kernels.convolution("conv1d"), CONV1D),
-    "max_pool1d": Laid(Call("nn.functional.max_pool1d", kernel_size=2), SEQUENCE_CHANNELS_FIRST),
+    "conv1d": Laid(kernels.convolution("conv1d"), layout.CONV1D),
     # Normalisation
     "layer_norm": lambda torch: kernels.layer_norm,
     "rms_norm": lambda torch: kernels.rms_norm,
@@ -129,10 +119,8 @@ OPERATIONS: Table = {
     "concat": lambda torch: lambda x, y: torch.cat([x, y], 1),
     "stack": lambda torch: lambda x, y: torch.stack([x, y], 1),
     "split": lambda torch: lambda x: [part.contiguous() for part in torch.chunk(x, 4, 1)],
-    "tile": Call("tile", dims=(2, 3)),
     "slice": lambda torch, begin, end: lambda x: x[begin:end, begin:end].contiguous(),
     "strided_slice": lambda torch: lambda x: x[::2, ::3].contiguous(),
-    "flip": Call("flip", dims=(1,)),
     "broadcast_to": lambda torch, n: lambda x: torch.broadcast_to(x, (n, n)).contiguous(),
     # Random numbers
     "random_uniform": kernels.drawn(lambda torch, n, **place: torch.rand(n, **place)),
