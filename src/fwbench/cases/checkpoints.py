@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.inputs import Change
-from fwbench.cases.training import TrainingCase
+from fwbench.cases.training import FolderCase
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import WrongTraining
 from fwbench.frameworks.contract import BoundCall
 from fwbench.frameworks.learner import Learner
-from fwbench.processes import scratch
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads.objective import Batch
 from fwbench.workloads.training import Saving
@@ -163,17 +162,10 @@ def _sync_s(folder: Path) -> float:
     return time.perf_counter() - start_s
 
 
-class CheckpointCase(TrainingCase):
+class CheckpointCase(FolderCase):
     """The case of a checkpoint that is saved, or restored."""
-
-    _parent: Path
-
-    def measure(self) -> Any:
-        """Time it in a temporary folder."""
-        with scratch.folder() as self._parent:
-            return super().measure()
 
     def bind(self) -> Work:
         """Two learners of the same training, one of which saves and the other restores."""
         saves = isinstance(self.cell.workload, Saving)
-        return _Checkpoint(self.learner(), self.learner(), self._parent, saves=saves)
+        return _Checkpoint(self.learner(), self.learner(), self._folder, saves=saves)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -13,11 +12,10 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.inputs import Change
-from fwbench.cases.training import TrainingCase
+from fwbench.cases.training import FolderCase
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import BoundCall
-from fwbench.processes import scratch
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads import photos
 from fwbench.workloads.photos import CROP, MEAN, STD, PhotoJob, PhotoLoader, PhotoLoading
@@ -154,15 +152,8 @@ def _check_random(crops: dict[int, _Crop], again: dict[int, _Crop]) -> None:
         )
 
 
-class PhotosCase(TrainingCase):
+class PhotosCase(FolderCase):
     """The case of one pass of a loader over photos."""
-
-    _folder: Path
-
-    def measure(self) -> Any:
-        """Time passes over photos in a temporary folder."""
-        with scratch.folder() as self._folder:
-            return super().measure()
 
     def bind(self) -> Work:
         """The framework's loader of files that are written here."""

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -21,6 +22,7 @@ from fwbench.errors import IsolationError, WrongResult
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import PeakMemory
+from fwbench.processes import scratch
 from fwbench.records.facts import CaseFacts, Data, Epoch
 from fwbench.terms.names import compiles
 from fwbench.terms.presets import Schedule
@@ -250,6 +252,17 @@ class TrainingCase(Case):
         """The data set, read once in a process."""
         assert self.cell.data is not None  # noqa: S101 (the grid's duty)
         return read(self.cell.data, self._cache)
+
+
+class FolderCase(TrainingCase):
+    """Common base of cases with files."""
+
+    _folder: Path
+
+    def measure(self) -> Any:
+        """Time it in a temporary folder."""
+        with scratch.folder() as self._folder:
+            return super().measure()
 
 
 class ThroughputCase(TrainingCase):

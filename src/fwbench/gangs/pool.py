@@ -33,7 +33,7 @@ from fwbench.workloads.workload import Workload
 __all__ = ["GangClock", "GangPool", "case_kinds", "check", "check_places", "engine"]
 
 #: What measures each kind of workload.
-_CASES: Mapping[type[Workload], type[GangCase]] = {
+_CASES: dict[type[Workload], type[GangCase]] = {
     Collective: CollectiveCase,
     Step: SharedStepCase,
     ModelStep: SharedStepCase,
@@ -42,13 +42,8 @@ _CASES: Mapping[type[Workload], type[GangCase]] = {
     SparseRead: SparseReadCase,
 }
 
-#: The same for workers that do not wait for each other.
-_ASYNCHRONOUS_CASES: Mapping[type[Workload], type[GangCase]] = {
-    Step: AsynchronousStepCase,
-    ModelStep: AsynchronousStepCase,
-    NullStep: NullStepCase,
-    SparseRead: SparseReadCase,
-}
+#: The same for workers that do not wait for each other, which have no exchanges and no loops.
+_ASYNCHRONOUS_CASES = _CASES | {Step: AsynchronousStepCase, ModelStep: AsynchronousStepCase}
 
 
 def case_kinds(cell: Cell) -> Mapping[type[Workload], type[GangCase]]:

@@ -53,10 +53,10 @@ from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.training import Step, Training
 from fwbench.workloads.workload import Workload
 
-_Shares = Mapping[type[Workload], Callable[[Task, Framework, Member], Share]]
+_Share = Callable[[Task, Framework, Member], Share]
 
 #: A replica's share of each kind of workload.
-_SHARES: _Shares = {
+_SHARES: dict[type[Workload], _Share] = {
     Collective: exchange_share,
     Step: TrainedShare,
     ModelStep: TrainedShare,
@@ -65,13 +65,12 @@ _SHARES: _Shares = {
     SparseRead: ReadShare,
 }
 
-#: The same for workers that do not wait for each other.
-_ASYNCHRONOUS_SHARES: _Shares = {
-    Step: AsynchronousShare,
-    ModelStep: AsynchronousShare,
-    NullStep: NullShare,
-    SparseRead: ReadShare,
-}
+#: The same for workers that do not wait for each other, which have no exchanges and no loops.
+_ASYNCHRONOUS_SHARES = _SHARES | {Step: AsynchronousShare, ModelStep: AsynchronousShare}
+
+
+#: Requests that are methods of a share; those for epochs are of :class:`.loops.LoopShare` alone.
+_OF_SHARES = ("check", "epoch", "examine", "verify_last")
 
 
 def share_of(task: Task, framework: Framework, member: Member) -> Share:
@@ -111,12 +110,9 @@ class Role:
             "prepare": self._prepare,
             "join": self._join,
             "bind": self._bind,
-            "check": self._check,
             "round": self._round,
             "alone": self._alone,
-            "epoch": self._epoch,
-            "examine": self._examine,
-            "verify_last": self._verify_last,
+            **{kind: partial(self._ask_share, kind) for kind in _OF_SHARES},
             "usage": lambda: usage() | {"updates": self._participant.updates()},
         }
 
@@ -160,9 +156,10 @@ class Role:
         with self._framework.scope(task.device, task.dtype):
             self._share = share_of(task, self._framework, self._member)
 
-    def _check(self, steps: int) -> dict[str, Any]:
+    def _ask_share(self, kind: str, *values: Any) -> dict[str, Any]:
         with self._scope:
-            return self._share.check(steps)
+            answer: dict[str, Any] = getattr(self._share, kind)(*values)
+            return answer
 
     def _round(self, steps: int) -> dict[str, Any]:
         with self._scope:
@@ -188,19 +185,3 @@ class Role:
             return None
         with context:
             return self._round(steps)
-
-    @property
-    def _loop(self) -> LoopShare:
-        return cast("LoopShare", self._share)  # others get no requests for epochs
-
-    def _epoch(self, repetition: int, epoch: int) -> dict[str, Any]:
-        with self._scope:
-            return self._loop.epoch(repetition, epoch)
-
-    def _examine(self, part: str, examples: int) -> dict[str, float]:
-        with self._scope:
-            return self._loop.examine(part, examples)
-
-    def _verify_last(self) -> dict[str, Any]:
-        with self._scope:
-            return self._share.verify_last()
