@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import ClassVar
 
-from fwbench.terms.presets import Form, Shape, Size, Sizes
+from fwbench.terms.presets import Form, Shape, Size, Sizes, sizes_of
 from fwbench.workloads.models import convolutional, language
 from fwbench.workloads.models.graph import Network
 from fwbench.workloads.objective import SGD, Objective
 from fwbench.workloads.training import Trains, cost_of_gradients
 from fwbench.workloads.workload import Cost
 
-#: ``b128i224d1``: images in a batch, their height and width, and what divides the filters and units
-#: of every layer but the last.
-PICTURES = Form("b{batch}i{image}d{divisor}")
-
-#: ``b8t1024l12u768v50257``: texts in a batch, their length in tokens, layers, units, vocabulary.
-TEXTS = Form("b{batch}t{length}l{layers}u{units}v{vocabulary}")
+_SIZES = sizes_of("models")
 
 #: What a divisor divides where one number stands for the size of a network.
 _WHOLE = 64
@@ -137,7 +132,7 @@ class ModelStep(Trains):
         graph is needed, so that also a size which no layer has a result at has a number.
         """
         shape = _shape(size)
-        if shape.form is PICTURES:
+        if "image" in shape:
             side = _WHOLE * shape["image"] // shape["divisor"]
             return shape["batch"] * side**2
         tokens = shape["batch"] * shape["length"]
@@ -156,10 +151,8 @@ def _shape(size: Size) -> Shape:
     return size
 
 
-def _of_pictures(
-    network: Callable[[int], Network], check: _Check, *quick: str, paper: str
-) -> ModelStep:
-    sizes = PICTURES.sizes(quick, paper=(paper,))
+def _of_pictures(network: Callable[[int], Network], check: _Check) -> ModelStep:
+    sizes = _SIZES[network.__name__]
     smallest = _shape(sizes.quick[0])
 
     def objective(size: Shape) -> Objective:
@@ -178,11 +171,7 @@ def _of_pictures(
 
 
 def _of_texts(
-    network: Callable[[Shape], Network],
-    check: _Check,
-    sizes: Sequence[str],
-    paper: str,
-    classes: int | None = None,
+    network: Callable[[Shape], Network], check: _Check, classes: int | None = None
 ) -> ModelStep:
     """Training step of a network whose classes are all words, or this number of its answers."""
 
@@ -196,47 +185,26 @@ def _of_texts(
             loss_growth=check.growth,
         )
 
-    return ModelStep(network.__name__, objective, TEXTS.sizes(sizes, paper=(paper,)))
+    return ModelStep(network.__name__, objective, _SIZES[network.__name__])
 
-
-_of_words = partial(
-    _of_texts,
-    check=_WORDS,
-    sizes=("b4t16l1u64v500", "b4t20l2u200v2000"),
-    paper="b128t20l1u512v40000",
-)
 
 #: A training step of each network, and the published setting as ``paper``.
 MODELS = (
-    _of_pictures(convolutional.alexnet, _PLAIN, "b4i64d8", "b4i64d2", paper="b128i224d1"),
-    _of_pictures(convolutional.overfeat, _PLAIN, "b4i96d8", "b4i96d2", paper="b128i231d1"),
-    _of_pictures(convolutional.vgg_a, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
-    _of_pictures(convolutional.vgg16, _PLAIN, "b4i32d8", "b4i64d4", paper="b64i224d1"),
-    _of_pictures(convolutional.googlenet, _PLAIN, "b4i64d8", "b4i64d1", paper="b128i224d1"),
-    _of_pictures(convolutional.googlenet_bn, _NORMALIZED, "b8i64d8", "b8i64d1", paper="b128i224d1"),
-    _of_pictures(convolutional.inception_v3, _DEEP, "b8i107d8", "b8i107d2", paper="b32i299d1"),
-    _of_pictures(convolutional.resnet50, _DEEP, "b8i64d8", "b8i64d1", paper="b32i224d1"),
-    _of_texts(
-        language.transformer_encoder,
-        _TEXTS,
-        ("b2t16l2u128v500", "b2t128l4u256v1000"),
-        paper="b256t128l12u768v30522",
-    ),
-    _of_texts(
-        language.gpt_small,
-        _TEXTS,
-        ("b2t16l2u128v500", "b1t64l4u256v1000"),
-        paper="b8t1024l12u768v50257",
-    ),
-    _of_words(language.word_lm),
+    _of_pictures(convolutional.alexnet, _PLAIN),
+    _of_pictures(convolutional.overfeat, _PLAIN),
+    _of_pictures(convolutional.vgg_a, _PLAIN),
+    _of_pictures(convolutional.vgg16, _PLAIN),
+    _of_pictures(convolutional.googlenet, _PLAIN),
+    _of_pictures(convolutional.googlenet_bn, _NORMALIZED),
+    _of_pictures(convolutional.inception_v3, _DEEP),
+    _of_pictures(convolutional.resnet50, _DEEP),
+    _of_texts(language.transformer_encoder, _TEXTS),
+    _of_texts(language.gpt_small, _TEXTS),
+    _of_texts(language.word_lm, _WORDS),
 )
 
 #: Networks without their last layers, by the networks' names. They are in use, and not trained.
-EXTRACTORS = {
-    "resnet50": _of_pictures(
-        convolutional.resnet50_features, _DEEP, "b8i64d8", "b8i64d1", paper="b32i224d1"
-    )
-}
+EXTRACTORS = {"resnet50": _of_pictures(convolutional.resnet50_features, _DEEP)}
 
 #: Of networks that are trained by fewer answers than they have in use: a word is right or not.
-SAMPLED = (_of_words(language.word_lm_sampled, classes=1),)
+SAMPLED = (_of_texts(language.word_lm_sampled, _WORDS, classes=1),)
