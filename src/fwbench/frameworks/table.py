@@ -4,7 +4,8 @@ A value is the dotted path of a function below the framework's namespace, a :cla
 with keyword arguments), or, where a path will not do, an
 :data:`~fwbench.workloads.operation.Implementation`; each of them in a :class:`Laid` where the
 framework's layout is not the definition's. Paths and calls are the rows of the file
-``operations.toml`` in the framework's package; what it cannot do, those of ``gaps.toml`` there.
+``operations.toml`` in the framework's package; what it can do as a whole is in
+``capabilities.toml`` there, and what it cannot do in ``gaps.toml``.
 
 Tables and gaps are checked before anything is measured: what can only be a mistake makes the
 framework unusable (:func:`check`); what may have been right for another version of the framework or
@@ -27,7 +28,7 @@ from fwbench import workloads
 from fwbench.errors import DeclarationError
 from fwbench.frameworks import layout
 from fwbench.frameworks.layout import Layout
-from fwbench.terms.manifest import Gap
+from fwbench.terms.manifest import Capabilities, Gap
 from fwbench.workloads import LOOPS, OPERATIONS, WORKLOADS
 from fwbench.workloads.operation import Implementation
 
@@ -108,9 +109,21 @@ def paths_of(package: str) -> Table:
 
 
 def _call(path: str, laid: str = "", **keywords: Any) -> Call | Laid:
-    tuples = {name: tuple(x) if isinstance(x, list) else x for name, x in keywords.items()}
-    call = Call(path, **tuples)
+    call = Call(path, **_with_tuples(keywords))
     return Laid(call, getattr(layout, laid)) if laid else call
+
+
+def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+
+
+def capabilities_of(package: str, **computed: Any) -> Capabilities:
+    """The capabilities in the file ``capabilities.toml`` of a framework's package.
+
+    Args:
+        computed: those that code tells, such as the executions that it has.
+    """
+    return Capabilities(**_with_tuples(_declared(package, "capabilities")), **computed)
 
 
 def composed(*functions: Callable[..., Any]) -> Table:

@@ -41,11 +41,11 @@ from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.table import gaps_of, toggle_gaps_of
+from fwbench.frameworks.table import capabilities_of, gaps_of, toggle_gaps_of
 from fwbench.frameworks.variables import variables_of
-from fwbench.terms.manifest import Capabilities, Device
-from fwbench.terms.names import DTYPES, real_dtype
-from fwbench.terms.toggles import PARALLEL, devices_of_process, is_on
+from fwbench.terms.manifest import Device
+from fwbench.terms.names import real_dtype
+from fwbench.terms.toggles import devices_of_process, is_on
 from fwbench.workloads.operation import Implementation
 
 _NO_SERVERS = "jax has no parameter servers: its processes exchange arrays by collectives alone"
@@ -64,21 +64,10 @@ class Jax(Framework):
     name = "jax"
     version = jax.__version__
     namespace = jax
-    capabilities = Capabilities(
+    capabilities = capabilities_of(
+        __package__,
         executions=tuple(EXECUTIONS),
-        dtypes=DTYPES,
-        # A network that is neither trained nor used by calls operation by operation.
-        training_executions=("jit",),
-        training_dtypes=("float32", "float64", "bfloat16"),
-        network_executions=("jit",),
-        users_models=("float32", "float64"),
-        recomputing_executions=("jit",),
-        process_toggles=("tf32", *PARALLEL, "donate"),
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
-        # Called operation by operation, shard_map is slow and not used to exchange arrays.
-        gang_executions=("jit",),
-        collectives=("all_reduce", "reduce_scatter", "all_gather"),
-        gpu_memory=True,
     )
     conjugates = False
     variables = variables_of("jax", "xla", "cuda")

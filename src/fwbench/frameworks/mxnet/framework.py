@@ -23,11 +23,11 @@ from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.mxnet.operations import OPERATIONS
 from fwbench.frameworks.probes import with_plan
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.table import gang_gaps_of, gaps_of, toggle_gaps_of
+from fwbench.frameworks.table import capabilities_of, gang_gaps_of, gaps_of, toggle_gaps_of
 from fwbench.frameworks.variables import variables_of
-from fwbench.terms.manifest import Capabilities, Device
+from fwbench.terms.manifest import Device
 from fwbench.terms.names import INT8
-from fwbench.terms.toggles import PARALLEL, variable
+from fwbench.terms.toggles import variable
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.photos import PhotoJob, PhotoLoader
 
@@ -99,26 +99,7 @@ class MXNet(Framework):
     name = "mxnet"
     version = mx.__version__
     namespace = mx.nd
-    capabilities = Capabilities(
-        executions=tuple(_EXECUTIONS),
-        dtypes=("float32", "float64", "float16"),
-        training_executions=("eager", "hybridize"),
-        training_dtypes=("float32", "bfloat16"),
-        network_executions=("eager", "hybridize"),
-        int8_executions=("hybridize",),
-        users_models=("float32",),
-        checkpoints=True,
-        process_toggles=("onednn", "layout", "tf32", *PARALLEL),
-        strategies={
-            "allreduce": "MXNet has no all-reduce between processes of its own: Horovod and "
-            "BytePS, which bring one, are not in its packages",
-            "ps_sync": "",
-            "ps_async": "",
-        },
-        gang_executions=("eager", "hybridize"),
-        collectives=("all_reduce", "null_step", "sparse_read"),
-        coordinator="scheduler",
-    )
+    capabilities = capabilities_of(__package__, executions=tuple(_EXECUTIONS))
     variables = variables_of("mxnet", "openmp", "openblas", "mkl", "onednn", "cuda")
     gaps = gaps_of(__package__)
     toggle_gaps = toggle_gaps_of(__package__, _EXECUTIONS)

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-from fwbench.terms.toggles import PARALLEL, devices_of_process, is_on, variable
+from fwbench.terms.toggles import devices_of_process, is_on, variable
 
 # Read at import.
 if variable("onednn") in os.environ:
@@ -27,11 +27,10 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.table import gaps_of, toggle_gaps_of
+from fwbench.frameworks.table import capabilities_of, gaps_of, toggle_gaps_of
 from fwbench.frameworks.tensorflow.operations import OPERATIONS
 from fwbench.frameworks.variables import variables_of
-from fwbench.terms.manifest import Capabilities, Device
-from fwbench.terms.names import DTYPES, FLOAT8
+from fwbench.terms.manifest import Device
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.photos import PhotoJob, PhotoLoader
 
@@ -56,40 +55,13 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: tensorflow/tensorflow#27725.
-_NO_SYNCHRONOUS_SERVERS = (
-    "TensorFlow's servers are asynchronous: its synchronous optimiser (SyncReplicasOptimizer) is "
-    "deprecated as buggy"
-)
-
-
 class TensorFlow(Framework):
     """TensorFlow on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
 
     name = "tensorflow"
     version = tf.__version__
     namespace = tf
-    capabilities = Capabilities(
-        executions=tuple(_EXECUTIONS),
-        dtypes=tuple(name for name in DTYPES if name != FLOAT8),
-        training_executions=("eager", "graph", "xla", "fit"),
-        whole_loops=("fit",),
-        # Keras computes losses in float32, in every dtype of the layers.
-        training_dtypes=("float32", "bfloat16", "float16"),
-        network_executions=("eager", "graph", "xla"),
-        int8_executions=("litert",),
-        users_models=("float32",),
-        checkpoints=True,
-        recomputing_executions=("eager", "graph", "xla"),
-        process_toggles=("onednn", "tf32", *PARALLEL),
-        strategies={"allreduce": "", "ps_sync": _NO_SYNCHRONOUS_SERVERS, "ps_async": ""},
-        gang_executions=("graph",),
-        # Strategies have no other exchanges: what they scatter and broadcast they do within.
-        collectives=("all_reduce", "all_gather", "null_step", "sparse_read"),
-        coordinated=("ps_async",),
-        coordinator="coordinator",
-        gpu_memory=True,
-    )
+    capabilities = capabilities_of(__package__, executions=tuple(_EXECUTIONS))
     reads_stack = True
     variables = variables_of("tensorflow", "xla", "openmp", "onednn", "cuda")
     operations = OPERATIONS

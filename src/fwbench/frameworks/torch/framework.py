@@ -23,14 +23,14 @@ from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
-from fwbench.frameworks.table import gang_gaps_of, gaps_of, toggle_gaps_of
+from fwbench.frameworks.table import capabilities_of, gang_gaps_of, gaps_of, toggle_gaps_of
 from fwbench.frameworks.torch import formats, gpus
 from fwbench.frameworks.torch.kernels import OptimiserSteps
 from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import variables_of
-from fwbench.terms.manifest import Capabilities, Device
-from fwbench.terms.names import DTYPES, INT8
-from fwbench.terms.toggles import PARALLEL, is_on, variable
+from fwbench.terms.manifest import Device
+from fwbench.terms.names import INT8
+from fwbench.terms.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.photos import PhotoJob, PhotoLoader
 
@@ -93,24 +93,10 @@ class Torch(Framework):
     name = "torch"
     version = torch.__version__
     namespace = torch
-    capabilities = Capabilities(
+    capabilities = capabilities_of(
+        __package__,
         executions=tuple(_EXECUTIONS),
-        # Compiling needs a C++ compiler and takes seconds a case; the others are for GPUs.
-        on_request=tuple(sorted({*_EXECUTIONS} - {"eager"})),
-        dtypes=DTYPES,
-        training_executions=("eager", "compile"),
-        training_dtypes=("float32", "float64", "bfloat16", "float16"),
-        network_executions=("eager", "compile"),
-        int8_executions=("eager",),
-        users_models=("float32", "float64", "bfloat16"),
-        checkpoints=True,
-        recomputing_executions=("eager",),
-        process_toggles=("onednn", "layout", "optimizer", "tf32", *PARALLEL),
         strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
-        gang_executions=("eager",),
-        collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
-        gpu_memory=True,
-        gpu_clock="events",
     )
     gaps = gaps_of(__package__)
     toggle_gaps = toggle_gaps_of(__package__, _EXECUTIONS)
