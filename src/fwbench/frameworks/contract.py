@@ -46,6 +46,9 @@ class Saved(NamedTuple):
 class Framework(Replicable, ABC):
     """One framework's way to compute, wait and differentiate.
 
+    Modules that few sessions need, such as those of learners, members and profilers, are imported
+    in the methods that return these: operations need not wait for them.
+
     Attributes:
         name: as ``--fw`` takes it; equals the name of the entry point.
         namespace: the argument of implementations: ``torch``, ``tf``, ``np``, MXNet's ``nd``.

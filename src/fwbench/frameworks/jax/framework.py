@@ -265,7 +265,6 @@ class Jax(Framework):
 
     def learner(self, job: Job) -> Learner:
         """Pure functions, whose state goes from step to step."""
-        # Here: operations need none of its modules.
         from fwbench.frameworks.jax import training
 
         devices = [*map(_device, job.devices)]
@@ -277,21 +276,18 @@ class Jax(Framework):
 
     def member(self, place: Place) -> Member:
         """A process of ``jax.distributed``."""
-        # Here: processes without others need none of it.
         from fwbench.frameworks.jax.replicas import JaxMember
 
         return JaxMember(place, self._keep)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """A function with parameters of the user's."""
-        # Here, as above.
         from fwbench.frameworks.jax.models import JaxModelLearner
 
         return JaxModelLearner(job, _device(job.device), self._keep)
 
     def profiler(self, device: str) -> Profiler:
         """``jax.profiler``."""
-        # Here, for the sake of sessions without a profile.
         from fwbench.frameworks.jax.profiler import JaxProfiler
 
         return JaxProfiler()

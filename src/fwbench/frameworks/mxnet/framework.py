@@ -224,7 +224,6 @@ class MXNet(Framework):
 
     def learner(self, job: Job) -> Learner:
         """A Gluon network with its trainer."""
-        # Here, for the sake of sessions that measure operations only.
         from fwbench.frameworks.mxnet import training
 
         contexts = [*map(_context, job.devices)]
@@ -238,27 +237,24 @@ class MXNet(Framework):
         """The learner; for int8 a network that is quantized once."""
         if job.dtype != INT8:
             return super().predictor(job)
-        # Here, for the sake of sessions without int8.
         from fwbench.frameworks.mxnet.quantized import MXNetInt8
 
         return MXNetInt8(job, _context(job.device))
 
     def photo_loader(self, job: PhotoJob) -> PhotoLoader:
         """``ImageRecordIter``."""
-        from fwbench.frameworks.mxnet.training import photo_loader  # here, as above
+        from fwbench.frameworks.mxnet.training import photo_loader
 
         return photo_loader(job)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """A Gluon block of the user's."""
-        # Here, as above.
         from fwbench.frameworks.mxnet.models import MXNetModelLearner
 
         return MXNetModelLearner(job, _context(job.device))
 
     def member(self, place: Place) -> Participant:
         """A worker, a server or the scheduler of a distributed KVStore."""
-        # Here, for the sake of sessions without replicas.
         from fwbench.frameworks.mxnet.replicas import MXNetMember
         from fwbench.frameworks.mxnet.servers import MXNetServing
 
@@ -266,7 +262,6 @@ class MXNet(Framework):
 
     def profiler(self, device: str) -> Profiler:
         """``mx.profiler``."""
-        # Here, for the sake of sessions without a profile.
         from fwbench.frameworks.mxnet.profiler import MXNetProfiler
 
         return MXNetProfiler()

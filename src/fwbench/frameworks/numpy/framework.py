@@ -57,7 +57,6 @@ class NumPy(HostFramework):
 
     def member(self, place: Place) -> Member:
         """Sockets in a ring: fwbench's own, as NumPy has none."""
-        # Here: processes without others need no sockets.
         from fwbench.frameworks.numpy.replicas import Ring
 
         return Ring(place)

@@ -70,7 +70,6 @@ class OnnxRuntime(HostFramework):
 
     def predictor(self, job: Job) -> Predictor:
         """A network that another framework exports."""
-        # Here: operations need none of its modules.
         from fwbench.frameworks.onnxruntime.predictor import OnnxRuntimePredictor
 
         return OnnxRuntimePredictor(job, self.session)

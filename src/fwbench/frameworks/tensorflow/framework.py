@@ -189,7 +189,6 @@ class TensorFlow(Framework):
 
     def learner(self, job: Job) -> Learner:
         """Keras layers, and a step of one's own or ``fit``."""
-        # Here: Keras takes seconds to import, which operations need not wait for.
         from fwbench.frameworks.tensorflow.training import KerasFit, TensorFlowLearner
 
         if job.model_parallel > 1:
@@ -206,27 +205,24 @@ class TensorFlow(Framework):
         """The learner; of LiteRT an interpreter."""
         if job.execution not in self.capabilities.int8_executions:
             return super().predictor(job)
-        # Here, for the sake of sessions without it.
         from fwbench.frameworks.tensorflow.quantized import LiteRTPredictor
 
         return LiteRTPredictor(job, self.threads())
 
     def photo_loader(self, job: PhotoJob) -> PhotoLoader:
         """``tf.data``."""
-        from fwbench.frameworks.tensorflow.training import photo_loader  # here, as above
+        from fwbench.frameworks.tensorflow.training import photo_loader
 
         return photo_loader(job)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """A Keras model of the user's."""
-        # Here, as above.
         from fwbench.frameworks.tensorflow.models import TensorFlowModelLearner
 
         return TensorFlowModelLearner(job)
 
     def member(self, place: Place) -> Participant:
         """A worker of MultiWorkerMirroredStrategy, or a task of ParameterServerStrategy."""
-        # Here, as above: Keras.
         from fwbench.frameworks.tensorflow import replicas, servers
 
         return (servers.participant if place.servers else replicas.MirroredMember)(place)
@@ -241,7 +237,6 @@ class TensorFlow(Framework):
 
     def profiler(self, device: str) -> Profiler:
         """``tf.profiler``."""
-        # Here, for the sake of sessions without a profile.
         from fwbench.frameworks.tensorflow.profiler import TensorFlowProfiler
 
         return TensorFlowProfiler()

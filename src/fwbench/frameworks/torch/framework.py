@@ -214,7 +214,6 @@ class Torch(Framework):
 
     def learner(self, job: Job) -> Learner:
         """A model of ``nn.Module`` with ``DataLoader`` and ``torch.optim``."""
-        # Here: its imports take a moment that operations need not wait for.
         from fwbench.frameworks.torch.training import TorchLearner
 
         return TorchLearner(job)
@@ -223,27 +222,24 @@ class Torch(Framework):
         """The learner; for int8 a network that is quantized once."""
         if job.dtype != INT8:
             return super().predictor(job)
-        # Here, for the sake of sessions without int8.
         from fwbench.frameworks.torch.quantized import TorchInt8
 
         return TorchInt8(job)
 
     def photo_loader(self, job: PhotoJob) -> PhotoLoader:
         """``DataLoader`` with Pillow."""
-        from fwbench.frameworks.torch.training import photo_loader  # here, as above
+        from fwbench.frameworks.torch.training import photo_loader
 
         return photo_loader(job)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """An ``nn.Module`` of the user's."""
-        # Here, as above.
         from fwbench.frameworks.torch.models import TorchModelLearner
 
         return TorchModelLearner(job)
 
     def member(self, place: Place) -> Member:
         """``torch.distributed`` over gloo."""
-        # Here: its imports take a moment that processes without others need not wait for.
         from fwbench.frameworks.torch.replicas import TorchMember
 
         return TorchMember(place)
@@ -272,7 +268,6 @@ class Torch(Framework):
 
     def profiler(self, device: str) -> Profiler:
         """``torch.profiler``."""
-        # Here, its imports take a moment that sessions without a profile need not wait for.
         from fwbench.frameworks.torch.profiler import TorchProfiler
 
         return TorchProfiler(device)
