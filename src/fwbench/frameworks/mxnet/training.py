@@ -301,8 +301,7 @@ def new_optimizer(constants: Optimizer, *, lazy: bool = False) -> Any:
     Args:
         lazy: whether Adam passes over rows without a gradient where gradients are sparse.
     """
-    made, arguments = _OPTIMIZERS[type(constants)]
-    return made(**arguments(constants, lazy))
+    return _OPTIMIZERS[type(constants)](constants, lazy)
 
 
 class _RMSprop(mx.optimizer.RMSProp):  # type: ignore[misc]
@@ -313,32 +312,14 @@ class _RMSprop(mx.optimizer.RMSProp):  # type: ignore[misc]
         return (mx.nd.zeros_like(weight),)
 
 
-def _adam(constants: Adam, lazy: bool) -> dict[str, Any]:
-    return {
-        "learning_rate": constants.learning_rate,
-        "beta1": constants.beta_1,
-        "beta2": constants.beta_2,
-        "epsilon": constants.epsilon,
-        "lazy_update": lazy,
-    }
-
-
-def _rmsprop(constants: RMSprop, _: bool) -> dict[str, Any]:
-    return {
-        "learning_rate": constants.learning_rate,
-        "gamma1": constants.rho,
-        "epsilon": constants.epsilon,
-    }
-
-
-def _sgd(constants: SGD, _: bool) -> dict[str, Any]:
-    return {"learning_rate": constants.learning_rate, "momentum": constants.momentum}
-
-
-_OPTIMIZERS: dict[type[Any], tuple[Any, Callable[[Any, bool], dict[str, Any]]]] = {
-    Adam: (mx.optimizer.Adam, _adam),
-    RMSprop: (_RMSprop, _rmsprop),
-    SGD: (mx.optimizer.SGD, _sgd),
+_OPTIMIZERS: dict[type[Any], Callable[[Any, bool], Any]] = {
+    Adam: lambda adam, lazy: mx.optimizer.Adam(
+        adam.learning_rate, adam.beta_1, adam.beta_2, adam.epsilon, lazy_update=lazy
+    ),
+    RMSprop: lambda rmsprop, _: _RMSprop(
+        rmsprop.learning_rate, rmsprop.rho, epsilon=rmsprop.epsilon
+    ),
+    SGD: lambda sgd, _: mx.optimizer.SGD(sgd.momentum, learning_rate=sgd.learning_rate),
 }
 
 

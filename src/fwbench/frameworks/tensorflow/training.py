@@ -332,23 +332,15 @@ def clear(optimizer: Any) -> None:
             variable.assign(np.zeros(variable.shape, variable.dtype))
 
 
-def _adam(constants: Adam) -> Any:
-    return keras.optimizers.Adam(
-        constants.learning_rate, constants.beta_1, constants.beta_2, constants.epsilon
-    )
-
-
-def _rmsprop(constants: RMSprop) -> Any:
-    return keras.optimizers.RMSprop(
-        constants.learning_rate, rho=constants.rho, epsilon=constants.epsilon
-    )
-
-
-def _sgd(constants: SGD) -> Any:
-    return keras.optimizers.SGD(constants.learning_rate, momentum=constants.momentum)
-
-
-_OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {Adam: _adam, RMSprop: _rmsprop, SGD: _sgd}
+_OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {
+    Adam: lambda adam: keras.optimizers.Adam(
+        adam.learning_rate, adam.beta_1, adam.beta_2, adam.epsilon
+    ),
+    RMSprop: lambda rmsprop: keras.optimizers.RMSprop(
+        rmsprop.learning_rate, rmsprop.rho, epsilon=rmsprop.epsilon
+    ),
+    SGD: lambda sgd: keras.optimizers.SGD(sgd.learning_rate, sgd.momentum),
+}
 
 
 class _Chain(keras.Model):  # type: ignore[misc]
