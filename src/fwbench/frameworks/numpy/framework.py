@@ -12,9 +12,8 @@ import threadpoolctl
 from fwbench.frameworks.contract import BoundCall, HostFramework
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.numpy.operations import OPERATIONS
-from fwbench.frameworks.table import gaps_of, toggle_gaps_of
+from fwbench.frameworks.table import capabilities_of, gaps_of, toggle_gaps_of
 from fwbench.frameworks.variables import variables_of
-from fwbench.terms.manifest import Capabilities
 from fwbench.workloads.operation import Implementation
 
 _NO_SERVERS = "NumPy has no parameter servers; its ring shows what the wire allows an all-reduce"
@@ -26,14 +25,8 @@ class NumPy(HostFramework):
     name = "numpy"
     version = np.__version__
     namespace = np
-    capabilities = Capabilities(
-        executions=("eager",),
-        dtypes=("float32", "float64", "float16", "complex64", "complex128"),
-        differentiable=False,
-        strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS},
-        gang_executions=("eager",),
-        collectives=("all_reduce", "reduce_scatter", "all_gather", "broadcast"),
-        gpu_clock="",
+    capabilities = capabilities_of(
+        __package__, strategies={"allreduce": "", "ps_sync": _NO_SERVERS, "ps_async": _NO_SERVERS}
     )
     variables = variables_of("numpy", "openblas", "mkl", "openmp")
     operations = OPERATIONS

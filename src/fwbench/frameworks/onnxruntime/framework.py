@@ -14,8 +14,7 @@ from fwbench.frameworks.learner import Job, Predictor
 from fwbench.frameworks.onnxruntime.exporting import EXPORTED_OPSET, SOURCES
 from fwbench.frameworks.onnxruntime.kernels import OPSET, Operators, model_of
 from fwbench.frameworks.onnxruntime.operations import OPERATIONS
-from fwbench.frameworks.table import gaps_of
-from fwbench.terms.manifest import Capabilities
+from fwbench.frameworks.table import capabilities_of, gaps_of
 from fwbench.workloads.operation import Implementation
 
 _PROVIDERS = ["CPUExecutionProvider"]
@@ -36,14 +35,12 @@ class OnnxRuntime(HostFramework):
     name = "onnxruntime"
     version = ort.__version__
     namespace = Operators()
-    capabilities = Capabilities(
+    capabilities = capabilities_of(
+        __package__,
         executions=tuple(_EXECUTIONS),
         on_request=(_FROM_MXNET,),
-        dtypes=("float32",),
-        differentiable=False,
         network_executions=(*SOURCES, _FROM_MXNET),
         int8_executions=tuple(SOURCES),
-        gpu_clock="",
     )
     gaps = gaps_of(__package__)
     operations = OPERATIONS
