@@ -18,12 +18,12 @@ from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Place
 from fwbench.measure.clock import Clock
 from fwbench.plugin.host import FixtureBenchmark
-from fwbench.terms.presets import Schedule, Shape
+from fwbench.terms.presets import Form, Schedule, Shape
 from fwbench.workloads import mlp
 from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.models.graph import sequential
 from fwbench.workloads.models.layers import BatchNorm, Conv, Dense, GlobalAveragePool, Relu
-from fwbench.workloads.models.steps import PICTURES, ModelStep
+from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.objective import SGD, Objective
 from fwbench_extras.cheats import Cheat
 from support.fake_learner import FOUND, data_set
@@ -43,7 +43,8 @@ def _normalized(size: Shape) -> Objective:
 
 
 #: A network that normalizes by batch, smaller than the suite's; replicas look for it there.
-normalized_step = ModelStep("normalized", _normalized, PICTURES.sizes(("b12i6d1",), paper=()))
+_PICTURES = Form("b{batch}i{image}d{divisor}")
+normalized_step = ModelStep("normalized", _normalized, _PICTURES.sizes(("b12i6d1",), paper=()))
 workloads.normalized_step = normalized_step
 
 #: Changes the learner of a replica, given its rank.
