@@ -42,7 +42,7 @@ _CASES: dict[type[Workload], type[GangCase]] = {
     SparseRead: SparseReadCase,
 }
 
-#: The same for workers that do not wait for each other, which have no exchanges and no loops.
+#: The same for workers that do not wait for each other; their exchanges and loops are gaps.
 _ASYNCHRONOUS_CASES = _CASES | {Step: AsynchronousStepCase, ModelStep: AsynchronousStepCase}
 
 

@@ -65,7 +65,7 @@ _SHARES: dict[type[Workload], _Share] = {
     SparseRead: ReadShare,
 }
 
-#: The same for workers that do not wait for each other, which have no exchanges and no loops.
+#: The same for workers that do not wait for each other; their exchanges and loops are gaps.
 _ASYNCHRONOUS_SHARES = _SHARES | {Step: AsynchronousShare, ModelStep: AsynchronousShare}
 
 
