@@ -10,7 +10,7 @@ import pytest
 from support.projects import Project, measuring
 
 _FW = "numpy,pool"
-_THREE = ("--fw-execution=eager,inline", "--fw-size=4,8", "-k", "numpy or pool")
+_THREE = ("--fw-execution=eager,inline", "--fw-size=4,8", "--fw-threads=1")
 
 #: Rows of three cases: NumPy, and two executions of another framework. One of them may do more.
 _ROWS = measuring(
@@ -92,6 +92,11 @@ def test_rows_that_do_not_fit_into_memory(rows: Project) -> None:
     result, records = rows.measure(*_THREE, fw=_FW)
     result.assert_outcomes(passed=6)
     result.stdout.fnmatch_lines(["fwbench: 6 cases take no turns with others*memory that is free"])
+    assert _turns(records) == {}
+
+
+def test_several_threads_take_no_turns(rows: Project) -> None:
+    _, records = rows.measure(*_THREE, "--fw-threads=2", fw=_FW)
     assert _turns(records) == {}
 
 

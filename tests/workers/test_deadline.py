@@ -43,6 +43,17 @@ def test_an_epoch_restarts_the_sessions_own(now: list[float]) -> None:
     assert deadline.first[0] == 1000.0
 
 
+def test_waiting_for_a_turn_takes_no_time(now: list[float]) -> None:
+    """Of neither limit; between two turns it counts."""
+    deadline = _Deadline(600.0)
+    deadline.set_by_worker(550.0, "was late")
+    for waits, now[0] in ((True, 300.0), (False, 320.0), (True, 400.0)):
+        deadline.look(waits=waits)
+    assert deadline.first == (930.0, "was late")
+    deadline.set_by_worker(None, "")
+    assert deadline.first[0] == 980.0
+
+
 def test_the_first_case_of_a_process_is_marked(project: Project) -> None:
     """Its first call starts what a framework, and a GPU, start once: later ones do not compare."""
     assert _first_in_process(project, measuring("double, sizes=(4, 5)")) == [

@@ -91,7 +91,7 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     benchmark.name_case(cell.params, cell.group)
     if visits.are_taken():
         by_visits = cell.toggle("workers") == "0" and not cell.gang
-        benchmark.take_turns(key_of(item), by_visits=by_visits)
+        benchmark.take_turns(key_of(item), session.options.threads, by_visits=by_visits)
     framework = session.inventory.load(cell.framework)
     if framework.reads_stack and session.in_worker:  # a debugger wants the whole stack
         from fwbench.measure import empty_stack  # greenlet is needed for nothing else

@@ -103,13 +103,14 @@ class FixtureBenchmark:
         self.stopping: Stopping | None = None
         self.watch: GpuWatch | None = None
         self._key = ""
+        self._threads = 0
         self._takes_turns = False
 
     def time(self, *runs: Callable[[], Any]) -> tuple[Any, int]:
         """Time rounds of calls by turns; the last result, or the only one, and which call's."""
         self.stopping = stop_when_precise(self.fixture, self._precision, self.watch)
         self._rounds.runs = runs
-        turns = InTurns(self.fixture, self._key, fixed=True) if self._takes_turns else None
+        turns = InTurns(self.fixture, self._key, self._threads) if self._takes_turns else None
         with nullcontext() if turns else visits.whole(self._key):
             self.mark_rounds()
             only = self.fixture(runs[0])
@@ -132,9 +133,14 @@ class FixtureBenchmark:
         """A block in which the same case of another process does nothing."""
         return visits.whole(self._key, what)
 
-    def take_turns(self, key: str, *, by_visits: bool) -> None:
-        """Measure this case in turns with the same one of other processes: by visits, or whole."""
+    def take_turns(self, key: str, threads: int, *, by_visits: bool) -> None:
+        """Measure this case in turns with those of other processes: by visits, or as a whole.
+
+        Args:
+            threads: that compute.
+        """
         self._key = key
+        self._threads = threads
         self._takes_turns = by_visits and bool(self.fixture.enabled)
 
     @property
@@ -392,15 +398,15 @@ class InTurns:
     """Has a fixture make its rounds as visits, by turns with the same case of other processes.
 
     Args:
-        fixed: whether all threads that work are there when it begins.
+        threads: that compute; 0 where that is not known.
 
     Attributes:
         taken: whether turns were taken; a case that no other process has is measured as always.
     """
 
-    def __init__(self, fixture: BenchmarkFixture, key: str, *, fixed: bool = False) -> None:
+    def __init__(self, fixture: BenchmarkFixture, key: str, threads: int = 0) -> None:
         self.taken = False
-        self._fixed = fixed
+        self._threads = threads
         self._fixture = fixture
         self._key = key
         self._precision = fixture._precision  # noqa: SLF001
@@ -411,7 +417,7 @@ class InTurns:
     def _make_rounds(
         self, runner: Callable[..., float], calls: range, stats: Metadata, most: int
     ) -> None:
-        with visits.contest(self._key, len(calls), fixed=self._fixed) as seat:
+        with visits.contest(self._key, len(calls), self._threads) as seat:
             if seat is not None:
                 stats.options |= {"precision": None, "confidence": None}
                 stats.iterations = seat.calls

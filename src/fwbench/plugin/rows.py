@@ -82,9 +82,13 @@ def take_turns(item: pytest.Item) -> bool:
 
 
 def rows_of(session: Session, config: pytest.Config, cases: Sequence[pytest.Item]) -> Rows:
-    """The rows of a session; none where nothing is timed, or each case has limits of its own."""
+    """The rows of a session; none where nothing is timed, or each case has limits of its own.
+
+    Nor where several threads compute: what a call of MXNet's or TensorFlow's takes then depends on
+    where they are when it begins, and after a pause they are elsewhere (docs/figures.md).
+    """
     limited = bool(getattr(config, "_env_timeout", None))  # by pytest-timeout, which cannot wait
-    if session.verify_only or visits.are_taken() or limited:
+    if session.verify_only or visits.are_taken() or limited or session.options.threads > 1:
         return Rows()
     rows = Rows([item for item in cases if take_turns(item)])
     reporter: Any = config.pluginmanager.get_plugin("terminalreporter")

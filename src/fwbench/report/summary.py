@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fwbench.records.repeatability import stated
+from fwbench.records.measurement import uncertainty
 from fwbench.records.session_facts import MachineFacts, NotMeasured, SessionFacts
 from fwbench.records.units import count
 from fwbench.report import condition, ranking
@@ -89,8 +89,8 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     number = launches(run.session)
     yield "launches", f"{number}, shuffled" if number else ""
     yield "cases", run.incompleteness or f"{len(run.records):,}"
-    known = [(record.framework, record.repeatability) for record in run.records if record.facts]
-    yield "uncertainty", stated(known) if known else ""
+    known = [record for record in run.records if record.facts]
+    yield "uncertainty", uncertainty(known) if known else ""
 
 
 def launches(session: SessionFacts) -> str:

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import random
+import signal
 import socket
 import statistics
 import struct
@@ -31,15 +32,12 @@ from fwbench.turns.visits import PACKET_BYTES, TURN_FORMAT
 #: ones do not meet the same machine as their neighbours.
 _VISIT_S = 2e-3
 
-#: Where threads spin, which each visit has to wait for, it is longer.
-_LONG_VISIT_S = 5e-3
+#: Rounds that tell how long one is, unless one takes longer than this.
+_TRIED, _TRIED_S = 3, 5e-3
 
-#: Rounds that tell how long one is.
-_TRIED = 3
-
-#: Before a visit the caches are filled for as long as this, by a round at least: a convolution of
-#: 3 ms took 1.2 times as long without. What rounds find there that take much longer is no matter.
-_LEAD_IN_S, _LONG_S = 300e-6, 20e-3
+#: A convolution of 3 ms took 1.2 times as long without a call before it, which finds the caches as
+#: others have left them. To rounds of this length that is no matter.
+_LONG_S = 20e-3
 
 #: What another contestant may run while one makes its visit: this share of it, and this long,
 #: which it takes to go to sleep.
@@ -48,13 +46,13 @@ _OTHERS, _OTHERS_S = 0.03, 60e-6
 #: Threads of one processor use at most this share of the time.
 _ONE_CPU = 1.1
 
-#: How long a turn waits for threads of other contestants that spin, and how often it looks.
-_SPINNING_AT_MOST_S, _LOOK_S = 20e-3, 200e-6
+#: What it takes at most until threads that are told to stop have.
+_HALTING_S = 5e-3
 
 #: How long each contestant's visits may take together: another launch tells more than longer ones.
 _MOST_S = 0.5
 
-#: And how long a contest may take in all, where each visit waits for threads that spin.
+#: And how long a contest may take in all, where visits do not count.
 _LONGEST_S = 2.0
 
 #: How often somebody looks after the contestants while a visit goes on.
@@ -76,7 +74,7 @@ class Contestant:
     connection: socket.socket
     part: str = ""
     calls: int = 0
-    fixed: bool = False
+    threads: int = 0
     has_turn: bool = False
     has_gone: bool = False
 
@@ -171,15 +169,18 @@ class Effort:
 
     Attributes:
         enough: asked after each round of turns.
-        equal_calls: whether all make rounds of as many calls, or else each of its own number. Of
-            one case a round's fixed cost is then divided alike; calls of asynchronous frameworks
-            would overlap in the rounds of others.
+        same_case: whether all hold the same case. Then their rounds are of as many calls, so that
+            a round's fixed cost is divided alike; calls of asynchronous frameworks would overlap in
+            the rounds of others.
+        lead_in_s: how long calls go on before those that are timed: what caches are filled with,
+            and threads woken. A round at least, unless it takes much longer.
         at_least: rounds of turns that there is always time for, if they count.
         watch: entered while visits are made.
     """
 
     enough: Enough
-    equal_calls: bool = True
+    same_case: bool = True
+    lead_in_s: float = 300e-6
     at_least: int = 0
     watch: AbstractContextManager[object] = field(default_factory=nullcontext)
 
@@ -209,14 +210,18 @@ class Contest:
         self._threads = [_Threads(contestant.pid) for contestant in contestants]
         most = max(contestant.calls for contestant in contestants)
         for contestant in contestants:
-            contestant.calls = most if effort.equal_calls else contestant.calls
+            contestant.calls = most if effort.same_case else contestant.calls
             contestant.tell("begin", contestant.calls)
 
     def held(self) -> CaseVisits:
         """The visits, once they are over."""
         while True:
-            with self._effort.watch:
-                seen = self._seen()
+            try:
+                with self._effort.watch:
+                    seen = self._seen()
+            finally:
+                for process in self._threads:
+                    process.go_on()
             left = [contestant for contestant in self._contestants if not contestant.has_gone]
             if not left or len(left) == len(self._contestants):
                 return seen
@@ -229,19 +234,17 @@ class Contest:
         tried = self._tried()
         if tried is None:
             return seen
-        is_free = tried.is_parallel and not all(each.fixed for each in self._contestants)
-        cpu = -1 if is_free else _common_cpu(self._contestants)
-        visits = self._visits(_VISIT_S, tried)
+        cpu = self._place(tried)
+        visits = self._visits(tried)
         longest_s = max(_LONGEST_S, 2 * self._effort.at_least * tried.used_s)
         ends_s = time.perf_counter() + longest_s
         for order in self._orders():
-            row = self._row(cpu, waits=seen.left_out > 0)
+            row = self._row(cpu, halts=tried.is_disturbed or seen.left_out > 0)
             if not row.make(order, visits):
                 break
             if not row.is_disturbed:
                 seen.visits_s.append(row.visits_s)
-            elif not seen.left_out:  # from now on each visit waits for threads that spin
-                visits = self._visits(_LONG_VISIT_S, tried)
+            elif not seen.left_out:  # from now on those whose threads run are halted
                 seen.visits_s.clear()
             seen.left_out += row.is_disturbed
             seen.used_s += row.used_s / len(self._contestants)
@@ -251,8 +254,18 @@ class Contest:
                 break
         return seen
 
-    def _row(self, cpu: int = -1, *, waits: bool = False) -> _Row:
-        return _Row(self._contestants, self._threads, self._attend, cpu, waits=waits)
+    def _place(self, tried: _Row) -> int:
+        """The CPU for the calls of all; -1 where several threads compute, which would share it.
+
+        Two threads of MXNet that wait for each other at barriers took 8 ms on one, and 0.03 ms on
+        two.
+        """
+        known = {contestant.threads for contestant in self._contestants}
+        is_alone = known == {1} or (known == {0} and not tried.is_parallel)
+        return _common_cpu(self._contestants) if is_alone else -1
+
+    def _row(self, cpu: int = -1, *, halts: bool = False) -> _Row:
+        return _Row(self._contestants, self._threads, self._attend, cpu, halts=halts)
 
     def _tried(self) -> _Row | None:
         """Visits that tell how long rounds are, of a few rounds where these are short."""
@@ -261,21 +274,21 @@ class Contest:
             row = self._row()
             if not row.make(range(number), [(lead_in, rounds)] * number):
                 return None
-            if row.used_s > _LONG_VISIT_S * number / 2:
+            if row.used_s > _TRIED_S * number / 2:
                 break
         return row
 
-    def _visits(self, seconds: float, tried: _Row) -> Sequence[tuple[int, int]]:
+    def _visits(self, tried: _Row) -> Sequence[tuple[int, int]]:
         """The untimed rounds of each one's visits, and the timed ones: as many of equal calls."""
         medians_s = map(statistics.median, tried.visits_s)
         both = zip(self._contestants, medians_s, strict=True)
         rounds_s = [contestant.calls * median_s for contestant, median_s in both]
-        if self._effort.equal_calls:
+        if self._effort.same_case:
             rounds_s = [max(rounds_s)] * len(rounds_s)
         return [
             (
-                math.ceil(_LEAD_IN_S / round_s) if round_s < _LONG_S else 0,
-                max(1, round(seconds / round_s)),
+                math.ceil(self._effort.lead_in_s / round_s) if round_s < _LONG_S else 0,
+                max(1, round(_VISIT_S / round_s)),
             )
             for round_s in rounds_s
         ]
@@ -294,7 +307,7 @@ class _Row:
 
     Args:
         cpu: for the threads that make the visits; a negative one for any.
-        waits: whether to wait for threads that spin before each visit.
+        halts: whether processes whose threads run on after a visit are halted until their next.
 
     Attributes:
         is_disturbed: whether another contestant was running in one of them.
@@ -308,13 +321,13 @@ class _Row:
         attend: Callable[[], object],
         cpu: int = -1,
         *,
-        waits: bool = False,
+        halts: bool = False,
     ) -> None:
         self._contestants = contestants
         self._threads = threads
         self._attend = attend
         self._cpu = cpu
-        self._waits = waits
+        self._halts = halts
         self.is_disturbed = self.is_parallel = False
         self.used_s = 0.0
         self.visits_s: list[Sequence[float]] = [()] * len(contestants)
@@ -323,10 +336,8 @@ class _Row:
         """Have the visits made, of so many untimed and timed rounds; False if one has gone."""
         for place in order:
             others = [other for number, other in enumerate(self._threads) if number != place]
-            if self._waits:
-                for process in others:
-                    process.wait_until_still()
             own = self._threads[place]
+            own.go_on()
             others_s, own_s = sum(process.used_s() for process in others), own.used_s()
             start_s = time.perf_counter()
             rounds_s = self._contestants[place].visit(*visits[place], self._attend, self._cpu)
@@ -338,6 +349,8 @@ class _Row:
             self.is_parallel |= own.used_s() - own_s > _ONE_CPU * took_s + _OTHERS_S
             self.used_s += took_s
             self.visits_s[place] = rounds_s
+            if self._halts:
+                own.halt()
         return True
 
 
@@ -345,6 +358,8 @@ class _Threads:
     """The threads of another process: their processor time, and whether one of them runs."""
 
     def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._is_halted = False
         self._folder = f"/proc/{pid}/task"
         # MAKE_PROCESS_CPUCLOCK of <linux/posix-timers.h>: what clock_getcpuclockid(3) returns.
         self._clock = (~pid << 3) | 2
@@ -359,11 +374,29 @@ class _Threads:
         except OSError:
             return 0.0
 
-    def wait_until_still(self) -> None:
-        """Wait until none runs, or for so long at most."""
-        until_s = time.perf_counter() + _SPINNING_AT_MOST_S
-        while time.perf_counter() < until_s and self._are_running():
-            time.sleep(_LOOK_S)
+    def halt(self) -> None:
+        """Stop the process if a thread of it runs, as those do that wait actively for more work.
+
+        Those of ONNX Runtime do so for 50 ms; when the process goes on, so do they, and it finds
+        them as in calls that follow one another.
+        """
+        if self._is_halted or not self._are_running():
+            return
+        self._is_halted = True
+        self._signal(signal.SIGSTOP)
+        until_s = time.perf_counter() + _HALTING_S
+        while self._are_running() and time.perf_counter() < until_s:
+            pass  # and the kernel has counted their time
+
+    def go_on(self) -> None:
+        """Let a process that is halted go on."""
+        if self._is_halted:
+            self._is_halted = False
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, number)
 
     def _are_running(self) -> bool:
         with suppress(OSError):  # the process has ended

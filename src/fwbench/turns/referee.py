@@ -118,8 +118,8 @@ class Referee:
         match message:
             case ["programme", int(side)]:
                 self._programmes[connection] = side
-            case ["contest", int(side), str(key), int(calls), bool(fixed)]:
-                self._wait(key, Contestant(side, connection, "", calls, fixed))
+            case ["contest", int(side), str(key), int(calls), int(threads)]:
+                self._wait(key, Contestant(side, connection, "", calls, threads))
             case ["whole", int(side), str(key), str(part)]:
                 self._wait(key, Contestant(side, connection, part))
             case _:

@@ -8,6 +8,9 @@ import numpy as np
 
 from fwbench.turns.contest import CaseVisits, Effort
 
+#: With the operands of up to eight cases a cache holds nothing of any.
+_LEAD_IN_S = 3e-3
+
 #: Rounds of turns of a contest at least, and so many before it is asked how well ratios are known,
 #: again after each few more.
 _AT_LEAST, _ASKED_FROM, _EACH = 5, 12, 4
@@ -28,7 +31,8 @@ def effort(max_time_s: float, watch: AbstractContextManager[object]) -> Effort:
         lambda _, seen: (
             len(seen.visits_s) >= _AT_LEAST and (seen.used_s >= max_time_s or _are_known(seen))
         ),
-        equal_calls=False,
+        same_case=False,
+        lead_in_s=_LEAD_IN_S,
         at_least=_AT_LEAST,
         watch=watch,
     )

@@ -11,8 +11,8 @@ from a contestant                        meaning
 ``["coming", keys]``                     these cases will come, and others that are still to be told
 ``["told"]``                             no others will
 ``["done", key]``                        one of them is over, wherever it was measured
-``["contest", side, key, calls, fixed]`` it is ready to make rounds of so many calls; whether its
-                                         threads are there already, so that they can be placed
+``["contest", side, key, calls,``        it is ready to make rounds of so many calls, with so many
+``threads]``                             threads that compute (0: not known)
 ``["whole", side, key, part]``           it is ready to be measured as a whole, or for a part that
                                          is not to be disturbed, in a single visit
 seconds of each round, as doubles        the visit is over
@@ -165,14 +165,14 @@ def _connected(kind: str, *values: Any) -> socket.socket | None:
 
 
 @contextmanager
-def contest(key: str, calls: int, *, fixed: bool) -> Iterator[Seat | None]:
+def contest(key: str, calls: int, threads: int = 0) -> Iterator[Seat | None]:
     """Take part in the contest of a case; None where it is measured alone, within the block.
 
     Args:
         calls: that make a round long enough here.
-        fixed: whether all threads that work are there already; others would inherit a place.
+        threads: that compute; 0 where that is not known.
     """
-    with _joined("contest", key, calls, fixed) as begun:
+    with _joined("contest", key, calls, threads) as begun:
         yield begun
 
 

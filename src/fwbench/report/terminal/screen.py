@@ -9,8 +9,8 @@ from typing import Any
 
 from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement
-from fwbench.records.repeatability import Revisits, stated
+from fwbench.records.measurement import Measurement, uncertainty
+from fwbench.records.repeatability import Revisits
 from fwbench.records.stored import just_measured
 from fwbench.report import condition, ranking
 from fwbench.report.ranking import Contest, works
@@ -89,10 +89,7 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
             *_short(training.loops(outcome.cases, view.width, outcome.toggles), view),
             *_short(training.replicas(outcome.cases, view.width), view),
             [*_wrapped(_notes(outcome, view), view), *skips],
-            [
-                *wrapped(stated((c.framework, c.repeatability) for c in outcome.cases), view.width),
-                *answer,
-            ],
+            [*wrapped(uncertainty(outcome.cases), view.width), *answer],
         ]
     )
 
