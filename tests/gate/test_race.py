@@ -169,7 +169,7 @@ def _longer_tail(draw: np.random.Generator, number: int) -> Floats:
 
 @pytest.mark.parametrize("noise", [_second_speed, _longer_tail])
 def test_equal_medians_of_different_shape_have_no_winner(noise: Noise) -> None:
-    """Of the second contestant; with signs alone 15 to 82 % had one."""
+    """The second contestant's is another; with signs alone 15 to 82 % had a winner."""
     verdicts = [run({"a": 1.0, "b": 1.0}, noise, seed)[0].dropped for seed in range(100)]
     assert sum(map(bool, verdicts)) <= 1
 

@@ -153,7 +153,7 @@ def test_contestants_take_turns(sides: Sides, number: int) -> None:
 
 
 def test_who_runs_while_another_is_timed_is_halted(sides: Sides) -> None:
-    """As soon as its processor time shows it; it goes on with its own visits, and afterwards."""
+    """Once its processor time has shown it; it goes on with its own visits, and afterwards."""
     spinning, _ = sides.run("spin(); contest('a'); work(0.05)", "contest('a')")
     contest = sides.referee.contests["a"]
     assert contest.left_out <= 3
@@ -257,7 +257,7 @@ def test_one_of_a_row_that_dies(sides: Sides, visit: int) -> None:
 
 
 def test_one_of_a_row_that_takes_no_turn(sides: Sides) -> None:
-    """As after a failed verification: the others do not wait for it."""
+    """The others do not wait for it: its verification may have failed."""
     sides.run("time.sleep(0.5)", "contest('b')", "contest('c')", row=True)
     assert sides.referee.contests[""].sides == [1, 2]
 

@@ -44,7 +44,7 @@ def test_an_epoch_restarts_the_sessions_own(now: list[float]) -> None:
 
 
 def test_waiting_for_a_turn_takes_no_time(now: list[float]) -> None:
-    """Of neither limit; between two turns it counts."""
+    """Neither limit counts it; they do between two turns."""
     deadline = _Deadline(600.0)
     deadline.set_by_worker(550.0, "was late")
     for waits, now[0] in ((True, 300.0), (False, 320.0), (True, 400.0)):

@@ -20,6 +20,8 @@ from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count
 from fwbench.turns import visits
 from fwbench.workers.pool import Turns
+from fwbench.workloads.grid import Cell
+from fwbench.workloads.model import ModelInference, ModelTraining
 
 #: More would wait for each other too long.
 _CONTESTANTS_AT_MOST = 8
@@ -73,12 +75,21 @@ def take_turns(item: pytest.Item) -> bool:
     """True if a case can take turns with others of its row.
 
     Not on GPUs, where each process would hold its part; nor whole trainings, cases of several
-    processes, and cases that must be the first of theirs.
+    processes, cases that must be the first of theirs, and models that are compared as they come.
     """
     cell = item.stash[CELL]
     single = cell.device == "cpu" and not cell.gang and cell.toggle("workers") == "0"
     is_whole = bool(cell.schedule) or cell.workload.name == "noop" or is_cold(item)
-    return single and not is_whole and item.get_closest_marker("timeout") is None
+    limited = item.get_closest_marker("timeout") is not None
+    return single and not (is_whole or limited or has_several_versions(cell))
+
+
+def has_several_versions(cell: Cell) -> bool:
+    """True if a model has versions of several frameworks, which are compared as they come."""
+    workload = cell.workload
+    if not isinstance(workload, ModelInference | ModelTraining):
+        return False
+    return len(workload.model.versions) > 1
 
 
 def rows_of(session: Session, config: pytest.Config, cases: Sequence[pytest.Item]) -> Rows:

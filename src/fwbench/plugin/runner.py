@@ -34,7 +34,6 @@ from fwbench.terms.names import framework_of
 from fwbench.workers.pool import PENDING, Turns, WorkerPool
 from fwbench.workers.process import WorkerSpec
 from fwbench.workloads.grid import Cell
-from fwbench.workloads.model import ModelInference, ModelTraining
 
 #: Cases that are measured a second time at the end, and the seconds that this may take; unasked, a
 #: share of those of the session, if these are enough to import frameworks again.
@@ -223,7 +222,8 @@ class IsolatedRunner:
                     continue
                 report = self._received(values)
                 if report.when == "call" and len(uses) > 1:
-                    self._check_processors(item.stash[CELL], report, *uses[-2:])  # of a rerun
+                    threads = self.session.options.threads
+                    _check_processors(threads, item.stash[CELL], report, *uses[-2:])  # of a rerun
                 # What dies after the call has passed is an error of the teardown.
                 when = "call" if report.when == "setup" else "teardown"
                 yield report
@@ -237,26 +237,12 @@ class IsolatedRunner:
                 when=when,  # type: ignore[arg-type]
             )
 
-    def _check_processors(self, cell: Cell, report: pytest.TestReport, *uses: Any) -> None:
-        """Fail a case that kept more processors busy than it has threads; it has no record then."""
-        (began_s, before_s), (ended_s, after_s) = uses
-        wall_s, cpu_s = ended_s - began_s, after_s - before_s
-        threads = self.session.options.threads + int(cell.toggle("workers"))
-        if wall_s > _CHECKED_S and cpu_s > _OF_THREADS * threads * wall_s + _SPARE_S:
-            vars(report).pop("fwbench", None)
-            report.outcome = "failed"
-            report.longrepr = (
-                f"rounds of {shown(wall_s)} took {shown(cpu_s)} of processor time, of this worker "
-                f"and its children, and {count(threads, 'thread')} can take no more than "
-                f"{shown(threads * wall_s)}; let set_threads limit all threads and processes"
-            )
-
     def _pass_on(self, kind: str, values: Any) -> bool:
         """Hand on what a worker says that is of no case; returns whether it was."""
         if kind == "stopped":
             pytest.exit(*values)
         if kind == "warning":
-            self._warn(values)
+            _warn(self.config, values)
         return kind == "warning"
 
     def run_alone(self, item: pytest.Item, variables: Mapping[str, str]) -> Generator[list[Any]]:
@@ -310,25 +296,6 @@ class IsolatedRunner:
             values["longrepr"] = tuple(values["longrepr"])  # a skip's path, line and reason
         return self.config.hook.pytest_report_from_serializable(config=self.config, data=values)
 
-    def _warn(self, values: dict[str, Any]) -> None:
-        """Hand on a worker's warning as if it had been raised here."""
-        module, name = values["category"]
-        try:
-            category = getattr(import_module(module), name)
-        except (ImportError, AttributeError):
-            category = UserWarning  # a framework's own; its module is not imported here
-        message = warnings.WarningMessage(
-            category(values["message"]), category, values["filename"], values["lineno"]
-        )
-        self.config.hook.pytest_warning_recorded.call_historic(
-            kwargs={
-                "warning_message": message,
-                "when": "runtest",
-                "nodeid": values["nodeid"],
-                "location": values["location"],
-            }
-        )
-
     def pytest_keyboard_interrupt(self) -> None:
         """End all workers when the session is interrupted, and keep what rows have brought."""
         if self.workers is not None:
@@ -349,6 +316,41 @@ class IsolatedRunner:
             self.workers.kill()
         for worker in self.session.inventory.take_workers().values():  # no case was run
             worker.stop()
+
+
+def _check_processors(limit: int, cell: Cell, report: pytest.TestReport, *uses: Any) -> None:
+    """Fail a case that kept more processors busy than it has threads; it has no record then."""
+    (began_s, before_s), (ended_s, after_s) = uses
+    wall_s, cpu_s = ended_s - began_s, after_s - before_s
+    threads = limit + int(cell.toggle("workers"))
+    if wall_s > _CHECKED_S and cpu_s > _OF_THREADS * threads * wall_s + _SPARE_S:
+        vars(report).pop("fwbench", None)
+        report.outcome = "failed"
+        report.longrepr = (
+            f"rounds of {shown(wall_s)} took {shown(cpu_s)} of processor time, of this worker "
+            f"and its children, and {count(threads, 'thread')} can take no more than "
+            f"{shown(threads * wall_s)}; let set_threads limit all threads and processes"
+        )
+
+
+def _warn(config: pytest.Config, values: dict[str, Any]) -> None:
+    """Hand on a worker's warning as if it had been raised here."""
+    module, name = values["category"]
+    try:
+        category = getattr(import_module(module), name)
+    except (ImportError, AttributeError):
+        category = UserWarning  # a framework's own; its module is not imported here
+    message = warnings.WarningMessage(
+        category(values["message"]), category, values["filename"], values["lineno"]
+    )
+    config.hook.pytest_warning_recorded.call_historic(
+        kwargs={
+            "warning_message": message,
+            "when": "runtest",
+            "nodeid": values["nodeid"],
+            "location": values["location"],
+        }
+    )
 
 
 def cases_of(session: pytest.Session) -> list[pytest.Item]:
@@ -395,7 +397,7 @@ def spread(visits: Mapping[pytest.Item, Visit], number: int) -> list[pytest.Item
 @contextmanager
 def compared(cells: Iterable[Cell]) -> Iterator[None]:
     """Have a folder for as long as cases run; none where every model has one version."""
-    if not any(map(_has_several_versions, cells)):
+    if not any(map(rows.has_several_versions, cells)):
         yield
         return
     from fwbench.cases.references import VARIABLE
@@ -406,10 +408,3 @@ def compared(cells: Iterable[Cell]) -> Iterator[None]:
             yield
         finally:
             del os.environ[VARIABLE]
-
-
-def _has_several_versions(cell: Cell) -> bool:
-    workload = cell.workload
-    if not isinstance(workload, ModelInference | ModelTraining):
-        return False
-    return len(workload.model.versions) > 1

@@ -185,7 +185,7 @@ class Effort:
     watch: AbstractContextManager[object] = field(default_factory=nullcontext)
 
 
-class Contest:
+class Meeting:
     """Has contestants make visits by turns until that is enough.
 
     If one of them goes, the others begin again: they have cases of their own.

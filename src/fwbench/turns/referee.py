@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-from fwbench.turns.contest import CaseVisits, Contest, Contestant, Effort
+from fwbench.turns.contest import CaseVisits, Contestant, Effort, Meeting
 from fwbench.turns.visits import PACKET_BYTES, VARIABLE, address
 
 #: How long a process that has come may take to say for what.
@@ -183,8 +183,8 @@ class Referee:
         if len(contestants) == 1:
             self._leave_alone(*contestants)
         elif all(contestant.calls for contestant in contestants):
-            contest = Contest(key, contestants, self._effort, self._random, self._attend)
-            self.contests[key] = contest.held()
+            meeting = Meeting(key, contestants, self._effort, self._random, self._attend)
+            self.contests[key] = meeting.held()
         else:
             self._one_by_one(contestants)
         for contestant in contestants:
