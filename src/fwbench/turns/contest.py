@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +61,21 @@ _POLL_S = 0.2
 Floats = NDArray[np.float64]
 
 
+class CallPlace(NamedTuple):
+    """Where calls are made.
+
+    Attributes:
+        cpu: for the thread that makes them; a negative one for any.
+        is_apart: whether the other threads of its process are kept off that CPU.
+    """
+
+    cpu: int
+    is_apart: bool
+
+
+ANYWHERE = CallPlace(-1, False)
+
+
 @dataclass
 class Contestant:
     """One side's process that holds a case.
@@ -91,7 +106,7 @@ class Contestant:
             self.connection.send(json.dumps(message).encode())
 
     def visit(
-        self, lead_in: int, rounds: int, attend: Callable[[], object], cpu: int = -1
+        self, lead_in: int, rounds: int, attend: Callable[[], object], place: CallPlace = ANYWHERE
     ) -> Sequence[float]:
         """Have a visit made; seconds of a call in each round, none of a contestant that has gone.
 
@@ -101,7 +116,7 @@ class Contestant:
         self.has_turn = True
         rounds_s: Sequence[float] = ()
         with suppress(OSError):
-            self.connection.send(TURN_FORMAT.pack(lead_in, rounds, cpu))
+            self.connection.send(TURN_FORMAT.pack(lead_in, rounds, *place))
             rounds_s = array("d", self.heard(attend))
         self.has_turn, self.has_gone = False, not rounds_s
         return rounds_s
@@ -234,12 +249,12 @@ class Meeting:
         tried = self._tried()
         if tried is None:
             return seen
-        cpu = self._place(tried)
+        place = self._place(tried)
         visits = self._visits(tried)
         longest_s = max(_LONGEST_S, 2 * self._effort.at_least * tried.used_s)
         ends_s = time.perf_counter() + longest_s
         for order in self._orders():
-            row = self._row(cpu, halts=tried.is_disturbed or seen.left_out > 0)
+            row = self._row(place, halts=tried.is_disturbed or seen.left_out > 0)
             if not row.make(order, visits):
                 break
             if not row.is_disturbed:
@@ -254,18 +269,19 @@ class Meeting:
                 break
         return seen
 
-    def _place(self, tried: _Row) -> int:
-        """The CPU for the calls of all; -1 where several threads compute, which would share it.
+    def _place(self, tried: _Row) -> CallPlace:
+        """The place for calls: anywhere if several threads compute.
 
-        Two threads of MXNet that wait for each other at barriers took 8 ms on one, and 0.03 ms on
-        two.
+        Two threads of MXNet that wait for each other at barriers took 8 ms on one CPU, and 0.03 ms
+        on two.
         """
-        known = {contestant.threads for contestant in self._contestants}
-        is_alone = known == {1} or (known == {0} and not tried.is_parallel)
-        return _common_cpu(self._contestants) if is_alone else -1
+        threads = {contestant.threads for contestant in self._contestants}
+        if tried.is_parallel and threads != {1}:
+            return ANYWHERE
+        return CallPlace(_common_cpu(self._contestants), max(threads) <= 1)
 
-    def _row(self, cpu: int = -1, *, halts: bool = False) -> _Row:
-        return _Row(self._contestants, self._threads, self._attend, cpu, halts=halts)
+    def _row(self, place: CallPlace = ANYWHERE, *, halts: bool = False) -> _Row:
+        return _Row(self._contestants, self._threads, self._attend, place, halts=halts)
 
     def _tried(self) -> _Row | None:
         """Visits that tell how long rounds are, of a few rounds where these are short."""
@@ -306,7 +322,7 @@ class _Row:
     """One visit of each contestant.
 
     Args:
-        cpu: for the threads that make the visits; a negative one for any.
+        place: for the threads that make the visits.
         halts: whether processes whose threads run on after a visit are halted until their next.
 
     Attributes:
@@ -319,14 +335,14 @@ class _Row:
         contestants: Sequence[Contestant],
         threads: Sequence[_Threads],
         attend: Callable[[], object],
-        cpu: int = -1,
+        place: CallPlace,
         *,
         halts: bool = False,
     ) -> None:
         self._contestants = contestants
         self._threads = threads
         self._attend = attend
-        self._cpu = cpu
+        self._place = place
         self._halts = halts
         self.is_disturbed = self.is_parallel = False
         self.used_s = 0.0
@@ -340,7 +356,7 @@ class _Row:
             own.go_on()
             others_s, own_s = sum(process.used_s() for process in others), own.used_s()
             start_s = time.perf_counter()
-            rounds_s = self._contestants[place].visit(*visits[place], self._attend, self._cpu)
+            rounds_s = self._contestants[place].visit(*visits[place], self._attend, self._place)
             took_s = time.perf_counter() - start_s
             if not rounds_s:
                 return False

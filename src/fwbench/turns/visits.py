@@ -24,8 +24,8 @@ from the referee                         meaning
 ``["begin", calls]``                     rounds have so many calls, on all sides
 ``["alone"]``                            no other contestant is there: there are no turns, and no
                                          other has one until the connection is closed
-three numbers                            make a visit of so many untimed rounds and then so many
-                                         timed ones, on this CPU
+three numbers and a bool                 make a visit of so many untimed rounds and then so many
+                                         timed ones, on this CPU, other threads kept off it or not
 =======================================  =========================================================
 
 The contest is over when the connection is closed, by either side.
@@ -47,8 +47,9 @@ from typing import Any
 #: The environment variable with the referee's socket and the number of this contestant.
 VARIABLE = "FWBENCH_TURNS"
 
-#: A turn: untimed rounds, rounds, and the CPU for them; a negative one for any.
-TURN_FORMAT = struct.Struct("!IIi")
+#: A turn: untimed rounds, rounds, the CPU for their calls (a negative one for any), and whether the
+#: other threads are kept off it.
+TURN_FORMAT = struct.Struct("!IIi?")
 
 #: The longest packet, and how many node ids are put into one.
 PACKET_BYTES = 2**17
@@ -88,9 +89,9 @@ class Seat:
         usual: dict[int, set[int]] = {}
         try:
             while packet := self._connection.recv(TURN_FORMAT.size):
-                lead_in, rounds, cpu = TURN_FORMAT.unpack(packet)
+                lead_in, rounds, cpu, is_apart = TURN_FORMAT.unpack(packet)
                 if cpu >= 0 and not usual:
-                    usual = _place(cpu)
+                    usual = _place(cpu, is_apart=is_apart)
                 turn = Turn(lead_in, rounds)
                 yield turn
                 self._connection.send(array("d", turn.rounds_s).tobytes())
@@ -102,17 +103,21 @@ class Seat:
                     os.sched_setaffinity(thread, cpus)
 
 
-def _place(cpu: int) -> dict[int, set[int]]:
+def _place(cpu: int, *, is_apart: bool) -> dict[int, set[int]]:
     """Keep this thread on a CPU, and the others of this process off it, if there are more.
 
     A thread that waits for another is a third as fast on its CPU as beside it, and which of the two
     it is would be chance on either side.
 
+    Args:
+        is_apart: whether the others are kept off it; several that compute would share what is left.
+
     Returns:
         The CPUs that each thread could use before.
     """
     own, usual = threading.get_native_id(), {}
-    for thread in (int(entry.name) for entry in os.scandir("/proc/self/task")):
+    every = [int(entry.name) for entry in os.scandir("/proc/self/task")]
+    for thread in every if is_apart else [own]:
         with suppress(OSError):  # it has ended
             cpus = usual[thread] = os.sched_getaffinity(thread)
             os.sched_setaffinity(thread, {cpu} if thread == own else cpus - {cpu} or cpus)
