@@ -381,3 +381,13 @@ def test_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None
     measured.resume()
     assert measured.restart() is None
     assert (measured.before_bytes, measured.peak_bytes) == (None, None)
+
+
+def test_siblings_may_be_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are those of whoever started the session, which is no worker."""
+    readings = [(0.0, 0.0, 0.0, 0.0, 0.0), (1.0, 1.5, 0.5, 1.0, 0.5)]
+    monkeypatch.setattr(resources, "_READINGS", deque())
+    monkeypatch.setattr(resources, "_used", iter(readings).__next__)
+    with (others := OtherProcesses(siblings=False)):
+        pass
+    assert (others.cpus, others.siblings_cpus, others.idle_cpus) == (0.5, 0.0, 0.5)

@@ -58,16 +58,18 @@ class OtherProcesses:
         self.idle_cpus: float | None = None
 
     def __enter__(self) -> None:
-        self._began = _used(siblings=self._siblings)
+        self._began = _used()
         _READINGS.append(self._began)
 
     def __exit__(self, *_: object) -> None:
-        now = _used(siblings=self._siblings)
+        now = _used()
         long_ago = [reading for reading in _READINGS if now[0] - reading[0] >= _COUNTED_S]
         if not long_ago:
             return
         used = [later - earlier for later, earlier in zip(now, long_ago[-1], strict=True)]
         wall_s, busy_s, idle_s, own_s, siblings_s = used
+        if not self._siblings:
+            siblings_s = 0.0
         if long_ago[-1] is not self._began:  # siblings have had their own turns meanwhile
             busy_s, idle_s, siblings_s = busy_s - siblings_s, idle_s + siblings_s, 0.0
         self.cpus = max(0.0, (busy_s - own_s) / wall_s)
@@ -82,11 +84,10 @@ _COUNTED_S = 0.1
 _READINGS: deque[tuple[float, ...]] = deque(maxlen=16)
 
 
-def _used(*, siblings: bool = True) -> tuple[float, ...]:
+def _used() -> tuple[float, ...]:
     """Seconds of the clock; of all processors, busy and idle; of this process and its siblings."""
-    pids = _children(Path(f"/proc/{os.getppid()}")) if siblings else []
-    siblings_s = sum(processors_s(pid) for pid in pids if pid != os.getpid())
-    return time.perf_counter(), *_busy_and_idle_s(), _own_s(), siblings_s
+    siblings = [pid for pid in _children(Path(f"/proc/{os.getppid()}")) if pid != os.getpid()]
+    return time.perf_counter(), *_busy_and_idle_s(), _own_s(), sum(map(processors_s, siblings))
 
 
 def _busy_and_idle_s() -> tuple[float, float]:

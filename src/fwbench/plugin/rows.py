@@ -59,7 +59,7 @@ class Rows:
                 self.apart += len(together)
 
     def of(self, item: pytest.Item) -> Sequence[pytest.Item]:
-        """The row of a case, itself included; alone if it takes no turns, or has."""
+        """The row of a case, itself included; alone if it takes no turns."""
         return self._rows.get(item, [item])
 
     def number(self, item: pytest.Item) -> int:

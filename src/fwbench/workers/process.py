@@ -18,7 +18,7 @@ from fwbench.errors import (
     IsolationError,
     WorkerDied,
 )
-from fwbench.machine import reference_variables, spinning_variables, thread_variables
+from fwbench.machine import reference_variables, thread_variables
 from fwbench.measure.resources import processors_s
 from fwbench.processes.channel import Channel
 from fwbench.processes.process import KILL_TIMEOUT_S, Process, python
@@ -267,13 +267,7 @@ def _started(
             *(spec.interpreter, *python(WORKER_MAIN)),
             *(str(connection.fileno()), spec.framework, str(threads)),
         ],
-        {
-            **defaults,
-            **spinning_variables(),
-            **os.environ,
-            **thread_variables(threads),
-            **dict(spec.variables),
-        },
+        {**defaults, **os.environ, **thread_variables(threads), **dict(spec.variables)},
         connection=connection,
         inherits_output=inherit_output,
         # Ctrl-C reaches the parent alone, which then ends the whole group.
