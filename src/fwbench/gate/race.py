@@ -10,10 +10,11 @@ evaluated, and whichever contestants led in between:
   half per cent divided by that number; both directions must be excluded, and at most one of them
   can be wrong.
 
-The evidence is that of :mod:`fwbench.gate.sequential`, in which a pair is a launch of both
-contestants, whose cases ran in random order: exact in any noise of the machine, and valid after
-every launch. It takes ten pairs or so that all agree. Contestants three times as slow do not wait
-for these, see :func:`falls_behind`.
+A pair is a launch of both contestants. Evidence is that of
+:func:`fwbench.gate.sequential.evidence_of_share`, valid after every launch: contestants do
+different work, so their differences may have any shape. It takes 16 pairs or more that all agree.
+Contestants three times as slow do not wait for these, see :func:`falls_behind`. Launches must be
+independent: one whose own launches are slow for a stretch of ten may lose wrongly.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class StoredContestant(Table):
         check=one_of("fastest", "tied", "slower", "open", "lost"),
     )
     launches: int = fact("launches that measured it", COUNT)
-    contended: int = fact("those in which it had to share its processors; they do not count", COUNT)
+    contended: int = fact("those in which it had to share its processors", COUNT)
     time_s: float | None = fact(
         "median time over launches", SECONDS, POSITIVE, null="where it was not measured"
     )
