@@ -1,5 +1,6 @@
 """The ring of NumPy arrays: right sums, and as few bytes as the theory allows."""
 
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -104,6 +105,20 @@ def test_it_sends_what_an_all_reduce_must_send() -> None:
     # All replicas are one process here, so each sees what all have sent meanwhile.
     most = 2 * (replicas - 1) * source.nbytes
     assert most <= max(sent) <= most + 6 * replicas * (replicas - 1)
+
+
+def test_a_socket_with_two_descriptors_is_counted_once() -> None:
+    """Replicas in threads of one process copy their sockets to ask them, all at the same time."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+        client.dup(),
+    ):
+        before = sent_bytes()
+        client.sendall(b"1234")
+        now = sent_bytes()
+    assert before is not None
+    assert now == before + 4
 
 
 def test_a_neighbour_that_has_gone_is_named() -> None:

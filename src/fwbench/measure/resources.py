@@ -232,11 +232,17 @@ def sent_bytes() -> int | None:
 
 
 def _sockets() -> Iterator[socket.socket]:
-    """Copies of this process' TCP sockets, each closed when the next is asked for."""
+    """Copies of this process' TCP sockets, each closed when the next is asked for.
+
+    A socket with several descriptors, such as another thread's copy, is one socket.
+    """
+    seen = set()
     for descriptor in [int(entry.name) for entry in _DESCRIPTORS.iterdir()]:
         with suppress(OSError):  # it has been closed meanwhile
-            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISSOCK(status.st_mode) or status.st_ino in seen:
                 continue
+            seen.add(status.st_ino)
             with socket.socket(fileno=os.dup(descriptor)) as copy:
                 internet = copy.family in (socket.AF_INET, socket.AF_INET6)
                 if internet and copy.type == socket.SOCK_STREAM:
