@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from fwbench.cases import timing
-from fwbench.errors import ImpossibleRate, SkippedWork, UnfinishedWork
+from fwbench.errors import ImpossibleRate, SkippedWork, UnfinishedWork, WrongResult
 from fwbench.measure.limits import Limits
+from fwbench.processes.session import EXAMINED_VARIABLE
 from fwbench.records.facts import CaseFacts
 from fwbench.testing import FakeFramework
 from fwbench.workloads import from_numpy
@@ -164,6 +165,15 @@ def test_right_results_that_are_kept(direction: str) -> None:
     message = "^calls took 63 ms at least on new data, 488 us when they were repeated on the first,"
     case = case_of(cell(direction=direction), _Slower(**_SHORT))
     fails(case, SkippedWork, message)
+
+
+def test_a_later_launch_of_a_comparison_is_not_examined_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What keeps results has failed in the first one; values are verified in each."""
+    monkeypatch.setenv(EXAMINED_VARIABLE, "1")
+    recorded(case_of(cell(), _Slower(**_SHORT)))
+    fails(case_of(cell(operation(lambda x: 1.5 * x)), _Slower(**_SHORT)), WrongResult)
 
 
 class _Keeping(Immutable):

@@ -35,22 +35,25 @@ class Sessions:
         started: how many there were, and how many of them take turns.
         facts: what is recorded of the case.
         arguments: of the latest one.
+        known: whether each was examined before, and its machine asked.
     """
 
     def __init__(self) -> None:
         self.arguments: Sequence[str] = ()
         self.endings: list[tuple[int, str]] = []
         self.started = self.in_turns = 0
+        self.known: list[tuple[bool, bool]] = []
         self.facts: dict[str, Any] = {}
 
     @contextmanager
     def begin(
-        self, arguments: Sequence[str], *, results: Path, variables: Mapping[str, str], **__: Any
+        self, arguments: Sequence[str], *, results: Path, variables: Mapping[str, str], **more: Any
     ) -> Iterator[session.ChildSession]:
         """One session, which writes its results if it passes."""
         self.started += 1
         self.in_turns += visits.VARIABLE in variables
         self.arguments = arguments
+        self.known.append((session.EXAMINED_VARIABLE in variables, more["machine"] is not None))
         status, line = self.endings.pop(0) if self.endings else (0, "1 passed")
         if status == 0 and "no results" not in line:
             results.write_text(json.dumps(output([entry(**self.facts)])), encoding="utf-8")
@@ -92,6 +95,15 @@ def test_a_launch_that_dies_is_repeated(job: ComparisonJob, sessions: Sessions, 
     assert [line.startswith("a launch of numpy has died (") for line in message] == [True]
     launcher(None, 2)
     assert (sessions.started, sessions.in_turns, job.pairs) == (6, 2, 2)
+
+
+def test_what_the_first_launch_has_found_is_not_asked_again(
+    job: ComparisonJob, sessions: Sessions
+) -> None:
+    launcher = _launcher(job)
+    launcher(None, 1)
+    launcher(None, 2)
+    assert sessions.known == [(False, False)] * 2 + [(True, True)] * 2
 
 
 def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Sessions) -> None:

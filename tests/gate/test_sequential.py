@@ -180,6 +180,18 @@ def test_a_change_takes_as_many_pairs_as_its_evidence(change: float, verdict: st
     assert sequential.verdict_so_far(*enough, RULES, _CASES) == verdict
 
 
+def test_a_verdict_with_luck_takes_fewer_pairs_than_usual() -> None:
+    """So a case with pairs that lie badly goes on, as long as its verdict may come in time."""
+    differences = np.random.default_rng(0).normal(0.02, 0.03, 10)
+
+    def decided(future: sequential.Floats) -> sequential.Bools:
+        return sequential.evidence(future) >= 6
+
+    usual = sequential.until_decided(differences, decided)
+    lucky = sequential.until_decided(differences, decided, sequential.WITH_LUCK)
+    assert 1 < lucky < usual < sequential.FARTHEST
+
+
 def test_a_change_below_the_threshold_is_none() -> None:
     pair = _pairs(0.02, 0.001, 30)
     assert sequential.verdict_so_far(*pair, RULES, _CASES) is Verdict.UNCHANGED

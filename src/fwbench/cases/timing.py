@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import os
 import random
 import resource
 import statistics
@@ -33,6 +34,7 @@ from fwbench.errors import (
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.measure.clock import Clock
 from fwbench.measure.limits import Limits
+from fwbench.processes.session import EXAMINED_VARIABLE
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import four_digits
 from fwbench.records.units import time as shown
@@ -219,6 +221,8 @@ def verify_again(work: Work, last: Any, clock: Clock, rounds_s: Sequence[float])
         VerificationError: a result is wrong.
         SkippedWork: all calls took longer on new data.
     """
+    if os.environ.get(EXAMINED_VARIABLE):  # a later launch of a comparison: twice as long without
+        return work.verify_again(last, lambda *_: ())
     if not rounds_s:
         return work.verify_again(last)
     turns = partial(_turns, clock, statistics.median(rounds_s), work.data_bytes)

@@ -29,6 +29,7 @@ from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.gate import sequential
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import SampleSet, refuse_differences, unequal_work
+from fwbench.gate.sequential import FARTHEST, USUALLY, WITH_LUCK
 from fwbench.gate.sides import Side, variables_of
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
 from fwbench.machine import spinning_variables
@@ -36,7 +37,7 @@ from fwbench.measure.stopping import ranks_outside
 from fwbench.options.values import FACTS
 from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
-from fwbench.processes.session import SELECTOR
+from fwbench.processes.session import EXAMINED_VARIABLE, SELECTOR
 from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measurement
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
@@ -201,11 +202,11 @@ class PairedComparison:
             key
             for key in open_
             if cases[key].pairs < _TELLING
-            or min(self._more_pairs(cases[key], len(cases)), sequential.FARTHEST) <= left
+            or min(self._more_pairs(cases[key], len(cases), WITH_LUCK), FARTHEST) <= left
         ]
 
-    def _more_pairs(self, case: _Case, cases: int) -> float:
-        return sequential.more_pairs(case.base, case.contender, self.rules, cases)
+    def _more_pairs(self, case: _Case, cases: int, share: float = USUALLY) -> float:
+        return sequential.more_pairs(case.base, case.contender, self.rules, cases, share)
 
     def _undecided(self, cases: Mapping[str, _Case], among: Collection[str]) -> list[str]:
         return [
@@ -249,7 +250,7 @@ class PairedComparison:
             return "interrupted before it was decided"
         more = self._more_pairs(case, cases)
         if math.isinf(more):
-            return "{}; more than " + f"{sequential.FARTHEST} more pairs would tell"
+            return "{}; more than " + f"{FARTHEST} more pairs would tell"
         took = duration(more * self._pair_s)
         return "{}; " + f"about {count(int(more), 'more pair')} would tell ({took})"
 
@@ -372,6 +373,7 @@ class Launcher:
         self._first: Sequence[SampleSet] = ()
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._takes_turns = True
+        self._machines: dict[int, Mapping[str, Any]] = {}
         self._medians: dict[str, list[float]] = defaultdict(list)
 
     def __call__(self, keys: Collection[str] | None, seed: int) -> Pair:
@@ -429,6 +431,9 @@ class Launcher:
                 + "\n".join(done[1].last_lines)
             )
         sides = [value or {"benchmarks": []} for value in values]
+        self._machines |= {
+            side: value["machine_info"] for side, value in enumerate(values) if value
+        }
         return self._job.save(sides, ratios, keys, time.monotonic() - start_s)
 
     def _values(
@@ -494,9 +499,11 @@ class Launcher:
                 **spinning_variables(),
                 **variables_of(of_side, self._environments),
                 "PYTHONHASHSEED": str(seed),  # collisions are alike on both sides of a pair
+                **({EXAMINED_VARIABLE: "1"} if self._first else {}),
                 **variables,
             },
             selected=None if keys is None else [self._nodeids[side][key] for key in keys],
+            machine=self._machines.get(side),
             watching=self._watching if side or not variables else nullcontext,
         )
 

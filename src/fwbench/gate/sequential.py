@@ -209,9 +209,17 @@ def detectable(
 FARTHEST = 200
 _CONTINUED = 50
 
+#: Shares of the continuations: for what is told, and for what is hoped for while there is time.
+USUALLY, WITH_LUCK = 0.5, 0.2
 
-def until_decided(differences: Floats, decided: Callable[[Floats], Bools]) -> float:
-    """The number of further pairs like these that would decide, in half of all cases.
+
+def until_decided(
+    differences: Floats, decided: Callable[[Floats], Bools], share: float = USUALLY
+) -> float:
+    """The number of further pairs like these that would decide, in a share of all cases.
+
+    A few pairs do not tell well what others will be like: each continuation draws from a sample of
+    these, drawn anew with replacement.
 
     Args:
         decided: tells by number of pairs, along the last axis, whether they are enough.
@@ -220,13 +228,15 @@ def until_decided(differences: Floats, decided: Callable[[Floats], Bools]) -> fl
         At least 1; infinite if more than :data:`FARTHEST`.
     """
     draw = np.random.default_rng(differences.size)
-    drawn = draw.choice(differences, (_CONTINUED, FARTHEST))
+    alike = draw.choice(differences, (_CONTINUED, differences.size))
+    places = draw.integers(differences.size, size=(_CONTINUED, FARTHEST))
+    drawn = np.take_along_axis(alike, places, axis=1)
     future = np.concatenate([np.tile(differences, (_CONTINUED, 1)), drawn], axis=1)
     is_over = decided(future)
-    if np.mean(is_over[:, -1]) < 1 / 2:
+    if np.mean(is_over[:, -1]) < share:
         return math.inf
     first = np.where(is_over[:, -1], np.argmax(is_over, axis=1) + 1, future.shape[1])
-    return float(max(1, int(np.median(first)) - differences.size))
+    return float(max(1, int(np.quantile(first, share)) - differences.size))
 
 
 def median(values: Floats) -> float:
@@ -290,7 +300,7 @@ class MetricTest(Sequential):
         """True if the pairs' median is beyond the threshold, proven or not."""
         return self.metric.looks_changed(math.exp(median(differences)), math.exp(self.threshold))
 
-    def more_pairs(self, differences: Floats) -> float:
+    def more_pairs(self, differences: Floats, share: float) -> float:
         """The number of further pairs that bring a verdict; 0 if there is one."""
         if self.verdict(differences) is not None:
             return 0.0
@@ -301,7 +311,7 @@ class MetricTest(Sequential):
             found = self.proves(np.where(medians < 0, -1.0, 1.0) * future)
             return np.where(changed, found, self.excludes(future, self.early_resolution))
 
-        return until_decided(differences, decided)
+        return until_decided(differences, decided, share)
 
     def final_verdict(self, differences: Floats) -> tuple[Verdict, str, float | None]:
         """The verdict when there will be no more pairs.
@@ -413,7 +423,9 @@ def _verdicts_so_far(
     }
 
 
-def more_pairs(base: Measurement, contender: Measurement, rules: Rules, cases: int) -> float:
+def more_pairs(
+    base: Measurement, contender: Measurement, rules: Rules, cases: int, share: float = USUALLY
+) -> float:
     """The number of further pairs that bring the verdict on a case; see :func:`until_decided`.
 
     One metric that has changed decides, and that none has takes all of them.
@@ -423,7 +435,7 @@ def more_pairs(base: Measurement, contender: Measurement, rules: Rules, cases: i
     for test in metric_tests(base, contender, rules, cases):
         differences = _differences(test, base, contender)
         looks_changed = test.looks_changed(differences)
-        (changed if looks_changed else others).append(test.more_pairs(differences))
+        (changed if looks_changed else others).append(test.more_pairs(differences, share))
     return min(changed, default=max(others))
 
 

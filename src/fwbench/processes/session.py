@@ -36,10 +36,12 @@ _INTERNAL_ERROR = 3
 _USAGE_ERROR = 4
 _NOTHING = 5
 
-#: The plugin that deselects all but some node ids, and the environment variable that names the
-#: JSON file with them. A string, because imports do not run up to the plugin's room.
+#: The plugin that deselects all but some node ids, and the environment variables that name the JSON
+#: files with them, and with what is known of the machine. A string, because imports do not run up
+#: to the plugin's room.
 SELECTOR = "fwbench.plugin.selected"
 SELECTED_VARIABLE = "FWBENCH_SELECTED"
+MACHINE_VARIABLE = "FWBENCH_MACHINE"
 
 #: The environment variable that names the file where a session says how far it is.
 STATUS_VARIABLE = "FWBENCH_STATUS_FILE"
@@ -47,6 +49,10 @@ STATUS_VARIABLE = "FWBENCH_STATUS_FILE"
 #: The environment variable that names the folder for the journal of a session whose caller keeps
 #: what it measures, and needs nothing of one that was killed.
 JOURNAL_VARIABLE = "FWBENCH_JOURNAL_FOLDER"
+
+#: The environment variable of a session whose cases have been examined on changed inputs before, in
+#: another launch of the same build.
+EXAMINED_VARIABLE = "FWBENCH_EXAMINED"
 
 #: Shows what such a file says until the block is left.
 Watching = Callable[[Path], AbstractContextManager[Any]]
@@ -66,6 +72,7 @@ def started(
     results: Path,
     variables: Mapping[str, str],
     selected: Sequence[str] | None = None,
+    machine: Mapping[str, Any] | None = None,
     watching: Watching = nullcontext,
 ) -> Iterator[ChildSession]:
     """A session of pytest in a process of its own, which has ended at the end of the block.
@@ -74,6 +81,8 @@ def started(
         results: the file that ``--benchmark-json`` writes.
         selected: the node ids to run of those that the arguments select; None for all. The
             arguments must load :data:`SELECTOR`.
+        machine: what pytest-benchmark has found of the machine before, so that it does not look
+            again, likewise.
     """
     with scratch.folder() as temporary, watching(temporary / "status.json"):
         given = {
@@ -81,10 +90,11 @@ def started(
             STATUS_VARIABLE: str(temporary / "status.json"),
             JOURNAL_VARIABLE: str(temporary / "journal"),
         }
-        if selected is not None:
-            file = temporary / "selected.json"
-            file.write_text(json.dumps(list(selected)), encoding="utf-8")
-            given[SELECTED_VARIABLE] = str(file)
+        for variable, known in ((SELECTED_VARIABLE, selected), (MACHINE_VARIABLE, machine)):
+            if known is not None:
+                file = temporary / f"{variable}.json"
+                file.write_text(json.dumps(known), encoding="utf-8")
+                given[variable] = str(file)
         child = ChildSession()
         output = temporary / "output.txt"
         with command.started(
