@@ -3,10 +3,11 @@
 A table is a class whose attributes are keys::
 
     class Epoch(Table):
-        seconds: float = fact("time until its last update was done", SECONDS, POSITIVE)
-        accuracy: float | None = fact("share of right answers", SHARE, null="where not tested")
+        seconds: float = fact()
+        test_accuracy: float | None = fact()
 
-Producers call it with keywords, readers use its attributes: mypy and a test know either by name. A
+Their meanings, units and conditions are in ``facts.toml``, by the names of table and key. Producers
+call it with keywords, readers use its attributes: mypy and a test know either by name. A
 key whose type is not optional must be there; an optional one may be absent. It is written as null
 only where ``null`` says when; a null elsewhere is read as absent, or as damage in a strict table.
 """
@@ -15,9 +16,11 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib import resources
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -32,6 +35,7 @@ from typing import (
 )
 
 from fwbench.errors import DeclarationError
+from fwbench.records import units
 from fwbench.records.units import NONE, Unit
 
 
@@ -80,11 +84,17 @@ def _always(_: Any) -> bool:
 
 
 ANY = Check("", _always)
-POSITIVE = Check("above 0", lambda value: value > 0)
-NOT_NEGATIVE = Check("of at least 0", lambda value: value >= 0)
-BETWEEN = Check("above 0 and below 1", lambda value: 0 < value < 1)
-FRACTION = Check("from 0 to 1", lambda value: 0 <= value <= 1)
-ABOVE_MINUS_1 = Check("above -1", lambda value: value > -1)
+_NOT_NEGATIVE = Check("of at least 0", lambda value: value >= 0)
+
+#: Conditions of quantities, by the words of ``facts.toml``.
+_CHECKS = {
+    "of either sign": ANY,
+    "of at least 0": _NOT_NEGATIVE,
+    "above 0": Check("above 0", lambda value: value > 0),
+    "above 0 and below 1": Check("above 0 and below 1", lambda value: 0 < value < 1),
+    "from 0 to 1": Check("from 0 to 1", lambda value: 0 <= value <= 1),
+    "above -1": Check("above -1", lambda value: value > -1),
+}
 
 
 def one_of(*choices: str) -> Check:
@@ -150,29 +160,51 @@ class DamagedFact(ValueError):
     """A stored value is not what its table declares; says key, value and what it must be."""
 
 
-@dataclass(eq=False)
+@cache
+def _meanings() -> Mapping[str, Mapping[str, Any]]:
+    """The rows of ``facts.toml``, by the names of their tables and keys."""
+    return tomllib.loads((resources.files(__package__) / "facts.toml").read_text("utf-8"))
+
+
 class Fact:
-    """The declaration of one key.
+    """The declaration of one key, with what ``facts.toml`` says of it.
 
     Attributes:
+        meaning: what it says; a clause without a full stop.
         check: what it must be beyond its type.
         null: where it is null; empty if it never is.
         needs: other keys that must be there wherever it is.
         filled: whether it is a list of at least one value.
     """
 
-    meaning: str
-    unit: Unit
-    check: Check
-    null: str
-    needs: Sequence[str]
-    filled: bool
-    name: str = field(default="", init=False)
-    table: type[Table] = field(init=False)
+    def __init__(self, check: Check | None) -> None:
+        self._given = check
 
     def __set_name__(self, owner: type[Table], name: str) -> None:
         self.table = owner
         self.name = name
+        row = _meanings().get(owner.__name__, {}).get(name)
+        if row is None:
+            raise DeclarationError(f"facts.toml has no row {name!r} in [{owner.__name__}]; add it")
+        self._declare(**({"meaning": row} if isinstance(row, str) else row))
+
+    def _declare(
+        self,
+        meaning: str,
+        unit: str = "NONE",
+        check: str = "",
+        *,
+        choices: Sequence[str] = (),
+        null: str = "",
+        needs: Sequence[str] = (),
+        filled: bool = False,
+    ) -> None:
+        self.meaning, self.null, self.needs, self.filled = meaning, null, needs, filled
+        self.unit: Unit = getattr(units, unit)
+        usual = ANY if self.unit is NONE else _NOT_NEGATIVE
+        of_row = one_of(*choices) if choices else _CHECKS[check] if check else usual
+        given = self._given or of_row
+        self.check = dataclasses.replace(given, unit=self.unit)
 
     def __get__(self, facts: Table | None, owner: type[Table]) -> Any:
         if facts is None:
@@ -214,23 +246,13 @@ class Fact:
         return self.type, self.check.for_type(self.type)
 
 
-def fact(
-    meaning: str,
-    unit: Unit = NONE,
-    check: Check | None = None,
-    *,
-    null: str = "",
-    needs: Sequence[str] = (),
-    filled: bool = False,
-) -> Any:
+def fact(check: Check | None = None) -> Any:
     """Declare a key of a table.
 
     Args:
-        meaning: what it says; a clause without a full stop.
-        check: of a quantity, which has a unit, that it is not negative where nothing else is given.
+        check: what it must be beyond its type, where code tells that.
     """
-    check = check or (ANY if unit is NONE else NOT_NEGATIVE)
-    return Fact(meaning, unit, dataclasses.replace(check, unit=unit), null, needs, filled)
+    return Fact(check)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
