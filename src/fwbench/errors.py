@@ -37,8 +37,6 @@
 Every message says what was asked, what was found, and what to do.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Values as JSON text, for messages between processes, journals and stored runs."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

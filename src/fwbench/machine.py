@@ -1,7 +1,5 @@
 """The machine: what it has, what this process may use of it, and the threads that follow."""
 
-from __future__ import annotations
-
 import os
 import platform
 from functools import cache

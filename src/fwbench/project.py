@@ -1,7 +1,5 @@
 """A project: where its root is, and its folder ``.fwbench``, which version control leaves out."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from pathlib import Path
 

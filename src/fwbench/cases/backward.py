@@ -1,7 +1,5 @@
 """Backward: the forward pass and the gradient, which is compared with central differences."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

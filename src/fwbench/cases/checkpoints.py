@@ -5,8 +5,6 @@ the time of an ``fsync`` afterwards is recorded beside it. Whatever is restored 
 that was trained on something else, from files that were exchanged: nothing but them knows what.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -5,8 +5,6 @@ finishes what the epoch before left (losses, validation) and trains the warm-up 
 repetition begins. So validation is in no round, and no warm-up epoch in the statistics.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict

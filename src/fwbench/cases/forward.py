@@ -1,7 +1,5 @@
 """Operations on arrays on the device, in-place updates, copies between host and GPU, creation."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial

@@ -1,7 +1,5 @@
 """The class of case that measures each kind of workload; operations need none of these."""
 
-from __future__ import annotations
-
 from fwbench.cases.case import Case
 from fwbench.cases.checkpoints import CheckpointCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase

@@ -4,8 +4,6 @@ Code that does less once it is repeated passes the first check. Steps are checke
 timed; loops after it, since their first epoch is to be as cold as their users'.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Models that users bring as cases: their answers, and a training step, against float64."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, cast

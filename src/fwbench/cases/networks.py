@@ -13,8 +13,6 @@ reference's, but not as near as floating point comes; most pictures must be clas
 the file of the network must be so small that its weights can only be narrow.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace

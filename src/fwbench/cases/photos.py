@@ -1,7 +1,5 @@
 """Loaders of photos as cases: a call is a pass, and every photo is compared with Pillow's."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast

@@ -7,8 +7,6 @@ analysis, SIAM Journal on Scientific Computing 41, 2019), and far less where it 
 The formats that hardware computes in are many bits apart, so the error tells which it was.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

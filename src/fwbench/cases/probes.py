@@ -10,8 +10,6 @@ case does not make. With its memory known it is compared with the learner's own 
 check after the timing holds against the loss of its steps.
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import re

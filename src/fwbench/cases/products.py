@@ -3,8 +3,6 @@
 A gradient of a product is one, too: of C = A B with the cotangent G they are G B' and A' G.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -18,8 +18,6 @@ squares is off by 10.2 (exponential), 9.1 (gamma, shape 1.5) or 6.9 (normal); 10
 allowed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import sqrt
 from statistics import NormalDist

@@ -4,8 +4,6 @@ Networks of fwbench's have a reference in NumPy. A model that a user brings is v
 run of it in float64, called as simply as can be, with the same weights and batches.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

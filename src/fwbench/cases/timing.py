@@ -6,8 +6,6 @@ the work remains to be done when the result is read. The clock also waits before
 waiter that works then is found by how long it waits where there is nothing to wait for.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 import os

@@ -1,7 +1,5 @@
 """Training as cases: a step, a loader, and loops, of which a round is an epoch."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections import deque

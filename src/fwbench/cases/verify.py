@@ -1,7 +1,5 @@
 """Comparison of results with their references: tolerances, relative errors, losses, counts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

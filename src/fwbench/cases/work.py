@@ -1,7 +1,5 @@
 """Work that is bound to its inputs, and knows its right result."""
 
-from __future__ import annotations
-
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ work takes at least as long as its operations take at the best rate, and at leas
 bytes take at the best rate. Data that stays in a cache from call to call can be faster than that.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

@@ -7,8 +7,6 @@ copy goes into memory that is there already, where a framework has a way to do t
 new memory cost more than the copy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

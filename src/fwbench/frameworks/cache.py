@@ -1,7 +1,5 @@
 """Manifests kept between sessions: asking a framework costs its whole import."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -5,8 +5,6 @@ A framework is a class in a module of its own, named by an entry point of the gr
 the module imports its framework at the top; its environment variables are set by then.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

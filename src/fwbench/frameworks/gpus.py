@@ -1,7 +1,5 @@
 """GPUs: copies between them and the host, and their own clock, without launching and waiting."""
 
-from __future__ import annotations
-
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ another one says so next to the function in its table. The arrays are converted 
 and when they are read back, never while anything is timed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A model in training: the one shape that every framework's training code has."""
 
-from __future__ import annotations
-
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

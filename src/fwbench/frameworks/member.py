@@ -1,7 +1,5 @@
 """One process of several that do a case together: the one shape that every framework's part has."""
 
-from __future__ import annotations
-
 import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

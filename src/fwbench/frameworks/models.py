@@ -1,7 +1,5 @@
 """A model that a user brings, in use and in training: what every framework's code for it shares."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 from abc import abstractmethod

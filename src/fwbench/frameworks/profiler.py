@@ -1,7 +1,5 @@
 """A framework's own profiler: what each of its operators takes, and what class it is of."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from abc import ABC, abstractmethod

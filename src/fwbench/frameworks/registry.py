@@ -4,8 +4,6 @@ The registry is the entry-point group ``fwbench.frameworks``; fwbench's own fram
 like those of other packages, and there is no other list of them.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 from collections.abc import Sequence

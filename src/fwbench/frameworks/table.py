@@ -12,8 +12,6 @@ framework unusable (:func:`check`); what may have been right for another version
 of fwbench is noted, and the framework is measured (:func:`notices`).
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib.util
 import itertools

@@ -1,7 +1,5 @@
 """Environment variables that change speed, and those that place work."""
 
-from __future__ import annotations
-
 import itertools
 import tomllib
 from importlib import resources

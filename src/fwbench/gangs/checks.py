@@ -1,7 +1,5 @@
 """Is what replicas did together the work of one? Judged from what each of them found."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Exchanges of arrays: what is measured of them, and what each replica does and checks."""
 
-from __future__ import annotations
-
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Mapping

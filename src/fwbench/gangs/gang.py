@@ -1,7 +1,5 @@
 """A gang as its controller sees it: started, sent requests, ended when one of its roles fails."""
 
-from __future__ import annotations
-
 import math
 import platform
 import re

@@ -3,8 +3,6 @@
 Other engines are in :mod:`fwbench.gangs.engines`, or in other packages.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

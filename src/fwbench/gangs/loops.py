@@ -1,7 +1,5 @@
 """Training loops that replicas share: a round is an epoch of all of them."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping, Sequence

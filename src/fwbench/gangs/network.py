@@ -5,8 +5,6 @@ Both ends pass a token bucket, so a link has its rate in each direction. As long
 limit, and not a processor, times are those of as many machines at such a switch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from functools import cache

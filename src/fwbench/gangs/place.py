@@ -1,7 +1,5 @@
 """The composition of a gang: the places of its processes, and the memory that they take."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import ip_address

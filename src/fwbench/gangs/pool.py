@@ -3,8 +3,6 @@
 The plugin imports nothing else of this folder, and this only for a session that has replicas.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from importlib import metadata

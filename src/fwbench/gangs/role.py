@@ -21,8 +21,6 @@ from the controller         meaning
 A closed connection ends the role.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import socket

@@ -1,7 +1,5 @@
 """Rounds of steps that all replicas take together: timed, counted by a clock, and summed up."""
 
-from __future__ import annotations
-
 import gc
 import statistics
 import time

@@ -5,8 +5,6 @@ updates, exactly. For ``ps_async`` that holds if one worker takes a step after a
 worker fetches at least its own earlier updates.
 """
 
-from __future__ import annotations
-
 import itertools
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """One replica's share of a case: its step, and its checks."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -7,8 +7,6 @@ preempted, and what processor time it took, is asked outside the rounds: before 
 each stretch of short ones.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

@@ -3,8 +3,6 @@
 Every threshold is here; docs/figures.md says which measurements they come from.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

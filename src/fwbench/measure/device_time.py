@@ -6,8 +6,6 @@ is full; and how much longer twice as many calls take, which needs no clock but 
 tells whichever is slower, the device or the launch.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable

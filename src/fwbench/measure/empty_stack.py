@@ -12,8 +12,6 @@ The greenlet is kept. The frames of a new one would be in new memory, whose page
 when they are first touched, within the round: MXNet's sigmoid then took 23.9 us.
 """
 
-from __future__ import annotations
-
 import contextvars
 import threading
 from collections.abc import Callable

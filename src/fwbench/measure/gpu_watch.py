@@ -5,8 +5,6 @@ are set aside where the clock is far below its default, and are made again after
 does (``detail/measure_cold.cu``): for half a second, and then they count as they are.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Sequence

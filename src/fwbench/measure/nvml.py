@@ -4,8 +4,6 @@ All of it is None where NVML does not tell: no driver, no permission, no such co
 a GPU (MIG), which has no utilisation of its own. Nothing here fails a case.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace

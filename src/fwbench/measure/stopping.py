@@ -10,8 +10,6 @@ So looks are few, at counts that grow by half, and share the error that is allow
 promise holds for independent rounds of one process. It says nothing of the next process.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ short call takes a third to two thirds of the time, and moves one of them away f
 50 ms. A call that makes its thread lose or give away its processor is such a call.
 """
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 Each function raises UsageError for a text that is something else; ``what`` begins its message.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The hooks that make a case, the same in the parent, in a worker, and without isolation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any

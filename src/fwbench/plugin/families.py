@@ -3,8 +3,6 @@
 The others are collected and deselected, as with pytest's own ``-k``: the count is in its summary.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import pytest

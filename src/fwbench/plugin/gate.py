@@ -1,7 +1,5 @@
 """``--fw-gate``: a session that fails if its cases have become slower than in the baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 import pytest

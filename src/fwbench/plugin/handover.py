@@ -1,7 +1,5 @@
 """Handover of the parent's pytest session to a worker's, and what stays with the parent."""
 
-from __future__ import annotations
-
 import base64
 import io
 import os

@@ -1,7 +1,5 @@
 """Runs every case in several launches, and hands pytest what they add up to."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections import defaultdict

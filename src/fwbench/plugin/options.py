@@ -4,8 +4,6 @@ Every option of the group ``fwbench`` is also an ini setting (``--fw-size`` is `
 command line wins over a test's marker, a marker over the ini file.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Sequence

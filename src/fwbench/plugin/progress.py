@@ -5,8 +5,6 @@ here. So nothing writes over it, and it costs what is measured nothing but a wai
 times a second.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence

@@ -4,8 +4,6 @@ A budget goes where times are least certain; a race decides who is fastest at th
 print what a launch takes and what the time was spent on.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs cases in the workers, and hands what comes back to pytest as if it had happened here."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

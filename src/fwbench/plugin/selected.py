@@ -4,8 +4,6 @@ It runs the collected node ids that a file names, which measures undecided cases
 races nor judges. What it measures takes turns with the same case of the other side.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Collection, Generator

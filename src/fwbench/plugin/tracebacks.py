@@ -4,8 +4,6 @@
 where fwbench raised the error.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any

@@ -5,8 +5,6 @@ lists. Each message begins with a mark: a test may write to any descriptor of it
 it writes there must not be taken for the length of a message that never comes.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

@@ -5,8 +5,6 @@ then the listener its proof. Proofs begin differently, so that none can be sent 
 multiprocessing can, and have no deadline. What follows is neither encrypted nor signed.
 """
 
-from __future__ import annotations
-
 import hmac
 import math
 import secrets

@@ -7,8 +7,6 @@ error that kept it from starting; when the other end closes, whether or not its 
 to say so, the group is killed. On Linux the program ends with this process, too.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

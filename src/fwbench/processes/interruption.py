@@ -1,7 +1,5 @@
 """Signals that end a command: each job is interrupted once, and never while it cleans up."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A child process whose output is kept for the message that says how it ended."""
 
-from __future__ import annotations
-
 import faulthandler
 import functools
 import multiprocessing

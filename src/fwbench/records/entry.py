@@ -5,8 +5,6 @@ report of its case, is appended to the session's journal when it arrives, and en
 pytest-benchmark's JSON.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict

@@ -6,8 +6,6 @@ optimiser's epsilon, and with dropout by chance. What they may differ by was mea
 ``docs/figures.md``.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence

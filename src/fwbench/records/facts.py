@@ -5,8 +5,6 @@ To add a fact, add a line here and its meaning in ``facts.toml``, and write the 
 as a whole is in :mod:`fwbench.records.session_facts`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 

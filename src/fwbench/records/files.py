@@ -1,7 +1,5 @@
 """Files that are written as a whole or not at all, and read up to a size."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

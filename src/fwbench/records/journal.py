@@ -1,7 +1,5 @@
 """The journal of a session: its records as they finish, so that a crash loses none."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections import defaultdict

@@ -4,8 +4,6 @@ The launch is the unit of replication: rounds of one process share its memory la
 places and its luck, so their spread says little of what another process would show.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """A measured case: the one form in which gate, report and terminal read it."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter

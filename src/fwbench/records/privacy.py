@@ -4,8 +4,6 @@ Records are shared, in reports and in the artifacts of CI. What is left out was 
 compare them.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Rounds of one process share its memory layout, its threads' places and its luck:
 over rounds held in 19 % of 180 pairs of sessions. So what is shown is judged by processes.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence

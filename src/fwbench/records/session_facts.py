@@ -1,7 +1,5 @@
 """Facts of a session as a whole: every key of ``fwbench`` in its JSON, declared once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fwbench.records.table import Table, fact

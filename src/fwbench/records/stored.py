@@ -1,7 +1,5 @@
 """THE reader of stored runs: files that pytest-benchmark wrote, with or without fwbench."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Units of what is recorded, and quantities for people to read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

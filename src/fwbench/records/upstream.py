@@ -1,7 +1,5 @@
 """pytest-benchmark's own part of a stored run, as far as fwbench reads it; declared once."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -8,8 +8,6 @@ was within 2 % up to 8 times the replicas that it was fitted to, and within a fa
 it was wrong by a half where processors were the limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ its place there; and ``draw(group)``, which returns a chart of a :class:`Group`,
 is nothing to draw. An entry point names it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The condition of measured cases: contended, drifting, spinning, early, in fewer bits."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ named by the entry points of a group (``fwbench.sections``, ``fwbench.charts``,
 ``fwbench.studies``). There is no other list of them.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import pkgutil

@@ -4,8 +4,6 @@ Names of cases, reasons of skips and errors come from tests and from files that 
 shown of them must be what they say, and nothing else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -8,8 +8,6 @@ the times themselves, and either level must have lasted for as many runs as the 
 docs/figures.md says how well that works.
 """
 
-from __future__ import annotations
-
 import gc
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Model of a report: runs, read and flattened, from any writer."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -10,8 +10,6 @@ replicas that do not wait for each other train otherwise than one worker; two re
 exchange than four. Where cases of the same work differ in this, each kind is a contest of its own.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Work that several numbers of replicas shared: what each took, and what more of them gained."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Summary of a report: machine, answer, speed, largest differences, missing cases and reasons."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Training loops: figures of a record, loss curves of the same work, and when compiling pays."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics

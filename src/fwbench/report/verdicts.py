@@ -1,7 +1,5 @@
 """Verdicts in words: comparisons as a table or as Markdown, races and budgets as lines."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter

@@ -1,7 +1,5 @@
 """The report as a file: one HTML page, Markdown for reviews, and CSV for spreadsheets."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence

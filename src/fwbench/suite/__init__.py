@@ -5,8 +5,6 @@ ids begin with ``benchmarks/`` wherever the files are: stored runs, baselines an
 cases by node id, and those of a checkout and of an installed fwbench are the same cases.
 """
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

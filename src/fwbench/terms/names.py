@@ -1,7 +1,5 @@
 """Names in case ids: of frameworks, ``torch`` or ``torch@nightly``, and of dtypes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The values of the toggles of replicas: how they agree, their network, and a straggler."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Those of fwbench are the rows of ``toggles.json``. A framework adds its own with
 the options, where no framework is imported.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

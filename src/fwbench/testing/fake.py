@@ -1,7 +1,5 @@
 """A framework that computes with NumPy, and a clock that only a test advances."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ next to it when, and only when, it is complete. A framework in it is named ``FRA
 environment whose name is a framework's, or ``FRAMEWORK@LABEL``, gives its own name to it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import json

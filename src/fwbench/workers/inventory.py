@@ -1,7 +1,5 @@
 """The frameworks that a session can use, those that it cannot, and the loaded ones."""
 
-from __future__ import annotations
-
 import functools
 import os
 import sys

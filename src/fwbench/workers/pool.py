@@ -1,7 +1,5 @@
 """Worker processes, started when first needed, replaced when they die."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A worker process as its parent sees it: started, sent messages, and ended."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

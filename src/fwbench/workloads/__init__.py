@@ -5,8 +5,6 @@ Every operation and every training loop can be imported from here by its name::
     from fwbench.workloads import gemm, mlp
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from fwbench.workloads.collectives import COLLECTIVES, SERVED

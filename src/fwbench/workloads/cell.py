@@ -1,7 +1,5 @@
 """One cell of the grid: workload x framework x device x execution x dtype x size."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fwbench.terms import toggles

@@ -4,8 +4,6 @@ Exchanges among all of them: all-reduce, its two halves, and broadcast. With par
 null step, and sparse reads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial

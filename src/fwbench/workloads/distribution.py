@@ -1,7 +1,5 @@
 """Distributions: of the inputs that are timed, and of random results."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ holds.
 What never makes sense comes before what a framework lacks.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 import os

@@ -1,7 +1,5 @@
 """Inputs of a user's model: arrays of random numbers, whose shapes name the batch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

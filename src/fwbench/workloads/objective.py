@@ -1,7 +1,5 @@
 """Objective of a learner: a network, examples and labels, an optimiser. It names no framework."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

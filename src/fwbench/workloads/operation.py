@@ -1,7 +1,5 @@
 """Operations: inputs, a NumPy reference, sizes, cost. They name no framework."""
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections.abc import Callable, Collection, Sequence

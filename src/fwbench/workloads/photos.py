@@ -5,8 +5,6 @@ one it is. Red rises from left to right and green falls, which shows where a cro
 and grain, alike in all colours, tell photos apart.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

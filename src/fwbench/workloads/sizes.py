@@ -1,7 +1,5 @@
 """The sizes that are asked for, as each workload has them: numbers, shapes, presets."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping
 
 from fwbench.errors import UsageError, some

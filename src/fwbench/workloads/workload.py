@@ -1,7 +1,5 @@
 """Common base of workloads: operations, training loops, and parts of them."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """JAX's executions, memory and devices: donation, plans, copies to GPUs, CUPTI's records."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable, Sequence
 from functools import partial

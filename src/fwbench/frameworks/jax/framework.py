@@ -1,7 +1,5 @@
 """JAX: eager, and jit. Asynchronous on every device, also on the CPU."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress

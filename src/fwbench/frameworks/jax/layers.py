@@ -1,7 +1,5 @@
 """The layers of a network as pure functions of JAX's: images with their channels last."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Models of users in JAX: a function and its parameters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Under ``jit`` most of them are fusions of several operators, whose class is ``fused``.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path

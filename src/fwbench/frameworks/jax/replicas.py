@@ -1,7 +1,5 @@
 """Several processes in JAX: ``jax.distributed``, whose collectives on the CPU are gloo's."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Apache MXNet: eager (nd), and hybridize (a HybridBlock, static_alloc and static_shape)."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """MXNet's implementations of operations that are more than a path, by family."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

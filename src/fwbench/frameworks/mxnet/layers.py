@@ -1,7 +1,5 @@
 """The layers of a network as Gluon blocks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models of users in MXNet: a Gluon block."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial

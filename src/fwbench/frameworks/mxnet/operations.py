@@ -1,7 +1,5 @@
 """MXNet's functions for fwbench's operations, by family, where no path will do."""
 
-from __future__ import annotations
-
 from functools import partial
 from operator import itemgetter
 

@@ -3,8 +3,6 @@
 Blocks do not report it; executors do, in whole MiB, and plan in the same way.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -5,8 +5,6 @@ of all of theirs; :mod:`fwbench.frameworks.mxnet.framework` switches bulks off b
 where a case is to be profiled.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Networks in int8: MXNet's quantization of graphs, with oneDNN's operators."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Several processes in MXNet: workers of a distributed KVStore, whose servers update parameters."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ Roles, variables and the meaning of a server's updates are those of MXNet 1.9's 
 Training in MXNet" and of ps-lite, which its KVStore is made of.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Training in MXNet: Gluon blocks, autograd, Trainer and DataLoader; hybridized when asked for."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import tempfile

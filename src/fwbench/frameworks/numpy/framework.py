@@ -1,7 +1,5 @@
 """NumPy: the reference, and the yardstick for one thread without a framework."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """NumPy's implementations of operations that are more than a path, by family."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -5,8 +5,6 @@ and Yuan, "Bandwidth optimal all-reduce algorithms", 2009): every replica has it
 after W - 1 steps, and all of it after as many more; it sends 2 (W - 1) / W of its array.
 """
 
-from __future__ import annotations
-
 import math
 import select
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """ONNX Runtime on the CPU: graphs of ONNX's operators, and networks that frameworks export."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any

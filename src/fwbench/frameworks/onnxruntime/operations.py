@@ -4,8 +4,6 @@ ONNX has no decompositions, no transforms and no random numbers worth the name, 
 composed of many operators is rarely written so: such operations are left out.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fwbench.frameworks import layout

@@ -1,7 +1,5 @@
 """A network in ONNX Runtime, exported from another framework."""
 
-from __future__ import annotations
-
 import logging
 import pickle
 import tempfile

@@ -1,7 +1,5 @@
 """TensorFlow: eager, graph (tf.function), xla (tf.function with jit_compile)."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """TensorFlow's implementations of operations that are more than a path, by family."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The layers of a network as Keras layers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models of users in TensorFlow: a Keras model."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial

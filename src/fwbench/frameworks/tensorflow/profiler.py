@@ -4,8 +4,6 @@ Kernels of a graph run side by side, so that their times together may be more th
 shares are those of the operators' time.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Networks in LiteRT, TensorFlow's runtime for devices: in float32, and in int8."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Several processes in TensorFlow that exchange gradients: MultiWorkerMirroredStrategy."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial

@@ -5,8 +5,6 @@ Variables are on servers, the optimiser updates them there, and workers run the 
 given, without any Python. So the coordinator takes the steps, and times them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Training in TensorFlow: Keras layers with a step of one's own and tf.data; Keras' fit as well."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ Its tutorial "Channels Last Memory Format in PyTorch" and its Performance Tuning
 and batches of images in it. ``--fw-toggle layout=nchw`` has all contiguous.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

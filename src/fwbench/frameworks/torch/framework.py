@@ -1,7 +1,5 @@
 """PyTorch: eager, and torch.compile when asked for."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Callable, Sequence

@@ -6,8 +6,6 @@ the arrays that were bound, at their places, and write the results of the captur
 changed by copying others into them, and a result is that of the latest replay.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from functools import cache

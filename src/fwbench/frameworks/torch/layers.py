@@ -1,7 +1,5 @@
 """The layers of a network as modules of PyTorch's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial

@@ -1,7 +1,5 @@
 """Models of users in PyTorch: an ``nn.Module``, or one that another package knows by a name."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """PyTorch's functions for fwbench's operations, by family, where no path will do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

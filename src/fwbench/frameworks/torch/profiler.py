@@ -1,7 +1,5 @@
 """``torch.profiler``: self times of operators, on the CPU or of the kernels that they launch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any

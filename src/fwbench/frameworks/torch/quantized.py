@@ -4,8 +4,6 @@ PyTorch has announced its removal in favour of torchao, whose int8 kernels need 
 Until then this is what computes in int8 as it is called.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from functools import partial

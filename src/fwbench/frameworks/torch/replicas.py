@@ -1,7 +1,5 @@
 """Several processes in PyTorch: torch.distributed over gloo, and DistributedDataParallel."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable, Sequence

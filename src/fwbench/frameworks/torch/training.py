@@ -1,7 +1,5 @@
 """Training in PyTorch: nn.Module, DataLoader, torch.optim; and torch.compile when asked for."""
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Commands that start roles elsewhere, such as mpiexec or ssh, and the hosts of such roles."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Mapping, Sequence

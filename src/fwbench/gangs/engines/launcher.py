@@ -17,8 +17,6 @@ When the connection closes, as when the controller has died, the role is ended; 
 dies, the kernel ends the role (:mod:`fwbench.processes.process`).
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

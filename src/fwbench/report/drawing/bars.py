@@ -1,7 +1,5 @@
 """Horizontal bars: grouped, made of parts, changes in per cent, and one for each contestant."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Common parts of all charts: a picture with a text that describes it, and its style."""
 
-from __future__ import annotations
-
 import functools
 import math
 import re

@@ -1,7 +1,5 @@
 """Lines: over sizes with both axes logarithmic, from epoch to epoch, and from run to run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A module defines ``ORDER``, its place in the report, and ``sections(runs, names)
 what it shows of the runs, called by these names.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import sys

@@ -1,7 +1,5 @@
 """Networks: every model, answers by batch, accuracy in each dtype, and exported networks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Operations, steps and loaders."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple

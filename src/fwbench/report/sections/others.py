@@ -1,7 +1,5 @@
 """Benchmarks that fwbench did not write."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fwbench.records.measurement import Measurement

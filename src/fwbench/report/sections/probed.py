@@ -1,7 +1,5 @@
 """Probes of cases, each in a process of its own: shares of the time by class, and peak memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from fwbench.frameworks.profiler import CLASSES

@@ -1,7 +1,5 @@
 """Replicas: time and throughput by their number, what they sent, and what more would take."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Achieved rates under what the machine can do at most (the roofline)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from fwbench.ceilings import path_of

@@ -1,7 +1,5 @@
 """Whole trainings: time, losses, accuracy, memory, and what batch sizes and workers do."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from fwbench.records import equality

@@ -1,7 +1,5 @@
 """Verdicts: races of contestants at the same work, and comparisons of a run with another."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple

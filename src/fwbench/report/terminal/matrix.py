@@ -1,7 +1,5 @@
 """Times as tables: a row for each work, a column for each contestant, in full or summed up."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict

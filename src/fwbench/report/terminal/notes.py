@@ -1,7 +1,5 @@
 """Texts around the tables: machine, answer, means, overhead, energy, probes, skips."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 

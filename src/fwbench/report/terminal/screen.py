@@ -1,7 +1,5 @@
 """The section of fwbench at the end of a session, as lines of a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

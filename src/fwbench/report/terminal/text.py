@@ -1,7 +1,5 @@
 """Lines of a terminal: pieces of text with a style, never wider than they may be."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

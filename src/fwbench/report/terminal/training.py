@@ -1,7 +1,5 @@
 """Training loops and replicas on the terminal: a table for each work, and notes on losses."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 

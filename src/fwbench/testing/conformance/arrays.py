@@ -1,7 +1,5 @@
 """The adapter under test; checks of its declarations, and of arrays, their dtypes and devices."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

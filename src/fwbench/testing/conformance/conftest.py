@@ -1,7 +1,5 @@
 """Parameters of the conformance tests: the framework that ``--fw`` names, and its cells."""
 
-from __future__ import annotations
-
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence

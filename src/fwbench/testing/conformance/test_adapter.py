@@ -1,7 +1,5 @@
 """The promises of an adapter, a test each."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwbench.machine import usable_cpus

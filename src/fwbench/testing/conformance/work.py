@@ -1,7 +1,5 @@
 """Checks of work: results, gradients, first losses, waiting and threads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast

@@ -5,8 +5,6 @@ Real data is used where it is found in the requested folder, in those that the e
 :mod:`~fwbench.workloads.data.synthetic` has a substitute.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

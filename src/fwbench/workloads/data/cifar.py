@@ -5,8 +5,6 @@ checksums to compare with; that every class has its 5,000 and 1,000 images revea
 there twice or comes from somewhere else.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

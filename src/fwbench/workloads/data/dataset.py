@@ -1,7 +1,5 @@
 """Data sets, and their layouts on disk."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reading files that may be cut off, damaged or hostile: never more than a limit."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

@@ -14,8 +14,6 @@ A text becomes tokens like this, the same everywhere:
    token is always one of the text.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools

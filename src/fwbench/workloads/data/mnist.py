@@ -4,8 +4,6 @@ Images (n, 28, 28, 1) of uint8, 0 is paper; labels 0 to 9. The 60,000 training i
 train with, the first ones, and 12,000 to validate with.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import struct

@@ -10,8 +10,6 @@ Python meet float32 arrays, never scalars of NumPy: whether those widen the arra
 version.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable, Sequence

@@ -17,8 +17,6 @@ the most frequent one first, of equally frequent ones the one that comes first i
 bytes.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

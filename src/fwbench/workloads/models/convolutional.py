@@ -5,8 +5,6 @@ tensorflow/benchmark_*.py), which Table 1 of the TensorFlow paper measures: with
 normalization and dropout. A divisor divides the filters and units of every layer but the last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 

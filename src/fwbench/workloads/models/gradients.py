@@ -4,8 +4,6 @@ A layer is a function that returns its result and a function from the gradient o
 respect to the result to those with respect to the inputs and the parameters. Dropout is off.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial

@@ -4,8 +4,6 @@ Encoders are those of BERT, decoders those of GPT-2; dropout is left out of them
 ``layers``, ``units`` and ``vocabulary``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 

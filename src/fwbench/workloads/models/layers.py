@@ -21,8 +21,6 @@ Padding is always a number of zeros on each side: "same" is another arithmetic i
 elsewhere as soon as the stride is not 1.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from dataclasses import dataclass, field

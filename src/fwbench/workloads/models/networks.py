@@ -8,8 +8,6 @@ and LSTM are not known: 100 each are taken here. ``sentiment_gru`` has as many, 
 one; the data that the others are published with are not here.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from fwbench.terms.presets import schedules_of, sizes_of

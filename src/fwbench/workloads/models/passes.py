@@ -1,7 +1,5 @@
 """Well-known networks without an update: inference, and forward with backward pass."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

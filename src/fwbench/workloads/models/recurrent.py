@@ -1,7 +1,5 @@
 """The LSTM and the GRU in NumPy, in float64, with the way back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -8,8 +8,6 @@ It is plain rather than fast: a step of eight texts of 500 tokens takes a fifth 
 losses of the suite's loops are stored; ``scripts/trajectories.py`` writes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

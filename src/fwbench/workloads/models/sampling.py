@@ -1,7 +1,5 @@
 """A softmax over the right word and a few that were drawn, instead of the whole vocabulary."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cache

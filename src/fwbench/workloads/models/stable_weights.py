@@ -7,8 +7,6 @@ places, are side by side, zero comes into the middle of the widest gap between t
 is looked for in the middle half of the inputs, so that a part of them stays on each side.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

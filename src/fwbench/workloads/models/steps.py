@@ -1,7 +1,5 @@
 """Well-known networks as workloads: a training step of each on a batch on the device."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache

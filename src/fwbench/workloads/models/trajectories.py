@@ -4,8 +4,6 @@ Those of the suite's loops are stored (``scripts/trajectories.py`` wrote them); 
 when they are asked for.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 from dataclasses import replace

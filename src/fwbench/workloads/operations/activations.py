@@ -1,7 +1,5 @@
 """Activations, element by element, of a vector."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scaled dot-product attention, of all positions or of those up to one's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

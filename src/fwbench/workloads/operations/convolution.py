@@ -4,8 +4,6 @@ Arrays are channels last: inputs N H W C, kernels R S C K. As in every framework
 flipped. A kernel's numbers are scaled so that results are of order one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ must not. A compiler would make zeros and whole numbers once, and keep them. ``n
 harness itself does in a framework: it is reported and never subtracted.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

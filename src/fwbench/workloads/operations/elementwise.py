@@ -1,7 +1,5 @@
 """Arithmetic, functions, comparisons and casts, element by element."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

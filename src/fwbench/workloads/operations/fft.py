@@ -4,8 +4,6 @@ Results are compared as complex numbers, and gradients with the slopes of their 
 parts: frameworks take conjugates at different places (:class:`fwbench.Framework`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from functools import partial

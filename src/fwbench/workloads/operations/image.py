@@ -1,7 +1,5 @@
 """Images, channels last: enlarged, and taken apart into patches."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

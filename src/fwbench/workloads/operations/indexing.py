@@ -3,8 +3,6 @@
 Indices are within bounds: out of them MXNet clips, JAX fills in NaN, and the others raise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -6,8 +6,6 @@ algorithmic differentiation, 2008, and for QR those of Walter and Lehmann, Algor
 differentiation of linear algebra functions with application in optimum experimental design, 2010.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Softmax and losses, of rows of numbers for each class."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Epsilons are the same everywhere: 1e-3 by batch, as TensorFlow clamps a smaller one, else 1e-5.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -6,8 +6,6 @@ denominators from being zero and is too small to change anything, wherever it st
 differ in whether it stands within the root.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Pooling, channels last and without padding, whose zeros some frameworks count in averages."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """Products of matrices, vectors and batches of matrices: a part of the family linalg."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

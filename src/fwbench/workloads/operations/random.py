@@ -5,8 +5,6 @@ has left; a framework without such a state splits a key in every call, as its us
 drawn depends on the framework: :class:`fwbench.workloads.distribution.Moments` says what does not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import exp, factorial

@@ -8,8 +8,6 @@ state is zero.
 the loop, inside of a graph or outside of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

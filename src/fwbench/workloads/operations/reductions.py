@@ -1,7 +1,5 @@
 """Reductions of an n x m matrix: to a number, or every row (or column) to one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -3,8 +3,6 @@
 Where NumPy or PyTorch would return a view, their implementations copy it, as the others do.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -4,8 +4,6 @@ Operands are drawn so that they have the same meaning in every dtype: what float
 round them to is not on a kink of the function, and no two of them tie where that matters.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
