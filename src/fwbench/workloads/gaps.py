@@ -1,15 +1,18 @@
-"""All reasons why a framework cannot fill a cell of the grid, in the order of precedence.
+"""All reasons why a framework cannot fill a cell of the grid: the rules of ``gaps.toml``.
 
 The skip of a test, ``fwbench list`` and the report print the sentence of the first rule that
 holds.
-What never makes sense comes before what a framework lacks.
 """
 
 import importlib.util
 import math
 import os
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from importlib import resources
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from fwbench import workloads
@@ -17,10 +20,9 @@ from fwbench.errors import DeclarationError, UsageError
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Gap, Manifest
 from fwbench.terms.names import DEFAULT_DTYPE, FLOAT8, INT8, is_complex
-from fwbench.terms.replicas import ALLREDUCE, ASYNCHRONOUS, NO_STRAGGLER, WITH_SERVERS, straggler_of
+from fwbench.terms.replicas import NO_STRAGGLER, WITH_SERVERS, straggler_of
 from fwbench.workloads.cell import Cell
 from fwbench.workloads.collectives import Collective, ServedStep
-from fwbench.workloads.distribution import INPUTS, ZEROS
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import (
     CLASSIFICATIONS,
@@ -37,51 +39,136 @@ from fwbench.workloads.workload import Workload
 #: The reciprocal of the smallest normal number of float16.
 _OF_FLOAT16 = 2**14
 
-#: The dtypes in which gradients of networks are verified; :mod:`fwbench.cases.networks` has the
-#: bounds.
-_DIFFERENTIATED = ("float32", "float64")
-
 _UNWRITTEN = "fwbench has no {m.name} implementation of {w.name}"
 
-#: What is asked of a cell: its workload (of the rule's class), itself, and the manifest.
-_Question = Callable[[Any, Cell, Manifest], Any]
+#: The classes of workloads by the names that rules have for them.
+_CLASSES: Mapping[str, type[Workload]] = {
+    kind.__name__: kind
+    for kind in (
+        *(Workload, Operation, Collective, ServedStep, ModelInference, ModelTraining, PhotoLoading),
+        *(WithNetwork, TrainsInLoop, Training, Step, ModelStep),
+        *(Inference, Classification, ForwardBackward),
+    )
+}
 
 
-class Rule(NamedTuple):
+class _Asked(NamedTuple):
+    """A cell that is asked for: its workload, itself, and the framework's manifest."""
+
+    w: Any
+    c: Cell
+    m: Manifest
+
+
+#: A condition, or a reason, None where it does not hold.
+_Question = Callable[[_Asked], Any]
+
+
+@dataclass(frozen=True)
+class Rule:
     """A reason why a framework cannot fill a cell.
 
     Attributes:
-        about: the class of the workloads that it is about.
-        reason: the sentence, with ``{w}``, ``{c}`` and ``{m}`` for workload, cell and manifest; or
-            a function that returns it, or None where the rule does not hold.
-        holds: whether it does.
+        about: the classes of the workloads that it is about.
+        but: those of them that it is not about.
+        reason: makes the sentence; None where the rule does not hold.
+        conditions: all must be met.
+        toggle: the toggle and the value that it is about: ``tf32=on``; empty for the whole cell.
     """
 
-    about: type[Workload] | tuple[type[Workload], ...]
-    reason: str | _Question
-    holds: _Question = lambda w, c, m: True
+    about: tuple[type[Workload], ...]
+    but: tuple[type[Workload], ...]
+    reason: _Question
+    conditions: Sequence[_Question]
+    toggle: str = ""
 
-    def why(self, cell: Cell, manifest: Manifest) -> str | None:
+    def is_about(self, kind: type[Workload]) -> bool:
+        """True if it is about a class of workloads."""
+        return issubclass(kind, self.about) and not issubclass(kind, self.but)
+
+    def why(self, asked: _Asked) -> str | None:
         """The sentence; None where the rule does not hold."""
-        work = cell.workload
-        if not self.holds(work, cell, manifest):
-            return None
-        if isinstance(self.reason, str):
-            return self.reason.format(w=work, c=cell, m=manifest)
-        reason: str | None = self.reason(work, cell, manifest)
+        reason: str | None = None
+        if all(condition(asked) for condition in self.conditions):
+            reason = self.reason(asked)
         return reason
+
+
+def _rule(
+    about: str | list[str],
+    reason: str = "",
+    explained_by: str = "",
+    conditions: Sequence[str] = (),
+    but: Sequence[str] = (),
+    toggle: str = "",
+) -> Rule:
+    """The rule that a row of ``gaps.toml`` declares."""
+    sentence = " ".join(reason.split())
+    return Rule(
+        tuple(map(_CLASSES.__getitem__, [about] if isinstance(about, str) else about)),
+        tuple(map(_CLASSES.__getitem__, but)),
+        _function(explained_by) if explained_by else lambda asked: _filled(sentence, asked),
+        [*map(_condition, conditions)],
+        toggle,
+    )
+
+
+def _filled(sentence: str, asked: _Asked) -> str:
+    return sentence.format(**asked._asdict())
+
+
+def _condition(text: str) -> _Question:
+    """What a condition asks; ``gaps.toml`` has their forms."""
+    name, *relation = text.removeprefix("not ").split()
+    value = _value(name)
+    match relation:
+        case ["=", word]:
+            return lambda asked: value(asked) == word
+        case ["!=", word]:
+            return lambda asked: value(asked) != word
+        case ["in", names]:
+            known = _value(names)
+            return lambda asked: value(asked) in known(asked)
+        case ["not", "in", names]:
+            known = _value(names)
+            return lambda asked: value(asked) not in known(asked)
+    return (lambda asked: not value(asked)) if text.startswith("not ") else value
+
+
+def _value(name: str) -> _Question:
+    """An attribute of the workload, the cell or the manifest, or what a function here answers."""
+    if name.startswith("c.values."):
+        toggle = name.removeprefix("c.values.")
+        return lambda asked: asked.c.values.get(toggle)
+    return attrgetter(name) if "." in name else _function(name)
+
+
+def _function(name: str) -> _Question:
+    function: Callable[..., Any] = globals()[f"_{name}"]
+    return lambda asked: function(*asked)
+
+
+@cache
+def _rules(kind: type[Workload], toggle: str) -> Sequence[Rule]:
+    """The rules about a class of workloads: a grid asks for thousands of cells."""
+    return [rule for rule in _every_rule() if rule.is_about(kind) and rule.toggle == toggle]
+
+
+@cache
+def _every_rule() -> Sequence[Rule]:
+    text = (resources.files(__package__) / "gaps.toml").read_text("utf-8")
+    return [_rule(**row) for row in tomllib.loads(text)["rule"]]
 
 
 def why(cell: Cell, manifest: Manifest) -> str | None:
     """Why a framework cannot fill a cell; None if it can."""
-    rules = _rules_of(type(cell.workload))
-    return next(filter(None, (rule.why(cell, manifest) for rule in rules)), None)
+    return _first("", _Asked(cell.workload, cell, manifest))
 
 
-@cache
-def _rules_of(kind: type[Workload]) -> Sequence[Rule]:
-    """The rules about a class of workloads: a grid asks for thousands of cells."""
-    return [rule for rule in RULES if issubclass(kind, rule.about)]
+def _first(toggle: str, asked: _Asked) -> str | None:
+    """The sentence of the first rule about a toggle's value, or the whole cell, that holds."""
+    rules = _rules(type(asked.c.workload), toggle)
+    return next(filter(None, (rule.why(asked) for rule in rules)), None)
 
 
 def of_operation(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
@@ -93,34 +180,90 @@ def of_operation(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
     return (Gap(_UNWRITTEN.format(w=operation, m=manifest), operation.name),)
 
 
+def _of_cell(name: str, c: Cell, m: Manifest, terms: int = 0) -> str | None:
+    settings = [f"{toggle}={value}" for toggle, value in c.toggles]
+    return m.gap(name, c.execution, c.direction, c.dtype, c.device, terms, settings)
+
+
 def _declared(w: Workload, c: Cell, m: Manifest) -> str | None:
     return _of_cell(w.name, c, m)
 
 
-def _of_cell(name: str, c: Cell, m: Manifest, terms: int = 0) -> str | None:
-    settings = [f"{toggle}={value}" for toggle, value in c.toggles]
-    return m.gap(name, c.execution, c.direction, c.dtype, c.device, terms, settings)
+def _declared_of_loop(w: TrainsInLoop, c: Cell, m: Manifest) -> str | None:
+    return _of_cell(w.loop.name, c, m)
+
+
+def _declared_of_terms(w: Operation, c: Cell, m: Manifest) -> str | None:
+    return _of_cell(w.name, c, m, w.terms(c.size))
+
+
+def _missing(w: Operation, c: Cell, m: Manifest) -> str | None:
+    return m.missing.get(w.name)
 
 
 def _is_written(w: Operation, m: Manifest) -> bool:
     return w.creates or w.name in m.operations or m.framework in w.implementations
 
 
+def _unwritten(w: Operation, c: Cell, m: Manifest) -> bool:
+    return not _is_written(w, m)
+
+
 def _unseen(w: Workload, c: Cell, m: Manifest) -> bool:
     return not m.has(c.device)
 
 
-def _has_no(dtype: str, w: Operation) -> bool:
-    return is_complex(dtype) or dtype == FLOAT8 if w.dtypes is None else dtype not in w.dtypes
+def _without_dtype(w: Operation, c: Cell, m: Manifest) -> bool:
+    usual = not (is_complex(c.dtype) or c.dtype == FLOAT8)
+    return not usual if w.dtypes is None else c.dtype not in w.dtypes
+
+
+def _vanishing(w: Operation, c: Cell, m: Manifest) -> str | None:
+    if not w.average or w.terms(c.size) <= _OF_FLOAT16:
+        return None
+    return f"gradients of a mean of {w.terms(c.size)} terms are below the normal numbers of float16"
 
 
 def _in_int8(w: Inference, c: Cell, m: Manifest) -> bool:
     return c.dtype == INT8 and bool(w.offered(m))
 
 
-def _lacks_dtype(w: WithNetwork, c: Cell, m: Manifest) -> bool:
+def _uncalibrated(w: Inference, c: Cell, m: Manifest) -> str:
+    return (
+        f"int8 has to be calibrated with examples, and {w.name} has drawn weights and no examples: "
+        f"measure {' or '.join(trained.name for trained in CLASSIFICATIONS)}"
+    )
+
+
+def _elsewhere_in_int8(w: Classification, c: Cell, m: Manifest) -> str:
+    return f"{m.name} answers in int8 in {', '.join(m.int8_executions)}, and not in {c.execution}"
+
+
+def _unable(w: WithNetwork, c: Cell, m: Manifest) -> bool:
+    return not w.offered(m)
+
+
+def _unable_in_dtype(w: WithNetwork, c: Cell, m: Manifest) -> bool:
     narrow = isinstance(w, Classification) and _in_int8(w, c, m)
     return c.dtype not in m.training_dtypes and not narrow
+
+
+def _in_other_executions(w: WithNetwork, c: Cell, m: Manifest) -> str | None:
+    if c.execution in w.executions(m):
+        return None
+    return f"{m.name} {w.unable} in {c.execution}, but in {', '.join(w.executions(m))}"
+
+
+def _unlearnable(w: ModelTraining, c: Cell, m: Manifest) -> bool:
+    return w.model.targets is None and w.model.versions[m.framework].loss is None
+
+
+def _not_on_host(w: PhotoLoading, c: Cell, m: Manifest) -> bool:
+    return (c.dtype, c.device) != (DEFAULT_DTYPE, "cpu")
+
+
+def _without_pillow(w: PhotoLoading, c: Cell, m: Manifest) -> bool:
+    return importlib.util.find_spec("PIL") is None
 
 
 def _without_servers(w: ServedStep, c: Cell, m: Manifest) -> str | None:
@@ -130,81 +273,20 @@ def _without_servers(w: ServedStep, c: Cell, m: Manifest) -> str | None:
     return next(filter(None, reasons), f"{m.name} has no parameter servers")
 
 
-def _unlearnable(w: ModelTraining, c: Cell, m: Manifest) -> bool:
-    return w.model.targets is None and w.model.versions[m.framework].loss is None
+def _on_gpu(w: ServedStep, c: Cell, m: Manifest) -> bool:
+    return c.device.partition(":")[0] != "cpu"
 
 
-def _undivided(what: str) -> Callable[[ModelStep], str | None]:
-    """Reason of a network whose results are neither recomputed nor divided in parts."""
-
-    def reason(step: ModelStep) -> str | None:
-        if len(step.at(step.smallest).graph.segments) > 1:
-            return None
-        return f"{step.model} {what}: its last layer takes the network's input"
-
-    return reason
+def _in_one_segment(w: ModelStep, c: Cell, m: Manifest) -> bool:
+    return len(w.at(w.smallest).graph.segments) <= 1
 
 
-def _divided_elsewhere(work: Workload) -> str | None:
-    if isinstance(work, ModelStep | Collective | ServedStep):
-        return None
-    return (
-        "only steps of the family models are divided among devices (--fw-toggle model_parallel=1)"
-    )
+def _normalized(w: Workload, c: Cell, m: Manifest) -> bool:
+    return isinstance(w, Trains) and bool(w.at(w.smallest).normalized)
 
 
-def _unsplit(work: Workload) -> str | None:
-    if not isinstance(work, Step | ModelStep):
-        return "only steps of training split their batch (--fw-toggle data_parallel=1)"
-    if work.at(work.smallest).normalized:
-        return f"frameworks normalize parts of a batch of {work.name} differently (--fw-replicas 2)"
-    return None
-
-
-def _unnormalized(work: Workload) -> str | None:
-    if isinstance(work, Trains) and work.at(work.smallest).normalized:
-        return None
-    return f"{work.name} does not normalize by batch (--fw-normalization local)"
-
-
-#: Values of toggles with which work cannot be measured: its class, the toggle, the value and the
-#: reason; the first that holds.
-VALUES: tuple[tuple[type[Workload], str, str, str | Callable[[Any], str | None]], ...] = (
-    (Operation, INPUTS, ZEROS, lambda operation: operation.zeros_gap),
-    (Workload, "normalization", "synchronized", _unnormalized),
-    (ModelStep, "recompute", "on", _undivided("keeps all results")),
-    (ModelStep, "model_parallel", "2", _undivided("cannot be divided among devices")),
-    (Workload, "model_parallel", "2", _divided_elsewhere),
-    (Workload, "data_parallel", "2", _unsplit),
-    (
-        ForwardBackward,
-        *("tf32", "on"),
-        "gradients of networks are not verified in TF32: each ReLU may decide differently",
-    ),
-    (
-        Collective,
-        *("strategy", "ps_async"),
-        "an exchange is between workers that wait for each other, and those of ps_async do not",
-    ),
-    (
-        ServedStep,
-        *("strategy", ALLREDUCE),
-        (
-            "null steps and sparse reads are between workers and parameter servers: add "
-            "--fw-strategy ps_sync --fw-servers 1"
-        ),
-    ),
-)
-
-
-def value_gap(work: Workload, toggle: str, value: str) -> str | None:
-    """Why work cannot be measured with a value of a toggle; None if it can."""
-    reasons = (
-        reason(work) if callable(reason) else reason
-        for about, *known, reason in VALUES
-        if isinstance(work, about) and known == [toggle, value]
-    )
-    return next(filter(None, reasons), None)
+def _of_zeros(w: Operation, c: Cell, m: Manifest) -> str | None:
+    return w.zeros_gap
 
 
 def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
@@ -217,7 +299,7 @@ def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
         reason = (
             m.value_gap(name, value)
             or (toggle.gap(value, c.device, c.dtype) if toggle else None)
-            or value_gap(w, name, value)
+            or _first(f"{name}={value}", _Asked(w, c, m))
             or m.toggle_gap(c.execution, name, value)
         )
         if reason:
@@ -225,16 +307,24 @@ def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
     return None
 
 
-def _is_pinned(c: Cell) -> bool:
-    return c.values.get(toggles.PIN) == "on"
+def _several_threads(w: Workload, c: Cell, m: Manifest) -> bool:
+    return c.replicas > 1 or m.threads not in (None, 1)
+
+
+def _unbindable(w: Workload, c: Cell, m: Manifest) -> bool:
+    return not hasattr(os, "sched_setaffinity")
 
 
 def _parts(c: Cell, names: Iterable[str] = toggles.PARALLEL) -> int:
     return math.prod(int(c.values.get(name, "1")) for name in names)
 
 
-def _is_divided(w: Workload, c: Cell, m: Manifest) -> bool:
+def _divided(w: Workload, c: Cell, m: Manifest) -> bool:
     return _parts(c) > 1
+
+
+def _uneven_batch(w: Workload, c: Cell, m: Manifest) -> bool:
+    return c.batch % _parts(c, ["data_parallel"]) > 0
 
 
 def _missing_device(w: Workload, c: Cell, m: Manifest) -> str | None:
@@ -243,6 +333,14 @@ def _missing_device(w: Workload, c: Cell, m: Manifest) -> str | None:
     others = [f"{kind}:{int(first) + place}" for place in range(1, _parts(c))] if first else []
     missing = [other for other in others if not m.has(other)]
     return f"{m.name} sees no {missing[0]} in addition to {c.device}" if missing else None
+
+
+def _shared(w: Workload, c: Cell, m: Manifest) -> bool:
+    return c.replicas > 1
+
+
+def _foreign(w: Workload, c: Cell, m: Manifest) -> bool:
+    return getattr(workloads, w.name, None) is not w
 
 
 def _late(w: Workload, c: Cell, m: Manifest) -> str | None:
@@ -267,9 +365,8 @@ def _of_strategy(w: Workload, c: Cell, m: Manifest) -> str | None:
     return m.strategies.get(strategy) or next(filter(None, gaps), None)
 
 
-def _shared(*conditions: _Question) -> _Question:
-    """Question that holds if several replicas share the cell, and all of these hold."""
-    return lambda w, c, m: c.replicas > 1 and all(holds(w, c, m) for holds in conditions)
+def _asynchronous(w: Training, c: Cell, m: Manifest) -> bool:
+    return bool(toggles.asynchronous(c.toggles))
 
 
 def _of_split(w: Any, c: Cell, m: Manifest) -> str | None:
@@ -287,246 +384,12 @@ def _of_split(w: Any, c: Cell, m: Manifest) -> str | None:
     return reason or objective.rounding_gap(*shares, c.dtype)
 
 
-#: By what is measured, and then what holds for all of it.
-RULES: tuple[Rule, ...] = (
-    # Operations
-    Rule(
-        Operation,
-        "{w.name} copies between the host and a GPU, and the device is cpu",
-        lambda w, c, m: w.copies_to and c.device == "cpu",
-    ),
-    Rule(
-        Operation,
-        "{w.name} has no gradient",
-        lambda w, c, m: c.direction == "backward" and not w.differentiable,
-    ),
-    Rule(
-        Operation,
-        "{w.name} has nothing to compile",
-        lambda w, c, m: c.execution != "eager" and not w.compilable,
-    ),
-    Rule(Operation, "{w.name} has no {c.dtype}", lambda w, c, m: _has_no(c.dtype, w)),
-    # Why a framework lacks an operation says more than that fwbench has no implementation.
-    Rule(Operation, _declared, lambda w, c, m: not _is_written(w, m)),
-    Rule(Operation, lambda w, c, m: m.missing.get(w.name), lambda w, c, m: not _is_written(w, m)),
-    Rule(Operation, _UNWRITTEN, lambda w, c, m: not _is_written(w, m)),
-    Rule(Operation, "{m.name} sees no {c.device}", _unseen),
-    Rule(
-        Operation,
-        "{m.name} offers no gradients",
-        lambda w, c, m: c.direction == "backward" and not m.differentiable,
-    ),
-    Rule(Operation, "{m.name} has no {c.dtype}", lambda w, c, m: c.dtype not in m.dtypes),
-    Rule(Operation, _declared),
-    Rule(
-        Operation,
-        lambda w, c, m: (
-            f"gradients of a mean of {w.terms(c.size)} terms are below the normal "
-            "numbers of float16"
-        ),
-        lambda w, c, m: (
-            w.average
-            and (c.direction, c.dtype) == ("backward", "float16")
-            and w.terms(c.size) > _OF_FLOAT16
-        ),
-    ),
-    Rule(Operation, lambda w, c, m: _of_cell(w.name, c, m, w.terms(c.size))),
-    # Exchanges between replicas
-    Rule(Collective, _declared),
-    Rule(ServedStep, _without_servers),
-    Rule(
-        ServedStep,
-        "{w.name} fetches to the host's memory, and the device is {c.device}",
-        lambda w, c, m: c.device.partition(":")[0] != "cpu",
-    ),
-    Rule(
-        ServedStep,
-        "{w.name} is for float32, and the dtype is {c.dtype}",
-        lambda w, c, m: c.dtype != "float32",
-    ),
-    Rule((Collective, ServedStep), _UNWRITTEN, lambda w, c, m: w.name not in m.collectives),
-    Rule(Collective, "{m.name} sees no {c.device}", _unseen),
-    Rule(Collective, "{w.name} has no {c.dtype}", lambda w, c, m: c.dtype not in w.dtypes),
-    Rule(Collective, "{m.name} has no {c.dtype}", lambda w, c, m: c.dtype not in m.dtypes),
-    Rule(ServedStep, _declared),
-    # Users' models
-    Rule(
-        (ModelInference, ModelTraining),
-        _UNWRITTEN.replace("w.name", "w.model.name"),
-        lambda w, c, m: m.framework not in w.model.versions,
-    ),
-    Rule(
-        (ModelInference, ModelTraining),
-        "{m.name} takes no models of users",
-        lambda w, c, m: not m.users_models,
-    ),
-    Rule(
-        (ModelInference, ModelTraining),
-        "{m.name} does not run users' models in {c.dtype}",
-        lambda w, c, m: c.dtype not in m.users_models,
-    ),
-    Rule(
-        ModelTraining,
-        "{w.model.name} declares neither targets nor a loss for {m.name}",
-        _unlearnable,
-    ),
-    Rule(ModelInference, "{m.name} sees no {c.device}", _unseen),
-    Rule(ModelInference, _declared),
-    # Networks
-    Rule(
-        Classification,
-        "the weights of {w.name} were trained on {w.data}, which was not found: name its folder by "
-        "--fw-data or in FWBENCH_DATA",
-        lambda w, c, m: c.timed and c.data is not None and c.data.source != "real",
-    ),
-    Rule(
-        (Step, ModelStep, ModelTraining),
-        "{c.execution} is a whole loop: it has no step of its own",
-        lambda w, c, m: c.execution in m.whole_loops,
-    ),
-    Rule(
-        Inference,
-        "int8 has to be calibrated with examples, and {w.name} has drawn weights and no examples: "
-        f"measure {' or '.join(trained.name for trained in CLASSIFICATIONS)}",
-        lambda w, c, m: _in_int8(w, c, m) and not isinstance(w, Classification),
-    ),
-    Rule(
-        Classification,
-        "{m.name} runs no networks in int8",
-        lambda w, c, m: _in_int8(w, c, m) and not m.int8_executions,
-    ),
-    Rule(
-        Classification,
-        lambda w, c, m: (
-            f"{m.name} answers in int8 in {', '.join(m.int8_executions)}, and not in {c.execution}"
-        ),
-        lambda w, c, m: _in_int8(w, c, m) and c.execution not in m.int8_executions,
-    ),
-    Rule(
-        Classification,
-        "int8 is measured on the CPU, and not on {c.device}",
-        lambda w, c, m: _in_int8(w, c, m) and c.device != "cpu",
-    ),
-    Rule(
-        Classification,
-        f"{{m.name}} answers in {DEFAULT_DTYPE} and int8 alone in {{c.execution}}",
-        lambda w, c, m: (
-            c.dtype not in (DEFAULT_DTYPE, INT8)
-            and c.execution in m.int8_executions
-            and c.execution not in m.network_executions
-        ),
-    ),
-    Rule(WithNetwork, "{m.name} {w.unable}", lambda w, c, m: not w.offered(m)),
-    Rule(WithNetwork, "{m.name} sees no {c.device}", _unseen),
-    # What a framework says of a dtype that it lacks says more than that it lacks it.
-    Rule(WithNetwork, _declared, _lacks_dtype),
-    Rule(WithNetwork, "{m.name} {w.unable} in {c.dtype}", _lacks_dtype),
-    Rule(
-        WithNetwork,
-        lambda w, c, m: (
-            f"{m.name} {w.unable} in {c.execution}, but in {', '.join(w.executions(m))}"
-        ),
-        lambda w, c, m: c.execution not in w.executions(m),
-    ),
-    Rule(WithNetwork, _declared),
-    Rule(TrainsInLoop, lambda w, c, m: _of_cell(w.loop.name, c, m)),
-    Rule(
-        ForwardBackward,
-        "gradients of networks are not verified in {c.dtype}: each ReLU may decide differently",
-        lambda w, c, m: c.dtype not in _DIFFERENTIATED,
-    ),
-    # Photos
-    Rule(PhotoLoading, "{m.name} loads no photos", lambda w, c, m: w.name not in m.operations),
-    Rule(
-        PhotoLoading,
-        "photos are loaded as float32 into the host's memory, and not as {c.dtype} on {c.device}",
-        lambda w, c, m: (c.dtype, c.device) != (DEFAULT_DTYPE, "cpu"),
-    ),
-    Rule(
-        PhotoLoading,
-        'photos need Pillow, which is not installed: pip install "fwbench[photos]"',
-        lambda w, c, m: importlib.util.find_spec("PIL") is None,
-    ),
-    # Toggles
-    Rule(Workload, _of_toggles),
-    Rule(
-        Workload,
-        "pin=on puts all on one CPU, here {c.replicas} x {m.threads} threads "
-        "(--fw-threads 1 --fw-replicas 1)",
-        lambda w, c, m: _is_pinned(c) and (c.replicas > 1 or m.threads not in (None, 1)),
-    ),
-    Rule(
-        Workload,
-        "this system binds no process to a CPU (pin=off)",
-        lambda w, c, m: _is_pinned(c) and not hasattr(os, "sched_setaffinity"),
-    ),
-    Rule(
-        Workload,
-        "fwbench has no replicas with several devices each (--fw-replicas 1)",
-        _shared(_is_divided),
-    ),
-    Rule(
-        ModelStep,
-        "devices share the layers or a batch, and not both (--fw-toggle data_parallel=1)",
-        lambda w, c, m: {*map(c.values.get, toggles.PARALLEL)} == {"2"},
-    ),
-    Rule(
-        (Step, ModelStep),
-        "a batch of {c.batch} does not split into equal parts (--fw-toggle data_parallel=1)",
-        lambda w, c, m: c.batch % _parts(c, ["data_parallel"]) > 0,
-    ),
-    Rule(Workload, _missing_device, _is_divided),
-    # Replicas
-    Rule(
-        Workload,
-        "replicas find fwbench's own workloads alone, not {w.name}",
-        _shared(lambda w, c, m: getattr(workloads, w.name, None) is not w),
-    ),
-    Rule(Workload, _late, lambda w, c, m: w.shared),
-    Rule(Workload, _of_strategy, lambda w, c, m: w.shared),
-    Rule(
-        Training,
-        "fwbench has no loop whose workers do not wait for each other; measure {w.step.name} "
-        "(-k {w.step.name})",
-        _shared(lambda w, c, m: c.values.get("strategy") in ASYNCHRONOUS),
-    ),
-    Rule(
-        Training,
-        "a loop has no straggler; measure {w.step.name} (-k {w.step.name})",
-        _shared(lambda w, c, m: c.values.get("straggler", NO_STRAGGLER) != NO_STRAGGLER),
-    ),
-    Rule(
-        Training,
-        "a replica loads its own batches (--fw-toggle workers=0)",
-        _shared(lambda w, c, m: c.values["workers"] != "0"),
-    ),
-    Rule(
-        Training,
-        "replicas do not change their learning rate (--fw-toggle decay=off)",
-        _shared(lambda w, c, m: c.values["decay"] != "off"),
-    ),
-    Rule((Training, Step, ModelStep), _of_split),
-    Rule(
-        Collective,
-        "{w.name} is between replicas, and this is a single one",
-        lambda w, c, m: c.replicas == 1,
-    ),
-    Rule(
-        Collective,
-        "{c.size} elements do not divide into {c.replicas} equal parts",
-        lambda w, c, m: w.in_parts and c.batch % c.replicas > 0,
-    ),
-    Rule(
-        ServedStep,
-        "{w.name} is between workers, and this is a single process",
-        lambda w, c, m: c.replicas == 1,
-    ),
-    Rule(
-        ServedStep,
-        "{w.name} has {w.unit} in multiples of {w.divisor}, and the size is {c.size}",
-        lambda w, c, m: c.batch % w.divisor > 0,
-    ),
-)
+def _uneven_parts(w: Collective, c: Cell, m: Manifest) -> bool:
+    return w.in_parts and c.batch % c.replicas > 0
+
+
+def _uneven_rows(w: ServedStep, c: Cell, m: Manifest) -> bool:
+    return c.batch % w.divisor > 0
 
 
 def is_built(manifest: Manifest, execution: str, strategy: str) -> bool:
