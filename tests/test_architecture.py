@@ -330,6 +330,14 @@ def test_frames_of_the_harness_are_known_by_their_folders() -> None:
     assert process._HARNESS_FRAME.match(frame)
 
 
+def test_tables_of_parameters_are_those_of_tests() -> None:
+    """A table whose test is gone would be read by nobody."""
+    for file in (_ROOT / "tests").rglob("tables.toml"):
+        tests = "".join(path.read_text(encoding="utf-8") for path in file.parent.glob("test_*.py"))
+        tables = tomllib.loads(file.read_text(encoding="utf-8"))
+        assert [name for name in tables if f"\ndef {name}(" not in tests] == [], file
+
+
 @pytest.mark.parametrize("file", ["README.md", "CONTRIBUTING.md", "docs", "scripts", "src"])
 def test_paths_in_prose_are_there(file: str) -> None:
     """Files and folders of the source that documents and docstrings name."""

@@ -10,6 +10,7 @@ import pytest
 from fwbench import errors
 from fwbench.errors import FrameworkMissing, FwbenchError, UsageError, unknown
 from fwbench.terms.manifest import Absent
+from support.tables import tabled
 
 
 def drawn() -> dict[str, str]:
@@ -42,16 +43,7 @@ def test_everything_is_one_family() -> None:
     assert all(issubclass(getattr(errors, name), FwbenchError) for name in drawn())
 
 
-@pytest.mark.parametrize(
-    ("requested", "hint"),
-    [
-        ("tensorflw", " Did you mean 'tensorflow'?"),
-        ("pytorch", " Did you mean 'torch'?"),
-        ("nupmy", " Did you mean 'numpy'?"),
-        ("caffe", ""),
-        ("", ""),
-    ],
-)
+@tabled
 def test_unknown_names_are_met_with_the_known_ones(requested: str, hint: str) -> None:
     error = unknown("framework", requested, iter(["tensorflow", "torch", "numpy", "torch"]))
     assert isinstance(error, UsageError)

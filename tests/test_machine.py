@@ -9,6 +9,7 @@ import pytest
 
 from fwbench import machine
 from fwbench.machine import thread_variables, usable_cpus
+from support.tables import tabled
 
 
 @pytest.fixture(autouse=True)
@@ -78,17 +79,7 @@ def test_version_2_in_a_container(tmp_path: Path) -> None:
     assert usable(tmp_path, "0::/\n", {"cpu.max": "300000 100000\n"}) == 3
 
 
-@pytest.mark.parametrize(
-    ("quotas_us", "expected"),
-    [
-        ({"outer/inner": -1}, 8),
-        ({"outer/inner": 400_000}, 4),
-        ({"outer/inner": 150_000}, 1),
-        ({"outer/inner": 50_000}, 1),
-        ({"outer": 200_000, "outer/inner": -1}, 2),
-        ({"": 300_000}, 3),  # the group's path is the host's, and the mount the container's
-    ],
-)
+@tabled
 @pytest.mark.parametrize("controllers", ["cpu", "cpu,cpuacct", "cpuacct,cpu"])
 def test_version_1_quotas(
     tmp_path: Path, controllers: str, quotas_us: dict[str, int], expected: int

@@ -29,6 +29,7 @@ from fwbench.workloads.objective import Classifier
 from support.fake_learner import FakeLearner, Trainer
 from support.fakes import case_of, cell, fails, manifest, recorded
 from support.grids import gap_of
+from support.tables import tabled
 
 _SIDE, _CLASSES, _TESTED, _BATCH = 8, 4, 206, 8
 
@@ -202,16 +203,7 @@ def test_networks_without_examples_have_a_gap_in_int8() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("device", "execution", "dtype", "gap"),
-    [
-        ("cpu", "quantized", "int8", None),
-        ("cpu", "quantized", "float32", None),
-        ("cpu", "quantized", "float64", "fake answers in float32 and int8 alone in quantized"),
-        ("cpu", "eager", "int8", "fake answers in int8 in quantized, and not in eager"),
-        ("gpu:0", "quantized", "int8", "int8 is measured on the CPU, and not on gpu:0"),
-    ],
-)
+@tabled
 def test_trained_networks_answer_in_int8_where_a_framework_does(
     device: str, execution: str, dtype: str, gap: str | None
 ) -> None:
@@ -243,15 +235,7 @@ def test_generated_pictures_are_a_gap() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "features"),
-    [
-        ("flags : fpu avx512f avx512_vnni amx_int8", "amx_int8 avx512_vnni"),
-        ("flags : fpu avx2", ""),
-        ("Features : fp asimd asimddp", "asimddp"),
-        ("processor : 0", None),
-    ],
-)
+@tabled
 def test_what_the_cpu_has_for_int8(tmp_path: Path, line: str, features: str | None) -> None:
     (tmp_path / "cpuinfo").write_text(f"{line}\n", encoding="utf-8")
     assert int8_features(tmp_path) == features

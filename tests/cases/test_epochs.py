@@ -24,6 +24,7 @@ from fwbench.workloads.data import DataSet, Split
 from fwbench.workloads.training import Training, order
 from support.fake_learner import FakeLearner, Trainer, answering, data_set
 from support.fake_nvml import Card, FakeNvml
+from support.tables import tabled
 
 STEP_S = 2.0**-4
 #: The loss of an answer that is undecided between ten classes.
@@ -192,18 +193,7 @@ def test_an_epoch_visits_as_many_examples_as_whole_batches_need() -> None:
     assert (limited.learner.steps, rest.learner.steps) == (2 * 2, 2 * 3)
 
 
-@pytest.mark.parametrize(
-    ("train", "steps", "expected"),
-    [
-        (16, None, 4),
-        (17, None, 4),
-        (19, None, 4),
-        (4, None, 1),
-        (16, 3, 3),
-        (16, 4, 4),
-        (16, 99, 4),
-    ],
-)
+@tabled
 def test_steps_are_whole_batches(train: int, steps: int | None, expected: int) -> None:
     assert steps_of(Schedule(1, steps=steps), data_set(train), 4) == expected
 

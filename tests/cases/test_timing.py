@@ -32,6 +32,7 @@ from support.fakes import (
     square,
     variant,
 )
+from support.tables import tabled
 
 #: A call of the fake framework takes 65 / 1024 s.
 _S = 65 / 1024
@@ -232,13 +233,7 @@ def test_what_is_possible_is_recorded_with_its_limits() -> None:
     assert dict(held) == {"limit_flops_per_s": 1e9, "limit_bytes_per_s": 1e10}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"flops": 6.253e12}, "6,253 GFLOP in 1 s are 6,253 GFLOP/s, and no more than 1"),
-        ({"bytes": 2e10}, "20 GB in 1 s are 20 GB/s, and no more than 10"),
-    ],
-)
+@tabled
 def test_what_is_impossible_is_refused(changes: dict[str, float], message: str) -> None:
     with pytest.raises(ImpossibleRate, match=re.escape(f"{message} are possible here (2 CPUs)")):
         timing.check_rates(_facts(**changes), _LIMITS)

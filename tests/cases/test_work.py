@@ -38,6 +38,7 @@ from fwbench.workloads.operation import Operation
 from fwbench_extras.cheats.cheat import map_arrays
 from support.fakes import Immutable, case_of, cell, fails, operation, recorded, square, variant
 from support.grids import RICH
+from support.tables import tabled
 
 #: Makes a call of an honest one.
 Cheat = Callable[[Callable[[], Any]], Callable[[], Any]]
@@ -401,17 +402,7 @@ def test_steps_on_zeros_are_not_counted() -> None:
     assert facts["max_relative_error"] <= facts["tolerance"]
 
 
-@pytest.mark.parametrize(
-    ("name", "gap"),
-    [
-        ("gemm", None),
-        ("cross_entropy", None),
-        ("log", "log of zeros is not defined (inputs=normal)"),
-        ("cholesky", "cholesky of zeros is not defined (inputs=normal)"),
-        ("any", "any has no floating-point inputs (inputs=normal)"),
-        ("dropout", "dropout is random, and its parameters cannot be zeros (inputs=normal)"),
-    ],
-)
+@tabled
 def test_not_every_operation_takes_zeros(name: str, gap: str | None) -> None:
     """The reference tells; the inputs that it draws are always taken."""
     workload = getattr(workloads, name)

@@ -9,6 +9,7 @@ import pytest
 from fwbench import cli
 from fwbench.frameworks import registry
 from support.suites import FEW, SLOWING, STEADY, TESTS, Suite, run_git
+from support.tables import tabled
 
 
 def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
@@ -117,23 +118,7 @@ def test_ab_of_the_first_benchmarks(suite: Suite, selected: tuple[str, ...]) -> 
     suite.assert_clean()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("numpy", "numpy@nowhere"), "unknown side 'numpy@nowhere'; known: "),
-        (("git:nowhere", "."), "git:nowhere: git knows no such revision"),
-        (("numpy", "."), "one is a revision and one an environment"),
-        (("numpy",), "fwbench ab [options] BASE CONTENDER"),
-        ((), "fwbench ab [options] BASE CONTENDER"),
-        (("numpy", "numpy", "--fw-race"), "--fw-race cannot be passed on to pytest: "),
-        (("numpy", "numpy", "--fw-budget", "5min"), "--budget TIME is that of the comparison"),
-        (("numpy", "numpy", "--pairs", "0"), "pairs"),
-        (("numpy", "numpy", "--budget", "soon"), "budget"),
-        (("numpy", "numpy", "--threshold-memory", "-1"), "threshold of memory '-1'"),
-        (("numpy", "numpy", "--fail-on", "improved"), "unknown verdict to fail on 'improved'"),
-        (("numpy", "numpy", "--seed", "-1"), "seed"),
-    ],
-)
+@tabled
 def test_ab_is_refused(
     suite: Suite,
     capfd: pytest.CaptureFixture[str],

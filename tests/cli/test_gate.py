@@ -12,6 +12,7 @@ import pytest
 from fwbench import cli
 from support.gangs import out
 from support.launched_runs import case_id, entry, plain, times, write
+from support.tables import tabled
 
 # Fwbench gate
 
@@ -37,24 +38,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("contender", "options", "status"),
-    [
-        ("same.json", [], 0),
-        ("slower.json", [], 1),
-        ("slower.json", ["--fail-on", "missing"], 0),
-        ("slower.json", ["--threshold", "150%"], 2),
-        ("slower.json", ["--threshold", "99%"], 1),
-        ("missing.json", [], 11),
-        ("missing.json", ["--fail-on", "regressed"], 0),
-        ("contended.json", [], 0),
-        ("contended.json", ["--fail-on", "regressed,missing,inconclusive"], 10),
-        ("same.json", ["--fail-on", "improved"], 2),
-        ("slower.json", ["--level", "1e-12"], 10),
-    ],
-)
+@tabled
 def test_gate_exits_with_its_verdict(
-    capsys: pytest.CaptureFixture[str], contender: str, options: list[str], status: int
+    capsys: pytest.CaptureFixture[str], contender: str, options: tuple[str, ...], status: int
 ) -> None:
     try:
         result = cli.main(["gate", "base", contender, *options])

@@ -12,6 +12,7 @@ import pytest
 from fwbench import cli
 from fwbench.workloads import FAMILIES, OPERATIONS
 from support import programs
+from support.tables import tabled
 
 _ROOT = Path(__file__).parents[2]
 
@@ -84,15 +85,9 @@ def test_families_and_names_narrow_it(capsys: pytest.CaptureFixture[str]) -> Non
     assert _described(capsys, "--family=overhead", "gemm") == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["choleski"], r"unknown operation 'choleski'; known: .*Did you mean 'cholesky'\?"),
-        (["--family=linlag"], r"unknown family 'linlag'; known: .*Did you mean 'linalg'\?"),
-    ],
-)
+@tabled
 def test_what_is_not_there_is_refused(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
     assert cli.main(["list", *arguments]) == 2
     assert re.search(message, capsys.readouterr().err)

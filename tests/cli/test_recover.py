@@ -11,6 +11,7 @@ from fwbench import cli
 from fwbench.records.journal import Journal, finish, journal_folder
 from support.fakes import entry
 from support.gangs import out
+from support.tables import tabled
 
 
 @pytest.fixture
@@ -80,23 +81,11 @@ def test_a_journal_is_not_replaced(project: Path, capsys: pytest.CaptureFixture[
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message", "status"),
-    [
-        (
-            ["-o", "run.json"],
-            "there is no journal under .fwbench/journal; name one, or go to its",
-            2,
-        ),
-        (["nowhere.jsonl", "-o", "run.json"], "cannot read nowhere.jsonl: ", 2),
-        (["foreign.json", "-o", "run.json"], "foreign.json is not a journal", 2),
-        (["good.jsonl", "-o", "no/folder/run.json"], "cannot write ", 3),
-    ],
-)
+@tabled
 def test_what_cannot_be_recovered(
     project: Path,
     capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
+    arguments: tuple[str, ...],
     message: str,
     status: int,
 ) -> None:

@@ -12,6 +12,7 @@ from support.gangs import out
 from support.launched_runs import plain, write
 from support.reports import case, parsed, training
 from support.section_parts import as_run, compared, keep
+from support.tables import tabled
 
 _USAGE_ERROR = 2
 _SOME_UNREADABLE = 1
@@ -77,17 +78,9 @@ def test_verdicts_are_chosen_by_the_names_of_cases(folder: Path) -> None:
         assert "| improved | fast |" not in written
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["-o", "x", "--csv", "x"],
-        ["-o", "x", "--markdown", "./x"],
-        ["--markdown", "x", "--csv", "taken/../x"],
-        ["--markdown", "x", "--csv", "link"],
-    ],
-)
+@tabled
 def test_two_outputs_are_not_one_file(
-    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
 ) -> None:
     (folder / "taken").mkdir()
     (folder / "link").symlink_to("x")

@@ -12,6 +12,7 @@ import pytest
 from fwbench import errors
 from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FwbenchError
 from fwbench.frameworks import registry
+from support.tables import tabled
 
 #: A framework's file, as another package has it.
 FILE = """
@@ -117,14 +118,7 @@ def test_one_package_found_twice(site: Site) -> None:
     assert registry.registered()["mars"].module == "planets"
 
 
-@pytest.mark.parametrize(
-    ("extra", "remedy"),
-    [
-        ("mars", "install it: pip install 'planets[mars]'"),
-        ("venus", "install what planets asks for"),
-        (None, "install what planets asks for"),
-    ],
-)
+@tabled
 def test_a_missing_module(site: Site, extra: str | None, remedy: str) -> None:
     site.install("planets", "import rovers\n", extra=extra)
     with pytest.raises(FrameworkMissing) as caught:
@@ -171,15 +165,7 @@ def test_a_broken_framework(site: Site, file: str, message: str | None) -> None:
     assert caught.value.__cause__ is not None
 
 
-@pytest.mark.parametrize(
-    ("file", "given"),
-    [
-        ("Mars = None", "None"),
-        ("Mars = 'numpy'", "an object of type 'str'"),
-        ("def Mars(): return {}", "an object of type 'dict'"),
-        ("class Mars: pass", "an object of type 'Mars'"),
-    ],
-)
+@tabled
 def test_an_entry_point_that_gives_no_framework(site: Site, file: str, given: str) -> None:
     """One sentence names the package, the entry point and what it gave."""
     site.install("planets", file)
@@ -192,33 +178,7 @@ def test_an_entry_point_that_gives_no_framework(site: Site, file: str, given: st
     assert "derived from fwbench.Framework" in caught.value.remedy
 
 
-@pytest.mark.parametrize(
-    ("declared", "said"),
-    [
-        (
-            "operations = {'sigmiod': 'exp'}",
-            (
-                "the operations of mars name 'sigmiod', which is not an operation of fwbench "
-                "(did you mean 'sigmoid'?)"
-            ),
-        ),
-        (
-            "operations = {'from_numpy': 'array'}",
-            "the operations of mars name 'from_numpy', which is not an operation of fwbench",
-        ),
-        (
-            "operations = {'tanh': 3}",
-            (
-                "the operations of mars give 3 for 'tanh', which is neither a dotted path nor a "
-                "function"
-            ),
-        ),
-        (
-            "gaps = {('gemm', 'float16', 'cpu'): 'no kernel'}",
-            "the gaps of mars hold ('gemm', 'float16', 'cpu'), which is not a fwbench.Gap",
-        ),
-    ],
-)
+@tabled
 def test_a_wrong_declaration_is_refused(site: Site, declared: str, said: str) -> None:
     """The framework cannot be used, and one sentence names the package, the name, the near miss."""
     site.install("planets", f"{FILE}\n    {declared}\n")

@@ -37,6 +37,7 @@ from fwbench.workloads.objective import SGD, Objective
 from support import fakes
 from support.fake_learner import FOUND, data_set
 from support.gangs import ScriptedGang
+from support.tables import tabled
 
 _MLP = next(training for training in TRAININGS if training.name == "mlp")
 _GANG = (("replicas", "2"), ("strategy", "allreduce"))
@@ -292,13 +293,7 @@ def test_replicas_with_the_same_examples_fail() -> None:
     fakes.fails(_train(answers), WrongTraining, "all 2 replicas have the same losses")
 
 
-@pytest.mark.parametrize(
-    ("left", "message"),
-    [
-        (((6, 7), (6, 8)), "worker 1 has other weights than worker 0 after the timed steps"),
-        (((6, 6), (6, 6)), "an update is missing: the timed steps left all weights of worker 0"),
-    ],
-)
+@tabled
 def test_weights_after_the_timing_leave_no_record(left: Any, message: str) -> None:
     """They differ, or are those of before: the timed steps were other ones than those checked."""
     case = _train(_trained(), left=left)

@@ -28,6 +28,7 @@ from fwbench.processes.greeting import call
 from support.forkserver import Forking
 from support.gangs import SOON, Meddled, composition, controller, running, started
 from support.real_training import all_of
+from support.tables import tabled
 from support.terminals import Proxy
 
 #: What gangs of a framework do here.
@@ -103,17 +104,7 @@ def test_workers_answer_by_rank_and_leave_no_process(gang: Gang) -> None:
     assert _gone(pids)
 
 
-@pytest.mark.parametrize(
-    ("framework", "strategy", "role"),
-    [
-        ("numpy", "allreduce", "worker 1 of 2"),
-        ("mxnet", "ps_sync", "worker 1 of 2"),
-        ("mxnet", "ps_sync", "server 0 of 1"),
-        ("mxnet", "ps_sync", "the scheduler"),
-        ("tensorflow", "allreduce", "worker 1 of 2"),
-        ("tensorflow", "ps_async", "server 0 of 1"),
-    ],
-)
+@tabled
 def test_a_killed_role_ends_the_gang(
     forking_with: Forking, framework: str, strategy: str, role: str
 ) -> None:
@@ -137,16 +128,7 @@ def test_a_worker_that_ends_after_its_answer_ends_the_gang(gang: Gang) -> None:
         gang.ask("usage", limit_s=600.0, doing="telling")
 
 
-@pytest.mark.parametrize(
-    ("framework", "strategy", "role", "message"),
-    [
-        ("numpy", "allreduce", "worker 1 of 2", "(?s)worker 1 of 2 did .*in _exchange"),
-        ("mxnet", "ps_sync", "worker 1 of 2", "worker 1 of 2.* did"),
-        ("mxnet", "ps_sync", "server 0 of 1", "server 0 of 1.* did"),
-        ("tensorflow", "allreduce", "worker 1 of 2", "worker 1 of 2 did"),
-        ("tensorflow", "ps_async", "worker 1 of 2", "^worker 1 of 2 and the coordinator did"),
-    ],
-)
+@tabled
 def test_a_stopped_role_ends_the_gang(
     forking_with: Forking, framework: str, strategy: str, role: str, message: str
 ) -> None:
@@ -233,14 +215,7 @@ def test_a_role_that_fails_before_it_joins(
     assert _gone(gang.every_pid)
 
 
-@pytest.mark.parametrize(
-    ("framework", "strategy", "message"),
-    [
-        ("torch", "allreduce", r"worker 0 of 1 on .* torch 2\.\d+"),
-        ("mxnet", "ps_sync", r"the scheduler on .* mxnet 1\.9"),
-        ("tensorflow", "allreduce", r"worker 0 of 1 on .* tensorflow 2\.\d+"),
-    ],
-)
+@tabled
 def test_another_version_is_refused(framework: str, strategy: str, message: str) -> None:
     """By all roles, which are started here as they are for users, before anything is built."""
     requested = _composition(framework, strategy, 1, version="0.1")
@@ -260,13 +235,7 @@ def test_a_worker_with_another_version_is_refused() -> None:
         gang._refuse_versions()
 
 
-@pytest.mark.parametrize(
-    ("framework", "strategy", "message"),
-    [
-        ("mxnet", "ps_sync", "the scheduler ended with exit status 1 .*bind failed"),
-        ("tensorflow", "allreduce", ".* gRPC server"),
-    ],
-)
+@tabled
 def test_a_port_that_somebody_took_is_recognised(
     forking_with: Forking,
     framework: str,

@@ -11,18 +11,12 @@ from support import shared_loops
 from support.forkserver import Forking
 from support.grids import SHARED, gap_of
 from support.projects import Project
+from support.tables import tabled
 
 _TWO = {"replicas": "2", "strategy": "allreduce"}
 
 
-@pytest.mark.parametrize(
-    ("fw", "asked"),
-    [
-        ("torch", ()),
-        ("mxnet", ("--fw-execution=eager", "--fw-strategy=ps_sync", "--fw-servers=1")),
-        ("tensorflow", ("--fw-execution=graph",)),
-    ],
-)
+@tabled
 @pytest.mark.usefixtures("started")  # forked they are from a process with the framework
 def test_replicas_train_as_one_worker(
     project: Project, forking_with: Forking, fw: str, asked: tuple[str, ...]
@@ -32,17 +26,7 @@ def test_replicas_train_as_one_worker(
         shared_loops.assert_alike(project, fw, *asked)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({}, None),
-        ({"replicas": "1", "workers": "2", "decay": "on"}, None),
-        ({"strategy": "ps_async"}, "no loop whose workers do not wait .* lenet_step"),
-        ({"straggler": "1@20ms"}, "a loop has no straggler; measure lenet_step"),
-        ({"workers": "2"}, r"a replica loads its own batches \(--fw-toggle workers=0\)"),
-        ({"decay": "on"}, r"do not change their learning rate \(--fw-toggle decay=off\)"),
-    ],
-)
+@tabled
 def test_what_replicas_of_a_loop_lack(given: dict[str, str], message: str | None) -> None:
     """A gap with the reason; one worker lacks nothing of it."""
     gap = gap_of(lenet, SHARED, direction="train", size=200, toggles=(*(_TWO | given).items(),))

@@ -29,6 +29,7 @@ from fwbench.processes.namespace import Namespace
 from fwbench.terms.replicas import Link
 from support.gangs import controller, started
 from support.projects import Project, measuring
+from support.tables import tabled
 
 _LINK = Link(100_000_000)
 _TASK = asdict(Task("all_reduce", 1000, "cpu", "eager", "float32", sparse=False))
@@ -198,15 +199,7 @@ def _install(folder: Path, name: str, script: str) -> None:
 
 
 @pytest.mark.usefixtures("unasked")
-@pytest.mark.parametrize(
-    ("unshare", "user", "message"),
-    [
-        (None, 0, "needs the command unshare, and it is not there: install util-linux"),
-        ("echo 'unshare failed: no' >&2; exit 1", 0, r"\(unshare failed: no\): it takes CAP_SYS_"),
-        ("exit 1", 1000, "no network namespace for this user .*: allow user namespaces"),
-    ],
-    ids=["no command", "no capability", "no user namespaces"],
-)
+@tabled
 def test_a_system_without_namespaces(
     unshare: str | None, user: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,13 +215,7 @@ def test_a_system_without_namespaces(
 
 
 @pytest.mark.usefixtures("unasked")
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("tbf", "100mbit needs a rate, and this kernel has no tbf queue .sch_tbf."),
-        ("netem", "needs a delay, and this kernel has no netem queue .* leave out the delay"),
-    ],
-)
+@tabled
 def test_a_kernel_without_a_queue(kind: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def configure(_: Any, __: str, commands: list[str]) -> None:
         if any(f" {kind} " in command for command in commands):

@@ -23,6 +23,7 @@ from fwbench.turns import visits
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
 from support.launched_runs import entry, output
+from support.tables import tabled
 
 _STATUSES = {"killed": -9, "terminated": -15, "crashed": 3, "interrupted": 2}
 
@@ -116,14 +117,7 @@ def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Ses
     assert (sessions.started, job.pairs) == (6, 1)
 
 
-@pytest.mark.parametrize(
-    ("ending", "message"),
-    [
-        ((2, "Interrupted: 1 error during collection"), "broke down (pytest's exit status is 2)"),
-        ((4, "unrecognized arguments"), "broke down (pytest's exit status is 4)"),
-        ((0, "no results"), "measured nothing (pytest's exit status is 0)"),
-    ],
-)
+@tabled
 def test_what_would_only_happen_again_is_not_repeated(
     job: ComparisonJob, sessions: Sessions, ending: tuple[int, str], message: str
 ) -> None:
@@ -183,16 +177,7 @@ def test_a_launch_is_one_whatever_addopts_say(
     assert (options.launches, options.seed, options.threads) == (1, 7, 3)
 
 
-@pytest.mark.parametrize(
-    ("argument", "instead"),
-    [
-        ("--fw-race", "pytest --fw-race"),
-        ("--fw-budget=5min", "--budget TIME"),
-        ("--fw-gate", "--threshold"),
-        ("--fw-launches=5", "--pairs N"),
-        ("--fw-seed", "--seed N"),
-    ],
-)
+@tabled
 def test_launches_are_the_comparisons_own(argument: str, instead: str) -> None:
     flag = argument.partition("=")[0]
     with pytest.raises(UsageError, match=f"^{flag} cannot be passed on .*{instead}"):

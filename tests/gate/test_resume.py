@@ -12,6 +12,7 @@ import pytest
 from fwbench.errors import UnreadableRun, UsageError
 from fwbench.gate import resume
 from support.launched_runs import entry, output
+from support.tables import tabled
 
 _SIDES = [output([entry()])] * 2
 _RATIOS = {"a case": {"median": 0.1}}
@@ -63,14 +64,7 @@ def test_the_newest_job_that_is_the_same_is_resumed(tmp_path: Path) -> None:
         assert job.folder in wanted
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"contender": {"name": "c"}}, "contender.name: b -> c"),
-        ({"seed": 8}, "seed: 7 -> 8"),
-        ({"pairs": 3}, "pairs: None -> 3"),
-    ],
-)
+@tabled
 def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
     folder = _interrupted(tmp_path)
     with (

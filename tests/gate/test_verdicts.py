@@ -23,6 +23,7 @@ from fwbench.gate.verdicts import (
 from fwbench.records.measurement import MINIMUM, Measurement
 from support.gangs import gang
 from support.launched_runs import run, sample, times
+from support.tables import tabled
 
 RULES = Rules()
 
@@ -148,16 +149,7 @@ def test_the_threshold_of_the_bases_marker_wins(threshold: float | None, verdict
     assert judgement.visible >= judgement.threshold
 
 
-@pytest.mark.parametrize(
-    ("base", "contender", "note"),
-    [
-        (None, 0.99, "a: no threshold in the base, which counts, threshold 0.99 in the other"),
-        (0.5, None, "a: threshold 0.5 in the base, which counts, no threshold in the other"),
-        (0.5, 0.5, "a: threshold 0.5, above the 0.03 of this comparison"),
-        (0.01, 0.01, ""),
-        (None, None, ""),
-    ],
-)
+@tabled
 def test_thresholds_of_markers_are_noted(
     base: float | None, contender: float | None, note: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from fwbench.measure import condition
 from fwbench.measure.condition import CLEAN, CONTENDED, DRIFTING
+from support.tables import tabled
 
 
 def rounds(number: int, slope: float = 0.0, noise: float = 0.0, seed: int = 0) -> list[float]:
@@ -135,17 +136,7 @@ def test_a_case_has_the_condition_of_its_middle_launch(launches: list[str], case
     assert condition.of_launches(launches) == case
 
 
-@pytest.mark.parametrize(
-    ("slow_s", "cpu_s", "threads", "spins"),
-    [
-        (0.424, 0.8, 2, True),
-        (0.424, 0.05, 2, False),
-        (0.038, 0.09, 2, False),
-        (0.424, 0.8, 1, False),
-        (0.424, 0.8, None, False),
-    ],
-    ids=["spinning", "waiting asleep", "somewhat slower", "one thread", "unknown threads"],
-)
+@tabled
 def test_spinning_takes_processor_time(
     slow_s: float, cpu_s: float, threads: int | None, spins: bool
 ) -> None:

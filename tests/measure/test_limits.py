@@ -8,6 +8,7 @@ import pytest
 
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
+from support.tables import tabled
 
 GHZ = 6.2e9
 
@@ -17,16 +18,7 @@ def _limits_of(folder: Path, line: str, cpus: int = 2) -> Limits:
     return limits.of_processor(cpus, folder)
 
 
-@pytest.mark.parametrize(
-    ("line", "flops_per_cycle", "bytes_per_cycle"),
-    [
-        ("flags\t\t: fpu sse2 avx avx2 fma avx512f", 64, 192),
-        ("flags\t\t: fpu sse2 avx avx2 fma", 32, 96),
-        ("flags\t\t: fpu sse2", 16, 48),
-        ("Features\t: fp asimd", 32, 96),
-        ("Features\t: fp asimd sve", 64, 192),
-    ],
-)
+@tabled
 def test_the_widest_unit_counts(
     tmp_path: Path, line: str, flops_per_cycle: int, bytes_per_cycle: int
 ) -> None:

@@ -13,6 +13,7 @@ from fwbench.measure.nvml import GpuIdentity, GpuState, GpuUse
 from fwbench.terms.manifest import Device, Manifest
 from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
+from support.tables import tabled
 
 
 @pytest.fixture
@@ -134,18 +135,7 @@ def test_what_nvml_does_not_tell_is_unknown(two: FakeNvml) -> None:
     assert gpu.default_sm_clock_hz is None
 
 
-@pytest.mark.parametrize(
-    ("clock_hz", "default_hz", "reasons", "throttled"),
-    [
-        (1.4e9, 2e9, ("heat",), True),
-        (1.5e9, 2e9, ("heat",), False),
-        (1.4e9, 2e9, None, True),
-        (1.4e9, 2e9, (), False),
-        (None, 2e9, None, False),
-        (1.4e9, None, ("heat",), False),
-    ],
-    ids=["heat", "little", "why unknown", "set so", "clock unknown", "default unknown"],
-)
+@tabled
 def test_throttled_is_below_three_quarters_of_the_default(
     clock_hz: float | None,
     default_hz: float | None,

@@ -9,6 +9,7 @@ import pytest
 from fwbench.plugin import host
 from support.neighbours import Beside
 from support.projects import Project, measuring
+from support.tables import tabled
 
 _MIXED = f"""
 {measuring("double")}
@@ -25,13 +26,7 @@ def mixed(project: Project) -> Project:
     return project
 
 
-@pytest.mark.parametrize(
-    ("argument", "reason"),
-    [
-        ("--codspeed", "pytest-codspeed takes its place: leave out --codspeed"),
-        ("-pno:benchmark", "this session has not loaded it: leave out -p no:benchmark"),
-    ],
-)
+@tabled
 def test_without_pytest_benchmark(
     mixed: Project, beside: Beside, argument: str, reason: str
 ) -> None:

@@ -8,6 +8,7 @@ from fwbench.errors import UsageError
 from fwbench.options.options import Selection
 from fwbench.plugin.options import from_config
 from fwbench.terms.presets import Schedule
+from support.tables import tabled
 
 
 def test_a_selection_goes_over_another_field_by_field() -> None:
@@ -41,15 +42,7 @@ def test_a_schedule_is_the_preset_but_for_what_is_asked(
     assert from_config(pytester.parseconfig(*arguments)).schedule(PRESET) == expected
 
 
-@pytest.mark.parametrize(
-    ("arguments", "numbers"),
-    [
-        (("--fw-warmup-epochs=4",), "of 4 epochs 4"),
-        (("--fw-warmup-epochs=9",), "of 4 epochs 9"),
-        (("--fw-epochs=1",), "of 1 epochs 1"),
-    ],
-    ids=str,
-)
+@tabled
 def test_a_schedule_leaves_an_epoch_to_measure(
     pytester: pytest.Pytester, arguments: tuple[str, ...], numbers: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from fwbench.gate.budget import Budget, History, Precise, Result
 from fwbench.plugin.options import from_config
 from fwbench.plugin.race import BudgetHooks
+from support.tables import tabled
 
 
 class Cache(dict[str, Any]):
@@ -68,15 +69,7 @@ def test_a_launch_that_was_interrupted_has_cases_alone(sessions: Sessions) -> No
     assert sessions.hooks()._earlier_s(["a", "b"]) == 10.0
 
 
-@pytest.mark.parametrize(
-    ("argument", "ini"),
-    [
-        ("--fw-warmup=3", "fw_warmup = 3"),
-        ("--fw-precision=off", "fw_precision = off"),
-        ("--fw-threads=99", "fw_threads = 99"),
-        ("--benchmark-max-time=0.02", "addopts = --benchmark-max-time=0.02"),
-    ],
-)
+@tabled
 def test_other_settings_take_another_time(sessions: Sessions, argument: str, ini: str) -> None:
     sessions.measure()
     assert sessions.hooks(argument)._earlier_s(["a"]) is None

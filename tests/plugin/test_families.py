@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.projects import Project
+from support.tables import tabled
 
 _FAMILIES = """
 from dataclasses import replace
@@ -126,15 +127,7 @@ def test_representatives_have_the_smallest_and_the_largest_quick_size(project: P
     assert sizes("--fw-size=4") == ["4", "4"]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("tests/test_it.py",),
-        ("tests/test_it.py::test_it", "tests/test_it.py::test_marked", "-m", "fwbench or not a"),
-        ("-k", "shown or hidden or gemm or ordinary"),
-        ("-m", "fwbench or not fwbench"),
-    ],
-)
+@tabled
 def test_what_is_named_is_all_there(families: Project, arguments: tuple[str, ...]) -> None:
     """A file, a test, ``-k`` and ``-m`` ask for themselves, representatives or not."""
     result = _collected(families, *arguments)
@@ -142,19 +135,10 @@ def test_what_is_named_is_all_there(families: Project, arguments: tuple[str, ...
     assert result.count("hidden") == 2
 
 
-@pytest.mark.parametrize(
-    ("requested", "names"),
-    [
-        ("mine", ["shown", "hidden", "shown", "hidden", "test_ordinary"]),
-        ("linalg", ["gemm", "gemm", "test_ordinary"]),
-        ("linalg,mine", ["shown", "hidden", "gemm", "shown", "hidden", "gemm", "test_ordinary"]),
-        ("all", ["shown", "hidden", "gemm", "shown", "hidden", "gemm", "test_ordinary"]),
-        ("fft", ["test_ordinary"]),
-    ],
-)
-def test_families_are_all_there(families: Project, requested: str, names: list[str]) -> None:
+@tabled
+def test_families_are_all_there(families: Project, requested: str, names: tuple[str, ...]) -> None:
     """The command line wins over markers; tests of the user's own stay."""
-    assert _collected(families, f"--fw-family={requested}") == names
+    assert _collected(families, f"--fw-family={requested}") == [*names]
 
 
 def test_the_ini_file_may_ask_for_families(families: Project) -> None:

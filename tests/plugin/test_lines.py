@@ -21,6 +21,7 @@ from fwbench.plugin.lines import (
     whole,
 )
 from support.launched_runs import Clock
+from support.tables import tabled
 from support.terminals import Terminal
 
 HALF = Status("case 2 of 4, 10 s left", "gemm-torch-cpu-eager-forward-float32-64", "3 s")
@@ -174,18 +175,7 @@ def test_a_file_that_has_gone_is_no_error(hand: Clock, tmp_path: Path) -> None:
     StatusFile(tmp_path / "gone" / "status.json", hand).show(HALF)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-1, "0 s"),
-        (0.4, "0 s"),
-        (59.4, "59 s"),
-        (59.6, "1 min"),
-        (190, "3 min 10 s"),
-        (3_599.6, "1 h"),
-        (7_500, "2 h 5 min"),
-    ],
-)
+@tabled
 def test_times(seconds: float, text: str) -> None:
     """Whole seconds, so that a line does not change between them; none before the start."""
     assert whole(seconds) == text

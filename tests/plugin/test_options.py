@@ -20,6 +20,7 @@ from fwbench.plugin.options import (
     precision_of,
     threshold_of,
 )
+from support.tables import tabled
 
 # Sources
 
@@ -188,19 +189,13 @@ def test_a_marker_has_a_threshold_beside_its_selection() -> None:
         threshold_of(marked(threshold=2))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "ini", "marked_as", "precision"),
-    [
-        ([], "", None, 0.02),
-        ([], "fw_precision = 3%", None, 0.03),
-        ([], "fw_precision = 3%", "off", 0.0),
-        ([], "", 0.05, 0.05),
-        (["--fw-precision=1%"], "fw_precision = 3%", "5%", 0.01),
-        (["--fw-precision=off"], "", "5%", 0.0),
-    ],
-)
+@tabled
 def test_a_marker_has_a_precision_between_command_line_and_ini_file(
-    pytester: pytest.Pytester, arguments: list[str], ini: str, marked_as: Any, precision: float
+    pytester: pytest.Pytester,
+    arguments: tuple[str, ...],
+    ini: str,
+    marked_as: Any,
+    precision: float,
 ) -> None:
     """It selects nothing; the command line wins over it, and it over the ini file."""
     pytester.makeini(f"[pytest]\n{ini}")
@@ -238,22 +233,7 @@ def test_an_empty_setting_is_the_default(pytester: pytest.Pytester) -> None:
     assert request.timeout_s == 300.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "ini", "toggles"),
-    [
-        (("workers=0,2", "decay=on"), "", {"workers": ("0", "2"), "decay": ("on",)}),
-        ((), "workers=0,2 decay=on", {"workers": ("0", "2"), "decay": ("on",)}),
-        ((), "\n    workers=0,2\n    decay=on", {"workers": ("0", "2"), "decay": ("on",)}),
-        ((), "workers=0, 2 sparse = on", {"workers": ("0", "2"), "sparse": ("on",)}),
-        (("workers=0,2",), "sparse=on", {"workers": ("0", "2")}),
-        (("workers=0,1", "workers=2,1"), "", {"workers": ("0", "1", "2")}),
-        (("workers=0", "replicas=2"), "", {"workers": ("0",), "replicas": ("2", "1")}),
-    ],
-    ids=[
-        *("command line", "in a row", "line by line", "with blanks", "command line over ini"),
-        *("one given twice", "one with a flag of its own"),
-    ],
-)
+@tabled
 def test_several_toggles(
     pytester: pytest.Pytester,
     arguments: tuple[str, ...],

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from support.projects import Project, measuring
+from support.tables import tabled
 
 _ID = "double-numpy-cpu-eager-forward-float32-4"
 
@@ -72,14 +73,7 @@ def test_a_profile_is_in_the_record(profiled: Project) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("what", "reason"),
-    [
-        ("raise RuntimeError('no counters')", "RuntimeError: no counters"),
-        ("import os; os._exit(3)", "the worker of numpy ended with exit status 3*"),
-    ],
-    ids=["raises", "dies"],
-)
+@tabled
 def test_a_profiler_that_fails_is_a_gap(profiled: Project, what: str, reason: str) -> None:
     profiled.write("conftest.py", _PROFILED.replace("PROFILE", what))
     result, records = profiled.measure("--fw-profile")
@@ -129,20 +123,9 @@ def test_without_the_option_nothing_is_run_again(project: Project) -> None:
     assert len(project.lines("processes")) == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--benchmark-disable"], ["--fw-profile", "--benchmark-disable times none"]),
-        (["--fw-isolation=none"], ["--fw-profile", "--fw-isolation=none has one process"]),
-        (["--pdb"], ["--fw-profile", "--pdb has one process"]),
-        (["--fw-traces=test_it.py"], ["--fw-traces", "'test_it.py' is a file"]),
-        (["--fw-traces=/proc/traces"], ["--fw-traces", "cannot be written to /proc/traces"]),
-        (["--fw-traces=/proc/self"], ["--fw-traces", "cannot be written to /proc/self"]),
-    ],
-    ids=["disabled", "no isolation", "debugger", "file", "not created", "not writable"],
-)
+@tabled
 def test_what_cannot_be_is_refused(
-    project: Project, arguments: list[str], words: list[str]
+    project: Project, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     project.write("test_it.py", _CASES)
     result = project.run("--fw-profile", *arguments)

@@ -17,6 +17,7 @@ from fwbench.plugin.runner import IsolatedRunner, Visit, spread, visit_of
 from fwbench.plugin.session import CELL
 from support.launched_runs import Clock
 from support.projects import QUICKLY, Project, measuring
+from support.tables import tabled
 from support.terminals import Terminal, entry
 
 #: Four cases; each writes who measures it, and the condition of all is clean.
@@ -82,19 +83,8 @@ def test_second_visits_are_shown_while_they_last(visited: Project) -> None:
     assert any(re.fullmatch(r"test_it\.py \.\.\.\. +\[100%\]", line) for line in terminal.shown)
 
 
-@pytest.mark.parametrize(
-    ("end", "arguments"),
-    [
-        ("", []),
-        ("", ["--fw-revisit=0"]),
-        ("", ["--fw-revisit=2", "--benchmark-disable"]),
-        ("", ["--fw-launches=2", "--fw-revisit=2"]),
-        ("assert 'twice' not in case.cell.id", ["--fw-revisit=2"]),
-        ("if 'twice' in case.cell.id: pytest.exit('enough')", ["--fw-revisit=2"]),
-    ],
-    ids=["short", "none", "disabled", "launches", "failing", "interrupted"],
-)
-def test_nothing_is_revisited(project: Project, end: str, arguments: list[str]) -> None:
+@tabled
+def test_nothing_is_revisited(project: Project, end: str, arguments: tuple[str, ...]) -> None:
     project.write("test_it.py", _VISITED.format(end=end))
     result = project.run("--benchmark-json=measured.json", *arguments)
     launches = 2 if "--fw-launches=2" in arguments else 1
@@ -140,19 +130,7 @@ def test_frameworks_then_times_are_spread_and_cheap_cases_come_first() -> None:
     assert len(spread(visits, 12)) == 7
 
 
-@pytest.mark.parametrize(
-    ("asked", "session_s", "took_s", "visited"),
-    [
-        (None, 59.0, 1.0, 0),
-        # A tenth of it, in which frameworks are imported for a second; and each of two frameworks.
-        (None, 60.0, 1.0, 5),
-        (None, 60.0, 8.0, 2),
-        (None, 600.0, 1.0, 12),
-        (0, 600.0, 1.0, 0),
-        (20, 1.0, 1.0, 19),
-        (20, 1.0, 30.0, 0),
-    ],
-)
+@tabled
 def test_time_is_limited(
     asked: int | None,
     session_s: float,

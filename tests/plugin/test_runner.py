@@ -9,6 +9,7 @@ import pytest
 
 from fwbench.records.session_facts import NOT_REACHED
 from support.projects import Project, measuring
+from support.tables import tabled
 
 # What reaches the parent
 
@@ -381,14 +382,7 @@ def _scale(path: Path, factor: float) -> None:
     path.write_text(json.dumps(run))
 
 
-@pytest.mark.parametrize(
-    ("flag", "outcomes", "workers"),
-    [
-        ("--benchmark-only", {"passed": 4, "skipped": 1}, 1),
-        ("--benchmark-skip", {"passed": 1, "skipped": 4}, 1),
-        ("--collect-only", {}, 1),
-    ],
-)
+@tabled
 def test_choosing(cases: Project, flag: str, outcomes: dict[str, int], workers: int) -> None:
     cases.forget_manifests()
     result = cases.run(flag, "-p", "parent_facts")

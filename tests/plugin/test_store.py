@@ -13,6 +13,7 @@ import pytest
 
 from fwbench import cli
 from support.projects import Project, measuring
+from support.tables import tabled
 
 #: A large file does not fit any more; a line of a journal still does.
 _FULL_DISK = """
@@ -87,16 +88,9 @@ def test_unwritable_json_is_refused(
     cases.assert_refused(said, f"--benchmark-json={path}")
 
 
-@pytest.mark.parametrize(
-    ("option", "arguments"),
-    [
-        ("--benchmark-autosave", ["--benchmark-storage=test_it.py/runs"]),
-        ("--benchmark-save", ["--benchmark-storage=file:///proc/fwbench", "--benchmark-save=x"]),
-        ("--benchmark-histogram", ["--benchmark-histogram=missing/chart"]),
-    ],
-)
+@tabled
 def test_whatever_cannot_be_written_is_refused(
-    cases: Project, option: str, arguments: list[str]
+    cases: Project, option: str, arguments: tuple[str, ...]
 ) -> None:
     given = [option] if option == "--benchmark-autosave" else []
     cases.assert_refused([f"\nERROR: {option}: cannot write "], *arguments, *given)

@@ -15,6 +15,7 @@ from fwbench.terms.manifest import Absent, Device
 from fwbench.terms.toggles import TOGGLES
 from fwbench.workloads import gemm
 from support.fakes import cell, manifest
+from support.tables import tabled
 from support.terminals import entry, shown
 
 # Header
@@ -147,15 +148,7 @@ def test_records_and_skips_are_summed_up(
     ]
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {"longrepr": "an error"},
-        {"skipped": True, "longrepr": ("f.py", 1, "Skipped: x"), "keywords": {}},
-        {"skipped": True, "longrepr": "an expected failure"},
-    ],
-    ids=["failed", "no case", "expected failure"],
-)
+@tabled
 def test_other_reports_are_not_summed_up(values: dict[str, Any]) -> None:
     summary = Summary(session())
     summary.pytest_runtest_logreport(report(**values))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fwbench.plugin.summary import Group, Tables, are_requested
+from support.tables import tabled
 
 _CASE = {
     "workload": "flatten",
@@ -91,20 +92,7 @@ def test_other_benchmarks_are_left_alone() -> None:
     assert grouped(("mine", rows)) == [("mine", rows)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        ((), False),
-        (("-q",), False),
-        (("-v",), True),
-        (("--benchmark-compare=0001",), True),
-        (("--benchmark-compare-fail=min:5%",), True),
-        (("--benchmark-group-by=param:framework",), True),
-        (("--benchmark-columns=min",), True),
-        (("--benchmark-histogram",), True),
-        (("--benchmark-max-time=1",), False),
-    ],
-)
+@tabled
 def test_tables_are_asked_for_by_what_is_about_them(
     pytester: pytest.Pytester, arguments: tuple[str, ...], shown: bool
 ) -> None:

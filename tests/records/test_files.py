@@ -12,6 +12,7 @@ import pytest
 
 from fwbench.errors import StorageError
 from fwbench.records import files
+from support.tables import tabled
 
 
 @pytest.mark.parametrize("earlier", [None, "earlier"])
@@ -89,14 +90,7 @@ def test_trying_whether_a_file_can_be_written_leaves_nothing(tmp_path: Path, exi
     assert [p.read_text(encoding="utf-8") for p in tmp_path.iterdir()] == ["earlier"] * exists
 
 
-@pytest.mark.parametrize(
-    ("place", "reason"),
-    [
-        ("nowhere/run.json", "No such file or directory"),
-        ("file/run.json", "Not a directory"),
-        ("folder", "is a directory"),
-    ],
-)
+@tabled
 def test_what_cannot_be_written_is_known_before(tmp_path: Path, place: str, reason: str) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     (tmp_path / "folder").mkdir()

@@ -9,6 +9,7 @@ import pytest
 from fwbench.records import launches
 from fwbench.records.facts import Launch
 from fwbench.records.launches import LaunchPlan
+from support.tables import tabled
 
 _CASES = [f"case-{i}" for i in range(20)]
 
@@ -169,24 +170,12 @@ def test_a_launch_that_does_not_know_is_left_out_of_a_median() -> None:
     assert _merged(_entry(0, [1.0], others_cpus=None))["others_cpus"] is None
 
 
-@pytest.mark.parametrize(
-    ("preempted", "others_cpus", "rounds_s", "contended"),
-    [
-        (0.26, 0.26, [1.0], True),
-        (0.26, 0.25, [1.0], False),
-        (0.25, 2.0, [1.0], False),
-        (0.25, None, [1.0], False),
-        (1.0, 0.0, [1.0], False),
-        (0.0, 2.0, [1.0], False),
-        (0.26, None, [1.0, 1.0, 1.0], False),
-        (0.26, None, [1.0, 1.3, 1.3], True),
-    ],
-)
+@tabled
 def test_contended_if_preempted_and_not_alone(
-    preempted: float, others_cpus: float | None, rounds_s: list[float], contended: bool
+    preempted: float, others_cpus: float | None, rounds_s: tuple[float, ...], contended: bool
 ) -> None:
     """Where it is not known what others did, rounds that take longer show it."""
-    launch = _entry(1, rounds_s, preempted=preempted, others_cpus=others_cpus)
+    launch = _entry(1, [*rounds_s], preempted=preempted, others_cpus=others_cpus)
     merged = _merged(_entry(0, [1.0]), launch, _entry(2, [1.0]))
     assert launches.is_contended(Launch.unchecked(merged["launches"][1])) is contended
     assert merged["contended"] is contended

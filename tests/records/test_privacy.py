@@ -10,6 +10,7 @@ import pytest
 
 from fwbench.records import privacy
 from fwbench.records.privacy import Places
+from support.tables import tabled
 
 _HERE = Places(Path("/srv/work/project"), Path("/home/me"))
 
@@ -44,25 +45,7 @@ def test_command_lines(tmp_path: Path, given: str, expected: str | None) -> None
     assert shown == (shlex.split(expected) if expected else arguments)
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("/srv/work/project/benchmarks/test_x.py", "benchmarks/test_x.py"),
-        ("--rootdir=/srv/work/project", "--rootdir=."),
-        ("/srv/work/projects/x", ".../x"),
-        ("--benchmark-json=/mnt/me/out.json", "--benchmark-json=.../out.json"),
-        ("/home/me/data", "~/data"),
-        ("no data in /home/me", "no data in ~"),
-        ("/home/me2/data", ".../data"),
-        ("File '/opt/venv/lib/x.py', line 3", "File '.../x.py', line 3"),
-        ("https://host/a/b", "https://host/a/b"),
-        ("12.5 images/s", "12.5 images/s"),
-        ("a/b/c", "a/b/c"),
-        ("/data", "/data"),
-        ("test_x.py::test_it[gemm/a-8]", "test_x.py::test_it[gemm/a-8]"),
-        ("", ""),
-    ],
-)
+@tabled
 def test_paths(given: str, expected: str) -> None:
     assert _HERE.without_paths(given) == expected
 

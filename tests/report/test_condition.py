@@ -8,6 +8,7 @@ import pytest
 
 from fwbench.records.facts import CaseFacts
 from fwbench.report import condition
+from support.tables import tabled
 from support.terminals import entry
 
 
@@ -77,18 +78,7 @@ def test_without_a_doubt_nothing_is_said() -> None:
     assert condition.notes([facts(condition="clean", spinning=False), facts()], 2) == []
 
 
-@pytest.mark.parametrize(
-    ("dtype", "measured", "reduced"),
-    [
-        ("float32", None, None),
-        ("float32", 23, None),
-        ("float32", 10, 10),
-        ("float64", 23, 23),
-        ("float16", 10, None),
-        ("bfloat16", 7, None),
-        ("of another program", 7, None),
-    ],
-)
+@tabled
 def test_precision_is_reduced_below_that_of_the_dtype(
     dtype: str, measured: int | None, reduced: int | None
 ) -> None:

@@ -12,6 +12,7 @@ from fwbench.report.discovery import extensions
 from support.launched_runs import write
 from support.projects import Project
 from support.reports import case
+from support.tables import tabled
 
 _USAGE_ERROR, _FAILED = 2, 3
 
@@ -102,13 +103,7 @@ def test_extensions_from_another_package(measured: Project) -> None:
 
 
 @pytest.mark.parametrize("group", ["fwbench.charts", "fwbench.sections", "fwbench.studies"])
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("1 / 0", "which cannot be imported (ZeroDivisionError: division by zero); fix or"),
-        ("ORDER = 1", "which does not define "),
-    ],
-)
+@tabled
 def test_what_cannot_be_used_is_named(
     measured: Project, group: str, source: str, message: str
 ) -> None:

@@ -12,6 +12,7 @@ from fwbench.records.stored import just_measured
 from fwbench.report import training
 from fwbench.report.terminal import training as shown
 from fwbench.terms.toggles import TOGGLES, Toggle, known
+from support.tables import tabled
 from support.terminals import entry, texts
 
 
@@ -118,16 +119,7 @@ def test_the_largest_deviation_of_loss_curves_is_found() -> None:
     assert "at most 0.25 nats apart (torch eager and mxnet eager, epoch 2)" in notes(*records)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"data": {"name": "mnist", "source": "synthetic", "digest": "e"}},
-        {"size": 100},
-        {"dtype": "bfloat16"},
-        {"steps_per_epoch": 5},
-        {"toggles": {"workers": "0", "decay": "on"}},
-    ],
-)
+@tabled
 def test_curves_of_other_work_are_not_compared(changes: dict[str, Any]) -> None:
     loops = [loop(), loop("mxnet", losses=(9.0, 9.0), **changes)]
     assert training.loss_curves(measured(loops)) == []

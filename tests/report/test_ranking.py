@@ -31,6 +31,7 @@ from fwbench.report.ranking import (
 )
 from support.gangs import gang
 from support.reports import case, part, run_of
+from support.tables import tabled
 from support.terminals import IN_FULL, entry, shown
 
 
@@ -136,16 +137,7 @@ def test_precisions_are_apart() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [
-        ({"size": 8}, {"size": 16}),
-        ({"direction": "forward"}, {"direction": "backward"}),
-        ({"steps_per_epoch": 10}, {"steps_per_epoch": 30}),
-        ({"toggles": {"sparse": "on"}}, {"toggles": {"sparse": "off"}}),
-        ({"data": {"digest": "a"}}, {"data": {"digest": "b"}}),
-    ],
-)
+@tabled
 def test_other_work_is_another_contest(first: dict[str, Any], second: dict[str, Any]) -> None:
     assert contests([timed("a", **first), timed("b", **second)]) == []
     assert len(contests([timed("a", **first), timed("b", **first)])) == 1
@@ -257,15 +249,7 @@ def test_wins_are_counted_by_framework() -> None:
     assert (found.kind, found.device) == ("operations, forward", "cpu")
 
 
-@pytest.mark.parametrize(
-    ("disturbed", "text"),
-    [
-        (0, "a for 6 of 6"),
-        (6, "a for 6 of 6; 6 disturbed"),
-        (7, "cannot be told: 7 of 13 rows disturbed"),
-        (40, "cannot be told: 40 of 46 rows disturbed"),
-    ],
-)
+@tabled
 def test_half_of_the_rows_make_an_answer(disturbed: int, text: str) -> None:
     busy = [timed("b", 9.0, f"work{i}", **_BUSY) for i in range(6, 6 + disturbed)]
     cases = [*field({"a": [1.0] * (6 + disturbed), "b": [2.0] * 6}), *busy]

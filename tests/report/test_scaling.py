@@ -11,6 +11,7 @@ from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement
 from fwbench.report.scaling import Scaling, Shared, is_scaling, scalings
 from support.gangs import gang
+from support.tables import tabled
 
 
 def shared(replicas: int, time_s: float, alone: str = "torch eager", **facts: Any) -> Shared:
@@ -70,16 +71,7 @@ def test_efficiency_is_the_gain_by_the_number_of_replicas() -> None:
     assert _only(one, two).efficiency(one) is None
 
 
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [
-        ({}, {"of_gang": {"oversubscribed": True}}),
-        ({"threads": 2}, {}),
-        ({"condition": "contended"}, {}),
-        ({}, {"condition": "contended"}),
-    ],
-    ids=["more threads than CPUs", "other threads", "one contended", "two contended"],
-)
+@tabled
 def test_no_efficiency_where_it_would_say_something_else(
     one: dict[str, Any], two: dict[str, Any]
 ) -> None:

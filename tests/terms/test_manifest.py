@@ -20,6 +20,7 @@ from fwbench.terms.manifest import Absent, Device, Gap, Manifest
 from fwbench.testing import FakeFramework
 from fwbench.workers.environments import Environment, Environments, complete
 from support.fakes import manifest
+from support.tables import tabled
 
 #: What follows from a framework that declares no executions in which it recomputes.
 _KEEPS = "fake does not recompute results of networks"
@@ -145,15 +146,7 @@ def test_the_first_gap_that_holds_gives_the_reason() -> None:
     assert framework_manifest.gap(*_CELL.values()) == "of graphs"
 
 
-@pytest.mark.parametrize(
-    ("execution", "toggle", "value", "expected"),
-    [
-        ("fit", "sparse", "off", True),
-        ("fit", "sparse", "on", False),
-        ("eager", "sparse", "off", False),
-        ("fit", "decay", "off", False),
-    ],
-)
+@tabled
 def test_gaps_of_toggles_are_by_execution_toggle_and_value(
     execution: str, toggle: str, value: str, expected: bool
 ) -> None:

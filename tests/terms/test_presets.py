@@ -6,6 +6,7 @@ import pytest
 
 from fwbench.errors import DeclarationError, UsageError
 from fwbench.terms.presets import Form, Shape, Sizes
+from support.tables import tabled
 
 _PRODUCT = Form("{m}x{n}x{k}")
 _IMAGES = Form("n{n}h{h}w{w}c{c}")
@@ -25,13 +26,7 @@ def test_shapes_are_equal_by_their_text() -> None:
     assert _PRODUCT.read("2x3x4") != "2x3x4"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("1760x16", "1x2x3x4", "0x1x2", "01x1x2", "1x2x03", "1x2x3x", "n1x2x3"),
-        *("-1x2x3", "1.5x2x3", "x2x3", "1x2x", "", "8"),
-    ],
-)
+@tabled
 def test_a_text_of_another_form_is_refused(text: str) -> None:
     """Numbers are positive and have no zeros before them: a shape has one text."""
     assert _PRODUCT.shape(text) is None

@@ -11,6 +11,7 @@ from fwbench.errors import UsageError
 from fwbench.terms import toggles
 from fwbench.terms.replicas import ALLREDUCE, LOOPBACK, NO_STRAGGLER, WITH_SERVERS
 from fwbench.terms.toggles import TOGGLES, Toggle, checked, known, parse, problem, variable
+from support.tables import tabled
 
 #: A framework's own.
 FLUX = Toggle("flux", ("low", "high"), "", "how much flows", process=True)
@@ -107,15 +108,7 @@ def test_toggles_travel_as_json(toggle: Toggle) -> None:
     assert Toggle.from_json(json.loads(json.dumps(dataclasses.asdict(toggle)))) == toggle
 
 
-@pytest.mark.parametrize(
-    ("value", "device", "dtype", "gap"),
-    [
-        ("on", "gpu:0", "float32", None),
-        ("off", "cpu", "float64", None),
-        ("on", "cpu", "float32", "tf32=on is for GPUs, and the device is cpu"),
-        ("on", "gpu:1", "float64", "tf32=on is for float32, and the dtype is float64"),
-    ],
-)
+@tabled
 def test_a_toggle_of_gpus_and_a_dtype(value: str, device: str, dtype: str, gap: str | None) -> None:
     """It is a gap anywhere else, unless it asks for what is there anyway."""
     assert TOGGLES["tf32"].gap(value, device, dtype) == gap

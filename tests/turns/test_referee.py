@@ -17,6 +17,7 @@ import pytest
 
 from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
+from support.tables import tabled
 
 _PATIENCE_S = 30.0
 
@@ -176,17 +177,7 @@ def test_a_part_that_only_one_side_has(sides: Sides) -> None:
     assert [*sides.referee.contests] == ["a"]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        "",
-        "told = visits.Programme(['b']); contest('b')",
-        "told = visits.Programme(['a', 'b']); told.done('a'); contest('b')",
-        "told = visits.Programme(['a']); time.sleep(0.5)",
-        "raise SystemExit(3)",
-    ],
-    ids=["ends", "lacks it", "is through with it", "comes too late", "dies"],
-)
+@tabled
 def test_a_case_that_the_other_side_does_not_measure(sides: Sides, other: str) -> None:
     """It is measured alone, and as always."""
     alone, _ = sides.run("told = visits.Programme(['a']); contest('a')", other)

@@ -7,6 +7,7 @@ import pytest
 from fwbench.workers import pool
 from fwbench.workers.pool import _Deadline
 from support.projects import Project, measuring
+from support.tables import tabled
 
 
 @pytest.fixture
@@ -108,14 +109,7 @@ def test_a_framework_that_may_be_forked_is_imported_once(
     assert len({parent for _, parent in pids}) == 1
 
 
-@pytest.mark.parametrize(
-    ("fatal", "message"),
-    [
-        ("ctypes.string_at(0)", "was ended by SIGSEGV"),
-        ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
-        ("os._exit(0)", "ended with exit status 0"),
-    ],
-)
+@tabled
 def test_a_fork_that_dies_fails_its_case_alone(
     project: Project, monkeypatch: pytest.MonkeyPatch, fatal: str, message: str
 ) -> None:

@@ -20,6 +20,7 @@ from fwbench.terms.names import framework_of
 from fwbench.workers import environments as module
 from fwbench.workers.environments import Environment, Environments, check_name, complete
 from fwbench.workers.inventory import Inventory
+from support.tables import tabled
 
 _FACTS = "fwbench-environment.json"
 
@@ -51,26 +52,14 @@ def environments(tmp_path: Path) -> Environments:
 # Names
 
 
-@pytest.mark.parametrize(
-    ("name", "framework"),
-    [
-        *(("a", "a"), ("9", "9"), ("X_1", "X_1"), ("torch", "torch"), ("torch@nightly", "torch")),
-        *(("tensorflow@2.20", "tensorflow"), ("torch@2.9.0+cu126", "torch")),
-    ],
-)
+@tabled
 def test_a_name_says_the_framework(name: str, framework: str) -> None:
     """Letters, digits and the signs of versions are fine; a framework comes before the sign."""
     check_name(name)
     assert framework_of(name) == framework
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("", "default", "with-dash", "two words", ".hidden", ".."),
-        *("@2", "_x", "a/b", "a,b", "é", "a\n"),
-    ],
-)
+@tabled
 def test_a_name_that_looks_like_something_else_is_refused(name: str) -> None:
     """A part of a case id, of --fw or of a path."""
     with pytest.raises(UsageError) as caught:
@@ -78,27 +67,16 @@ def test_a_name_that_looks_like_something_else_is_refused(name: str) -> None:
     assert str(caught.value).startswith(f"environment {name!r}: give a name of letters, digits and")
 
 
-@pytest.mark.parametrize(
-    ("name", "frameworks", "references"),
-    [
-        ("jax", ["jax", "numpy"], ["jax"]),
-        ("torch@nightly", ["numpy", "torch"], ["torch@nightly"]),
-        ("nightly", ["jax", "numpy", "torch"], ["jax@nightly", "torch@nightly"]),
-        ("second", ["numpy"], ["numpy@second"]),
-        ("numpy@2", ["jax", "numpy"], ["numpy@2"]),
-        ("numpy", ["numpy"], ["numpy"]),
-        ("jax", ["numpy", "torch"], ["torch@jax"]),
-    ],
-)
+@tabled
 def test_what_its_frameworks_are_called(
-    name: str, frameworks: list[str], references: list[str], tmp_path: Path
+    name: str, frameworks: tuple[str, ...], references: tuple[str, ...], tmp_path: Path
 ) -> None:
     """An environment named after a framework gives it its own name; any other is its label.
 
     NumPy, which every environment has, is listed where it is what the environment is about.
     """
     installed = environment(tmp_path, name, frameworks=dict.fromkeys(frameworks, "1"))
-    assert installed.references == references
+    assert installed.references == [*references]
 
 
 def test_any_framework_of_an_environment_can_be_referred_to(tmp_path: Path) -> None:

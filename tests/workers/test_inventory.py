@@ -11,6 +11,7 @@ from fwbench.terms.manifest import Absent, Manifest
 from fwbench.workers import inventory as module
 from fwbench.workers.environments import Environment, Environments, complete
 from fwbench.workers.inventory import Inventory, describe
+from support.tables import tabled
 
 
 @pytest.fixture
@@ -55,13 +56,7 @@ def test_without_isolation_a_framework_is_loaded_here(tmp_path: Path, described:
     assert manifest.version == inventory.load("numpy").version
 
 
-@pytest.mark.parametrize(
-    ("isolated", "remedy"),
-    [
-        (True, "recreate it: fwbench env remove numpy@old, then fwbench env add"),
-        (False, "it needs --fw-isolation=process (the default)"),
-    ],
-)
+@tabled
 def test_a_framework_in_an_environment_says_what_to_do_there(
     tmp_path: Path, described: list[str], isolated: bool, remedy: str
 ) -> None:

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from support.projects import QUICKLY, Project, measuring
+from support.tables import tabled
 
 #: What a case writes to descriptors that are not its own.
 _FOREIGN = "this is not a message"
@@ -124,14 +125,7 @@ def test_every_death_fails_its_case_alone(project: Project) -> None:
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-@pytest.mark.parametrize(
-    ("stage", "message"),
-    [
-        ("os._exit(3)", "the worker of frail did not start: the worker of frail ended with exit"),
-        ("raise OSError('gone')", "the worker of frail did not start: does not import (OSError"),
-    ],
-    ids=["exits", "raises"],
-)
+@tabled
 def test_worker_that_does_not_start(project: Project, stage: str, message: str) -> None:
     """A framework whose import fails once it is needed fails its own cases, after two attempts."""
     project.install_pool()

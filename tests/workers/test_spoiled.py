@@ -10,6 +10,7 @@ import pytest
 
 from support import fake_nvml
 from support.projects import Project, measuring
+from support.tables import tabled
 
 #: The framework of pool_framework.py, on a GPU whose errors are sticky, as CUDA's are.
 _BRITTLE = """
@@ -199,13 +200,7 @@ def test_frameworks_look_at_such_a_gpu_one_after_another(sharing: Callable[..., 
     )
 
 
-@pytest.mark.parametrize(
-    ("device", "message"),
-    [
-        ("gpu:9", "device 'gpu:9' is not there; brittle: cpu, gpu:0"),
-        ("MIG-0a1b", "unknown device 'MIG-0a1b'"),
-    ],
-)
+@tabled
 def test_a_gpu_that_is_not_there_is_refused(brittle: Project, device: str, message: str) -> None:
     """Before anything is measured; a slice is named as the GPU that CUDA makes of it."""
     result = brittle.run(f"--fw-device={device}", fw="brittle")

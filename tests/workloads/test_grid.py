@@ -14,6 +14,7 @@ from fwbench.workloads import from_numpy, gemm, grid, noop
 from fwbench.workloads.grid import Cell
 from support.fakes import cell, manifest, operation
 from support.grids import BOTH, CPU, GPU, RICH
+from support.tables import tabled
 
 
 def cells(
@@ -132,16 +133,7 @@ def test_an_execution_that_a_framework_has_not_makes_no_cell() -> None:
     assert {c.framework for c in cells(gemm, executions=("graph",))} == {"rich"}
 
 
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        (None, (10, 20, 30)),
-        ("quick", (10, 20, 30)),
-        ("paper", (50,)),
-        ("full", (1, 1000)),
-        ((7, 5), (7, 5)),
-    ],
-)
+@tabled
 def test_sizes_by_preset_or_by_number(asked: Any, expected: tuple[int, ...]) -> None:
     """A preset is the operation's own, numbers are taken as they are, quick is the default."""
     sizes = Sizes(quick=(10, 20, 30), paper=(50,), full=(1, 1000))
@@ -232,15 +224,7 @@ def test_an_operations_own_implementation_closes_the_gap() -> None:
     assert gaps(workload, executions=("eager",), devices=("cpu",))["poor"] is None
 
 
-@pytest.mark.parametrize(
-    ("dtype", "device", "gap"),
-    [
-        ("float16", "gpu:0", "no kernel"),
-        ("float16", "gpu:1", "no kernel"),
-        ("float16", "cpu", None),
-        ("float32", "gpu:0", None),
-    ],
-)
+@tabled
 def test_a_frameworks_own_gaps_are_by_operation_dtype_and_kind_of_device(
     dtype: str, device: str, gap: str | None
 ) -> None:
@@ -256,13 +240,7 @@ def test_a_frameworks_own_gaps_are_by_operation_dtype_and_kind_of_device(
     } == {None}
 
 
-@pytest.mark.parametrize(
-    ("dtype", "rich", "poor"),
-    [
-        ("float32", None, "fwbench has no poor implementation of double"),
-        ("float16", "double has no float16", "double has no float16"),
-    ],
-)
+@tabled
 def test_an_operation_may_have_a_meaning_in_some_dtypes_only(
     dtype: str, rich: str | None, poor: str
 ) -> None:
@@ -326,43 +304,7 @@ def test_a_selection_of_what_is_there_passes(selection: Selection) -> None:
     grid.check(selection, BOTH, ABSENT)
 
 
-@pytest.mark.parametrize(
-    ("requested", "message"),
-    [
-        (
-            {"frameworks": ("rihc",)},
-            "unknown framework 'rihc'; known: rich, poor, broken. Did you mean 'rich'?",
-        ),
-        (
-            {"frameworks": ("rich", "broken")},
-            "framework 'broken' cannot be used here: does not import; try it alone",
-        ),
-        ({"devices": ("gpu:7",)}, "device 'gpu:7' is not there; rich, poor: cpu, gpu:0"),
-        (
-            {"devices": ("gpu:0",), "frameworks": ("poor",)},
-            "device 'gpu:0' is not there; poor: cpu",
-        ),
-        (
-            {"executions": ("eager", "grpah")},
-            (
-                "unknown execution (of rich, poor) 'grpah'; known: eager, graph, compile, fit. "
-                "Did you mean 'graph'?"
-            ),
-        ),
-        (
-            {"executions": ("graph",), "frameworks": ("poor",)},
-            "unknown execution (of poor) 'graph'; known: eager.",
-        ),
-        (
-            {"dtypes": ("float23",)},
-            (
-                "unknown dtype 'float23'; known: float32, float64, float16, bfloat16, complex64, "
-                "complex128, float8_e4m3fn, int8. Did you mean 'float32'?"
-            ),
-        ),
-    ],
-    ids=str,
-)
+@tabled
 def test_a_selection_of_what_is_not_there_is_refused(
     requested: dict[str, Any], message: str
 ) -> None:

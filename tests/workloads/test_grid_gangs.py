@@ -28,6 +28,7 @@ from fwbench.workloads import (
 from fwbench.workloads.gaps import value_gap
 from fwbench.workloads.grid import Cell
 from support.grids import NO_SERVERS, POOR, SHARED, gap_of
+from support.tables import tabled
 
 _CHOSEN = {
     "rich": replace(
@@ -235,22 +236,7 @@ def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("size", "replicas", "dtype", "values"),
-    [
-        ("b2i64d8", 1, "float32", 8),
-        ("b6i64d8", 1, "float32", 8),
-        ("b2i64d8", 1, "float64", None),
-        ("b2i32d8", 1, "float64", 2),
-        ("b4i64d8", 1, "float32", None),
-        ("b8i32d8", 1, "float32", None),
-        ("b8i64d8", 2, "float32", None),
-        ("b8i64d8", 4, "float32", 8),
-        ("b8i32d8", 2, "float32", 4),
-        ("b8i32d8", 8, "float32", 1),
-        ("b64i64d8", 8, "float32", 4),
-    ],
-)
+@tabled
 def test_batches_are_normalized_by_so_many_values_that_losses_show_more_than_rounding(
     size: str, replicas: int, dtype: str, values: int | None
 ) -> None:
@@ -285,17 +271,7 @@ def test_what_fwbench_has_not_built_is_not_in_the_grid() -> None:
     assert cells(all_reduce, manifests={"poor": POOR}, replicas=(2,)) == []
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({"strategy": ("ps_sync",), "replicas": ("2",)}, "ps_sync needs servers.* --fw-servers 1"),
-        ({"servers": ("1",), "replicas": ("2",)}, "allreduce has no servers, and --fw-servers 1"),
-        ({"strategy": ("allreduce",)}, "--fw-strategy is for several replicas.* --fw-replicas 2"),
-        ({"servers": ("1",), "replicas": ("1",)}, "--fw-servers is for several replicas"),
-        ({"network": ("100mbit",)}, "--fw-network is for several replicas.* --fw-replicas 2"),
-        ({"straggler": ("1@1ms",)}, "--fw-straggler is for several replicas"),
-    ],
-)
+@tabled
 def test_values_that_do_not_go_together_are_refused(asked: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         toggles.check_gangs(asked)

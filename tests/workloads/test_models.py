@@ -16,6 +16,7 @@ from fwbench.workloads.models.graph import trace
 from fwbench.workloads.models.layers import BatchNorm
 from fwbench.workloads.models.steps import ModelStep
 from fwbench.workloads.objective import SGD
+from support.tables import tabled
 
 
 def _for_each(steps: list[ModelStep]) -> pytest.MarkDecorator:
@@ -199,13 +200,7 @@ def _first_update(step: ModelStep, size: Shape) -> float:
     return float(objective.optimizer.learning_rate * sum(squares) / loss)
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "message"),
-    [
-        ("gpt_small", "b1t4l1u163v50", r"heads=2, .* was given 489; change the heads"),
-        ("overfeat", "b1i32d8", r"Conv\(filters=32, .* leaves nothing of an input"),
-    ],
-)
+@tabled
 def test_sizes_without_a_network_are_refused(name: str, size: str, message: str) -> None:
     step = _by_name(name)
     with pytest.raises(DeclarationError, match=message):

@@ -24,6 +24,7 @@ from fwbench.workloads.models.passes import Pass, batch_of
 from fwbench.workloads.workload import Workload
 from support.fakes import manifest
 from support.grids import gap_of
+from support.tables import tabled
 
 each_pass = pytest.mark.parametrize(
     "network_pass",
@@ -109,15 +110,7 @@ def test_batches_of_a_loop_are_sizes_of_its_network() -> None:
     assert eight.flops == 8 * one.flops
 
 
-@pytest.mark.parametrize(
-    ("executions", "device", "dtype", "gap"),
-    [
-        ((), "cpu", "float32", "fake runs no networks"),
-        (("eager",), "cpu", "float16", "fake runs no networks in float16"),
-        (("eager",), "gpu:7", "float32", "fake sees no gpu:7"),
-        (("eager",), "cpu", "float32", None),
-    ],
-)
+@tabled
 def test_gaps(executions: tuple[str, ...], device: str, dtype: str, gap: str | None) -> None:
     """A framework that trains runs no networks unless it says so."""
     framework_manifest = manifest(network_executions=executions)

@@ -31,6 +31,7 @@ from fwbench.processes import greeting
 from fwbench.processes.channel import Channel
 from fwbench.processes.process import Process
 from support.gangs import SOON, composition, controller
+from support.tables import tabled
 
 #: An mpiexec, as far as fwbench needs it: N processes, each with its number.
 _MPIEXEC = f"""#!{sys.executable}
@@ -256,17 +257,7 @@ def test_a_role_ends_with_its_launcher(path: Path) -> None:
     assert not any(map(psutil.pid_exists, pids))
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "#!/bin/sh\necho no slots left >&2; exit 3",
-            "0 of 2 was not started: .* 3.*no slots left",
-        ),
-        ("#!/bin/sh\nexec sleep 60", "worker 0 of 2 did not connect within 0.5 s: mpiexec runs"),
-    ],
-    ids=["ends", "hangs"],
-)
+@tabled
 def test_an_mpiexec_that_starts_nothing_is_named(
     path: Path, text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,14 +331,7 @@ def test_more_roles_than_places_are_refused() -> None:
         Gang(composition(2), ListedMachines(machines)).start()
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ('["sh", "-c", "echo no route to node1 >&2; exit 255"]', "255.*no route to node1"),
-        ('["nowhere-at-all"]', "nowhere-at-all cannot be started"),
-    ],
-    ids=["unreachable", "no command"],
-)
+@tabled
 def test_a_place_that_cannot_be_reached_is_named(path: Path, command: str, message: str) -> None:
     file = path / "places.toml"
     file.write_text(f"[[place]]\ncommand = {command}")
@@ -356,20 +340,7 @@ def test_a_place_that_cannot_be_reached_is_named(path: Path, command: str, messa
         gang.start()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("place = ", "cannot be read"),
-        ("hosts = 3", "'hosts' is not known; known: address, mpiexec, place"),
-        ("address = 3", "address = 3 is not a text"),
-        ('mpiexec = "srun"', "mpiexec = 'srun' is not a list of words"),
-        ("place = [3]", "place 1: 3 is not a table"),
-        ("[[place]]\nroles = 2", "place 1 does not say how a command is started there"),
-        ('[[place]]\ncommand = ["env"]\nroles = 0', "roles = 0; it must be 1 or more"),
-        ('[[place]]\ncommand = ["env"]\nroles = true', "roles = True is not a whole number"),
-        ('address = "127.0.0.1"', "has no places for --fw-engine local"),
-    ],
-)
+@tabled
 def test_a_file_that_says_something_else_is_refused(
     tmp_path: Path, text: str, message: str
 ) -> None:

@@ -22,6 +22,7 @@ from fwbench.gangs.pool import check, engine
 from fwbench_extras import engines
 from support.gangs import controller
 from support.projects import Project, measuring
+from support.tables import tabled
 
 #: What a node takes: the least memory for objects that Ray allows, of which there will be none.
 _NODE = {
@@ -125,13 +126,7 @@ def test_no_role_survives_its_controller() -> None:
 
 
 @needs_ray
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("127.0.0.1:1", r"by RAY_ADDRESS=127.0.0.1:1 \(.*refused\): start one on every machine"),
-        ("ray://node1:10001", r"by RAY_ADDRESS=ray://node1:10001 \(it is not HOST:PORT\)"),
-    ],
-)
+@tabled
 def test_without_a_cluster_the_engine_is_refused(
     address: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 from fwbench.report import sections
 from support.reports import chart_of, column, parsed, part, part_of, run_of, runs_of, training
 from support.section_parts import legends, marks, outside, rows, taking, titles
+from support.tables import tabled
 
 
 def test_gains_of_trainings_are_drawn() -> None:
@@ -176,17 +177,7 @@ def test_a_training_that_was_measured_twice_has_two_rows() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("changes", "compared"),
-    [
-        ({}, False),
-        ({"size": 100}, True),
-        ({"toggles_asked": {"workers": "4"}}, True),
-        ({"dtype": "bfloat16"}, False),
-        ({"device": "gpu:0"}, False),
-    ],
-    ids=["nothing", "batch", "workers", "dtype", "device"],
-)
+@tabled
 def test_one_batch_size_is_compared_with_nothing(changes: dict[str, Any], compared: bool) -> None:
     made = run_of(training(), training("mxnet", **changes))
     assert [title.startswith(_BY_BATCH) for title in titles([made])].count(True) == compared

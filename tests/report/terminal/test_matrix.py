@@ -19,6 +19,7 @@ from fwbench.report.terminal.matrix import (
     matrices,
     ratio_text,
 )
+from support.tables import tabled
 from support.terminals import entry, styled, texts
 
 _BY_SIZE, _AT_EXTREMES, _BY_FAMILY = DETAILS
@@ -114,19 +115,12 @@ def test_colours_say_who_wins() -> None:
         assert not any(cell.style for cell in undecided.cells.values())
 
 
-@pytest.mark.parametrize(
-    ("times_s", "green", "red"),
-    [
-        ((1.0, 1.04, 2.0), ["1 s", "1.04 s"], []),
-        ((1.0, 1.06, 10.0), ["1 s"], ["10 s"]),
-        ((1.0,), [], []),
-    ],
-)
-def test_colours(times_s: tuple[float, ...], green: list[str], red: list[str]) -> None:
+@tabled
+def test_colours(times_s: tuple[float, ...], green: tuple[str, ...], red: tuple[str, ...]) -> None:
     records = [entry(name, time_s) for name, time_s in zip("abc", times_s, strict=False)]
     lines = drawn(table(*records), 80)
-    assert styled(lines, "green") == green
-    assert styled(lines, "red") == red
+    assert styled(lines, "green") == [*green]
+    assert styled(lines, "red") == [*red]
 
 
 @pytest.mark.parametrize(

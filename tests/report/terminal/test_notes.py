@@ -9,6 +9,7 @@ import pytest
 from fwbench.records.stored import just_measured
 from fwbench.report.terminal import notes
 from support.gangs import gang
+from support.tables import tabled
 from support.terminals import IN_FULL, WIDE, entry, shown
 
 _Record = dict[str, Any]
@@ -72,22 +73,7 @@ def test_noop_alone_has_no_table() -> None:
     assert [lines[1], *lines[3:]] == ["", "nothing to compare: a, b share no workload and size"]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (1234.0, "1234 s"),
-        (12.34, "12.3 s"),
-        (1.0, "1 s"),
-        (0.9999, "1000 ms"),
-        (0.25, "250 ms"),
-        (0.001, "1 ms"),
-        (0.0009999, "1000 us"),
-        (1.5e-6, "1.5 us"),
-        (9.996e-7, "1000 ns"),
-        (2.5e-8, "25 ns"),
-        (0.0, "0 s"),
-    ],
-)
+@tabled
 def test_times_are_written_for_people(seconds: float, text: str) -> None:
     measured = just_measured(entry("a", seconds, workload="noop"))
     assert notes.overhead([measured])[0].endswith(f": a eager {text}")

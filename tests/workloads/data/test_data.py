@@ -16,6 +16,7 @@ from fwbench.workloads import data
 from fwbench.workloads.data import Found, files, imdb, mnist, synthetic
 from support import programs
 from support.data_files import Mnist, same, tar_gz, write_tree
+from support.tables import tabled
 
 
 def test_data_that_is_nowhere_is_generated() -> None:
@@ -82,16 +83,7 @@ def test_a_file_that_cannot_be_read_is_not_replaced(tmp_path: Path, leads_to: st
         data.find("mnist", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("variable", "folder"),
-    [
-        (None, ".keras/datasets"),
-        (None, ".mxnet/datasets/mnist"),
-        (None, "data/MNIST/raw"),
-        ("KERAS_HOME", "elsewhere/datasets"),
-        ("MXNET_HOME", "elsewhere/datasets/mnist"),
-    ],
-)
+@tabled
 def test_the_frameworks_caches(
     small_mnist: Mnist, monkeypatch: pytest.MonkeyPatch, variable: str | None, folder: str
 ) -> None:
@@ -122,16 +114,7 @@ def test_a_part_of_a_data_set_is_an_error_where_it_was_asked_for(
         data.find("mnist", None)
 
 
-@pytest.mark.parametrize(
-    ("name", "file", "message"),
-    [
-        ("cifar10", "cifar-10-batches-py", "pickled for Python.*put cifar-10-binary.tar.gz there"),
-        ("cifar10", "CIFAR10/cifar-10-python.tar.gz", "pickled for Python"),
-        ("mnist", "MNIST/processed/training.pt", "PyTorch's tensors.*IDX files"),
-        ("imdb", "imdb.npz", "Keras' numbers of words.*put aclImdb_v1.tar.gz there"),
-        ("text", "simple-examples.tgz", "as an archive.*put ptb.train.txt, .* there"),
-    ],
-)
+@tabled
 def test_a_form_that_is_not_read_is_an_error_where_it_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str, message: str
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from fwbench.workloads import data
 from fwbench.workloads.data import DataSet, Found, imdb, synthetic
 from fwbench.workloads.data.synthetic import digits
+from support.tables import tabled
 
 #: The same wherever they are generated: results from different environments can be compared.
 DIGESTS = {
@@ -28,15 +29,7 @@ def generated() -> dict[str, DataSet]:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "sizes", "classes"),
-    [
-        ("mnist", (28, 28, 1), (12_000, 3_000, 2_500), 10),
-        ("cifar10", (32, 32, 3), (10_000, 2_000, 2_000), 10),
-        ("imdb", (500,), (5_000, 2_500, 2_500), 2),
-        ("text", (35,), (8_000, 500, 500), 0),
-    ],
-)
+@tabled
 def test_generated_data_is_shaped_like_the_real_one(
     generated: dict[str, DataSet],
     name: str,

@@ -14,6 +14,7 @@ from fwbench.errors import DataError
 from fwbench.workloads import data
 from fwbench.workloads.data import DataSet, Found, synthetic, text
 from support.data_files import write_tree
+from support.tables import tabled
 
 #: Of the training part: b five times, a three times, c and d twice, e once.
 PARTS = {
@@ -52,14 +53,7 @@ def test_the_rarest_words_become_unknown(tmp_path: Path, monkeypatch: pytest.Mon
     assert {*np.unique(run.train.x)} == {UNKNOWN, END, B, A}
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("ptb.{}.txt", "text/ptb.{}.txt", "simple-examples/data/ptb.{}.txt"),
-        ("wiki.{}.tokens", "wikitext-2/wiki.{}.tokens"),
-    ],
-    ids=["Penn Treebank", "WikiText"],
-)
+@tabled
 def test_the_files_that_people_have(tmp_path: Path, names: tuple[str, ...]) -> None:
     """In the folder that is named or in the one that their archive makes: the same tokens."""
     expected = read(tmp_path / "expected", PARTS)

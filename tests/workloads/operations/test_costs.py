@@ -6,6 +6,7 @@ import pytest
 
 from fwbench.workloads.workload import Cost
 from support.operations import named, sized
+from support.tables import tabled
 
 
 @pytest.mark.parametrize(
@@ -73,16 +74,7 @@ def test_costs(name: str, size: str | int, forward: Cost, backward: Cost | None)
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "terms"),
-    [
-        *(("dot", 99, 99), ("gemm", 99, 99), ("l2_normalize", 99, 99), ("tanh", 99, 1)),
-        *(("gemv", "2x3", 3), ("outer", "2x3", 1), ("gemm_tn", "2x3x4", 4)),
-        *(("einsum", "2x3x4x5", 5), ("tensordot", "2x3x4x5", 20)),
-        *(("sum", "3x5", 15), ("norm", "3x5", 15), ("sum_columns", "3x5", 3)),
-        *(("sum_rows", "3x5", 5), ("max", "3x5", 1)),
-    ],
-)
+@tabled
 def test_terms_are_what_an_element_adds_up(name: str, size: str | int, terms: int) -> None:
     """Sums of many terms say so, so that their rounding is allowed for."""
     operation = named(name)

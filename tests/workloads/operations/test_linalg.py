@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fwbench.terms.presets import deepbench
 from fwbench.workloads.operations import products
 from support.operations import named
+from support.tables import tabled
 
 Matrix = list[list[float]]
 
@@ -138,20 +139,12 @@ def other_signs(name: str, results: Any) -> tuple[NDArray[Any], ...]:
     return flipped
 
 
-@pytest.mark.parametrize(
-    ("name", "shapes"),
-    [
-        ("svd", [(4, 4), (4,), (4, 4)]),
-        ("eigh", [(4,), (4, 4)]),
-        ("qr", [(8, 4), (4, 4)]),
-        ("lq", [(4, 4), (4, 8)]),
-    ],
-)
+@tabled
 def test_what_is_compared_of_vectors_whose_signs_are_free(
-    name: str, shapes: list[tuple[int, ...]]
+    name: str, shapes: tuple[tuple[int, ...], ...]
 ) -> None:
     (x,), results = reference(name)
-    assert [np.shape(result) for result in results] == shapes
+    assert tuple(np.shape(result) for result in results) == shapes
     compared = named(name).compared
     assert compared is not None
     made, *others = compared(*results)
