@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,173 +27,7 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="headless Chromium is driven on Linux alone"
 )
 
-_SORT = """
-    const sorted = (name) => {
-      header(name).querySelector("button").click();
-      return { cells: cells(name), aria: header(name).getAttribute("aria-sort") };
-    };
-    seen.median = [sorted("median"), sorted("median")];
-    seen.size = sorted("size");
-    seen.case = [sorted("case"), sorted("case")];
-    seen.against = [sorted("against eager"), sorted("against eager")];
-    seen.marked = all("thead th[aria-sort]", gemm).map((node) => node.textContent);
-"""
-
-_FILTER = """
-    seen.before = look();
-    set(filter("framework"), "torch");
-    seen.torch = look();
-    set(filter("execution"), "compile");
-    seen.compiled = look();
-    set(filter("execution"), "");
-    set(filter("framework"), "");
-    set(filter("device"), "gpu:0");
-    seen.gpu = look();
-    set(filter("device"), "");
-    seen.after = look();
-"""
-
-_SEARCH = """
-    const search = document.querySelector("input[type=search]");
-    set(search, "TORCH");
-    seen.row = look();
-    set(search, "gemm");
-    seen.part = look();
-    set(search, "none of them");
-    seen.none = look();
-    set(search, "");
-    let submitted = false;
-    document.addEventListener("submit", (event) => {
-      submitted = !event.defaultPrevented;
-      event.preventDefault();
-    });
-    // What a browser does when Enter is pressed in the only text field of a form.
-    search.form?.requestSubmit();
-    seen.left = submitted;
-"""
-
-_POINT = """
-    const tooltip = gemm.querySelector(".tooltip");
-    const dot = all(".dots", gemm).find((node) => node.textContent.includes("2 ms"))
-      .querySelector(".dot");
-    seen.before = tooltip.textContent;
-    dot.dispatchEvent(new MouseEvent("mouseenter"));
-    seen.tooltip = all("text", tooltip).map((node) => node.textContent);
-    seen.shown = tooltip.style.display !== "none" && Number(tooltip.style.opacity) === 1;
-    seen.charts = all(".pygal-chart").map((node) => node.getBoundingClientRect())
-      .map((box) => box.width > 200 && box.height > 100);
-    for (const node of all(".dot, .tooltip-trigger")) {
-      node.dispatchEvent(new MouseEvent("mouseenter"));
-      node.dispatchEvent(new MouseEvent("mouseleave"));
-    }
-    const line = document.querySelector(".chart .legend");
-    line.dispatchEvent(new MouseEvent("mouseenter"));
-    line.dispatchEvent(new MouseEvent("click"));
-"""
-
-_LOOK = """
-    seen.tags = all("img, i, b").length;
-    seen.scripts = all("script").map((node) => node.textContent.trimStart().slice(0, 8));
-    const names = all("*").flatMap((node) => node.getAttributeNames());
-    seen.handlers = names.filter((name) => name.startsWith("on")).length;
-    seen.shown = document.body.textContent.includes(NAME);
-"""
-
-
-#: Everything that can be sorted, chosen, pointed at or clicked.
-_USE = """
-    seen.sections = look().sections;
-    seen.charts = all(".pygal-chart").map((node) => node.getBoundingClientRect())
-      .map((box) => box.width > 200 && box.height > 100);
-    const legend = document.querySelector(".chart .legend");
-    const drawn = all(".serie-0 .reactive", legend.closest("svg"));
-    legend.dispatchEvent(new MouseEvent("click"));
-    seen.hidden = drawn.length > 0 && drawn.every((node) => node.style.display === "none");
-    for (const node of all("thead button")) node.click();
-    for (const field of all("[data-filter]")) {
-      for (const option of all("option", field)) set(field, option.value);
-      set(field, "");
-    }
-    for (const node of all(".dot, .tooltip-trigger, .legend")) {
-      node.dispatchEvent(new MouseEvent("mouseenter"));
-      node.dispatchEvent(new MouseEvent("mouseleave"));
-      node.dispatchEvent(new MouseEvent("click"));
-    }
-    seen.status = look().status;
-"""
-
-#: Violations that axe finds; of the checks that passed, the rules alone.
-_AXE = """
-    const result = await axe.run(document, { resultTypes: ["violations"] });
-    seen.background = getComputedStyle(document.body).backgroundColor;
-    seen.right = result.passes.map((rule) => rule.id);
-    seen.wrong = result.violations.filter((rule) => ["serious", "critical"].includes(rule.impact))
-      .flatMap(({ id, nodes }) => nodes.map((tag) => `${id}; ${tag.html}; ${tag.failureSummary}`));
-"""
-
-
 _GEMM = "part-gemm-cpu-forward-float32"
-
-#: What charts, legend and heat map show, by framework or contestant.
-_CHOICES = """
-    const overview = document.getElementById("part-overview-cpu-forward-float32");
-    // Of what is not displayed in a picture, Chromium's checkVisibility says that it is visible.
-    const visible = (...where) => all(...where).filter((tag) => tag.getBoundingClientRect().width);
-    const names = (nodes, key) => [...new Set(nodes.map((node) => node.dataset[key]))].sort();
-    const drawn = () => ({
-      series: names(visible(".chart .series", gemm), "line"),
-      legend: names(visible(".legend button", gemm), "line"),
-      columns: visible("thead th", overview).map((node) => node.textContent),
-      hash: decodeURIComponent(location.hash),
-    });
-    const shown = (cell) => [cell.textContent, cell.className];
-    const ratios = () => Object.fromEntries(all("tbody tr", overview).map(({ cells }) =>
-      [cells[0].textContent, [...cells].slice(2).map(shown)]));
-    const relative = () => all("[data-relative]", gemm).map((node) => node.textContent);
-"""
-
-_DRAWN = """
-    const devices = all(".detail").find((node) => node.id.endsWith("on-every-device"));
-    const trained = () => names(visible(".chart .series", devices), "framework");
-    seen.all = { ...drawn(), trained: trained() };
-    set(filter("framework"), "torch");
-    seen.torch = { ...drawn(), trained: trained() };
-    set(filter("execution"), "compile");
-    seen.compiled = drawn();
-    set(filter("framework"), "");
-    set(filter("execution"), "");
-    set(document.querySelector("[data-search]"), "mxnet");
-    seen.searched = drawn();
-    set(document.querySelector("[data-search]"), "");
-    seen.again = { ...drawn(), trained: trained() };
-    const button = all(".legend button", gemm).find((node) => node.textContent === "torch eager");
-    button.click();
-    seen.switched = { ...drawn(), pressed: button.getAttribute("aria-pressed") };
-    button.click();
-    seen.back = { ...drawn(), trained: trained() };
-"""
-
-_REBASE = """
-    const baseline = document.querySelector("[data-baseline]");
-    seen.options = all("option", baseline).map((node) => node.textContent);
-    seen.written = { ratios: ratios(), head: relative() };
-    set(baseline, BASE);
-    seen.rebased = { ratios: ratios(), head: relative(), hash: drawn().hash };
-    seen.sorted = cells(`against ${baseline.selectedOptions[0].textContent}`);
-    set(baseline, "");
-    seen.restored = { ratios: ratios(), head: relative() };
-"""
-
-_LINK = """
-    seen.opened = { ...drawn(), baseline: document.querySelector("[data-baseline]").value };
-    seen.top = Math.abs(gemm.getBoundingClientRect().top) < innerHeight;
-    gemm.querySelector(".permalink").click();
-    await new Promise((done) => setTimeout(done, 50));
-    seen.clicked = drawn();
-    location.hash = "#part-gemm-cpu-forward-float32?framework=none&text=%3Cimg%20src%3Dx%3E&odd=1";
-    await new Promise((done) => setTimeout(done, 50));
-    seen.odd = { ...look(), images: all("img").length, framework: filter("framework").value };
-"""
 
 
 @pytest.fixture(scope="module")
@@ -276,6 +111,16 @@ def page() -> str:
     return writers.html([run])
 
 
+def _script(*names: str, **constants: str) -> str:
+    """Exercises of the folder browser, one after the other, after constants that they refer to."""
+    folder = Path(__file__).with_name("browser")
+    known = [
+        f"const {name} = {json.dumps(value)};".replace("</", "<\\/")
+        for name, value in constants.items()
+    ]
+    return "\n".join([*known, *[(folder / f"{name}.js").read_text("utf-8") for name in names]])
+
+
 def _used(browser: Browser, page: str, exercise: str, **settings: Any) -> dict[str, Any]:
     """Use a page, and check that nothing complained and nothing was requested."""
     seen = browser.use(page, exercise, **settings)
@@ -284,7 +129,7 @@ def _used(browser: Browser, page: str, exercise: str, **settings: Any) -> dict[s
 
 
 def test_tables_are_sorted(browser: Browser, report: str) -> None:
-    seen = _used(browser, report, _SORT)
+    seen = _used(browser, report, _script("sort"))
     ascending = ["1 ms", "2 ms", "10 ms", "20 ms", "3 s", "20 s"]
     assert seen["median"] == [
         {"cells": ascending, "aria": "ascending"},
@@ -299,7 +144,7 @@ def test_tables_are_sorted(browser: Browser, report: str) -> None:
 
 
 def test_rows_and_parts_are_chosen(browser: Browser, report: str) -> None:
-    seen = _used(browser, report, _FILTER)
+    seen = _used(browser, report, _script("filter"))
     overview, gemm, gpu, dot = (
         "part-overview-cpu-forward-float32",
         "part-gemm-cpu-forward-float32",
@@ -326,7 +171,7 @@ def test_rows_and_parts_are_chosen(browser: Browser, report: str) -> None:
 
 
 def test_cases_are_searched(browser: Browser, report: str) -> None:
-    seen = _used(browser, report, _SEARCH)
+    seen = _used(browser, report, _script("search"))
     assert len(seen["row"]["rows"]) == 6
     assert (seen["none"]["sections"], seen["none"]["status"]) == ([], "0 of 12 rows")
     assert seen["part"]["sections"] == [
@@ -339,7 +184,7 @@ def test_cases_are_searched(browser: Browser, report: str) -> None:
 
 
 def test_points_show_their_values(browser: Browser, report: str) -> None:
-    seen = _used(browser, report, _POINT)
+    seen = _used(browser, report, _script("point"))
     assert seen["before"].strip() == ""
     assert seen["shown"]
     tooltip = " ".join(seen["tooltip"])
@@ -354,9 +199,7 @@ def test_points_show_their_values(browser: Browser, report: str) -> None:
 )
 def test_names_do_nothing(browser: Browser, name: str) -> None:
     """A browser reads scripts in pictures as another parser does: names are text to it, too."""
-    exercise = _LOOK.replace("NAME", json.dumps(name).replace("</", "<\\/"))
-    made = writers.html(*named(name))
-    seen = _used(browser, made, exercise)
+    seen = _used(browser, writers.html(*named(name)), _script("look", NAME=name))
     assert (seen["tags"], seen["handlers"]) == (0, 0)
     assert seen["shown"]
     assert not [entry for entry in seen["scripts"] if entry.startswith("alert")]
@@ -369,7 +212,7 @@ def test_a_page_without_a_chart_works(browser: Browser) -> None:
 
 
 def test_a_full_page_asks_for_nothing(browser: Browser, full: str) -> None:
-    seen = _used(browser, full, _USE)
+    seen = _used(browser, full, _script("use"))
     titles = " ".join(seen["sections"])
     for part in ("against", "2020", "history", "Lasting", "gemm", "roofline", "training", "other"):
         assert part in titles
@@ -389,7 +232,7 @@ def test_what_has_notes_alone_is_shown(browser: Browser) -> None:
 
 
 def test_a_history_alone_works(browser: Browser) -> None:
-    seen = _used(browser, writers.html([], before=_history(2.0)), _USE)
+    seen = _used(browser, writers.html([], before=_history(2.0)), _script("use"))
     assert len(seen["sections"]) == 2
 
 
@@ -398,14 +241,14 @@ def test_a_history_alone_works(browser: Browser) -> None:
 )
 def test_everyone_can_read_it(browser: Browser, full: str, scheme: str, background: str) -> None:
     axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    seen = _used(browser, full, _AXE, library=axe, scheme=scheme)
+    seen = _used(browser, full, _script("axe"), library=axe, scheme=scheme)
     assert seen["background"] == background
     assert seen["wrong"] == []
     assert {"color-contrast", "label", "select-name", "role-img-alt"} <= {*seen["right"]}
 
 
 def test_filters_reach_charts(browser: Browser, page: str) -> None:
-    seen = _used(browser, page, _CHOICES + _DRAWN)
+    seen = _used(browser, page, _script("choices", "drawn"))
     every = ["mxnet eager", "numpy eager", "torch compile", "torch eager"]
     assert seen["all"]["legend"] == seen["all"]["series"] == every
     assert seen["torch"]["legend"] == ["torch compile", "torch eager"]
@@ -422,7 +265,7 @@ def test_filters_reach_charts(browser: Browser, page: str) -> None:
 
 
 def test_ratios_have_any_baseline(browser: Browser, page: str) -> None:
-    seen = _used(browser, page, _CHOICES + _REBASE.replace("BASE", '"case:torch eager"'))
+    seen = _used(browser, page, _script("choices", "rebase", BASE="case:torch eager"))
     assert seen["options"][0] == "the fastest"
     assert {*seen["options"][1:]} == {"mxnet eager", "numpy eager", "torch compile", "torch eager"}
     assert seen["written"]["ratios"] == {
@@ -445,7 +288,7 @@ def test_a_run_is_a_baseline(browser: Browser) -> None:
         before=[case("gemm", "numpy", _ms(4.0)), case("gemm", "torch", _ms(2.0))],
         after=[case("gemm", "numpy", _ms(8.0)), case("gemm", "torch", _ms(1.0))],
     )
-    seen = _used(browser, writers.html(runs), _CHOICES + _REBASE.replace("BASE", '"run:0"'))
+    seen = _used(browser, writers.html(runs), _script("choices", "rebase", BASE="run:0"))
     assert seen["options"][-2:] == ["before.json", "after.json"]
     written, rebased = (
         [text for text, _ in seen[which]["ratios"]["gemm"]] for which in ("written", "rebased")
@@ -461,7 +304,7 @@ def test_what_is_too_close_has_one_shade(browser: Browser) -> None:
         rounds_of(case("gemm", *each)) for each in (("numpy", _ms(2.0)), ("torch", _ms(3.0)))
     ]
     page = writers.html([run_of(*entries, revisits={"numpy": twice, "torch": twice})])
-    seen = _used(browser, page, _CHOICES + _REBASE.replace("BASE", '"case:torch eager"'))
+    seen = _used(browser, page, _script("choices", "rebase", BASE="case:torch eager"))
     assert seen["written"]["ratios"]["gemm"] == [["1x", "step0"], ["1.5x", "step0"]]
     assert seen["rebased"]["ratios"]["gemm"] == [["0.667x", "step0"], ["1x", "step0"]]
 
@@ -471,7 +314,7 @@ def test_upper_bounds_have_no_ratio(browser: Browser) -> None:
     known = case("gemm", "numpy", _ms(4.0)), case("gemm", "torch", _ms(2.0))
     bounds = (case("gemm", name, _ms(1.0), condition="contended") for name in ("jax", "mxnet"))
     made = writers.html([run_of(*known, *bounds)])
-    seen = _used(browser, made, _CHOICES + _REBASE.replace("BASE", '"case:torch eager"'))
+    seen = _used(browser, made, _script("choices", "rebase", BASE="case:torch eager"))
     times = [["4 ms", ""], ["2 ms", ""], ["≤ 1 ms", ""], ["≤ 1 ms", ""]]
     assert seen["written"]["ratios"]["gemm"] == times
     assert seen["rebased"]["ratios"]["gemm"] == [
@@ -484,7 +327,7 @@ def test_upper_bounds_have_no_ratio(browser: Browser) -> None:
 
 def test_links_keep_what_was_chosen(browser: Browser, page: str) -> None:
     fragment = f"#{_GEMM}?framework=torch&baseline=case%3Anumpy+eager"
-    seen = _used(browser, page, _CHOICES + _LINK, fragment=fragment)
+    seen = _used(browser, page, _script("choices", "link"), fragment=fragment)
     assert seen["opened"]["series"] == ["torch compile", "torch eager"]
     assert seen["opened"]["baseline"] == "case:numpy eager"
     assert seen["top"]

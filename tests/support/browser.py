@@ -18,41 +18,10 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _TIMEOUT_S = 120
 
 #: Before anything of the page: what would be in the console as an error.
-_LISTENER = """
-window.complaints = [];
-const complain = (e) => complaints.push(e.message || `not loaded: ${e.target.tagName}`);
-addEventListener("error", complain, true);
-addEventListener("unhandledrejection", (e) => complaints.push(String(e.reason)));
-console.error = (...words) => complaints.push(words.join(" "));
-for (const name of ["alert", "confirm", "prompt"]) window[name] = () => complaints.push(name);
-"""
+_LISTENER = Path(__file__).with_name("listener.js").read_text(encoding="utf-8")
 
 #: Once the page is loaded; an exercise notes in ``seen`` what it saw.
-_EXERCISE = """(async () => {{
-if (document.readyState !== "complete") await new Promise((done) => addEventListener("load", done));
-const seen = {{}};
-const all = (selector, within = document) => [...within.querySelectorAll(selector)];
-const gemm = document.getElementById("part-gemm-cpu-forward-float32");
-const header = (name) => all("thead th", gemm).find((node) => node.textContent === name);
-const at = (name) => all("thead th", gemm).indexOf(header(name));
-const cells = (name) => all("tbody tr", gemm).map((row) => row.children[at(name)].textContent);
-const filter = (name) => document.querySelector(`[data-filter=${{name}}]`);
-const set = (field, value) => {{
-  field.value = value;
-  field.dispatchEvent(new Event("input", {{ bubbles: true }}));
-}};
-const look = () => ({{
-  rows: all(".detail tbody tr").filter((row) => row.checkVisibility()).map((row) =>
-    `${{row.closest("section").id}}: ${{row.children[0].textContent}}`),
-  sections: all(".detail").filter((node) => node.checkVisibility()).map((node) => node.id),
-  index: all("nav li").filter((tag) => tag.checkVisibility()).map((tag) => tag.textContent.trim()),
-  status: document.querySelector("[role=status]").textContent,
-}});
-{exercise}
-seen.complaints = complaints;
-seen.requests = performance.getEntriesByType("resource").map((node) => node.name);
-return seen;
-}})()"""
+_EXERCISE = Path(__file__).with_name("exercise.js").read_text(encoding="utf-8")
 
 
 def executable() -> str | None:
@@ -125,7 +94,7 @@ class Browser:
         answer = self._call(
             "Runtime.evaluate",
             session,
-            expression=_EXERCISE.format(exercise=exercise),
+            expression=_EXERCISE.replace("EXERCISE", exercise),
             awaitPromise=True,
             returnByValue=True,
         )

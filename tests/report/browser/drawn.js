@@ -1,0 +1,18 @@
+const devices = all(".detail").find((node) => node.id.endsWith("on-every-device"));
+const trained = () => names(visible(".chart .series", devices), "framework");
+seen.all = { ...drawn(), trained: trained() };
+set(filter("framework"), "torch");
+seen.torch = { ...drawn(), trained: trained() };
+set(filter("execution"), "compile");
+seen.compiled = drawn();
+set(filter("framework"), "");
+set(filter("execution"), "");
+set(document.querySelector("[data-search]"), "mxnet");
+seen.searched = drawn();
+set(document.querySelector("[data-search]"), "");
+seen.again = { ...drawn(), trained: trained() };
+const button = all(".legend button", gemm).find((node) => node.textContent === "torch eager");
+button.click();
+seen.switched = { ...drawn(), pressed: button.getAttribute("aria-pressed") };
+button.click();
+seen.back = { ...drawn(), trained: trained() };

@@ -1,0 +1,11 @@
+seen.before = look();
+set(filter("framework"), "torch");
+seen.torch = look();
+set(filter("execution"), "compile");
+seen.compiled = look();
+set(filter("execution"), "");
+set(filter("framework"), "");
+set(filter("device"), "gpu:0");
+seen.gpu = look();
+set(filter("device"), "");
+seen.after = look();
