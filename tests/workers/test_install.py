@@ -47,7 +47,7 @@ def test_an_environment_is_made_and_shown(env: Maker, monkeypatch: pytest.Monkey
         *("pip", "install", "--python", str(folder / "bin" / "python")),
         *("numpy", "attrs>=23"),
     ]
-    assert command[6:] == install._this_fwbench()
+    assert command[6:] == install.this_fwbench()
     assert active is None
     assert len(uv.calls) == 2
     assert env("list")[0] == f"second: {held}\n"
@@ -97,7 +97,7 @@ def test_without_uv_venv_and_pip_do_it(env: Maker) -> None:
     assert "  filled" in progress.splitlines()
     requested = json.loads((env.path / "pip.json").read_text(encoding="utf-8"))
     assert requested[:2] == ["install", "--disable-pip-version-check"]
-    assert requested[2:] == ["numpy", *install._this_fwbench()]
+    assert requested[2:] == ["numpy", *install.this_fwbench()]
     assert "  installed by  pip" in env("show", "second")[0].splitlines()
 
 
@@ -140,7 +140,7 @@ def test_the_same_fwbench_is_installed(
 ) -> None:
     """From where this one came: another one would measure otherwise."""
     monkeypatch.setattr(metadata, "distribution", _origin(**origin))
-    assert install._this_fwbench() == installs
+    assert install.this_fwbench() == installs
 
 
 @pytest.mark.parametrize("name", ["default", "a-b", "../up", "a/b"])

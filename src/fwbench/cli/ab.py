@@ -18,7 +18,20 @@ from fwbench.cli.gate import add_outputs, add_rules, check_writable, conclude, r
 from fwbench.errors import UsageError
 from fwbench.gate import resume
 from fwbench.gate.ab import Earlier, Launcher, PairedComparison, PairPlan, refuse_launching
-from fwbench.gate.sides import Side, Tree, is_dirty, remove_abandoned, sides
+from fwbench.gate.builds import Builder, remove_unfinished
+from fwbench.gate.sides import (
+    Built,
+    Revision,
+    Side,
+    Tree,
+    changed_versions,
+    is_dirty,
+    place_tests,
+    remove_abandoned,
+    resolve,
+    sides,
+    unseen,
+)
 from fwbench.gate.verdicts import Comparison, Rules
 from fwbench.plugin.lines import Live
 from fwbench.project import project_root
@@ -59,7 +72,7 @@ def _ab(arguments: argparse.Namespace) -> int:
     check_writable(arguments)
     root = project_root(Path())
     environments = Environments(root)
-    both = sides(arguments.base, arguments.contender, environments)
+    both, notes = _sides(arguments, environments, root, say)
     settings = _settings(both, arguments, rules, root)
     if not arguments.resume:
         settings["seed"] = seed
@@ -70,11 +83,36 @@ def _ab(arguments: argparse.Namespace) -> int:
             say(_NO_BYTECODE)
         launcher = Launcher(both, arguments.more, environments, job, say, live.watching)
         try:
-            comparison = _comparison(launcher, both, plan, rules, job, say)
+            comparison = _comparison(launcher, both, plan, rules, job, notes, say)
             return _concluded(comparison, settings, arguments, job)
         except BaseException as error:
             _part(job, error, say)
             raise
+
+
+def _sides(
+    arguments: argparse.Namespace, environments: Environments, root: Path, say: Callable[[str], Any]
+) -> tuple[tuple[Side, Side], list[str]]:
+    """Both sides, resolved if they are built; and notes on them."""
+    both = sides(arguments.base, arguments.contender, environments, build=arguments.build)
+    notes = [place_tests(both, arguments.tests), *_notes(both), unseen(*both)]
+    if any(isinstance(side, Built) for side in both):
+        remove_unfinished(root)
+        builder = Builder(root, arguments.python, arguments.extra, say)
+        resolve(both, builder, arguments.pin)
+    else:
+        _refuse_options_of_builds(arguments)
+    return both, [*filter(None, notes)]
+
+
+def _refuse_options_of_builds(arguments: argparse.Namespace) -> None:
+    given = {"--with": arguments.extra, "--pin": arguments.pin, "--python": arguments.python}
+    for option in (name for name, value in given.items() if value):
+        raise UsageError(
+            f"{option} is for environments that are built, and {arguments.base} and "
+            f"{arguments.contender} are not; name a requirement (PACKAGE==VERSION), or have "
+            "revisions built: --build"
+        )
 
 
 def _settings(
@@ -103,9 +141,9 @@ def _comparison(
     plan: PairPlan,
     rules: Rules,
     job: resume.ComparisonJob,
+    notes: list[str],
     say: Callable[[str], Any],
 ) -> Comparison:
-    notes = _notes(both)
     if job.earlier:
         earlier = count(len(job.earlier), "pair")
         notes.append(f"resumed: {earlier} had been measured before, for {job.folder.name}")
@@ -115,11 +153,15 @@ def _comparison(
     with ExitStack() as ready:
         for side in both:
             ready.enter_context(side.ready())
-        return measured.compare(
+        versions = changed_versions(*both)
+        for change in versions:
+            say(str(change))
+        compared = measured.compare(
             (both[0].name, both[1].name),
             notes,
             Earlier([pair.cases for pair in job.earlier], sum(pair.took_s for pair in job.earlier)),
         )
+        return dataclasses.replace(compared, versions=versions)
 
 
 def _concluded(
@@ -150,10 +192,11 @@ def _part(job: resume.ComparisonJob, error: BaseException, say: Callable[[str], 
 
 def _notes(both: Any) -> list[str]:
     """Note on uncommitted changes."""
-    roots = [side.root for side in both if hasattr(side, "root")]
+    trees = [side.tree if isinstance(side, Built) else side for side in both]
+    roots = [tree.root for tree in trees if isinstance(tree, Tree | Revision)]
     if not roots or not is_dirty(roots[0]):
         return []
-    within = [side.name for side in both if isinstance(side, Tree)]
+    within = [tree.name for tree in trees if isinstance(tree, Tree)]
     if within:
         return [f"the working tree has uncommitted changes: they are measured in {within[0]}"]
     return ["the working tree has uncommitted changes: they are in neither side"]

@@ -449,7 +449,7 @@ class Launcher:
             return None
         what = "measured nothing" if done.status in session.RAN else "broke down"
         raise ComparisonError(
-            f"a launch of {side.name} {what} ({_ending(done)}); its last output:\n"
+            f"a launch of {side.name} {what} ({_ending(done)}){_advice(side)}; its last output:\n"
             + "\n".join(done.last_lines)
         )
 
@@ -488,6 +488,7 @@ class Launcher:
         variables: Mapping[str, str],
     ) -> AbstractContextManager[session.ChildSession]:
         of_side = self._sides[side]
+        of_side.check()
         return session.started(
             [
                 *("-p", SELECTOR, *self._arguments, *of_side.arguments),
@@ -505,6 +506,7 @@ class Launcher:
             selected=None if keys is None else [self._nodeids[side][key] for key in keys],
             machine=self._machines.get(side),
             watching=self._watching if side or not variables else nullcontext,
+            interpreter=of_side.interpreter,
         )
 
 
@@ -548,6 +550,10 @@ def _ratios(contest: CaseVisits) -> dict[str, float]:
         MINIMUM: float(np.median(contest.ratios(_LOW, _ROUNDS))),
         SLOW: float(np.median(contest.ratios(_HIGH, _ROUNDS))),
     }
+
+
+def _advice(side: Side) -> str:
+    return f"; {side.remedy}" if side.remedy else ""
 
 
 def _ending(done: Finished) -> str:

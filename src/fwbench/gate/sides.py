@@ -1,29 +1,45 @@
-"""The two sides of an A/B comparison: environments, or revisions of the working tree."""
+"""The two sides of an A/B comparison: environments, builds, or revisions of the working tree."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
+import shutil
 import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 from fwbench.errors import ComparisonError, UsageError, unknown
 from fwbench.frameworks import registry
+from fwbench.gate import builds
+from fwbench.gate.builds import BUILD_FILES, Builder, Resolved, Wanted
+from fwbench.gate.verdicts import VersionChange
 from fwbench.processes import command, scratch
 from fwbench.processes.interruption import held
 from fwbench.terms.names import framework_of
-from fwbench.workers.environments import DEFAULT, VARIABLE, Environments
+from fwbench.workers.environments import DEFAULT, VARIABLE, Environment, Environments
 
 _REVISION = "git:"
 _WORKING_TREE = "."
 
+#: Files that decide on what else is installed, and those that a build compiles.
+_DEPENDENCIES = (
+    *("pyproject.toml", "setup.py", "setup.cfg", "*.lock"),
+    *("requirements*.txt", "constraints*.txt"),
+)
+_COMPILED = (
+    *("*.c", "*.cc", "*.cpp", "*.cxx", "*.cu", "*.h", "*.hpp", "*.pyx", "*.pxd", "*.pxi", "*.rs"),
+    *("*.f", "*.f90"),
+)
+
 #: Files whose changes count; results that a job writes into the tree do not.
-_SOURCES = ("--", "*.py", "*.cfg", "*.ini", "*.toml")
+_SOURCES = ("--", "*.py", "*.cfg", "*.ini", "*.toml", *_DEPENDENCIES, *_COMPILED)
 
 
 class Side(ABC):
@@ -31,6 +47,32 @@ class Side(ABC):
 
     name: str
     tested: Sequence[str] = ()
+
+    #: Advice where a launch breaks down.
+    remedy: str = ""
+
+    @property
+    def interpreter(self) -> str:
+        """The Python whose pytest runs its launches."""
+        return sys.executable
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of the packages of its interpreter, by name."""
+        return {"python": platform.python_version(), **builds.versions_in(sys.path)}
+
+    def check(self) -> None:
+        """Find out before a launch whether it can still be measured.
+
+        Raises:
+            ComparisonError: its environment has gone.
+        """
+        if not Path(self.interpreter).exists():
+            raise ComparisonError(
+                f"the environment of {self.name} has gone: {self.interpreter} was there when the "
+                "comparison began; the same command builds it again, and with --resume it goes on "
+                "with the finished pairs"
+            )
 
     @property
     def arguments(self) -> list[str]:
@@ -72,8 +114,8 @@ class Installed(Side):
 
     @property
     def arguments(self) -> list[str]:
-        """The pytest arguments that select it: ``--fw`` and its frameworks."""
-        return ["--fw", ",".join(self.references)]
+        """The pytest arguments that select it: ``--fw`` and its frameworks; without, all."""
+        return ["--fw", ",".join(self.references)] if self.references else []
 
     def facts(self) -> dict[str, Any]:
         """Its name and its frameworks."""
@@ -99,11 +141,35 @@ class Tree(Side):
     def state(self) -> dict[str, Any]:
         """The revision, and a digest of changes and of new files that a suite may be made of."""
         digest = hashlib.sha256(git(self.root, "diff", "--binary", "HEAD").encode())
-        listed = git(self.root, "ls-files", "--others", "--exclude-standard", "-z", *_SOURCES)
-        for name in sorted(filter(None, listed.split("\0"))):
+        for name in self.new_files():
             digest.update(name.encode())
             digest.update((self.root / name).read_bytes())
         return {**self.facts(), "changes": digest.hexdigest()}
+
+    @property
+    def identity(self) -> str:
+        """Identity of its files: the commit, and its changes if there are any."""
+        state = self.state()
+        is_clean = state["changes"] == hashlib.sha256().hexdigest()
+        return str(state["revision"]) + ("" if is_clean else f" {state['changes']}")
+
+    @contextmanager
+    def source(self) -> Iterator[Path]:
+        """A checkout with its changes, so that no build writes into the tree."""
+        changed = _names(git(self.root, "diff", "--name-only", "--no-renames", "-z", "HEAD"))
+        with checked_out(self.root, "HEAD") as checkout:
+            for name in (*changed, *self.new_files()):
+                copy = checkout / name
+                if (self.root / name).is_file():
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(self.root / name, copy)
+                else:
+                    copy.unlink(missing_ok=True)
+            yield checkout
+
+    def new_files(self) -> list[str]:
+        """The new files that count, which no revision has."""
+        return _names(git(self.root, "ls-files", "--others", "--exclude-standard", "-z", *_SOURCES))
 
 
 class Revision(Side):
@@ -147,6 +213,17 @@ class Revision(Side):
         """The revision; changes in the working tree are not in it."""
         return {"name": self.name, "revision": self.commit, "dirty": False}
 
+    @property
+    def identity(self) -> str:
+        """Identity of its files: the commit."""
+        return self.commit
+
+    @contextmanager
+    def source(self) -> Iterator[Path]:
+        """A checkout of its own."""
+        with checked_out(self.root, self.commit) as checkout:
+            yield checkout
+
     @contextmanager
     def ready(self) -> Iterator[None]:
         """Checked out in a folder that goes again."""
@@ -155,13 +232,122 @@ class Revision(Side):
         self._checkout = None
 
 
-def sides(base: str, contender: str, environments: Environments) -> tuple[Side, Side]:
+class Built(Side):
+    """A side with an environment of its own, which is built from requirements or a revision.
+
+    Attributes:
+        tree: the revision that is installed; None where requirements are all.
+        tests: the revision whose tests are run; None for those of the current folder.
+    """
+
+    tested = ("framework", "toggles")
+    remedy = "what its tests need besides the package is added to both sides by --with"
+
+    def __init__(
+        self, name: str, requirements: Sequence[str] = (), tree: Tree | Revision | None = None
+    ) -> None:
+        self.name = name
+        self.requirements = requirements
+        self.tree = tree
+        self.tests: Tree | Revision | None = None
+        self._builder: Builder | None = None
+        self._resolved: Resolved | None = None
+        self._environment: Environment | None = None
+
+    def resolve(self, builder: Builder, pinned: Mapping[str, str]) -> None:
+        """Resolve what its environment holds; see :meth:`Builder.resolve`."""
+        with self._wanted() as wanted:
+            self._resolved = builder.resolve(wanted, pinned)
+        self._builder = builder
+
+    @contextmanager
+    def _wanted(self) -> Iterator[Wanted]:
+        if self.tree is None:
+            yield Wanted(self.name, self.requirements)
+            return
+        inner = _project_in(self.tree.root)
+        with self.tree.source() as checkout:
+            if not any((checkout / inner / name).is_file() for name in BUILD_FILES):
+                raise UsageError(
+                    f"{self.name} cannot be built: {inner} has neither of {', '.join(BUILD_FILES)} "
+                    "in it; compare revisions without --build, in this environment"
+                )
+            yield Wanted(self.name, (), checkout, inner, self.tree.identity)
+
+    @property
+    def resolved(self) -> Resolved:
+        """The contents of its environment, once :meth:`resolve` has found them."""
+        assert self._resolved is not None  # noqa: S101 (see `resolve`)
+        return self._resolved
+
+    @property
+    def environment(self) -> Environment:
+        """Its environment, while it is ready."""
+        assert self._environment is not None  # noqa: S101 (see `ready`)
+        return self._environment
+
+    @property
+    def interpreter(self) -> str:
+        """That of its environment."""
+        return self.environment.interpreter
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions in its environment, by package."""
+        installed = builds.versions_in(self.environment.path)
+        return {"python": self.environment.python, **installed}
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """As if its environment were activated."""
+        programs = str(Path(self.interpreter).parent)
+        path = os.pathsep.join(filter(None, [programs, os.environ.get("PATH")]))
+        return {"VIRTUAL_ENV": str(self.environment.folder), "PATH": path}
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the tests."""
+        return self.tests.folder if self.tests else Path.cwd()
+
+    def facts(self) -> dict[str, Any]:
+        """Its environment, by the digest of its contents, and its revision."""
+        facts = self.tree.facts() if self.tree else {"name": self.name}
+        return {**facts, "environment": self.resolved.digest, "tests": _name_of(self.tests)}
+
+    def state(self) -> dict[str, Any]:
+        """The same, with the changes of a working tree."""
+        return {**(self.tree.state() if self.tree else {}), **self.facts()}
+
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Built, unless it is kept from before; with the tests, if they are its own."""
+        assert self._builder is not None  # noqa: S101 (see `resolve`)
+        self._environment = self._builder.kept(self.name, self.resolved)
+        if self._environment is None:
+            with self._wanted() as wanted:
+                self._environment = self._builder.build(wanted, self.resolved)
+        with self.tree.ready() if self.tree and self.tree is self.tests else nullcontext():
+            yield
+
+
+def _name_of(tests: Tree | Revision | None) -> str:
+    return "this folder" if tests is None else tests.name
+
+
+def sides(
+    base: str, contender: str, environments: Environments, *, build: bool = False
+) -> tuple[Side, Side]:
     """The two sides by their names.
 
     Args:
-        base: ``git:REV``, ``.`` for the working tree, an environment, a framework, or ``default``.
+        base: ``git:REV``, ``.`` for the working tree, an environment, a framework, ``default``, or
+            what can be installed: a requirement, a wheel, or the folder of a project.
+        build: revisions, too, have environments of their own.
     """
-    of_tree = [name == _WORKING_TREE or name.startswith(_REVISION) for name in (base, contender)]
+    required = [_required(name, environments) for name in (base, contender)]
+    if build or any(required):
+        return _with_builds((base, contender), required, environments, build=build)
+    of_tree = [_is_of_tree(name) for name in (base, contender)]
     if all(of_tree):
         root = _repository()
         return _of_repository(root, base), _of_repository(root, contender)
@@ -194,12 +380,181 @@ def sides(base: str, contender: str, environments: Environments) -> tuple[Side, 
     return base_side, contender_side
 
 
+def _is_of_tree(name: str) -> bool:
+    return name == _WORKING_TREE or name.startswith(_REVISION)
+
+
+def _required(name: str, environments: Environments) -> list[str] | None:
+    """The requirements that a name consists of, unless it has another meaning."""
+    is_known = name in (*environments.names(), *registry.registered(), DEFAULT)
+    return None if is_known or _is_of_tree(name) else builds.requirements_of(name)
+
+
+def _with_builds(
+    names: tuple[str, str],
+    required: Sequence[list[str] | None],
+    environments: Environments,
+    *,
+    build: bool,
+) -> tuple[Side, Side]:
+    """Two sides of which one or both are built; the other may be what runs this."""
+    made: list[Side] = []
+    for name, requirements in zip(names, required, strict=True):
+        if requirements:
+            made.append(Built(name, requirements))
+        elif _is_of_tree(name) and build:
+            made.append(Built(name, tree=_of_repository(_repository(), name)))
+        elif _is_of_tree(name):
+            raise UsageError(
+                f"{names[0]} and {names[1]}: one is built, and {name} would share the environment "
+                "that runs this; add --build, and both are built"
+            )
+        elif name == DEFAULT:
+            made.append(Installed(DEFAULT, []))
+        else:
+            _references(name, environments)
+            raise UsageError(
+                f"{names[0]} and {names[1]}: {name} is installed already, and builds are compared "
+                "with each other, or with default; name its requirement (PACKAGE==VERSION)"
+            )
+    if not any(isinstance(side, Built) for side in made):
+        raise UsageError(
+            "--build: default is installed already; name a revision or a requirement to build"
+        )
+    return made[0], made[1]
+
+
+def place_tests(both: tuple[Side, Side], given: str | None) -> str:
+    """Decide whose tests both sides run, and say so; empty where each runs its own.
+
+    Args:
+        given: ``base`` or ``contender``; None for the contender's, if it has any.
+    """
+    base, contender = both
+    trees = {
+        "contender": contender.tree if isinstance(contender, Built) else None,
+        "base": base.tree if isinstance(base, Built) else None,
+    }
+    if given and not trees[given]:
+        name = {"base": base.name, "contender": contender.name}[given]
+        raise UsageError(
+            f"--tests {given}: {name} brings no tests to both sides: only a revision that is built "
+            "does (--build); leave it out"
+        )
+    built = [side for side in both if isinstance(side, Built)]
+    tests = trees[given] if given else trees["contender"] or trees["base"]
+    for side in built:
+        side.tests = tests if len(built) == len(both) else None
+    return f"both sides run the tests of {_name_of(built[0].tests)}" if built else ""
+
+
+def resolve(both: tuple[Side, Side], builder: Builder, pins: Sequence[str]) -> None:
+    """Resolve the environments of the sides that are built.
+
+    Args:
+        pins: packages of which both sides have the version that the base's environment has.
+
+    Raises:
+        UsageError: they cannot be resolved, or have nothing in common that could be compared.
+    """
+    base, contender = both
+    if isinstance(base, Built):
+        base.resolve(builder, {})
+    if isinstance(contender, Built):
+        contender.resolve(builder, _pinned(base, pins))
+    elif pins:
+        raise UsageError(
+            f"--pin {pins[0]}: {contender.name} is as it is; make it the base, whose version the "
+            "other side takes"
+        )
+    if not (isinstance(base, Built) and isinstance(contender, Built)):
+        return
+    names = base.resolved.names, contender.resolved.names
+    if not (names[0] & names[1]) and not (base.tree and contender.tree):
+        raise UsageError(
+            f"{base.name} is {' and '.join(sorted(names[0]))}, {contender.name} is "
+            f"{' and '.join(sorted(names[1]))}: they have no package in common; compare two "
+            "versions of one, and add what both need by --with"
+        )
+
+
+def _pinned(base: Side, pins: Sequence[str]) -> dict[str, str]:
+    pinned: dict[str, str] = {}
+    for name in map(builds.canonical, pins):
+        resolved = base.resolved.version_of(name) if isinstance(base, Built) else None
+        version = resolved if isinstance(base, Built) else base.versions.get(name)
+        if version is None:
+            raise UsageError(
+                f"--pin {name}: the environment of {base.name} has no version of it that the other "
+                "side could take; give the name of a package that the base needs, or add one by "
+                "--with"
+            )
+        pinned[name] = version
+    return pinned
+
+
+def changed_versions(base: Side, contender: Side) -> list[VersionChange]:
+    """The packages whose versions differ between two sides, if one of them was built."""
+    built = [side for side in (base, contender) if isinstance(side, Built)]
+    if not built:
+        return []
+    before, after = base.versions, contender.versions
+    # What runs this holds more than it needs for the tests.
+    names = {*before, *after} if len(built) > 1 else before.keys() & after.keys()
+    return [
+        VersionChange(name, before.get(name), after.get(name))
+        for name in sorted(names)
+        if before.get(name) != after.get(name)
+    ]
+
+
+def unseen(base: Side, contender: Side) -> str:
+    """Say that two revisions share an environment, if that hides what they differ in."""
+    trees = [side for side in (base, contender) if isinstance(side, Tree | Revision)]
+    commits = [side.commit for side in trees if isinstance(side, Revision)]
+    if not commits:
+        return ""
+    changed = _names(git(trees[0].root, "diff", "--name-only", "-z", *commits))
+    new = [name for side in trees if isinstance(side, Tree) for name in side.new_files()]
+    kinds = (
+        (_DEPENDENCIES, "changed dependencies are not installed"),
+        (_COMPILED, "changed sources are not compiled"),
+    )
+    for patterns, what in kinds:
+        for name in (*changed, *new):
+            if any(fnmatch(Path(name).name, pattern) for pattern in patterns):
+                return (
+                    f"both sides share this environment, in which {what}: {name} differs; --build "
+                    "gives each side an environment of its own"
+                )
+    return ""
+
+
+def _project_in(root: Path) -> Path:
+    """The folder of the project that is built, relative to its repository."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if any((folder / name).is_file() for name in BUILD_FILES):
+            return folder.relative_to(root)
+        if folder == root:
+            break
+    raise UsageError(
+        f"--build: neither {here} nor a folder around it in {root} has {' or '.join(BUILD_FILES)}: "
+        "there is nothing to build; compare revisions without --build, in this environment"
+    )
+
+
+def _names(listed: str) -> list[str]:
+    """The names that git lists with ``-z``, in order."""
+    return sorted(filter(None, listed.split("\0")))
+
+
 def is_dirty(root: Path) -> bool:
     """True if a working tree has changes that are in no revision."""
     return bool(git(root, "status", "--porcelain"))
 
 
-def _of_repository(root: Path, name: str) -> Side:
+def _of_repository(root: Path, name: str) -> Tree | Revision:
     if name == _WORKING_TREE:
         return Tree(root)
     return Revision(root, name, name.removeprefix(_REVISION))
@@ -215,7 +570,7 @@ def _references(name: str, environments: Environments) -> list[str]:
     if name in registry.registered() or environments.environment_of(name) is not None:
         return [name]
     known = dict.fromkeys([*by_name, *registry.registered(), DEFAULT, f"{_REVISION}REV"])
-    raise unknown("side", name, [*known, _WORKING_TREE])
+    raise unknown("side", name, [*known, _WORKING_TREE, "PACKAGE==VERSION"])
 
 
 def _repository() -> Path:

@@ -143,8 +143,24 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class VersionChange:
+    """A package of which two builds have different versions; None where one has none."""
+
+    name: str
+    base: str | None
+    contender: str | None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.base or 'none'} -> {self.contender or 'none'}"
+
+
+@dataclass(frozen=True)
 class Comparison:
-    """The verdicts on a contender."""
+    """The verdicts on a contender.
+
+    Attributes:
+        versions: that differ between sides that were built.
+    """
 
     base: str
     contender: str
@@ -152,6 +168,7 @@ class Comparison:
     rules: Mapping[str, Any]
     notes: Sequence[str] = field(default_factory=list)
     interrupted: bool = False
+    versions: Sequence[VersionChange] = ()
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
@@ -217,6 +234,10 @@ class Comparison:
             dict(stored.rules),
             stored.notes,
             interrupted=bool(stored.interrupted),
+            versions=[
+                VersionChange(version.name, version.base, version.contender)
+                for version in stored.versions or ()
+            ],
         )
 
 

@@ -74,6 +74,7 @@ def started(
     selected: Sequence[str] | None = None,
     machine: Mapping[str, Any] | None = None,
     watching: Watching = nullcontext,
+    interpreter: str = sys.executable,
 ) -> Iterator[ChildSession]:
     """A session of pytest in a process of its own, which has ended at the end of the block.
 
@@ -83,6 +84,7 @@ def started(
             arguments must load :data:`SELECTOR`.
         machine: what pytest-benchmark has found of the machine before, so that it does not look
             again, likewise.
+        interpreter: the Python whose pytest it is.
     """
     with scratch.folder() as temporary, watching(temporary / "status.json"):
         given = {
@@ -98,7 +100,7 @@ def started(
         child = ChildSession()
         output = temporary / "output.txt"
         with command.started(
-            [sys.executable, *PYTEST, *arguments, f"--benchmark-json={results}"],
+            [interpreter, *PYTEST, *arguments, f"--benchmark-json={results}"],
             output=output,
             folder=folder,
             variables=given,

@@ -100,6 +100,14 @@ class StoredRules(Table):
         return True
 
 
+class StoredVersion(Table):
+    """A package of which two builds have different versions."""
+
+    name: str = fact()
+    base: str | None = fact()
+    contender: str | None = fact()
+
+
 class StoredComparison(Table):
     """A comparison with a base: what `--json` of `fwbench gate` and `fwbench ab` writes."""
 
@@ -109,6 +117,7 @@ class StoredComparison(Table):
     rules: StoredRules = fact()
     notes: list[str] = fact()
     interrupted: bool | None = fact()
+    versions: list[StoredVersion] | None = fact()
     verdicts: dict[str, int] | None = fact()
     means: dict[str, float] | None = fact()
 

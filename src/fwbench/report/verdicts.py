@@ -132,8 +132,11 @@ def table(comparison: Comparison) -> list[str]:
     ]
     if left_out:
         lines.append(f"... and {count(left_out, 'unchanged case')} more")
-    around = [[escaping.terminal(line) for line in part(comparison)] for part in (_alarm, _summary)]
-    return [*around[0], *lines, *around[1]]
+    alarm, versions, summary = (
+        [escaping.terminal(line) for line in part(comparison)]
+        for part in (_alarm, _versions, _summary)
+    )
+    return [*alarm, *versions, *lines, *summary]
 
 
 def markdown(comparison: Comparison) -> str:
@@ -144,6 +147,8 @@ def markdown(comparison: Comparison) -> str:
         f"### fwbench: {escaping.markdown(_headline(comparison))}",
         "",
         *(f"**{escaping.markdown(line)}**\n" for line in _alarm(comparison)),
+        *(f"- {escaping.markdown(line)}" for line in _versions(comparison)),
+        *([""] if comparison.versions else []),
         *(escaping.markdown_row(cells) for cells in (head, ["---"] * len(head), *rows)),
         "",
         *([f"... and {count(left_out, 'unchanged case')} more", ""] if left_out else []),
@@ -160,6 +165,11 @@ def _alarm(comparison: Comparison) -> list[str]:
         cases = "the only case is" if number == 1 else f"all {number} cases are"
         lines.append(f"nothing could be judged: {cases} inconclusive")
     return lines
+
+
+def _versions(comparison: Comparison) -> list[str]:
+    """Packages that differ between two builds, which verdicts are to be read with."""
+    return [str(change) for change in comparison.versions]
 
 
 def ranked(comparison: Comparison) -> list[Judgement]:

@@ -59,7 +59,7 @@ def add(
     if name in environments.names():
         raise UsageError(conflict(folder))
     with claimed(folder), scratch.folder() as temporary:
-        run = partial(_run, say=say, temporary=temporary)
+        run = partial(run_installer, say=say, temporary=temporary)
         installer = _installer(folder, python)
         try:
             run(installer.create)
@@ -67,7 +67,7 @@ def add(
             if python is None:
                 raise
             raise UsageError(f"--python {python} makes no environment: {error}") from error
-        run([*installer.install, *requirements, *_this_fwbench()])
+        run([*installer.install, *requirements, *this_fwbench()])
         say(f"looking at what {name} can do")
         facts = _looked_at(folder, name)
         environment = Environment(
@@ -127,19 +127,17 @@ def _installer(folder: Path, python: str | None) -> _Installer:
     return _Installer("pip", [base, "-m", "venv", str(folder)], pip)
 
 
-def _run(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -> None:
+def run_installer(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -> None:
     """Run an installer, with its arguments.
 
     Args:
         temporary: a folder for its temporary files: if it is killed, it removes none of them.
     """
-    # Of another environment: an activated one must not be taken for the one that is made.
-    variables = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}
     try:
         done = command.run(
             arguments,
             keep_lines=_SHOWN_LINES,
-            variables={**variables, "TMPDIR": str(temporary)},
+            variables=outside(temporary),
             say=lambda line: say(f"  {line}"),
         )
     except OSError as error:
@@ -151,7 +149,17 @@ def _run(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -
         )
 
 
-def _this_fwbench() -> list[str]:
+def outside(temporary: Path) -> dict[str, str]:
+    """Variables of an installer: an activated environment must not be taken for the one it makes.
+
+    Args:
+        temporary: a folder for its temporary files: if it is killed, it removes none of them.
+    """
+    variables = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}
+    return {**variables, "TMPDIR": str(temporary)}
+
+
+def this_fwbench() -> list[str]:
     """Requirement that installs this fwbench from its own source (PEP 610)."""
     origin = metadata.distribution("fwbench").read_text("direct_url.json")
     if origin is None:
