@@ -85,9 +85,9 @@ def _escape_what_cannot_be_encoded() -> None:
 
 def _commands() -> Sequence[Any]:
     """The commands, imported within :func:`main`: in that half a second Ctrl-C says no more."""
-    from fwbench.cli import ab, doctor, env, gate, operations, recover, report, run
+    from fwbench.cli import ab, doctor, env, gate, operations, recover, report, run, since
 
-    return run, ab, doctor, env, gate, operations, recover, report
+    return run, ab, since, doctor, env, gate, operations, recover, report
 
 
 class _Parser(argparse.ArgumentParser):

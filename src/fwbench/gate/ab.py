@@ -487,27 +487,56 @@ class Launcher:
         results: Path,
         variables: Mapping[str, str],
     ) -> AbstractContextManager[session.ChildSession]:
-        of_side = self._sides[side]
-        of_side.check()
-        return session.started(
-            [
-                *("-p", SELECTOR, *self._arguments, *of_side.arguments),
-                *("--fw-launches", "1", "--fw-seed", str(seed), *_ONE_LAUNCH),
-            ],
-            folder=of_side.folder,
-            results=results,
-            variables={
-                **spinning_variables(),
-                **variables_of(of_side, self._environments),
-                "PYTHONHASHSEED": str(seed),  # collisions are alike on both sides of a pair
-                **({EXAMINED_VARIABLE: "1"} if self._first else {}),
-                **variables,
-            },
+        return start(
+            self._sides[side],
+            self._arguments,
+            self._environments,
+            seed,
+            results,
+            {**(EXAMINED if self._first else {}), **variables},
             selected=None if keys is None else [self._nodeids[side][key] for key in keys],
             machine=self._machines.get(side),
             watching=self._watching if side or not variables else nullcontext,
-            interpreter=of_side.interpreter,
         )
+
+
+#: Variables of a launch of what another launch has examined.
+EXAMINED = {EXAMINED_VARIABLE: "1"}
+
+
+def start(
+    side: Side,
+    arguments: Sequence[str],
+    environments: Environments,
+    seed: int,
+    results: Path,
+    variables: Mapping[str, str],
+    **known: Any,
+) -> AbstractContextManager[session.ChildSession]:
+    """Start a launch of a side: a single one, which nobody but the comparison judges.
+
+    Args:
+        arguments: of pytest.
+        variables: of this launch, beside those of its side.
+        known: further arguments of :func:`fwbench.processes.session.started`.
+    """
+    side.check()
+    return session.started(
+        [
+            *("-p", SELECTOR, *arguments, *side.arguments),
+            *("--fw-launches", "1", "--fw-seed", str(seed), *_ONE_LAUNCH),
+        ],
+        folder=side.folder,
+        results=results,
+        variables={
+            **spinning_variables(),
+            **variables_of(side, environments),
+            "PYTHONHASHSEED": str(seed),  # collisions are alike in all launches of a pair
+            **variables,
+        },
+        interpreter=side.interpreter,
+        **known,
+    )
 
 
 #: A contest is enough when the median of its ratios is known to a third of what the ratios of

@@ -137,24 +137,35 @@ def names_of(requirements: Sequence[str]) -> frozenset[str]:
     return frozenset(map(canonical, named))
 
 
+#: The interpreters that fwbench runs on, as uv takes them.
+_PYTHONS = ">=3.11"
+
+
 class Builder:
     """Resolves and builds the environments of a project.
 
     Args:
         python: the interpreter of all of them, as uv takes it; None for the one that runs this.
         extra: requirements that are added to each (``--with``).
+        index: of packages, before those that uv is configured for.
 
     Raises:
         UsageError: there is no uv, or no such interpreter.
     """
 
     def __init__(
-        self, root: Path, python: str | None, extra: Sequence[str], say: Callable[[str], Any]
+        self,
+        root: Path,
+        python: str | None,
+        extra: Sequence[str],
+        say: Callable[[str], Any],
+        index: str | None = None,
     ) -> None:
         self.folder = project.own_folder(root, "builds")
         self._say = say
         self._uv = _uv()
         self._python = self._interpreter(python)
+        self._index = ["--index", index] if index else []
         self._extra = [_requirement(text) or text for text in extra]
 
     def _interpreter(self, python: str | None) -> str:
@@ -188,7 +199,7 @@ class Builder:
             limit.write_text("\n".join(limits) + "\n", encoding="utf-8")
             compiling = [self._uv, "pip", "compile", "--no-header", "--no-annotate"]
             done = command.capture(
-                [*compiling, "--python", self._python, "-c", str(limit), str(given)],
+                [*compiling, *self._index, "--python", self._python, "-c", str(limit), str(given)],
                 variables=install.outside(temporary),
             )
         if done.status:
@@ -257,6 +268,12 @@ class Builder:
             )
         return done.output.strip()
 
+    @property
+    def python_version(self) -> tuple[int, int]:
+        """Major and minor version of the interpreter."""
+        major, minor, *_ = self._python_facts.split(".")
+        return int(major), int(minor)
+
     def kept(self, side: str, resolved: Resolved) -> Environment | None:
         """The environment that was resolved, if it was built here before."""
         environment = self._environment(resolved)
@@ -304,7 +321,7 @@ class Builder:
         fresh = [word for name in resolved.local for word in ("--refresh-package", name)]
         target = interpreter_in(folder)
         create = ["venv", "--allow-existing", "--python", self._python, str(folder)]
-        fill = ["pip", "install", "--python", target, "-r", str(file), *fresh]
+        fill = ["pip", "install", "--python", target, "-r", str(file), *fresh, *self._index]
         try:
             for arguments in (create, fill):
                 install.run_installer([self._uv, *arguments], output.append, temporary)
@@ -328,6 +345,17 @@ class Builder:
         except OSError as error:
             raise StorageError(f"cannot write {log}: {error.strerror}") from error
         return log
+
+
+def installed_pythons() -> dict[tuple[int, int], str]:
+    """An interpreter of each version that is installed and fwbench can run on."""
+    listing = [_uv(), "python", "list", "--only-installed", "--output-format", "json"]
+    done = command.ask([*listing, _PYTHONS])
+    found: dict[tuple[int, int], str] = {}
+    for entry in json.loads(done.output) if not done.status else ():
+        parts = entry["version_parts"]
+        found.setdefault((parts["major"], parts["minor"]), entry["path"])
+    return found
 
 
 def remove_unfinished(root: Path) -> None:

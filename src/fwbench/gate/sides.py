@@ -26,6 +26,9 @@ from fwbench.terms.names import framework_of
 from fwbench.workers.environments import DEFAULT, VARIABLE, Environment, Environments
 
 _REVISION = "git:"
+
+#: Digits of a commit that name it.
+_SHORT = 9
 _WORKING_TREE = "."
 
 #: Files that decide on what else is installed, and those that a build compiles.
@@ -378,6 +381,25 @@ def sides(
             f"{', '.join(contender_side.references)}: they have no framework in common"
         )
     return base_side, contender_side
+
+
+def revisions(text: str, *, build: bool) -> list[Side]:
+    """The revisions of a range ``git:REV..git:REV``, by their first parents, the oldest first.
+
+    Args:
+        build: they have environments of their own.
+    """
+    first, found, last = text.removeprefix(_REVISION).partition("..")
+    if not found:
+        raise UsageError(f"{text} is one revision, and a row takes two: git:v1.0..git:HEAD")
+    root = _repository()
+    ends = [Revision(root, name, name) for name in (first, last.removeprefix(_REVISION))]
+    commits = git(
+        root, "rev-list", "--first-parent", "--reverse", f"{ends[0].commit}..{ends[1].commit}"
+    )
+    row = [ends[0].commit, *commits.split()]
+    trees = [Revision(root, commit[:_SHORT], commit) for commit in row]
+    return [Built(tree.name, tree=tree) for tree in trees] if build else [*trees]
 
 
 def _is_of_tree(name: str) -> bool:

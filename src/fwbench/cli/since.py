@@ -1,0 +1,155 @@
+"""``fwbench since``: a row of versions, and at which of them a case became slower or faster."""
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from fwbench.cli.ab import LEVEL, MARGIN
+from fwbench.cli.common import add_command
+from fwbench.cli.gate import check_writable
+from fwbench.errors import UsageError
+from fwbench.gate import releases
+from fwbench.gate.ab import PairPlan, refuse_launching
+from fwbench.gate.builds import Builder, installed_pythons, remove_unfinished
+from fwbench.gate.lineup import Lineup
+from fwbench.gate.releases import Releases
+from fwbench.gate.sides import Built, Side, remove_abandoned, revisions
+from fwbench.gate.since import RowOfVersions, Search
+from fwbench.gate.verdicts import Rules
+from fwbench.plugin.lines import Live
+from fwbench.project import project_root
+from fwbench.records import files
+from fwbench.report import since
+from fwbench.workers.environments import Environments
+
+_GIT = "git:"
+
+
+def add_to(commands: Any) -> None:
+    """Add ``fwbench since`` to the commands."""
+    command = add_command(commands, "since", _since)
+    command.set_defaults(
+        takes_more=True, budget=PairPlan.budget_s, threshold=Rules.threshold, level=LEVEL
+    )
+
+
+def _since(arguments: argparse.Namespace) -> int:
+    seed = random.randrange(10**6) if arguments.seed is None else arguments.seed  # noqa: S311
+    live = Live(sys.stderr)
+    remove_abandoned()
+    refuse_launching(arguments.more)
+    check_writable(arguments)
+    root = project_root(Path())
+    remove_unfinished(root)
+    sides, gaps, builder = _row(arguments, root, live.say)
+    live.say(f"{arguments.row}: {len(sides)} versions, --seed {seed}")
+    rules = Rules(margin=MARGIN, threshold=arguments.threshold, level=arguments.level)
+    search = Search(len(sides), rules)
+    lineup = Lineup(sides, arguments.more, Environments(root), live.watching)
+    is_interrupted = False
+    with ExitStack() as ready:
+
+        def prepare(place: int) -> None:
+            side = sides[place]
+            if isinstance(side, Built) and builder is not None:
+                side.resolve(builder, {})
+            ready.enter_context(side.ready())
+
+        row = RowOfVersions(search, lineup, prepare, arguments.budget, live.say)
+        try:
+            row.measure(seed)
+        except KeyboardInterrupt:
+            if not search.rows:
+                raise
+            is_interrupted = True
+    measured = since.MeasuredRow(
+        arguments.row, [side.name for side in sides], gaps, row, is_interrupted
+    )
+    _write(measured, arguments)
+    if is_interrupted:
+        raise KeyboardInterrupt
+    return 0
+
+
+def _write(row: since.MeasuredRow, arguments: argparse.Namespace) -> None:
+    # First: the reader of the table may have gone.
+    if arguments.markdown is not None:
+        files.write_atomically(arguments.markdown, row.markdown())
+    if arguments.json is not None:
+        files.write_atomically(arguments.json, json.dumps(row.to_json(), indent=2) + "\n")
+    print("\n".join(row.table()))
+
+
+def _row(
+    arguments: argparse.Namespace, root: Path, say: Callable[[str], Any]
+) -> tuple[Sequence[Side], dict[str, str], Builder | None]:
+    """The versions of a row, why others are not in it, and what builds their environments."""
+    if arguments.row.startswith(_GIT):
+        return _revisions(arguments, root, say)
+    first, *others = _requirements(arguments.row)
+    python = arguments.python or _python(first, arguments)
+    builder = Builder(root, python, arguments.extra, say, arguments.index)
+    found = _releases(first, builder.python_version, arguments)
+    row = releases.chosen(
+        found.versions,
+        every=arguments.every,
+        good=arguments.good,
+        bad=arguments.bad,
+        named=arguments.versions,
+    )
+    sides = [
+        Built(version, [f"{each.name}=={version}" for each in (first, *others)]) for version in row
+    ]
+    return sides, found.gaps, builder
+
+
+def _requirements(text: str) -> list[Requirement]:
+    """The packages of a row, of which the first has the range of versions."""
+    try:
+        return [Requirement(word) for word in text.split()]
+    except InvalidRequirement as error:
+        raise UsageError(
+            f"{text!r} is no row of versions ({error}); name a package with a range, "
+            "'numpy>=1.26', or revisions, git:v1.0..git:HEAD"
+        ) from error
+
+
+def _releases(
+    requirement: Requirement, python: tuple[int, int], arguments: argparse.Namespace
+) -> Releases:
+    found = releases.releases(requirement, python, arguments.index, pre=arguments.pre)
+    if len(found.versions) < since.TWO:
+        raise UsageError(
+            f"{requirement} has {len(found.versions)} releases with wheels for Python "
+            f"{python[0]}.{python[1]}, and {len(found.gaps)} without: a row takes two; ask for a "
+            "wider range, or name another interpreter: --python"
+        )
+    return found
+
+
+def _python(requirement: Requirement, arguments: argparse.Namespace) -> str | None:
+    """The interpreter with wheels of most versions, of those that are installed; None for this."""
+
+    def number(python: tuple[int, int]) -> int:
+        found = releases.releases(requirement, python, arguments.index, pre=arguments.pre)
+        return len(found.versions)
+
+    most, best = number(sys.version_info[:2]), None
+    for version, path in installed_pythons().items():
+        if (wheels := number(version)) > most:
+            most, best = wheels, path
+    return best
+
+
+def _revisions(
+    arguments: argparse.Namespace, root: Path, say: Callable[[str], Any]
+) -> tuple[Sequence[Side], dict[str, str], Builder | None]:
+    builder = Builder(root, arguments.python, arguments.extra, say) if arguments.build else None
+    return revisions(arguments.row, build=arguments.build), {}, builder

@@ -1,0 +1,129 @@
+"""The releases of a package: which an index has, and for which of them it has wheels."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+
+from fwbench.errors import ComparisonError, UsageError, unknown
+from fwbench.processes import command
+
+#: Where pip looks if nothing else is configured.
+_DEFAULT_INDEX = "https://pypi.org/simple/"
+
+#: The variables that name an index, those of uv before pip's.
+_INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The releases of a package that a row is made of.
+
+    Attributes:
+        versions: those with a wheel, the oldest first.
+        gaps: why others are not among them, by version.
+    """
+
+    versions: Sequence[str]
+    gaps: dict[str, str]
+
+
+def releases(
+    requirement: Requirement, python: tuple[int, int], index: str | None, *, pre: bool
+) -> Releases:
+    """The releases that satisfy a requirement, as the index has them.
+
+    Args:
+        python: major and minor version of the interpreter that needs wheels.
+        index: its URL; None for the one that uv or pip is configured for.
+        pre: whether pre-releases count.
+
+    Raises:
+        UsageError: there is no such package, or what reads an index is not installed.
+        ComparisonError: the index does not answer.
+    """
+    if find_spec("unearth") is None:
+        raise UsageError(
+            "fwbench since asks an index for versions by way of unearth, which is not installed: "
+            "pip install 'fwbench[since]'"
+        )
+    from unearth import PackageFinder, TargetPython
+
+    url = index or _configured()
+    all_of_it, wheels = (
+        {
+            package.version
+            for package in _asked(finder, requirement.name, url)
+            if package.version and _counts(package.version, requirement, pre=pre)
+        }
+        for finder in (
+            PackageFinder(index_urls=[url], ignore_compatibility=True),
+            PackageFinder(
+                index_urls=[url], target_python=TargetPython(py_ver=python), only_binary=[":all:"]
+            ),
+        )
+    )
+    if not all_of_it:
+        raise UsageError(
+            f"{url} has no release of {requirement}; ask for another range"
+            + ("" if pre else ", or for pre-releases, too: --pre")
+        )
+    reason = "no wheel for Python {}.{} on this machine".format(*python)
+    return Releases(
+        sorted(wheels, key=Version), dict.fromkeys(sorted(all_of_it - wheels, key=Version), reason)
+    )
+
+
+def chosen(
+    versions: Sequence[str], *, every: str, good: str | None, bad: str | None, named: Sequence[str]
+) -> list[str]:
+    """The versions of a row: those between two, of each minor release the last, or named ones.
+
+    Args:
+        every: ``patch`` for all, or ``minor`` for the last of each minor release.
+        good: the first of the row; None for the oldest.
+        bad: the last of the row; None for the newest.
+        named: these alone, if there are any.
+
+    Raises:
+        UsageError: one of them is not there.
+    """
+    for version in filter(None, (good, bad, *named)):
+        if version not in versions:
+            raise unknown("version", version, versions)
+    row = [version for version in versions if not named or version in named]
+    ends = [versions.index(version) for version in (good or versions[0], bad or versions[-1])]
+    row = [version for version in row if ends[0] <= versions.index(version) <= ends[1]]
+    if every == "minor":
+        last = {Version(version).release[:2]: version for version in row}
+        row = [v for v in row if v in last.values() or v in (good, bad)]
+    return row
+
+
+def _configured() -> str:
+    """The index that uv or pip is configured for."""
+    for variable in _INDEX_VARIABLES:
+        if url := os.environ.get(variable):
+            return url
+    done = command.ask([sys.executable, "-m", "pip", "config", "get", "global.index-url"])
+    return done.output.strip() if not done.status and done.output.strip() else _DEFAULT_INDEX
+
+
+def _asked(finder: Any, name: str, url: str) -> list[Any]:
+    try:
+        return [*finder.find_all_packages(name, allow_yanked=False)]
+    except Exception as error:
+        raise ComparisonError(f"{url} does not answer for {name}: {error}") from error
+
+
+def _counts(text: str, requirement: Requirement, *, pre: bool) -> bool:
+    try:
+        version = Version(text)
+    except InvalidVersion:
+        return False
+    return requirement.specifier.contains(version, prereleases=pre)
