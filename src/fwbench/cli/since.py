@@ -116,8 +116,8 @@ def _requirements(text: str) -> list[Requirement]:
         return [Requirement(word) for word in text.split()]
     except InvalidRequirement as error:
         raise UsageError(
-            f"{text!r} is no row of versions ({error}); name a package with a range, "
-            "'numpy>=1.26', or revisions, git:v1.0..git:HEAD"
+            f"{text!r} is no row of versions ({str(error).splitlines()[0]}); name a package with a "
+            "range, 'numpy>=1.26', or revisions, git:v1.0..git:HEAD"
         ) from error
 
 

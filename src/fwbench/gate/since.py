@@ -296,8 +296,9 @@ class RowOfVersions:
     def _wanted(self) -> tuple[list[int], list[str] | None]:
         """The versions of the next launch, ready, and its cases: of the first one all."""
         while True:
-            places, cases = self.search.next() if self.launches else (self.search.first(), None)
-            if not self.launches and len(places) < _TWO:
+            is_begun = bool(self.search.rows)
+            places, cases = self.search.next() if is_begun else (self.search.first(), None)
+            if not is_begun and len(places) < _TWO:
                 raise ComparisonError(
                     "fewer than two versions can be measured; the last of the others: "
                     f"{[*self.search.lost.values()][-1]}"
@@ -327,14 +328,14 @@ class RowOfVersions:
         for place, why in brought.lost.items():
             self.search.lose(place, why)
         if cases is None:
-            self.search.begin(
-                [place for place in places if place not in brought.lost], brought.logs
-            )
             if not brought.logs:
                 raise ComparisonError(
                     "no version has a benchmark that the arguments select; the last words of one: "
                     f"{[*brought.lost.values(), 'none failed'][0]}"
                 )
+            usable = [place for place in places if place not in brought.lost]
+            if len(usable) >= _TWO:  # or else it is tried with others
+                self.search.begin(usable, brought.logs)
         for case, row in self.search.rows.items():
             for place, why in brought.missing.get(case, {}).items():
                 row.lose(place, why)

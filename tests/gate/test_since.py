@@ -1,0 +1,120 @@
+"""A row of versions: which are measured next, and since which one a case has changed."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from fwbench.errors import ComparisonError, InstallationError
+from fwbench.gate.since import AT_ONCE, RowOfVersions
+from fwbench.gate.verdicts import Verdict
+from support.versions import Versions, measured
+
+
+def _steps(row: RowOfVersions, case: str) -> list[tuple[tuple[int, int], Verdict]]:
+    changes = row.search.changes(row.search.rows[case])
+    return [(change.step, change.verdict) for change in changes]
+
+
+@pytest.mark.parametrize("number", [2, 8, 20, 41])
+@pytest.mark.parametrize("share", [0.01, 0.5, 1.0])
+def test_the_version_that_brought_a_change_is_found(number: int, share: float) -> None:
+    """By halves where there are more than take turns together; others are flat."""
+    since = max(1, round(share * (number - 1)))
+    slow: Callable[[int], float] = lambda place: 1.1 if place >= since else 1.0  # noqa: E731
+    versions = Versions({"slow": slow, "flat": lambda _: 1.0})
+    row = measured(versions, number)
+    assert _steps(row, "slow") == [((since - 1, since), Verdict.REGRESSED)]
+    assert _steps(row, "flat") == []
+    assert row.search.untold(row.search.rows["flat"]) == []
+    assert 1.01 < row.search.largest(row.search.rows["flat"]) < 1.06
+    assert max(len(places) for places, _ in versions.launched) <= AT_ONCE
+    assert row.sessions == sum(len(places) for places, _ in versions.launched)
+
+
+def test_a_change_that_is_taken_back_is_two() -> None:
+    versions = Versions({"case": lambda place: 2.0 if place in (3, 4) else 1.0})
+    found = [((2, 3), Verdict.REGRESSED), ((4, 5), Verdict.IMPROVED)]
+    row = measured(versions, 8)
+    assert _steps(row, "case") == found
+    ratios = [change.ratio for change in row.search.changes(row.search.rows["case"])]
+    assert ratios == pytest.approx([2.0, 0.5], rel=0.02)
+
+
+def test_a_version_that_cannot_be_built_is_left_out() -> None:
+    """The step spans it."""
+
+    def prepare(place: int) -> None:
+        if place in (0, 3):
+            raise InstallationError("no compiler")
+
+    row = measured(Versions({"case": lambda place: 1.2 if place >= 3 else 1.0}), 6, prepare)
+    assert row.search.lost == {0: "no compiler", 3: "no compiler"}
+    assert _steps(row, "case") == [((2, 4), Verdict.REGRESSED)]
+
+
+def test_a_version_whose_sessions_break_down_is_left_out() -> None:
+    versions = Versions({"case": lambda place: 1.2 if place >= 3 else 1.0})
+    versions.failing[3] = "ImportError: no"
+    row = measured(versions, 6)
+    assert row.search.lost == {3: "ImportError: no"}
+    assert _steps(row, "case") == [((2, 4), Verdict.REGRESSED)]
+
+
+def test_others_are_tried_where_the_first_versions_break_down() -> None:
+    versions = Versions({"case": lambda place: 1.2 if place >= 3 else 1.0})
+    versions.failing = dict.fromkeys({*range(20)} - {0, 2, 3, 4}, "broken")
+    row = measured(versions, 20)
+    assert _steps(row, "case") == [((2, 3), Verdict.REGRESSED)]
+
+
+def test_a_case_that_a_version_lacks_spans_it() -> None:
+    versions = Versions(
+        {"case": lambda place: 1.2 if place >= 3 else 1.0, "whole": lambda place: 1.0 + place}
+    )
+    versions.missing[3] = "case"
+    row = measured(versions, 6)
+    assert row.search.rows["case"].missing == {3: "failed"}
+    assert _steps(row, "case") == [((2, 4), Verdict.REGRESSED)]
+    assert len(_steps(row, "whole")) == 5
+
+
+def test_time_that_is_over_leaves_steps_untold() -> None:
+    versions = Versions({"case": lambda place: 1.2 if place >= 3 else 1.0})
+    row = measured(versions, 6, budget_s=20)
+    assert row.launches == 3
+    assert row.took_s <= 20
+    assert _steps(row, "case") == []
+    assert len(row.search.untold(row.search.rows["case"])) == 5
+
+
+def test_a_step_that_halves_cannot_explain_is_a_change_itself() -> None:
+    """It grew a little in every version, and none of these steps can be told from noise."""
+    versions = Versions({"case": lambda place: 1.012**place}, deviation=0.002)
+    row = measured(versions, 17)
+    steps = _steps(row, "case")
+    assert steps
+    assert {verdict for _, verdict in steps} == {Verdict.REGRESSED}
+    assert max(last - first for (first, last), _ in steps) > 1
+
+
+@pytest.mark.parametrize(
+    ("failing", "missing", "message"),
+    [
+        (range(5), "", "fewer than two versions can be measured; the last of the others: broken"),
+        (range(6), "", "no version has a benchmark .*; the last words of one: broken"),
+        ((), "case", "no version has a benchmark that the arguments select"),
+    ],
+)
+def test_a_row_that_cannot_bemeasured(failing: Sequence[int], missing: str, message: str) -> None:
+    versions = Versions({} if missing else {"case": lambda _: 1.0})
+    versions.failing = dict.fromkeys(failing, "broken")
+    with pytest.raises(ComparisonError, match=message):
+        measured(versions, 6)
+
+
+@pytest.mark.parametrize("number", [8, 30])
+def test_a_row_without_changes_has_none(number: int) -> None:
+    """At most one job in fifty may; none of these does, with noise of 1 to 4 %."""
+    for deviation in (0.01, 0.02, 0.04):
+        row = measured(Versions({"a": lambda _: 1.0, "b": lambda _: 2.0}, deviation), number)
+        assert _steps(row, "a") == _steps(row, "b") == []

@@ -1,0 +1,82 @@
+"""A row of versions in words: since which one a case is slower or faster."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from fwbench.report.since import MeasuredRow
+from support.versions import Versions, measured
+
+_NAMES = [f"1.{place}" for place in range(6)]
+
+
+def _row(
+    case: Callable[[int], float], *, budget_s: float = 1e9, missing: int | None = None
+) -> MeasuredRow:
+    versions = Versions({"case": lambda place: 2e-3 * case(place)}, deviation=1e-6)
+    if missing is not None:
+        versions.missing[missing] = "case"
+    return MeasuredRow(
+        "pkg>=1",
+        _NAMES,
+        {"1.6": "no wheel", "1.7": "no wheel"},
+        measured(versions, len(_NAMES), budget_s=budget_s),
+    )
+
+
+def test_the_lines_of_a_case_that_has_changed() -> None:
+    lines = _row(lambda place: 1.5 if place >= 3 else 1.0).table()
+    assert lines[0].startswith("case: slower since 1.3 (+50.")
+    assert [line.split()[0] for line in lines[1:7]] == _NAMES
+    assert [line.split()[1:3] for line in lines[1:4]] == [["2", "ms"]] * 3
+    assert lines[4].split()[1:4] == ["3", "ms", "+50.0%"]
+    assert lines[4].endswith(" launches")
+    assert lines[7] == "not measured: 1.6, 1.7: no wheel"
+    assert lines[8].startswith("took ")
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        (lambda place: 2.0 if place in (2, 3) else 1.0, ["slower since 1.2", "fixed in 1.4"]),
+        (lambda place: 0.5 if place in (2, 3) else 1.0, ["faster since 1.2", "slower again since"]),
+        (lambda place: 1.0 + (place > 1) + (place > 3), ["slower since 1.2", "slower since 1.4"]),
+        (lambda place: [1, 2, 2, 1.7, 1.7, 1.7][place], ["slower since 1.1", "faster since 1.3"]),
+    ],
+)
+def test_what_is_taken_back_is_told(case: Callable[[int], float], words: list[str]) -> None:
+    sentence = _row(case).table()[0].removeprefix("case: ")
+    parts = sentence.split(", ")
+    assert len(parts) == len(words)
+    assert [part.startswith(word) for part, word in zip(parts, words, strict=True)] == [True, True]
+
+
+def test_a_step_over_a_version_without_the_case_names_both_ends() -> None:
+    lines = _row(lambda place: 1.5 if place >= 3 else 1.0, missing=3).table()
+    assert lines[0].startswith("case: slower since 1.4 or a version after 1.2 (")
+
+
+def test_flat_cases_are_folded() -> None:
+    lines = _row(lambda _: 1.0).table()
+    assert lines[0].startswith("1 case without a change above ")
+    assert lines[0].endswith("%: case")
+
+
+def test_what_could_not_be_told_is_named() -> None:
+    line = _row(lambda place: 1.5 if place >= 3 else 1.0, budget_s=20).table()[0]
+    assert line.startswith("case: cannot tell: 1.0 to 1.1, 1.1 to 1.2, ")
+
+
+def test_markdown_and_json_have_the_same() -> None:
+    row = _row(lambda place: 1.5 if place >= 3 else 1.0)
+    text = row.markdown()
+    assert text.startswith("### fwbench since: pkg")
+    assert "**case: slower since 1.3 (+50.0%)**" in text
+    assert "| 1.3 | 3 ms | +50.0% |" in text
+    figures = json.loads(json.dumps(row.to_json()))
+    (change,) = figures["cases"]["case"]["changes"]
+    assert (change["after"], change["since"], change["verdict"]) == ("1.2", "1.3", "regressed")
+    assert change["bounds"][0] <= change["ratio"] == pytest.approx(1.5, rel=0.01)
+    assert figures["cases"]["case"]["times_s"]["1.5"] == pytest.approx(3e-3, rel=0.01)
+    assert figures["gaps"] == {"1.6": "no wheel", "1.7": "no wheel"}

@@ -1,0 +1,63 @@
+"""Versions of a package that take as long as a test says."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from fwbench.gate.lineup import LineupLaunch
+from fwbench.gate.since import RowOfVersions, Search
+from fwbench.gate.verdicts import Rules
+
+_RULES = Rules(margin=0.01, level=0.02)
+
+
+class Versions:
+    """Launches of versions whose cases take as long as a function of their place says.
+
+    Attributes:
+        launched: the places and cases of each launch.
+        failing: the last words of versions whose sessions break down, by place.
+        missing: cases that versions do not have, by place.
+    """
+
+    def __init__(
+        self, cases: Mapping[str, Callable[[int], float]], deviation: float = 0.01
+    ) -> None:
+        self.launched: list[tuple[list[int], Sequence[str] | None]] = []
+        self.failing: dict[int, str] = {}
+        self.missing: dict[int, str] = {}
+        self.now_s = 0.0
+        self._cases = cases
+        self._deviation = deviation
+
+    def launch(self, places: Sequence[int], cases: Sequence[str] | None, seed: int) -> LineupLaunch:
+        """Draw a visit of each."""
+        self.launched.append(([*places], cases))
+        self.now_s += len(places)
+        draw, brought = np.random.default_rng(seed), LineupLaunch()
+        for place in places:
+            if place in self.failing:
+                brought.lost[place] = self.failing[place]
+                continue
+            for case in self._cases if cases is None else cases:
+                if self.missing.get(place) == case:
+                    brought.missing[case][place] = "failed"
+                else:
+                    log = math.log(self._cases[case](place))
+                    brought.logs[case][place] = np.array([log + draw.normal(0, self._deviation)])
+        return brought
+
+
+def measured(
+    versions: Versions,
+    number: int,
+    prepare: Callable[[int], object] = lambda _: None,
+    budget_s: float = 1e9,
+) -> RowOfVersions:
+    """A row of so many versions, measured."""
+    row = RowOfVersions(
+        Search(number, _RULES), versions, prepare, budget_s, lambda _: None, lambda: versions.now_s
+    )
+    row.measure(seed=1)
+    return row
