@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from dataclasses import replace
+from importlib import resources
 from typing import Any
 
 import pytest
@@ -234,6 +237,15 @@ def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
         value_gap(null_step, "strategy", "allreduce"),
         NO_SERVERS,
     ]
+
+
+def test_rules_ask_for_what_cells_and_manifests_have() -> None:
+    """A condition's attribute that is not there would raise when its rule is first asked."""
+    text = (resources.files("fwbench.workloads") / "gaps.toml").read_text("utf-8")
+    rules = tomllib.loads(text)["rule"]
+    used = re.findall(r"\b([cm])\.(\w+)", " ".join(str(rule) for rule in rules))
+    has = {"c": {*dir(Cell), *Cell.__annotations__}, "m": {*dir(SHARED)}}
+    assert [name for of, name in used if name not in has[of]] == []
 
 
 @tabled

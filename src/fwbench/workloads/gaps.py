@@ -53,11 +53,11 @@ _CLASSES: Mapping[str, type[Workload]] = {
 
 
 class _Asked(NamedTuple):
-    """A cell that is asked for: its workload, itself, and the framework's manifest."""
+    """A cell that is asked for, and the framework's manifest; or a workload alone."""
 
     w: Any
-    c: Cell
-    m: Manifest
+    c: Any = None
+    m: Any = None
 
 
 #: A condition, or a reason, None where it does not hold.
@@ -118,7 +118,7 @@ def _filled(sentence: str, asked: _Asked) -> str:
 
 
 def _condition(text: str) -> _Question:
-    """What a condition asks; ``gaps.toml`` has their forms."""
+    """The question of a condition; ``gaps.toml`` has the forms."""
     name, *relation = text.removeprefix("not ").split()
     value = _value(name)
     match relation:
@@ -167,8 +167,13 @@ def why(cell: Cell, manifest: Manifest) -> str | None:
 
 def _first(toggle: str, asked: _Asked) -> str | None:
     """The sentence of the first rule about a toggle's value, or the whole cell, that holds."""
-    rules = _rules(type(asked.c.workload), toggle)
-    return next(filter(None, (rule.why(asked) for rule in rules)), None)
+    kind: type[Workload] = type(asked.w)
+    return next(filter(None, (rule.why(asked) for rule in _rules(kind, toggle))), None)
+
+
+def value_gap(work: Workload, toggle: str, value: str) -> str | None:
+    """Why work cannot be measured with a value of a toggle; None if it can."""
+    return _first(f"{toggle}={value}", _Asked(work))
 
 
 def of_operation(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
@@ -299,7 +304,7 @@ def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
         reason = (
             m.value_gap(name, value)
             or (toggle.gap(value, c.device, c.dtype) if toggle else None)
-            or _first(f"{name}={value}", _Asked(w, c, m))
+            or value_gap(w, name, value)
             or m.toggle_gap(c.execution, name, value)
         )
         if reason:
