@@ -39,10 +39,6 @@ from fwbench.workloads.operation import Operation
 Probe = Callable[["Case", Clock], Any]
 
 
-def _no_progress(_: Any) -> None:
-    pass
-
-
 class Case:
     """One cell of the grid in the process that measures it: a test's ``case`` argument.
 
@@ -65,7 +61,7 @@ class Case:
         clock: Clock,
         benchmark: Benchmark,
         warmup_s: float,
-        tell: Callable[[Any], Any] = _no_progress,
+        tell: Callable[[Any], Any] = lambda _: None,
         cache: Path | None = None,
         limits: Limits = Limits(),  # noqa: B008 (it does not change)
         probe: Probe | None = None,

@@ -84,7 +84,8 @@ class _Checkpoint(Work):
         self._folder.rename(self._other)
         self._folder.mkdir()
         latest = self._saved([first, second])
-        size_bytes, sync_s = _size_bytes(self._folder), _sync_s(self._folder)
+        size_bytes = sum(path.stat().st_size for path in _files(self._folder))
+        sync_s = _sync_s(self._folder)
         for weights in (earlier, latest):
             self._exchange()
             self._check_restored(weights)
@@ -145,10 +146,6 @@ def _copied(learner: Learner) -> list[NDArray[Any]]:
 
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
-
-
-def _size_bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in _files(folder))
 
 
 def _sync_s(folder: Path) -> float:

@@ -57,14 +57,10 @@ def device_time(
     times_s = []
     if device_clock is not None:
         timed = max(calls, _TIMED_AT_LEAST)
-        times_s = device_clock.times_s(run, timed, enqueue_s, flush or _nothing)
+        times_s = device_clock.times_s(run, timed, enqueue_s, flush or (lambda: None))
     if device_clock is None or not times_s:
         return DeviceTime(slope_s, SLOPE, slope_s)
     return DeviceTime(statistics.median(times_s), device_clock.name, slope_s)
-
-
-def _nothing() -> None:
-    pass
 
 
 def _typical(run: Callable[[], Any], clock: Clock) -> tuple[float, float]:

@@ -270,8 +270,9 @@ def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
         event = f"{shift.change:+.1%} ({time(shift.before_s)} -> {time(shift.after_s)})"
         marks[shift.at] = f"{marks[shift.at]}, {event}" if shift.at in marks else event
     points = [
-        Point(number, moment.median_s, moment.low_s, moment.high_s, _moment_text(moment))
+        Point(number, moment.median_s, moment.low_s, moment.high_s, " ".join(filter(None, known)))
         for number, moment in enumerate(line.moments)
+        for known in [(moment.when[:16], moment.version, moment.revision)]
     ]
     return lines.draw_over_time(line.name, _labels(line.moments), points, marks)
 
@@ -286,10 +287,6 @@ def _labels(moments: Sequence[Moment]) -> list[str]:
         repeats = sum(other.partition(" #")[0] == label for other in labels[-days[day] :])
         labels.append(f"{label} #{repeats + 1}" if repeats else label)
     return labels
-
-
-def _moment_text(moment: Moment) -> str:
-    return " ".join(filter(None, (moment.when[:16], moment.version, moment.revision)))
 
 
 #: Records and their moments, by node id and machine.

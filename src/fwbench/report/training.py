@@ -58,11 +58,11 @@ def groups(loops: Iterable[Measurement], known: Known = TOGGLES) -> list[Group]:
     by_work = group_by(
         (loop for loop in loops if loop.epochs), lambda loop: equality.work(loop.facts, known)
     )
-    return [(_title(group[0].facts), group) for group in by_work.values()]
-
-
-def _title(facts: CaseFacts) -> str:
-    return " ".join(map(str, (facts.workload, facts.device, facts.dtype, facts.size)))
+    return [
+        (f"{facts.workload} {facts.device} {facts.dtype} {facts.size}", group)
+        for group in by_work.values()
+        for facts in [group[0].facts]
+    ]
 
 
 def loop_name(loop: Measurement, known: Known = TOGGLES) -> str:

@@ -215,9 +215,6 @@ def comma_separated(runs: Sequence[Run]) -> str:
         ]
         for line in (*measured, *lost):
             cells = {"run": run.name, **line}
-            writer.writerow({name: _cell(value) for name, value in cells.items()})
+            texts = {k: escaping.spreadsheet(v) for k, v in cells.items() if isinstance(v, str)}
+            writer.writerow({**cells, **texts})
     return text.getvalue()
-
-
-def _cell(value: object) -> object:
-    return escaping.spreadsheet(value) if isinstance(value, str) else value

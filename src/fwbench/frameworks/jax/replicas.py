@@ -120,10 +120,6 @@ def _own_part(everywhere: Callable[[Any], Any], values: Any) -> Any:
     return everywhere(values).addressable_data(0).block_until_ready()
 
 
-def _own_copy(array: Any) -> Any:
-    return array.addressable_data(0)
-
-
 def _global(mesh: Mesh, spec: PartitionSpec, local: Any) -> Any:
     """The array of all devices of which this process has a part, or one of equal copies."""
     shape = local.shape
@@ -197,7 +193,8 @@ class ReplicatedJaxLearner(JaxLearner):
 
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """By this process' copy alone."""
-        local = jax.tree.map(_own_copy, (self._state.parameters, self._state.layers))
+        arrays = self._state.parameters, self._state.layers
+        local = jax.tree.map(lambda array: array.addressable_data(0), arrays)
         x, _ = super().place((examples, np.zeros(0, np.int32)))
         return np.asarray(self._answer(*local, x), np.float64)
 

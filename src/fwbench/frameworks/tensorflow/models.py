@@ -24,11 +24,10 @@ def _cross_entropy(result: Any, target: Any) -> Any:
     return tf.reduce_mean(of_each)
 
 
-def _squared_error(result: Any, target: Any) -> Any:
-    return tf.reduce_mean(tf.square(result - tf.reshape(target, result.shape)))
-
-
-_LOSSES: Mapping[bool, Callable[..., Any]] = {True: _cross_entropy, False: _squared_error}
+_LOSSES: Mapping[bool, Callable[..., Any]] = {
+    True: _cross_entropy,
+    False: lambda result, y: tf.reduce_mean(tf.square(result - tf.reshape(y, result.shape))),
+}
 
 
 class TensorFlowModelLearner(ModelLearner):

@@ -40,13 +40,12 @@ class Network(nn.Module):  # type: ignore[misc]
 
 def _recomputed(norms: Sequence[nn.Module]) -> Recomputed:
     """By ``torch.utils.checkpoint``."""
-    contexts = partial(_contexts, norms)
+
+    def contexts() -> tuple[AbstractContextManager[None], ...]:
+        """Of the forward pass, and of the one in the backward pass."""
+        return nullcontext(), averages_kept(norms, momentum=0.0)
+
     return lambda run: partial(checkpoint, run, use_reentrant=False, context_fn=contexts)
-
-
-def _contexts(norms: Sequence[nn.Module]) -> tuple[AbstractContextManager[None], ...]:
-    """Contexts of the forward pass, and of the one in the backward pass."""
-    return nullcontext(), averages_kept(norms, momentum=0.0)
 
 
 class _Conv(nn.Conv2d):  # type: ignore[misc]

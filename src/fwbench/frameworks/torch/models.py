@@ -44,12 +44,8 @@ _NAMED: Mapping[str, Callable[[str], nn.Module]] = {
 }
 
 
-def _cross_entropy(result: Any, target: Any) -> Any:
-    return nn.functional.cross_entropy(result.flatten(0, -2), target.flatten())
-
-
 _LOSSES: Mapping[bool, Callable[..., Any]] = {
-    True: _cross_entropy,
+    True: lambda y, target: nn.functional.cross_entropy(y.flatten(0, -2), target.flatten()),
     False: lambda result, target: nn.functional.mse_loss(result, target.reshape(result.shape)),
 }
 

@@ -177,8 +177,9 @@ def _on_every_device(
     if len({record.facts.device for record in records}) == 1:
         return []
     tested = [
-        NamedRecord(f"{name}, {_place(record)}, optimisation {_optimisation(record)}", record)
+        NamedRecord(f"{name}, {_place(record)}, optimisation {state}", record)
         for name, record in line_names(records, runs, _place)
+        for state in ["off" if record.facts.execution == _OFF else "on"]
         if accuracy(record) is not None
     ]
     if not tested:
@@ -194,7 +195,3 @@ _TESTED: tuple[Column[NamedRecord], ...] = (
     Column("all epochs", lambda row: seconds(sum(epochs_s(row.record)))),
     Column("accuracy", lambda row: quantity(accuracy(row.record), percent)),
 )
-
-
-def _optimisation(record: Measurement) -> str:
-    return "off" if record.facts.execution == _OFF else "on"

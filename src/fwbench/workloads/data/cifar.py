@@ -68,17 +68,15 @@ def read(paths: Sequence[Path], _cache: Path | None) -> Splits:
     Raises:
         DataError: a file is missing, cut off or another one.
     """
-    batches = _archive(paths[0]) if len(paths) == 1 else _plain(paths)
+    limit_bytes = FILE_EXAMPLES * _RECORD_BYTES
+    plain = ((str(path), files.content(path, limit_bytes)) for path in paths)
+    batches = _archive(paths[0]) if len(paths) == 1 else plain
     records = [_records(what, data) for what, data in batches]
     where = paths[0] if len(paths) == 1 else paths[0].parent
     train, test = _split(records[:-1]), _split(records[-1:])
     _check_balance(f"the training part in {where}", train)
     _check_balance(f"the test part in {where}", test)
     return train, None, test
-
-
-def _plain(paths: Sequence[Path]) -> list[tuple[str, bytes]]:
-    return [(str(path), files.content(path, FILE_EXAMPLES * _RECORD_BYTES)) for path in paths]
 
 
 def _archive(path: Path) -> list[tuple[str, bytes]]:

@@ -171,10 +171,6 @@ def _global_average_pool(_: layers.GlobalAveragePool, __: Arrays, x: Array) -> R
     return x.mean((1, 2)), backward
 
 
-def _flatten(_: layers.Flatten, __: Arrays, x: NDArray[Any]) -> Result:
-    return x.reshape(len(x), -1), lambda gradient: ([gradient.reshape(x.shape)], [])
-
-
 def _dense(layer: layers.Dense, parameters: Arrays, x: NDArray[Any]) -> Result:
     kernel, bias = parameters
     result = x @ kernel + bias
@@ -205,17 +201,9 @@ def _batch_norm(layer: layers.BatchNorm, parameters: Arrays, x: Array) -> Result
     return normal * scale + offset, backward
 
 
-def _add(_: layers.Add, __: Arrays, *inputs: Array) -> Result:
-    return sum(inputs[1:], inputs[0]), lambda gradient: ([gradient] * len(inputs), [])
-
-
 def _concat(_: layers.Concat, __: Arrays, *inputs: Array) -> Result:
     ends = np.cumsum([x.shape[-1] for x in inputs])[:-1]
     return np.concatenate(inputs, -1), lambda gradient: (np.split(gradient, ends, -1), [])
-
-
-def _positions(_: layers.Positions, parameters: Arrays, x: Array) -> Result:
-    return x + parameters[0], lambda gradient: ([gradient], [gradient.sum(0)])
 
 
 def _layer_norm(layer: layers.LayerNorm, parameters: Arrays, x: Array) -> Result:
@@ -272,10 +260,6 @@ def _attention(layer: layers.Attention, _: Arrays, x: Array) -> Result:
 
     result = (weights @ values).transpose(0, 2, 1, 3)
     return result.reshape(batch, length, width // 3), backward
-
-
-def _tokens(_: layers.Tokens, __: Arrays, x: Array) -> Result:
-    return x.reshape(-1, x.shape[-1]), lambda gradient: ([gradient.reshape(x.shape)], [])
 
 
 def _sampled_words(
@@ -353,20 +337,23 @@ _FORWARD: dict[type[Layer], Callable[..., Result]] = {
     layers.MaxPool: _max_pool,
     RunnerUp: _max_pool,
     layers.GlobalAveragePool: _global_average_pool,
-    layers.Flatten: _flatten,
+    layers.Flatten: lambda _, __, x: (x.reshape(len(x), -1), lambda g: ([g.reshape(x.shape)], [])),
     layers.Dense: _dense,
     layers.Relu: _relu_layer,
     layers.Dropout: lambda _, __, x: (x, lambda gradient: ([gradient], [])),
     layers.BatchNorm: _batch_norm,
-    layers.Add: _add,
+    layers.Add: lambda _, __, x, *others: (sum(others, x), lambda g: ([g] * (1 + len(others)), [])),
     layers.Concat: _concat,
     layers.Embedding: _embedding,
     **dict.fromkeys(_RECURRENT, _recurrent),
-    layers.Positions: _positions,
+    layers.Positions: lambda _, table, x: (x + table[0], lambda g: ([g], [g.sum(0)])),
     layers.LayerNorm: _layer_norm,
     layers.Gelu: _gelu,
     layers.Attention: _attention,
-    layers.Tokens: _tokens,
+    layers.Tokens: lambda _, __, x: (
+        x.reshape(-1, x.shape[-1]),
+        lambda g: ([g.reshape(x.shape)], []),
+    ),
     SampledWords: _sampled_words,
 }
 
