@@ -1,14 +1,12 @@
 """Cases that a gang does: bound in every role, checked, timed round by round, checked again."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 from fwbench.cases import learning
 from fwbench.cases.case import Case
@@ -83,9 +81,7 @@ class GangCase(Case):
     #: The processes that took no steps while rounds were timed.
     _serving: Sequence[Serving] = ()
 
-    def with_gangs(
-        self, gangs: Gangs, engine: str, threads: int, *, are_here: bool = True
-    ) -> GangCase:
+    def with_gangs(self, gangs: Gangs, engine: str, threads: int, *, are_here: bool = True) -> Self:
         """Give this case what it needs in addition to others, and return it."""
         self._gangs, self._engine, self._threads = gangs, engine, threads
         self._are_here = are_here

@@ -1,13 +1,11 @@
 """Selection and settings from any source: values that have been parsed and checked one by one."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from fwbench.errors import UsageError
 from fwbench.machine import usable_cpus
@@ -40,7 +38,7 @@ class Selection:
     sizes: tuple[int | str, ...] | str | None = None
     families: tuple[str, ...] | None = None
 
-    def over(self, other: Selection) -> Selection:
+    def over(self, other: Self) -> Self:
         """This selection, with the fields that it leaves open taken from another."""
         chosen = {name: value for name, value in vars(self).items() if value is not None}
         return replace(other, **chosen)

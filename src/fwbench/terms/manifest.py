@@ -1,12 +1,10 @@
 """Manifest of a framework: all that the parent process knows of it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.terms.names import framework_of
@@ -188,7 +186,7 @@ class Manifest(Capabilities):
         return values
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Manifest:
+    def from_json(cls, values: dict[str, Any]) -> Self:
         """The inverse of :meth:`to_json`, also after a trip through JSON text."""
         tuples: dict[str, Any] = {
             k: tuple(v) if isinstance(v, list | tuple) else v for k, v in values.items()
@@ -280,7 +278,7 @@ class Absent:
     missing: bool = False
 
     @classmethod
-    def because(cls, name: str, error: FrameworkUnavailable) -> Absent:
+    def because(cls, name: str, error: FrameworkUnavailable) -> Self:
         """From the error that loading it raised."""
         return cls(name, error.reason, error.remedy, isinstance(error, FrameworkMissing))
 

@@ -5,15 +5,13 @@ that is quick: PyTorch's on top of TorchScript (the one on top of Dynamo takes s
 and Keras' own, which is tf2onnx.
 """
 
-from __future__ import annotations
-
 import io
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from fwbench.frameworks.learner import Job
 from fwbench.workloads.models.graph import Graph
@@ -39,7 +37,7 @@ class Export(NamedTuple):
     weights: Sequence[Arrays] | None = None
 
     @classmethod
-    def from_job(cls, job: Job, source: str) -> Export:
+    def from_job(cls, job: Job, source: str) -> Self:
         """The network of a job."""
         training = job.training
         described = (training.name, training.graph, training.classes)

@@ -1,10 +1,8 @@
 """PyTorch's implementations of operations that are more than a path, by family."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -229,7 +227,7 @@ class OptimiserSteps:
         self._compile: Callable[[Any], Any] = lambda step: step
         self._step: Any = None
 
-    def compiled(self, compile_: Callable[[Any], Any]) -> OptimiserSteps:
+    def compiled(self, compile_: Callable[[Any], Any]) -> Self:
         """The same steps, by the compiled method ``step`` of the optimiser."""
         self._compile = compile_
         return self

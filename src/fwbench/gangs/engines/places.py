@@ -1,12 +1,10 @@
 """The file of ``--fw-places``, and the engine that starts roles on the machines that it lists."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from fwbench.errors import UsageError
 from fwbench.gangs.engines.hosts import RemoteHosts, Starter
@@ -60,7 +58,7 @@ class Machines(NamedTuple):
         return is_loopback(self.address)
 
     @classmethod
-    def read(cls, file: Path | None) -> Machines:
+    def read(cls, file: Path | None) -> Self:
         """Read a TOML file; None stands for this machine alone."""
         if file is None:
             return cls()

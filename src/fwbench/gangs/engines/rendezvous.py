@@ -4,13 +4,11 @@ Both prove a secret to each other (:mod:`fwbench.processes.greeting`). The proce
 ticket, in its environment or its standard input: every user can read command lines.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import socket
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from fwbench.errors import GangFailed, UsageError
 from fwbench.processes import greeting
@@ -43,7 +41,7 @@ class Ticket(NamedTuple):
         return " ".join(str(value) for value in self if value is not None)
 
     @classmethod
-    def parse(cls, text: str) -> Ticket:
+    def parse(cls, text: str) -> Self:
         """The ticket that a text stands for."""
         try:
             host, port, token, *rank = text.split()

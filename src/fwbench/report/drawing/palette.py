@@ -3,12 +3,11 @@
 The only table of colours and dashes: lines, bars, legends and the page take them from here.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 from fwbench.records.measurement import Measurement
 
@@ -83,7 +82,7 @@ class Look:
         return {f"data-{name}": value for name, value in self.keys.items()}
 
     @property
-    def lighter(self) -> Look:
+    def lighter(self) -> Self:
         """The same in a lighter tone."""
         return replace(self, opacity=self.opacity * _LIGHT)
 

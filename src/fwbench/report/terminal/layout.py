@@ -1,10 +1,9 @@
 """Lays tables out within the width of a terminal."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from fwbench.report import escaping
 from fwbench.report.terminal.matrix import ColumnKey, Matrix, MatrixCell, MatrixRow
@@ -43,7 +42,7 @@ class _Column:
         return text.rjust(width - self.signs).ljust(width)
 
     @classmethod
-    def of_matrix(cls, matrix: Matrix, names: ColumnKey) -> _Column:
+    def of_matrix(cls, matrix: Matrix, names: ColumnKey) -> Self:
         """Width of the widest cell or heading."""
         cells = [row.cells.get(names, _NOTHING) for row in matrix.rows]
         signs = max(len(cell.signs) for cell in cells)
@@ -81,7 +80,7 @@ class _Labels:
     size: int
 
     @classmethod
-    def of_rows(cls, rows: Iterable[MatrixRow], most: int) -> _Labels | None:
+    def of_rows(cls, rows: Iterable[MatrixRow], most: int) -> Self | None:
         """Needed width, up to a limit; None if that is too little."""
         name = max(len(row.name) for row in rows)
         size = max(len(row.size) + 1 for row in rows)
