@@ -16,9 +16,9 @@ import difflib
 import importlib.util
 import itertools
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from importlib import resources
+from importlib import import_module, resources
 from operator import attrgetter
 from typing import Any
 
@@ -101,14 +101,49 @@ def paths_of(package: str) -> Table:
 
     A row is a path, or a path and keyword arguments: ``{ path = "nn.gelu", approximate = true }``.
     Lists are tuples to the function; ``laid`` names a layout of :mod:`fwbench.frameworks.layout`.
+    Paths and layouts that begin with ``kernels`` are the package's own, of the module of that name:
+    an implementation, or what makes one of arguments (``given``, and keywords), or, where the row
+    is ``plain``, the function of the arrays itself. ``composed`` says that it calls several
+    functions of the framework.
     """
     rows = _declared(package, "operations")
-    return {name: row if isinstance(row, str) else _call(**row) for name, row in rows.items()}
+    return {
+        name: row
+        if isinstance(row, str) and not row.startswith(_KERNELS)
+        else _entry(package, **({"path": row} if isinstance(row, str) else row))
+        for name, row in rows.items()
+    }
 
 
-def _call(path: str, laid: str = "", **keywords: Any) -> Call | Laid:
-    call = Call(path, **_with_tuples(keywords))
-    return Laid(call, getattr(layout, laid)) if laid else call
+#: Paths of a package's own functions and layouts begin with this.
+_KERNELS = "kernels."
+
+
+def _entry(
+    package: str,
+    path: str,
+    laid: str = "",
+    *,
+    given: Sequence[Any] = (),
+    plain: bool = False,
+    composed: bool = False,
+    **keywords: Any,
+) -> Implementation:
+    keywords = _with_tuples(keywords)
+    entry: Implementation = Call(path, **keywords)
+    if path.startswith(_KERNELS):
+        kernel = _kernel(package, path)
+        entry = kernel(*given, **keywords) if given or keywords else kernel
+        entry = (lambda *_, **__: kernel) if plain else entry
+    entry = Composed(entry) if composed else entry
+    if not laid:
+        return entry
+    own = laid.startswith(_KERNELS)
+    return Laid(entry, _kernel(package, laid) if own else getattr(layout, laid))
+
+
+def _kernel(package: str, path: str) -> Any:
+    return getattr(import_module(f"{package}.kernels"), path.removeprefix(_KERNELS))
 
 
 def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,13 +20,9 @@ OPERATIONS: Table = {
     # New arrays that are not made of host data
     "arange": lambda jax, n: lambda x: jax.numpy.arange(n, dtype="int32"),
     # Elementwise arithmetic
-    "cast_float16": kernels.cast("float16"),
-    "cast_bfloat16": kernels.cast("bfloat16"),
-    "cast_int32": kernels.cast("int32"),
     "multiply_add": Composed(lambda jax: lambda x, y, z: x * y + z),
     # Vectors and matrices
     **composed(kernels.l2_normalize),
-    "gemm_tn": kernels.contraction(0, 0),
     # XLA has cuBLASLt compute it, with a scale of 1 for either factor.
     "scaled_gemm": kernels.contraction(1, 1, preferred_element_type=jnp.bfloat16),
     "einsum": lambda jax: partial(jax.numpy.einsum, "bmk,bnk->bmn"),
@@ -39,14 +35,9 @@ OPERATIONS: Table = {
     ),
     # Convolution
     **dict.fromkeys(CONVOLUTIONS, kernels.convolution),
-    "depthwise_conv2d": kernels.convolution,
-    "conv2d_transposed": kernels.conv2d_transposed,
-    "conv1d": kernels.convolution,
-    "conv3d": kernels.convolution,
     # Pooling
     "max_pool2d": lambda jax: lambda x: kernels.max_pool(x, 2, 2),
     "max_pool2d_3x3_s2": lambda jax: lambda x: kernels.max_pool(x, 3, 3),
-    "avg_pool2d": Composed(lambda jax: kernels.avg_pool2d),
     "max_pool1d": lambda jax: lambda x: kernels.max_pool(x, 2),
     # Normalisation
     **composed(kernels.batch_norm_inference, kernels.rms_norm, kernels.group_norm, kernels.lrn),
@@ -103,16 +94,13 @@ OPERATIONS: Table = {
     "boolean_mask": lambda jax: lambda x, mask: x[mask],
     "sequence_mask": kernels.with_int32(Composed(kernels.sequence_mask)),
     # Shapes and orders of elements
-    "permute_nhwc_nchw": Call("numpy.transpose", axes=(0, 3, 1, 2)),
     "concat": lambda jax: lambda x, y: jax.numpy.concatenate([x, y], 1),
     "stack": lambda jax: lambda x, y: jax.numpy.stack([x, y], 1),
     "pad_constant": Call("numpy.pad", pad_width=_PADDING),
     "pad_reflect": Call("numpy.pad", pad_width=_PADDING, mode="reflect"),
-    "tile": Call("numpy.tile", reps=(2, 3)),
     "slice": lambda jax, begin, end: lambda x: jax.lax.slice(x, [begin] * 2, [end] * 2),
     "strided_slice": lambda jax: lambda x: x[::2, ::3],
     "broadcast_to": lambda jax, n: Call("numpy.broadcast_to", shape=(n, n))(jax),
-    "depth_to_space": lambda jax: kernels.depth_to_space,
     # Random numbers
     "random_uniform": kernels.drawn(lambda key, like, n: random.uniform(key, (n,), like.dtype)),
     "random_normal": kernels.drawn(lambda key, like, n: random.normal(key, (n,), like.dtype)),
@@ -136,7 +124,6 @@ OPERATIONS: Table = {
     # Images
     "resize_bilinear": lambda jax, h, w: lambda x: kernels.resize(x, h, w, "bilinear"),
     "resize_nearest": lambda jax, h, w: lambda x: kernels.resize(x, h, w, "nearest"),
-    "im2col": Laid(lambda jax, h, w: kernels.im2col, kernels.PATCHES),
     # No operation
     "noop": lambda jax: lambda x: x,
 }

@@ -30,32 +30,20 @@ OPERATIONS: Table = {
     "log_sigmoid": Composed(lambda F: lambda x: -F.Activation(-x, act_type="softrelu")),
     # Elementwise arithmetic
     "clip": Composed(lambda F: lambda x: F.maximum(F.minimum(x, 0.5), -0.5)),
-    "round_half_even": kernels.around,
     **{name: kernels.NumPyCall(name) for name in ("isnan", "logical_not", "greater", "equal")},
     # By which operator depends: broadcast_add of arrays, elemwise_add of symbols.
     "add": lambda F: lambda x, y: x + y,
-    "arctan2": kernels.arctan2,
-    "logical_and": kernels.NumPyCall("bitwise_and"),  # of booleans
     "where": Laid("where", kernels.as_numbers(1)),
     "multiply_add": Composed(lambda F: lambda x, y, z: x * y + z),
-    "add_row": Laid("broadcast_add", kernels.AS_ROW),
     # Reductions
     **kernels.composed(kernels.variance, kernels.norm, kernels.logsumexp),
     "std": Composed(lambda F: lambda x: F.sqrt(kernels.variance(F, x))),
-    "any": kernels.NumPyCall("any", axis=1),
-    # nd's positions are in the dtype of the operand: float16 does not have those above 2048.
-    "argmax": kernels.NumPyCall("argmax", axis=1),
-    "argmin": kernels.NumPyCall("argmin", axis=1),
     # Vectors and matrices
-    "outer": kernels.NumPyCall("outer"),
     "einsum": lambda F: kernels.of_numpy(partial(F.np.einsum, "bmk,bnk->bmn")),
-    "tensordot": kernels.NumPyCall("tensordot", axes=2),
     "linear": lambda F, n: partial(F.FullyConnected, num_hidden=n),
-    "solve": kernels.NumPyCall("linalg.solve"),
     "slogdet": lambda F: lambda x: F.linalg.slogdet(x)[1],
     # There are none without the vectors.
     "svd_values": lambda F: lambda x: kernels.of_numpy(F.np.linalg.svd)(x)[1],
-    "svd": kernels.NumPyCall("linalg.svd"),
     # What LQ is for rows, QR is for columns; np.linalg.qr is NumPy's.
     "qr": Laid("linalg.gelqf", axes("mn->nm", results=("mn->nm", "mn->nm"))),
     "lq": Laid(
@@ -67,12 +55,9 @@ OPERATIONS: Table = {
     ),
     # Convolution
     **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution, layout.CONV2D)),
-    "depthwise_conv2d": Laid(kernels.convolution, layout.CONV2D),
     "conv2d_transposed": Laid(
         partial(kernels.convolution, operator="Deconvolution"), layout.CONV2D_TRANSPOSED
     ),
-    "conv1d": Laid(kernels.convolution, layout.CONV1D),
-    "conv3d": Laid(kernels.convolution, layout.CONV3D),
     # Normalisation
     # A momentum of 1 leaves its running statistics as they are; they begin with 0 and 1.
     "batch_norm_training": Laid(
@@ -103,20 +88,13 @@ OPERATIONS: Table = {
     # Attention
     **kernels.composed(kernels.attention, kernels.attention_causal),
     # Recurrent layers
-    "rnn": kernels.recurrent_layer("rnn_tanh"),
-    "lstm": kernels.recurrent_layer("lstm", states=2),
     "gru": kernels.recurrent_layer("gru", biases=2, order=reset_first),
     "dynamic_rnn": Composed(lambda F, units, steps, loop: kernels.dynamic_rnn(F, steps, loop)),
     # Indexing
     "embedding": lambda F, n, d: lambda w, i: F.Embedding(i, w, input_dim=n, output_dim=d),
-    "gather_elements": Laid("gather_nd", kernels.OF_EACH_ROW),
     "gather_nd": Laid("gather_nd", axes("", "kc->ck")),
-    "scatter_add": Laid(kernels.scatter_add, kernels.COORDINATES),
     "one_hot": lambda F, d: Call("one_hot", depth=d)(F),
-    "boolean_mask": Laid("contrib.boolean_mask", kernels.MASK),
     "sequence_mask": lambda F, d: Call("SequenceMask", use_sequence_length=True, axis=1)(F),
-    # Sorting and searching
-    "unique": kernels.unique,
     # Shapes and orders of elements
     **kernels.composed(kernels.split, kernels.roll),
     "tile": Composed(lambda F: lambda x: F.concat(*[F.concat(*[x] * 3, dim=1)] * 2, dim=0)),
@@ -125,9 +103,7 @@ OPERATIONS: Table = {
     "flip": Call("slice", begin=(None, None), end=(None, None), step=(1, -1)),
     "broadcast_to": lambda F, n: Call("broadcast_axis", axis=0, size=n)(F),
     "depth_to_space": Laid(kernels.bound(kernels.pixel_shuffle), layout.PIXEL_SHUFFLE),
-    "tril": kernels.NumPyCall("tril"),
     # Random numbers
-    "random_uniform": kernels.drawn("uniform"),
     "random_normal": lambda F, n: (
         lambda like: F.np.random.normal(size=(n,), dtype=kernels.dtype_of(like)).as_nd_ndarray()
     ),
@@ -141,7 +117,6 @@ OPERATIONS: Table = {
     "random_poisson": lambda F: (
         lambda rates: F.sample_poisson(rates, dtype=kernels.dtype_of(rates))
     ),
-    "random_exponential": kernels.drawn("exponential", lam=2),
     "random_categorical": lambda F, n: lambda p: F.sample_multinomial(p, shape=n),
     "dropout": Call("Dropout", p=DROPPED, mode="always"),
     # Optimisers
@@ -149,14 +124,9 @@ OPERATIONS: Table = {
     "momentum": Laid(kernels.optimiser("SGD", itemgetter(0), momentum=MOMENTUM), kernels.VELOCITY),
     "nesterov": Laid(kernels.optimiser("NAG", itemgetter(0), momentum=MOMENTUM), kernels.VELOCITY),
     "adam": kernels.optimiser("Adam", **kernels.ADAM),
-    "adamw": kernels.adamw,
     "rmsprop": kernels.optimiser("RMSProp", gamma1=RHO, epsilon=TINY),
     "adagrad": kernels.optimiser("AdaGrad", itemgetter(0), eps=TINY),
     "ftrl": kernels.optimiser("Ftrl", lamda1=L1, beta=0.0),
-    # Images
-    "resize_bilinear": Laid(kernels.resize_bilinear, layout.CHANNELS_FIRST),
-    "resize_nearest": Laid(kernels.resize_nearest, layout.CHANNELS_FIRST),
-    "im2col": Laid(kernels.im2col, layout.PATCHES),
     # No operation
     "noop": lambda F: lambda x: x,
 }

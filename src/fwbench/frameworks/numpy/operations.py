@@ -32,8 +32,6 @@ OPERATIONS: Table = {
     "rsqrt": Composed(lambda np: lambda x: 1 / np.sqrt(x)),
     # Methods, which NumPy's functions of these names call by way of Python.
     "clip": lambda np: lambda x: x.clip(-0.5, 0.5),
-    "cast_float16": kernels.cast("float16"),
-    "cast_int32": kernels.cast("int32"),
     "multiply_add": Composed(lambda np: lambda x, y, z: x * y + z),
     # Vectors and matrices, and what is composed of reductions
     **composed(kernels.logsumexp, kernels.l2_normalize),
@@ -50,11 +48,8 @@ OPERATIONS: Table = {
     ),
     # Convolution
     **dict.fromkeys((*CONVOLUTIONS, "conv1d", "conv3d"), Composed(kernels.convolution)),
-    "depthwise_conv2d": Composed(kernels.depthwise_conv2d),
-    "conv2d_transposed": Composed(kernels.conv2d_transposed),
     # Pooling
     **composed(kernels.max_pool2d, kernels.max_pool2d_3x3_s2, kernels.avg_pool2d),
-    "global_avg_pool": lambda np: kernels.global_avg_pool,
     "max_pool1d": lambda np: lambda x: np.maximum(x[:, ::2], x[:, 1::2]),
     # Normalisation
     **composed(kernels.batch_norm_inference, kernels.layer_norm, kernels.rms_norm, kernels.lrn),
@@ -67,15 +62,11 @@ OPERATIONS: Table = {
     "cross_entropy_sum": Composed(lambda np: lambda x, i: np.sum(kernels.cross_entropies(x, i))),
     # NumPy squares x - y where it is.
     "mse": Composed(lambda np: lambda x, y: ((x - y) ** 2).mean()),
-    "ctc_loss": Composed(lambda np, *_: kernels.ctc_loss),
-    # Recurrent layers
-    "dynamic_rnn": Composed(lambda np, units, steps, loop: kernels.dynamic_rnn),
     # Indexing
     "embedding": lambda np, n, d: lambda w, i: w.take(i, axis=0),
     "pick": lambda np: lambda x, i: x[np.arange(len(i)), i],
     "gather_nd": Laid(lambda np: lambda x, i: x[i[0], i[1]], axes("", "kc->ck")),
     "scatter_add": Composed(lambda np, n, d: lambda x, i: kernels.scatter_add(x, i, shape=(n, d))),
-    "scatter_nd_update": Composed(lambda np: kernels.scatter_nd_update),
     "one_hot": Composed(lambda np, d: lambda i: kernels.one_hot(i, depth=d)),
     "boolean_mask": lambda np: lambda x, mask: x.compress(mask, axis=0),
     "sequence_mask": Composed(
@@ -83,21 +74,16 @@ OPERATIONS: Table = {
             lambda x, lengths: x * (np.arange(d, dtype="i4") < lengths.astype("i4")[:, None])
         )
     ),
-    # Sorting and searching
-    "top_k": Composed(lambda np: kernels.top_k),
     # Shapes and orders of elements
     "transpose": lambda np: lambda x: x.T.copy(),
     "permute_nhwc_nchw": lambda np: lambda x: x.transpose(0, 3, 1, 2).copy(),
     "concat": lambda np: lambda x, y: np.concatenate([x, y], 1),
     "stack": lambda np: lambda x, y: np.stack([x, y], 1),
     "split": lambda np: lambda x: [part.copy() for part in np.split(x, 4, 1)],
-    "pad_constant": lambda np: kernels.pad_constant,
-    "pad_reflect": lambda np: kernels.pad_reflect,
     "slice": lambda np, begin, end: lambda x: x[begin:end, begin:end].copy(),
     "strided_slice": lambda np: lambda x: x[::2, ::3].copy(),
     "flip": lambda np: lambda x: x[:, ::-1].copy(),
     "broadcast_to": lambda np, n: lambda x: x.repeat(n, axis=0),
-    "depth_to_space": lambda np: kernels.depth_to_space,
     "diag_part": lambda np: lambda x: x.diagonal().copy(),
     # Random numbers
     "random_uniform": kernels.drawn(lambda rng, like, n: rng.random(n, like.dtype)),
@@ -111,9 +97,6 @@ OPERATIONS: Table = {
     ),
     "random_shuffle": kernels.drawn(lambda rng, x: x[rng.permutation(len(x))]),
     "random_categorical": kernels.drawn(lambda rng, p, n: rng.choice(4, n, p=p)),
-    # Images
-    "resize_nearest": Composed(lambda np, h, w: kernels.resize_nearest),
-    "im2col": Composed(lambda np, h, w: kernels.im2col),
     # No operation
     "noop": lambda np: lambda x: x,
 }

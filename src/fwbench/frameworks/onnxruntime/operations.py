@@ -40,13 +40,6 @@ OPERATIONS: Table = {
     "cast_int32": kernels.cast(_INT32),
     "multiply_add": Composed(lambda op: lambda x, y, z: op.Add(op.Mul(x, y), z)),
     # Reductions
-    "sum_columns": kernels.reduction("ReduceSum", 0),
-    "sum_rows": kernels.reduction("ReduceSum", 1),
-    "mean": kernels.reduction("ReduceMean", 1),
-    "max": kernels.reduction("ReduceMax", 1),
-    "min": kernels.reduction("ReduceMin", 1),
-    "prod": kernels.reduction("ReduceProd", 1),
-    "logsumexp": kernels.reduction("ReduceLogSumExp", 1),
     "cumsum": lambda op: lambda x: op.CumSum(x, np.array(1, np.int64)),
     # Vectors and matrices
     "flatten": lambda op: lambda x: op.Reshape(x, np.array([-1], np.int64)),
@@ -56,10 +49,6 @@ OPERATIONS: Table = {
     "linear": lambda op, n: lambda x, w, b: op.Gemm(x, w, b, transB=1),
     # Convolution
     **dict.fromkeys(CONVOLUTIONS, Laid(kernels.CONV, layout.CONV2D)),
-    "depthwise_conv2d": Laid(kernels.CONV, layout.CONV2D),
-    "conv2d_transposed": Laid(kernels.convolving("ConvTranspose"), layout.CONV2D_TRANSPOSED),
-    "conv1d": Laid(kernels.CONV, layout.CONV1D),
-    "conv3d": Laid(kernels.CONV, layout.CONV3D),
     # Pooling
     # As exporters write the mean of an image, which Keras calls a pooling.
     "global_avg_pool": Laid(lambda op: lambda x: op.ReduceMean(x, _SPACE), layout.CHANNELS_FIRST),
@@ -78,5 +67,4 @@ OPERATIONS: Table = {
     "embedding": lambda op, n, d: lambda w, i: op.Gather(w, i, axis=0),
     # Shapes and orders of elements
     "tile": lambda op: lambda x: op.Tile(x, np.array([2, 3], np.int64)),
-    "slice": kernels.slice_square,
 }

@@ -53,13 +53,8 @@ OPERATIONS: Table = {
     # Convolution
     **dict.fromkeys(CONVOLUTIONS, kernels.conv2d),
     "depthwise_conv2d": Laid(kernels.depthwise_conv2d, _DEPTHWISE),
-    "conv2d_transposed": kernels.conv2d_transposed,
-    "conv1d": kernels.conv1d,
-    "conv3d": kernels.conv3d,
     # Normalisation
     **composed(kernels.rms_norm, kernels.group_norm),
-    "batch_norm_training": lambda tf: kernels.batch_norm,
-    "batch_norm_inference": lambda tf: kernels.batch_norm_inference,
     "layer_norm": Composed(lambda tf: kernels.normalisation(-1)),
     "instance_norm": Composed(lambda tf: kernels.normalisation(1, 2)),
     "lrn": Call(
@@ -76,16 +71,12 @@ OPERATIONS: Table = {
     # Attention
     **composed(kernels.attention, kernels.attention_causal),
     # Recurrent layers
-    "rnn": kernels.recurrent_layer("SimpleRNN"),
-    "lstm": kernels.recurrent_layer("LSTM"),
-    "gru": Laid(kernels.recurrent_layer("GRU"), kernels.GRU),
     "dynamic_rnn": Composed(lambda tf, units, steps, loop: kernels.dynamic_rnn(tf, units, loop)),
     # Indexing
     "embedding": lambda tf, n, d: tf.gather,
     "scatter_add": Laid(
         lambda tf, n, d: lambda x, i: tf.scatter_nd(i, x, (n, d)), kernels.COORDINATES
     ),
-    "scatter_nd_update": Laid("tensor_scatter_nd_update", kernels.COORDINATES),
     "one_hot": lambda tf, d: Call("one_hot", depth=d)(tf),
     "sequence_mask": Composed(lambda tf, d: lambda x, i: x * tf.sequence_mask(i, d, x.dtype)),
     # Sorting and searching
@@ -100,23 +91,18 @@ OPERATIONS: Table = {
     "strided_slice": lambda tf: lambda x: x[::2, ::3],
     "flip": Call("reverse", axis=[1]),
     "broadcast_to": lambda tf, n: Call("broadcast_to", shape=(n, n))(tf),
-    "diag_part": lambda tf: kernels.diag_part,
     # Random numbers
-    "random_uniform": kernels.drawn("uniform"),
-    "random_normal": kernels.drawn("normal"),
     "random_bernoulli": Composed(
         lambda tf: lambda p: tf.cast(tf.random.uniform(p.shape, dtype=p.dtype) < p, p.dtype)
     ),
     "random_integers": lambda tf, n: lambda like: tf.random.uniform((n,), 0, 100, tf.int32),
     "random_gamma": lambda tf: lambda alpha: tf.random.gamma((), alpha, dtype=alpha.dtype),
     "random_poisson": lambda tf: lambda rates: tf.random.poisson((), rates, dtype=rates.dtype),
-    "random_exponential": Composed(kernels.exponential),
     "random_categorical": Laid(
         lambda tf, n: lambda logits: tf.random.categorical(logits, n), kernels.LOGITS
     ),
     "dropout": Call("nn.dropout", rate=DROPPED),
     # Optimisers
-    "sgd": kernels.optimiser("SGD"),
     "momentum": Laid(kernels.optimiser("SGD", "momentums", momentum=MOMENTUM), kernels.VELOCITY),
     "nesterov": Laid(
         kernels.optimiser("SGD", "momentums", momentum=MOMENTUM, nesterov=True), kernels.VELOCITY
@@ -126,10 +112,6 @@ OPERATIONS: Table = {
     "rmsprop": kernels.optimiser("RMSprop", "_velocities", rho=RHO, epsilon=TINY),
     "adagrad": kernels.optimiser("Adagrad", "_accumulators", epsilon=TINY),
     "ftrl": kernels.optimiser("Ftrl", "_linears", "_accumulators", l1_regularization_strength=L1),
-    # Images
-    "resize_bilinear": kernels.resize("bilinear"),
-    "resize_nearest": kernels.resize("nearest"),
-    "im2col": kernels.im2col,
     # No operation
     "noop": lambda tf: lambda x: x,
 }

@@ -77,7 +77,6 @@ OPERATIONS: Table = {
     # Transposed views, which BLAS reads as they are.
     "gemm_tn": lambda torch: lambda x, y: torch.matmul(x.T, y),
     "gemm_nt": lambda torch: lambda x, y: torch.matmul(x, y.T),
-    "scaled_gemm": kernels.ScaledMatmul("nn.functional.scaled_mm"),
     "einsum": lambda torch: partial(torch.einsum, "bmk,bnk->bmn"),
     "linear": lambda torch, n: torch.nn.functional.linear,
     "slogdet": lambda torch: lambda x: torch.linalg.slogdet(x)[1],
@@ -85,18 +84,8 @@ OPERATIONS: Table = {
         lambda torch: lambda x: torch.linalg.qr(x.T),
         Layout(place_results=transposed_factors, restore_results=transposed_factors),
     ),
-    # Sequences
-    "conv1d": Laid(kernels.convolution("conv1d"), layout.CONV1D),
-    # Normalisation
-    "layer_norm": lambda torch: kernels.layer_norm,
-    "rms_norm": lambda torch: kernels.rms_norm,
     # Softmax and losses
     "ctc_loss": Laid(Composed(kernels.ctc_loss), axes("ntc->tnc")),
-    # Recurrent layers
-    "rnn": Laid(kernels.recurrent_layer("rnn_tanh"), kernels.RECURRENT),
-    "lstm": Laid(kernels.recurrent_layer("lstm", cells=True), kernels.RECURRENT),
-    "gru": Laid(kernels.recurrent_layer("gru"), kernels.GRU),
-    "dynamic_rnn": Composed(lambda torch, units, steps, loop: kernels.dynamic_rnn),
     # Indexing
     "gather_rows": lambda torch: lambda x, i: torch.index_select(x, 0, i),
     "embedding": lambda torch, n, d: lambda w, i: torch.nn.functional.embedding(i, w),
@@ -107,7 +96,6 @@ OPERATIONS: Table = {
     "scatter_nd_update": lambda torch: lambda x, i, rows: torch.index_copy(x, 0, i, rows),
     "one_hot": lambda torch, d: Call("nn.functional.one_hot", num_classes=d)(torch),
     "boolean_mask": Composed(lambda torch: lambda x, mask: x.index_select(0, mask.nonzero()[:, 0])),
-    "sequence_mask": Composed(kernels.sequence_mask),
     # Sorting and searching
     # It has the order, too.
     "sort": lambda torch: lambda x: torch.sort(x, 1)[0],
