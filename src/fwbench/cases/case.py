@@ -1,7 +1,5 @@
 """One cell of the grid, made real: bind, verify, warm up, measure, record."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
@@ -59,7 +57,7 @@ class Case:
         framework: Framework,
         manifest: Manifest,
         clock: Clock,
-        benchmark: Benchmark,
+        benchmark: "Benchmark",
         warmup_s: float,
         tell: Callable[[Any], Any] = lambda _: None,
         cache: Path | None = None,

@@ -7,8 +7,6 @@ them; where they cannot, the same function is called with new arrays, which is w
 be a :class:`functools.partial`.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -185,7 +183,9 @@ class Inputs:
 
         return switch
 
-    def another(self, run: BoundCall, operands: Sequence[NDArray[Any]]) -> tuple[Inputs, BoundCall]:
+    def another(
+        self, run: BoundCall, operands: Sequence[NDArray[Any]]
+    ) -> tuple["Inputs", BoundCall]:
         """Others, and the call bound to them; DeclarationError where it can be given none."""
         other = Inputs(self._framework, self._device, self._dtype, self._create)
         for bound, operand in zip(self._bound, operands, strict=True):

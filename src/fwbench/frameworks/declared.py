@@ -4,8 +4,6 @@ A framework's module imports its framework at the top, which takes seconds, or i
 stubs stand for frameworks meanwhile.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -60,7 +58,7 @@ class Stub(ModuleType):
             raise AttributeError(name)
         return Stub(f"{self.__name__}.{name}")
 
-    def __call__(self, *_: Any, **__: Any) -> Stub:
+    def __call__(self, *_: Any, **__: Any) -> "Stub":
         """Returns the stub itself, which also serves as a decorator's result."""
         return self
 

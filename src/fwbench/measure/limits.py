@@ -16,8 +16,6 @@ bounds are some three times what a good product reaches. Nothing is claimed of p
 not known here, and of GPUs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -66,7 +64,7 @@ class Limits:
     bytes_per_s: float | None = None
     source: Mapping[str, str] = field(default_factory=dict)
 
-    def under(self, measured: Mapping[str, float]) -> Limits:
+    def under(self, measured: Mapping[str, float]) -> "Limits":
         """These limits, with those that follow from peaks that were measured in their place.
 
         Args:

@@ -1,7 +1,5 @@
 """Memory and processors: what a stretch of work used of them."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource
@@ -30,7 +28,7 @@ class CpuUse(NamedTuple):
     cpu_s: float
     preempted: int
 
-    def __sub__(self, earlier: CpuUse) -> CpuUse:
+    def __sub__(self, earlier: "CpuUse") -> "CpuUse":
         """Use since an earlier reading."""
         return CpuUse(self.cpu_s - earlier.cpu_s, self.preempted - earlier.preempted)
 

@@ -1,7 +1,5 @@
 """Keeps records safe: the journal while a session runs, whole files when it ends."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os
@@ -43,7 +41,7 @@ from fwbench.workloads.grid import Cell
 class Store:
     """The hooks through which records reach the disk."""
 
-    def __init__(self, config: pytest.Config, session: Session, unmeasured: Unmeasured) -> None:
+    def __init__(self, config: pytest.Config, session: Session, unmeasured: "Unmeasured") -> None:
         self.config = config
         self.session = session
         self.unmeasured = unmeasured

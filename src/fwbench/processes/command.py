@@ -3,8 +3,6 @@
 They end with this process, however it ends: see :mod:`fwbench.processes.guard`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -123,7 +121,7 @@ def started(
     output: Path,
     folder: Path | None = None,
     variables: Mapping[str, str] | None = None,
-) -> Iterator[Running]:
+) -> Iterator["Running"]:
     """A program that runs beside others; at the end of the block it is waited for.
 
     An exception in the block ends the program.

@@ -6,8 +6,6 @@ dies, however it dies. The kernel then removes the namespace with its interfaces
 nothing has to be cleaned up. See network_namespaces(7), veth(4) and user_namespaces(7).
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Sequence
@@ -35,7 +33,7 @@ class Namespace:
         NetworkUnavailable: the system makes none.
     """
 
-    def __init__(self, beside: Namespace | None = None) -> None:
+    def __init__(self, beside: "Namespace | None" = None) -> None:
         self._rootless = os.geteuid() != 0
         user = ["--map-root-user"] if self._rootless and beside is None else []
         entered = [] if beside is None or not self._rootless else beside.entering("--user")

@@ -4,8 +4,6 @@ A folder is removed when it is left. What a process leaves that had no time for 
 name and its mark, and removed by the next command that looks for it.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile
@@ -43,7 +41,7 @@ def folder() -> Iterator[Path]:
                 owned.release()
 
 
-def _make() -> tuple[Path, Owned | None]:
+def _make() -> "tuple[Path, Owned | None]":
     for _ in range(_ATTEMPTS):
         made = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
         if (owned := take(made)) is not None:

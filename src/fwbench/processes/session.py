@@ -4,8 +4,6 @@ A suite is a module of tests. It runs as any user's suite does: in a session of 
 isolated, verified, waited for.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -75,7 +73,7 @@ def started(
     machine: Mapping[str, Any] | None = None,
     watching: Watching = nullcontext,
     interpreter: str = sys.executable,
-) -> Iterator[ChildSession]:
+) -> Iterator["ChildSession"]:
     """A session of pytest in a process of its own, which has ended at the end of the block.
 
     Args:

@@ -1,7 +1,5 @@
 """Training in JAX: pure functions, ``jax.value_and_grad``, and a whole step compiled by ``jit``."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter, deque
@@ -38,7 +36,7 @@ class State(NamedTuple):
 
     parameters: Sequence[Sequence[Any]]
     layers: Sequence[Sequence[Any]]
-    moments: Moments
+    moments: "Moments"
     steps: Any
     learning_rate: Any
 

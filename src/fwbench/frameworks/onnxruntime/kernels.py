@@ -8,8 +8,6 @@ adds a node to a graph, whose answer is the implementation's result::
         return lambda x: op.Mul(x, op.Sigmoid(x))
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -79,7 +77,7 @@ _IR_VERSION = 10
 class GraphValue:
     """A result in a graph, or an input of it."""
 
-    def __init__(self, graph: _Graph, name: str) -> None:
+    def __init__(self, graph: "_Graph", name: str) -> None:
         self.graph = graph
         self.name = name
 

@@ -1,7 +1,5 @@
 """All operations at a glance: the ratio of each contestant to the fastest."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -107,7 +105,7 @@ class _HeatMap:
             gaps=_reasons(self.gaps),
         )
 
-    def _row(self, prefix: str, name: str, named: Sequence[NamedRecord]) -> _Work:
+    def _row(self, prefix: str, name: str, named: Sequence[NamedRecord]) -> "_Work":
         measured = _at_one_size(named)
         facts = measured[0][1].facts
         target = " ".join((facts.workload, facts.device, facts.direction, facts.dtype))

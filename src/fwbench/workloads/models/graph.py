@@ -10,8 +10,6 @@ values, so that branches are said as in any program::
 and parameters, costs and reference follow without another description.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -156,7 +154,7 @@ class Graph:
                 cuts.append(place)
         return cuts
 
-    def divided(self, number: int) -> tuple[Graph, ...]:
+    def divided(self, number: int) -> "tuple[Graph, ...]":
         """The network in parts, one a device: each takes what the one before returns.
 
         Each has about as many layers with parameters: an LSTM above the table of words, and another
@@ -180,7 +178,7 @@ class Graph:
             cuts.append(min(places, key=lambda cut: abs(layers[cut - 1] - wanted)))
         return tuple(self._between(*ends) for ends in itertools.pairwise([*cuts, len(self.nodes)]))
 
-    def _between(self, start: int, stop: int) -> Graph:
+    def _between(self, start: int, stop: int) -> "Graph":
         """The nodes of a part that takes one result, as a network."""
         nodes = tuple(
             replace(node, inputs=tuple(place - start for place in node.inputs))
