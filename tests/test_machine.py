@@ -32,43 +32,7 @@ def usable(root: Path, membership: str, files: dict[str, str]) -> int:
     return usable_cpus(root / "proc", root / "cgroup")
 
 
-#: Names of cases, and of each the files below the mount of cgroups and the CPUs that are usable.
-#: The process is in the group ``/outer/inner``; a quota is of microseconds in a period.
-_VERSION_2: dict[str, tuple[dict[str, str], int]] = {
-    "no quota": ({"outer/inner/cpu.max": "max 100000\n"}, 8),
-    "whole CPUs": ({"outer/inner/cpu.max": "400000 100000\n"}, 4),
-    "one and a half": ({"outer/inner/cpu.max": "150000 100000\n"}, 1),
-    "almost three": ({"outer/inner/cpu.max": "299999 100000\n"}, 2),
-    "half a CPU": ({"outer/inner/cpu.max": "50000 100000\n"}, 1),
-    "another period": ({"outer/inner/cpu.max": "100000 50000\n"}, 2),
-    "more than the affinity": ({"outer/inner/cpu.max": "1600000 100000\n"}, 8),
-    "tighter around it": (
-        {"outer/cpu.max": "200000 100000\n", "outer/inner/cpu.max": "400000 100000\n"},
-        2,
-    ),
-    "tighter itself": (
-        {"outer/cpu.max": "400000 100000\n", "outer/inner/cpu.max": "200000 100000\n"},
-        2,
-    ),
-    "none of its own": (
-        {"outer/cpu.max": "400000 100000\n", "outer/inner/cpu.max": "max 100000\n"},
-        4,
-    ),
-    "none around it": (
-        {"outer/cpu.max": "max 100000\n", "outer/inner/cpu.max": "400000 100000\n"},
-        4,
-    ),
-    "only around it": ({"outer/cpu.max": "200000 100000\n", "outer/inner/note": "empty\n"}, 2),
-    "of another group": ({"other/cpu.max": "100000 100000\n"}, 8),
-    "of a group below": ({"outer/inner/below/cpu.max": "100000 100000\n"}, 8),
-    "above the mount": ({"../cpu.max": "100000 100000\n", "outer/inner/note": "empty\n"}, 8),
-    "empty": ({"cpu.max": ""}, 8),
-    "half a line": ({"cpu.max": "max"}, 8),
-    "text": ({"cpu.max": "a line that is none\n"}, 8),
-}
-
-
-@pytest.mark.parametrize(("files", "expected"), _VERSION_2.values(), ids=_VERSION_2)
+@tabled
 def test_version_2_quotas(tmp_path: Path, files: dict[str, str], expected: int) -> None:
     """The tightest counts, of the process's own group or of any around it: whole CPUs, from one."""
     assert usable(tmp_path, "0::/outer/inner\n", files) == expected

@@ -25,25 +25,10 @@ from support.peaks import (
     product_facts,
     stored_ceilings,
 )
+from support.tables import tabled
 
 
-@pytest.mark.parametrize(
-    ("flops", "moved_bytes", "dtype", "seconds"),
-    [
-        (2.0**31, 2.0**20, "float32", 2.0),
-        (2.0**31, 2.0**22, "float32", 4.0),
-        (2.0**31, 2.0**20, "float16", 1.0),
-        (2.0**31, 0.0, "float32", 2.0),
-        (0.0, 2.0**19, "float32", 0.5),
-        (0.0, 2.0**19, "float64", 0.5),
-        (0.0, 0.0, "float32", 0.0),
-        (1.0, 2.0**20, "float64", None),
-    ],
-    ids=[
-        *("computing", "moving", "faster dtype", "nothing moved", "nothing computed"),
-        *("no product needed", "nothing at all", "unknown dtype"),
-    ],
-)
+@tabled
 def test_work_takes_as_long_as_its_slower_part(
     flops: float, moved_bytes: float, dtype: str, seconds: float | None
 ) -> None:

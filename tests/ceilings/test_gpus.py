@@ -9,6 +9,7 @@ import pytest
 from fwbench import ceilings
 from fwbench.ceilings import Ceiling
 from support.peaks import CEILING, attainable_of, product_entry, product_facts
+from support.tables import tabled
 
 _MIB = 2.0**20
 
@@ -78,23 +79,13 @@ _CACHED = Ceiling(
 )
 
 
-@pytest.mark.parametrize(
-    ("moved_bytes", "l2", "rate"),
-    [
-        (_MIB / 4, "hot", 2.0**23),
-        (_MIB, "hot", 2.0**23),
-        (4 * _MIB, "hot", 2.0**23),
-        (8 * _MIB, "hot", 2.0**20),
-        (64 * _MIB, "hot", 2.0**20),
-        (_MIB, "cold", 2.0**20),
-        (_MIB, None, 2.0**20),
-    ],
-)
+@tabled
 def test_what_a_cache_holds_is_held_against_the_cache(
-    moved_bytes: float, l2: str | None, rate: float
+    moved_mib: float, l2: str | None, rate: float
 ) -> None:
     """The best rate at which as much was moved, or more; of an emptied cache, that of memory."""
     toggles = {} if l2 is None else {"l2": l2}
+    moved_bytes = moved_mib * _MIB
     record = product_entry(1.0, flops=0.0, bytes=moved_bytes, toggles=toggles)
     ceilings.annotate([record], {"Fake CPU": _CACHED})
     assert attainable_of(record) == (moved_bytes / rate, moved_bytes / rate)

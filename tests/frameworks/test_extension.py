@@ -3,6 +3,7 @@
 import pytest
 
 from support.projects import Project, measuring
+from support.tables import tabled
 
 _SIGMOID = measuring(
     "sigmoid, gemm, sizes=(100_000,)", "from fwbench.workloads import gemm, sigmoid"
@@ -65,32 +66,8 @@ _WITH_NUMPY = measuring(
     'sigmoid, frameworks=("numpy", "{other}"), sizes=(8,)', "from fwbench.workloads import sigmoid"
 )
 
-#: What a package installs as the framework ``mars``, and what is said of it before anything runs.
-_UNUSABLE = {
-    "no framework": (
-        "def Mars(): return {'tanh': 'tanh'}",
-        (
-            "package planets: the entry point 'mars' (planets:Mars) gives an object of type "
-            "'dict', which is not a fwbench.Framework"
-        ),
-    ),
-    "a misspelt operation": (
-        """
-        from fwbench.frameworks.numpy.framework import NumPy
 
-        class Mars(NumPy):
-            name = "mars"
-            operations = {"sigmiod": "exp"}
-        """,
-        (
-            "package planets: the operations of mars name 'sigmiod', which is not an operation of "
-            "fwbench (did you mean 'sigmoid'?)"
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize(("source", "message"), _UNUSABLE.values(), ids=_UNUSABLE)
+@tabled
 def test_a_wrong_declaration_is_one_sentence(project: Project, source: str, message: str) -> None:
     """It names the package, before anything runs; the framework is absent, and others go on.
 
@@ -230,14 +207,7 @@ def test_operation_from_another_folder(project: Project) -> None:
         assert 0 <= facts["max_relative_error"] <= facts["tolerance"]
 
 
-_REFUSED = {
-    "name": ("name='two words'", "letters, digits and underscores"),
-    "no sizes": ("sizes=()", "at least one"),
-    "negative size": ("sizes=(4, -1)", "positive whole numbers"),
-}
-
-
-@pytest.mark.parametrize(("argument", "message"), _REFUSED.values(), ids=_REFUSED)
+@tabled
 def test_operation_that_cannot_work(project: Project, argument: str, message: str) -> None:
     """A declaration that cannot work is an error where it stands, in the user's file."""
     name = argument.partition("=")[0]

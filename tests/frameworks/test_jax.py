@@ -26,6 +26,7 @@ from fwbench.workloads import OPERATIONS, data
 from support import jax_learners, jax_replicas, programs, recomputing, shared_loops
 from support.projects import Project, measuring
 from support.real_training import MEASURED, SCHEDULE
+from support.tables import tabled
 from support.verification import FLOAT32, PARTS, UNOPTIMIZED_XLA, counted, kept, passes, verify
 
 _AT_NIGHT = (pytest.mark.nightly,)
@@ -344,15 +345,7 @@ def waited(made: Environment) -> dict[str, tuple[list[bool], list[bool]]]:
 
 @pytest.mark.serial
 @pytest.mark.parametrize("execution", ["eager", "jit"])
-@pytest.mark.parametrize(
-    ("what", "count"),
-    [
-        ("forward", 1),
-        ("several results", 2),
-        ("gradients", 1 + 2),
-        ("a gradient that is given", 1 + 3),
-    ],
-)
+@tabled
 def test_the_waiter_waits(
     waited: dict[str, tuple[list[bool], list[bool]]], what: str, count: int, execution: str
 ) -> None:

@@ -10,6 +10,7 @@ from fwbench.machine import thread_variables
 from support import programs
 from support.fakes import adapter
 from support.real_training import if_installed
+from support.tables import tabled
 
 planning = adapter("mxnet.planning")
 
@@ -74,17 +75,7 @@ _CHAIN = [("a", [], 100), ("b", [0], 5), ("c", [1], 100), ("d", [2], 1700), ("e"
 _CHAIN += [("f", [4], 2000)]
 
 
-@pytest.mark.parametrize(
-    ("count", "size"),
-    [
-        (1, 100),
-        (2, 105),
-        (3, 105),  # where a was
-        (4, 105 + 1700),  # 5 is too small, and the memory of c is that of an operand
-        (5, 105 + 1700),  # where a and c were: the next larger
-        (6, 105 + 2000),  # where d was, which is too small, and grows
-    ],
-)
+@tabled
 def test_memory_is_taken_where_sizes_are_alike(count: int, size: int) -> None:
     """Up to 16 times as large, or as small; a block that is too small grows."""
     nodes = [

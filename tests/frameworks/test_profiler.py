@@ -9,21 +9,12 @@ import pytest
 
 from fwbench.frameworks import profiler
 from fwbench.frameworks.profiler import CLASSES, Event, class_of
+from support.tables import tabled
 
 _TABLE = {"elementwise": ("log", "add"), "loss": ("log_softmax",)}
 
 
-@pytest.mark.parametrize(
-    ("name", "operator_class"),
-    [
-        ("log", "elementwise"),
-        ("log2", "elementwise"),
-        ("log_softmax_backward", "loss"),
-        ("logical", "elementwise"),
-        ("catalogue", profiler.OTHER),
-        ("", profiler.OTHER),
-    ],
-)
+@tabled
 def test_the_longest_prefix_decides(name: str, operator_class: str) -> None:
     """And an operator that nobody classed is of the class ``other``, not of a near one."""
     assert class_of(name, _TABLE) == operator_class
@@ -72,18 +63,7 @@ def test_events_become_a_trace(tmp_path: Path) -> None:
     assert first["tid"] == named["tid"] != second["tid"] == other["tid"]
 
 
-@pytest.mark.parametrize(
-    ("name", "operator_class"),
-    [
-        ("dot.4", "matmul"),
-        ("MatMul_1.8", "matmul"),
-        ("multiply_subtract_fusion.1", profiler.FUSED),
-        ("ynn_fusion.12", profiler.FUSED),
-        ("wrapped_reduce-window.6", "pooling"),
-        ("convolution-window-dilated", "convolution"),
-        ("wrapped_add", "elementwise"),
-    ],
-)
+@tabled
 def test_a_fusion_is_fused(name: str, operator_class: str) -> None:
     """Whatever it is made of; a fusion of one operator is that operator."""
     assert profiler.instruction_class(name) == operator_class

@@ -188,24 +188,16 @@ def _signalled(role: str, number: signal.Signals) -> Callable[[Gang, list[str]],
     return meddle
 
 
-@pytest.mark.parametrize(
-    ("framework", "strategy", "role", "number"),
-    [
-        ("numpy", "allreduce", "worker 1 of 2", signal.SIGKILL),
-        ("numpy", "allreduce", "worker 1 of 2", signal.SIGSTOP),
-        ("mxnet", "ps_sync", "server 0 of 1", signal.SIGKILL),
-        ("mxnet", "ps_sync", "the scheduler", signal.SIGSTOP),
-        ("tensorflow", "allreduce", "worker 1 of 2", signal.SIGKILL),
-        ("tensorflow", "ps_async", "the coordinator", signal.SIGSTOP),
-    ],
-)
+@tabled
 def test_a_role_that_fails_before_it_joins(
-    forking_with: Forking, framework: str, strategy: str, role: str, number: signal.Signals
+    forking_with: Forking, framework: str, strategy: str, role: str, name: str
 ) -> None:
     """The others would wait for it, TensorFlow's servers for ever: a limit ends the start."""
-    killed = number == signal.SIGKILL
+    killed = name == "SIGKILL"
     requested = _composition(framework, strategy)
-    gang = Meddled(_signalled(role, number), requested, _PATIENCE_S if killed else 1.0)
+    gang = Meddled(
+        _signalled(role, signal.Signals[name]), requested, _PATIENCE_S if killed else 1.0
+    )
     message = "was killed by SIGKILL .*" if killed else "did not answer within 1 s"
     with (
         forking_with(framework),

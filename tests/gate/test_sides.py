@@ -13,6 +13,7 @@ from fwbench.gate import sides as sides_module
 from fwbench.gate.sides import Installed, Revision, Tree, sides
 from fwbench.workers.environments import Environment, Environments, complete
 from support.suites import commit_all, count_worktrees, run_git
+from support.tables import tabled
 
 # The sides are environments
 
@@ -32,32 +33,13 @@ def environments(tmp_path: Path) -> Environments:
     return result
 
 
-#: What is compared, and what ``--fw`` is for both.
-_INSTALLED = {
-    "a framework and an environment": ("torch", "torch@old", ["torch"], ["torch@old"]),
-    "default takes the other's": ("default", "torch@old", ["torch"], ["torch@old"]),
-    "default as contender": ("torch@both", "default", ["torch@both"], ["torch"]),
-    "an environment of several": (
-        "default",
-        "both",
-        ["torch", "tensorflow"],
-        ["torch@both", "tensorflow@both"],
-    ),
-    "two environments": ("torch@old", "torch@both", ["torch@old"], ["torch@both"]),
-    "the same twice": ("numpy", "numpy", ["numpy"], ["numpy"]),
-    "numpy of an environment": ("numpy", "numpy@bare", ["numpy"], ["numpy@bare"]),
-}
-
-
-@pytest.mark.parametrize(
-    ("base", "contender", "base_names", "contender_names"), _INSTALLED.values(), ids=_INSTALLED
-)
+@tabled
 def test_sides_of_environments(
     environments: Environments,
     base: str,
     contender: str,
-    base_names: list[str],
-    contender_names: list[str],
+    base_names: tuple[str, ...],
+    contender_names: tuple[str, ...],
 ) -> None:
     both = sides(base, contender, environments)
     assert [side.name for side in both] == [base, contender]
@@ -69,7 +51,7 @@ def test_sides_of_environments(
         assert {*side.tested} == {"framework", "toggles"}
         assert side.folder == Path.cwd()
         assert side.variables == {}
-        assert side.facts()["frameworks"] in (base_names, contender_names)
+        assert side.facts()["frameworks"] in ([*base_names], [*contender_names])
 
 
 def test_default_twice_is_everything(environments: Environments) -> None:

@@ -78,27 +78,7 @@ class Seen:
     others_on_gpu: int | None = None
 
 
-@pytest.mark.parametrize(
-    ("seen", "slowed", "contended"),
-    [
-        (Seen(0.26, 0.26), None, True),
-        (Seen(0.26, None), None, True),
-        (Seen(0.26, None), 1.3, True),
-        (Seen(0.26, None), 1.29, False),
-        (Seen(0.26, 0.25), 9.0, False),
-        (Seen(0.25, 2.0), 1.29, False),
-        (Seen(None, 2.0), None, False),
-        (Seen(0.0, 0.26), 1.3, True),
-        (Seen(0.0, None), 9.0, False),
-        # Rounds that are all slow alike, seen at a load of 13.
-        (Seen(0.0, 1.83, queued_cpus=0.9), 1.0, True),
-        (Seen(0.0, 1.83, queued_cpus=0.1), 1.0, False),
-        (Seen(0.0, 0.25, queued_cpus=0.9), 1.0, False),
-        (Seen(0.0, 1.0, idle_cpus=0.09), 1.0, True),
-        (Seen(0.0, 1.0, idle_cpus=0.1), 1.0, False),
-        (Seen(0.0, 0.25, idle_cpus=0.0), 1.0, False),
-    ],
-)
+@tabled
 def test_contended_if_others_are_busy_and_it_shows(
     seen: Seen, slowed: float | None, contended: bool
 ) -> None:
@@ -107,7 +87,8 @@ def test_contended_if_others_are_busy_and_it_shows(
     Also where no processor was left for them. Where it is not known whether others were busy, it
     takes preemptions and slow rounds.
     """
-    assert condition.is_contended(seen, slowed) is contended
+    evidence = Seen(**{"preempted": None, "others_cpus": None, **seen})
+    assert condition.is_contended(evidence, slowed) is contended
 
 
 def test_a_slowdown_is_of_the_median_round() -> None:

@@ -20,7 +20,7 @@ from fwbench.plugin.options import (
     precision_of,
     threshold_of,
 )
-from support.tables import tabled
+from support.tables import tabled, tables
 
 # Sources
 
@@ -71,58 +71,7 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-GIVEN = [
-    ("--fw=torch,numpy", "fw = torch,numpy", "frameworks", ("torch", "numpy")),
-    ("--fw-device=gpu", "fw_device = gpu", "devices", ("gpu:0",)),
-    ("--fw-execution=xla", "fw_execution = xla", "executions", ("xla",)),
-    ("--fw-dtype=float16", "fw_dtype = float16", "dtypes", ("float16",)),
-    ("--fw-direction=backward", "fw_direction = backward", "directions", ("backward",)),
-    ("--fw-size=8,64", "fw_size = 8,64", "sizes", (8, 64)),
-    ("--fw-family=fft,mine", "fw_family = fft,mine", "families", ("fft", "mine")),
-    ("--fw-threads=3", "fw_threads = 3", "threads", 3),
-    ("--fw-isolation=none", "fw_isolation = none", "isolation", "none"),
-    ("--fw-timeout=9.5", "fw_timeout = 9.5", "timeout_s", 9.5),
-    ("--fw-warmup=0", "fw_warmup = 0", "warmup_s", 0.0),
-    ("--fw-precision=1%", "fw_precision = 0.01", "precision", 0.01),
-    ("--fw-epochs=7", "fw_epochs = 7", "epochs", 7),
-    ("--fw-warmup-epochs=0", "fw_warmup_epochs = 0", "warmup_epochs", 0),
-    ("--fw-repetitions=2", "fw_repetitions = 2", "repetitions", 2),
-    ("--fw-steps=30", "fw_steps = 30", "steps", 30),
-    ("--fw-toggle=workers=0,2", "fw_toggle = workers=0,2", "toggles", {"workers": ("0", "2")}),
-    ("--fw-replicas=1,2", "fw_replicas = 1,2", "replicas", ("1", "2")),
-    ("--fw-strategy=ps_sync", "fw_strategy = ps_sync", "strategy", ("ps_sync",)),
-    ("--fw-servers=2", "fw_servers = 2", "servers", ("2",)),
-    ("--fw-network=100mbit", "fw_network = 100mbit", "network", ("100mbit",)),
-    ("--fw-straggler=1@20ms", "fw_straggler = 1@20ms", "straggler", ("1@20ms",)),
-    (
-        *("--fw-normalization=local,synchronized", "fw_normalization = local,synchronized"),
-        *("normalization", ("local", "synchronized")),
-    ),
-    ("--fw-scaling=weak", "fw_scaling = weak", "scaling", "weak"),
-    ("--fw-engine=local", "fw_engine = local", "engine", "local"),
-    ("--fw-places=/etc/hostname", "fw_places = /etc/hostname", "places", Path("/etc/hostname")),
-    ("--fw-profile", "fw_profile = true", "profile", True),
-    ("--fw-traces=/traces", "fw_traces = /traces", "traces", Path("/traces")),
-    ("--fw-memory", "fw_memory = true", "memory", True),
-    ("--fw-data=/", "fw_data = /", "data", Path("/")),
-    ("--fw-record-host", "fw_record_host = true", "record_host", True),
-    ("--fw-tables", "fw_tables = true", "tables", True),
-    ("--fw-launches=5", "fw_launches = 5", "launches", 5),
-    ("--fw-revisit=4", "fw_revisit = 4", "revisit", 4),
-    ("--fw-budget=5min", "fw_budget = 5min", "budget_s", 300.0),
-    ("--fw-race", "fw_race = true", "race", True),
-    ("--fw-threshold=5%", "fw_threshold = 0.05", "threshold", 0.05),
-    ("--fw-seed=0", "fw_seed = 0", "seed", 0),
-    ("--fw-first-call=shared", "fw_first_call = shared", "first_call", "shared"),
-    ("--fw-gate=5%", "fw_gate = 0.05", "gate", {"time": 0.05}),
-    ("--fw-fail-on=missing", "fw_fail_on = missing", "fail_on", ("missing",)),
-    ("--fw-allow-different=cpu", "fw_allow_different = cpu", "allow_different", ("cpu",)),
-]
-
-
-@pytest.mark.parametrize(
-    ("argument", "setting", "name", "value"), GIVEN, ids=[name for _, _, name, _ in GIVEN]
-)
+@tabled
 @pytest.mark.parametrize("source", ["command line", "ini"])
 def test_each_option_is_read_from_either_source(
     pytester: pytest.Pytester, argument: str, setting: str, name: str, value: Any, source: str
@@ -131,11 +80,13 @@ def test_each_option_is_read_from_either_source(
         options_of(pytester, ini=setting) if source == "ini" else options_of(pytester, argument)
     )
     selection = request.configured if source == "ini" else request.requested
-    assert {**vars(request), **vars(selection), **request.toggles}[name] == value
+    expected = Path(value) if name in ("places", "traces", "data") else value
+    assert {**vars(request), **vars(selection), **request.toggles}[name] == expected
 
 
 def test_every_option_is_among_those_tested() -> None:
-    assert {name for _, _, name, _ in GIVEN} == {*options.SELECTORS, *options.SETTINGS}
+    tested = tables(__file__)["test_each_option_is_read_from_either_source"]["rows"]
+    assert {*tested} == {*options.SELECTORS, *options.SETTINGS}
 
 
 def test_first_calls_are_fresh_in_launches_alone(pytester: pytest.Pytester) -> None:
@@ -287,21 +238,7 @@ def refused(pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str], argum
     return f"{caught.value}{capsys.readouterr().err}"
 
 
-BAD = [
-    ("size", "0", "size '0' is not a positive whole number"),
-    ("epochs", "0", "number of epochs '0' is not a positive whole number"),
-    ("warmup-epochs", "-1", "number of warm-up epochs '-1' is not a whole number from 0"),
-    ("repetitions", "0", "number of repetitions '0' is not a positive whole number"),
-    ("launches", "2.5", "number of launches '2.5' is not a positive whole number"),
-    ("steps", "0", "number of steps '0' is not a positive whole number"),
-    ("toggle", "workers=-1", "toggle workers: '-1' is not a whole number from 0"),
-    ("toggle", "sparse=onn", "unknown value of the toggle sparse 'onn'"),
-    ("toggle", "=2", "unknown toggle ''"),
-    ("data", "nowhere", "'nowhere' is not a directory; name the one that holds the data sets"),
-]
-
-
-@pytest.mark.parametrize(("option", "value", "message"), BAD, ids=[f"{o}={v}" for o, v, _ in BAD])
+@tabled
 def test_bad_options_are_refused_by_name(
     pytester: pytest.Pytester,
     capsys: pytest.CaptureFixture[str],

@@ -26,6 +26,7 @@ from fwbench.report.section import KEYS
 from support import programs
 from support.launched_runs import entry, output, write
 from support.reports import case, training
+from support.tables import tabled
 
 _USAGE_ERROR = 2
 _SOME_UNREADABLE = 1
@@ -119,47 +120,7 @@ def test_a_fact_is_shown_in_its_unit() -> None:
     assert made.text("threshold") == made.text("load") == ""
 
 
-#: Changes of a record by hand, and what is said of them.
-_DAMAGED: dict[str, tuple[dict[str, Any], str]] = {
-    "text": (
-        {"first_call_in_process_s": "soon"},
-        "first_call_in_process_s is 'soon', and must be a number above 0",
-    ),
-    "boolean": ({"size": True}, "size is True, and must be a whole number above 0"),
-    "infinite": ({"completion_s": float("inf")}, "completion_s is inf, and must be a number"),
-    "not a number": ({"cpu_s": float("nan")}, "cpu_s is nan, and must be a number of at least 0"),
-    "below 0": ({"load": -1.0}, "load is -1.0, and must be a number of at least 0"),
-    "missing": ({"launches": [{"launch": 0}]}, "launches[0].value_s is missing"),
-    "round of 0": (
-        {"launches": [_launch(1.0, rounds_s=[1.0, 0.0])]},
-        "launches[0].rounds_s[1] is 0.0, and must be a number above 0",
-    ),
-    "choice": ({"statistic": "mean"}, "statistic is 'mean', and must be a text out of min, median"),
-    "needed": ({"dispatch_s": 1.0}, "dispatch_s is 1.0, and completion_s is missing"),
-    "object": ({"data": "mnist"}, "data is 'mnist', and must be an object"),
-    "within": ({"data": {"digest": 5}}, "data.digest is 5, and must be a text"),
-    "no launch": ({"launches": []}, "launches is empty"),
-    "no round": ({"launches": [_launch(1.0, rounds_s=[])]}, "launches[0].rounds_s is empty"),
-    "no epoch": ({"epochs": []}, "epochs is empty"),
-    "launch": ({"launches": [_launch(float("nan"))]}, "launches[0].value_s is nan"),
-    "subnormal": (
-        {"launches": [_launch(5e-324)]},
-        "launches[0].value_s is 5e-324, and must be a number above 0, from 1e-12 up to 1e+15 s",
-    ),
-    "zero": ({"launches": [_launch(0.0)]}, "launches[0].value_s is 0.0"),
-    "half": (
-        {"launches": [_launch(1.0, min_s=1.0)]},
-        "launches[0].min_s is 1.0, and median_s is missing",
-    ),
-    "drift": ({"drift": -1.5}, "drift is -1.5, and must be a number above -1"),
-    "accuracy": (
-        {"test_accuracy": [{"repetition": 1, "accuracy": 7.0}]},
-        "test_accuracy[0].accuracy is 7.0, and must be a number from 0 to 1",
-    ),
-}
-
-
-@pytest.mark.parametrize(("changes", "message"), _DAMAGED.values(), ids=_DAMAGED)
+@tabled
 def test_what_is_damaged_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     path = write(tmp_path / "run.json", entry("dot"), entry("gemm", **changes))
     with pytest.raises(UnreadableRun) as caught:

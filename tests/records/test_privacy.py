@@ -6,8 +6,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from fwbench.records import privacy
 from fwbench.records.privacy import Places
 from support.tables import tabled
@@ -15,25 +13,7 @@ from support.tables import tabled
 _HERE = Places(Path("/srv/work/project"), Path("/home/me"))
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("--fw=torch@new --fw-gate=5%,memory=100% --fw-toggle layout=NHWC --fw-size 8", None),
-        ("-k 'gemm and not (float64 or test_x[8-a])' -xvk sum -m slow", None),
-        ("-p no:randomly -pno:cov -n2 -rA -Wignore::DeprecationWarning:gast.astn", None),
-        ("-q -vv --lf --maxfail=1 -o fw_size=8 --override-ini=timeout=3 -o addopts=", None),
-        (f"-k token_hush@ -k ghp_{'hush' * 9} -p {'hush' * 5}", "-k *** -k *** -p ***"),
-        ("--x-token=hush -v --x-token hush test_x.py", "--x-token=*** -v --x-token *** test_x.py"),
-        ("-o x_key=hush -o 'markers = x: hush' -o hush", "-o x_key=*** -o markers=*** -o ***"),
-        ("--override-ini=api_key=hush -xZhush -c hush", "--override-ini=api_key=*** -xZ*** -c ***"),
-        ("--fw-data=/srv/hush --fw-places hush.toml", "--fw-data=*** --fw-places ***"),
-        ("--key '-----BEGIN KEY-----\nhush' --='hush' -hush", "--key --*** --=*** -h***"),
-        (". sub/../test_x.py::test_it[a/b] {root}/sub", ". test_x.py::test_it[a/b] sub"),
-        ("--ignore=sub --cov sub -c ../project/pytest.ini", "--ignore=sub --cov sub -c pytest.ini"),
-        (".. / ../project2 ~hush hush.py hush.py::test_it @hush", "*** *** *** *** *** *** ***"),
-        ("--pyargs fwbench.suite fwbench.suite.test_linalg::test_gemm -o cache_dir=sub", None),
-    ],
-)
+@tabled
 def test_command_lines(tmp_path: Path, given: str, expected: str | None) -> None:
     """Harmless parts are shown, and nothing else; None stands for all of the command line."""
     root = tmp_path / "project"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from fwbench.records.facts import CaseFacts
 from fwbench.report import condition
 from support.tables import tabled
@@ -17,22 +15,7 @@ def facts(framework: str = "torch", **values: Any) -> CaseFacts:
     return CaseFacts.checked(made["extra_info"]["fwbench"])
 
 
-@pytest.mark.parametrize(
-    ("values", "mark"),
-    [
-        ({}, ""),
-        ({"condition": "clean", "drift": 0.3}, ""),
-        ({"condition": "drifting", "drift": 0.336}, "drifting +34 %"),
-        ({"condition": "drifting", "drift": -0.25}, "drifting -25 %"),
-        ({"condition": "contended", "drift": 0.5}, "contended"),
-        ({"condition": "contended", "spinning": True}, "contended, spinning"),
-        ({"device_memory_left_bytes": 64 * 2**20}, ""),
-        ({"device_memory_left_bytes": 65 * 2**20}, "after a leak"),
-        ({"precision_bits": 10}, "10 of 23 bits"),
-        ({"precision_bits": 23}, ""),
-        ({"contended": True}, "contended"),
-    ],
-)
+@tabled
 def test_marks(values: dict[str, Any], mark: str) -> None:
     assert condition.marks(facts(**values)) == mark
     assert condition.marked("torch", facts(**values)) == ("torch" + (f" ({mark})" if mark else ""))

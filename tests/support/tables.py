@@ -19,7 +19,7 @@ def tabled(test: _Test) -> _Test:
     Raises:
         KeyError: tables.toml has no table of the test's name.
     """
-    table = _tables(Path(test.__globals__["__file__"]).with_name("tables.toml"))[test.__name__]
+    table = tables(test.__globals__["__file__"])[test.__name__]
     names = table["columns"].replace(",", " ").split()
     rows = table["rows"]
     keyed = [(None, row) for row in rows] if isinstance(rows, list) else [*rows.items()]
@@ -46,5 +46,6 @@ def _frozen(value: Any) -> Any:
 
 
 @cache
-def _tables(file: Path) -> dict[str, Any]:
-    return tomllib.loads(file.read_text(encoding="utf-8"))
+def tables(module: str) -> dict[str, Any]:
+    """The tables of tables.toml in the folder of a module, whose ``__file__`` is given."""
+    return tomllib.loads(Path(module).with_name("tables.toml").read_text(encoding="utf-8"))

@@ -106,30 +106,9 @@ _CELL = {
     "terms": 0,
     "toggles": (),
 }
-#: The parts of a gap that holds for it.
-_WHOLE = {**dict(list(_CELL.items())[:4]), "device": "gpu"}
 
 
-@pytest.mark.parametrize(
-    ("parts", "changes", "figures"),
-    [
-        ({}, {}, True),
-        ({"workload": "gemm"}, {}, True),
-        ({"workload": "gemm"}, {"workload": "dot"}, False),
-        ({"execution": "graph"}, {"workload": "dot"}, True),
-        ({"execution": "graph"}, {"execution": "eager"}, False),
-        ({"direction": "backward"}, {}, True),
-        ({"direction": "backward"}, {"direction": "forward"}, False),
-        ({"dtype": "float16"}, {"dtype": "float32"}, False),
-        ({"device": "gpu"}, {"device": "gpu:3"}, True),
-        ({"device": "gpu"}, {"device": "cpu"}, False),
-        ({"toggle": "tf32=on"}, {"toggles": ["onednn=on", "tf32=on"]}, True),
-        ({"toggle": "tf32=on"}, {"toggles": ["tf32=off"]}, False),
-        (_WHOLE, {}, True),
-        (_WHOLE, {"direction": "forward"}, False),
-    ],
-    ids=str,
-)
+@tabled
 def test_a_gap_holds_for_every_cell_that_its_parts_do_not_exclude(
     parts: dict[str, str], changes: dict[str, str], figures: bool
 ) -> None:

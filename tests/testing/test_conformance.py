@@ -6,6 +6,7 @@ import pytest
 
 from support.projects import Project
 from support.real_training import if_installed
+from support.tables import tabled
 from support.verification import QUICK_XLA
 
 _SUITE = ("--pyargs", "fwbench.testing.conformance", "--junitxml=junit.xml", "-rs")
@@ -94,18 +95,7 @@ def test_a_broken_adapter_fails(change: str, failed: str, text: str, project: Pr
     assert outcomes["test_devices_are_named"].kind == "passed"
 
 
-_REFUSED = {
-    "no framework": ((), "were given no framework; they load one framework into this process"),
-    "two frameworks": (("--fw=numpy,pool",), "were given numpy, pool; they load one framework"),
-    "unknown": (("--fw=nunpy",), "unknown framework 'nunpy'; known: *Did you mean 'numpy'?"),
-    "environment": (("--fw=numpy@old",), "run them with the Python of that environment"),
-    "not installed": (("--fw=missing",), "'missing' cannot be checked here: not installed (No mod"),
-    "another name": (("--fw=renamed",), "its entry point is named 'renamed', and its class 'pool'"),
-    "unknown execution": (("--fw=pool", "--fw-execution=jit"), "unknown execution (of pool) 'jit'"),
-}
-
-
-@pytest.mark.parametrize(("arguments", "message"), _REFUSED.values(), ids=_REFUSED)
+@tabled
 def test_what_cannot_be_checked_is_refused(
     arguments: tuple[str, ...], message: str, project: Project
 ) -> None:

@@ -11,27 +11,7 @@ import pytest
 
 from fwbench.report import writers
 from fwbench.report.drawing import palette
-
-#: What people see who lack a kind of cone: matrices for linear RGB, of severity 1.0 (Machado,
-#: Oliveira and Fernandes, IEEE Transactions on Visualization and Computer Graphics 15, 2009).
-_SEEN = {
-    "everyone": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protanopes": (
-        (0.152286, 1.052583, -0.204868),
-        (0.114503, 0.786281, 0.099216),
-        (-0.003882, -0.048116, 1.051998),
-    ),
-    "deuteranopes": (
-        (0.367322, 0.860646, -0.227968),
-        (0.280085, 0.672501, 0.047413),
-        (-0.011820, 0.042940, 0.968881),
-    ),
-    "tritanopes": (
-        (1.255528, -0.076749, -0.178779),
-        (-0.078411, 0.930809, 0.147602),
-        (0.004733, 0.691367, 0.303900),
-    ),
-}
+from support.tables import tabled
 
 #: sRGB to XYZ over the white of D65, row by row.
 _XYZ = ((0.43395, 0.37622, 0.18983), (0.21267, 0.71516, 0.07218), (0.01776, 0.10946, 0.87278))
@@ -56,7 +36,7 @@ def _lab(colour: str, seen: Sequence[Sequence[float]]) -> tuple[float, float, fl
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
-@pytest.mark.parametrize("seen", _SEEN.values(), ids=_SEEN)
+@tabled
 def test_frameworks_are_told_apart(seen: Sequence[Sequence[float]]) -> None:
     """By at least 20 in CIELAB, of which 2 is just noticeable, with each kind of cone missing."""
     for first, other in itertools.combinations(palette.COLOURS.values(), 2):
