@@ -239,24 +239,11 @@ def test_what_is_impossible_is_refused(changes: dict[str, float], message: str) 
         timing.check_rates(_facts(**changes), _LIMITS)
 
 
-@pytest.mark.parametrize(
-    ("changes", "limits", "recorded_limits"),
-    [
-        ({"bytes": 1e15, "result_is_view": True}, _LIMITS, {"limit_flops_per_s": 1e9}),
-        ({"bytes": 1e15, "result_is_view": None}, _LIMITS, {"limit_flops_per_s": 1e9}),
-        ({"flops": None, "bytes": None}, _LIMITS, {}),
-        ({"flops": 0.0, "bytes": 0.0}, _LIMITS, {}),
-        ({"dtype": "float16", "flops": 1e20, "bytes": None}, _LIMITS, {}),
-        ({"flops": 1e20, "bytes": 1e20}, Limits(), {}),
-    ],
-    ids=[
-        *("a view moves no bytes", "what may be a view", "no cost is declared"),
-        *("no work is declared", "another dtype", "no limit is known"),
-    ],
-)
+@tabled
 def test_where_nothing_is_known_nothing_is_claimed(
-    changes: dict[str, Any], limits: Limits, recorded_limits: dict[str, float]
+    changes: dict[str, Any], recorded_limits: dict[str, float], has_limits: bool
 ) -> None:
+    limits = _LIMITS if has_limits else Limits()
     assert dict(timing.check_rates(_facts(**changes), limits)) == recorded_limits
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fwbench.cases import verify
 from fwbench.errors import NotACopy, WrongResult, WrongTraining
 from fwbench.terms.names import FLOAT8
+from support.tables import tabled
 
 NAN, INF = float("nan"), float("inf")
 
@@ -21,56 +22,25 @@ def array(*values: Any) -> NDArray[Any]:
     return np.array(values)
 
 
+def numbers(values: Any) -> Any:
+    """An array of nested tuples, or a scalar."""
+    return np.array(values) if isinstance(values, tuple) else np.float64(values)
+
+
 def error(actual: Any, reference: Any, allowed: float) -> float:
     return verify.compare(actual, reference, allowed).largest
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        array(1.0, -2.0, 3.0),
-        array(0.0, 0.0),
-        array(NAN, 1.0),
-        array(INF, -INF, 1.0),
-        array(NAN, NAN),
-        array(INF),
-        array(1e200, 1.0),
-        array(1e-200, 1e-210),
-        np.float64(7.0),
-        np.zeros((0,)),
-        np.zeros((3, 0)),
-        np.ones((2, 3, 4)),
-        array(True, False),
-        array(1, 2, 3),
-    ],
-    ids=str,
-)
+@tabled
 @pytest.mark.filterwarnings("error")
 def test_equal_values_have_no_error(values: Any) -> None:
-    assert error(np.copy(values), values, 1e-6) == 0.0
+    assert error(np.copy(numbers(values)), numbers(values), 1e-6) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("actual", "reference"),
-    [
-        (array(1.0, NAN), array(1.0, 2.0)),
-        (array(1.0, 2.0), array(1.0, NAN)),
-        (array(1.0, INF), array(1.0, 2.0)),
-        (array(1.0, 2.0), array(1.0, INF)),
-        (array(1.0, -INF), array(1.0, INF)),
-        (array(NAN, 1.0), array(INF, 1.0)),
-        (array(INF, 1.0), array(NAN, 1.0)),
-        (array(NAN), array(0.0)),
-        (array(0.5, 0.0), array(0.0, 0.0)),
-        (array(2e200), array(1e200)),
-        (array(1.0, 2e200), array(1.0, 1e200)),
-        (array(2e-200), array(1e-200)),
-    ],
-    ids=lambda values: str(values.tolist()),
-)
-def test_other_values_are_wrong(actual: NDArray[Any], reference: NDArray[Any]) -> None:
+@tabled
+def test_other_values_are_wrong(actual: tuple[float, ...], reference: tuple[float, ...]) -> None:
     with pytest.raises(WrongResult):
-        error(actual, reference, 1e-6)
+        error(array(*actual), array(*reference), 1e-6)
 
 
 @pytest.mark.parametrize("place", [0, 49, 99])
@@ -83,38 +53,16 @@ def test_one_wrong_element_is_found_wherever_it_is(place: int) -> None:
         error(actual, reference, 1e-6)
 
 
-@pytest.mark.parametrize(
-    ("actual", "reference", "allowed", "largest"),
-    [
-        (array(4.0, 4.5, 3.75), array(4.0, 4.0, 4.0), 1.0, 0.5 / 4.0),
-        (array(1.125), array(1.0), 0.125, 0.125),
-        (array(np.nextafter(1.125, 2.0)), array(1.0), 0.125, None),
-        # Elements near zero may be off by as much as their neighbours,
-        (array(1.0, -1.0, 5e-7), array(1.0, -1.0, 1e-12), 1e-6, 5e-7 * 1.5**0.5),
-        (array(1.0, -1.0, 5e-6), array(1.0, -1.0, 1e-12), 1e-6, None),
-        # large ones by as much more.
-        (array(1.0, 1.0, 1.0, 1e6 + 0.5), array(1.0, 1.0, 1.0, 1e6), 1e-6, 0.5e-6),
-        # A framework without scalars may return one element.
-        (np.full((1,), 2.0), np.float64(2.0), 1e-6, 0.0),
-        (np.full((1, 1), 2.0), np.float64(2.0), 1e-6, 0.0),
-        (np.full((1, 1), 2.1), np.float64(2.0), 1e-6, None),
-        # The comparison adds no rounding of the result's own dtype.
-        (np.array([1.0 + 2.0**-10], dtype=np.float16), array(1.0), 1.0, 2.0**-10),
-    ],
-    ids=[
-        *("the largest error counts", "as much as is allowed", "more than is allowed"),
-        *("near zero", "farther from zero", "large", "one element", "one in a matrix"),
-        *("another element", "float16"),
-    ],
-)
+@tabled
 def test_errors_are_relative_to_the_scale_of_elements(
-    actual: Any, reference: Any, allowed: float, largest: float | None
+    actual: Any, reference: Any, allowed: float, largest: float | None, dtype: str | None
 ) -> None:
+    given = numbers(actual).astype(dtype or "float64")
     if largest is not None:
-        assert error(actual, reference, allowed) == pytest.approx(largest, rel=1e-5)
+        assert error(given, numbers(reference), allowed) == pytest.approx(largest, rel=1e-5)
         return
     with pytest.raises(WrongResult):
-        error(actual, reference, allowed)
+        error(given, numbers(reference), allowed)
 
 
 def test_the_message_says_where_what_and_how_many() -> None:
@@ -135,25 +83,13 @@ def test_the_message_of_a_scalar_has_no_place() -> None:
         error(np.float64(NAN), np.float64(1.0), 1e-3)
 
 
-@pytest.mark.parametrize(
-    ("actual", "reference"),
-    [
-        (np.ones(3), np.ones(4)),
-        (np.ones((2, 3)), np.ones((3, 2))),
-        (np.ones(6), np.ones((2, 3))),
-        (np.ones((1, 3)), np.ones(3)),
-        (np.ones(3), np.float64(1.0)),
-        (np.float64(1.0), np.ones(3)),
-        (np.zeros(0), np.float64(0.0)),
-        (np.zeros((0, 2)), np.zeros((2, 0))),
-    ],
-    ids=lambda values: str(np.shape(values)),
-)
-def test_another_shape_is_wrong(actual: NDArray[Any], reference: NDArray[Any]) -> None:
+@tabled
+def test_another_shape_is_wrong(actual: tuple[int, ...], reference: tuple[int, ...]) -> None:
     """Values that would broadcast to the reference are no substitute for its shape."""
-    both = f"shape {actual.shape}, the NumPy reference {reference.shape}"
+    both = f"shape {actual}, the NumPy reference {reference}"
+    given, wanted = (np.ones(shape) if shape else np.float64(1.0) for shape in (actual, reference))
     with pytest.raises(WrongResult, match=re.escape(both)):
-        error(actual, reference, 1e-6)
+        error(given, wanted, 1e-6)
 
 
 def test_tolerances_follow_the_precision_of_the_dtype() -> None:
@@ -189,28 +125,12 @@ def test_an_operations_factor_multiplies_its_tolerance() -> None:
     assert verify.tolerance("float32", 64, 3.0) == 3 * verify.tolerance("float32", 64)
 
 
-@pytest.mark.parametrize(
-    ("actual", "wanted", "right"),
-    [
-        (array(1.0, 2.0).astype("float32"), array(1.0, 2.0), True),
-        (array(1.0 / 3).astype("float32"), array(1.0 / 3), True),
-        (array(1, 2), array(1, 2), True),
-        (array(1, 2).astype("int32"), array(1, 2), True),
-        (array(True, False), array(True, False), True),
-        (array(1.0 / 3).astype("float16"), array(1.0 / 3), False),
-        (array(1.0, 2.0, 3.0), array(1.0, 2.0), False),
-        (array(1, 3), array(1, 2), False),
-        (array(1, 2, 2), array(1, 2), False),
-        (array(True, True), array(True, False), False),
-    ],
-    ids=[
-        *("exact", "rounded", "int", "smaller int", "bool"),
-        *("coarser", "longer", "other int", "longer int", "other bool"),
-    ],
-)
-def test_inputs_may_be_rounded_to_their_dtype_alone(actual: Any, wanted: Any, right: bool) -> None:
+@tabled
+def test_inputs_may_be_rounded_to_their_dtype_alone(
+    actual: tuple[Any, ...], wanted: tuple[Any, ...], right: bool, dtype: str | None
+) -> None:
     with nullcontext() if right else pytest.raises(WrongResult):
-        verify.placed(actual, wanted, "float32")
+        verify.placed(np.array(actual, dtype), array(*wanted), "float32")
 
 
 def test_an_array_that_changes_with_its_source_is_no_copy() -> None:

@@ -122,17 +122,7 @@ def test_ceilings_stay_out_of_version_control(tmp_path: Path) -> None:
     assert (tmp_path / ".fwbench" / ".gitignore").read_text(encoding="utf-8") == "*\n"
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"cpu": "Another CPU"},
-        {"cpus": 9},
-        {"physical_cores": None},
-        {"usable_cpus": 1},
-        {"gpu_driver": "550.1"},
-    ],
-    ids=lambda changes: next(iter(changes)),
-)
+@tabled
 def test_another_machine_has_other_ceilings(tmp_path: Path, changes: dict[str, Any]) -> None:
     other = {"Another CPU": Ceiling({}, 1.0)}
     here, there = stored_ceilings(tmp_path), stored_ceilings(tmp_path, other, **changes)

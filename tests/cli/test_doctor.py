@@ -23,6 +23,7 @@ from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
 from support.gangs import out
 from support.peaks import MACHINE
+from support.tables import tabled
 
 
 class Machine:
@@ -210,44 +211,18 @@ def test_errors_are_one_line_and_a_status(
     assert out(capsys, "doctor", status=status) == f"fwbench: error: {error}\n"
 
 
-_CPU_ALONE = {"devices": (Device("cpu", "Fake CPU"),)}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {**_CPU_ALONE, "build": {"cuda": "12.8"}},
-            (
-                "this build is for CUDA 12.8, and the driver for CUDA up to 11.4: update the "
-                "driver, or install a build for CUDA 11.4 or earlier"
-            ),
-        ),
-        (
-            {**_CPU_ALONE, "build": {"cuda": "None"}},
-            "this build has no CUDA: install one for CUDA 11.4 or earlier",
-        ),
-        (
-            {**_CPU_ALONE, "build": {"cuda_version": "11.8"}},
-            (
-                "this build is for CUDA 11.8: look at CUDA_VISIBLE_DEVICES, and at the permissions "
-                "of /dev/nvidia*"
-            ),
-        ),
-        ({**_CPU_ALONE, "build": {"blas": "openblas"}}, None),
-        ({"build": {"cuda": "12.8"}}, None),
-    ],
-    ids=["driver too old", "build without CUDA", "hidden", "knows no GPUs", "sees the GPU"],
-)
+@tabled
 def test_doctor_says_why_a_framework_sees_no_gpu(
     machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    changes: dict[str, Any],
+    sees_gpu: bool,
+    build: dict[str, str],
     message: str | None,
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(Card("GPU-a"), Card("GPU-b")))
-    machine.answers = {"fake": manifest(**changes)}
+    seen = {} if sees_gpu else {"devices": (Device("cpu", "Fake CPU"),)}
+    machine.answers = {"fake": manifest(build=build, **seen)}
     lines = out(capsys, "doctor").splitlines()
     assert "  gpus      2 x NVIDIA H200; driver 470.82, for CUDA up to 11.4" in lines
     unseen = [line for line in lines if line.startswith("  no gpu")]

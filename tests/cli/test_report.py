@@ -26,6 +26,7 @@ from support.reports import (
     run_of,
     shown,
 )
+from support.tables import tabled
 
 _FAILED = 3
 _SOME_UNREADABLE = 1
@@ -191,17 +192,7 @@ def test_an_interrupted_run_is_said_to_be_one(
     assert lost["median_s"] == ""
 
 
-@pytest.mark.parametrize(
-    ("session", "message"),
-    [
-        ({"outcome": {"failed": 1, "interrupted": False}}, "stopped early: 1 of 2 cases measured"),
-        ({"planned": None}, "interrupted: 1 case measured, others may be missing"),
-        ({"outcome": None, "missing": []}, "ended in an unknown way: 1 of 2 cases measured"),
-        ({"outcome": None, "planned": 1, "missing": []}, ""),
-        ({"outcome": {"failed": 1, "interrupted": False}, "missing": []}, ""),
-    ],
-    ids=["maxfail", "older", "recovered from a crash", "recovered whole", "failed"],
-)
+@tabled
 def test_how_a_session_ended(folder: Path, session: dict[str, Any], message: str) -> None:
     """Whoever stopped it; a test that failed is no reason to call the run incomplete."""
     _interrupted(folder / "run.json", **session)

@@ -15,6 +15,7 @@ from fwbench.report import history
 from support.gangs import out
 from support.histories import change, day, levels, nightly, saved, statistics_of
 from support.reports import case, markdown_cells, parsed, rounds_of
+from support.tables import tabled
 
 _USAGE_ERROR = 2
 _FAILED = 3
@@ -190,14 +191,7 @@ def test_a_stored_run_is_not_replaced(folder: Path) -> None:
     assert path.read_bytes() == before
 
 
-_TOP: dict[str, dict[str, Any]] = {
-    "threads": {"fwbench": {"schema": 1, "threads": "many"}},
-    "cpu": {"machine_info": {"cpu": "x"}, "fwbench": {}},
-    "commit": {"commit_info": "abc"},
-}
-
-
-@pytest.mark.parametrize("facts", _TOP.values(), ids=_TOP)
+@tabled
 def test_changed_files_are_named(folder: Path, facts: dict[str, Any]) -> None:
     """A file edited by hand is read or named, and others are unaffected."""
     change(saved(folder / ".benchmarks" / "x.json", case()), **facts)

@@ -20,6 +20,7 @@ from fwbench.errors import SuiteError
 from fwbench.processes import session
 from support import programs
 from support.projects import QUICKLY
+from support.tables import tabled
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,21 +30,9 @@ _CASE = f"{_LINALG}::test_linalg[dot-numpy-cpu-eager-forward-float32-1000]"
 # What pytest is started with
 
 
-@pytest.mark.parametrize(
-    ("given", "passed"),
-    [
-        ([], ["fwbench.suite"]),
-        (["-k", "gemm", "--fw=numpy"], ["fwbench.suite", "-k", "gemm", "--fw=numpy"]),
-        ([_LINALG, "-q"], ["fwbench.suite.test_linalg", "-q"]),
-        ([_CASE], [_CASE.replace(_LINALG, "fwbench.suite.test_linalg")]),
-        (["benchmarks/test_mine.py"], ["fwbench.suite", "benchmarks/test_mine.py"]),
-        (["--", "--help"], ["fwbench.suite", "--help"]),
-        (["--", "-k", "--"], ["fwbench.suite", "-k", "--"]),
-    ],
-    ids=["nothing", "options", "file", "case", "own file", "help", "dashes"],
-)
+@tabled
 def test_arguments_go_to_pytest(given: Sequence[str], passed: Sequence[str]) -> None:
-    assert run.pytest_arguments(given) == [*run.DEFAULTS, "--pyargs", *passed]
+    assert run.pytest_arguments([*given]) == [*run.DEFAULTS, "--pyargs", *passed]
 
 
 def test_settings_are_those_of_a_checkout() -> None:

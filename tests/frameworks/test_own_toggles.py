@@ -6,6 +6,7 @@ import pytest
 
 from fwbench.machine import allowed_cpus
 from support.projects import Project, measuring
+from support.tables import tabled
 
 #: The framework of pool_framework.py, with a toggle: one attribute is all that it takes.
 _FLUX = """
@@ -77,14 +78,7 @@ def test_it_may_be_in_the_ini_file(flux: Project) -> None:
     result.stdout.fnmatch_lines(["*flux_pool has no toggle onednn*"])
 
 
-_REFUSED = {
-    "name": ("fluxx=low", "straggler, normalization, flux. Did you mean 'flux'?"),
-    "value": ("flux=hgih", "unknown value of the toggle flux 'hgih'; known: low, high."),
-    "no value": ("flux=", "toggle 'flux' has no value; give flux=VALUE"),
-}
-
-
-@pytest.mark.parametrize(("requested", "message"), _REFUSED.values(), ids=_REFUSED)
+@tabled
 def test_what_is_not_there_is_a_usage_error(flux: Project, requested: str, message: str) -> None:
     """Before anything runs, with the names and values that are there."""
     result = flux.run(f"--fw-toggle={requested}", fw="flux_pool")

@@ -259,14 +259,7 @@ def test_replicas_that_train_as_one_pass() -> None:
     assert facts.gang.communication_share == 0.0
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"losses": [2.0] * 10}, "the mean losses of 2 replicas are not those of one: this is not"),
-        ({"weights": [0, 99, *range(2, 11)]}, "worker 1 has other weights than worker 0 after"),
-        ({"weights": [99, *range(1, 11)]}, "worker 1 has other weights than worker 0 before the"),
-    ],
-)
+@tabled
 def test_replicas_that_train_otherwise_fail(changes: dict[str, Any], message: str) -> None:
     fakes.fails(_train(_trained(**changes)), WrongTraining, f"^before the timing, {message}")
 
@@ -417,17 +410,7 @@ def test_workers_that_do_not_wait_are_recorded_as_unequal_work() -> None:
     assert facts.images_per_s == pytest.approx(8 * 2**8)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"alone": [2.0] * 10}, "updates made one after the other are not those of one process"),
-        ({"weights": [0, 1, 1, *range(3, 11)]}, "step 2 left all weights of the servers"),
-        ({"updates": [20, 19]}, "workers have sent 20 updates, and the servers have made 19"),
-        ({"losses": [[2.0, 2.0]] * 10}, "workers do not learn: their mean loss is 2 at their firs"),
-        ({"losses": [[2.0, 2.0], [1.0, float("nan")]]}, "workers do not learn"),
-    ],
-    ids=["alone", "no update", "lost", "constant", "not finite"],
-)
+@tabled
 def test_workers_that_do_not_wait_and_do_something_else_fail(
     changes: dict[str, Any], message: str
 ) -> None:

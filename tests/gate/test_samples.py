@@ -28,6 +28,7 @@ from support.launched_runs import (
     times,
     write,
 )
+from support.tables import tabled
 
 Gate = Callable[..., int]
 
@@ -186,15 +187,8 @@ def test_one_name_of_one_work() -> None:
 
 # Why a run can be no baseline
 
-_FAILURES = {
-    "failed": ({"outcome": {"failed": 2, "interrupted": False}}, "2 tests failed"),
-    "interrupted": ({"outcome": {"failed": 0, "interrupted": True}}, "interrupted"),
-    "regressed": ({"gate": {"verdicts": {"unchanged": 3, "regressed": 2}}}, "2 regressed"),
-    "unknown": ({"outcome": None}, "does not say how its session ended"),
-}
 
-
-@pytest.mark.parametrize(("session", "message"), _FAILURES.values(), ids=_FAILURES)
+@tabled
 def test_failures(session: dict[str, Any], message: str) -> None:
     (result,) = SampleSet.from_json("run", output([entry()], **session)).failures
     assert message in result

@@ -57,24 +57,13 @@ def test_the_use_of_a_gpu_is_what_nvml_says() -> None:
 
 
 @pytest.mark.usefixtures("two")
-@pytest.mark.parametrize(
-    ("visible", "expected"),
-    [
-        ("1", [0.97, None]),
-        ("1,0", [0.97, 0.0]),
-        ("GPU-b", [0.97, None]),
-        ("GPU-b, GPU-a", [0.97, 0.0]),
-        ("", [None, None]),
-        ("-1", [None, None]),
-        ("GPU-c", [None, None]),
-    ],
-)
+@tabled
 def test_cuda_counts_what_is_visible(
-    monkeypatch: pytest.MonkeyPatch, visible: str, expected: list[float | None]
+    monkeypatch: pytest.MonkeyPatch, visible: str, expected: tuple[float | None, ...]
 ) -> None:
     """NVML counts all: without the variable's help another GPU's utilisation is reported."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    assert [busy("gpu:0"), busy("gpu:1")] == expected
+    assert (busy("gpu:0"), busy("gpu:1")) == expected
 
 
 @pytest.mark.usefixtures("two")

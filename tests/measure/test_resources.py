@@ -34,6 +34,7 @@ from fwbench.measure.resources import (
     reset_peak_memory,
     thread_switches,
 )
+from support.tables import tabled
 
 # Memory
 
@@ -175,19 +176,7 @@ class Account:
         return namedtuple("Times", names)(*(self._reading.get(name, 0.0) for name in names))
 
 
-_NEIGHBOURS: dict[str, tuple[dict[str, float], float | None]] = {
-    "nobody": ({"wall": 2.0, "own": 3.0, "user": 2.0, "system": 1.0}, 0.0),
-    "one processor": ({"wall": 2.0, "own": 2.0, "user": 4.0}, 1.0),
-    "another machine": ({"wall": 2.0, "own": 2.0, "user": 2.0, "steal": 1.0}, 0.5),
-    "nobody is idle": ({"wall": 2.0, "own": 0.0, "idle": 3.0, "iowait": 1.0}, 0.0),
-    "guests are counted once": ({"wall": 2.0, "own": 0.0, "user": 1.0, "guest": 1.0}, 0.5),
-    "coarser counting": ({"wall": 2.0, "own": 2.0, "user": 1.75}, 0.0),
-    "loaders": ({"wall": 2.0, "own": 2.0, "child": 1.0, "ended": 0.5, "user": 4.5}, 0.5),
-    "too short to be counted": ({"wall": 0.0625, "own": 0.0, "user": 1.0}, None),
-}
-
-
-@pytest.mark.parametrize(("used", "cpus"), _NEIGHBOURS.values(), ids=_NEIGHBOURS)
+@tabled
 def test_what_other_processes_kept_busy(
     monkeypatch: pytest.MonkeyPatch, used: dict[str, float], cpus: float | None
 ) -> None:

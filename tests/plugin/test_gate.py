@@ -11,6 +11,7 @@ import pytest
 
 from fwbench import cli
 from support.projects import Project
+from support.tables import tabled
 
 #: An operation whose work an environment variable multiplies, and one that is always the same.
 _SUITE = """
@@ -164,29 +165,12 @@ def test_a_damaged_baseline(gated: Project) -> None:
     _assert_refused(gated, gated.run(*_GATE, "--benchmark-compare=0001"), *messages[1:])
 
 
-def test_nothing_is_measured(gated: Project) -> None:
-    """With --benchmark-disable there is nothing to compare: refused, not passed."""
-    result = gated.run(*_GATE, "--benchmark-disable")
-    _assert_refused(gated, result, "--fw-gate: ", "--benchmark-disable")
-
-
-def test_a_threshold_is_a_fraction(gated: Project) -> None:
-    result = gated.run("--fw-launches=5", "--fw-gate=200%")
-    _assert_refused(gated, result, "threshold '200%'", "5% or 0.05")
-
-
-def test_unknown_names_are_refused(gated: Project) -> None:
-    result = gated.run(*_GATE, "--fw-fail-on=regressed,improved")
-    _assert_refused(gated, result, "'improved'", "regressed, missing, inconclusive")
-    result = gated.run(*_GATE, "--fw-allow-different=cpus")
-    _assert_refused(gated, result, "'cpus'", "Did you mean 'cpu'?")
-    result = gated.run("--fw-launches=5", "--fw-gate=5%,memroy=100%")
-    _assert_refused(gated, result, "'memroy'", "Did you mean 'memory'?")
-
-
-def test_a_comparison_with_nothing_is_refused(gated: Project) -> None:
-    result = gated.run(*_GATE, "--benchmark-compare=0007")
-    _assert_refused(gated, result, "--benchmark-compare=0007")
+@tabled
+def test_what_cannot_be_gated_is_refused(
+    gated: Project, arguments: tuple[str, ...], said: tuple[str, ...]
+) -> None:
+    """Before anything is measured; with --benchmark-disable there is nothing to compare."""
+    _assert_refused(gated, gated.run(*arguments), *said)
 
 
 def test_collecting_needs_no_baseline(suite: Project) -> None:

@@ -310,18 +310,7 @@ def test_pytest_lists_all_keywords_of_the_marker(pytester: pytest.Pytester) -> N
     )
 
 
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"size": 8}, "unknown keyword of the marker fwbench 'size'; .* Did you mean 'sizes'?"),
-        ({"threads": 2}, "unknown keyword of the marker fwbench 'threads'"),
-        ({"sizes": (0,)}, "size '0' is not a positive whole number"),
-        ({"sizes": ()}, "empty name"),
-        ({"sizes": None}, "size"),
-        ({"directions": ("sideways",)}, "unknown direction 'sideways'"),
-    ],
-    ids=str,
-)
+@tabled
 def test_bad_markers_are_refused(keywords: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         from_marker(marked(**keywords))

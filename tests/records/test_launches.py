@@ -125,23 +125,9 @@ def test_medians_stand_for_all_launches(name: str) -> None:
     assert [launch[name] for launch in merged["launches"]] == values
 
 
-@pytest.mark.parametrize(
-    ("name", "values", "merged"),
-    [
-        ("stopped", ["precise", "precise"], "precise"),
-        ("stopped", ["precise", "time over"], "time over"),
-        ("stopped", ["time over", "precise"], "time over"),
-        ("stopped", [None, "precise"], "precise"),
-        ("stopped", [None, None], None),
-        ("steady", [True, True], True),
-        ("steady", [True, False], False),
-        ("steady", [None, True], True),
-        ("steady", [None, False], False),
-        ("steady", [None, None], None),
-    ],
-)
+@tabled
 def test_one_launch_that_was_not_precise_or_steady_is_enough(
-    name: str, values: list[object], merged: object
+    name: str, values: tuple[object, ...], merged: object
 ) -> None:
     result = _merged(*(_entry(i, [1.0], **{name: value}) for i, value in enumerate(values)))
     assert result[name] == merged

@@ -26,6 +26,7 @@ from fwbench.records.repeatability import (
 )
 from fwbench.records.session_facts import StoredRevisits
 from fwbench.report.ranking import Decision, works
+from support.tables import tabled
 from support.terminals import entry
 
 _SESSIONS = 2_000
@@ -155,30 +156,8 @@ def test_the_factor_is_that_of_students_t() -> None:
     assert factor([(ASSUMED, ASSUMED)], INTERVAL) == pytest.approx(1.05)
 
 
-_REVISITED = "12 cases revisited"
-
-
-@pytest.mark.parametrize(
-    ("every", "text"),
-    [
-        ([], "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it"),
-        (
-            [("torch", ASSUMED)],
-            "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it",
-        ),
-        (
-            [("torch", Repeatability(0.0342, 12, _REVISITED))] * 3
-            + [("numpy", Repeatability(0.0, 12, _REVISITED))],
-            "medians here repeat to within 1 % (numpy), 9 % (torch): 12 cases revisited",
-        ),
-        (
-            [
-                *(("torch", Repeatability(sd, 4, "by launches")) for sd in (0.9, 0.01, 0.0)),
-                ("torch", ASSUMED),
-            ],
-            "medians here repeat to within 3 % (torch): by launches",
-        ),
-    ],
-)
-def test_it_is_said(every: list[tuple[str, Repeatability]], text: str) -> None:
-    assert stated(every) == text
+@tabled
+def test_it_is_said(every: tuple[tuple[Any, ...], ...], text: str) -> None:
+    """Frameworks of which nothing is known are assumed to repeat."""
+    known_of = [(name, Repeatability(*of) if of else ASSUMED) for name, *of in every]
+    assert stated(known_of) == text

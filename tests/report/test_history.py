@@ -21,6 +21,7 @@ from support.launched_runs import plain
 from support.projects import Project
 from support.reports import UNREADABLE, case, foreign_run, part, rounds_of, run_of, training
 from support.section_parts import marks, rows
+from support.tables import tabled
 
 
 def medians(history_line: HistoryLine) -> list[float]:
@@ -113,15 +114,7 @@ def test_as_many_processes_as_there_are_read_the_same(
     assert files == ["03.json", "12.json", "22.json"]
 
 
-@pytest.mark.parametrize(
-    ("session", "called"),
-    [
-        ({"machine": {"cpu": "Other CPU"}}, "Other CPU, 2 threads"),
-        ({"threads": 1}, "Fake CPU, 1 thread"),
-        ({"threads": 8}, "Fake CPU, 8 threads"),
-        ({"threads": None}, "Fake CPU, unknown threads"),
-    ],
-)
+@tabled
 def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str) -> None:
     for number in range(20):
         there = number % 2

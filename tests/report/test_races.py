@@ -11,6 +11,7 @@ from fwbench.report import verdicts, writers
 from fwbench.report.model import Run
 from fwbench.report.sections import verdicts as race_sections
 from support.histories import OPEN, RACE, TIED, WON, budget, contestant, group, unsettled
+from support.tables import tabled
 
 WIDE = 400
 
@@ -57,44 +58,13 @@ def test_a_race_of_nobody_says_why() -> None:
     assert line.startswith("no contestant has a rival: those with the same work did it in diff")
 
 
-@pytest.mark.parametrize(
-    ("of", "why"),
-    [
-        (
-            group(
-                "gemm",
-                "undecided",
-                contestant("numpy eager", "open", 1.0),
-                contestant("torch eager", "lost", None, why="failed"),
-            ),
-            "no rival is left: torch eager failed",
-        ),
-        (
-            group(
-                "gemm",
-                "undecided",
-                contestant("numpy eager", "open", 1.0, launches=1),
-                contestant("torch eager", "open", 2.0, launches=1, contended=1),
-            ),
-            "too few launches to say how many it takes; other processes disturbed 1 of 1 launch",
-        ),
-        (
-            group(
-                "gemm",
-                "undecided",
-                contestant("numpy eager", "open", 1.0),
-                contestant("torch eager", "open", 1.03, contended=1),
-                more_than=200,
-            ),
-            (
-                "more than 200 more launches, or a quieter machine, would decide it; other "
-                "processes disturbed 1 of 12 launches"
-            ),
-        ),
-    ],
-)
-def test_an_undecided_group_says_why(of: verdicts.StoredGroup, why: str) -> None:
-    assert verdicts.why_undecided(of) == why
+@tabled
+def test_an_undecided_group_says_why(
+    contestants: tuple[Any, ...], why: str, more_than: int | None
+) -> None:
+    asked = [contestant(*of, **more) for *of, more in contestants]
+    more = {} if more_than is None else {"more_than": more_than}
+    assert verdicts.why_undecided(group("gemm", "undecided", *asked, **more)) == why
 
 
 @pytest.mark.parametrize(

@@ -190,21 +190,7 @@ def test_a_split_looks_at_the_same_work_only() -> None:
     assert [*split(cases, lambda case: case.facts)] == [""]
 
 
-_EPOCH = {"repetition": 1, "seconds": 1.0, "train_loss": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("facts", "name"),
-    [
-        ({}, "operations, forward"),
-        ({"direction": "backward"}, "operations, backward"),
-        ({"parameters": 10}, "networks, forward"),
-        ({"direction": "train", "checked_steps": 10}, "training steps"),
-        ({"direction": "train"}, "loaders"),
-        ({"direction": "train", "checkpoint_bytes": 1}, "checkpoints"),
-        ({"direction": "train", "epochs": [_EPOCH]}, "training loops"),
-    ],
-)
+@tabled
 def test_kinds_of_workloads(facts: dict[str, Any], name: str) -> None:
     assert kind(timed("a", **facts).facts) == name
     assert Contest([timed("a", **facts)], "").kind == (name, "cpu")

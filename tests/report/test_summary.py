@@ -26,6 +26,7 @@ from support.reports import (
     shown,
     training,
 )
+from support.tables import tabled
 
 
 def _heads(runs: list[Run]) -> list[summary.Head]:
@@ -257,17 +258,7 @@ def test_summaries_are_of_one_run_each() -> None:
     }
 
 
-_NOTES: dict[str, tuple[dict[str, Any], str]] = {
-    "synthetic": ({"data": {"name": "mnist", "source": "synthetic"}}, "synthetic"),
-    "contended": ({"contended": True}, "contended"),
-    "drifting": ({"condition": "drifting", "drift": 0.34}, "drifting"),
-    "spinning": ({"spinning": True}, "OMP_WAIT_POLICY=PASSIVE"),
-    "leak": ({"device_memory_left_bytes": 2**30}, "leak"),
-    "reduced": ({"precision_bits": 10}, "fewer bits"),
-}
-
-
-@pytest.mark.parametrize(("facts", "said"), _NOTES.values(), ids=_NOTES)
+@tabled
 def test_what_must_be_known_first_is_noted(facts: dict[str, Any], said: str) -> None:
     run = run_of(case(), training(**facts))
     (note,) = summary.notes([run])

@@ -29,7 +29,7 @@ def tabled(test: _Test) -> _Test:
 
 
 def _row(values: Any, names: list[str]) -> tuple[Any, ...]:
-    """Values of a row, in order or by name; what it does not give is None, which TOML lacks."""
+    """Values of a row, in order or by name; what it does not give is None."""
     if len(names) == 1:
         return (_frozen(values),)
     given = values if isinstance(values, dict) else dict(zip(names, values, strict=False))
@@ -37,7 +37,13 @@ def _row(values: Any, names: list[str]) -> tuple[Any, ...]:
     return tuple(_frozen(given.get(name)) for name in names)
 
 
+#: None within a value, which TOML lacks.
+_NONE = "<none>"
+
+
 def _frozen(value: Any) -> Any:
+    if value == _NONE:
+        return None
     if isinstance(value, list):
         return tuple(map(_frozen, value))
     if isinstance(value, dict):

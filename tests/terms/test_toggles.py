@@ -83,18 +83,12 @@ def test_known_toggles_are_in_the_order_of_ids() -> None:
     assert known([FLUX, other])["flux"] is FLUX
 
 
-@pytest.mark.parametrize(
-    ("toggle", "message"),
-    [
-        (Toggle("sparse", ("a",), "", "m", process=True), "fwbench has a toggle sparse; name"),
-        (Toggle("size", None, "", "m", process=True), "the toggle 'size' needs a name of its own"),
-        (Toggle("two words", None, "", "m", process=True), "the toggle 'two words' needs a name"),
-        (Toggle("flux", ("low",), "", "m"), "the toggle flux needs process=True: FWBENCH_FLUX"),
-        (Toggle("flux", ("a-b",), "", "m", process=True), "the values of the toggle flux must"),
-    ],
-)
-def test_a_toggle_that_cannot_work_is_refused(toggle: toggles.Toggle, message: str) -> None:
+@tabled
+def test_a_toggle_that_cannot_work_is_refused(
+    name: str, values: tuple[str, ...] | None, process: bool, message: str
+) -> None:
     """Where a framework is loaded, with what to do about it."""
+    toggle = Toggle(name, values, "", "m", process=process)
     assert (problem(toggle) or "").startswith(message)
 
 

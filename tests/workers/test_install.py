@@ -17,6 +17,7 @@ import pytest
 
 from fwbench.version import __version__
 from fwbench.workers import install
+from support.tables import tabled
 from support.venvs import Maker, make, name_framework
 
 # What is made
@@ -106,41 +107,13 @@ def _origin(**facts: Any) -> Callable[[str], Any]:
     return lambda _: SimpleNamespace(read_text=lambda _: text)
 
 
-_COMMIT = "0123456789abcdef0123456789abcdef01234567"
-
-
-#: Where fwbench may have come from (PEP 610), and what installs the same one again.
-_ORIGINS: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "index": ({}, [f"fwbench=={__version__}"]),
-    "in place": (
-        {"url": "file:///a%20b/fwbench", "dir_info": {"editable": True}},
-        ["--editable", "/a b/fwbench"],
-    ),
-    "folder": (
-        {"url": "file:///a%20b/fwbench", "dir_info": {}},
-        ["fwbench @ file:///a%20b/fwbench"],
-    ),
-    "archive": (
-        {"url": "https://example.org/fwbench-0.1.0.tar.gz", "archive_info": {}},
-        ["fwbench @ https://example.org/fwbench-0.1.0.tar.gz"],
-    ),
-    "repository": (
-        {
-            "url": "https://example.org/fwbench.git",
-            "vcs_info": {"vcs": "git", "requested_revision": "main", "commit_id": _COMMIT},
-        },
-        [f"fwbench @ git+https://example.org/fwbench.git@{_COMMIT}"],
-    ),
-}
-
-
-@pytest.mark.parametrize(("origin", "installs"), _ORIGINS.values(), ids=_ORIGINS)
+@tabled
 def test_the_same_fwbench_is_installed(
-    monkeypatch: pytest.MonkeyPatch, origin: dict[str, Any], installs: list[str]
+    monkeypatch: pytest.MonkeyPatch, origin: dict[str, Any], installs: tuple[str, ...]
 ) -> None:
     """From where this one came: another one would measure otherwise."""
     monkeypatch.setattr(metadata, "distribution", _origin(**origin))
-    assert install.this_fwbench() == installs
+    assert install.this_fwbench() == [part.format(version=__version__) for part in installs]
 
 
 @pytest.mark.parametrize("name", ["default", "a-b", "../up", "a/b"])

@@ -288,20 +288,9 @@ def test_complex_dtypes_are_for_operations_that_have_them() -> None:
 ABSENT = {"broken": Absent("broken", "does not import", "try it alone")}
 
 
-@pytest.mark.parametrize(
-    "selection",
-    [
-        Selection(),
-        Selection(frameworks=("poor",)),
-        Selection(devices=("gpu:0", "cpu")),
-        Selection(executions=("compile",)),
-        Selection(executions=("fit",)),
-        Selection(dtypes=("bfloat16",), frameworks=("poor",)),
-    ],
-    ids=str,
-)
-def test_a_selection_of_what_is_there_passes(selection: Selection) -> None:
-    grid.check(selection, BOTH, ABSENT)
+@tabled
+def test_a_selection_of_what_is_there_passes(requested: dict[str, Any]) -> None:
+    grid.check(Selection(**requested), BOTH, ABSENT)
 
 
 @tabled

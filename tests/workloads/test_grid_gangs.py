@@ -15,7 +15,7 @@ from fwbench.options.options import Selection
 from fwbench.terms import toggles
 from fwbench.workloads import (
     MODELS,
-    all_gather,
+    WORKLOADS,
     all_reduce,
     gaps,
     gemm,
@@ -24,9 +24,6 @@ from fwbench.workloads import (
     lenet_step,
     mlp_step,
     null_step,
-    reduce_scatter,
-    sentiment_lstm_step,
-    sparse_read,
 )
 from fwbench.workloads.gaps import value_gap
 from fwbench.workloads.grid import Cell
@@ -154,66 +151,14 @@ def test_weak_scaling_grows_the_batch_and_strong_does_not() -> None:
     assert {cell.size for cell in cells(all_reduce, replicas=(2, 3), weak=True)} == {48}
 
 
-(_NORMALIZED,) = (step for step in MODELS if step.name == "googlenet_bn_step")
+_NORMALIZED = WORKLOADS["googlenet_bn_step"]
 _ASYNCHRONOUS = {"replicas": (2,), "strategy": ("ps_async",), "servers": (1,)}
 
-_GAPS: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "uneven": (lenet_step, {"replicas": (5,)}, "batch of 48 cannot be shared evenly by 5 replicas"),
-    "odd": (
-        *(lenet_step, {"replicas": (3,), "sizes": (15,)}),
-        "the check of an odd batch of 15 has one",
-    ),
-    "servers": (
-        *(lenet_step, {"replicas": (2,), "strategy": ("ps_sync",), "servers": (1,)}),
-        NO_SERVERS,
-    ),
-    "not waiting": (
-        *(all_reduce, _ASYNCHRONOUS),
-        "an exchange is between workers that wait for each other",
-    ),
-    "straggler": (
-        *(lenet_step, {"replicas": (2,), "straggler": ("2@1ms",)}),
-        "the straggler is worker 2, and 2 replicas are 0 to 1",
-    ),
-    "not normalized": (
-        *(lenet_step, {"replicas": (2,), "normalization": ("synchronized",)}),
-        "lenet_step does not normalize by batch (--fw-normalization local)",
-    ),
-    "no common batch": (
-        _NORMALIZED,
-        {**_ASYNCHRONOUS, "normalization": ("synchronized",), "sizes": ("b16i64d8",)},
-        "workers that do not wait have no common batch (--fw-normalization local)",
-    ),
-    "coordinator": (
-        *(lenet_step, {**_ASYNCHRONOUS, "straggler": ("1@1ms",)}),
-        "rich's workers take none with ps_async: a coordinator gives them graphs",
-    ),
-    "rows": (
-        *(sentiment_lstm_step, {**_ASYNCHRONOUS, "sparse": ("on",)}),
-        "servers of rich know no rows",
-    ),
-    "alone": (all_reduce, {}, "all_reduce is between replicas: add --fw-replicas 2"),
-    "single": (all_reduce, {"replicas": (1, 2)}, "is between replicas, and this is a single"),
-    "parts": (all_gather, {"replicas": (5,)}, "48 elements do not divide into 5 equal parts"),
-    "unwritten": (
-        *(reduce_scatter, {"replicas": (2,)}),
-        "fwbench has no rich implementation of reduce_scatter",
-    ),
-    "no null step": (
-        *(null_step, {"replicas": (2,)}),
-        "fwbench has no rich implementation of null_step",
-    ),
-    "no read": (sparse_read, {}, "sparse_read is between replicas: add --fw-replicas 2"),
-    "foreign": (
-        *(replace(lenet, name="mine").step, {"replicas": (2,)}),
-        "fwbench's own workloads alone",
-    ),
-}
 
-
-@pytest.mark.parametrize(("workload", "requested", "gap"), _GAPS.values(), ids=_GAPS)
-def test_gaps(workload: Any, requested: dict[str, Any], gap: str) -> None:
-    first, *_ = cells(workload, **requested)
+@tabled
+def test_what_replicas_lack(workload: str, requested: dict[str, Any], gap: str) -> None:
+    mine = replace(lenet, name="mine").step
+    first, *_ = cells((WORKLOADS | {mine.name: mine})[workload], **requested)
     assert first.gap is not None
     assert gap in first.gap
 

@@ -13,11 +13,22 @@ from fwbench.options.options import Selection
 from fwbench.terms.manifest import Gap
 from fwbench.terms.presets import Schedule
 from fwbench.terms.toggles import Values
-from fwbench.workloads import PHOTOS, cifar_cnn, gaps, gemm, grid, lenet, mlp, sentiment_lstm
+from fwbench.workloads import (
+    PHOTOS,
+    WORKLOADS,
+    cifar_cnn,
+    gaps,
+    gemm,
+    grid,
+    lenet,
+    mlp,
+    sentiment_lstm,
+)
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.grid import Cell
 from support.fakes import manifest
 from support.grids import BOTH
+from support.tables import tabled
 
 
 def trained(
@@ -342,23 +353,14 @@ def test_a_toggle_that_a_framework_lacks_is_a_gap() -> None:
     assert first.gap == "poor trains no models"
 
 
-@pytest.mark.parametrize(
-    ("workload", "execution", "sparse", "gap"),
-    [
-        (sentiment_lstm, "fit", None, "fit leaves gradients sparse"),
-        (sentiment_lstm, "fit", "off", "fit leaves gradients sparse"),
-        (sentiment_lstm, "fit", "on", None),
-        (sentiment_lstm, "eager", "off", None),
-        (mlp, "fit", "off", None),
-    ],
-    ids=lambda value: str(getattr(value, "name", value)),
-)
+@tabled
 def test_what_an_execution_cannot_do_is_a_gap(
-    workload: Any, execution: str, sparse: str | None, gap: str | None
+    workload: str, execution: str, sparse: str | None, gap: str | None
 ) -> None:
     """Also where nobody asked for the toggle and its default is what it cannot do."""
     toggles: Values = {"sparse": (sparse,)} if sparse else {}
-    (trained_cell,) = trained(workload, toggles=toggles, sizes=(64,), executions=(execution,))
+    selected = {"toggles": toggles, "sizes": (64,), "executions": (execution,)}
+    (trained_cell,) = trained(WORKLOADS[workload], **selected)
     assert trained_cell.gap == gap
 
 

@@ -29,6 +29,7 @@ from support.section_parts import (
     titles,
     work,
 )
+from support.tables import tabled
 
 _SOME_UNREADABLE = 1
 
@@ -274,16 +275,7 @@ def test_a_damaged_comparison_is_named(
         interpreted(around(made))
 
 
-_DAMAGED_WORK: dict[str, dict[str, Any]] = {
-    "a share that is text": {"attainable_share": "half"},
-    "a share without bytes": {"bytes": None, "attainable_share": 0.5},
-    "a share without operations": {"flops": None, "attainable_share": 0.5},
-    "operations that are text": {"flops": "many"},
-    "bytes that are text": {"bytes": "many"},
-}
-
-
-@pytest.mark.parametrize("facts", _DAMAGED_WORK.values(), ids=_DAMAGED_WORK)
+@tabled
 def test_damaged_work_is_named(facts: dict[str, Any]) -> None:
     made = work()
     made["extra_info"]["fwbench"].update(facts)

@@ -27,6 +27,7 @@ from support.reports import (
     runs_of,
 )
 from support.section_parts import legends, outside, rows
+from support.tables import tabled
 
 
 def _gains(found: Section) -> list[tuple[str, str]]:
@@ -91,20 +92,9 @@ def test_rounds_have_gains_with_intervals() -> None:
         assert cell.text == expected
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        case("gemm", "numpy", execution="compile"),
-        case("gemm", "torch", execution="compile", size=200),
-        case("gemm", "torch", execution="compile", device="gpu:0"),
-        case("gemm", "torch", execution="compile", direction="both"),
-        case("gemm", "torch", execution="compile", dtype="float64"),
-        case("gemm", "torch", execution="compile", toggles_asked={"threads": "1"}),
-        case("dot", "torch", execution="compile"),
-    ],
-    ids=["framework", "size", "device", "direction", "dtype", "toggle", "operation"],
-)
-def test_no_gain_over_other_work(other: dict[str, Any]) -> None:
+@tabled
+def test_no_gain_over_other_work(workload: str, framework: str, facts: dict[str, Any]) -> None:
+    other = case(workload, framework, execution="compile", **facts)
     made = run_of(case("gemm", "torch"), other)
     drawn = [chart.title for one in sections.details([made]) for chart in one.charts]
     assert drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from typing import Any
@@ -30,6 +31,7 @@ from support.section_parts import (
     titles,
     work,
 )
+from support.tables import tabled
 
 _ROOFLINE = "roofline Fake CPU float32"
 
@@ -222,31 +224,10 @@ def test_no_roofline_without_ceilings(made: dict[str, Any], session: dict[str, A
     assert titles([run_of(made, **session)]) == ["gemm cpu forward float32"]
 
 
-_OF_FAKE = "fwbench.ceilings.Fake CPU"
-
-#: Ceilings that were changed by hand, and what is said of them.
-_DAMAGED: dict[str, tuple[Any, str]] = {
-    "text": ("high", "fwbench.ceilings is 'high', and must be an object"),
-    "a list": ([1], "fwbench.ceilings is [1], and must be an object"),
-    "rates that are none": (
-        {"Fake CPU": {"flops_per_s": None, "bytes_per_s": 1e10}},
-        f"{_OF_FAKE}.flops_per_s is None, and must be an object of numbers",
-    ),
-    "a rate that is text": (
-        {"Fake CPU": {"flops_per_s": {"float32": 1e11}, "bytes_per_s": "fast"}},
-        f"{_OF_FAKE}.bytes_per_s is 'fast', and must be a number",
-    ),
-    "a product that is text": (
-        {"Fake CPU": {"flops_per_s": {"float32": "fast"}, "bytes_per_s": 1e10}},
-        f"{_OF_FAKE}.flops_per_s.float32 is 'fast', and must be a number",
-    ),
-}
-
-
-@pytest.mark.parametrize(("damaged", "message"), _DAMAGED.values(), ids=_DAMAGED)
+@tabled
 def test_damaged_ceilings_are_named(damaged: Any, message: str) -> None:
     with pytest.raises(UnreadableRun, match=re.escape(message)):
-        run_of(work(), ceilings=damaged)
+        run_of(work(), ceilings=json.loads(json.dumps(damaged)))
 
 
 def test_a_dtype_without_a_known_rate_has_no_roof() -> None:
