@@ -28,7 +28,7 @@ from support.launched_runs import (
     times,
     write,
 )
-from support.tables import tabled
+from support.tables import tabled, tables
 
 Gate = Callable[..., int]
 
@@ -232,36 +232,13 @@ def test_sessions_that_are_apart_decide_less(folder: Path, spread: float, status
 
 _ON_GPU = {"device": "gpu:0", "device_name": "Fake 9000"}
 
-#: What differs: facts of both cases, facts of the contender's, its machine; what must be said.
-_DIFFERENT: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
-    "cpu": ({}, {}, {"cpu": "Other CPU"}, "cpu: Fake CPU -> Other CPU"),
-    "gpu": (_ON_GPU, {"device_name": "Fake 1"}, {}, "gpu: Fake 9000 -> Fake 1"),
-    "driver": (_ON_GPU, {}, {"cpu": "Fake CPU", "gpu_driver": "560.0"}, "driver: 550.1 -> 560.0"),
-    "threads": ({}, {"threads": 8}, {}, "threads: 2 -> 8"),
-    "framework": ({}, {"framework_version": "2.0"}, {}, "framework: 1.26.4 -> 2.0"),
-    "toggles": (
-        {},
-        {"toggles": {"blas": "mkl", "more": 1}},
-        {},
-        "toggles: blas openblas -> mkl, more None -> 1",
-    ),
-    "data": ({"data": {"digest": "aa"}}, {"data": {"digest": "bb"}}, {}, "data: aa -> bb"),
-    "schedule": (
-        {"steps_per_epoch": 10, "warmup_epochs": 1},
-        {"steps_per_epoch": 20},
-        {},
-        "schedule: [10, 1] -> [20, 1]",
-    ),
-    "precision": ({}, {"precision": 0.02}, {}, "precision: None -> 0.02"),
-    "engine": ({"gang": gang()}, {"gang": gang(engine="mpi")}, {}, "engine: local -> mpi"),
-    "network": (
-        {"gang": gang()},
-        {"gang": gang(network="100mbit")},
-        {},
-        "network: loopback -> 100mbit",
-    ),
-    "places": ({"gang": gang()}, {"gang": gang(3)}, {}, "places: 2 x 2 CPUs -> 3 x 2 CPUs"),
-}
+#: What differs; machines and gangs are described as :func:`gang` and :func:`write` take them.
+_DIFFERENT = tables(__file__)["test_differences_are_refused_by_name"]["rows"]
+
+
+def _entry(facts: dict[str, Any]) -> dict[str, Any]:
+    of_gang = {"gang": gang(**facts["gang"])} if "gang" in facts else {}
+    return entry(**{**facts, **of_gang})
 
 
 def test_every_fact_is_tried() -> None:
@@ -271,10 +248,10 @@ def test_every_fact_is_tried() -> None:
 def _write_different(folder: Path, name: str) -> str:
     """Two runs that differ in one fact; returns what is to be said of it."""
     both, contender, machine, message = _DIFFERENT[name]
-    write(folder / "base.json", entry(**both))
+    write(folder / "base.json", _entry(both))
     changes: dict[str, Any] = {"machine": machine} if machine else {}
-    write(folder / "contender.json", entry(**{**both, **contender}), **changes)
-    return message
+    write(folder / "contender.json", _entry({**both, **contender}), **changes)
+    return str(message)
 
 
 @pytest.mark.parametrize("name", FACTS)

@@ -9,6 +9,7 @@ import pytest
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import CpuUse
 from fwbench.testing import HandClock
+from support.tables import tabled
 
 DISPATCH_S = 2.0**-10
 WORK_S = 2.0**-4
@@ -144,29 +145,13 @@ def test_processor_time_is_that_of_the_rounds(hand: HandClock) -> None:
     assert facts["wall_s"] == 3 * (0.5 + 2 * 0.25)
 
 
-#: Less than 10 ms, and somewhat more than thrice as much.
-SHORT_S, LONG_S = 2.0**-7, 2.0**-5
-
-
-@pytest.mark.parametrize(
-    ("call_s", "iterations", "threads", "switches", "share"),
-    [
-        (SHORT_S, 1, 1.0, [0, 0, 0, 0], 0.0),
-        (SHORT_S, 1, 1.0, [1, 0, 2, 0], 0.5),
-        (LONG_S, 1, 1.0, [3, 3, 3, 3], 0.0),
-        (LONG_S, 1, 1.0, [3, 4, 5, 4], 0.75),
-        (LONG_S, 1, 2.0, [3, 4, 5, 4], 0.75),
-        (LONG_S, 1, 0.25, [0, 1, 3, 0], 0.5),
-        (SHORT_S, 4, 1.0, [3, 3, 3, 3], 0.0),
-        (SHORT_S, 4, 1.0, [4, 4, 4, 4], 1.0),
-    ],
-)
+@tabled
 def test_rounds_in_which_the_process_was_preempted(
     hand: HandClock,
     call_s: float,
     iterations: int,
     threads: float,
-    switches: list[int],
+    switches: tuple[int, ...],
     share: float,
 ) -> None:
     """Once in 10 ms of a round is sharing, for any number of calls; less is not.

@@ -31,15 +31,6 @@ def test_one_process_answers_every_call() -> None:
     assert not psutil.pid_exists(first)
 
 
-def test_it_ends_with_a_parent_that_is_killed() -> None:
-    command = [sys.executable, "-c", _PARENT]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout is not None
-        child = psutil.Process(int(parent.stdout.readline()))
-        parent.kill()
-    assert psutil.wait_procs([child], timeout=30.0)[1] == []
-
-
 _STARTS = """
 import subprocess, sys, time
 from fwbench.processes import process
@@ -49,15 +40,21 @@ time.sleep(60)
 """
 
 
-@pytest.mark.parametrize("delay_s", [0.0, 0.2], ids=["at once", "while it imports"])
-def test_a_child_ends_with_its_parent_before_it_has_imported_anything(delay_s: float) -> None:
-    command = [sys.executable, "-c", _STARTS]
+@pytest.mark.parametrize(
+    ("program", "delay_s", "within_s"),
+    [(_PARENT, 0.0, 30.0), (_STARTS, 0.0, 10.0), (_STARTS, 0.2, 10.0)],
+    ids=["while it waits for calls", "before it imports", "while it imports"],
+)
+def test_a_child_ends_with_a_parent_that_is_killed(
+    program: str, delay_s: float, within_s: float
+) -> None:
+    command = [sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = psutil.Process(int(parent.stdout.readline()))
         time.sleep(delay_s)
         parent.kill()
-    assert psutil.wait_procs([child], timeout=10.0)[1] == []
+    assert psutil.wait_procs([child], timeout=within_s)[1] == []
 
 
 def test_a_child_whose_parent_has_died_before_does_nothing() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -148,60 +147,30 @@ def _facts(**facts: Any) -> Callable[[Path], Any]:
     return _entry(extra_info={"fwbench": kept})
 
 
-#: What is made where a run should be, and what must be said of it.
+#: What changes a file for a row of unreadable.json, by the kind that the row begins with.
+_MAKERS: dict[str, Callable[[Any], Callable[[Path], Any]]] = {
+    "text": holding,
+    "session": lambda facts: _session(**facts),
+    "entry": lambda values: _entry(**values),
+    "facts": lambda facts: _facts(**facts),
+}
+
+#: What is made where a run should be, and what must be said of it: also what was changed by hand,
+#: or by another program that goes by the same names.
 UNREADABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "missing": (lambda _: None, "No such file"),
-    "empty": (holding(""), "is empty"),
-    "blank": (holding(" \n"), "is empty"),
     "truncated": (cut_short, "is not JSON, or is cut off"),
-    "no JSON": (holding("ratio,1.0\n"), "is not JSON, or is cut off"),
     "binary": (lambda path: path.write_bytes(bytes(range(256))), "can't decode byte"),
-    "JSON of something else": (holding('{"tests": [1, 2]}'), "not of pytest-benchmark"),
-    "a list": (holding("[1, 2]"), "not of pytest-benchmark"),
-    "a number": (holding("5"), "not of pytest-benchmark"),
-    "benchmarks are none": (holding('{"benchmarks": {}}'), "not of pytest-benchmark"),
-    "an entry is none": (holding('{"benchmarks": [5]}'), "benchmark 0"),
-    "an entry without a name": (holding('{"benchmarks": [{"stats": {"min": 1}}]}'), "benchmark 0"),
-    "an entry without stats": (
-        _entry(stats=None),
-        "gemm-numpy-cpu-eager-forward-float32-4: stats is None",
-    ),
-    "an entry with stats of nothing": (_entry(stats={}), "stats.min is missing"),
-    "a time of 0": (_entry(stats={"data": [1.0, 0.0], "min": 0.0}), "stats.data[1] is 0.0"),
-    "a negative time": (_entry(stats={"data": [1.0, -1.0]}), "stats.data[1] is -1.0"),
-    "a time that is text": (_entry(stats={"data": ["1.0"]}), "stats.data[0] is '1.0'"),
-    "a time that is no number": (_entry(stats={"data": [math.nan]}), "stats.data[0] is nan"),
-    "an infinite time": (_entry(stats={"data": [math.inf] * 5}), "stats.data[0] is inf"),
-    "a newer schema": (_session(schema=2, version="7.8"), "newer fwbench (7.8)"),
-    # By hand, or by another program that goes by the same names.
-    "a schema that is text": (_session(schema="2"), "fwbench.schema is '2'"),
     "a session that is a list": (
         lambda path: path.write_text(json.dumps({**output([entry()]), "fwbench": []})),
         "fwbench is []",
     ),
-    "extra_info that is none": (
-        _entry(extra_info=None),
-        "gemm-numpy-cpu-eager-forward-float32-4: extra_info is None",
-    ),
-    "extra_info of another kind": (
-        _entry(extra_info={"fwbench": [1]}),
-        "gemm-numpy-cpu-eager-forward-float32-4: extra_info.fwbench is [1]",
-    ),
-    "data of another kind": (_facts(data="mnist"), "data is 'mnist'"),
-    "no size": (_facts(size=None), "size is missing"),
-    "a size of 0": (_facts(size=0), "size is 0, and must be a whole number above 0"),
-    "a size that is text": (_facts(size="big"), "size is 'big'"),
-    "a launch of 0 s": (
-        _facts(launches=[{"launch": 0, "value_s": 0.0}]),
-        "launches[0].value_s is 0.0",
-    ),
-    "a launch that is text": (
-        _facts(launches=[{"launch": 0, "value_s": "1.0"}]),
-        "launches[0].value_s is '1.0'",
-    ),
-    "epochs that are a number": (_facts(epochs=3), "epochs is 3"),
-    "a machine that is text": (_session(machine="fast"), "fwbench.machine is 'fast'"),
-    "missing cases that are none": (_session(missing=[1]), "fwbench.missing[0] is 1"),
+    **{
+        name: (_MAKERS[kind](value), said)
+        for name, (kind, value, said) in json.loads(
+            Path(__file__).with_name("unreadable.json").read_text(encoding="utf-8")
+        ).items()
+    },
 }
 
 

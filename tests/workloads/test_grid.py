@@ -10,7 +10,7 @@ from fwbench.errors import UsageError
 from fwbench.options.options import Selection
 from fwbench.terms.manifest import Absent, Device, Gap, Manifest
 from fwbench.terms.presets import Sizes
-from fwbench.workloads import from_numpy, gemm, grid, noop
+from fwbench.workloads import WORKLOADS, from_numpy, gemm, grid, noop
 from fwbench.workloads.grid import Cell
 from support.fakes import cell, manifest, operation
 from support.grids import BOTH, CPU, GPU, RICH
@@ -159,29 +159,13 @@ def test_verifying_alone_keeps_to_what_was_asked_for() -> None:
     assert {c.size for c in cells(workload, verify_only=True, sizes=(7, 9))} == {7, 9}
 
 
-_BACKWARD = {"directions": ("backward",)}
-
-
-@pytest.mark.parametrize(
-    ("of", "asked", "rich", "poor"),
-    [
-        (gemm, {}, None, None),
-        (noop, {}, None, "fwbench has no poor implementation of noop"),
-        (from_numpy, {}, None, None),
-        (gemm, _BACKWARD, None, "poor offers no gradients"),
-        (gemm, {"dtypes": ("float16",)}, None, "poor has no float16"),
-        *(
-            (workload, _BACKWARD, *[f"{workload.name} has no gradient"] * 2)
-            for workload in (noop, from_numpy)
-        ),
-        (gemm, {**_BACKWARD, "dtypes": ("float16",)}, None, "poor offers no gradients"),
-        (noop, {"dtypes": ("float16",)}, None, "fwbench has no poor implementation of noop"),
-        (gemm, {"devices": ("gpu:0",)}, None, "poor sees no gpu:0"),
-    ],
-)
-def test_a_gap_says_why(of: Any, asked: dict[str, Any], rich: str | None, poor: str | None) -> None:
+@tabled
+def test_a_gap_says_why(
+    workload: str, asked: dict[str, Any], rich: str | None, poor: str | None
+) -> None:
     """A cell that cannot be filled is there, with the first reason why not."""
-    result = gaps(of, **{"executions": ("eager",), "devices": ("cpu",), **asked})
+    requested = {"executions": ("eager",), "devices": ("cpu",), **asked}
+    result = gaps(WORKLOADS[workload], **requested)
     assert result == {"rich": rich, "poor": poor}
 
 

@@ -230,29 +230,28 @@ def test_mpiexec_starts_a_gang(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not any(map(psutil.pid_exists, pids))
 
 
-def test_a_role_of_mpiexec_that_is_killed_is_named(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("killed", "message"),
+    [
+        ("a role", r"worker 1 of 2 was killed by SIGKILL .* while counting"),
+        ("a launcher", "worker 0 of 2 was lost with its launcher"),
+    ],
+)
+def test_a_role_of_mpiexec_that_ends_is_named(path: Path, killed: str, message: str) -> None:
     """The message has its end, as its launcher reports it; no process is left."""
     program(path, _MPIEXEC)
     gang = _mpi()
     gang.start()
     pids = gang.pids
-    psutil.Process(pids[1]).kill()
-    with pytest.raises(GangFailed, match=r"worker 1 of 2 was killed by SIGKILL .* while counting"):
-        gang.ask("usage", limit_s=30.0, doing="counting")
-    assert not any(map(psutil.pid_exists, pids))
-
-
-def test_a_role_ends_with_its_launcher(path: Path) -> None:
-    program(path, _MPIEXEC)
-    gang = _mpi()
-    gang.start()
-    pids = gang.pids
-    launcher = psutil.Process(pids[0]).parent()
-    assert launcher is not None
-    role = psutil.Process(pids[0])
-    launcher.kill()
-    psutil.wait_procs([role], timeout=30.0)  # the kernel ends it, a moment later
-    with pytest.raises(GangFailed, match="worker 0 of 2 was lost with its launcher"):
+    first, second = map(psutil.Process, pids)
+    if killed == "a role":
+        second.kill()
+    else:
+        launcher = first.parent()
+        assert launcher is not None
+        launcher.kill()
+        psutil.wait_procs([first], timeout=30.0)  # the kernel ends it, a moment later
+    with pytest.raises(GangFailed, match=message):
         gang.ask("usage", limit_s=30.0, doing="counting")
     assert not any(map(psutil.pid_exists, pids))
 
