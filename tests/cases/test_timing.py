@@ -171,7 +171,7 @@ def test_right_results_that_are_kept(direction: str) -> None:
 def test_a_later_launch_of_a_comparison_is_not_examined_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What keeps results has failed in the first one; values are verified in each."""
+    """Kept results have failed in the first one; values are verified in each."""
     monkeypatch.setenv(EXAMINED_VARIABLE, "1")
     recorded(case_of(cell(), _Slower(**_SHORT)))
     fails(case_of(cell(operation(lambda x: 1.5 * x)), _Slower(**_SHORT)), WrongResult)

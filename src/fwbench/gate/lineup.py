@@ -32,7 +32,7 @@ _OUTSIDE = 0.32
 
 @dataclass
 class LineupLaunch:
-    """What a launch has brought.
+    """Visits that a launch has brought.
 
     Attributes:
         logs: by case and place, the logarithms of visits in seconds.

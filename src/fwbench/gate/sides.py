@@ -291,7 +291,7 @@ class Built(Side):
 
     @property
     def interpreter(self) -> str:
-        """That of its environment."""
+        """The Python of its environment."""
         return self.environment.interpreter
 
     @property
@@ -302,7 +302,7 @@ class Built(Side):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """As if its environment were activated."""
+        """The variables that activate its environment."""
         programs = str(Path(self.interpreter).parent)
         path = os.pathsep.join(filter(None, [programs, os.environ.get("PATH")]))
         return {"VIRTUAL_ENV": str(self.environment.folder), "PATH": path}

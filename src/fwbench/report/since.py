@@ -26,7 +26,7 @@ _WORDS = {Verdict.REGRESSED: "slower", Verdict.IMPROVED: "faster"}
 
 @dataclass(frozen=True)
 class MeasuredRow:
-    """What is known of a row.
+    """A row that was measured, and its words.
 
     Attributes:
         asked: what was asked for: ``numpy>=1.26``.

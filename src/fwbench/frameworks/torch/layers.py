@@ -42,7 +42,7 @@ def _recomputed(norms: Sequence[nn.Module]) -> Recomputed:
     """By ``torch.utils.checkpoint``."""
 
     def contexts() -> tuple[AbstractContextManager[None], ...]:
-        """Of the forward pass, and of the one in the backward pass."""
+        """Contexts of the forward pass, and of the one in the backward pass."""
         return nullcontext(), averages_kept(norms, momentum=0.0)
 
     return lambda run: partial(checkpoint, run, use_reentrant=False, context_fn=contexts)
