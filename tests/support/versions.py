@@ -36,6 +36,9 @@ class Versions:
         self.launched.append(([*places], cases))
         self.now_s += len(places)
         draw, brought = np.random.default_rng(seed), LineupLaunch()
+        others = {*self._cases} - {*(self._cases if cases is None else cases)}
+        for case in others:
+            brought.missing[case] = dict.fromkeys(places, "deselected")
         for place in places:
             if place in self.failing:
                 brought.lost[place] = self.failing[place]

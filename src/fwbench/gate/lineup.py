@@ -129,8 +129,10 @@ class Lineup:
     ) -> None:
         """Note the visits of each case, or its median where it has taken no turns; or why not."""
         for key in {key: None for run in runs.values() for key in (*run.samples, *run.unmeasured)}:
-            contest = contests.get(key, CaseVisits())
-            medians = dict(zip(contest.sides, contest.medians_s(), strict=True))
+            contest = contests.get(key)
+            medians: dict[int, Floats] = {}
+            if contest is not None and contest.visits_s:
+                medians = dict(zip(contest.sides, contest.medians_s(), strict=True))
             for place, run in runs.items():
                 sample = run.samples.get(key)
                 if sample is None:

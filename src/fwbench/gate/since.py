@@ -337,6 +337,8 @@ class RowOfVersions:
             if len(usable) >= _TWO:  # or else it is tried with others
                 self.search.begin(usable, brought.logs)
         for case, row in self.search.rows.items():
+            if cases is not None and case not in cases:
+                continue
             for place, why in brought.missing.get(case, {}).items():
                 row.lose(place, why)
             row.add(brought.logs.get(case, {}))
