@@ -3,8 +3,6 @@
 On the ground floor, because options need it in sessions that use nothing else of workloads.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib
@@ -30,12 +28,12 @@ class Shape(Mapping[str, int]):
 
     __slots__ = ("_numbers", "_text", "form")
 
-    def __init__(self, form: Form, text: str, numbers: Mapping[str, int]) -> None:
+    def __init__(self, form: "Form", text: str, numbers: Mapping[str, int]) -> None:
         self.form = form
         self._text = text
         self._numbers = dict(numbers)
 
-    def with_numbers(self, **numbers: int) -> Shape:
+    def with_numbers(self, **numbers: int) -> "Shape":
         """The shape of the same form in which these numbers are others."""
         return self.form.read(self.form.template.format(**{**self, **numbers}))
 
@@ -118,7 +116,7 @@ class Form:
             return None
         return Shape(self, text, {name: int(number) for name, number in match.groupdict().items()})
 
-    def sizes(self, quick: Iterable[str], **presets: Iterable[str]) -> Sizes:
+    def sizes(self, quick: Iterable[str], **presets: Iterable[str]) -> "Sizes":
         """Shapes by preset, of their texts.
 
         Args:

@@ -9,23 +9,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fwbench.errors import FwbenchError, UsageError, unknown
 from fwbench.options.options import Selection
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Absent, Manifest
 from fwbench.terms.names import CALLED, EVERY_DTYPE
-from fwbench.terms.presets import unread
+from fwbench.terms.presets import Schedule, Size, unread
 from fwbench.terms.toggles import Combination
 from fwbench.workloads import gaps, sizes
 from fwbench.workloads.cell import Cell
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.workload import Workload
-
-if TYPE_CHECKING:
-    from fwbench.terms.presets import Schedule, Size
-
 
 __all__ = ["Cell", "GridRequest", "cells", "check", "check_dtypes", "check_sizes"]
 

@@ -3,8 +3,6 @@
 There is no reference in NumPy: a model is verified against its own run in float64.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -160,12 +158,12 @@ class Model:
         return (self.inputs,) if isinstance(self.inputs, Input) else tuple(self.inputs)
 
     @cached_property
-    def inference(self) -> ModelInference:
+    def inference(self) -> "ModelInference":
         """The answers of the model to a batch, as in use."""
         return ModelInference(self)
 
     @cached_property
-    def step(self) -> ModelTraining:
+    def step(self) -> "ModelTraining":
         """A training step: forward pass, loss, backward pass, update."""
         return ModelTraining(self)
 
