@@ -91,17 +91,26 @@ def _signed(columns: int, rows: int | None = None) -> Callable[..., Arrays]:
     return aligned
 
 
-def _cubic(cubes: float, squares: float, n: int, *, vectors: float = 0.0) -> Cost:
+def _cubic(cubes: float, squares: float, vectors: float, n: int) -> Cost:
     """FLOPs by n ** 3; elements by n ** 2, and by n for vectors."""
-    return Cost(flops=cubes * n**3, elements=squares * n**2 + vectors * n)
+    return Cost(flops=cubes * n**3, elements=float(squares * n**2 + vectors * n))
 
 
-def _solve_cost(cubes: float, squares: float, passes: int, n: int) -> Cost:
+def _solve_cost(cubes: float, squares: float, passes: float, n: int) -> Cost:
     """FLOPs by n ** 3, and by n ** 2 for each right-hand side; passes over all arrays."""
     return Cost(
         flops=cubes * n**3 + squares * n**2 * _COLUMNS,
         elements=float(passes * (n**2 + 2 * _COLUMNS * n)),
     )
+
+
+def _costs(
+    forward: tuple[float, float, float],
+    backward: tuple[float, float, float],
+    cost: Callable[[float, float, float, int], Cost] = _cubic,
+) -> dict[str, Any]:
+    """Costs without and with the gradient, by their first three arguments."""
+    return {"cost": partial(cost, *forward), "backward_cost": partial(cost, *backward)}
 
 
 #: An operation on ``size`` x ``size`` matrices whose work grows with their cube.
@@ -110,10 +119,7 @@ _algebra = partial(Operation, sizes=_SIZES["systems"], terms=lambda n: n)
 _decomposition = partial(_algebra, sizes=_SIZES["decompositions"], terms=lambda n: n * n)
 _singular_values = partial(_decomposition, sizes=_SIZES["singular_values"])
 _orthogonal = partial(
-    _decomposition,
-    cost=partial(_cubic, 20 / 3, 5),
-    backward_cost=partial(_cubic, 20 / 3 + 32 / 3, 13),
-    aligned=_signed(0, 1),
+    _decomposition, **_costs((20 / 3, 5, 0), (20 / 3 + 32 / 3, 13, 0)), aligned=_signed(0, 1)
 )
 
 # The signs of vectors are free. So what they make up is compared, and that they are orthonormal.
@@ -124,35 +130,23 @@ DECOMPOSITIONS = (
         "cholesky",
         _positive_definite,
         np.linalg.cholesky,
-        cost=partial(_cubic, 1 / 3, 2),
-        backward_cost=partial(_cubic, 1 / 3 + 3, 5),
+        **_costs((1 / 3, 2, 0), (1 / 3 + 3, 5, 0)),
         along=_symmetric,
     ),
     # The gradient: the transposed system, whose factors are known, and a product.
     _algebra(
-        "solve",
-        _system,
-        np.linalg.solve,
-        cost=partial(_solve_cost, 2 / 3, 2, 1),
-        backward_cost=partial(_solve_cost, 2 / 3, 6, 3),
+        "solve", _system, np.linalg.solve, **_costs((2 / 3, 2, 1), (2 / 3, 6, 3), _solve_cost)
     ),
     # By the columns alone: gradients by the matrix differ in what is above the diagonal.
     _algebra(
         "triangular_solve",
         _triangular_system,
         lambda x, y: np.linalg.solve(np.tril(x), y),
-        cost=partial(_solve_cost, 0, 1, 1),
-        backward_cost=partial(_solve_cost, 0, 2, 2),
+        **_costs((0, 1, 1), (0, 2, 2), _solve_cost),
         variables=(1,),
     ),
     # The gradient: two products.
-    _algebra(
-        "inverse",
-        _regular,
-        np.linalg.inv,
-        cost=partial(_cubic, 2, 2),
-        backward_cost=partial(_cubic, 6, 5),
-    ),
+    _algebra("inverse", _regular, np.linalg.inv, **_costs((2, 2, 0), (6, 5, 0))),
     # The logarithm alone: the sign has no gradient. That of the logarithm is the inverse.
     _algebra(
         "slogdet",
@@ -166,8 +160,7 @@ DECOMPOSITIONS = (
         "svd_values",
         _separate_singular_values,
         partial(np.linalg.svd, compute_uv=False),
-        cost=partial(_cubic, 8 / 3, 1, vectors=1),
-        backward_cost=partial(_cubic, 21 + 2, 4, vectors=3),
+        **_costs((8 / 3, 1, 1), (21 + 2, 4, 3)),
         # An iteration stops before the last digit: XLA's at 1e-6, eight roundings of float32.
         tolerance=2.0,
     ),
@@ -176,8 +169,7 @@ DECOMPOSITIONS = (
         "svd",
         _separate_singular_values,
         np.linalg.svd,
-        cost=partial(_cubic, 21, 3, vectors=1),
-        backward_cost=partial(_cubic, 21 + 8, 8, vectors=3),
+        **_costs((21, 3, 1), (21 + 8, 8, 3)),
         compared=lambda u, s, vh: (u * s @ vh, s, u.T @ u, vh @ vh.T),
         aligned=_signed(0, 2),
         # As above; the gradient has the vectors besides. Seen: 2.1 (XLA, float32, 48 x 48).
@@ -199,8 +191,7 @@ DECOMPOSITIONS = (
         "eigh",
         _separate_eigenvalues,
         np.linalg.eigh,
-        cost=partial(_cubic, 9, 2, vectors=1),
-        backward_cost=partial(_cubic, 9 + 6, 5, vectors=3),
+        **_costs((9, 2, 1), (9 + 6, 5, 3)),
         compared=lambda s, v: (v * s @ v.T, s, v.T @ v),
         aligned=_signed(1),
         along=_symmetric,
