@@ -4,11 +4,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import DEFAULT_DTYPE
-from fwbench.terms.presets import Form, Schedule, Size, Sizes
+from fwbench.terms.presets import Form, Schedule, Shape, Size, Sizes
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,47 @@ class Cost:
     def bytes_moved(self, itemsize_bytes: int) -> float:
         """Bytes moved when an element of the case's dtype takes ``itemsize_bytes``."""
         return self.elements * itemsize_bytes + self.other_bytes
+
+
+def _count(terms: str, size: Shape) -> float:
+    """The value of a sum of products: ``2kd+k`` are twice k times d, and k more."""
+    count = 0
+    for term in filter(None, terms.split("+")):
+        names = term.lstrip("0123456789")
+        factor = int(term.removesuffix(names) or 1)
+        count += factor * math.prod(size[name] for name in names)
+    return float(count)
+
+
+class Counts(NamedTuple):
+    """Elements that an operation moves and computes: sums of products of a size's numbers.
+
+    Attributes:
+        reads: elements, indices among them; of a table no more than is picked.
+        writes: elements of the result.
+        gradients: elements of the gradients, and what else they take of the operands; that by a
+            table is written all over. Empty where there is none.
+        sums: FLOPs of the gradients: of a table they add up where an element is picked twice.
+        flops: of the forward pass.
+    """
+
+    reads: str
+    writes: str
+    gradients: str = ""
+    sums: str = ""
+    flops: str = ""
+
+    def forward(self, size: Shape) -> Cost:
+        """Read the operands, write the result."""
+        return Cost(_count(self.flops, size), _count(f"{self.reads}+{self.writes}", size))
+
+    def backward(self, size: Shape) -> Cost:
+        """Forward; then read the gradient of the result, and write those of the operands."""
+        forward = self.forward(size)
+        return Cost(
+            forward.flops + _count(self.sums, size),
+            forward.elements + _count(f"{self.writes}+{self.gradients}", size),
+        )
 
 
 class Workload(ABC):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fwbench.terms.presets import sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import between, elementwise, normal, off_zero, positive
-from fwbench.workloads.workload import Cost
+from fwbench.workloads.workload import Cost, Counts
 
 #: Numerator and denominator of Wichura's rational function for the middle of the distribution,
 #: the highest power first.
@@ -126,6 +126,9 @@ def _narrowed(name: str, reference: Callable[..., Any], dtypes: tuple[str, ...])
 
 _branching = partial(elementwise, branching=True)
 
+# The gradient of the matrix is a copy, that of the vector a sum over the rows.
+_ROW = Counts("nm+m", "nm", "nm+m", sums="nm", flops="nm")
+
 ELEMENTWISE = family(
     "elementwise",
     # The cheapest arithmetic, which memory bounds, and a function that takes arithmetic.
@@ -209,10 +212,7 @@ ELEMENTWISE = family(
         inputs=normal(lambda size: (size["n"], size["m"]), lambda size: (size["m"],)),
         reference=np.add,
         sizes=sizes_of("elementwise")["add_row"],
-        cost=lambda size: Cost(size["n"] * size["m"], 2.0 * size["n"] * size["m"] + size["m"]),
-        # Forward; the gradient of the matrix is a copy, that of the vector a sum over the rows.
-        backward_cost=lambda size: Cost(
-            2.0 * size["n"] * size["m"], 4.0 * size["n"] * size["m"] + 2.0 * size["m"]
-        ),
+        cost=_ROW.forward,
+        backward_cost=_ROW.backward,
     ),
 )

@@ -3,17 +3,16 @@
 Indices are within bounds: out of them MXNet clips, JAX fills in NaN, and the others raise.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
-from fwbench.workloads.workload import Cost
+from fwbench.workloads.workload import Counts
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
@@ -76,53 +75,12 @@ def _overwritten(x: Array, i: Array, rows: Array) -> Array:
     return result
 
 
-def _count(terms: str, size: Shape) -> float:
-    """The value of a sum of products: ``2kd+k`` are twice k times d, and k more."""
-    count = 0
-    for term in filter(None, terms.split("+")):
-        names = term.lstrip("0123456789")
-        factor = int(term.removesuffix(names) or 1)
-        count += factor * math.prod(size[name] for name in names)
-    return float(count)
-
-
-class _Counts(NamedTuple):
-    """Elements that an operation moves and computes, as :func:`_count` reads them.
-
-    Attributes:
-        reads: elements, indices among them; of a table no more than is picked.
-        writes: elements of the result.
-        gradients: elements of the gradients; that by a table is written all over. Empty where
-            there is none.
-        sums: FLOPs of the gradients: most often they add up where an element is picked twice.
-        flops: of the forward pass.
-    """
-
-    reads: str
-    writes: str
-    gradients: str = ""
-    sums: str = ""
-    flops: str = ""
-
-    def forward(self, size: Shape) -> Cost:
-        """Read the operands, write the result."""
-        return Cost(_count(self.flops, size), _count(f"{self.reads}+{self.writes}", size))
-
-    def backward(self, size: Shape) -> Cost:
-        """Forward; then read the gradient of the result, and write those of the operands."""
-        forward = self.forward(size)
-        return Cost(
-            forward.flops + _count(self.sums, size),
-            forward.elements + _count(f"{self.writes}+{self.gradients}", size),
-        )
-
-
 def _indexing(
     name: str,
     inputs: Callable[[Any, np.random.Generator], Arrays],
     sizes: str,
     reference: Callable[..., Any],
-    counts: _Counts,
+    counts: Counts,
     parameters: Callable[[Any], tuple[Any, ...]] = lambda _: (),
 ) -> Operation:
     return Operation(
@@ -154,56 +112,54 @@ INDEXING = family(
     # Rows, some of them several times.
     _indexing(
         *("gather_rows", _indexed("nd", "n", "k"), "rows", lambda x, i: x[i]),
-        _Counts("k+kd", "kd", "nd", sums="kd"),
+        Counts("k+kd", "kd", "nd", sums="kd"),
     ),
     # Rows of a table for a batch of sequences.
     _indexing(
         *("embedding", _indexed("nd", "n", "bt"), "words", lambda w, i, *_: w[i]),
-        _Counts("bt+btd", "btd", "nd", sums="btd"),
+        Counts("bt+btd", "btd", "nd", sums="btd"),
         _table,
     ),
     # k elements of every row.
     _indexing(
         *("gather_elements", _indexed("nd", "d", "nk"), "elements"),
         partial(np.take_along_axis, axis=1),
-        _Counts("2nk", "nk", "nd", sums="nk"),
+        Counts("2nk", "nk", "nd", sums="nk"),
     ),
     # One element of every row.
     _indexing(
         *("pick", _indexed("nd", "d", "n"), "matrix", lambda x, i: x[np.arange(len(i)), i]),
-        _Counts("2n", "n", "nd"),
+        Counts("2n", "n", "nd"),
     ),
     # k elements by row and column.
     _indexing(
         *("gather_nd", _coordinates, "rows", lambda x, i: x[i[:, 0], i[:, 1]]),
-        _Counts("3k", "k", "nd", sums="k"),
+        Counts("3k", "k", "nd", sums="k"),
     ),
     # k rows added to n rows of zeros.
     _indexing(
         *("scatter_add", _indexed("kd", "n", "k"), "rows", _added),
-        _Counts("k+kd", "nd", "kd", flops="kd"),
+        Counts("k+kd", "nd", "kd", flops="kd"),
         _table,
     ),
     # A table, k rows of which are others.
     _indexing(
         *("scatter_nd_update", _other_rows, "fewer_rows", _overwritten),
-        _Counts("nd+k+kd", "nd", "nd+kd"),
+        Counts("nd+k+kd", "nd", "nd+kd"),
     ),
     # Frameworks differ in the dtype of the result: int64 (PyTorch), or float32.
     _indexing(
-        "one_hot", _indices, "matrix", lambda i, d: np.eye(d)[i], _Counts("n", "nd"), _columns
+        "one_hot", _indices, "matrix", lambda i, d: np.eye(d)[i], Counts("n", "nd"), _columns
     ),
     # The k rows for which a mask is true.
-    _indexing(
-        "boolean_mask", _masked, "fewer_rows", lambda x, i: x[i], _Counts("n+kd", "kd", "nd")
-    ),
+    _indexing("boolean_mask", _masked, "fewer_rows", lambda x, i: x[i], Counts("n+kd", "kd", "nd")),
     # Sequences, with zeros behind their ends.
     _indexing(
         "sequence_mask",
         _lengths,
         "matrix",
         lambda x, lengths, d: x * (np.arange(d) < lengths[:, None]),
-        _Counts("n+nd", "nd", "nd", "nd", "nd"),
+        Counts("n+nd", "nd", "nd", "nd", "nd"),
         _columns,
     ),
 )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import normal, numbers
-from fwbench.workloads.workload import Cost
+from fwbench.workloads.workload import Counts
 
 Array = NDArray[Any]
 
@@ -54,35 +54,19 @@ def _elements(size: Shape) -> int:
     return size["n"] * size["c"]
 
 
+# A maximum, a difference, an exponential, a sum and a quotient (or difference) for each. The
+# gradient reads y and g and writes dx, by a product, a sum, a difference, a product.
+_ROWS = Counts("nc", "nc", "2nc", sums="4nc", flops="5nc")
+
 #: A distribution over the classes for each row.
 _softmax = partial(
     Operation,
     inputs=normal(numbers),
     sizes=_SIZES["rows"],
-    # A maximum, a difference, an exponential, a sum and a quotient (or difference) for each.
-    cost=lambda size: Cost(5.0 * _elements(size), 2.0 * _elements(size)),
-    # The gradient reads y and g and writes dx, by a product, a sum, a difference, a product.
-    backward_cost=lambda size: Cost(9.0 * _elements(size), 5.0 * _elements(size)),
+    cost=_ROWS.forward,
+    backward_cost=_ROWS.backward,
     terms=lambda size: size["c"],
 )
-
-
-def _targets(labels: bool, size: Shape) -> int:
-    """Number of targets: one for each row, or for each element."""
-    return size["n"] if labels else _elements(size)
-
-
-def _loss_cost(flops: int, labels: bool, size: Shape) -> Cost:
-    """Reads numbers and targets, and writes one number."""
-    elements = _elements(size)
-    return Cost(float(flops * elements), elements + _targets(labels, size) + 1.0)
-
-
-def _loss_backward_cost(flops: int, labels: bool, size: Shape) -> Cost:
-    """The gradient reads numbers, targets and g, and writes as many numbers: 3 operations each."""
-    elements = _elements(size)
-    forward = _loss_cost(flops, labels, size)
-    return Cost(forward.flops + 3.0 * elements, 2.0 * forward.elements + elements)
 
 
 def _loss(
@@ -93,15 +77,21 @@ def _loss(
     flops: int,
     total: Callable[[Array], Any] = np.mean,
 ) -> Operation:
-    """The mean, or the sum, of a loss; the targets have no gradient."""
+    """The mean, or the sum, of a loss; the targets have no gradient.
+
+    They are one for each row, or for each element. The gradient reads numbers, targets and g, and
+    writes as many numbers: 3 operations each.
+    """
     labels = inputs is _labelled
+    reads = "nc+n" if labels else "2nc"
+    counts = Counts(reads, "1", f"{reads}+nc", sums="3nc", flops=f"{flops}nc")
     return Operation(
         name=name,
         inputs=inputs,
         reference=lambda x, targets: total(loss(x, targets)),
         sizes=_SIZES["rows"],
-        cost=partial(_loss_cost, flops, labels),
-        backward_cost=partial(_loss_backward_cost, flops, labels),
+        cost=counts.forward,
+        backward_cost=counts.backward,
         variables=(0,),
         terms=_elements,
         average=total is np.mean and not labels,
@@ -135,21 +125,9 @@ def _ctc(x: Array, labels: Array, *_: int) -> Array:
     return -np.logaddexp(alpha[:, -1], alpha[:, -2])
 
 
-def _ctc_cost(size: Shape) -> Cost:
-    """A softmax, and three products and their sum for each place of the path at each time."""
-    n, numbers = size["n"], size["n"] * size["t"] * size["c"]
-    places = n * size["t"] * (2 * size["l"] + 1)
-    return Cost(5.0 * numbers + 6.0 * places, numbers + n * size["l"] + float(n))
-
-
-def _ctc_backward_cost(size: Shape) -> Cost:
-    """The recursion backward in time, and a difference of shares: x, labels, g, and dx."""
-    n, numbers = size["n"], size["n"] * size["t"] * size["c"]
-    places = n * size["t"] * (2 * size["l"] + 1)
-    forward = _ctc_cost(size)
-    flops = forward.flops + 6.0 * places + 2.0 * numbers
-    return Cost(flops, 2.0 * forward.elements + numbers)
-
+# A softmax, and three products and their sum for each place of the path at each time. The gradient
+# is the recursion backward in time, and a difference of shares: x, labels, g, and dx.
+_CTC = Counts("ntc+nl", "n", "2ntc+nl", sums="12ntl+6nt+2ntc", flops="5ntc+12ntl+6nt")
 
 LOSSES = family(
     "losses",
@@ -174,8 +152,8 @@ LOSSES = family(
         inputs=_spoken,
         reference=_ctc,
         sizes=_SIZES["speech"],
-        cost=_ctc_cost,
-        backward_cost=_ctc_backward_cost,
+        cost=_CTC.forward,
+        backward_cost=_CTC.backward,
         parameters=lambda size: (size["n"], size["t"], size["l"]),
         terms=lambda size: size["t"] * size["l"],
         # Steps add up logarithms of 100 to 200, whose last digit is 8e-6 to 2e-5 in float32. Seen:

@@ -3,7 +3,6 @@
 Epsilons are the same everywhere: 1e-3 by batch, as TensorFlow clamps a smaller one, else 1e-5.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
 from fwbench.workloads.operations.vectors import numbers
-from fwbench.workloads.workload import Cost
+from fwbench.workloads.workload import Counts
 
 Array = NDArray[Any]
 
@@ -36,19 +35,14 @@ def _operands(size: Shape, rng: np.random.Generator, *, vectors: int, scale: flo
     return (x, gamma, beta, rng.standard_normal(c), rng.uniform(0.5, 1.5, c))[: 1 + vectors]
 
 
-def _cost(flops: int, vectors: int, size: Shape) -> Cost:
-    """``flops`` for an element of the input: reads it and the vectors, writes another."""
-    elements = math.prod(numbers(size))
-    return Cost(float(flops * elements), 2.0 * elements + vectors * size["c"])
+def _counts(flops: int, vectors: int, size: Shape) -> Counts:
+    """``flops`` for an element of the input: reads it and the vectors, writes another.
 
-
-def _backward_cost(flops: int, vectors: int, differentiated: int, size: Shape) -> Cost:
-    """The gradient reads x, g and the vectors, and writes one by x and by some of the vectors."""
-    elements = math.prod(numbers(size))
-    forward = _cost(flops, vectors, size)
-    gradient = 3.0 * elements + (vectors + differentiated) * size["c"]
-    # Two sums of products, and the difference of x, g and their means, each at the forward's price.
-    return Cost(3.0 * forward.flops, forward.elements + gradient)
+    The gradient reads x, g and the vectors, and writes one by x and by some of the vectors: two
+    sums of products, and the difference of x, g and their means, each at the forward's price.
+    """
+    x, also = "".join(size), vectors + min(vectors, 2)
+    return Counts(f"{x}+{vectors}c", x, f"2{x}+{also}c", f"{2 * flops}{x}", f"{flops}{x}")
 
 
 def _normalisation(
@@ -68,8 +62,8 @@ def _normalisation(
         inputs=partial(_operands, vectors=vectors, scale=scale),
         reference=reference,
         sizes=_SIZES[sizes],
-        cost=partial(_cost, flops, vectors),
-        backward_cost=partial(_backward_cost, flops, vectors, differentiated),
+        cost=lambda size: _counts(flops, vectors, size).forward(size),
+        backward_cost=lambda size: _counts(flops, vectors, size).backward(size),
         variables=tuple(range(1 + differentiated)),
         terms=terms,
     )

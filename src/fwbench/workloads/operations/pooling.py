@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
-from fwbench.workloads.workload import Cost
+from fwbench.workloads.workload import Cost, Counts
 
 Array = NDArray[Any]
 
@@ -96,10 +96,8 @@ def _pooling(name: str, sizes: str, *kernel: int, average: bool = False) -> Oper
     )
 
 
-def _averaged(size: Shape) -> tuple[int, int]:
-    """Elements of the input, and of averages over whole images."""
-    return math.prod(size.values()), size["n"] * size["c"]
-
+# Then g is read and spread over dx.
+_AVERAGED = Counts("nhwc", "nc", "nhwc", sums="nhwc", flops="nhwc")
 
 POOLING = family(
     "pooling",
@@ -115,9 +113,8 @@ POOLING = family(
         inputs=_around_one,
         reference=partial(np.mean, axis=(1, 2), keepdims=True),
         sizes=_SIZES["images"],
-        cost=lambda size: Cost(_averaged(size)[0], float(sum(_averaged(size)))),
-        # Then g is read and spread over dx.
-        backward_cost=lambda size: Cost(2.0 * _averaged(size)[0], 2.0 * sum(_averaged(size))),
+        cost=_AVERAGED.forward,
+        backward_cost=_AVERAGED.backward,
         terms=lambda size: size["h"] * size["w"],
     ),
     _pooling("max_pool1d", "sequences", 2),

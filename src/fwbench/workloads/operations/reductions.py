@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fwbench.terms.presets import Shape, sizes_of
 from fwbench.workloads.operation import Operation, family
-from fwbench.workloads.workload import Cost
+from fwbench.workloads.workload import Counts
 
 Arrays = tuple[NDArray[Any], ...]
 Reference = Callable[[NDArray[Any]], Any]
@@ -58,22 +58,6 @@ def _rare(size: Shape, rng: np.random.Generator) -> Arrays:
     return (rng.random((size["n"], size["m"])) < np.log(2) / size["m"],)
 
 
-def _cost(flops: int, results: str, size: Shape) -> Cost:
-    """Every element is read once; ``flops`` for each of them."""
-    elements = size["n"] * size["m"]
-    written = {"": 1, "n": size["n"], "m": size["m"], "nm": elements}[results]
-    return Cost(flops=float(flops * elements), elements=float(elements + written))
-
-
-def _backward_cost(flops: int, reads: int, results: str, size: Shape) -> Cost:
-    """Forward; then the gradient reads what came and x (unless it is constant), and writes dx."""
-    forward = _cost(flops, results, size)
-    elements = size["n"] * size["m"]
-    return Cost(
-        flops=float(flops * elements), elements=2 * forward.elements + float((reads - 1) * elements)
-    )
-
-
 def _reduction(
     name: str,
     reference: Reference,
@@ -94,14 +78,15 @@ def _reduction(
             writes; None where there is no gradient.
         terms: that an element of the result adds up.
     """
-    backward = gradient and partial(_backward_cost, flops + gradient[0], gradient[1], results)
+    sums, arrays = gradient or (0, 0)
+    counts = Counts("nm", results or "1", f"{arrays}nm", f"{sums}nm", f"{flops}nm")
     return Operation(
         name=name,
         inputs=inputs,
         reference=reference,
         sizes=_SIZES,
-        cost=partial(_cost, flops, results),
-        backward_cost=backward or None,
+        cost=counts.forward,
+        backward_cost=counts.backward if gradient else None,
         differentiable=gradient is not None,
         terms=terms,
         **more,
