@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from fwbench.measure import nvml
-from fwbench.measure.nvml import GpuIdentity, GpuState, GpuUse
+from fwbench.measure.nvml import GpuState, GpuUse
 from fwbench.terms.manifest import Device, Manifest
 from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
@@ -96,13 +96,20 @@ def test_a_slice_has_clocks_and_memory_and_no_utilisation(two: FakeNvml) -> None
     assert gpu.use() is None
     assert gpu.sm_clock_hz() == 1980e6
     identity = gpu.identity()
-    assert (identity.uuid, identity.mig) == ("MIG-a", "NVIDIA H200 MIG 1g.18gb")
-    assert identity.power_limit_w == 700.0
+    assert (identity["uuid"], identity["mig"]) == ("MIG-a", "NVIDIA H200 MIG 1g.18gb")
+    assert identity["power_limit_w"] == 700.0
 
 
 @pytest.mark.usefixtures("two")
 def test_who_a_gpu_is() -> None:
-    assert known().identity() == GpuIdentity("GPU-a", "96.00", True, 700.0, 1980e6, None)
+    assert known().identity() == {
+        "uuid": "GPU-a",
+        "vbios": "96.00",
+        "ecc": True,
+        "power_limit_w": 700.0,
+        "default_sm_clock_hz": 1980e6,
+        "mig": None,
+    }
 
 
 def test_clock_power_and_heat(two: FakeNvml) -> None:

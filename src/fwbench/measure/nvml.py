@@ -63,18 +63,6 @@ class GpuState:
     temperature_c: float | None
 
 
-@dataclass(frozen=True)
-class GpuIdentity:
-    """The facts of :class:`~fwbench.records.facts.GpuFacts`; None where NVML does not tell."""
-
-    uuid: str | None
-    vbios: str | None
-    ecc: bool | None
-    power_limit_w: float | None
-    default_sm_clock_hz: float | None
-    mig: str | None
-
-
 class Gpu:
     """A GPU as NVML sees it.
 
@@ -156,17 +144,22 @@ class Gpu:
         clock_mhz = default_mhz or _answer(nvml.nvmlDeviceGetMaxClockInfo, *kind)
         return float(clock_mhz) * 1e6 if clock_mhz else None
 
-    def identity(self) -> GpuIdentity:
-        """Which GPU it is, and how it is set up."""
+    def identity(self) -> dict[str, Any]:
+        """Which GPU it is, and how it is set up; None where NVML does not tell.
+
+        The facts of :class:`~fwbench.records.facts.GpuFacts`, by their names.
+        """
         nvml, handle, whole = self._nvml, self._handle, self._whole
-        return GpuIdentity(
-            uuid=_answer(lambda: _text(nvml.nvmlDeviceGetUUID(handle))),
-            vbios=_answer(lambda: _text(nvml.nvmlDeviceGetVbiosVersion(whole))),
-            ecc=_answer(lambda: bool(nvml.nvmlDeviceGetEccMode(whole)[0])),
-            power_limit_w=_answer(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1e3),
-            default_sm_clock_hz=self.default_sm_clock_hz,
-            mig=_answer(lambda: _text(nvml.nvmlDeviceGetName(handle))) if self._is_slice else None,
-        )
+        return {
+            "uuid": _answer(lambda: _text(nvml.nvmlDeviceGetUUID(handle))),
+            "vbios": _answer(lambda: _text(nvml.nvmlDeviceGetVbiosVersion(whole))),
+            "ecc": _answer(lambda: bool(nvml.nvmlDeviceGetEccMode(whole)[0])),
+            "power_limit_w": _answer(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(whole) / 1e3),
+            "default_sm_clock_hz": self.default_sm_clock_hz,
+            "mig": _answer(lambda: _text(nvml.nvmlDeviceGetName(handle)))
+            if self._is_slice
+            else None,
+        }
 
     def memory(self) -> GpuMemory | None:
         """Free memory of the GPU."""

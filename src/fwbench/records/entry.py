@@ -7,7 +7,6 @@ pytest-benchmark's JSON.
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from fwbench.frameworks.contract import Framework
@@ -33,7 +32,7 @@ def describe(
         schema=SCHEMA,
         framework_version=framework.version,
         device_name=manifest.device(cell.device).model,
-        gpu=None if gpu is None else GpuFacts(**asdict(gpu.identity())),
+        gpu=None if gpu is None else GpuFacts(**gpu.identity()),
         threads=framework.threads(),
         composed=cell.workload.name in manifest.composed or None,
         threshold=cell.threshold,
