@@ -144,7 +144,7 @@ def _value(name: str) -> _Question:
 
 
 def _function(name: str) -> _Question:
-    function: Callable[..., Any] = globals()[f"_{name}"]
+    function = _FUNCTIONS[name]
     return lambda asked: function(*asked)
 
 
@@ -190,32 +190,8 @@ def _of_cell(name: str, c: Cell, m: Manifest, terms: int = 0) -> str | None:
     return m.gap(name, c.execution, c.direction, c.dtype, c.device, terms, settings)
 
 
-def _declared(w: Workload, c: Cell, m: Manifest) -> str | None:
-    return _of_cell(w.name, c, m)
-
-
-def _declared_of_loop(w: TrainsInLoop, c: Cell, m: Manifest) -> str | None:
-    return _of_cell(w.loop.name, c, m)
-
-
-def _declared_of_terms(w: Operation, c: Cell, m: Manifest) -> str | None:
-    return _of_cell(w.name, c, m, w.terms(c.size))
-
-
-def _missing(w: Operation, c: Cell, m: Manifest) -> str | None:
-    return m.missing.get(w.name)
-
-
 def _is_written(w: Operation, m: Manifest) -> bool:
     return w.creates or w.name in m.operations or m.framework in w.implementations
-
-
-def _unwritten(w: Operation, c: Cell, m: Manifest) -> bool:
-    return not _is_written(w, m)
-
-
-def _unseen(w: Workload, c: Cell, m: Manifest) -> bool:
-    return not m.has(c.device)
 
 
 def _without_dtype(w: Operation, c: Cell, m: Manifest) -> bool:
@@ -244,10 +220,6 @@ def _elsewhere_in_int8(w: Classification, c: Cell, m: Manifest) -> str:
     return f"{m.name} answers in int8 in {', '.join(m.int8_executions)}, and not in {c.execution}"
 
 
-def _unable(w: WithNetwork, c: Cell, m: Manifest) -> bool:
-    return not w.offered(m)
-
-
 def _unable_in_dtype(w: WithNetwork, c: Cell, m: Manifest) -> bool:
     narrow = isinstance(w, Classification) and _in_int8(w, c, m)
     return c.dtype not in m.training_dtypes and not narrow
@@ -259,39 +231,11 @@ def _in_other_executions(w: WithNetwork, c: Cell, m: Manifest) -> str | None:
     return f"{m.name} {w.unable} in {c.execution}, but in {', '.join(w.executions(m))}"
 
 
-def _unlearnable(w: ModelTraining, c: Cell, m: Manifest) -> bool:
-    return w.model.targets is None and w.model.versions[m.framework].loss is None
-
-
-def _not_on_host(w: PhotoLoading, c: Cell, m: Manifest) -> bool:
-    return (c.dtype, c.device) != (DEFAULT_DTYPE, "cpu")
-
-
-def _without_pillow(w: PhotoLoading, c: Cell, m: Manifest) -> bool:
-    return importlib.util.find_spec("PIL") is None
-
-
 def _without_servers(w: ServedStep, c: Cell, m: Manifest) -> str | None:
     reasons = [m.strategies.get(name) for name in WITH_SERVERS]
     if "" in reasons:
         return None
     return next(filter(None, reasons), f"{m.name} has no parameter servers")
-
-
-def _on_gpu(w: ServedStep, c: Cell, m: Manifest) -> bool:
-    return c.device.partition(":")[0] != "cpu"
-
-
-def _in_one_segment(w: ModelStep, c: Cell, m: Manifest) -> bool:
-    return len(w.at(w.smallest).graph.segments) <= 1
-
-
-def _normalized(w: Workload, c: Cell, m: Manifest) -> bool:
-    return isinstance(w, Trains) and bool(w.at(w.smallest).normalized)
-
-
-def _of_zeros(w: Operation, c: Cell, m: Manifest) -> str | None:
-    return w.zeros_gap
 
 
 def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
@@ -312,24 +256,8 @@ def _of_toggles(w: Workload, c: Cell, m: Manifest) -> str | None:
     return None
 
 
-def _several_threads(w: Workload, c: Cell, m: Manifest) -> bool:
-    return c.replicas > 1 or m.threads not in (None, 1)
-
-
-def _unbindable(w: Workload, c: Cell, m: Manifest) -> bool:
-    return not hasattr(os, "sched_setaffinity")
-
-
 def _parts(c: Cell, names: Iterable[str] = toggles.PARALLEL) -> int:
     return math.prod(int(c.values.get(name, "1")) for name in names)
-
-
-def _divided(w: Workload, c: Cell, m: Manifest) -> bool:
-    return _parts(c) > 1
-
-
-def _uneven_batch(w: Workload, c: Cell, m: Manifest) -> bool:
-    return c.batch % _parts(c, ["data_parallel"]) > 0
 
 
 def _missing_device(w: Workload, c: Cell, m: Manifest) -> str | None:
@@ -338,14 +266,6 @@ def _missing_device(w: Workload, c: Cell, m: Manifest) -> str | None:
     others = [f"{kind}:{int(first) + place}" for place in range(1, _parts(c))] if first else []
     missing = [other for other in others if not m.has(other)]
     return f"{m.name} sees no {missing[0]} in addition to {c.device}" if missing else None
-
-
-def _shared(w: Workload, c: Cell, m: Manifest) -> bool:
-    return c.replicas > 1
-
-
-def _foreign(w: Workload, c: Cell, m: Manifest) -> bool:
-    return getattr(workloads, w.name, None) is not w
 
 
 def _late(w: Workload, c: Cell, m: Manifest) -> str | None:
@@ -370,10 +290,6 @@ def _of_strategy(w: Workload, c: Cell, m: Manifest) -> str | None:
     return m.strategies.get(strategy) or next(filter(None, gaps), None)
 
 
-def _asynchronous(w: Training, c: Cell, m: Manifest) -> bool:
-    return bool(toggles.asynchronous(c.toggles))
-
-
 def _of_split(w: Any, c: Cell, m: Manifest) -> str | None:
     try:
         objective = w.at(c.size)
@@ -389,12 +305,52 @@ def _of_split(w: Any, c: Cell, m: Manifest) -> str | None:
     return reason or objective.rounding_gap(*shares, c.dtype)
 
 
-def _uneven_parts(w: Collective, c: Cell, m: Manifest) -> bool:
-    return w.in_parts and c.batch % c.replicas > 0
-
-
-def _uneven_rows(w: ServedStep, c: Cell, m: Manifest) -> bool:
-    return c.batch % w.divisor > 0
+#: Conditions and reasons that need code, by the names that rules have for them.
+_FUNCTIONS: Mapping[str, Callable[[Any, Cell, Manifest], Any]] = {
+    # What the framework declares, and has
+    "declared": lambda w, c, m: _of_cell(w.name, c, m),
+    "declared_of_loop": lambda w, c, m: _of_cell(w.loop.name, c, m),
+    "declared_of_terms": lambda w, c, m: _of_cell(w.name, c, m, w.terms(c.size)),
+    "missing": lambda w, c, m: m.missing.get(w.name),
+    "unwritten": lambda w, c, m: not _is_written(w, m),
+    "unseen": lambda w, c, m: not m.has(c.device),
+    # Operations
+    "without_dtype": _without_dtype,
+    "of_zeros": lambda w, c, m: w.zeros_gap,
+    "vanishing": _vanishing,
+    # Networks, users' models and photos
+    "in_int8": _in_int8,
+    "uncalibrated": _uncalibrated,
+    "elsewhere_in_int8": _elsewhere_in_int8,
+    "unable": lambda w, c, m: not w.offered(m),
+    "unable_in_dtype": _unable_in_dtype,
+    "in_other_executions": _in_other_executions,
+    "unlearnable": lambda w, c, m: (
+        w.model.targets is None and w.model.versions[m.framework].loss is None
+    ),
+    "in_one_segment": lambda w, c, m: len(w.at(w.smallest).graph.segments) <= 1,
+    "normalized": lambda w, c, m: isinstance(w, Trains) and w.at(w.smallest).normalized,
+    "not_on_host": lambda w, c, m: (c.dtype, c.device) != (DEFAULT_DTYPE, "cpu"),
+    "without_pillow": lambda w, c, m: importlib.util.find_spec("PIL") is None,
+    # Toggles
+    "of_toggles": _of_toggles,
+    "several_threads": lambda w, c, m: c.replicas > 1 or m.threads not in (None, 1),
+    "unbindable": lambda w, c, m: not hasattr(os, "sched_setaffinity"),
+    "divided": lambda w, c, m: _parts(c) > 1,
+    "uneven_batch": lambda w, c, m: c.batch % _parts(c, ["data_parallel"]) > 0,
+    "missing_device": _missing_device,
+    # Replicas
+    "shared": lambda w, c, m: c.replicas > 1,
+    "foreign": lambda w, c, m: getattr(workloads, w.name, None) is not w,
+    "late": _late,
+    "of_strategy": _of_strategy,
+    "asynchronous": lambda w, c, m: toggles.asynchronous(c.toggles),
+    "of_split": _of_split,
+    "without_servers": _without_servers,
+    "on_gpu": lambda w, c, m: c.device.partition(":")[0] != "cpu",
+    "uneven_parts": lambda w, c, m: w.in_parts and c.batch % c.replicas > 0,
+    "uneven_rows": lambda w, c, m: c.batch % w.divisor > 0,
+}
 
 
 def is_built(manifest: Manifest, execution: str, strategy: str) -> bool:
