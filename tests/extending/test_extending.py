@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fwbench.frameworks.registry import GROUP
+from fwbench.terms.names import GROUP
 from support.launched_runs import write
 from support.projects import Project, measuring
 from support.reports import case

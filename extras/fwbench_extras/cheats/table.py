@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
-from fwbench.frameworks.registry import GROUP
+from fwbench.terms.names import GROUP
 from fwbench.version import __version__
 from fwbench_extras.cheats import repeating, results, surroundings, training, waiting
 from fwbench_extras.cheats.cheat import Cheat

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fwbench.frameworks.registry import GROUP
+from fwbench.terms.names import GROUP
 from fwbench_extras.cheats import CHEATS, BoundCheat, Cheat, check_harness, naive, register
 from fwbench_extras.cheats.__main__ import main
 from support.projects import Project

@@ -13,9 +13,7 @@ from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, 
 from fwbench.frameworks import table
 from fwbench.frameworks.contract import Framework
 from fwbench.terms import toggles
-
-#: The entry-point group in which packages name their frameworks.
-GROUP = "fwbench.frameworks"
+from fwbench.terms.names import GROUP
 
 
 @functools.cache

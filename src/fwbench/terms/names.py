@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+#: The entry-point group in which packages name their frameworks.
+GROUP = "fwbench.frameworks"
+
 #: The dtype of the two numbers of a complex one, by its dtype.
 _PARTS = {"complex64": "float32", "complex128": "float64"}
 
