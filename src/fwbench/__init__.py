@@ -12,7 +12,15 @@ from fwbench.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fwbench.cases.case import Case
-    from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FwbenchError
+    from fwbench.claims import at_most, faster, no_slower
+    from fwbench.errors import (
+        CannotTell,
+        ClaimFailed,
+        DeclarationError,
+        FrameworkBroken,
+        FrameworkMissing,
+        FwbenchError,
+    )
     from fwbench.frameworks.contract import BoundCall, Framework
     from fwbench.frameworks.layout import Layout, axes
     from fwbench.frameworks.learner import Job, Learner, Loader, Order, Predictor
@@ -30,7 +38,11 @@ if TYPE_CHECKING:
 # nothing must not pay for NumPy.
 _MODULES = {
     "fwbench.cases.case": ("Case",),
-    "fwbench.errors": ("DeclarationError", "FrameworkBroken", "FrameworkMissing", "FwbenchError"),
+    "fwbench.claims": ("at_most", "faster", "no_slower"),
+    "fwbench.errors": (
+        *("CannotTell", "ClaimFailed"),
+        *("DeclarationError", "FrameworkBroken", "FrameworkMissing", "FwbenchError"),
+    ),
     "fwbench.frameworks.contract": ("BoundCall", "Framework"),
     "fwbench.frameworks.layout": ("Layout", "axes"),
     "fwbench.frameworks.learner": ("Job", "Learner", "Loader", "Order", "Predictor"),
@@ -47,11 +59,12 @@ _MODULES = {
 _PUBLIC = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
-    "SGD", "Adam", "BoundCall", "Call", "Capabilities", "Case", "Cost", "DeclarationError",
-    "Device", "Form", "Framework", "FrameworkBroken", "FrameworkMissing", "FwbenchError", "Gap",
-    "Implementation", "Input", "Job", "Laid", "Layout", "Learner", "Loader", "Model",
-    "Operation", "Order", "Predictor", "RMSprop", "Schedule", "Shape", "Sizes", "Table",
-    "Toggle", "Training", "Workload", "axes",
+    "SGD", "Adam", "BoundCall", "Call", "CannotTell", "Capabilities", "Case", "ClaimFailed",
+    "Cost", "DeclarationError", "Device", "Form", "Framework", "FrameworkBroken",
+    "FrameworkMissing", "FwbenchError", "Gap", "Implementation", "Input", "Job", "Laid", "Layout",
+    "Learner", "Loader", "Model", "Operation", "Order", "Predictor", "RMSprop", "Schedule",
+    "Shape", "Sizes", "Table", "Toggle", "Training", "Workload", "at_most", "axes", "faster",
+    "no_slower",
 ]  # fmt: skip
 
 

@@ -21,6 +21,8 @@
      │   ├─ ImpossibleRate       ... it is faster than the machine can be
      │   ├─ TooLargeToVerify     ... it does not fit into memory beside its reference
      │   └─ WrongTraining        ... its first losses differ from the float64 reference
+     ├─ ClaimFailed              a claim about times in a test is false; an AssertionError, too
+     ├─ CannotTell               ... or is neither shown nor refuted: the test is skipped
      ├─ ProbeError               a case cannot be profiled, or its memory cannot be measured
      ├─ ExportError              a network cannot be exported, or not run where it was exported to
      ├─ ConformanceError         an adapter breaks a promise of the Framework contract
@@ -128,6 +130,14 @@ class TooLargeToVerify(VerificationError):
 
 class WrongTraining(VerificationError):
     """A training has other parameters or other first losses than its float64 reference."""
+
+
+class ClaimFailed(FwbenchError, AssertionError):
+    """A claim about the time of a function is false, by evidence."""
+
+
+class CannotTell(FwbenchError):
+    """A claim about the time of a function was neither shown nor refuted in the time it had."""
 
 
 class ProbeError(FwbenchError):

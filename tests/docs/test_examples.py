@@ -65,3 +65,9 @@ def test_a_model_of_another_package_is_collected_without_that_package(project: P
 def test_a_model_of_ones_own_takes_15_lines(file: int) -> None:
     lines = _examples("docs/own-model.md")[file].splitlines()
     assert len([line for line in lines if line.strip()]) <= 15
+
+
+def test_claims_of_the_page_hold(project: Project) -> None:
+    (claims,) = _examples("docs/comparing.md")
+    project.write("test_claims.py", claims)
+    project.run("test_claims.py", fw=None).assert_outcomes(passed=3)

@@ -94,6 +94,19 @@ def test_bounds_hold(number: int) -> None:
     assert np.mean([high >= 0.1 for _, high in bounds]) >= 0.85
 
 
+def test_signs_alone_are_fair_where_sizes_are_not() -> None:
+    """Half of the differences are far above 0, and half a little below it: bets on sizes win."""
+    draw = np.random.default_rng(7)
+    is_above = draw.random((2_000, _PAIRS)) < 0.5
+    skewed = np.where(is_above, 1.0, -1e-3)
+    signs = sequential.evidence_of_sign(skewed)[:, -1] >= -math.log(0.02)
+    assert np.mean(signs) <= 0.02 + 3 * math.sqrt(0.02 / 2_000)
+    assert np.mean(sequential.evidence(skewed)[:, -1] >= -math.log(0.02)) > 0.2
+    low, high = sequential.interval(skewed[0], 0.99, sequential.evidence_of_sign)
+    assert low <= -1e-3
+    assert high >= 1.0
+
+
 def test_bounds_close_in() -> None:
     """Five pairs say about how far they spread; four exclude nothing at this confidence."""
     draw = np.random.default_rng(0)

@@ -89,7 +89,18 @@ def evidence_of_share(hits: Bools, share: float = 0.5) -> Floats:
     return cast("Floats", np.maximum.accumulate(total, axis=-1))
 
 
-def shows(differences: Floats, needed: float) -> bool:
+def evidence_of_sign(differences: Floats) -> Floats:
+    """The logarithm of the evidence that differences are above 0 more often than not.
+
+    For contestants of different shape: a difference above 0 as often as below is all that is
+    assumed, so sizes do not count.
+    """
+    return evidence_of_share(differences > 0)
+
+
+def shows(
+    differences: Floats, needed: float, evidence: Callable[[Floats], Floats] = evidence
+) -> bool:
     """True if there has ever been enough evidence of a centre above 0."""
     return bool(evidence(differences)[-1] >= needed)
 
@@ -140,14 +151,19 @@ class Sequential:
         return is_less & (evidence(change + differences) >= needed)
 
 
-def interval(differences: Floats, confidence: float) -> tuple[float, float]:
+def interval(
+    differences: Floats, confidence: float, evidence: Callable[[Floats], Floats] = evidence
+) -> tuple[float, float]:
     """Lower and upper bound of the centre; each holds with this confidence after every pair.
 
     Infinite where there are too few pairs to exclude anything.
+
+    Args:
+        evidence: of a centre above 0.
     """
     needed = -math.log(1 - confidence)
-    low = -_upper(-differences, needed)
-    return low, _upper(differences, needed)
+    low = -_upper(-differences, needed, evidence)
+    return low, _upper(differences, needed, evidence)
 
 
 #: Bounds are looked for up to here: a factor of 1,000.
@@ -157,9 +173,11 @@ _FARTHEST = math.log(1_000)
 _PRECISION = 5e-4
 
 
-def _upper(differences: Floats, needed: float) -> float:
+def _upper(differences: Floats, needed: float, evidence: Callable[[Floats], Floats]) -> float:
     return _least(
-        lambda bound: shows(bound - differences, needed), float(np.median(differences)), _FARTHEST
+        lambda bound: shows(bound - differences, needed, evidence),
+        float(np.median(differences)),
+        _FARTHEST,
     )
 
 

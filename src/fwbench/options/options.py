@@ -91,6 +91,7 @@ class Options:
     places: Path | None = None
     scaling: str = "strong"
     threads_asked: bool = False
+    cannot_tell: str = "skip"
 
     @property
     def probing(self) -> str:

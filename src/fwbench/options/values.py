@@ -39,9 +39,10 @@ _MOST_GROWTH = 1000
 #: Of the largest whole number; records have none that is larger.
 _DIGITS = 18
 
-#: Hours, minutes and seconds, each of which may be left out.
+#: Seconds of each unit of a duration, from long to short; each may be left out.
+_UNITS_S = {"h": 3600.0, "m(?:in)?": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _DURATION = re.compile(
-    r"\s*".join(rf"(?:(\d+(?:\.\d+)?)\s*{unit})?" for unit in ("h", "m(?:in)?", "s")), re.ASCII
+    r"\s*".join(rf"(?:(\d+(?:\.\d+)?)\s*{unit})?" for unit in _UNITS_S), re.ASCII
 )
 
 #: What an ini file may call true and false, as pytest takes them.
@@ -169,12 +170,14 @@ def seconds(text: str, what: str, least_s: float = 0.0) -> float:
 
 
 def duration(text: str, what: str) -> float:
-    """Seconds of a duration above 0 that names its units: ``"90s"``, ``"5min"``, ``"1h30min"``."""
+    """Seconds of a duration above 0 that names its units: ``"90s"``, ``"1h30min"``, ``"2ms"``."""
     given = _DURATION.fullmatch(text.strip())
-    hours, minutes, rest_s = map(float, given.groups(default="0")) if given else (0.0, 0.0, 0.0)
-    value = (60 * hours + minutes) * 60 + rest_s
+    parts = map(float, given.groups(default="0")) if given else ()
+    value = sum(part * unit_s for part, unit_s in zip(parts, _UNITS_S.values(), strict=False))
     if not 0 < value < math.inf:
-        raise UsageError(f"{what} {text!r} is not a duration above 0; give 90s, 5min or 1h30min")
+        raise UsageError(
+            f"{what} {text!r} is not a duration above 0; give 90s, 5min, 1h30min or 20ms"
+        )
     return value
 
 

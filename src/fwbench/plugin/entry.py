@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fwbench import suite
-from fwbench.errors import FwbenchError
+from fwbench.errors import CannotTell, FwbenchError
 from fwbench.plugin import options, tracebacks
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "--fw-race care for here.",
     )
     config.pluginmanager.register(Grouping(), "fwbench-Grouping")
+    if options.skips_what_cannot_be_told(config):
+        config.pluginmanager.register(Undecided(), "fwbench-Undecided")
     if config.option.pyargs and not suite.is_packaged():
         config.args = [suite.path(argument) or argument for argument in config.args]
     if options.has_gate(config):
@@ -167,6 +169,19 @@ class HookSpecs:
                 ``repetitions`` of the schedule and ``rate`` and ``unit`` (examples or tokens a
                 second).
         """
+
+
+class Undecided:
+    """Skips tests with claims that are neither shown nor refuted."""
+
+    @pytest.hookimpl
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
+        """Take such an error, of a fixture or of a test of unittest too, for a skip."""
+        if call.excinfo is not None and isinstance(call.excinfo.value, CannotTell):
+            skipped = pytest.skip.Exception(f"cannot tell: {call.excinfo.value}")
+            call.excinfo = pytest.ExceptionInfo.from_exception(
+                skipped.with_traceback(call.excinfo.tb)
+            )
 
 
 class Grouping:

@@ -156,6 +156,18 @@ def has_gate(config: pytest.Config) -> bool:
     return config.getoption(dest) is not None or bool(config.getini(dest))
 
 
+def skips_what_cannot_be_told(config: pytest.Config) -> bool:
+    """True if claims that are neither shown nor refuted skip their tests.
+
+    Raises:
+        pytest.UsageError: the ini file has something else.
+    """
+    try:
+        return bool(_setting(config, "cannot_tell") == SETTINGS["cannot_tell"].default())
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 def _setting(config: pytest.Config, name: str) -> Any:
     given = _given(config, name)
     return SETTINGS[name].default() if given is None else given
