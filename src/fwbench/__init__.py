@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fwbench.terms.manifest import Capabilities, Device, Gap
     from fwbench.terms.presets import Form, Schedule, Shape, Sizes
     from fwbench.terms.toggles import Toggle
+    from fwbench.workloads.function import function
     from fwbench.workloads.input import Input
     from fwbench.workloads.model import Model
     from fwbench.workloads.operation import Implementation, Operation
@@ -50,6 +51,7 @@ _MODULES = {
     "fwbench.terms.manifest": ("Capabilities", "Device", "Gap"),
     "fwbench.terms.presets": ("Form", "Schedule", "Shape", "Sizes"),
     "fwbench.terms.toggles": ("Toggle",),
+    "fwbench.workloads.function": ("function",),
     "fwbench.workloads.input": ("Input",),
     "fwbench.workloads.model": ("Model",),
     "fwbench.workloads.operation": ("Implementation", "Operation"),
@@ -64,7 +66,7 @@ __all__ = [
     "FrameworkMissing", "FwbenchError", "Gap", "Implementation", "Input", "Job", "Laid", "Layout",
     "Learner", "Loader", "Model", "Operation", "Order", "Predictor", "RMSprop", "Schedule",
     "Shape", "Sizes", "Table", "Toggle", "Training", "Workload", "at_most", "axes", "faster",
-    "no_slower",
+    "function", "no_slower",
 ]  # fmt: skip
 
 

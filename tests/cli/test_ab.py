@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 
 import pytest
@@ -195,4 +196,43 @@ def test_ab_of_frameworks(suite: Suite) -> None:
     assert "numpy against default: --seed " in err
     assert f"unchanged  {STEADY}" in out
     assert "git" not in out
+    suite.assert_clean()
+
+
+_FUNCTIONS = """
+import fwbench
+import pytest
+from fwbench import Input
+
+def total(x):
+    return {"sum": x.sum(axis=0)}
+
+def sort_in_place(x):
+    x.sort()
+
+total = fwbench.function(total, inputs=Input("batch", 3), sizes=1000, dtypes=("float64",))
+ordered = fwbench.function(sort_in_place, inputs=Input("batch"), sizes=1000, changes="x")
+
+@pytest.mark.fwbench(total, ordered)
+def test_function(case):
+    case.measure()
+"""
+
+
+def test_ab_of_functions_compares_their_results(suite: Suite) -> None:
+    """A sum that is a little different on one side fails the job; one that is rounded does not."""
+    suite.commit(test_it__py=_FUNCTIONS)
+    rounded = _FUNCTIONS.replace("x.sum(axis=0)", "x[::-1].sum(axis=0)")
+    suite.commit(test_it__py=rounded)
+    status, out, err = suite.ab("git:HEAD~1", "git:HEAD", *FEW)
+    assert status == 0, out + err
+    assert re.search(r"results agree( to \d\.?\d*e-1\d)? \(2 cases\)", out), out
+    suite.commit(test_it__py=_FUNCTIONS.replace("x.sum(axis=0)", "x[1:].sum(axis=0)"))
+    status, out, err = suite.ab("git:HEAD~1", "git:HEAD", *FEW, "--json", "figures.json")
+    assert status == 1, out + err
+    rows = [line for line in out.splitlines() if line.startswith("different results")]
+    assert len(rows) == 1
+    assert re.search(r"total-numpy.* in the \w+: largest relative error .*'s result", rows[0])
+    assert suite.figures()["verdicts"]["different results"] == 1
+    assert "results agree" in out
     suite.assert_clean()

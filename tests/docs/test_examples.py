@@ -36,6 +36,7 @@ def test_operations_and_models_of_ones_own_are_measured(project: Project) -> Non
     result, records = project.measure(*quickly, fw=None)
     assert not {"failed", "errors"} & result.parseoutcomes().keys()
     cells = Counter(tuple(name.split("-")[:2]) for name in records)
+    assert cells.pop(("rescale", "numpy")) == 1
     # In float32 and float64; the models each in use and in training.
     assert cells.pop(("swish", "torch")) == 2
     networks = ["convnet", "transformer", "linear", *["bert"] * _installed("transformers")]

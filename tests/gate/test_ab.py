@@ -12,7 +12,7 @@ import pytest
 from fwbench.errors import DifferentSettings
 from fwbench.gate.ab import Pair, PairedComparison, PairPlan
 from fwbench.gate.samples import SampleSet
-from fwbench.gate.verdicts import Comparison, Rules, Verdict
+from fwbench.gate.verdicts import FAIL_ON, Comparison, FailOn, Rules, Verdict
 from support.launched_runs import run, sample
 
 RULES = Rules(margin=0.01, level=0.02)
@@ -277,3 +277,48 @@ def test_facts_that_are_not_compared_must_be_the_same() -> None:
     assert len(bench.calls) == 1
     comparison = _compare(bench, tested=("framework", "toggles"))
     assert [note for note in comparison.notes if "2.0" in note]
+
+
+# Results of functions
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_different_results_are_a_verdict_whatever_the_times_say(side: int) -> None:
+    """It fails the job, and no further pairs are measured for its times."""
+    bench = Bench({"same": (1.0, 0.5)})
+    bench.facts[side] = {"different_results": "in the base: something else", "side_error": 0.5}
+    comparison = _compare(bench, pairs=2)
+    (judgement,) = comparison.judgements
+    assert judgement.verdict is Verdict.DIFFERENT == "different results"
+    assert judgement.reason == "in the base: something else"
+    assert comparison.counts == {"different results": 1}
+    assert comparison.exit_status(FAIL_ON) == 1
+    assert comparison.exit_status([FailOn.REGRESSED]) == 0
+    assert len(bench.calls) == 2
+    assert not any("agree" in note for note in comparison.notes)
+    assert Comparison.from_json(comparison.to_json()).verdicts == comparison.verdicts
+
+
+def test_results_that_differ_in_a_later_pair_count() -> None:
+    first, later = sample("a", [1.0]), sample("a", [1.0], different_results="in the base: that")
+    assert first.joined(later).facts.different_results == "in the base: that"
+    assert later.joined(first).facts.different_results == "in the base: that"
+
+
+@pytest.mark.parametrize(
+    ("errors", "note"),
+    [
+        ((1e-6, None), "results agree to 1e-06 (2 cases)"),
+        ((1e-6, 2e-6), "results agree to 2e-06 (2 cases)"),
+        ((0.0, None), "results agree (2 cases)"),
+        ((None, None), None),
+    ],
+)
+def test_the_agreement_of_results_is_noted(
+    errors: tuple[float | None, float | None], note: str | None
+) -> None:
+    """Whichever side has looked, or both."""
+    bench = Bench(_same(2))
+    bench.facts = [{} if error is None else {"side_error": error} for error in errors]
+    notes = _compare(bench, pairs=2).notes
+    assert [text for text in notes if "agree" in text] == ([] if note is None else [note])

@@ -221,6 +221,8 @@ def test_next_to_nothing_may_grow() -> None:
         ({"precision_bits": 23}, {"precision_bits": 10}, "in 23 bits, the contender in 10"),
         ({"precision_bits": 23}, {"precision_bits": 23}, ""),
         ({"precision_bits": 23}, {}, ""),
+        ({"inputs_digest": 1}, {"inputs_digest": 2}, "the inputs of the function differ"),
+        ({"inputs_digest": 1}, {"inputs_digest": 1}, ""),
         (
             {"gang": gang()},
             {"gang": gang(equal_work=False)},
@@ -382,6 +384,7 @@ def test_exit_status_is_of_what_is_failed_on(failing: tuple[str, ...]) -> None:
 def test_statuses_are_apart_from_pytests() -> None:
     """Each verdict has its own, and none is a usage error's or an interrupt's."""
     assert EXIT_STATUS == {
+        FailOn.DIFFERENT: 1,
         FailOn.REGRESSED: 1,
         FailOn.MISSING: 11,
         FailOn.INCONCLUSIVE: 10,

@@ -66,7 +66,7 @@ def test_defaults(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) ->
         seed=None,
         first_call="shared",
         gate=None,
-        fail_on=("regressed", "missing", "all-inconclusive"),
+        fail_on=("different-results", "regressed", "missing", "all-inconclusive"),
         allow_different=(),
     )
 

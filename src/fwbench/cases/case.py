@@ -11,6 +11,7 @@ from typing import Any, Protocol, cast
 from fwbench.cases import products, timing
 from fwbench.cases.backward import Backward
 from fwbench.cases.forward import Copy, Creation, Forward, InPlaceUpdate
+from fwbench.cases.function import FunctionWork
 from fwbench.cases.inputs import OPERAND_CACHE, check_room, drawn_operands
 from fwbench.cases.random import Random
 from fwbench.cases.work import OperationWork, Work
@@ -30,6 +31,7 @@ from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, gibibytes
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.presets import Size
+from fwbench.workloads.function import Function
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
 
@@ -333,7 +335,8 @@ def bind(cell: Cell, framework: Framework) -> Work:
     """
     operation = cast("Operation", cell.workload)
     draw(operation, cell.size)
-    return _work(operation, cell)(cell, framework)
+    kind = FunctionWork if isinstance(operation, Function) else _work(operation, cell)
+    return kind(cell, framework)
 
 
 def _work(operation: Operation, cell: Cell) -> Callable[[Cell, Framework], OperationWork]:
@@ -437,6 +440,8 @@ def _explained(cell: Cell, gpu: Callable[[], Gpu | None]) -> Iterator[None]:
     except FwbenchError:
         raise
     except Exception as error:
+        if isinstance(cell.workload, Function):
+            error.add_note(cell.workload.called_on(cell.size))
         known = None if cell.device == "cpu" else gpu()
         if known is not None and (occupancy := _occupancy(known, entry.least_bytes(cell))):
             error.add_note(f"{cell.device}: {occupancy}")

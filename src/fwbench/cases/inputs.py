@@ -98,6 +98,7 @@ class Inputs:
         self._current: list[Array] = []  # what the latest call has: the same, or in their place
         self._digests: list[int] = []
         self._before: dict[int, NDArray[Any]] = {}  # what was placed in those that calls overwrite
+        self._originals: dict[int, Array] = {}  # the same on the device, where it is restored
 
     def place(self, operand: NDArray[Any], *, overwritten: bool = False) -> Array:
         """One more input on the device, checked to have arrived.
@@ -146,6 +147,13 @@ class Inputs:
         """Operands that calls overwrite, after the latest call."""
         return [self._current[position] for position in self._before]
 
+    def restore(self) -> None:
+        """Give the inputs that calls overwrite the values that were placed."""
+        if self._originals.keys() != self._before.keys():
+            self._originals = {i: self._placed(values) for i, values in self._before.items()}
+        for position, original in self._originals.items():
+            self._framework.write(self._current[position], original)
+
     def addresses(self) -> set[int]:
         """Where the inputs are, as far as that is known."""
         known = (self._framework.address(array) for array in self._current)
@@ -173,7 +181,7 @@ class Inputs:
                 if digests[position] != self._digests[position] or position in before:
                     written = self._framework.write(bound, new)
                     self._current[position] = bound if written else new
-            self._digests, self._before = digests, before
+            self._digests, self._before, self._originals = digests, before, {}
             replaced = {
                 id(bound): new
                 for bound, new in zip(self._bound, self._current, strict=True)

@@ -28,7 +28,13 @@ import numpy as np
 from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.gate import sequential
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
-from fwbench.gate.samples import SampleSet, refuse_differences, unequal_work
+from fwbench.gate.samples import (
+    SampleSet,
+    agreement,
+    different_results,
+    refuse_differences,
+    unequal_work,
+)
 from fwbench.gate.sequential import FARTHEST, USUALLY, WITH_LUCK
 from fwbench.gate.sides import Side, variables_of
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
@@ -37,7 +43,13 @@ from fwbench.measure.stopping import ranks_outside
 from fwbench.options.values import FACTS
 from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
-from fwbench.processes.session import EXAMINED_VARIABLE, SELECTOR
+from fwbench.processes.session import (
+    EXAMINED_VARIABLE,
+    RESULTS_VARIABLE,
+    SELECTOR,
+    SIDE_VARIABLE,
+    SIDES,
+)
 from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measurement
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
@@ -149,7 +161,8 @@ class PairedComparison:
         judgements = sides.unequal()
         for case in sides.cases.values():
             judgements += self._judged(case, len(sides.cases))
-        marked = self.rules.marked((case.base, case.contender) for case in sides.cases.values())
+        pairs = [(case.base, case.contender) for case in sides.cases.values()]
+        marked = [*self.rules.marked(pairs), *agreement(pairs)]
         return Comparison(
             *names,
             [*judgements, *one_sided(sides.base, sides.contender)],
@@ -213,6 +226,7 @@ class PairedComparison:
             key
             for key in among
             if not cases[key].lost
+            and not different_results(cases[key].base, cases[key].contender)
             and sequential.verdict_so_far(
                 cases[key].base, cases[key].contender, self.rules, len(cases)
             )
@@ -233,6 +247,8 @@ class PairedComparison:
     def _judged(self, case: _Case, cases: int) -> list[Judgement]:
         if case.lost:
             return [unjudged(case.contender, Verdict.INCONCLUSIVE, case.lost)]
+        if why := different_results(case.base, case.contender):
+            return [unjudged(case.contender, Verdict.DIFFERENT, why)]
         judgements = sequential.judge(case.base, case.contender, self.rules, cases)
         if all(judgement.verdict is not Verdict.INCONCLUSIVE for judgement in judgements):
             return judgements
@@ -493,7 +509,12 @@ class Launcher:
             self._environments,
             seed,
             results,
-            {**(EXAMINED if self._first else {}), **variables},
+            {
+                **(EXAMINED if self._first else {}),
+                RESULTS_VARIABLE: str(results.parent),
+                SIDE_VARIABLE: SIDES[side],
+                **variables,
+            },
             selected=None if keys is None else [self._nodeids[side][key] for key in keys],
             machine=self._machines.get(side),
             watching=self._watching if side or not variables else nullcontext,

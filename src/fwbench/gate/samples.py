@@ -15,6 +15,7 @@ from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts
 from fwbench.records.measurement import MEDIAN, MEMORY, MEMORY_BEFORE, MINIMUM, SLOW, Measurement
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import StoredRun, files_of, from_json, load
+from fwbench.records.units import count
 from fwbench.terms.names import without_environment
 
 
@@ -146,6 +147,9 @@ def unequal_work(base: Measurement, contender: Measurement) -> str:
     bits = [facts.precision_bits for facts in sides]
     if None not in bits and bits[0] != bits[1]:
         return f"not equal work: the base computed in {bits[0]} bits, the contender in {bits[1]}"
+    digests = [facts.inputs_digest for facts in sides]
+    if None not in digests and digests[0] != digests[1]:
+        return "not equal work: the inputs of the function differ, so its results are not compared"
     waits = [facts.gang is None or facts.gang.equal_work for facts in sides]
     if waits[0] != waits[1]:
         names = ["wait" if is_waiting else "do not wait" for is_waiting in waits]
@@ -153,6 +157,23 @@ def unequal_work(base: Measurement, contender: Measurement) -> str:
             f"not equal work: the base's workers {names[0]} for each other, the other's {names[1]}"
         )
     return ""
+
+
+def different_results(base: Measurement, contender: Measurement) -> str:
+    """Difference between the sides' results of a function; empty where there is none."""
+    sides = base.facts, contender.facts
+    return next((why for facts in sides if (why := facts.different_results)), "")
+
+
+def agreement(pairs: Iterable[tuple[Measurement, Measurement]]) -> list[str]:
+    """A note on the functions whose results were the same on both sides."""
+    errors = []
+    for sides in pairs:
+        known = [error for side in sides if (error := side.facts.side_error) is not None]
+        if known and not different_results(*sides):
+            errors.append(max(known))
+    to = f" to {max(errors):.2g}" if any(errors) else ""
+    return [f"results agree{to} ({count(len(errors), 'case')})"] if errors else []
 
 
 def refuse_differences(

@@ -22,6 +22,7 @@ from fwbench.records.table import DamagedFact, shown
 class Verdict(StrEnum):
     """Verdict on a case; the worst first."""
 
+    DIFFERENT = "different results"
     REGRESSED = "regressed"
     MISSING = "missing"
     INCONCLUSIVE = "inconclusive"
@@ -33,6 +34,7 @@ class Verdict(StrEnum):
 class FailOn(StrEnum):
     """Reason for a comparison to fail; the worst first."""
 
+    DIFFERENT = "different-results"
     REGRESSED = "regressed"
     MISSING = "missing"
     INCONCLUSIVE = "inconclusive"
@@ -41,6 +43,7 @@ class FailOn(StrEnum):
 
 #: The exit status of each; pytest has 2 to 5 for itself.
 EXIT_STATUS = {
+    FailOn.DIFFERENT: 1,
     FailOn.REGRESSED: 1,
     FailOn.MISSING: 11,
     FailOn.INCONCLUSIVE: 10,
@@ -48,7 +51,7 @@ EXIT_STATUS = {
 }
 
 #: What a comparison fails on by default.
-FAIL_ON = (FailOn.REGRESSED, FailOn.MISSING, FailOn.ALL_INCONCLUSIVE)
+FAIL_ON = (FailOn.DIFFERENT, FailOn.REGRESSED, FailOn.MISSING, FailOn.ALL_INCONCLUSIVE)
 
 
 @dataclass(frozen=True)
@@ -208,7 +211,7 @@ class Comparison:
 
     def exit_status(self, failing: Collection[FailOn]) -> int:
         """0, or that of the worst that is failed on."""
-        there = {str(verdict) for verdict in self.verdicts.values()}
+        there = {verdict.replace(" ", "-") for verdict in self.verdicts.values()}
         if self.is_all_inconclusive:
             there.add(FailOn.ALL_INCONCLUSIVE)
         statuses = (EXIT_STATUS[kind] for kind in EXIT_STATUS if kind in failing and kind in there)

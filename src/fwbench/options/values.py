@@ -24,7 +24,7 @@ _EXTRA_ENGINES = ("mpi", "ray")
 OFF = "off"
 
 #: Verdicts that a comparison can fail on, and what may differ between its sides if that is allowed.
-FAIL_ON = ("regressed", "missing", "inconclusive", "all-inconclusive")
+FAIL_ON = ("different-results", "regressed", "missing", "inconclusive", "all-inconclusive")
 FACTS = (
     *("cpu", "gpu", "driver", "threads", "framework", "toggles", "data", "schedule", "precision"),
     *("engine", "network", "places"),

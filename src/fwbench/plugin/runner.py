@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from fwbench.plugin.progress import Progress
 from fwbench.plugin.rows import Rows, RowSession
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes import scratch
+from fwbench.processes.session import RESULTS_VARIABLE
 from fwbench.records.repeatability import of_pairs
 from fwbench.records.stored import just_measured
 from fwbench.records.units import count
@@ -31,6 +32,7 @@ from fwbench.report.condition import is_contended
 from fwbench.terms.names import framework_of
 from fwbench.workers.pool import PENDING, Turns, WorkerPool
 from fwbench.workers.process import WorkerSpec
+from fwbench.workloads.function import Function
 from fwbench.workloads.grid import Cell
 
 #: Cases that are measured a second time at the end, and the seconds that this may take; unasked, a
@@ -394,15 +396,24 @@ def spread(visits: Mapping[pytest.Item, Visit], number: int) -> list[pytest.Item
 
 @contextmanager
 def compared(cells: Iterable[Cell]) -> Iterator[None]:
-    """Have a folder for as long as cases run; none where every model has one version."""
-    if not any(map(rows.has_several_versions, cells)):
-        yield
-        return
+    """Have folders for as long as cases run: for versions of a model, and for functions' results.
+
+    Those of functions stay in the folder of a comparison, where the session is a side of one.
+    """
     from fwbench.cases.references import VARIABLE
 
-    with scratch.folder() as folder:
-        os.environ[VARIABLE] = str(folder)  # which workers inherit
-        try:
-            yield
-        finally:
-            del os.environ[VARIABLE]
+    every = [*cells]
+    needed = {
+        VARIABLE: any(map(rows.has_several_versions, every)),
+        RESULTS_VARIABLE: any(map(_is_given_twice, every)) and RESULTS_VARIABLE not in os.environ,
+    }
+    with ExitStack() as stack:
+        for variable in (name for name, is_needed in needed.items() if is_needed):
+            os.environ[variable] = str(stack.enter_context(scratch.folder()))  # workers inherit it
+            stack.callback(os.environ.pop, variable)
+        yield
+
+
+def _is_given_twice(cell: Cell) -> bool:
+    """True of a function that is given for several frameworks."""
+    return isinstance(cell.workload, Function) and len(cell.workload.implementations) > 1

@@ -37,11 +37,12 @@ from fwbench.records.launches import LaunchPlan
 from fwbench.records.session_facts import MachineFacts, StoredRevisits
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Absent, Device, Manifest
-from fwbench.terms.names import CALLED, without_environment
+from fwbench.terms.names import CALLED, framework_of, without_environment
 from fwbench.terms.presets import Schedule
 from fwbench.workers.environments import Environments
 from fwbench.workers.inventory import Inventory, Watch
 from fwbench.workloads import data, gaps, grid
+from fwbench.workloads.function import Function, check_names
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.model import Model, ModelInference, ModelTraining
 from fwbench.workloads.operation import Operation
@@ -84,6 +85,7 @@ class Session:
         self.problem: UsageError | None = None
         self.revisits: dict[str, StoredRevisits] = {}
         self._cases = 0
+        self._functions: dict[str, Function] = {}
         self.under_xdist = hasattr(config, "workerinput")
         self.keeps_workers = False
         self.in_worker = OWN_MANIFEST in config.stash
@@ -198,7 +200,12 @@ class Session:
             known = self.inventory.adapters
             with _naming(where):
                 workloads = workloads_of(mark, known)
+                check_names(workloads, self._functions)
                 selection = self.options.selection(from_marker(mark))
+            is_open = selection.frameworks is None
+            if is_open and all(isinstance(workload, Function) for workload in workloads):
+                names = {name for workload in workloads for name in _implemented(workload)}
+                selection = replace(selection, frameworks=tuple(n for n in known if n in names))
             if not self.in_worker:
                 self.inventory.ask(selection.frameworks)
                 grid.check_dtypes(selection, self.manifests)
@@ -209,7 +216,8 @@ class Session:
                 precision=precision_of(self._config, mark),
             )
             cells = list(grid.cells(workloads, selection, self.manifests, self.absent, requested))
-            if selection.frameworks is None:
+            if is_open:
+                cells = [cell for cell in cells if not is_of_another(cell)]
                 cells += without_adapter(workloads, known)
             return cells
         except UsageError as error:
@@ -329,6 +337,12 @@ def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> It
                     gap=f"{name}: no installed package has an adapter for it; install one, or "
                     "write it (docs/extending.md)",
                 )
+
+
+def is_of_another(cell: Cell) -> bool:
+    """True of a function in a framework that it is not given for."""
+    framework = framework_of(cell.framework)
+    return isinstance(cell.workload, Function) and framework not in cell.workload.implementations
 
 
 def _implemented(workload: Workload) -> Mapping[str, Any]:

@@ -52,6 +52,12 @@ JOURNAL_VARIABLE = "FWBENCH_JOURNAL_FOLDER"
 #: another launch of the same build.
 EXAMINED_VARIABLE = "FWBENCH_EXAMINED"
 
+#: The environment variables that name the folder where functions leave their results for others to
+#: compare with, and the side of a comparison that a session is.
+RESULTS_VARIABLE = "FWBENCH_RESULTS"
+SIDE_VARIABLE = "FWBENCH_SIDE"
+SIDES = ("base", "contender")
+
 #: Shows what such a file says until the block is left.
 Watching = Callable[[Path], AbstractContextManager[Any]]
 

@@ -238,6 +238,8 @@ class Measurement:
         facts = self.facts
         if other.contended and not self.contended:
             facts |= CaseFacts(contended=True)
+        if other.facts.different_results and not facts.different_results:
+            facts |= CaseFacts(different_results=other.facts.different_results)
         return replace(self, facts=facts, figures=[*self.launches, *other.launches])
 
     @cached_property
