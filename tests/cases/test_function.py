@@ -113,6 +113,16 @@ def test_an_error_says_what_the_function_was_called_with() -> None:
         case_of(cell(function)).measure()
     (note,) = caught.value.__notes__
     assert note.startswith("made was called with float32[4] ")
+    function = made(abs, inputs=lambda size: (np.ones(size),))
+    with pytest.raises(TypeError) as caught:
+        case_of(cell(function)).measure()
+    (note,) = caught.value.__notes__
+    assert note == "inputs= of made was called with 4 and a generator: correct it"
+
+
+def test_a_cache_is_not_emptied_where_arguments_are_restored() -> None:
+    assert "l2" in made(abs).toggles
+    assert "l2" not in made(abs, changes=0).toggles
 
 
 def test_arguments_that_are_changed_are_as_they_were_in_each_call() -> None:

@@ -102,8 +102,11 @@ def test_a_marker_names_operations_loops_and_their_parts() -> None:
     [
         ((gemm, lenet, gemm), "names a workload twice: gemm, lenet, gemm"),
         ((lenet.step, lenet.step), "names a workload twice: lenet_step, lenet_step"),
-        ((gemm, "lenet"), "was given 'lenet'; give it the operations or models to measure"),
-        ((), "was given nothing; give it the operations or models to measure"),
+        (
+            (gemm, "lenet"),
+            "was given 'lenet'; give it the operations, models or functions to measure",
+        ),
+        ((), "was given nothing; give it the operations, models or functions to measure"),
     ],
     ids=["an operation twice", "a step twice", "a name", "nothing"],
 )

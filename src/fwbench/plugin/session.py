@@ -315,7 +315,8 @@ def workloads_of(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
     if wrong or not mark.args:
         raise UsageError(
             f"@pytest.mark.fwbench was given {', '.join(map(repr, wrong)) or 'nothing'}; give it "
-            "the operations or models to measure: @pytest.mark.fwbench(gemm, dot)"
+            "the operations, models or functions to measure: @pytest.mark.fwbench(gemm, dot, "
+            "fwbench.function(f, inputs=..., sizes=...))"
         )
     for workload in given:
         _refuse_near_misses(workload, known)

@@ -51,6 +51,11 @@ class Function(Operation):
         """Why it is not timed on zeros."""
         return f"{self.name} has no reference to say what zeros make of it (inputs=normal)"
 
+    @property
+    def toggles(self) -> frozenset[str]:
+        """An operation's; but where arguments are restored the cache is not emptied."""
+        return super().toggles - ({"l2"} if self.updates else set())
+
     def changed_operands(
         self, size: Size, seed: int, operands: Sequence[NDArray[Any]]
     ) -> tuple[NDArray[Any], ...]:
@@ -61,7 +66,10 @@ class Function(Operation):
 
     def called_on(self, size: Size) -> str:
         """The call, for the error that the function raises: what to look at."""
-        forms = ", ".join(f"{x.dtype}{[*x.shape]}" for x in self.operands(size))
+        try:
+            forms = ", ".join(f"{x.dtype}{[*x.shape]}" for x in self.operands(size))
+        except Exception:  # noqa: BLE001 (it is the user's, and has raised the error)
+            return f"inputs= of {self.name} was called with {size} and a generator: correct it"
         return (
             f"{self.name} was called with {forms or 'no arguments'} (floating-point numbers in the "
             "dtype of the case): correct the function, or what inputs= gives it"
@@ -102,7 +110,9 @@ def function(
     Args:
         f: a callable of arrays, or one for each framework: ``{"numpy": f, "torch": g}``.
         inputs: its arguments: an :class:`Input` whose batch is the size, or an array, or several of
-            these; or a callable of ``(size, rng)`` that returns them, or yields them.
+            these; or a callable of ``(size, rng)`` that returns arrays, or yields them. The
+            floating-point ones have the dtype of the case, as of an :class:`Operation`: float32
+            unless ``dtypes`` or ``--fw-dtype`` says otherwise, or arrays are given.
         sizes: as of an :class:`Operation`. Inputs that are arrays have their own.
         name: the first part of the case ids; by default the name of the function.
         framework: whose arrays a single callable takes; by default NumPy's.
@@ -114,7 +124,7 @@ def function(
             whatever ``compare`` says.
         constant: whether results may stay the same when the inputs change.
         more: ``tolerance``, ``terms``, ``dtypes``, ``compilable``, ``cost`` and ``family`` of an
-            :class:`Operation`. Inputs that are floating-point arrays have their own dtype.
+            :class:`Operation`.
 
     Raises:
         DeclarationError: it cannot be called or named, inputs and sizes do not fit together, or a
