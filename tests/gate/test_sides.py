@@ -149,7 +149,17 @@ def test_revisions_are_recorded(repository: Path, environments: Environments) ->
     assert sides_module.is_dirty(repository)
     assert base.facts()["dirty"] is False
     assert base.arguments == []
-    assert (contender.variables, contender.folder) == ({}, Path.cwd())
+    assert contender.folder == Path.cwd()
+
+
+def test_the_tree_is_measured_and_not_what_is_installed(
+    repository: Path, environments: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An installed copy of the project comes behind the tree, as it comes behind a revision."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    _, contender = sides("git:HEAD", ".", environments)
+    first = contender.variables["PYTHONPATH"].split(os.pathsep)[:2]
+    assert first == [str(repository), str(repository / "src")]
 
 
 @pytest.mark.usefixtures("repository")

@@ -133,6 +133,11 @@ class Tree(Side):
     def __init__(self, root: Path) -> None:
         self.root = root
 
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Its modules before those that are installed, as a revision's are."""
+        return _first_in_path(self.root, self.root)
+
     def facts(self) -> dict[str, Any]:
         """The revision, and whether there are uncommitted changes."""
         return {
@@ -201,16 +206,7 @@ class Revision(Side):
     @property
     def variables(self) -> Mapping[str, str]:
         """The checkout's modules before those of the working tree, which may be installed."""
-        inside = [Path(entry) for entry in sys.path if Path(entry).is_relative_to(self.root)]
-        environment = Path(sys.prefix)
-        mirrored = [
-            self.checkout / entry.relative_to(self.root)
-            for entry in (self.root, self.root / "src", *inside)
-            if not entry.is_relative_to(environment)
-        ]
-        given = os.environ.get("PYTHONPATH", "")
-        path = dict.fromkeys([*map(str, mirrored), *filter(None, given.split(os.pathsep))])
-        return {"PYTHONPATH": os.pathsep.join(path)}
+        return _first_in_path(self.root, self.checkout)
 
     def facts(self) -> dict[str, Any]:
         """The revision; changes in the working tree are not in it."""
@@ -233,6 +229,24 @@ class Revision(Side):
         with checked_out(self.root, self.commit) as self._checkout:
             yield
         self._checkout = None
+
+
+def _first_in_path(root: Path, tree: Path) -> dict[str, str]:
+    """The variable by which modules of a tree are found first, where this process has the root's.
+
+    Args:
+        tree: the root itself, or a checkout of it.
+    """
+    inside = [Path(entry) for entry in sys.path if Path(entry).is_relative_to(root)]
+    environment = Path(sys.prefix)
+    mirrored = [
+        tree / entry.relative_to(root)
+        for entry in (root, root / "src", *inside)
+        if not entry.is_relative_to(environment)
+    ]
+    given = os.environ.get("PYTHONPATH", "")
+    path = dict.fromkeys([*map(str, mirrored), *filter(None, given.split(os.pathsep))])
+    return {"PYTHONPATH": os.pathsep.join(path)}
 
 
 class Built(Side):
