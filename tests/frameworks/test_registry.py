@@ -12,6 +12,7 @@ import pytest
 from fwbench import errors
 from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FwbenchError
 from fwbench.frameworks import registry
+from fwbench.terms.names import GROUP
 from support.tables import tabled
 
 #: A framework's file, as another package has it.
@@ -57,7 +58,7 @@ class Site:
         metadata = f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
         metadata += f"Provides-Extra: {extra}\n" if extra else ""
         (about / "METADATA").write_text(metadata, encoding="utf-8")
-        points = f"[{registry.GROUP}]\n{name} = {value or f'{package}:Mars'}\n"
+        points = f"[{GROUP}]\n{name} = {value or f'{package}:Mars'}\n"
         (about / "entry_points.txt").write_text(points, encoding="utf-8")
 
 

@@ -389,6 +389,7 @@ def test_plain_pytest_benchmark_does_not_become_the_baseline(
     """A run without fwbench's facts does not say how its session ended."""
     (suite.path / "test_it.py").unlink()
     suite.write("test_plain.py", "def test_plain(benchmark):\n    benchmark(sum, [1, 2])\n")
-    suite.run("--benchmark-json=now.json", fw=None).assert_outcomes(passed=1)
+    without = ("-p", "no:fwbench", "-o", "addopts=")
+    suite.run_exactly("--benchmark-json=now.json", *without).assert_outcomes(passed=1)
     _set("now.json", status=2)
     assert "fwbench did not write it" in capsys.readouterr().err

@@ -92,6 +92,7 @@ class Options:
     scaling: str = "strong"
     threads_asked: bool = False
     cannot_tell: str = "skip"
+    wait: bool = True
 
     @property
     def probing(self) -> str:

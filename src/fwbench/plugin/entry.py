@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 #: In the name of what xdist's workers collect instead of cases: its controller then refuses them.
 _UNDER_XDIST = "fwbench-under-xdist"
 
+_PLAIN = "fwbench-PlainHooks"
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add fwbench's options to pytest's, each as a flag and as an ini setting."""
@@ -48,6 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "every cell of fwbench's grid; the keywords are defaults that the command line overrides, "
         "but for threshold: the smallest change, as a share, that --fw-gate, fwbench ab and "
         "--fw-race care for here.",
+    )
+    config.addinivalue_line(
+        "markers",
+        f"{options.WAIT_MARKER}(waits): whether rounds of a test with pytest-benchmark's fixture "
+        "end when asynchronous results exist, as they do unless the ini setting fw_wait is false.",
     )
     config.pluginmanager.register(Grouping(), "fwbench-Grouping")
     if options.skips_what_cannot_be_told(config):
@@ -74,6 +81,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Turn a test with the marker into the cells of its grid."""
     mark = metafunc.definition.get_closest_marker("fwbench")
     if mark is None:
+        if "benchmark" in metafunc.fixturenames:
+            _attend_to_plain(metafunc.config)
         return
     from fwbench.plugin.case import begin
 
@@ -101,6 +110,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
         if isinstance(error, FwbenchError) and not item.config.option.fulltrace:
             tracebacks.end_in_test(error)
         raise
+
+
+def _attend_to_plain(config: pytest.Config) -> None:
+    """Register the hooks for benchmarks that are no cases."""
+    manager = config.pluginmanager
+    if manager.hasplugin("benchmark") and not manager.hasplugin(_PLAIN):
+        from fwbench.plugin.plain import PlainHooks
+
+        manager.register(PlainHooks(config), _PLAIN)
 
 
 def _stand_ins(mark: pytest.Mark) -> list[str]:

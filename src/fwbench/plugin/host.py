@@ -13,8 +13,9 @@ import itertools
 import math
 import os
 import pstats
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,6 +32,7 @@ from fwbench.measure.stopping import Stopping
 from fwbench.turns import visits
 
 if TYPE_CHECKING:  # a launch of plain benchmarks needs none of them
+    from fwbench.frameworks.results import AwaitedResults
     from fwbench.measure.clock import Clock, Timer
     from fwbench.measure.gpu_watch import GpuWatch
     from fwbench.records.launches import Entry
@@ -55,6 +57,17 @@ def record(fixture: BenchmarkFixture) -> dict[str, Any] | None:
         if profile
         else None,
     }
+
+
+def has_measured_nothing(fixture: Any) -> bool:
+    """True for a test's ``benchmark`` that could have timed something, and was not used."""
+    is_ours = isinstance(fixture, BenchmarkFixture)
+    return bool(is_ours and not fixture.disabled and fixture.stats is None)
+
+
+def _is_of_case(extra_info: Mapping[str, Any]) -> bool:
+    facts = extra_info.get("fwbench")
+    return facts is not None and not facts.get("plain_test")
 
 
 def restore(record: Mapping[str, Any]) -> Metadata:
@@ -298,7 +311,7 @@ class BenchmarkSession:
             The entries, and how many benchmarks have been measured now.
         """
         every = self._session.benchmarks
-        plain = [measured for measured in every[first:] if "fwbench" not in measured.extra_info]
+        plain = [each for each in every[first:] if not _is_of_case(each.extra_info)]
         return [e.as_dict(include_data=True) for e in plain if not e.has_error], len(every)
 
     def clear(self) -> None:
@@ -460,6 +473,93 @@ def take_turns(fixture: object, key: str) -> None:
             return pedantic(*given, **more)
 
     fixture.pedantic = as_a_whole
+
+
+@contextmanager
+def waiting(fixture: Any, results: AwaitedResults) -> Iterator[None]:
+    """Let rounds that a plain test makes within the block end when the results of its calls exist.
+
+    Then its record has dispatch and completion.
+
+    Args:
+        fixture: the test's ``benchmark``; one of another plugin is left as it is.
+    """
+    if not isinstance(fixture, BenchmarkFixture) or fixture.disabled:
+        yield
+        return
+    rounds = WaitingRounds(fixture, results)
+    yield
+    if rounds.dispatches_s and fixture.stats and not fixture.has_error:
+        fixture.extra_info["fwbench"] = {
+            "plain_test": True,
+            "dispatch_s": statistics.median(rounds.dispatches_s),
+            "completion_s": statistics.median(fixture.stats.stats.data),
+        }
+
+
+class WaitingRounds:
+    """Makes rounds as the fixture does, and waits for each result if the first is asynchronous.
+
+    Calls whose work is over when they return are timed by the fixture's own loop, but for the first
+    round of all. Calls of asynchronous work would overlap within a round, so each is waited for.
+
+    Attributes:
+        dispatches_s: time until the last call of each round returned; empty if nothing is waited
+            for.
+    """
+
+    def __init__(self, fixture: BenchmarkFixture, results: AwaitedResults) -> None:
+        self._fixture = fixture
+        self._results = results
+        self._are_pending: bool | None = None
+        self._made = fixture._make_runner  # noqa: SLF001
+        self.dispatches_s: list[float] = []
+        results.look()
+        fixture._make_runner = self.make_runner  # noqa: SLF001
+
+    def make_runner(
+        self, function: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Callable[..., Any]:
+        """In place of the fixture's own, with its arguments."""
+        usual, call = self._made(function, args, kwargs), partial(function, *args, **kwargs)
+
+        def runner(loops_range: range | None) -> Any:
+            if self._are_pending is False:
+                return usual(loops_range)
+            collects = gc.isenabled()
+            if self._fixture._disable_gc:  # noqa: SLF001
+                gc.disable()
+            try:
+                took_s, result = self._round(call, len(loops_range) if loops_range else 1)
+            finally:
+                if collects:
+                    gc.enable()
+            return took_s if loops_range else (took_s, result)
+
+        return runner
+
+    def _round(self, call: Callable[[], Any], calls: int) -> tuple[float, Any]:
+        """Make a round; returns seconds, and the last result."""
+        timer, waits = self._fixture._timer, self._are_pending  # noqa: SLF001
+        wait = self._results.wait if waits else _no_wait
+        start_s = timer()
+        for _ in range(calls - 1):
+            wait(call())
+        called_s = timer()
+        result = call()
+        end_s = returned_s = timer()
+        if waits is None:
+            self._results.look()  # the function may have imported one
+            waits = self._are_pending = self._results.are_pending(result)
+        if waits:
+            self._results.wait(result)
+            end_s = timer()
+            self.dispatches_s.append(returned_s - called_s)
+        return end_s - start_s, result
+
+
+def _no_wait(_: Any) -> None:
+    """In place of a wait, while it is not known whether there is anything to wait for."""
 
 
 class Rounds:

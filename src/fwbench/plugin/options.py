@@ -192,6 +192,9 @@ _THRESHOLD, _PRECISION = "threshold", "precision"
 _OTHERS = (_PRECISION, _THRESHOLD)
 MARKER_KEYWORDS = (*SELECTORS, *_OTHERS)
 
+#: The marker of plain tests that says whether their results are waited for.
+WAIT_MARKER = "fwbench_wait"
+
 
 def from_marker(mark: pytest.Mark) -> Selection:
     """Selection of ``@pytest.mark.fwbench(..., sizes=(8, 64))`` for its test."""
@@ -202,6 +205,17 @@ def from_marker(mark: pytest.Mark) -> Selection:
     return Selection(
         **{name: SELECTORS[name].parse(_as_text(value)) for name, value in given.items()}
     )
+
+
+def waits(item: pytest.Item) -> bool:
+    """True if the results of a plain test are waited for: by its marker, or else by the options."""
+    mark = item.get_closest_marker(WAIT_MARKER)
+    if mark is not None and mark.args and item.config.getoption(DEST["wait"]) is None:
+        return bool(mark.args[0])
+    try:
+        return bool(_setting(item.config, "wait"))
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def threshold_of(mark: pytest.Mark) -> float | None:

@@ -15,6 +15,7 @@ from fwbench.errors import StorageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.plugin.host import RERUN, BenchmarkSession
+from fwbench.plugin.plain import reason
 from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
@@ -300,13 +301,8 @@ class Unmeasured:
             return
         if report.when == "teardown":
             self._finished.add(report.nodeid)
-        if report.nodeid not in self._cells or report.passed:
-            return
-        if report.skipped and type(report.longrepr) is tuple:
-            reason = report.longrepr[2].removeprefix("Skipped: ")
-            self.why[report.nodeid] = f"{SKIPPED}{reason}"
-        else:
-            self.why[report.nodeid] = f"{report.when} failed" if report.failed else "skipped"
+        if report.nodeid in self._cells and (why := reason(report)) is not None:
+            self.why[report.nodeid] = why
 
     def facts(self, measured: Collection[str] | None = None) -> list[NotMeasured]:
         """Each benchmark that was not measured, for the record of the session.
@@ -319,7 +315,7 @@ class Unmeasured:
         if measured is not None:
             gone = {*why, *measured, *self._finished}
             why |= {nodeid: NOT_REACHED for nodeid in self.planned if nodeid not in gone}
-        return [self._fact(nodeid, reason) for nodeid, reason in why.items()]
+        return [self._fact(nodeid, text) for nodeid, text in why.items()]
 
     def _fact(self, nodeid: str, reason: str) -> NotMeasured:
         cell = self._cells.get(nodeid)

@@ -13,7 +13,7 @@ import pytest
 from fwbench.plugin.host import RERUN
 from fwbench.plugin.session import CELL, Session
 from fwbench.records.entry import identity
-from fwbench.records.facts import CaseFacts
+from fwbench.records.facts import CaseFacts, recorded
 from fwbench.workloads.grid import Cell
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _without_cases(groups: Iterable[Group]) -> list[Group]:
 
 
 def _facts(row: dict[str, Any]) -> CaseFacts:
-    return CaseFacts.unchecked(row["extra_info"].get("fwbench", {}))
+    return recorded(row["extra_info"].get("fwbench", {}))
 
 
 def _mark(row: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ as a whole is in :mod:`fwbench.records.session_facts`.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Self
 
 from fwbench.frameworks.gpus import DEVICE_CLOCKS
@@ -314,6 +315,8 @@ class CaseFacts(Measured):
     shape: str | None = fact()
     family: str | None = fact()
 
+    plain_test: bool | None = fact()
+
     # What it was measured with.
     schema: int | None = fact()
     framework_version: str | None = fact()
@@ -438,3 +441,25 @@ class CaseFacts(Measured):
             *(self.workload, self.device, self.direction, self.dtype, self.size, self.shape),
             None if data is None else data.digest,
         )
+
+
+class PlainFacts(CaseFacts):
+    """Facts of a benchmark that is no case: what it does is known to its author alone.
+
+    They say so: :attr:`CaseFacts.plain_test`.
+    """
+
+    def __bool__(self) -> bool:
+        """False: there is no case."""
+        return False
+
+    @classmethod
+    @cache
+    def required(cls) -> list[str]:
+        """Nothing: none of them is there."""
+        return []
+
+
+def recorded(values: Mapping[str, Any]) -> CaseFacts:
+    """The facts in a record that is known to be sound; false if they are not of a case."""
+    return (PlainFacts if values.get("plain_test") else CaseFacts).unchecked(values)

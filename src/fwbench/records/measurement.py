@@ -112,8 +112,12 @@ class Measurement:
 
     @property
     def label(self) -> str:
-        """Its name to show beside the same case of another environment."""
-        return without_environment(self.param or self.nodeid, self.facts.get("framework", ""))
+        """Its name to show beside the same case of another environment.
+
+        Of a benchmark that is not fwbench's the node id: its parameters alone name no test.
+        """
+        named = (self.param if self.facts else "") or self.nodeid
+        return without_environment(named, self.facts.get("framework", ""))
 
     @property
     def work(self) -> str:

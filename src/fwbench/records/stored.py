@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from fwbench.errors import StorageError, UnreadableRun
 from fwbench.jsontext import loads
 from fwbench.records import equality, files
-from fwbench.records.facts import SCHEMA, CaseFacts
+from fwbench.records.facts import SCHEMA, CaseFacts, PlainFacts, recorded
 from fwbench.records.measurement import Measurement, requested_toggles
 from fwbench.records.repeatability import Revisits
 from fwbench.records.session_facts import MachineFacts, SessionFacts
@@ -216,7 +216,7 @@ def _values_s(facts: CaseFacts, stats: Statistics) -> list[float]:
 
 def just_measured(entry: Mapping[str, Any], revisits: Revisits | None = None) -> Measurement:
     """A benchmark of this session; its entry is not checked."""
-    facts = CaseFacts.unchecked(entry["extra_info"].get("fwbench", {}))
+    facts = recorded(entry["extra_info"].get("fwbench", {}))
     completion_s, toggles = facts.completion_s, facts.toggles or {}
     requested = requested_toggles(entry.get("params") or {})
     return Measurement(
@@ -230,14 +230,15 @@ def just_measured(entry: Mapping[str, Any], revisits: Revisits | None = None) ->
 
 
 def facts_of(entry: Mapping[str, Any]) -> CaseFacts:
-    """The facts in an entry of pytest-benchmark's; empty if fwbench did not write it."""
+    """The facts in an entry of pytest-benchmark's; false if it is not of a case."""
     extra_info = entry.get("extra_info", {})
     if not isinstance(extra_info, dict):
         raise DamagedFact(f"extra_info is {shown(extra_info)}, and must be an object")
     facts = extra_info.get("fwbench", {})
     if not isinstance(facts, dict):
         raise DamagedFact(f"extra_info.fwbench is {shown(facts)}, and must be an object")
-    return CaseFacts.checked(facts) if facts else CaseFacts()
+    kind = PlainFacts if facts.get("plain_test") is True else CaseFacts
+    return kind.checked(facts) if facts else CaseFacts()
 
 
 def _statistics(values: Any) -> Statistics:

@@ -1,0 +1,162 @@
+"""Plain benchmarks: tests with pytest-benchmark's fixture that know nothing of fwbench."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fwbench.gate.samples import SampleSet
+from support.projects import Project
+
+_PLAIN = """
+import pytest
+
+@pytest.fixture
+def broken():
+    raise RuntimeError("cannot be set up")
+
+def test_measured(benchmark):
+    benchmark(sum, [1, 2])
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_parametrised(benchmark, n):
+    benchmark(sum, [n])
+
+def test_wrong(benchmark):
+    assert benchmark(sum, [1, 2]) == 4
+
+def test_broken(benchmark, broken):
+    benchmark(sum, [1])
+
+def test_unused(benchmark):
+    pass
+
+def test_skipped(benchmark):
+    pytest.skip("not here")
+
+@pytest.mark.xfail
+def test_expected(benchmark):
+    assert benchmark(sum, [1, 2]) == 4
+"""
+
+#: What is to be said of each of them that has no figure.
+_WHY = {
+    "test_wrong": "call failed",
+    "test_broken": "setup failed",
+    "test_unused": "the test passed without calling benchmark",
+    "test_skipped": "skipped: not here",
+    "test_expected": "skipped",
+}
+
+
+def _stored(project: Project) -> dict[str, Any]:
+    return json.loads((project.path / "measured.json").read_text(encoding="utf-8"))
+
+
+def test_a_run_says_which_plain_benchmarks_have_no_figure(project: Project) -> None:
+    """Those that failed after they were timed have none, either: what they timed was wrong."""
+    project.write("test_it.py", _PLAIN)
+    project.run("--benchmark-json=measured.json", fw=None)
+    stored = _stored(project)
+    assert stored["fwbench"]["outcome"] == {"failed": 2, "interrupted": False}
+    missing = {fact["nodeid"]: fact["why"] for fact in stored["fwbench"]["missing"]}
+    assert missing == {f"test_it.py::{name}": why for name, why in _WHY.items()}
+    run = SampleSet.from_json("measured.json", stored)
+    assert {sample.label for sample in run.samples.values()} == {
+        *("test_it.py::test_measured", "test_it.py::test_parametrised[1]"),
+        "test_it.py::test_parametrised[2]",
+    }
+    assert run.failures == ["2 tests failed"]
+
+
+def test_a_run_of_plain_benchmarks_can_be_a_baseline(project: Project) -> None:
+    """Two sessions are one, and a later session is held against them, by name."""
+    project.write("test_it.py", "def test_it(benchmark):\n    benchmark(sum, [1, 2])\n")
+    for name in ("first.json", "second.json"):
+        project.run(f"--benchmark-json={name}", fw=None).assert_outcomes(passed=1)
+    done = project.python("-m", "fwbench", "baseline", "set", "first.json", "second.json")
+    assert done.returncode == 0, done.stderr
+    result = project.run("--fw-gate=90%", fw=None)
+    assert "test_it.py::test_it" in str(result.stdout)
+    assert "this session against" in str(result.stdout)
+    project.write("test_it.py", "def test_other(benchmark):\n    benchmark(sum, [1, 2])\n")
+    assert project.run("--fw-gate=90%", fw=None).ret == 11
+
+
+@pytest.mark.parametrize("outcome", ["rerun", "passed"])
+def test_what_is_run_again_has_one_record(project: Project, outcome: str) -> None:
+    """pytest-rerunfailures runs a test again that was timed, and then failed."""
+    failing = "open('once', 'x')" if outcome == "rerun" else "pass"
+    project.write(
+        "test_it.py",
+        f"""
+        import os
+        def test_it(benchmark):
+            benchmark(sum, [1, 2])
+            if {failing!r} != "pass" and not os.path.exists("once"):
+                {failing}
+                assert False
+        """,
+    )
+    pytest.importorskip("pytest_rerunfailures")
+    more = ("-p", "rerunfailures", "--reruns=1")
+    project.run("--benchmark-json=measured.json", *more, fw=None)
+    assert len(_stored(project)["benchmarks"]) == 1
+    assert _stored(project)["fwbench"]["missing"] == []
+
+
+#: A framework whose arrays exist some time after the call has returned.
+_LATER = """
+import threading, time
+
+class Array:
+    def __init__(self):
+        self._thread = threading.Thread(target=time.sleep, args=[0.02])
+        self._thread.start()
+    def block_until_ready(self):
+        self._thread.join()
+
+class tree_util:
+    tree_leaves = staticmethod(lambda value: [value])
+"""
+
+_ASYNCHRONOUS = """
+import jax, pytest
+
+def test_waited(benchmark):
+    benchmark(jax.Array)
+
+def test_nested(benchmark):
+    benchmark.pedantic(lambda: {"a": (jax.Array(),)}, rounds=3, iterations=2)
+
+@pytest.mark.fwbench_wait(False)
+def test_marked(benchmark):
+    benchmark.pedantic(jax.Array, rounds=3)
+
+def test_nothing_to_wait_for(benchmark):
+    benchmark(sum, [1, 2])
+"""
+
+
+def test_rounds_end_when_the_arrays_exist(project: Project) -> None:
+    """One marker and one ini setting turn it off; the record tells both times."""
+    project.write("packages/jax.py", _LATER)
+    project.write("test_it.py", _ASYNCHRONOUS)
+    project.run("--benchmark-json=measured.json", fw=None).assert_outcomes(passed=4)
+    by_name = {entry["name"]: entry for entry in _stored(project)["benchmarks"]}
+    for name in ("test_waited", "test_nested"):
+        facts = by_name[name]["extra_info"]["fwbench"]
+        assert facts["completion_s"] == by_name[name]["stats"]["median"] >= 0.02
+        assert facts["dispatch_s"] < 0.01
+    for name in ("test_marked", "test_nothing_to_wait_for"):
+        assert by_name[name]["extra_info"] == {}
+        assert by_name[name]["stats"]["median"] < 0.01
+    for off in (("-o", "fw_wait=false"), ("--fw-wait=false",)):
+        project.run("--benchmark-json=measured.json", *off, fw=None)
+        assert all(entry["extra_info"] == {} for entry in _stored(project)["benchmarks"])
+    run = SampleSet.from_json("measured.json", _stored(project))
+    assert len(run.samples) == 4
+    shown = project.python("-m", "fwbench", "report", "measured.json")
+    assert shown.returncode == 0, shown.stderr
