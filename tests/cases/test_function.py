@@ -78,6 +78,12 @@ def _kept_by_address(x: Any) -> Any:
         (lambda x: x.__iadd__(1), {}, WrongResult, "the work changed input 0: .* changes="),
         (lambda x: [object()], {}, UnreadableResult, "return arrays, numbers and texts, or"),
         (abs, {"changes": 1}, DeclarationError, "change its argument 1, and has 1, from 0 on"),
+        (
+            abs,
+            {"inputs": lambda size, rng: np.random.default_rng().random(size)},
+            DeclarationError,
+            "inputs= of made draws other numbers each time .* from the generator",
+        ),
         (abs, {"compare": lambda a, b: False}, WrongResult, "compare= of made says.*: False"),
         (abs, {"compare": lambda a, b: "off"}, WrongResult, "says, beside the plain.*: off"),
         (abs, {"compare": lambda a, b: a[9]}, WrongResult, "says, beside the .*out of bounds"),
@@ -94,6 +100,7 @@ def test_what_is_found(f: Any, changes: dict[str, Any], error: Any, said: str) -
         (lambda x: x + next(_NUMBERS), {"random": True}),
         (lambda x: np.ones(3), {"constant": True}),
         (lambda x: x + 1e-3 * next(_NUMBERS), {"compare": lambda a, b: np.allclose(a, b, atol=9)}),
+        (lambda x: x + next(_NUMBERS), {"compare": lambda a, b: a != b, "constant": True}),
         (lambda x: int(np.argmax(x)), {}),
     ],
 )

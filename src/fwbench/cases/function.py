@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.forward import Forward
-from fwbench.cases.inputs import Inputs, digest, read_result, widest
+from fwbench.cases.inputs import Inputs, digest, drawn_operands, read_result, widest
 from fwbench.cases.returned import Kept, Returned, Shelf, check_form, taken_apart
 from fwbench.cases.verify import Deviation
 from fwbench.cases.work import NO_TURNS, Turns
@@ -40,6 +40,12 @@ class FunctionWork(Forward):
             raise DeclarationError(
                 f"{self.function.name} is declared to change its argument {beyond[0]}, and has "
                 f"{len(self.inputs)}, from 0 on: correct changes= or inputs="
+            )
+        drawn = drawn_operands(self.function, cell.size)
+        if [*map(digest, drawn)] != [*map(digest, self.function.operands(cell.size))]:
+            raise DeclarationError(
+                f"inputs= of {self.function.name} draws other numbers each time for the same size: "
+                "draw them from the generator that it is given"
             )
         if self.function.updates:
             self.before: BoundCall | None = self._placed.restore
@@ -208,7 +214,7 @@ class FunctionWork(Forward):
         except Exception as error:
             why = str(error).strip().partition("\n")[0]
             raise WrongResult(f"{says}: {why or type(error).__name__}") from error
-        if isinstance(said, str) or not (said is None or bool(said)):
+        if isinstance(said, str) or not (said is None or np.all(said)):
             raise WrongResult(f"{says}: {said or repr(said)}")
 
     # Others
