@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import statistics
+from pathlib import Path
 
 import pytest
 
@@ -174,6 +175,47 @@ def test_ab_of_plain_benchmarks(suite: Suite) -> None:
     assert suite.figures()["verdicts"] == {"regressed": 3}
     assert "1 of 3 cases took no turns" in out
     assert all(figure["ratio"] > 2 for figure in suite.figures()["judgements"])
+    suite.assert_clean()
+
+
+_HELD = """
+import os, pytest
+
+@pytest.fixture
+def port():
+    os.mkdir({held!r})  # as a port that is bound
+    yield
+    os.rmdir({held!r})
+
+def test_held(benchmark, port):
+    benchmark(sum, range(2_000))
+
+def test_free(benchmark):
+    benchmark(sum, range(2_000))
+
+def test_wrong(benchmark):
+    assert benchmark(sum, range(2_000)) is None
+"""
+
+
+def test_ab_of_what_only_one_side_can_have(suite: Suite, tmp_path: Path) -> None:
+    """It is found out, told, and compared by launches; a test that fails by itself is not.
+
+    What launches take before they measure is told, too.
+    """
+    suite.commit(test_it__py=_HELD.format(held=str(tmp_path / "held")))
+    more = ("--fail-on", "inconclusive", "--json", "figures.json")
+    status, out, err = suite.ab("git:HEAD", ".", *FEW, *more)
+    assert status == 0, out + err
+    assert err.count("cannot take turns") == 1
+    assert "test_it.py::test_held cannot take turns: setup failed while both" in err
+    verdicts = {figure["key"]: figure for figure in suite.figures()["judgements"]}
+    assert verdicts["test_it.py::test_held"]["verdict"] == "unchanged"
+    assert verdicts["test_it.py::test_free"]["verdict"] == "unchanged"
+    assert verdicts["test_it.py::test_wrong"]["reason"] == "call failed, on both sides"
+    assert "1 of 2 cases took no turns" in out
+    assert "test_it.py::test_held: no turns, since setup failed" in out
+    assert re.search(r"a launch takes \S+ \w+ to start, \S+ \w+ to import its tests", out)
     suite.assert_clean()
 
 

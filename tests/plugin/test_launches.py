@@ -239,18 +239,19 @@ def test_plain(benchmark):
 
 
 def test_what_is_beside_cases(project: Project) -> None:
-    """Ordinary tests run once, benchmarks that are no cases are measured once, skips stay skips."""
+    """Ordinary tests run once, benchmarks that are no cases in every launch, skips stay skips."""
     project.write("test_it.py", _BESIDE)
     result = project.run(
         "--fw-launches=3", "--junitxml=junit.xml", "-v", "--benchmark-json=measured.json"
     )
     result.assert_outcomes(passed=4, skipped=3)
     assert project.lines("ordinary") == ["ordinary"]
-    assert project.lines("plain") == ["plain"]
+    assert project.lines("plain") == ["plain"] * 3
     entries = {entry["name"]: entry for entry in project.entries("measured.json")}
     assert len(entries) == 3
     plain = entries.pop("test_plain")
-    assert "fwbench" not in plain["extra_info"]
+    assert "workload" not in plain["extra_info"]["fwbench"]
+    assert len(plain["stats"]["data"]) == 3
     assert all(len(entry["stats"]["data"]) == 3 for entry in entries.values())
     names = [
         test.attrib["name"]

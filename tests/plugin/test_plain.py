@@ -158,5 +158,31 @@ def test_rounds_end_when_the_arrays_exist(project: Project) -> None:
         assert all(entry["extra_info"] == {} for entry in _stored(project)["benchmarks"])
     run = SampleSet.from_json("measured.json", _stored(project))
     assert len(run.samples) == 4
-    shown = project.python("-m", "fwbench", "report", "measured.json")
+    shown = project.python("-m", "fwbench", "report", "measured.json", "--csv=shown.csv")
     assert shown.returncode == 0, shown.stderr
+
+
+def test_launches_of_plain_benchmarks(project: Project) -> None:
+    """Each is a process of its own; a run that has them is compared and shown by them."""
+    project.write("test_it.py", f"import os\nprint(os.getpid(), file=open('pids', 'a'))\n{_PLAIN}")
+    more = ("-p", "no:cacheprovider", "--benchmark-json=measured.json")
+    project.run("--fw-launches=3", *more, fw=None).assert_outcomes(
+        passed=4, failed=1, skipped=1, errors=1, xfailed=1
+    )
+    assert len({*(project.path / "pids").read_text(encoding="utf-8").split()}) == 3
+    run = SampleSet.from_json("measured.json", _stored(project))
+    assert {sample.number for sample in run.samples.values()} == {3}
+    assert all(sample.has_launches and not sample.facts for sample in run.samples.values())
+    shown = project.python("-m", "fwbench", "report", "measured.json", "--csv=shown.csv")
+    assert shown.returncode == 0, shown.stderr
+    assert "test_parametrised" in (project.path / "shown.csv").read_text(encoding="utf-8")
+
+
+def test_a_budget_of_plain_benchmarks(project: Project) -> None:
+    """It goes to those whose time is least certain."""
+    project.write("test_it.py", "def test_it(benchmark):\n    benchmark(sum, [1, 2])\n")
+    more = ("--fw-budget=4s", "--fw-threshold=0.1%", "--benchmark-json=measured.json")
+    result = project.run(*more, fw=None)
+    (entry,) = _stored(project)["benchmarks"]
+    assert len(entry["stats"]["data"]) > 1
+    assert "plain benchmarks" in str(result.stdout)

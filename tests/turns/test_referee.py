@@ -7,6 +7,7 @@ import json
 import select
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fwbench.turns import referee
 from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
 from support.tables import tabled
@@ -76,11 +78,14 @@ class Sides:
         self._enough = enough
         self.done: list[Done] = []
         self.looks: Callable[[], object] = lambda: None
+        self.used_s: Callable[[int], float] | None = None
 
     def run(self, *scripts: str, row: bool = False) -> Sequence[Done]:
         """Run the scripts to their ends."""
         effort = Effort(self._enough, same_case=not row)
-        self.referee = Referee(self._folder, len(scripts), effort, seed=1, row=row)
+        self.referee = Referee(
+            self._folder, len(scripts), effort, seed=1, row=row, used_s=self.used_s
+        )
         with ExitStack() as stack:
             processes = [
                 stack.enter_context(
@@ -226,6 +231,26 @@ def test_one_that_ends_while_it_waits(sides: Sides) -> None:
         gone, "time.sleep(1.0); told = visits.Programme(['a', 'b']); contest('a'); contest('b')"
     )
     assert done[0] == ["a", None, 0.0, 0.0]
+    assert "b" in sides.referee.contests
+
+
+@pytest.mark.parametrize("computes", [False, True])
+def test_one_that_waits_for_what_the_other_holds(
+    sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, computes: bool
+) -> None:
+    """Each is measured alone, and then they take turns again; who computes is waited for."""
+    monkeypatch.setattr(referee, "_STALLED_S", 0.5)
+    start_s = time.monotonic()
+    sides.used_s = lambda _: (time.monotonic() - start_s) * computes
+    lock = f"import fcntl; file = open({str(tmp_path / 'lock')!r}, 'w')\n"
+    told = "told = visits.Programme(['a', 'b']); "
+    rest = "contest('a'); file.close(); told.done('a'); contest('b')"
+    take = "fcntl.flock(file, fcntl.LOCK_EX); "
+    other = "time.sleep(1.5); " if computes else f"time.sleep(0.5); {take}"
+    both = sides.run(f"{lock}{take}{told}{rest}", f"{lock}{told}{other}{rest}")
+    alone = [["a", None, 0.0, 0.0]] * 2
+    assert ([done[0] for done in both] == alone) is not computes
+    assert sides.referee.stalled == (set() if computes else {"a"})
     assert "b" in sides.referee.contests
 
 

@@ -161,7 +161,8 @@ def _comparison(
             notes,
             Earlier([pair.cases for pair in job.earlier], sum(pair.took_s for pair in job.earlier)),
         )
-        return dataclasses.replace(compared, versions=versions)
+    notes = [*compared.notes, *launcher.notes()]
+    return dataclasses.replace(compared, versions=versions, notes=notes)
 
 
 def _concluded(

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.errors import ComparisonError, DifferentSettings, UsageError
+from fwbench.errors import ComparisonError, DifferentSettings, UsageError, some
 from fwbench.gate import sequential
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
@@ -39,6 +39,7 @@ from fwbench.gate.sequential import FARTHEST, USUALLY, WITH_LUCK
 from fwbench.gate.sides import Side, variables_of
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
 from fwbench.machine import spinning_variables
+from fwbench.measure.resources import processors_s
 from fwbench.measure.stopping import ranks_outside
 from fwbench.options.values import FACTS
 from fwbench.processes import scratch, session
@@ -51,6 +52,7 @@ from fwbench.processes.session import (
     SIDES,
 )
 from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measurement
+from fwbench.records.session_facts import LaunchTimes
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
 from fwbench.turns.contest import CaseVisits, Effort
@@ -390,6 +392,9 @@ class Launcher:
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._takes_turns = True
         self._machines: dict[int, Mapping[str, Any]] = {}
+        self._apart: dict[str, str] = {}  # what cannot take turns, and why
+        self._tried_alone: set[str] = set()
+        self._took_s: list[Mapping[str, float]] = []
         self._medians: dict[str, list[float]] = defaultdict(list)
 
     def __call__(self, keys: Collection[str] | None, seed: int) -> Pair:
@@ -411,6 +416,26 @@ class Launcher:
         before = {**base.samples, **{key: sides[0] for key, sides in paired.items()}}
         after = {**contender.samples, **{key: sides[1] for key, sides in paired.items()}}
         return replace(base, samples=before), replace(contender, samples=after)
+
+    def notes(self) -> list[str]:
+        """Notes on tests that take no turns, and on what launches take."""
+        why: dict[str, list[str]] = defaultdict(list)
+        for key, reason in self._apart.items():
+            why[reason].append(key)
+        notes = [
+            f"{some(keys)}: no turns, since {reason}; compared by launches one after the other"
+            for reason, keys in why.items()
+        ]
+        if self._took_s:
+            start, collection, fixtures, calls = (
+                duration(statistics.median(took.get(part, 0.0) for took in self._took_s))
+                for part in LaunchTimes.declared()
+            )
+            notes.append(
+                f"a launch takes {start} to start, {collection} to import its tests, {fixtures} in "
+                f"fixtures, and {calls} to measure by turns (medians)"
+            )
+        return notes
 
     def _named(self, side: int, run: SampleSet, keys: Collection[str] | None) -> SampleSet:
         lost = {key: "failed" for key in keys or () if key not in run.samples}
@@ -441,6 +466,8 @@ class Launcher:
                 done, ratios = self._launched(keys, seed, results)
             each = zip(self._sides, done, results, strict=True)
             values = [self._values(*launch, keys) for launch in each]
+            if self._takes_turns:
+                self._add_apart(keys, seed, results, values)
         if keys is None and not any(values):
             raise UsageError(
                 "neither side has a benchmark that the arguments select; the last output:\n"
@@ -452,6 +479,36 @@ class Launcher:
         }
         return self._job.save(sides, ratios, keys, time.monotonic() - start_s)
 
+    def _add_apart(
+        self,
+        keys: Collection[str] | None,
+        seed: int,
+        results: Sequence[Path],
+        values: list[dict[str, Any] | None],
+    ) -> None:
+        """Measure one launch after the other what cannot take turns, or failed and may be that."""
+        self._took_s += filter(None, map(_took_s, values))
+        failed = [_failed(value) for value in values]
+        new = {*failed[0], *failed[1]} - self._tried_alone
+        tried = new | {key for key in self._apart if keys is None or key in keys}
+        if not tried:
+            return
+        self._tried_alone |= new
+        for path in results:
+            path.unlink(missing_ok=True)
+        self._one_by_one(partial(self._started, tried, seed), results, seed)
+        for side, path in enumerate(results):
+            alone = parse(path) if path.is_file() else {"benchmarks": []}
+            measured = {entry["fullname"] for entry in alone["benchmarks"]} - _failed(alone).keys()
+            for key in measured & new & failed[side].keys():
+                self._set_apart(key, f"{failed[side][key]} while both sides had it, and not alone")
+            values[side] = _with_apart(values[side], alone, tried)
+
+    def _set_apart(self, key: str, reason: str) -> None:
+        if key not in self._apart:
+            self._apart[key] = reason
+            self._say(f"{key} cannot take turns: {reason}; it is compared by launches")
+
     def _values(
         self, side: Side, done: Finished, results: Path, keys: Collection[str] | None
     ) -> dict[str, Any] | None:
@@ -461,6 +518,7 @@ class Launcher:
         # A change may bring the first benchmarks. And of what could be measured once, that it
         # cannot now is for the job to judge.
         may_lack = session.has_found_nothing(done) if keys is None else done.status in session.RAN
+        may_lack |= done is _NOT_STARTED
         if may_lack:
             return None
         what = "measured nothing" if done.status in session.RAN else "broke down"
@@ -473,24 +531,52 @@ class Launcher:
         self, keys: Collection[str] | None, seed: int, results: Sequence[Path]
     ) -> tuple[Sequence[Finished], Ratios]:
         """Run a launch of each side: both at once, by turns, or one after the other."""
-        start = partial(self._started, keys, seed)
         if not self._takes_turns:
-            done: dict[int, Finished] = {}
-            for side in random.Random(seed).sample((0, 1), 2):  # noqa: S311 (no secret)
-                results[side].unlink(missing_ok=True)
-                with start(side, results[side], {}) as child:
-                    pass
-                done[side] = child.done
-            return [done[0], done[1]], {}
+            return self._one_by_one(partial(self._started, keys, seed), results, seed), {}
+        in_turns = self._taking_turns(keys)
+        if in_turns is not None and not in_turns:
+            return [_NOT_STARTED] * len(self._sides), {}
+        start = partial(self._started, in_turns, seed)
         with scratch.folder() as folder, ExitStack() as running:
-            referee = Referee(folder, len(self._sides), Effort(self._is_enough), seed)
+            referee = Referee(
+                folder,
+                len(self._sides),
+                Effort(self._is_enough),
+                seed,
+                used_s=lambda side: processors_s(children[side].program.process.pid),
+            )
             children = {
                 side: running.enter_context(start(side, results[side], referee.variables(side)))
                 for side in random.Random(seed).sample((0, 1), 2)  # noqa: S311 (no secret)
             }
             referee.serve([children[0], children[1]])
+        for key in referee.stalled:
+            self._tried_alone.add(key)
+            self._set_apart(key, "a side waited without computing while the other held it")
         ratios = {key: _ratios(contest) for key, contest in referee.contests.items()}
         return [children[0].done, children[1].done], ratios
+
+    def _one_by_one(
+        self,
+        start: Callable[[int, Path, Mapping[str, str]], AbstractContextManager[Any]],
+        results: Sequence[Path],
+        seed: int,
+    ) -> Sequence[Finished]:
+        """Run a launch of each side, one after the other."""
+        done: dict[int, Finished] = {}
+        for side in random.Random(seed).sample((0, 1), 2):  # noqa: S311 (no secret)
+            results[side].unlink(missing_ok=True)
+            with start(side, results[side], {}) as child:
+                pass
+            done[side] = child.done
+        return [done[0], done[1]]
+
+    def _taking_turns(self, keys: Collection[str] | None) -> Collection[str] | None:
+        """The cases of a launch by turns; None for all."""
+        if not self._apart:
+            return keys
+        known = {*self._nodeids[0], *self._nodeids[1]} if keys is None else {*keys}
+        return known - self._apart.keys()
 
     def _is_enough(self, key: str, contest: CaseVisits) -> bool:
         return _is_enough(self._medians[key], contest)
@@ -515,7 +601,8 @@ class Launcher:
                 SIDE_VARIABLE: SIDES[side],
                 **variables,
             },
-            selected=None if keys is None else [self._nodeids[side][key] for key in keys],
+            # Of a test that failed at once no side has told a node id: it is the key.
+            selected=None if keys is None else [self._nodeids[side].get(key, key) for key in keys],
             machine=self._machines.get(side),
             watching=self._watching if side or not variables else nullcontext,
         )
@@ -558,6 +645,39 @@ def start(
         interpreter=side.interpreter,
         **known,
     )
+
+
+#: In the place of launches that would have nothing to do.
+_NOT_STARTED = Finished(session.NOTHING, [])
+
+#: Why a test has no figure if perhaps both sides cannot have it at once.
+_FAILED = ("setup failed", "call failed")
+
+
+def _failed(run: Mapping[str, Any] | None) -> dict[str, str]:
+    """The tests that failed in a launch, with the reason."""
+    missing = (run or {}).get("fwbench", {}).get("missing") or ()
+    return {fact["nodeid"]: fact["why"] for fact in missing if fact["why"] in _FAILED}
+
+
+def _took_s(run: Mapping[str, Any] | None) -> Mapping[str, float]:
+    took_s: Mapping[str, float] = (run or {}).get("fwbench", {}).get("took") or {}
+    return took_s
+
+
+def _with_apart(
+    run: dict[str, Any] | None, alone: dict[str, Any], tried: Collection[str]
+) -> dict[str, Any]:
+    """What a launch wrote, with the tests that were tried once more from another."""
+    if run is None:
+        return alone
+    facts, later = run.get("fwbench", {}), alone.get("fwbench", {})
+    kept = [entry for entry in run["benchmarks"] if entry["fullname"] not in tried]
+    if "missing" in facts and "missing" in later:
+        missing = [fact for fact in facts["missing"] if fact["nodeid"] not in tried]
+        again = [fact for fact in later["missing"] if fact["nodeid"] in tried]
+        facts = {**facts, "missing": [*missing, *again]}
+    return {**run, "benchmarks": [*kept, *alone["benchmarks"]], "fwbench": facts}
 
 
 #: A contest is enough when the median of its ratios is known to a third of what the ratios of

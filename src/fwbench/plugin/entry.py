@@ -119,6 +119,12 @@ def _attend_to_plain(config: pytest.Config) -> None:
         from fwbench.plugin.plain import PlainHooks
 
         manager.register(PlainHooks(config), _PLAIN)
+        if options.launches_again(config):
+            from fwbench.plugin.plain_launches import PlainLaunches
+
+            manager.register(
+                PlainLaunches(config, options.from_config(config)), f"{_PLAIN}-launches"
+            )
 
 
 def _stand_ins(mark: pytest.Mark) -> list[str]:

@@ -168,6 +168,18 @@ def skips_what_cannot_be_told(config: pytest.Config) -> bool:
         raise pytest.UsageError(str(error)) from None
 
 
+def launches_again(config: pytest.Config) -> bool:
+    """True if plain benchmarks of this session are measured in further launches."""
+    if config.option.collectonly or config.getoption("benchmark_disable", False):
+        return False
+    try:
+        budget_s, launches = (_given(config, name) for name in ("budget_s", "launches"))
+    except UsageError:
+        return False  # whoever begins the session tells
+    is_apart = hasattr(config, "workerinput") or config.getoption(DEST["isolation"]) == "none"
+    return not is_apart and (budget_s is not None or (launches or 1) > 1)
+
+
 def _setting(config: pytest.Config, name: str) -> Any:
     given = _given(config, name)
     return SETTINGS[name].default() if given is None else given

@@ -6,7 +6,9 @@ races nor judges. What it measures takes turns with the same case of the other s
 
 import json
 import os
+import time
 from collections.abc import Collection, Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,12 @@ from fwbench.turns import visits
 _OF_OWN_SESSIONS = ("race", "budget_s", "gate")
 
 
+#: What would save each launch as a run of its own, or compare it with one.
+_WRITING = ("benchmark_save", "benchmark_autosave", "benchmark_compare", "benchmark_histogram")
+
+#: The place of a process's start among what follows its name (proc_pid_stat(5), field 22).
+_START_TICKS = 19
+
 #: Seeds of plugins that shuffle tests, pytest-randomly and pytest-random-order: turns take one
 #: order on both sides.
 _SEEDS = ("randomly_seed", "random_order_seed")
@@ -34,9 +42,46 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     for name in _OF_OWN_SESSIONS:
         setattr(config.option, DEST[name], None)
+    for name in _WRITING:
+        setattr(config.option, name, None)
     for name in _SEEDS:
         if hasattr(config.option, name):
             setattr(config.option, name, int(getattr(config.option, DEST["seed"])))
+    config.pluginmanager.register(LaunchClock(), "fwbench-LaunchClock")
+
+
+class LaunchClock:
+    """The hooks that tell what a launch takes before it measures, and what measuring takes."""
+
+    def __init__(self) -> None:
+        self._took_s = {"start_s": _age_s(), "collection_s": 0.0, "fixtures_s": 0.0, "calls_s": 0.0}
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Time the imports of the tests."""
+        start_s = time.perf_counter()
+        result = yield
+        self._took_s["collection_s"] = time.perf_counter() - start_s
+        return result
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add up what fixtures take, and the tests themselves."""
+        self._took_s["calls_s" if report.when == "call" else "fixtures_s"] += report.duration
+
+    @pytest.hookimpl(wrapper=True, optionalhook=True)
+    def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> Generator[None]:
+        """Add all of it to the run."""
+        yield
+        output_json.setdefault("fwbench", {})["took"] = self._took_s
+
+
+def _age_s() -> float:
+    """Seconds since this process was started; 0 where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        stat = Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        started_s = int(stat[_START_TICKS]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - started_s
+    return 0.0
 
 
 @pytest.hookimpl(trylast=True)

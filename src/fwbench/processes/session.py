@@ -32,7 +32,7 @@ _INTERNAL_ERROR = 3
 
 #: And of one that had nothing to do.
 _USAGE_ERROR = 4
-_NOTHING = 5
+NOTHING = 5
 
 #: The plugin that deselects all but some node ids, and the environment variables that name the JSON
 #: files with them, and with what is known of the machine. A string, because imports do not run up
@@ -154,7 +154,7 @@ def has_died(done: Finished) -> bool:
 def has_found_nothing(done: Finished) -> bool:
     """True if there was no test to run: none was selected, or the files are not there."""
     absent = any("file or directory not found" in line for line in done.last_lines)
-    return done.status == _NOTHING or (done.status == _USAGE_ERROR and absent)
+    return done.status == NOTHING or (done.status == _USAGE_ERROR and absent)
 
 
 def measure_suite(

@@ -97,8 +97,8 @@ class Measurement:
 
     @property
     def name(self) -> str:
-        """The id of the case, or the name of a test without parameters."""
-        return self.param or self.test
+        """The id of the case, or the name of a test; parameters alone would not tell which one."""
+        return (self.param if self.facts else "") or self.test or self.param
 
     @property
     def framework(self) -> str:

@@ -70,6 +70,15 @@ class SessionOutcome(Table):
     interrupted: bool = fact()
 
 
+class LaunchTimes(Table):
+    """Time of a launch of a comparison, by what it was spent on."""
+
+    start_s: float = fact()
+    collection_s: float = fact()
+    fixtures_s: float = fact()
+    calls_s: float = fact()
+
+
 class StoredJudgement(Table):
     """The verdict on one metric of one case."""
 
@@ -225,6 +234,7 @@ class SessionFacts(Table):
     planned: int | None = fact()
     missing: list[NotMeasured] | None = fact()
     outcome: SessionOutcome | None = fact()
+    took: LaunchTimes | None = fact()
     gate: StoredGate | None = fact()
     budget: StoredBudget | None = fact()
     race: StoredRace | None = fact()

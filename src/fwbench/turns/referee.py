@@ -10,7 +10,8 @@ import json
 import random
 import select
 import socket
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +24,10 @@ _GREETING_S = 1.0
 
 #: How often sessions are looked after that say nothing.
 _POLL_S = 0.2
+
+#: A side that has computed nothing for so long, while another waits for it, waits for what that one
+#: holds: a lock, a file, a database. This much processor time is nothing.
+_STALLED_S, _NOTHING_S = 10.0, 0.05
 
 
 class ComparedSession(Protocol):
@@ -42,15 +47,26 @@ class Referee:
         folder: for its socket.
         sides: number of contestants.
         row: whether they hold different cases, those of one row; or else each the same ones.
+        used_s: processor time of a side's session so far; None if nobody looks for sides that wait
+            for what another holds.
 
     Attributes:
         contests: of every case that took turns; of a row, under an empty key.
+        stalled: the cases that one side held while another waited for it.
     """
 
     def __init__(
-        self, folder: Path, sides: int, effort: Effort, seed: int, *, row: bool = False
+        self,
+        folder: Path,
+        sides: int,
+        effort: Effort,
+        seed: int,
+        *,
+        row: bool = False,
+        used_s: Callable[[int], float] | None = None,
     ) -> None:
         self.contests: dict[str, CaseVisits] = {}
+        self.stalled: set[str] = set()
         self._path = folder / "turns"
         self._sides = range(sides)
         self._effort = effort
@@ -66,6 +82,9 @@ class Referee:
         self._waiting: dict[str, dict[int, Contestant]] = {}
         self._seats: dict[int, Contestant] = {}
         self._going: dict[int, ComparedSession] = {}
+        self._used_s = used_s
+        self._idle: dict[int, tuple[float, float]] = {}  # processor time, and since when
+        self._stuck: set[int] = set()
 
     def place(self, side: int) -> str:
         """The place of a contestant: what its process must know to take turns."""
@@ -102,6 +121,27 @@ class Referee:
             if connection in ready:
                 self._note(connection)
         self._attend()
+        self._look_for_stalled()
+
+    def _look_for_stalled(self) -> None:
+        """Find sides that compute nothing while others wait for them."""
+        if self._used_s is None or not self._waiting:
+            self._idle.clear()
+            return
+        now_s = time.monotonic()
+        for side in self._going.keys() - self._seats.keys() - self._stuck:
+            used_s = self._used_s(side)
+            before_s, since_s = self._idle.setdefault(side, (used_s, now_s))
+            if used_s > before_s + _NOTHING_S:
+                self._idle[side] = used_s, now_s
+            elif now_s - since_s > _STALLED_S:
+                self._stuck.add(side)
+                self.stalled |= self._waiting.keys()
+
+    def _hear_of(self, side: int) -> None:
+        """Expect a side again that has said something."""
+        self._idle.pop(side, None)
+        self._stuck.discard(side)
 
     def _attend(self) -> None:
         """Look after the sessions."""
@@ -127,12 +167,14 @@ class Referee:
 
     def _wait(self, key: str, contestant: Contestant) -> None:
         key = "" if self._is_row else key
+        self._hear_of(contestant.side)
         self._seats[contestant.side] = contestant
         self._waiting.setdefault(key, {})[contestant.side] = contestant
 
     def _note(self, connection: socket.socket) -> None:
         """Note which cases come, and which are over."""
         side = self._programmes[connection]
+        self._hear_of(side)
         match _message(connection):
             case ["coming", [*keys]]:
                 self._coming[side] |= {*keys}
@@ -171,7 +213,8 @@ class Referee:
         return next(iter(self._waiting)) if going and are_waiting >= {*going} else None
 
     def _may_come(self, side: int, key: str) -> bool:
-        return side not in self._told or key in self._coming[side]
+        is_known = side in self._told
+        return side not in self._stuck and (not is_known or key in self._coming[side])
 
     def _begin(self, key: str) -> None:
         """Begin the contest of those who are there; one who is alone is measured as always."""
