@@ -31,7 +31,7 @@ from fwbench.records.units import count, time
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run, read
-from fwbench.report.section import Column, Section, TableCell, quantity, row_keys, seconds
+from fwbench.report.section import Section, columns, row_keys
 
 #: Runs of the running median, and the fewest between two shifts.
 _WINDOW = 5
@@ -170,8 +170,22 @@ class _FollowedCase:
         return self.line.moments
 
     @property
-    def has_several_runs(self) -> bool:
-        return len(self.moments) > 1
+    def runs(self) -> int:
+        return len(self.moments)
+
+    @property
+    def change(self) -> float:
+        """From the first run to the last, as a share."""
+        return self.moments[-1].median_s / self.moments[0].median_s - 1
+
+    @property
+    def upgrades(self) -> str:
+        return "; ".join(self.line.upgrades.values())
+
+    @property
+    def listed(self) -> str:
+        """The shifts."""
+        return "; ".join(f"{self.moments[s.at].day} {s.change:+.1%}" for s in self.shifts)
 
 
 class _Lasting(NamedTuple):
@@ -193,35 +207,9 @@ class _Lasting(NamedTuple):
         return f"{self.line.keys.get('framework', '')} {near[0]}" if near else ""
 
 
-_SHIFTS: tuple[Column[_Lasting], ...] = (
-    Column("case", lambda row: TableCell(row.line.name)),
-    Column("machine", lambda row: TableCell(row.line.machine)),
-    Column("since", lambda row: TableCell(row.moment.day)),
-    Column("revision", lambda row: TableCell(row.moment.revision), optional=False),
-    Column("change", lambda row: _change(row.shift.change)),
-    Column("before", lambda row: seconds(row.shift.before_s)),
-    Column("after", lambda row: seconds(row.shift.after_s)),
-    Column("with it", lambda row: TableCell(row.upgrade), optional=False),
-)
+_SHIFTS = columns("shifts")
 
-_CASES: tuple[Column[_FollowedCase], ...] = (
-    Column("case", lambda case: TableCell(case.line.name)),
-    Column("runs", lambda case: quantity(len(case.moments), str)),
-    Column("first", lambda case: seconds(case.moments[0].median_s)),
-    Column("last", lambda case: seconds(case.moments[-1].median_s)),
-    Column("change", lambda c: _change(c.moments[-1].median_s / c.moments[0].median_s - 1)),
-    Column("since", lambda case: TableCell(case.moments[0].day)),
-    Column("upgrades", lambda c: TableCell("; ".join(c.line.upgrades.values())), optional=False),
-    Column("shifts", lambda case: TableCell(_listed(case)), optional=False),
-)
-
-
-def _change(share: float) -> TableCell:
-    return quantity(share, "{:+.1%}".format)
-
-
-def _listed(case: _FollowedCase) -> str:
-    return "; ".join(f"{case.moments[s.at].day} {s.change:+.1%}" for s in case.shifts)
+_CASES = columns("history")
 
 
 def sections(lines: Sequence[HistoryLine]) -> list[Section]:
@@ -229,7 +217,7 @@ def sections(lines: Sequence[HistoryLine]) -> list[Section]:
     cases = [
         _FollowedCase(line, shifts([moment.median_s for moment in line.moments])) for line in lines
     ]
-    several = [case for case in cases if case.has_several_runs]
+    several = [case for case in cases if case.runs > 1]
     drawn = {*sorted(several, key=lambda case: not case.shifts)[:_DRAWN]}
     groups = group_by(cases, lambda case: f"{case.line.group}, {case.line.machine}")
     return [_shifts(cases), *(_section(group, members, drawn) for group, members in groups.items())]
@@ -238,7 +226,7 @@ def sections(lines: Sequence[HistoryLine]) -> list[Section]:
 def _section(
     group: str, cases: Sequence[_FollowedCase], drawn: Collection[_FollowedCase]
 ) -> Section:
-    left_out = sum(case.has_several_runs and case not in drawn for case in cases)
+    left_out = sum(case.runs > 1 and case not in drawn for case in cases)
     note = f"{count(left_out, 'case')} more than are drawn: -k NAME draws less."
     return Section.from_items(
         f"history of {group}",
@@ -253,7 +241,7 @@ def _section(
 def _shifts(cases: Sequence[_FollowedCase]) -> Section:
     every = [_Lasting(case.line, shift) for case in cases for shift in case.shifts]
     every.sort(key=lambda row: -row.shift.change)
-    few = sum(len(case.moments) < 2 * _WINDOW for case in cases)
+    few = sum(case.runs < 2 * _WINDOW for case in cases)
     notes = [f"Shifts of {_SMALLEST:.0%} and more that lasted for {_WINDOW} runs at least (PELT)."]
     if few:
         notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")

@@ -7,13 +7,15 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
+from fwbench.records import units
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, blur, group_by, repeats
-from fwbench.records.units import JOULES, four_digits, time, times
-from fwbench.report.condition import is_contended
+from fwbench.records.units import four_digits, time, times
+from fwbench.report.condition import is_contended, marked
 from fwbench.report.ranking import ratios_to_fastest, work
 
 if TYPE_CHECKING:  # a terminal's tables have the same columns, and no charts
@@ -121,10 +123,71 @@ def legends(columns: Iterable[Column[Any]]) -> str:
     return " ".join(column.legend for column in columns if column.legend)
 
 
+@cache
+def _tables(file: str) -> Mapping[str, Mapping[str, Any]]:
+    return tomllib.loads((resources.files(__package__) / file).read_text("utf-8"))
+
+
 def prose(sections: str) -> Mapping[str, str]:
     """The paragraphs of a module of sections, by their names in ``prose.toml``."""
-    text = (resources.files(__package__) / "prose.toml").read_text("utf-8")
-    return {name: " ".join(words.split()) for name, words in tomllib.loads(text)[sections].items()}
+    return {
+        name: " ".join(words.split()) for name, words in _tables("prose.toml")[sections].items()
+    }
+
+
+#: What shows quantities, by the names in ``columns.toml``.
+_SHOWS: Mapping[str, Callable[[float], str]] = {
+    **vars(units),
+    "megabytes": lambda size_bytes: four_digits(size_bytes / 1e6),
+    "gigabytes": lambda size_bytes: four_digits(size_bytes / 1e9),
+    "billions": lambda rate: f"{rate / 1e9:,.3g}",
+}
+
+
+def columns(table: str, *cells: Callable[[Any], TableCell]) -> tuple[Column[Any], ...]:
+    """The columns of a table, as ``columns.toml`` declares them.
+
+    Args:
+        cells: the functions that it names, without the underscores that their names begin with.
+    """
+    by_name = {cell.__name__.lstrip("_"): cell for cell in cells}
+    rows = {
+        k: {"of": v} if isinstance(v, str) else v for k, v in _tables("columns.toml")[table].items()
+    }
+    return tuple(
+        Column(
+            name,
+            by_name[row["cell"]] if "cell" in row else _cell_of(**row),
+            " ".join(row.get("legend", "").split()),
+            optional=not row.get("always", False),
+        )
+        for name, row in rows.items()
+    )
+
+
+def _cell_of(**row: Any) -> Callable[[Any], TableCell]:
+    """The function that makes a cell of an attribute, by a row of ``columns.toml``."""
+    show = row.get("as", "")
+
+    def cell(item: Any) -> TableCell:
+        value = _attribute(item, row["of"])
+        if not show:
+            number = _attribute(item, row["sort"]) if "sort" in row else None
+            return TableCell("" if value is None else str(value), number)
+        if "per" in row:
+            whole = _attribute(item, row["per"])
+            value = value / whole if value and whole else None
+        return quantity(value, show.format if "{" in show else _SHOWS[show])
+
+    return cell
+
+
+def _attribute(item: Any, path: str) -> Any:
+    """The attribute or element that a path leads to; None where there is none on the way."""
+    for name in path.split("."):
+        if item is not None:
+            item = getattr(item, name) if name.isidentifier() else item[int(name)]
+    return item
 
 
 @dataclass(frozen=True)
@@ -222,6 +285,11 @@ class NamedRecord(NamedTuple):
     def facts(self) -> CaseFacts:
         """The facts of the record."""
         return self.record.facts
+
+    @property
+    def marked(self) -> str:
+        """The name with the doubts about the record."""
+        return marked(self.name, self.facts)
 
     @property
     def keys(self) -> dict[str, str]:
@@ -328,25 +396,6 @@ def share(value: float | None) -> TableCell:
 def megabytes(size_bytes: float | None) -> TableCell:
     """A cell with a size in millions of bytes; empty where there is none."""
     return quantity(size_bytes, lambda size: four_digits(size / 1e6))
-
-
-def joules(energy_j: float | None) -> TableCell:
-    """A cell with an energy; empty where there is none."""
-    return quantity(energy_j, JOULES.show)
-
-
-def values_cell(record: Measurement) -> TableCell:
-    """A cell with the number of values of a record: ``5 launches``."""
-    return TableCell(record.values_text, record.number)
-
-
-def billions(work: float | None, call_s: float) -> TableCell:
-    """A cell with work per second in thousands of millions; empty where there is no work.
-
-    Args:
-        work: of one call: floating-point operations, or bytes.
-    """
-    return quantity(work / call_s if work else None, lambda rate: f"{rate / 1e9:,.3g}")
 
 
 def shade(ratio: float, *, is_close: bool) -> str:

@@ -5,13 +5,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fwbench.records.measurement import uncertainty
-from fwbench.records.session_facts import MachineFacts, NotMeasured, SessionFacts
+from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.units import count
 from fwbench.report import condition, ranking
 from fwbench.report.condition import marked
 from fwbench.report.model import Run, frameworks, have_same_machine, labels
 from fwbench.report.ranking import Answer, Difference, Mean, Ranking, Unranked, answers
-from fwbench.report.section import Column, Section, TableCell, quantity, run_suffix, seconds
+from fwbench.report.section import (
+    Column,
+    Section,
+    TableCell,
+    columns,
+    quantity,
+    run_suffix,
+    seconds,
+)
 
 #: How dates begin in ISO 8601, to the minute.
 _MINUTE = 16
@@ -206,10 +214,7 @@ def _gaps(run: Run, suffix: str) -> Iterator[Section]:
     yield Section.from_items(f"Not reached{suffix}", _LOST, run.lost)
 
 
-_WHY_EMPTY: tuple[Column[Ranking], ...] = (
-    Column("what", lambda kind: TableCell(kind.title)),
-    Column("why", lambda kind: TableCell(kind.why_empty)),
-)
+_WHY_EMPTY = columns("not-ranked")
 
 
 def _mean_columns(kind: Ranking) -> list[Column[Mean | Unranked]]:
@@ -240,13 +245,11 @@ _DIFFERENCES: tuple[Column[Difference], ...] = (
 )
 
 
-_MISSING: tuple[Column[tuple[str, int]], ...] = (
-    Column("why", lambda row: TableCell(row[0])),
-    Column("cases", lambda row: TableCell(count(row[1], "case") if row[1] else "all", row[1])),
-)
+def _cases(row: tuple[str, int]) -> TableCell:
+    return TableCell(count(row[1], "case") if row[1] else "all", row[1])
 
 
-_LOST: tuple[Column[NotMeasured], ...] = (
-    Column("case", lambda case: TableCell(case.nodeid)),
-    Column("framework", lambda case: TableCell(case.framework), optional=False),
-)
+_MISSING = columns("not-measured", _cases)
+
+
+_LOST = columns("not-reached")

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.measurement import Measurement, group_by
-from fwbench.records.units import kibibytes, mebibytes, percent, time
-from fwbench.report.condition import marked
+from fwbench.records.units import mebibytes, time
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.lines import Stop
@@ -22,6 +21,7 @@ from fwbench.report.section import (
     TableCell,
     batch_column,
     by_work,
+    columns,
     grouped,
     legends,
     line_name,
@@ -30,7 +30,6 @@ from fwbench.report.section import (
     quantity,
     row_keys,
     seconds,
-    share,
 )
 from fwbench.terms.names import DEFAULT_DTYPE, framework_of
 
@@ -76,29 +75,15 @@ def _memory_bytes(record: Measurement) -> int | None:
     return record.facts.memory_above_bytes
 
 
-_COLUMNS: tuple[Column[NamedRecord], ...] = (
-    Column("network", lambda line: TableCell(line.facts.workload)),
-    Column("size", lambda line: TableCell(line.facts.size_text, line.facts.size)),
-    Column("case", lambda line: TableCell(marked(line.name, line.facts))),
-    Column("a call", lambda line: seconds(line.record.median_s)),
-    Column(
-        "a second",
-        lambda line: quantity(_rate(line.record), _shown),
-        "A second: images, or tokens.",
-    ),
-    Column(
-        "memory",
-        lambda line: quantity(_memory_bytes(line.record), mebibytes),
-        "Memory is the peak above what the process held before: of a process of its own with "
-        "--fw-memory, and otherwise of the one that verified the case, too.",
-    ),
-    Column(
-        "of attainable",
-        lambda line: share(line.facts.attainable_share),
-        "Of attainable: the least time that the network's arithmetic takes here, over that of a "
-        "call.",
-    ),
-)
+def _a_second(line: NamedRecord) -> TableCell:
+    return quantity(_rate(line.record), _shown)
+
+
+def _memory(line: NamedRecord) -> TableCell:
+    return quantity(_memory_bytes(line.record), mebibytes)
+
+
+_COLUMNS = columns("networks", _a_second, _memory)
 
 
 def _speeds(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -235,30 +220,11 @@ def _int8_features(row: _Trained) -> TableCell:
     return TableCell("nothing" if features == "" else features or "")
 
 
-_ACCURACY_COLUMNS: tuple[Column[_Trained], ...] = (
-    Column("case", lambda row: TableCell(row.name)),
-    Column("dtype", lambda row: TableCell(row.record.facts.dtype)),
-    Column("accuracy", lambda row: quantity(row.record.facts.accuracy or 0.0, percent)),
-    Column(
-        "against float32",
-        lambda row: quantity(row.lost, "{:+.2%}".format),
-        "Against float32: the same framework and execution in the same run.",
-    ),
-    Column(
-        "as reference",
-        lambda row: quantity(row.record.facts.agreement, percent),
-        "As reference: pictures that are classified as by NumPy in float64.",
-    ),
-    Column("pictures", lambda row: quantity(row.record.facts.tested_examples or 0, "{:,}".format)),
-    Column("a call", lambda row: seconds(row.record.median_s)),
-    Column("times as fast", lambda row: quantity(row.gain, "{:.2f}".format)),
-    Column(
-        "model",
-        lambda row: quantity(row.record.facts.model_bytes, kibibytes),
-        "Models are files of the framework's own format.",
-    ),
-    Column("CPU has for int8", _int8_features),
-)
+def _pictures(row: _Trained) -> TableCell:
+    return quantity(row.record.facts.tested_examples or 0, "{:,}".format)
+
+
+_ACCURACY_COLUMNS = columns("accuracies", _int8_features, _pictures)
 
 
 def _accuracies(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
@@ -322,38 +288,27 @@ class _ExportedNetwork(NamedTuple):
     names: Sequence[str]
 
     @property
-    def there_s(self) -> float | None:
-        """Seconds of a call where it comes from."""
-        return None if self.there is None else self.there.median_s
+    def network(self) -> str:
+        """The network and its size."""
+        return f"{self.record.facts.workload} {self.record.facts.size_text}"
+
+    @property
+    def name(self) -> str:
+        """The name of its line."""
+        return line_name(self.record, self.names)
+
+    @property
+    def name_there(self) -> str:
+        """The name of the line where it comes from."""
+        return "" if self.there is None else line_name(self.there, self.names)
 
     @property
     def gain(self) -> float | None:
         """The ratio of the times."""
-        return None if self.there_s is None else self.there_s / self.record.median_s
+        return None if self.there is None else self.there.median_s / self.record.median_s
 
 
-_EXPORTED_COLUMNS: tuple[Column[_ExportedNetwork], ...] = (
-    Column(
-        "network",
-        lambda row: TableCell(f"{row.record.facts.workload} {row.record.facts.size_text}"),
-    ),
-    Column("exported from", lambda row: TableCell(row.record.facts.exported_from or "")),
-    Column("run in", lambda row: TableCell(line_name(row.record, row.names))),
-    Column("a call", lambda row: seconds(row.record.median_s)),
-    Column(
-        "there",
-        lambda row: TableCell("" if row.there is None else line_name(row.there, row.names)),
-        optional=False,
-    ),
-    Column("a call there", lambda row: seconds(row.there_s), optional=False),
-    Column("times as fast", lambda row: quantity(row.gain, "{:.2f}".format), optional=False),
-    Column("model", lambda row: quantity(row.record.facts.model_bytes, kibibytes), optional=False),
-    Column(
-        "largest error",
-        lambda row: quantity(row.record.facts.max_relative_error, "{:.1e}".format),
-        optional=False,
-    ),
-)
+_EXPORTED_COLUMNS = columns("exports")
 
 
 def _exports(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:

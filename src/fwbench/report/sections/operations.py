@@ -17,21 +17,16 @@ from fwbench.report.model import Run, frameworks, operations
 from fwbench.report.ranking import split
 from fwbench.report.scaling import unshared
 from fwbench.report.section import (
-    AGAINST_FASTEST,
-    Column,
     Section,
     TableCell,
     against_fastest,
-    billions,
+    columns,
     grouped,
-    joules,
     line_names,
     prose,
     quantity,
     row_keys,
     seconds,
-    share,
-    values_cell,
 )
 
 ORDER = 20
@@ -138,25 +133,15 @@ def _gain(row: _Operation) -> TableCell:
     return TableCell(f"{gain.y:.2f}x{ends}", gain.y)
 
 
+def _unshaded(row: _Operation) -> TableCell:
+    return replace(row.ratio, shade="")
+
+
 _CONDITION = "condition"
 
-_COLUMNS: tuple[Column[_Operation], ...] = (
-    Column("case", lambda row: TableCell(row.name)),
-    Column("size", lambda row: TableCell(row.facts.size_text, row.facts.size)),
-    Column("median", lambda row: seconds(row.record.median_s)),
-    # Also without any ratio: the page forms others there.
-    Column(AGAINST_FASTEST, lambda row: replace(row.ratio, shade=""), optional=False),
-    Column(_CONDITION, lambda row: TableCell(marks(row.facts) or condition_of(row.facts))),
-    Column("middle half", _spread),
-    Column("dispatch", lambda row: seconds(row.facts.dispatch_s)),
-    Column("on the device", lambda row: seconds(row.facts.device_s)),
-    Column("first call in process", _first_call),
-    Column("against eager", _gain),
-    Column("images/s", lambda row: quantity(row.facts.images_per_s or None, "{:,.0f}".format)),
-    Column("GFLOP/s", lambda row: billions(row.facts.flops, row.record.median_s)),
-    Column("GB/s", lambda row: billions(row.facts.bytes, row.record.median_s)),
-    Column("of attainable", lambda row: share(row.facts.attainable_share)),
-    Column("energy", lambda row: joules(row.facts.energy_j)),
-    Column("GPU memory", _device_memory),
-    Column("measured", lambda row: values_cell(row.record)),
-)
+
+def _condition(row: _Operation) -> TableCell:
+    return TableCell(marks(row.facts) or condition_of(row.facts))
+
+
+_COLUMNS = columns("operations", _unshaded, _condition, _spread, _first_call, _gain, _device_memory)

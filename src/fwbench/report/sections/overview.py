@@ -19,6 +19,7 @@ from fwbench.report.section import (
     Section,
     TableCell,
     against_fastest,
+    columns,
     grouped,
     line_names,
     prose,
@@ -139,11 +140,11 @@ class _Work(NamedTuple):
         return {name: self.facts[name] for name in names if self.facts.get(name)}
 
 
-_LEADING: tuple[Column[_Work], ...] = (
-    Column("operation", lambda row: TableCell(row.name, target=row.target)),
-    Column("family", lambda row: TableCell(row.facts.family or "")),
-    Column("size", lambda row: TableCell(row.facts.size_text, row.facts.size)),
-)
+def _operation(row: _Work) -> TableCell:
+    return TableCell(row.name, target=row.target)
+
+
+_LEADING = columns("overview", _operation)
 
 
 def _contestant(name: str, keys: Keys) -> Column[_Work]:

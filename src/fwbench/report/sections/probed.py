@@ -1,10 +1,9 @@
 """Probes of cases, each in a process of its own: shares of the time by class, and peak memory."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fwbench.frameworks.profiler import CLASSES
 from fwbench.records.facts import CaseFacts, Memory, Profile, ProfiledOperator
-from fwbench.records.units import mebibytes
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Run
@@ -14,9 +13,8 @@ from fwbench.report.section import (
     Section,
     TableCell,
     by_work,
+    columns,
     prose,
-    quantity,
-    seconds,
     share,
 )
 
@@ -55,14 +53,7 @@ def _class_column(name: str) -> Column[NamedRecord]:
     return Column(name, lambda case: share((_profile(case).shares or {}).get(name)))
 
 
-_MEASURES: tuple[Column[NamedRecord], ...] = (
-    Column("shares within", lambda case: share(_profile(case).shares_within)),
-    Column("operators", lambda case: seconds(_profile(case).operators_s)),
-    Column("call", lambda case: seconds(case.facts.call_s)),
-    Column("call profiled", lambda case: seconds(_profile(case).call_s)),
-    Column("overhead", lambda case: quantity(case.facts.profile_overhead, "{:+.0%}".format)),
-    Column("nothing profiled", lambda case: TableCell(_profile(case).gap or "")),
-)
+_MEASURES = columns("profiles")
 
 
 _Operation = tuple[NamedRecord, ProfiledOperator]
@@ -74,14 +65,7 @@ def _operator_share(row: _Operation) -> TableCell:
     return share(operator.time_s / whole_s if whole_s else None)
 
 
-_OPERATORS: tuple[Column[_Operation], ...] = (
-    Column("case", lambda row: TableCell(row[0].name)),
-    Column("operator", lambda row: TableCell(row[1].name)),
-    Column("class", lambda row: TableCell(row[1].operator_class)),
-    Column("a call", lambda row: seconds(row[1].time_s)),
-    Column("of operators", _operator_share, optional=False),
-    Column("calls", lambda row: quantity(row[1].calls, "{:g}".format), optional=False),
-)
+_OPERATORS = columns("operators", _operator_share)
 
 
 def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
@@ -104,16 +88,6 @@ def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
         )
 
 
-#: Peaks and parts of the memory of calls, by column.
-_OF_CALLS: Mapping[str, Callable[[Memory], int | None]] = {
-    "peak": lambda memory: memory.above_bytes,
-    "of calls": lambda memory: memory.calls_bytes,
-    "of device": lambda memory: memory.device_peak_bytes,
-    "planned": lambda memory: memory.planned_bytes,
-    "saved": lambda memory: memory.saved_bytes,
-}
-
-
 def _forward(facts: CaseFacts) -> Memory | None:
     return facts.forward_memory
 
@@ -122,29 +96,13 @@ def _whole(facts: CaseFacts) -> Memory | None:
     return facts.memory
 
 
-def _bytes_column(
-    name: str, probe: Callable[[CaseFacts], Memory | None], part: Callable[[Memory], int | None]
-) -> Column[NamedRecord]:
-    def cell(case: NamedRecord) -> TableCell:
-        memory = probe(case.facts)
-        return quantity(part(memory) if memory else None, mebibytes)
-
-    return Column(name, cell)
-
-
 def _gaps(case: NamedRecord) -> TableCell:
     probes = (_forward(case.facts), _whole(case.facts))
     gaps = dict.fromkeys(memory.gap for memory in probes if memory and memory.gap)
     return TableCell("; ".join(filter(None, gaps)))
 
 
-_MEMORY_COLUMNS: tuple[Column[NamedRecord], ...] = (
-    _CASE,
-    *(_bytes_column(f"forward: {name}", _forward, part) for name, part in _OF_CALLS.items()),
-    *(_bytes_column(name, _whole, part) for name, part in _OF_CALLS.items()),
-    _bytes_column("held before", _whole, lambda memory: memory.before_bytes),
-    Column("not measured", _gaps),
-)
+_MEMORY_COLUMNS = (_CASE, *columns("memory", _gaps))
 
 
 def _memory(cases: Sequence[NamedRecord]) -> Section:

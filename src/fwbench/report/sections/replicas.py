@@ -16,18 +16,7 @@ from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run, frameworks
 from fwbench.report.scaling import OVERSUBSCRIBED, Scaling, Shared
-from fwbench.report.section import (
-    Column,
-    Section,
-    TableCell,
-    megabytes,
-    prose,
-    quantity,
-    row_keys,
-    run_suffix,
-    seconds,
-    share,
-)
+from fwbench.report.section import Section, TableCell, columns, prose, row_keys, run_suffix, share
 from fwbench.terms.replicas import LOOPBACK
 
 ORDER = 48
@@ -89,6 +78,11 @@ class _SharedCase(NamedTuple):
     work: Scaling
 
     @property
+    def marked(self) -> str:
+        """The name with the doubts about the case."""
+        return marked(self.name, self.case.facts)
+
+    @property
     def keys(self) -> dict[str, str]:
         """The facts that it can be filtered by."""
         return row_keys(self.case.record)
@@ -103,17 +97,7 @@ def _rows(works: Iterable[Scaling]) -> list[_SharedCase]:
     ]
 
 
-def _of_least(row: _SharedCase) -> TableCell:
-    sent, least = row.case.sent_bytes, row.case.gang and row.case.gang.least_bytes_per_step
-    return TableCell("" if sent is None or not least else f"{sent / least:.3f}")
-
-
-_WIRE: tuple[Column[_SharedCase], ...] = (
-    Column("MB sent", lambda row: megabytes(row.case.sent_bytes)),
-    Column("of least", _of_least),
-    Column("skew", lambda row: share(row.case.skew)),
-    Column("joined by", lambda row: TableCell(row.case.gang.network if row.case.gang else "")),
-)
+_WIRE = columns("wire")
 
 
 # Training
@@ -125,19 +109,7 @@ def _efficiency(row: _SharedCase) -> TableCell:
     return share(row.work.efficiency(row.case))
 
 
-def _communication(row: _SharedCase) -> TableCell:
-    return share(None if row.case.gang is None else row.case.gang.communication_share)
-
-
-_SHARED: tuple[Column[_SharedCase], ...] = (
-    Column("case", lambda row: TableCell(marked(row.name, row.case.facts))),
-    Column("replicas", lambda row: quantity(row.case.replicas, str)),
-    Column("a step", lambda row: seconds(row.case.time_s)),
-    Column("a second", lambda row: quantity(row.case.rate, four_digits), optional=False),
-    Column("efficiency", _efficiency, optional=False),
-    Column("communication", _communication, optional=False),
-    *_WIRE,
-)
+_SHARED = (*columns("shared", _efficiency), *_WIRE)
 
 
 def _shared(work: Scaling, colours: Mapping[str, str]) -> Section:
@@ -252,19 +224,11 @@ def _softmaxes(work: Scaling, colours: Mapping[str, str]) -> Section:
 # Exchanges
 
 
-def _bus(row: _SharedCase) -> TableCell:
-    bus = None if row.case.gang is None else row.case.gang.bus_bytes_per_s
-    return quantity(bus, lambda rate: four_digits(rate / _BILLION))
+def _exchange(row: _SharedCase) -> TableCell:
+    return TableCell(marked(row.case.name, row.case.facts))
 
 
-_EXCHANGED: tuple[Column[_SharedCase], ...] = (
-    Column("case", lambda row: TableCell(marked(row.case.name, row.case.facts))),
-    Column("size", lambda row: TableCell(row.case.facts.size_text, row.case.facts.size)),
-    Column("replicas", lambda row: quantity(row.case.replicas, str)),
-    Column("a step", lambda row: seconds(row.case.time_s)),
-    Column("bus GB/s", _bus),
-    *_WIRE,
-)
+_EXCHANGED = (*columns("exchanged", _exchange), *_WIRE)
 
 
 def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str]) -> Section:

@@ -5,21 +5,18 @@ from collections.abc import Callable, Mapping, Sequence
 from fwbench.ceilings import path_of
 from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import amount, four_digits
-from fwbench.report.condition import marked
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run, frameworks
 from fwbench.report.section import (
-    Column,
     NamedRecord,
     Section,
     TableCell,
-    billions,
+    columns,
     line_name,
     prose,
     quantity,
-    share,
 )
 from fwbench.terms.names import product_precision, real_dtype
 
@@ -167,16 +164,12 @@ def _series(
     return series
 
 
-def _intensity_cell(line: NamedRecord) -> TableCell:
+def _flop_a_byte(line: NamedRecord) -> TableCell:
     return quantity(_intensity(line.record) if line.facts.bytes else None, "{:.3g}".format)
 
 
-_COLUMNS: tuple[Column[NamedRecord], ...] = (
-    Column("case", lambda line: TableCell(marked(line.name, line.facts))),
-    Column("operation", lambda line: TableCell(f"{line.facts.workload} {line.facts.direction}")),
-    Column("size", lambda line: TableCell(line.facts.size_text, line.facts.size)),
-    Column("FLOP a byte", _intensity_cell),
-    Column("GFLOP/s", lambda line: billions(line.facts.flops, line.record.median_s)),
-    Column("GB/s", lambda line: billions(line.facts.bytes, line.record.median_s)),
-    Column("of attainable", lambda line: share(line.facts.attainable_share)),
-)
+def _operation(line: NamedRecord) -> TableCell:
+    return TableCell(f"{line.facts.workload} {line.facts.direction}")
+
+
+_COLUMNS = columns("roofline", _flop_a_byte, _operation)

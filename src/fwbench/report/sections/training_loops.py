@@ -8,7 +8,6 @@ from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import mebibytes, percent, time
 from fwbench.report import charts
 from fwbench.report.charts import Group
-from fwbench.report.condition import marked
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Point
 from fwbench.report.model import Run, frameworks, trainings
@@ -19,13 +18,12 @@ from fwbench.report.section import (
     Section,
     TableCell,
     batch_column,
+    columns,
     grouped,
-    joules,
     line_names,
     quantity,
     row_keys,
     seconds,
-    values_cell,
 )
 from fwbench.report.training import accuracy, epochs_s
 
@@ -116,20 +114,16 @@ def _rate(row: NamedRecord) -> TableCell:
     return quantity(facts.images_per_s or facts.tokens_per_s or None, "{:,.0f}".format)
 
 
-_COLUMNS: tuple[Column[NamedRecord], ...] = (
-    Column("case", lambda row: TableCell(marked(row.name, row.facts))),
-    Column("an epoch", lambda row: seconds(row.record.median_s)),
-    Column("first epoch", _first_epoch),
-    Column("all epochs", lambda row: seconds(sum(epochs_s(row.record)))),
-    Column("a second", _rate),
-    Column("accuracy", _tested),
-    Column("last loss", lambda row: quantity(equality.curve(row.facts)[-1], "{:.4f}".format)),
-    Column("compiling", lambda row: seconds(row.facts.compile_s)),
-    Column("CPUs busy", _busy),
-    Column("peak memory", lambda row: quantity(row.facts.memory_above_bytes, mebibytes)),
-    Column("held before", _held_before),
-    Column("energy", lambda row: joules(row.facts.energy_j)),
-    Column("measured", lambda row: values_cell(row.record)),
+def _all_epochs(row: NamedRecord) -> TableCell:
+    return seconds(sum(epochs_s(row.record)))
+
+
+def _last_loss(row: NamedRecord) -> TableCell:
+    return quantity(equality.curve(row.facts)[-1], "{:.4f}".format)
+
+
+_COLUMNS = columns(
+    "loops", _first_epoch, _all_epochs, _rate, _tested, _last_loss, _busy, _held_before
 )
 
 
@@ -192,6 +186,6 @@ def _on_every_device(
 
 _TESTED: tuple[Column[NamedRecord], ...] = (
     Column("case", lambda row: TableCell(row.name)),
-    Column("all epochs", lambda row: seconds(sum(epochs_s(row.record)))),
+    Column("all epochs", _all_epochs),
     Column("accuracy", lambda row: quantity(accuracy(row.record), percent)),
 )

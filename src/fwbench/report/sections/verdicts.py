@@ -11,7 +11,7 @@ from fwbench.report import verdicts
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run
-from fwbench.report.section import Column, Section, TableCell, quantity, run_suffix, seconds
+from fwbench.report.section import Section, TableCell, columns, run_suffix
 
 ORDER = 5
 
@@ -43,19 +43,11 @@ class _Entrant(NamedTuple):
     why: str
 
 
-_RACE_COLUMNS: tuple[Column[_Entrant], ...] = (
-    Column("work", lambda row: TableCell(row.group.title)),
-    Column("standing", lambda row: TableCell(row.contestant.standing)),
-    Column("contestant", lambda row: TableCell(row.contestant.name)),
-    Column("time", lambda row: seconds(row.contestant.time_s), optional=False),
-    Column(
-        "behind",
-        lambda row: TableCell(verdicts.behind(row.contestant), row.contestant.behind),
-        optional=False,
-    ),
-    Column("launches", lambda row: quantity(row.contestant.launches, str)),
-    Column("", lambda row: TableCell(row.why), optional=False),
-)
+def _behind(row: _Entrant) -> TableCell:
+    return TableCell(verdicts.behind(row.contestant), row.contestant.behind)
+
+
+_RACE_COLUMNS = columns("race", _behind)
 
 
 def _race(race: StoredRace, budget: StoredBudget | None, suffix: str) -> Section:
