@@ -117,14 +117,14 @@ _NARROW = partial(arrays.values_survive, device="cpu", dtype="bfloat16")
 _INTEGERS = partial(arrays.integers_survive, device="cpu", dtype="int64")
 _ADDRESSES = partial(arrays.addresses_tell_arrays_apart, device="cpu")
 _PLACED = partial(arrays.work_is_placed, device="gpu:0")
-_DTYPE = partial(arrays.results_have_the_dtype, cell=_CELL)
-_RIGHT = partial(work.work_is_right, cell=_CELL)
+_DTYPE = partial(arrays.results_have_the_dtype, typed_cell=_CELL)
+_RIGHT = partial(work.work_is_right, operation_cell=_CELL)
 _ORDER = partial(work.gradients_follow_variables, device="cpu", execution="eager")
 _EXECUTION = partial(work.undeclared_execution_is_refused, device="cpu")
 _WAITING = partial(work.waiting_waits, cell=_CELL)
 _THREADS = partial(work.processor_time_fits_threads, cell=_CELL)
-_LOSSES = partial(work.first_losses_are_right, cell=_TRAINING)
-_TRAINS = partial(work.undeclared_training_is_refused, cell=_TRAINING)
+_LOSSES = partial(work.first_losses_are_right, training_cell=_TRAINING)
+_TRAINS = partial(work.undeclared_training_is_refused, training_cell=_TRAINING)
 _NAMED = arrays.devices_are_named
 _JSON = arrays.manifest_survives_json
 
@@ -165,14 +165,14 @@ _BROKEN = {
         _DTYPE, _runs(np.float64), "result of gemm (eager) in float32 was read back as"
     ),
     "computed in float32": Broken(
-        partial(arrays.results_have_the_dtype, cell=_BFLOAT16),
+        partial(arrays.results_have_the_dtype, typed_cell=_BFLOAT16),
         variant(**_HALF_NARROW),
         "wider dtype",
     ),
     "wrong": Broken(_RIGHT, variant(operations=_PRODUCT_PLUS_1), "the result is wrong"),
     "wrong later": Broken(_RIGHT, OnceRight, "the result is wrong"),
     "wrong gradient": Broken(
-        partial(work.work_is_right, cell=replace(_CELL, direction="backward")),
+        partial(work.work_is_right, operation_cell=replace(_CELL, direction="backward")),
         _HALF_GRADIENT,
         "the gradient of input 0 is wrong",
     ),

@@ -205,11 +205,15 @@ def addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
         )
 
 
-def results_have_the_dtype(adapter: Adapter, cell: Cell) -> None:
+def results_have_the_dtype(adapter: Adapter, typed_cell: Cell) -> None:
     """Check that an operation on arrays of a dtype computes in that dtype."""
-    with adapter.scope(cell.device, cell.dtype):
-        actual = adapter.read(bind(cell, adapter.framework).run())
-    check_dtype(f"the result of {cell.workload.name} ({cell.execution})", actual, cell.dtype)
+    with adapter.scope(typed_cell.device, typed_cell.dtype):
+        actual = adapter.read(bind(typed_cell, adapter.framework).run())
+    check_dtype(
+        f"the result of {typed_cell.workload.name} ({typed_cell.execution})",
+        actual,
+        typed_cell.dtype,
+    )
 
 
 def work_is_placed(adapter: Adapter, device: str) -> None:

@@ -15,6 +15,10 @@ test_work_is_placed = arrays.work_is_placed
 test_creation_copies = arrays.creation_copies
 test_values_survive = arrays.values_survive
 test_addresses_tell_arrays_apart = arrays.addresses_tell_arrays_apart
+test_results_have_the_dtype = arrays.results_have_the_dtype
+test_work_is_right = work.work_is_right
+test_undeclared_training_is_refused = work.undeclared_training_is_refused
+test_first_losses_are_right = work.first_losses_are_right
 
 
 def test_undeclared_device_is_refused(adapter: Adapter) -> None:
@@ -28,16 +32,6 @@ def test_undeclared_device_is_refused(adapter: Adapter) -> None:
 def test_integers_survive(adapter: Adapter, device: str, integer: str) -> None:
     """An array of integers is read back as integers of the same values."""
     arrays.integers_survive(adapter, device, integer)
-
-
-def test_results_have_the_dtype(adapter: Adapter, typed_cell: Cell) -> None:
-    """Results have the dtype of the inputs, in every execution."""
-    arrays.results_have_the_dtype(adapter, typed_cell)
-
-
-def test_work_is_right(adapter: Adapter, operation_cell: Cell) -> None:
-    """Results are the NumPy reference's, gradients its slopes: alike in every execution."""
-    work.work_is_right(adapter, operation_cell)
 
 
 def test_gradients_follow_variables(adapter: Adapter, device: str, execution: str) -> None:
@@ -73,13 +67,3 @@ def test_threads_are_set(adapter: Adapter, pytestconfig: pytest.Config) -> None:
     name, threads = adapter.manifest.name, requested_threads(pytestconfig)
     other = 2 if threads == 1 else 1
     arrays.threads_are_set({threads: adapter.manifest, other: describe([name], other)[name]})
-
-
-def test_undeclared_training_is_refused(adapter: Adapter, training_cell: Cell) -> None:
-    """Training in an execution that is not declared raises instead of training as another one."""
-    work.undeclared_training_is_refused(adapter, training_cell)
-
-
-def test_first_losses_are_right(adapter: Adapter, training_cell: Cell) -> None:
-    """Training has the parameters and the first losses of the float64 reference."""
-    work.first_losses_are_right(adapter, training_cell)

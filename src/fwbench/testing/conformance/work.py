@@ -25,14 +25,14 @@ _UNDECLARED = "no_such_execution"
 _CHECKED_STEPS = 3
 
 
-def work_is_right(adapter: Adapter, cell: Cell) -> None:
+def work_is_right(adapter: Adapter, operation_cell: Cell) -> None:
     """Check a result against the NumPy reference, or a gradient against central differences.
 
     The bound call is made again, and on changed inputs: its result must not depend on
     earlier calls.
     """
-    with adapter.scope(cell.device, cell.dtype):
-        work = bind(cell, adapter.framework)
+    with adapter.scope(operation_cell.device, operation_cell.dtype):
+        work = bind(operation_cell, adapter.framework)
         work.verify(work.run())
         work.verify_again(work.run())
 
@@ -108,22 +108,22 @@ def undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:
         )
 
 
-def first_losses_are_right(adapter: Adapter, cell: Cell) -> None:
+def first_losses_are_right(adapter: Adapter, training_cell: Cell) -> None:
     """Check parameters and first losses of a training against the float64 reference.
 
     It is checked twice: a reset must bring back the initial weights and a new optimiser.
     """
-    with adapter.scope(cell.device, cell.dtype):
-        learner = adapter.framework.learner(_job(cell))
+    with adapter.scope(training_cell.device, training_cell.dtype):
+        learner = adapter.framework.learner(_job(training_cell))
         for _ in range(2):
             check(learner, _CHECKED_STEPS)
 
 
-def undeclared_training_is_refused(adapter: Adapter, cell: Cell) -> None:
+def undeclared_training_is_refused(adapter: Adapter, training_cell: Cell) -> None:
     """Check that training in an execution that is not declared raises."""
-    with adapter.scope(cell.device, cell.dtype):
+    with adapter.scope(training_cell.device, training_cell.dtype):
         check_refused(
-            lambda: adapter.framework.learner(_job(replace(cell, execution=_UNDECLARED))),
+            lambda: adapter.framework.learner(_job(replace(training_cell, execution=_UNDECLARED))),
             f"learner accepted an execution {_UNDECLARED!r} that the adapter does not declare; it "
             "would train as another one: look the execution up in a table",
         )
