@@ -3,9 +3,11 @@
 import json
 import re
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,13 @@ from fwbench.workloads.grid import Cell
 _DEVICE = re.compile(r"cpu|gpu:\d+")
 
 _UNDECLARED_DEVICE = "gpu:99"
+
+_FAILURES = tomllib.loads((resources.files(__package__) / "failures.toml").read_text("utf-8"))
+
+
+def failure(name: str, **values: Any) -> ConformanceError:
+    """The error of a check that fails, in the words of ``failures.toml``."""
+    return ConformanceError(" ".join(_FAILURES[name].split()).format(**values))
 
 
 @dataclass(frozen=True)
@@ -64,16 +73,11 @@ def manifest_survives_json(adapter: Adapter) -> None:
     try:
         received = Manifest.from_json(json.loads(json.dumps(manifest.to_json())))
     except TypeError as error:
-        raise ConformanceError(
-            f"the manifest cannot be sent as JSON ({error}); use strings, numbers, booleans and "
-            "tuples of them in the adapter's declarations and in the result of build"
-        ) from error
+        raise failure("manifest_unsendable", error=error) from error
     for name, sent in vars(manifest).items():
-        if getattr(received, name) != sent:
-            raise ConformanceError(
-                f"the manifest's {name} is {sent!r} and arrives as {getattr(received, name)!r}; "
-                "use strings, numbers, booleans and tuples of them"
-            )
+        arrived = getattr(received, name)
+        if arrived != sent:
+            raise failure("manifest_changed", key=name, sent=sent, received=arrived)
 
 
 def devices_are_named(adapter: Adapter) -> None:
@@ -81,10 +85,7 @@ def devices_are_named(adapter: Adapter) -> None:
     names = [device.name for device in adapter.manifest.devices]
     wrong = [name for name in names if not _DEVICE.fullmatch(name)]
     if wrong or names[:1] != ["cpu"] or len({*names}) < len(names):
-        raise ConformanceError(
-            f"devices returns {', '.join(names) or 'nothing'}; return cpu first "
-            "(super().devices does), then gpu:0, gpu:1, ..., each once"
-        )
+        raise failure("devices", names=", ".join(names) or "nothing")
 
 
 def undeclared_device_is_refused(adapter: Adapter) -> None:
@@ -96,20 +97,16 @@ def undeclared_device_is_refused(adapter: Adapter) -> None:
                 adapter.create(np.ones(3, dtype=np.float32), _UNDECLARED_DEVICE, "float32")
             )
 
-    check_refused(
-        create,
-        f"an array was created on {_UNDECLARED_DEVICE}, which devices does not list; scope or "
-        "creator must raise for a device that is not there",
-    )
+    check_refused(create, failure("undeclared_device", device=_UNDECLARED_DEVICE))
 
 
-def check_refused(work: Callable[[], Any], otherwise: str) -> None:
+def check_refused(work: Callable[[], Any], otherwise: ConformanceError) -> None:
     """Check that work that the adapter does not declare raises any exception."""
     try:
         work()
     except Exception:  # noqa: BLE001 (frameworks differ in the exceptions that they raise)
         return
-    raise ConformanceError(otherwise)
+    raise otherwise
 
 
 def requested_threads(config: pytest.Config) -> int:
@@ -121,13 +118,9 @@ def threads_are_set(answers: Mapping[int, Manifest | Absent]) -> None:
     """Check that the framework computes with the threads that a session requests."""
     for threads, answer in answers.items():
         if isinstance(answer, Absent):
-            raise ConformanceError(f"in a new process with --fw-threads={threads}: {answer}")
+            raise failure("threads_absent", threads=threads, answer=answer)
         if answer.threads not in (threads, None):
-            raise ConformanceError(
-                f"a process of the framework was set to {threads} threads and reports "
-                f"{answer.threads}; set_threads must set them, and threads() must "
-                "return what is set, or None if it cannot be known"
-            )
+            raise failure("threads", threads=threads, reported=answer.threads)
 
 
 _SHAPES = ((3,), (2, 3), (2, 3, 4))
@@ -159,17 +152,11 @@ def values_survive(adapter: Adapter, device: str, dtype: str) -> None:
         for expected in _thirds(dtype):
             actual = adapter.read(adapter.create(expected, device, dtype))
             if actual.shape != expected.shape:
-                raise ConformanceError(
-                    f"an array of the shape {expected.shape} was created and to_numpy returned the "
-                    f"shape {actual.shape}; creator and to_numpy must keep the shape"
-                )
+                raise failure("shape", expected=expected.shape, actual=actual.shape)
             check_dtype("an array created", actual, dtype)
             if not _same(actual, expected, dtype):
-                raise ConformanceError(
-                    f"creator({device!r}, {dtype!r}) was given {expected.ravel()[:3]} and to_numpy "
-                    f"returned {actual.ravel()[:3]}; values must be rounded to {dtype} and "
-                    "otherwise be kept"
-                )
+                few, read = expected.ravel()[:3], actual.ravel()[:3]
+                raise failure("values", device=device, dtype=dtype, expected=few, actual=read)
 
 
 def integers_survive(adapter: Adapter, device: str, dtype: str) -> None:
@@ -182,10 +169,8 @@ def integers_survive(adapter: Adapter, device: str, dtype: str) -> None:
     with adapter.scope(device):
         actual = adapter.read(adapter.create(expected, device, dtype))
     if not np.issubdtype(actual.dtype, np.integer) or not np.array_equal(actual, expected):
-        raise ConformanceError(
-            f"creator({device!r}, {dtype!r}) was given {expected} and to_numpy returned {actual} "
-            f"({actual.dtype}); integers must stay integers with the same values"
-        )
+        read = {"actual": actual, "actual_dtype": actual.dtype}
+        raise failure("integers", device=device, dtype=dtype, expected=expected, **read)
 
 
 def addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
@@ -199,10 +184,7 @@ def addresses_tell_arrays_apart(adapter: Adapter, device: str) -> None:
     if actual == [None] * 3:  # which the contract allows
         return
     if None in actual or actual[0] != actual[1] or actual[0] == actual[2]:
-        raise ConformanceError(
-            f"address returned {actual[:2]} for one array and {actual[2]} for another; it must "
-            "return the address of an array's first element, or None for every array"
-        )
+        raise failure("addresses", first=actual[:2], second=actual[2])
 
 
 def results_have_the_dtype(adapter: Adapter, typed_cell: Cell) -> None:
@@ -230,27 +212,19 @@ def work_is_placed(adapter: Adapter, device: str) -> None:
         adapter.finish(device)
         after = peak_bytes()
         adapter.read(array)  # keeps it until the peak is known
-    if after is not None and after - (before or 0) < _MEMORY_BYTES:
-        raise ConformanceError(
-            f"an array of {_MEMORY_BYTES} bytes was created on {device} and the memory that "
-            f"watch_memory reports there grew by {after - (before or 0)}; scope and creator must "
-            "place work on the device that they are given"
-        )
+    grown = None if after is None else after - (before or 0)
+    if grown is not None and grown < _MEMORY_BYTES:
+        raise failure("placement", size_bytes=_MEMORY_BYTES, device=device, grown_bytes=grown)
 
 
 def check_dtype(what: str, actual: NDArray[Any], dtype: str) -> None:
     """Check the dtype of what ``to_numpy`` returned; one that NumPy lacks is float32."""
-    if actual.dtype.name != numpy_dtype(dtype):
-        raise ConformanceError(
-            f"{what} in {dtype} was read back as {actual.dtype}, not {numpy_dtype(dtype)}; "
-            f"create and compute in {dtype}, or take it out of the adapter's dtypes"
-        )
+    expected = numpy_dtype(dtype)
+    if actual.dtype.name != expected:
+        raise failure("dtype", what=what, dtype=dtype, actual=actual.dtype, expected=expected)
     dropped = _DROPPED_BITS.get(dtype)
     if dropped is not None and np.any(np.ascontiguousarray(actual).view(np.uint32) & dropped):
-        raise ConformanceError(
-            f"{what} in {dtype} has values that {dtype} cannot represent; it was computed in a "
-            f"wider dtype: create and compute in {dtype}, or take it out of the adapter's dtypes"
-        )
+        raise failure("wider_dtype", what=what, dtype=dtype)
 
 
 def _thirds(dtype: str) -> Iterator[NDArray[Any]]:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from fwbench.cases import verify
 from fwbench.cases.case import bind
 from fwbench.cases.learning import check
-from fwbench.errors import ConformanceError, WrongResult
+from fwbench.errors import WrongResult
 from fwbench.frameworks.learner import Job
 from fwbench.measure.clock import Clock, repeated
 from fwbench.terms.presets import Size
-from fwbench.testing.conformance.arrays import Adapter, check_refused
+from fwbench.testing.conformance.arrays import Adapter, check_refused, failure
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
 from fwbench.workloads.training import Trains
@@ -70,23 +70,15 @@ def _check_gradients(
         case [result, [*gradients]] if len(gradients) == len(variables):
             pass
         case _:
-            raise ConformanceError(
-                f"backward was called for the gradients by the inputs {variables} and its call "
-                f"returned {_form(returned)}; return the result and a list of gradients, one for "
-                "each, in that order"
-            )
+            raise failure("gradients_form", variables=variables, form=_form(returned))
     for position, array in zip((None, *variables), (result, *gradients), strict=True):
         actual = adapter.read(array)
         what = "the result" if position is None else f"that by input {position}"
         try:
             verify.compare(actual, expected[position], verify.TOLERANCES["float32"])
         except WrongResult as error:
-            raise ConformanceError(
-                f"backward was called for the gradients by the inputs {variables} of x * x * w, "
-                f"and {what} is {actual}, not {expected[position]}; return the result, and one "
-                "gradient for each of the variables, in their order, for the cotangent that is "
-                "given"
-            ) from error
+            found = {"actual": actual, "expected": expected[position]}
+            raise failure("gradients", variables=variables, what=what, **found) from error
 
 
 def _form(returned: Any) -> str:
@@ -103,8 +95,7 @@ def undeclared_execution_is_refused(adapter: Adapter, device: str) -> None:
         inputs = [adapter.create(np.ones(3, dtype=np.float32), device, "float32")]
         check_refused(
             lambda: adapter.read(forward(lambda _: lambda x: x * x, inputs, _UNDECLARED)()),
-            f"forward ran an execution {_UNDECLARED!r} that the adapter does not declare; look "
-            "the execution up in a table, so that one that is not in it raises KeyError",
+            failure("undeclared_execution", execution=_UNDECLARED),
         )
 
 
@@ -124,8 +115,7 @@ def undeclared_training_is_refused(adapter: Adapter, training_cell: Cell) -> Non
     with adapter.scope(training_cell.device, training_cell.dtype):
         check_refused(
             lambda: adapter.framework.learner(_job(replace(training_cell, execution=_UNDECLARED))),
-            f"learner accepted an execution {_UNDECLARED!r} that the adapter does not declare; it "
-            "would train as another one: look the execution up in a table",
+            failure("undeclared_training", execution=_UNDECLARED),
         )
 
 
@@ -184,12 +174,8 @@ def waiting_waits(adapter: Adapter, cell: Cell) -> None:
     if not late_s:
         return
     waiter = "waiter" if adapter.framework.waiter(cell.device) else "the call"
-    raise ConformanceError(
-        f"{cell.workload.name} took {whole_s:.3g} s to compute and read, and after {waiter} had "
-        f"returned reading still took {min(late_s):.3g} s: {waiter} does not wait for the work on "
-        f"{cell.device} ({cell.execution}). Return a function from waiter that blocks until all "
-        "work on the device is done; None is for frameworks whose calls return when it is"
-    )
+    case = {"workload": cell.workload.name, "device": cell.device, "execution": cell.execution}
+    raise failure("waiting", whole_s=whole_s, late_s=min(late_s), waiter=waiter, **case)
 
 
 def processor_time_fits_threads(adapter: Adapter, cell: Cell) -> None:
@@ -201,11 +187,7 @@ def processor_time_fits_threads(adapter: Adapter, cell: Cell) -> None:
         start = _long_work(adapter, cell)
         used = min(_threads_used(adapter, start) for _ in range(_TRIES))
     if used > threads + _SPARE_THREADS:
-        raise ConformanceError(
-            f"threads() returns {threads}, and {cell.workload.name} kept {used:.1f} processors "
-            "busy; set_threads must set the threads that the framework computes with, and "
-            "threads() must return their number, or None if it cannot be known"
-        )
+        raise failure("processors", threads=threads, workload=cell.workload.name, used=used)
 
 
 def _sizes(operation: Operation) -> list[Size]:
@@ -228,10 +210,8 @@ def _long_work(adapter: Adapter, cell: Cell) -> Callable[[], Any]:
         if _whole_s(adapter, start) >= _LEAST_S:
             return start
         calls *= 2
-    raise ConformanceError(
-        f"{_MOST_CALLS} calls of {cell.workload.name} took less than {_LEAST_S} s, too short to "
-        "tell whether waiting waits; implement gemm or an activation"
-    )
+    name = cell.workload.name
+    raise failure("too_short", calls=_MOST_CALLS, workload=name, least_s=_LEAST_S)
 
 
 def _whole_s(adapter: Adapter, start: Callable[[], Any]) -> float:
