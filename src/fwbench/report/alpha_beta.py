@@ -126,14 +126,10 @@ def _beyond(model: AlphaBeta, largest: int) -> Iterator[Modelled]:
 
 def fitted(ring: Collective, size_bytes: int, times_s: Mapping[int, float]) -> AlphaBeta:
     """The latency and bandwidth, neither below 0, that come nearest to times, relative to these."""
+    from scipy.optimize import nnls  # few reports are of exchanges
+
     terms = np.array([[ring.sent(w), ring.bus(w) * size_bytes] for w in times_s])
     terms /= np.array([*times_s.values()])[:, None]
-    ones = np.ones(len(terms))
-    candidates = []
-    for columns in ([0, 1], [0], [1]):
-        part = np.zeros(2)
-        part[columns] = np.linalg.lstsq(terms[:, columns], ones, rcond=None)[0]
-        if (part >= 0).all():
-            candidates.append(part)
-    alpha_s, beta_s = min(candidates, key=lambda part: float(((terms @ part - 1) ** 2).sum()))
+    scale = terms.max(axis=0)  # a message takes microseconds, and a byte nanoseconds
+    alpha_s, beta_s = nnls(terms / scale, np.ones(len(terms)))[0] / scale
     return AlphaBeta(float(alpha_s), float(beta_s), ring.sent, lambda w: ring.bus(w) * size_bytes)
