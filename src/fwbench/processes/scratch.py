@@ -8,10 +8,8 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from fwbench.processes.interruption import held
 
@@ -84,28 +82,12 @@ def remove(made: Path) -> None:
         shutil.rmtree(made, ignore_errors=True)
 
 
-class Owned:
+class Owned(ExitStack):
     """A folder that this process owns until it is released, or the process ends."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
 
     def release(self) -> None:
         """Leave the folder to others."""
-        os.close(self._descriptor)
-
-    def __enter__(self) -> Self:
-        """Own the folder within a block."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Release it."""
-        self.release()
+        self.close()
 
 
 def take(folder: Path) -> Owned | None:
@@ -128,4 +110,6 @@ def take(folder: Path) -> Owned | None:
     if not is_there:
         os.close(descriptor)
         return None
-    return Owned(descriptor)
+    owned = Owned()
+    owned.callback(os.close, descriptor)
+    return owned
