@@ -3,8 +3,10 @@
 import functools
 import math
 import re
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +20,7 @@ from fwbench.report import escaping
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.palette import Look
 
-_STYLE: dict[str, Any] = {
-    **dict.fromkeys(("background", "plot_background"), "transparent"),
-    **dict.fromkeys(("foreground", "foreground_strong"), "var(--ink)"),
-    "foreground_subtle": "var(--faint)",
-    "font_family": "system-ui, sans-serif",
-    **dict.fromkeys(("label_font_size", "major_label_font_size", "legend_font_size"), 12),
-    **dict.fromkeys(("title_font_size", "tooltip_font_size"), 12),
-    "value_font_size": 11,
-    **dict.fromkeys(("opacity", "stroke_opacity"), ".9"),
-    "stroke_width": "1.8",
-    "stroke_width_hover": "3",
-    **dict.fromkeys(("guide_stroke_color", "major_guide_stroke_color"), "var(--line)"),
-    **dict.fromkeys(("guide_stroke_dasharray", "major_guide_stroke_dasharray"), "1,0"),
-}
+_PYGAL = tomllib.loads((resources.files(__package__) / "pygal.toml").read_text("utf-8"))
 
 _WIDTH, _HEIGHT = 440, 250
 
@@ -128,7 +117,7 @@ class Point:
 @functools.cache
 def style_sheet() -> str:
     """The style of all charts, for the document that they are in."""
-    chart = pygal.XY(style=Style(colors=("inherit",), **_STYLE), js=[])
+    chart = pygal.XY(style=Style(colors=("inherit",), **_PYGAL["style"]), js=[])
     css = chart.render_tree().find("defs/style").text
     shared = css.replace(f"#chart-{chart.uuid}", ".pygal-chart")
     # Series have the colours of their own looks.
@@ -142,22 +131,15 @@ def blank(
     of_bars = max(_THIN_BAR * bars, min(_THICK_BAR * bars, _HEIGHT - _AROUND_BARS))
     height = (_AROUND_BARS + of_bars if bars else _HEIGHT) + _legend_height(series)
     return kind(
-        style=Style(**_STYLE),
-        js=[],
-        disable_xml_declaration=True,
-        explicit_size=False,
-        legend_at_bottom=True,
+        style=Style(**_PYGAL["style"]),
         legend_at_bottom_columns=_LEGEND_COLUMNS,
-        truncate_legend=-1,
-        truncate_label=-1,
         margin=_MARGIN,
         margin_right=2 * _MARGIN,  # half of the last label
         # pygal leaves no room for the last row of an odd number of names.
         margin_bottom=_MARGIN + _LEGEND_ROW * (series % _LEGEND_COLUMNS),
-        x_label_rotation=0,
-        no_data_text="nothing to show",
         width=_WIDE if _longest(labels) > _LONG else _WIDTH,
         height=height,
+        **_PYGAL["settings"],
         **settings,
     )
 
@@ -269,10 +251,6 @@ def dot(point: Point, show: Callable[[float], str]) -> dict[str, Any]:
     return {**value, "label": ", ".join(label)}
 
 
-#: The page's style sheet's colours on white.
-_ON_WHITE = {"--ink": "#1b1f24", "--faint": "#8a929c", "--line": "#d5dae0", "--paper": "#ffffff"}
-
-
 def png_converter() -> Callable[..., bytes]:
     """The function that converts SVG to PNG."""
     try:
@@ -294,6 +272,6 @@ def on_white(chart: Chart) -> str:
     """A chart as an SVG file's content, with the colours of a white page."""
     style = f"svg{{background:var(--paper)}}{style_sheet()}"
     svg = chart.svg.replace(">", f"><style>{style}</style>", 1)
-    for variable, colour in _ON_WHITE.items():
+    for variable, colour in _PYGAL["on-white"].items():
         svg = svg.replace(f"var({variable})", colour)
     return svg
