@@ -82,11 +82,6 @@ def _quarters(size: int, rng: np.random.Generator) -> NDArray[Any]:
     return rng.integers(-32, 32, size) / 4
 
 
-def _halves(size: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Multiples of 1/2: every other one is half-way between whole numbers."""
-    return rng.integers(-16, 16, size) / 2
-
-
 def _few(size: int, rng: np.random.Generator) -> NDArray[Any]:
     """Four numbers, so that many are equal."""
     return rng.integers(4, size=size) / 4
@@ -99,11 +94,6 @@ def _booleans(size: int, rng: np.random.Generator) -> NDArray[Any]:
 def _holes(size: int, rng: np.random.Generator) -> NDArray[Any]:
     """Every other one is not a number."""
     return np.where(_booleans(size, rng), np.nan, rng.standard_normal(size))
-
-
-def _dividends(size: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Whole numbers and a quarter between -50 and 50, which a bfloat16 has all of."""
-    return rng.integers(-50, 50, size) + 0.25
 
 
 def _singles(size: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -162,7 +152,8 @@ ELEMENTWISE = family(
     elementwise("floor", np.floor, _eighths),
     # Frameworks agree but for halves, which `round_half_even` has and `round` has not.
     elementwise("round", np.round, _eighths),
-    _branching("round_half_even", np.round, _halves),
+    # Of multiples of 1/2: every other one is half-way between whole numbers.
+    _branching("round_half_even", np.round, lambda n, rng: rng.integers(-16, 16, n) / 2),
     elementwise("isnan", np.isnan, _holes),
     elementwise("logical_not", np.logical_not, _booleans),
     # Casts
@@ -178,9 +169,11 @@ ELEMENTWISE = family(
     _branching("maximum", np.maximum, _eighths, _quarters, gradient_flops=2),
     _branching("minimum", np.minimum, _eighths, _quarters, gradient_flops=2),
     elementwise("power", np.power, positive, positive, gradient_flops=5, reads=3),
-    # The sign of the result is the divisor's.
+    # The sign of the result is the divisor's. Of whole numbers and a quarter between -50 and 50,
+    # which a bfloat16 has all of.
     _branching(
-        "mod", np.mod, _dividends, lambda size, rng: rng.choice([-7.0, -3.0, 3.0, 7.0], size)
+        *("mod", np.mod, lambda n, rng: rng.integers(-50, 50, n) + 0.25),
+        lambda n, rng: rng.choice([-7.0, -3.0, 3.0, 7.0], n),
     ),
     elementwise("hypot", np.hypot, off_zero, off_zero, flops=4, gradient_flops=3, reads=3),
     _branching("arctan2", np.arctan2, off_zero, off_zero, gradient_flops=7),
