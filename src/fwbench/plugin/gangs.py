@@ -1,7 +1,5 @@
 """The hooks of cases that several processes do together, and the order of cases by process."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from operator import itemgetter
@@ -32,7 +30,7 @@ class GangHooks:
         self._options = options
 
     @cached_property
-    def _gangs(self) -> GangPool:
+    def _gangs(self) -> "GangPool":
         from fwbench.gangs.pool import GangPool
 
         return GangPool(self._options.engine, places=self._options.places)

@@ -1,7 +1,5 @@
 """Output of fwbench: a header after the collection, and a section at the end."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import shutil
@@ -53,7 +51,7 @@ def header(session: Session, *, in_full: bool) -> list[str]:
     return lines
 
 
-def view(reporter: pytest.TerminalReporter) -> View:
+def view(reporter: pytest.TerminalReporter) -> "View":
     """Amount of detail on a session's terminal."""
     from fwbench.report.terminal.screen import View
 
@@ -134,7 +132,7 @@ class Summary:
             _write(reporter, line)
 
 
-def _write(reporter: pytest.TerminalReporter, line: Line) -> None:
+def _write(reporter: pytest.TerminalReporter, line: "Line") -> None:
     for span in line:
         reporter.write(span.text, **({span.style: True} if span.style else {}))
     reporter.line("")

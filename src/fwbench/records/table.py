@@ -12,8 +12,6 @@ key whose type is not optional must be there; an optional one may be absent. It 
 only where ``null`` says when; a null elsewhere is read as absent, or as damage in a strict table.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import tomllib
@@ -180,7 +178,7 @@ class Fact:
     def __init__(self, check: Check | None) -> None:
         self._given = check
 
-    def __set_name__(self, owner: type[Table], name: str) -> None:
+    def __set_name__(self, owner: "type[Table]", name: str) -> None:
         self.table = owner
         self.name = name
         row = _meanings().get(owner.__name__, {}).get(name)
@@ -206,7 +204,7 @@ class Fact:
         given = self._given or of_row
         self.check = dataclasses.replace(given, unit=self.unit)
 
-    def __get__(self, facts: Table | None, owner: type[Table]) -> Any:
+    def __get__(self, facts: "Table | None", owner: "type[Table]") -> Any:
         if facts is None:
             return self
         value = facts._values.get(self.name)  # noqa: SLF001 (its own table's, and read often)

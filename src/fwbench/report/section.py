@@ -1,7 +1,5 @@
 """Sections of a report: a table, whose columns are objects, with charts above it."""
 
-from __future__ import annotations
-
 import bisect
 import math
 import tomllib
@@ -204,11 +202,11 @@ class Section:
     title: str
     columns: Sequence[str]
     rows: Sequence[Row]
-    charts: Sequence[Chart] = ()
+    charts: Sequence["Chart"] = ()
     notes: Sequence[str] = ()
     gaps: Sequence[str] = ()
     caption: str = ""
-    legend: Mapping[str, Look] = field(default_factory=dict)
+    legend: Mapping[str, "Look"] = field(default_factory=dict)
     column_keys: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     id: str = ""
 

@@ -1,7 +1,5 @@
 """Training loops: model, data, optimiser, batch sizes, epochs. They name no framework."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -81,7 +79,7 @@ class TrainsInLoop(Trains):
 
     @property
     @abstractmethod
-    def loop(self) -> Training:
+    def loop(self) -> "Training":
         """The training loop that this is, or is a part of."""
 
     def at(self, size: Size) -> Objective:
@@ -135,22 +133,22 @@ class Training(Objective, TrainsInLoop):
     cold: ClassVar = True
 
     @property
-    def loop(self) -> Training:
+    def loop(self) -> "Training":
         """The loop itself: it is not a part of another."""
         return self
 
     @cached_property
-    def step(self) -> Step:
+    def step(self) -> "Step":
         """One batch on the device: forward pass, backward pass, update."""
         return Step(self)
 
     @cached_property
-    def loader(self) -> Loading:
+    def loader(self) -> "Loading":
         """The batches of an epoch, and nothing done with them."""
         return Loading(self)
 
     @cached_property
-    def checkpoints(self) -> tuple[Checkpointing, ...]:
+    def checkpoints(self) -> "tuple[Checkpointing, ...]":
         """A checkpoint that is saved, and one that is restored."""
         return Saving(self), Restoring(self)
 

@@ -1,7 +1,5 @@
 """Layers, their initial values, and the trace of a network: weights, values, nodes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
+
+Shape = tuple[int, ...]
+Arrays = list[NDArray[np.float64]]
+Draw = Callable[[Shape, np.random.Generator], NDArray[Any]]
 
 
 def glorot(shape: Shape, rng: np.random.Generator) -> NDArray[Any]:
@@ -47,10 +49,6 @@ def remembering(shape: Shape, _: np.random.Generator) -> NDArray[Any]:
     return bias.ravel()
 
 
-Shape = tuple[int, ...]
-Arrays = list[NDArray[np.float64]]
-Draw = Callable[[Shape, np.random.Generator], NDArray[Any]]
-
 #: How many dimensions a sequence has, without the batch: length and units.
 _SEQUENCE = 2
 
@@ -82,7 +80,7 @@ class Node:
         shapes: of these, without the batch.
     """
 
-    layer: Layer
+    layer: "Layer"
     inputs: tuple[int, ...]
     shapes: tuple[Shape, ...]
 
