@@ -56,7 +56,7 @@ def _stored(project: Project) -> dict[str, Any]:
 
 
 def test_a_run_says_which_plain_benchmarks_have_no_figure(project: Project) -> None:
-    """Those that failed after they were timed have none, either: what they timed was wrong."""
+    """Tests that failed after they were timed have none, either: what they timed was wrong."""
     project.write("test_it.py", _PLAIN)
     project.run("--benchmark-json=measured.json", fw=None)
     stored = _stored(project)

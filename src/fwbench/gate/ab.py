@@ -668,7 +668,7 @@ def _took_s(run: Mapping[str, Any] | None) -> Mapping[str, float]:
 def _with_apart(
     run: dict[str, Any] | None, alone: dict[str, Any], tried: Collection[str]
 ) -> dict[str, Any]:
-    """What a launch wrote, with the tests that were tried once more from another."""
+    """Results of a launch, with the tests that were tried once more from another."""
     if run is None:
         return alone
     facts, later = run.get("fwbench", {}), alone.get("fwbench", {})
