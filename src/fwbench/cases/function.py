@@ -41,12 +41,6 @@ class FunctionWork(Forward):
                 f"{self.function.name} is declared to change its argument {beyond[0]}, and has "
                 f"{len(self.inputs)}, from 0 on: correct changes= or inputs="
             )
-        drawn = drawn_operands(self.function, cell.size)
-        if [*map(digest, drawn)] != [*map(digest, self.function.operands(cell.size))]:
-            raise DeclarationError(
-                f"inputs= of {self.function.name} draws other numbers each time for the same size: "
-                "draw them from the generator that it is given"
-            )
         if self.function.updates:
             self.before: BoundCall | None = self._placed.restore
         self._first_inputs = self._placed.digests
@@ -114,6 +108,8 @@ class FunctionWork(Forward):
         """A result is that of a plain call on the same numbers, and others' too."""
         returned = self._returned(result)
         is_first = self._first_result is None
+        if is_first:
+            self._check_drawn()
         self._findings = self._compared(returned) | self._memory(result)
         self._right = [*map(digest, returned.values)]
         if is_first:
@@ -131,6 +127,15 @@ class FunctionWork(Forward):
             self._placed.restore()
             result = self.run()
         return super()._verify_last(result, right)
+
+    def _check_drawn(self) -> None:
+        """Check that other processes draw the same inputs."""
+        drawn = drawn_operands(self.function, self.cell.size)
+        if [*map(digest, drawn)] != [*map(digest, self.function.operands(self.cell.size))]:
+            raise DeclarationError(
+                f"inputs= of {self.function.name} draws other numbers each time for the same size: "
+                "draw them from the generator that it is given"
+            )
 
     def _compared(self, returned: Returned) -> CaseFacts:
         try:
