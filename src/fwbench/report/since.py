@@ -164,6 +164,7 @@ class MeasuredRow:
             "gaps": {**self.gaps, **{self.versions[p]: why for p, why in search.lost.items()}},
             "cases": {case: self._case(row) for case, row in search.rows.items()},
             "launches": self.measured.launches,
+            "sessions": self.measured.sessions,
             "took_s": self.measured.took_s,
         }
 
