@@ -83,13 +83,13 @@ class Resolved:
         digest: of all that decides on them, the interpreter included: the name of its folder.
         lines: a requirement each, with :data:`_CHECKOUT` for the folder of the checkout.
         names: the packages that are compared.
-        local: packages that are built from files, which may have changed under the same version.
+        folders: packages that are built from folders other than a fresh checkout.
     """
 
     digest: str
     lines: Sequence[str]
     names: frozenset[str]
-    local: Sequence[str]
+    folders: Sequence[str]
 
     def version_of(self, name: str) -> str | None:
         """The version of a package; None if there is none, or if it comes from files."""
@@ -114,7 +114,7 @@ def _requirement(text: str) -> str | None:
     path = Path(text).expanduser()
     is_file = path.name.endswith(_ARCHIVES) and (path.is_file() or os.sep in text)
     is_project = path.is_dir() and any((path / name).is_file() for name in BUILD_FILES)
-    if "://" not in text and (is_file or is_project):
+    if text and "://" not in text and (is_file or is_project):
         if not path.exists():
             raise UsageError(f"{text}: there is no such file")
         return path.resolve().as_uri()
@@ -190,6 +190,7 @@ class Builder:
             UsageError: no versions satisfy all requirements.
             InstallationError: they cannot be found out.
         """
+        self._log_of(wanted.side).unlink(missing_ok=True)  # of an earlier attempt
         source = [wanted.source.as_uri()] if wanted.source else []
         requirements = [*wanted.requirements, *source, *self._extra, *_harness()]
         limits = [*self._pins(wanted), *(f"{name}=={pinned[name]}" for name in pinned)]
@@ -243,10 +244,11 @@ class Builder:
         urls = dict(entry for line in lines for entry in _local(line))
         compared = {*wanted.requirements, wanted.source.as_uri() if wanted.source else ""}
         kept = [line.replace(own, _CHECKOUT) for line in lines]
-        outside = (_path_of(url) for url in urls.values() if _path_of(url) != wanted.source)
+        outside = {name: _path_of(url) for name, url in urls.items()}
+        outside = {name: path for name, path in outside.items() if path != wanted.source}
         identity = {
             "lines": [*kept, *_harness()],
-            "files": [_digest(path) for path in outside],
+            "files": [_digest(path) for path in outside.values()],
             "checkout": wanted.identity,
             "python": self._python_facts,
         }
@@ -254,7 +256,7 @@ class Builder:
             hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16],
             kept,
             names_of(wanted.requirements) | {name for name, url in urls.items() if url in compared},
-            [*urls],
+            [name for name, path in outside.items() if path.is_dir()],
         )
 
     @cached_property
@@ -302,7 +304,6 @@ class Builder:
             self._fill(folder, wanted, resolved, temporary)
             _prefer_installed(environment, resolved.names)
             complete(environment)
-        self._log_of(wanted.side).unlink(missing_ok=True)  # of an earlier attempt
         took = duration(time.monotonic() - begun_s)
         self._say(f"{what}: built in {took}, in {folder}")
         return environment
@@ -318,7 +319,7 @@ class Builder:
         lines = [*(line.replace(_CHECKOUT, checkout) for line in resolved.lines), *_harness()]
         file.write_text("\n".join(lines) + "\n", encoding="utf-8")
         # uv takes a project for unchanged as long as its pyproject.toml is.
-        fresh = [word for name in resolved.local for word in ("--refresh-package", name)]
+        fresh = [word for name in resolved.folders for word in ("--refresh-package", name)]
         target = interpreter_in(folder)
         create = ["venv", "--allow-existing", "--python", self._python, str(folder)]
         fill = ["pip", "install", "--python", target, "-r", str(file), *fresh, *self._index]

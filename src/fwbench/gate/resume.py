@@ -204,11 +204,11 @@ def _differences(kept: Mapping[str, Any], settings: Mapping[str, Any]) -> list[s
     """In what a kept job is another one: a setting, there and here."""
     there, here = _flat(kept), _flat(settings)
     if here["seed"] is None and isinstance(there.get("seed"), int):
-        del here["seed"]
+        here["seed"] = there["seed"]
     return [
-        f"{name}: {there.get(name)} -> {value}"
-        for name, value in here.items()
-        if there.get(name) != value
+        f"{name}: {there.get(name)} -> {here.get(name)}"
+        for name in dict.fromkeys([*here, *there])
+        if there.get(name) != here.get(name)
     ]
 
 

@@ -265,6 +265,7 @@ class Built(Side):
     ) -> None:
         self.name = name
         self.requirements = requirements
+        self.references = _frameworks_of(requirements)
         self.tree = tree
         self.tests: Tree | Revision | None = None
         self._builder: Builder | None = None
@@ -292,6 +293,11 @@ class Built(Side):
             yield Wanted(self.name, (), checkout, inner, self.tree.identity)
 
     @property
+    def arguments(self) -> list[str]:
+        """``--fw`` and the frameworks that are compared; without, all of its environment."""
+        return ["--fw", ",".join(self.references)] if self.references else []
+
+    @property
     def resolved(self) -> Resolved:
         """The contents of its environment, once :meth:`resolve` has found them."""
         assert self._resolved is not None  # noqa: S101 (see `resolve`)
@@ -316,7 +322,7 @@ class Built(Side):
 
     @property
     def variables(self) -> Mapping[str, str]:
-        """The variables that activate its environment."""
+        """Variables that activate its environment."""
         programs = str(Path(self.interpreter).parent)
         path = os.pathsep.join(filter(None, [programs, os.environ.get("PATH")]))
         return {"VIRTUAL_ENV": str(self.environment.folder), "PATH": path}
@@ -345,6 +351,10 @@ class Built(Side):
                 self._environment = self._builder.build(wanted, self.resolved)
         with self.tree.ready() if self.tree and self.tree is self.tests else nullcontext():
             yield
+
+
+def _frameworks_of(requirements: Sequence[str]) -> list[str]:
+    return sorted(builds.names_of(requirements) & {*registry.registered()})
 
 
 def _name_of(tests: Tree | Revision | None) -> str:
@@ -446,7 +456,8 @@ def _with_builds(
                 "that runs this; add --build, and both are built"
             )
         elif name == DEFAULT:
-            made.append(Installed(DEFAULT, []))
+            other = [text for texts in required for text in texts or ()]
+            made.append(Installed(DEFAULT, _frameworks_of(other)))
         else:
             _references(name, environments)
             raise UsageError(
@@ -474,8 +485,8 @@ def place_tests(both: tuple[Side, Side], given: str | None) -> str:
     if given and not trees[given]:
         name = {"base": base.name, "contender": contender.name}[given]
         raise UsageError(
-            f"--tests {given}: {name} brings no tests to both sides: only a revision that is built "
-            "does (--build); leave it out"
+            f"--tests {given}: {name} brings no tests for both sides, as revisions that are built "
+            "do (--build); leave it out"
         )
     built = [side for side in both if isinstance(side, Built)]
     tests = trees[given] if given else trees["contender"] or trees["base"]
