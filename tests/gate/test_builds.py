@@ -75,7 +75,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     ],
 )
 def test_names_that_are_requirements(name: str, requirements: list[str] | None) -> None:
-    """Those with a specifier or a URL: what was a side before keeps its meaning."""
+    """Specifiers and URLs tell them: what was a side before keeps its meaning."""
     assert requirements_of(name) == requirements
 
 
