@@ -180,7 +180,7 @@ def test_a_revision_is_used_with_the_versions_that_it_pins(place: Place) -> None
 
 
 def test_files_count_by_their_content(place: Place) -> None:
-    """Of a wheel and of a folder, under one version: another content is another environment."""
+    """A wheel or folder with other contents is another environment, under one version."""
     wheel = wheels.write_wheel(place.path.parent, "quick", "3.0", {"quick.py": wheels.work(1)})
     digests = []
     for change in (lambda: None, lambda: None, lambda: _changed(wheel, place)):
