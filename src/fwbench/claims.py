@@ -240,8 +240,9 @@ class Claim:
             longer_s = self.within_s + _SPARE * more * seen.lasted_s / len(seen.logs)
             return f'{busy}give it more time: within="{math.ceil(longer_s)}s"'
         return (
-            f"{busy}it is too close to call, and several times as long would not tell either: "
-            f'claim less, or give it much more time: within="{math.ceil(10 * self.within_s)}s"'
+            f"{busy}it is too close to call for turns that differ so much, and several times as "
+            "long would not tell either: claim less, or give it much more time: "
+            f'within="{math.ceil(10 * self.within_s)}s"'
         )
 
 
