@@ -57,6 +57,9 @@ _BLOCK_S, _BLOCKS = 50e-3, 40
 #: Each function is warmed up for this part of the time at most, and for so long.
 _WARM_UP, _WARM_UP_S = 0.05, 0.2
 
+#: Further visits that tell how long a call is; a single one may have been disturbed.
+_TRIED = 4
+
 #: A function does nothing if it takes less than this many times one that does nothing for certain;
 #: asked of calls shorter than this, and of as many as tell.
 _NOTHING, _SHORT_S, _CALLS_AT_MOST = 1.5, 1e-6, 2**20
@@ -124,6 +127,7 @@ class _Side:
             while call_s * self.calls < _VISIT_S / 2 and self.calls < _CALLS_AT_MOST:
                 self.calls *= 2
                 call_s = self.visit()
+            call_s = min(call_s, *(self.visit() for _ in range(_TRIED)))
         return call_s
 
 
