@@ -113,7 +113,7 @@ import threading, time
 
 class Array:
     def __init__(self):
-        self._thread = threading.Thread(target=time.sleep, args=[0.02])
+        self._thread = threading.Thread(target=time.sleep, args=[0.1])
         self._thread.start()
     def block_until_ready(self):
         self._thread.join()
@@ -148,11 +148,11 @@ def test_rounds_end_when_the_arrays_exist(project: Project) -> None:
     by_name = {entry["name"]: entry for entry in _stored(project)["benchmarks"]}
     for name in ("test_waited", "test_nested"):
         facts = by_name[name]["extra_info"]["fwbench"]
-        assert facts["completion_s"] == by_name[name]["stats"]["median"] >= 0.02
-        assert facts["dispatch_s"] < 0.01
+        assert facts["completion_s"] == by_name[name]["stats"]["median"] >= 0.1
+        assert facts["dispatch_s"] < 0.05
     for name in ("test_marked", "test_nothing_to_wait_for"):
         assert by_name[name]["extra_info"] == {}
-        assert by_name[name]["stats"]["median"] < 0.01
+        assert by_name[name]["stats"]["median"] < 0.05
     for off in (("-o", "fw_wait=false"), ("--fw-wait=false",)):
         project.run("--benchmark-json=measured.json", *off, fw=None)
         assert all(entry["extra_info"] == {} for entry in _stored(project)["benchmarks"])
