@@ -239,14 +239,14 @@ def test_one_that_waits_for_what_the_other_holds(
     sides: Sides, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, computes: bool
 ) -> None:
     """Each is measured alone, and then they take turns again; who computes is waited for."""
-    monkeypatch.setattr(referee, "_STALLED_S", 0.5)
+    monkeypatch.setattr(referee, "_STALLED_S", 1.5)
     start_s = time.monotonic()
     sides.used_s = lambda _: (time.monotonic() - start_s) * computes
     lock = f"import fcntl; file = open({str(tmp_path / 'lock')!r}, 'w')\n"
     told = "told = visits.Programme(['a', 'b']); "
     rest = "contest('a'); file.close(); told.done('a'); contest('b')"
     take = "fcntl.flock(file, fcntl.LOCK_EX); "
-    other = "time.sleep(1.5); " if computes else f"time.sleep(0.5); {take}"
+    other = "time.sleep(3.0); " if computes else f"time.sleep(0.5); {take}"
     both = sides.run(f"{lock}{take}{told}{rest}", f"{lock}{told}{other}{rest}")
     alone = [["a", None, 0.0, 0.0]] * 2
     assert ([done[0] for done in both] == alone) is not computes

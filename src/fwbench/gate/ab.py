@@ -575,8 +575,9 @@ class Launcher:
         """The cases of a launch by turns; None for all."""
         if not self._apart:
             return keys
-        known = {*self._nodeids[0], *self._nodeids[1]} if keys is None else {*keys}
-        return known - self._apart.keys()
+        # Those that failed are run, too: deselected ones would have no reason.
+        every = {*self._nodeids[0], *self._nodeids[1], *self._examined}
+        return (every if keys is None else {*keys}) - self._apart.keys()
 
     def _is_enough(self, key: str, contest: CaseVisits) -> bool:
         return _is_enough(self._medians[key], contest)
