@@ -3,10 +3,8 @@
 import functools
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +15,10 @@ from pygal.style import Style
 
 from fwbench.errors import UsageError
 from fwbench.report import escaping
-from fwbench.report.drawing import palette
+from fwbench.report.drawing import palette, read
 from fwbench.report.drawing.palette import Look
 
-_PYGAL = tomllib.loads((resources.files(__package__) / "pygal.toml").read_text("utf-8"))
+_PYGAL = read("pygal.toml")
 
 _WIDTH, _HEIGHT = 440, 250
 

@@ -1,42 +1,27 @@
 """Looks of contestants: a colour for each framework, a dash for each execution.
 
-The only table of colours and dashes: lines, bars, legends and the page take them from here.
+The only tables of colours and dashes are in ``palette.toml``: lines, bars, legends and the page
+take them from here.
 """
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from fwbench.records.measurement import Measurement
+from fwbench.report.drawing import read
 
-#: Three to one at least against white and against the page's dark background (WCAG 2.2, 1.4.11),
-#: and at least 20 apart in CIELAB for people with any one kind of cone missing (simulated after
-#: Machado, Oliveira and Fernandes, IEEE TVCG 15, 2009).
-COLOURS: Mapping[str, str] = {
-    "torch": "#b5452a",
-    "tensorflow": "#bd8a10",
-    "mxnet": "#2f66a3",
-    "jax": "#a141e3",
-    "numpy": "#686868",
-    "onnxruntime": "#2fa86b",
-}
+_TABLES = read("palette.toml")
 
-#: Of other frameworks, of other versions, and of series that are not a framework's; those that are
-#: near to a framework's come last.
-SPARE = ("#3f8fa8", "#c2559b", "#6b8e23", "#5a6ee0", "#a0522d", "#c0504d")
+#: Of frameworks.
+COLOURS: Mapping[str, str] = _TABLES["colours"]
 
-#: Lengths of dashes and gaps; no two executions of a framework look alike.
-_DASHES: Mapping[str, str] = {
-    **dict.fromkeys(("eager", "from_torch"), ""),
-    **dict.fromkeys(("graph", "hybridize", "compile", "jit"), "9 4"),
-    **dict.fromkeys(("xla", "reduce_overhead", "from_tensorflow"), "2 3"),
-    **dict.fromkeys(("max_autotune", "fit", "from_mxnet"), "9 3 2 3"),
-    **dict.fromkeys(("cuda_graph", "litert"), "12 3 4 3"),
-}
+#: Of other frameworks, of other versions, and of series that are not a framework's.
+SPARE: Sequence[str] = _TABLES["others"]["spare"]
 
-#: Of executions that this table does not know.
+#: Of executions that the table does not know.
 _OTHER_DASH = "5 2 1 2"
 
 #: How much of its colour the lighter tone of a series keeps.
@@ -107,7 +92,7 @@ def looks(
     seen: Counter[tuple[str, str]] = Counter()
     for name, contestant in contestants.items():
         framework, execution = contestant
-        dash = _DASHES.get(execution, _OTHER_DASH)
+        dash = _TABLES["dashes"].get(execution, _OTHER_DASH)
         keys = {"framework": framework, "execution": execution, "line": name}
         opacity = max(_PALEST, 1 - _PALER * seen[contestant])
         dressed[name] = Look(colours[framework], dash, opacity, filled=not dash, keys=keys)
