@@ -4,11 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from fwbench.records.facts import CaseFacts, GangFacts
 from fwbench.records.measurement import Measurement, group_by
-from fwbench.report.condition import is_contended
+from fwbench.report.condition import is_contended, marked
 from fwbench.report.ranking import work
 from fwbench.terms.replicas import ALLREDUCE, LOOPBACK
 from fwbench.terms.toggles import is_of_gang
@@ -86,16 +86,6 @@ class Shared:
     def oversubscribed(self) -> bool:
         """True if its replicas had more threads than there are CPUs."""
         return self.gang is not None and self.gang.oversubscribed
-
-    @property
-    def sent_bytes(self) -> float | None:
-        """Bytes that all replicas sent in a step."""
-        return None if self.gang is None else self.gang.bytes_per_step
-
-    @property
-    def skew(self) -> float | None:
-        """Excess of the slowest replica's median step over the fastest's, as a share."""
-        return None if self.gang is None else self.gang.skew
 
     def _named(self, servers: str) -> str:
         gang = self.gang
@@ -187,6 +177,34 @@ class Scaling:
         if is_contended(single.facts) or is_contended(case.facts):
             return None
         return single.time_s / case.time_s / (1 if self.weak else case.replicas)
+
+
+class SharedCase(NamedTuple):
+    """A case with the name of its line, and the work that its replicas shared."""
+
+    name: str
+    case: Shared
+    work: Scaling
+
+    @property
+    def marked(self) -> str:
+        """The name with the doubts about the case."""
+        return marked(self.name, self.case.facts)
+
+    @property
+    def efficiency(self) -> float | None:
+        """The gain over a single replica, as :meth:`Scaling.efficiency`."""
+        return self.work.efficiency(self.case)
+
+
+def rows(works: Iterable[Scaling]) -> list[SharedCase]:
+    """The cases of works, line by line."""
+    return [
+        SharedCase(name, case, work)
+        for work in works
+        for name, line in work.lines.items()
+        for case in line.values()
+    ]
 
 
 def _share_size(case: Shared) -> int:

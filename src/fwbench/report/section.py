@@ -391,11 +391,6 @@ def share(value: float | None) -> TableCell:
     return quantity(value, "{:.0%}".format)
 
 
-def megabytes(size_bytes: float | None) -> TableCell:
-    """A cell with a size in millions of bytes; empty where there is none."""
-    return quantity(size_bytes, lambda size: four_digits(size / 1e6))
-
-
 def shade(ratio: float, *, is_close: bool) -> str:
     """The class of a cell's background, by the ratio of its time to the fastest."""
     return "step0" if is_close else f"step{1 + bisect.bisect_right(_SLOWER, ratio)}"

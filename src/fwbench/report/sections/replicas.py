@@ -1,9 +1,8 @@
 """Replicas: time and throughput by their number, what they sent, and what more would take."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.measurement import group_by
@@ -15,7 +14,7 @@ from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run, frameworks
-from fwbench.report.scaling import OVERSUBSCRIBED, Scaling, Shared
+from fwbench.report.scaling import OVERSUBSCRIBED, Scaling, Shared, SharedCase, rows
 from fwbench.report.section import Section, TableCell, columns, prose, row_keys, run_suffix, share
 from fwbench.terms.replicas import LOOPBACK
 
@@ -70,43 +69,16 @@ def _notes(first: str, cases: Sequence[Shared], *, has_model: bool = False) -> l
     ]
 
 
-class _SharedCase(NamedTuple):
-    """A case with the name of its line, and the work that its replicas shared."""
-
-    name: str
-    case: Shared
-    work: Scaling
-
-    @property
-    def marked(self) -> str:
-        """The name with the doubts about the case."""
-        return marked(self.name, self.case.facts)
-
-    @property
-    def keys(self) -> dict[str, str]:
-        """The facts that it can be filtered by."""
-        return row_keys(self.case.record)
-
-
-def _rows(works: Iterable[Scaling]) -> list[_SharedCase]:
-    return [
-        _SharedCase(name, case, work)
-        for work in works
-        for name, line in work.lines.items()
-        for case in line.values()
-    ]
-
-
 _WIRE = columns("wire")
 
 
 # Training
 
 
-def _efficiency(row: _SharedCase) -> TableCell:
+def _efficiency(row: SharedCase) -> TableCell:
     if row.case.oversubscribed:
         return TableCell(OVERSUBSCRIBED)
-    return share(row.work.efficiency(row.case))
+    return share(row.efficiency)
 
 
 _SHARED = (*columns("shared", _efficiency), *_WIRE)
@@ -118,8 +90,8 @@ def _shared(work: Scaling, colours: Mapping[str, str]) -> Section:
     return Section.from_items(
         title,
         _SHARED,
-        _rows([work]),
-        lambda row: row.keys,
+        rows([work]),
+        lambda row: row_keys(row.case.record),
         charts=[*by_replicas, *_by_servers(title, work, colours)],
         notes=_notes(_PROSE["shared"], work.cases),
         legend=_looks(work, colours) if by_replicas else {},
@@ -201,7 +173,7 @@ def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool
 
 def _looks(work: Scaling, colours: Mapping[str, str]) -> dict[str, Look]:
     """Looks of contestants, and of their ideals."""
-    records = ((row.name, row.case.record) for row in _rows([work]))
+    records = ((row.name, row.case.record) for row in rows([work]))
     looks = palette.looks_of(records, colours)
     return looks | {
         _IDEAL.format(name): Look(
@@ -224,7 +196,7 @@ def _softmaxes(work: Scaling, colours: Mapping[str, str]) -> Section:
 # Exchanges
 
 
-def _exchange(row: _SharedCase) -> TableCell:
+def _exchange(row: SharedCase) -> TableCell:
     return TableCell(marked(row.case.name, row.case.facts))
 
 
@@ -232,8 +204,8 @@ _EXCHANGED = (*columns("exchanged", _exchange), *_WIRE)
 
 
 def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str]) -> Section:
-    rows = [row for row in _rows(group) if row.case.gang is not None]
-    cases = [row.case for row in rows]
+    shown = [row for row in rows(group) if row.case.gang is not None]
+    cases = [row.case for row in shown]
     title = f"replicas: {title}"
     models = {id(work): _models(work) for work in group}
     contestants = dict.fromkeys(name for work in group for name in work.lines)
@@ -245,8 +217,8 @@ def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str])
     return Section.from_items(
         title,
         _EXCHANGED,
-        rows,
-        lambda row: row.keys,
+        shown,
+        lambda row: row_keys(row.case.record),
         charts=[chart for chart in charts if chart is not None],
         notes=_notes("", cases, has_model=has_model),
     )
