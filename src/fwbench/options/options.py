@@ -113,12 +113,8 @@ class Options:
 
         A number of epochs asks for whole ones, even if the preset has few steps.
         """
-        given = {
-            "epochs": self.epochs,
-            "warmup_epochs": self.warmup_epochs,
-            "repetitions": self.repetitions,
-            "steps": self.steps,
-        }
+        names = ("epochs", "warmup_epochs", "repetitions", "steps")
+        given = {name: getattr(self, name) for name in names}
         if self.epochs is not None:
             preset = replace(preset, steps=None)
         schedule = replace(preset, **{n: v for n, v in given.items() if v is not None})

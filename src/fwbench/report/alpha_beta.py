@@ -42,11 +42,6 @@ class Exchange:
     gang: GangFacts
 
     @property
-    def wire_share(self) -> float | None:
-        """Share of its wire that the busiest replica used; None without a wire of known rate."""
-        return self.gang.link_utilization
-
-    @property
     def cpu_share(self) -> float:
         """Share of the processors of their machines that replicas have used."""
         by_host = {rank.host: rank.cpus for rank in self.gang.ranks}
@@ -108,7 +103,7 @@ def modelled(workload: str, size_bytes: int, measured: Mapping[int, Exchange]) -
 
 
 def _wire_is_limit(model: AlphaBeta, replicas: int, exchange: Exchange) -> bool:
-    wire_share = exchange.wire_share
+    wire_share = exchange.gang.link_utilization
     if wire_share is None or exchange.cpu_share >= _CPU_AT_MOST:
         return False
     below_knee = model.latency_s(replicas) > model.time_s(replicas) / 2
