@@ -1,9 +1,9 @@
 """Probes of cases, each in a process of its own: shares of the time by class, and peak memory."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fwbench.frameworks.profiler import CLASSES
-from fwbench.records.facts import CaseFacts, Memory, Profile, ProfiledOperator
+from fwbench.records.facts import Memory, Profile, ProfiledOperator
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart
 from fwbench.report.model import Run
@@ -88,16 +88,8 @@ def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
         )
 
 
-def _forward(facts: CaseFacts) -> Memory | None:
-    return facts.forward_memory
-
-
-def _whole(facts: CaseFacts) -> Memory | None:
-    return facts.memory
-
-
 def _gaps(case: NamedRecord) -> TableCell:
-    probes = (_forward(case.facts), _whole(case.facts))
+    probes = (case.facts.forward_memory, case.facts.memory)
     gaps = dict.fromkeys(memory.gap for memory in probes if memory and memory.gap)
     return TableCell("; ".join(filter(None, gaps)))
 
@@ -118,18 +110,19 @@ def _memory(cases: Sequence[NamedRecord]) -> Section:
 
 
 def _memory_charts(title: str, cases: Sequence[NamedRecord]) -> Iterator[Chart]:
-    series = {"forward": _peaks(cases, _forward), cases[0].facts.direction: _peaks(cases, _whole)}
+    series = {
+        "forward": _peaks((case.name, case.facts.forward_memory) for case in cases),
+        cases[0].facts.direction: _peaks((case.name, case.facts.memory) for case in cases),
+    }
     known = {name: peaks for name, peaks in series.items() if peaks}
     if known:
         yield bars.draw(f"{title}: peak above what was held before", known, "{:,.0f} MiB".format)
 
 
-def _peaks(
-    cases: Sequence[NamedRecord], probe: Callable[[CaseFacts], Memory | None]
-) -> dict[str, float]:
+def _peaks(memories: Iterable[tuple[str, Memory | None]]) -> dict[str, float]:
     """Peaks in MiB, so that the marks below the bars are round."""
     return {
-        case.name: memory.above_bytes / 2**20
-        for case in cases
-        if (memory := probe(case.facts)) and memory.above_bytes is not None
+        name: memory.above_bytes / 2**20
+        for name, memory in memories
+        if memory and memory.above_bytes is not None
     }
