@@ -13,7 +13,8 @@ _SUITE = ("--pyargs", "fwbench.testing.conformance", "--junitxml=junit.xml", "-r
 
 
 @pytest.mark.parametrize(
-    "framework", map(if_installed, ("numpy", "torch", "mxnet", "tensorflow", "jax", "onnxruntime"))
+    "framework",
+    [*map(if_installed, ("numpy", "torch", "mxnet", "tensorflow", "jax", "onnxruntime"))],
 )
 def test_fwbenchs_own_frameworks_conform(
     framework: str, project: Project, monkeypatch: pytest.MonkeyPatch
