@@ -576,7 +576,7 @@ class Launcher:
         if not self._apart:
             return keys
         # Those that failed are run, too: deselected ones would have no reason.
-        every = {*self._nodeids[0], *self._nodeids[1], *self._examined}
+        every = {*self._nodeids[0], *self._nodeids[1], *self._tried_alone}
         return (every if keys is None else {*keys}) - self._apart.keys()
 
     def _is_enough(self, key: str, contest: CaseVisits) -> bool:
