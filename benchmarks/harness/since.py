@@ -84,7 +84,7 @@ _NAMES = ("small", "large", "other")
 
 
 def _is_right(case: dict[str, Any], name: str, slow: int) -> bool | None:
-    """Whether the right version is named; None if nothing is."""
+    """True if the right version is named; None if nothing is."""
     expected = [] if name == "other" else [f"1.{slow}"]
     found = [change["since"] for change in case["changes"]]
     if found == expected:
