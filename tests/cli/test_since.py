@@ -1,1 +1,80 @@
 """``fwbench since``, end to end, with releases in a folder."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fwbench import cli
+from support import wheels
+from support.suites import commit_all, run_git
+from support.tables import tabled
+
+_INI = "[pytest]\naddopts = --benchmark-max-time=0.05 -p no:cacheprovider\n"
+
+_TESTS = """
+from {package} import work
+
+def test_work(benchmark):
+    benchmark(work)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a plain test of a package whose second release does three times the work."""
+    root, index = tmp_path / "project", tmp_path / "index"
+    root.mkdir()
+    (root / "pytest.ini").write_text(_INI, encoding="utf-8")
+    (root / "test_it.py").write_text(_TESTS.format(package="quick"), encoding="utf-8")
+    wheels.serve(index, monkeypatch)
+    page = tmp_path / "simple" / "quick"
+    page.mkdir(parents=True)
+    links = [f'<a href="{file.as_uri()}">{file.name}</a>' for file in index.glob("quick-*.whl")]
+    (page / "index.html").write_text("\n".join(links), encoding="utf-8")
+    # uv takes the same from the folder.
+    monkeypatch.setenv("PIP_INDEX_URL", page.parent.as_uri())
+    for variable in ("UV_DEFAULT_INDEX", "UV_INDEX_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.chdir(root)
+    return root
+
+
+def test_the_release_that_is_slower_is_named(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    outputs = ("--json", "row.json", "--markdown", "row.md")
+    assert cli.main(["since", "quick", "--budget", "2min", "test_it.py", *outputs]) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith("test_it.py::test_work: slower since 2.0 (+"), out + err
+    assert "environment of 2.0: built in " in err
+    assert "launch 2: 2 versions, 1 case open, " in err
+    row = json.loads((project / "row.json").read_text(encoding="utf-8"))
+    (change,) = row["cases"]["test_it.py::test_work"]["changes"]
+    assert (change["after"], change["since"]) == ("1.0", "2.0")
+    assert 2.5 < change["ratio"] < 3.5
+    assert "slower since 2.0" in (project / "row.md").read_text(encoding="utf-8")
+
+
+def test_the_revision_that_is_slower_is_named(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In the environment that runs this, each with its own tests."""
+    run_git(project, "init", "--quiet")
+    tests = _TESTS.format(package="mine")
+    commit_all(project, mine__py=wheels.work(2000), test_it__py=tests)
+    slower = commit_all(project, mine__py=wheels.work(6000))
+    assert cli.main(["since", "git:HEAD~1..git:HEAD", "--budget", "2min", "test_it.py"]) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith(f"test_it.py::test_work: slower since {slower[:9]} (+"), out + err
+
+
+@pytest.mark.usefixtures("project")
+@tabled
+def test_rows_that_cannot_be_measured(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], status: int, message: str
+) -> None:
+    """Each says what was found, and what to do."""
+    assert cli.main(["since", *arguments, "test_it.py"]) == status
+    err = " ".join(capfd.readouterr().err.split())
+    assert message in err, err

@@ -104,6 +104,11 @@ def _row(
         bad=arguments.bad,
         named=arguments.versions,
     )
+    if len(row) < since.TWO:
+        raise UsageError(
+            f"fewer than two versions are in the row: {', '.join(row)}; name more of "
+            f"{', '.join(found.versions)}"
+        )
     sides = [
         Built(version, [f"{each.name}=={version}" for each in (first, *others)]) for version in row
     ]

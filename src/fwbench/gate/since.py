@@ -301,7 +301,7 @@ class RowOfVersions:
             if not is_begun and len(places) < _TWO:
                 raise ComparisonError(
                     "fewer than two versions can be measured; the last of the others: "
-                    f"{[*self.search.lost.values()][-1]}"
+                    f"{['there is no other', *self.search.lost.values()][-1]}"
                 )
             lost = len(self.search.lost)
             for place in {*places} - self._ready:
