@@ -37,7 +37,7 @@ _PLUGIN = """
 import functools, time
 from pytest_benchmark.fixture import BenchmarkFixture
 
-SHARE, SHORT_NS, TRIED = {share}, 10_000, 5
+SHARE, SHORT_NS, TRIED = {share}, 1_000, 5
 
 def _slowed(function):
     clock, calls, shortest_ns = time.perf_counter_ns, 0, float("inf")
