@@ -272,6 +272,17 @@ def test_children_are_those_of_all_threads(tmp_path: Path) -> None:
     assert resources._children(tmp_path / "elsewhere") == []
 
 
+def test_a_process_that_ends_while_it_is_read_has_no_threads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def ended(*_: object) -> list[Path]:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "glob", ended)
+    assert resources._children(tmp_path) == []
+    assert resources._queued_ns(tmp_path) == {}
+
+
 # Bounds leave 25 MiB for what earlier tests of this process have left, and give back meanwhile.
 
 

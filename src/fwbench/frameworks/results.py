@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata
+from importlib.machinery import PathFinder
 from typing import Any
 
 from fwbench.terms.names import GROUP
@@ -52,8 +52,10 @@ class AwaitedResults:
         """Find out which frameworks are there."""
         for name, point in _points().items():
             if name in sys.modules and name not in self._arrays:
-                module = f"{point.module.rpartition('.')[0]}.{_MODULE}"
-                is_there = importlib.util.find_spec(module) is not None
+                package = importlib.import_module(point.module.rpartition(".")[0])
+                module = f"{package.__name__}.{_MODULE}"
+                # Not of every finder: those of old packages warn, which is an error in some tests.
+                is_there = PathFinder.find_spec(module, package.__path__) is not None
                 self._arrays[name] = importlib.import_module(module).awaited() if is_there else None
 
     def are_pending(self, result: Any) -> bool:

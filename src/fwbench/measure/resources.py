@@ -118,10 +118,17 @@ def _children(process: Path = _SELF) -> list[int]:
     psutil would look at every process of the machine, which takes some ten milliseconds.
     """
     pids: list[int] = []
-    for task in process.glob("task/*/children"):
+    for task in _of_threads(process, "children"):
         with suppress(OSError):  # a thread has ended meanwhile
             pids += map(int, task.read_text(encoding="ascii").split())
     return pids
+
+
+def _of_threads(process: Path, name: str) -> list[Path]:
+    """The file of a name of each thread; none of a process that has ended meanwhile."""
+    with suppress(OSError):
+        return [*process.glob(f"task/*/{name}")]
+    return []
 
 
 class RunQueue:
@@ -150,7 +157,7 @@ class RunQueue:
 def _queued_ns(process: Path = _SELF) -> dict[str, int]:
     """Nanoseconds that each thread has waited for a processor; none where that is not known."""
     waited_ns = {}
-    for task in process.glob("task/*/schedstat"):
+    for task in _of_threads(process, "schedstat"):
         with suppress(OSError, IndexError):  # it has ended meanwhile, or the kernel does not count
             waited_ns[task.parent.name] = int(task.read_text(encoding="ascii").split()[1])
     return waited_ns

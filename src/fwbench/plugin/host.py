@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pytest
 from pytest_benchmark import __version__
@@ -61,8 +61,12 @@ def record(fixture: BenchmarkFixture) -> dict[str, Any] | None:
 
 def has_measured_nothing(fixture: Any) -> bool:
     """True for a test's ``benchmark`` that could have timed something, and was not used."""
-    is_ours = isinstance(fixture, BenchmarkFixture)
-    return bool(is_ours and not fixture.disabled and fixture.stats is None)
+    return _times(fixture) and fixture.stats is None
+
+
+def _times(fixture: Any) -> TypeGuard[BenchmarkFixture]:
+    """True for pytest-benchmark's own fixture that times; those of others may derive from it."""
+    return isinstance(fixture, BenchmarkFixture) and not getattr(fixture, "disabled", True)
 
 
 def _is_of_case(extra_info: Mapping[str, Any]) -> bool:
@@ -463,7 +467,7 @@ def take_turns(fixture: object, key: str) -> None:
     Args:
         fixture: a test's ``benchmark``; one of another plugin is left as it is.
     """
-    if not isinstance(fixture, BenchmarkFixture) or fixture.disabled:
+    if not _times(fixture):
         return
     InTurns(fixture, key)
     pedantic = fixture.pedantic
@@ -484,7 +488,7 @@ def waiting(fixture: Any, results: AwaitedResults) -> Iterator[None]:
     Args:
         fixture: the test's ``benchmark``; one of another plugin is left as it is.
     """
-    if not isinstance(fixture, BenchmarkFixture) or fixture.disabled:
+    if not _times(fixture):
         yield
         return
     rounds = WaitingRounds(fixture, results)
