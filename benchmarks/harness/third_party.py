@@ -95,9 +95,7 @@ class Suite:
 SUITES = (
     Suite("tblib", ("tests/test_perf.py",), ("six", "twisted")),
     Suite("lazy-object-proxy", ("tests/test_perf.py",)),
-    Suite("fields", ("tests/test_perf.py",), ("attrs", "characteristic")),
     Suite("cattrs", ("bench/test_primitives.py", "-k", "structure_int or structure_float")),
-    Suite("msgspec", ("tests/prof/perf/test_encode_decode.py", "-k", "amd")),
 )
 
 
