@@ -172,9 +172,14 @@ def test_a_later_launch_of_a_comparison_is_not_examined_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Kept results have failed in the first one; values are verified in each."""
-    monkeypatch.setenv(EXAMINED_VARIABLE, "1")
+    monkeypatch.setattr(timing, "_IS_EXAMINED", True)
     recorded(case_of(cell(), _Slower(**_SHORT)))
     fails(case_of(cell(operation(lambda x: 1.5 * x)), _Slower(**_SHORT)), WrongResult)
+
+
+def test_code_that_says_that_it_was_examined_is_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(EXAMINED_VARIABLE, "1")
+    fails(case_of(cell(), _Slower(**_SHORT)), SkippedWork)
 
 
 class _Keeping(Immutable):

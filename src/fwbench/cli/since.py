@@ -4,7 +4,7 @@ import argparse
 import json
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,14 @@ from fwbench.gate.ab import PairPlan, refuse_launching
 from fwbench.gate.builds import Builder, installed_pythons, remove_unfinished
 from fwbench.gate.lineup import Lineup
 from fwbench.gate.releases import Releases
-from fwbench.gate.sides import Built, Side, remove_abandoned, revisions
-from fwbench.gate.since import RowOfVersions, Search
+from fwbench.gate.sides import REVISION, Built, Side, remove_abandoned, revisions
+from fwbench.gate.since import TWO, RowOfVersions, Search
 from fwbench.gate.verdicts import Rules
 from fwbench.plugin.lines import Live
 from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.report import since
 from fwbench.workers.environments import Environments
-
-_GIT = "git:"
 
 
 def add_to(commands: Any) -> None:
@@ -91,8 +89,9 @@ def _row(
     arguments: argparse.Namespace, root: Path, say: Callable[[str], Any]
 ) -> tuple[Sequence[Side], dict[str, str], Builder | None]:
     """The versions of a row, why others are not in it, and what builds their environments."""
-    if arguments.row.startswith(_GIT):
+    if arguments.row.startswith(REVISION):
         return _revisions(arguments, root, say)
+    _refuse(arguments, {"--build": arguments.build}, "revisions: git:v1.0..git:HEAD")
     first, *others = _requirements(arguments.row)
     python = arguments.python or _python(first, arguments)
     builder = Builder(root, python, arguments.extra, say, arguments.index)
@@ -104,7 +103,7 @@ def _row(
         bad=arguments.bad,
         named=arguments.versions,
     )
-    if len(row) < since.TWO:
+    if len(row) < TWO:
         raise UsageError(
             f"fewer than two versions are in the row: {', '.join(row)}; name more of "
             f"{', '.join(found.versions)}"
@@ -130,7 +129,7 @@ def _releases(
     requirement: Requirement, python: tuple[int, int], arguments: argparse.Namespace
 ) -> Releases:
     found = releases.releases(requirement, python, arguments.index, pre=arguments.pre)
-    if len(found.versions) < since.TWO:
+    if len(found.versions) < TWO:
         raise UsageError(
             f"{requirement} has {len(found.versions)} releases with wheels for Python "
             f"{python[0]}.{python[1]}, and {len(found.gaps)} without: a row takes two; ask for a "
@@ -156,5 +155,25 @@ def _python(requirement: Requirement, arguments: argparse.Namespace) -> str | No
 def _revisions(
     arguments: argparse.Namespace, root: Path, say: Callable[[str], Any]
 ) -> tuple[Sequence[Side], dict[str, str], Builder | None]:
-    builder = Builder(root, arguments.python, arguments.extra, say) if arguments.build else None
+    of_releases = {
+        "--versions": arguments.versions,
+        "--every": arguments.every != "patch",
+        "--good": arguments.good,
+        "--bad": arguments.bad,
+        "--pre": arguments.pre,
+        "--index": arguments.index,
+    }
+    _refuse(arguments, of_releases, "releases of a package: 'numpy>=1.26'")
+    of_builds = {"--with": arguments.extra, "--python": arguments.python}
+    builder = None
+    if arguments.build:
+        builder = Builder(root, arguments.python, arguments.extra, say)
+    else:
+        _refuse(arguments, of_builds, "revisions that are built: add --build")
     return revisions(arguments.row, build=arguments.build), {}, builder
+
+
+def _refuse(arguments: argparse.Namespace, given: Mapping[str, Any], what: str) -> None:
+    """Refuse options that would have no effect on a row of this kind."""
+    for option in (name for name, value in given.items() if value):
+        raise UsageError(f"{option} has no effect on {arguments.row}: it is for {what}")

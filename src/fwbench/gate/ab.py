@@ -683,7 +683,7 @@ def _with_apart(
 
 #: A contest is enough when the median of its ratios is known to a third of what the ratios of
 #: launches differ by, within these bounds, and after so many visits; looks are a few visits apart.
-_ERROR, _FINEST_ERROR = 12e-3, 2e-3
+ERROR, _FINEST_ERROR = 12e-3, 2e-3
 _VISITS_AT_LEAST, _EACH = 12, 4
 
 #: The share of a normal distribution beyond one deviation: what the interval leaves outside.
@@ -699,16 +699,20 @@ def _is_enough(earlier: Sequence[float], contest: CaseVisits) -> bool:
     Args:
         earlier: the medians of the same case in earlier pairs, as logarithms.
     """
-    visits = len(contest.visits_s)
     if len(contest.sides) < 2:  # noqa: PLR2004 (the other one has died)
         return True
+    apart = statistics.stdev(earlier) / 3 if len(earlier) > 1 else ERROR
+    return are_known(contest, min(max(apart, _FINEST_ERROR), ERROR))
+
+
+def are_known(contest: CaseVisits, error: float) -> bool:
+    """True if the median ratios of every two neighbours are known to an error, as a logarithm."""
+    visits = len(contest.visits_s)
     if visits < _VISITS_AT_LEAST or visits % _EACH:
         return False
-    ratios = np.sort(contest.ratios())
     outside = ranks_outside(visits, _OUTSIDE)
-    apart = statistics.stdev(earlier) / 3 if len(earlier) > 1 else _ERROR
-    error = min(max(apart, _FINEST_ERROR), _ERROR)
-    return bool(ratios[-outside] - ratios[outside - 1] < 2 * error)
+    ratios = np.sort(np.diff(np.log(contest.medians_s()), axis=0), axis=1)
+    return bool(np.all(ratios[:, -outside] - ratios[:, outside - 1] < 2 * error))
 
 
 def _ratios(contest: CaseVisits) -> dict[str, float]:

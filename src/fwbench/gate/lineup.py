@@ -10,24 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.gate.ab import EXAMINED, start
+from fwbench.gate.ab import ERROR, EXAMINED, are_known, start
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.sequential import Floats
 from fwbench.gate.sides import Side
-from fwbench.measure.stopping import ranks_outside
 from fwbench.processes import scratch, session
 from fwbench.processes.session import ChildSession
 from fwbench.records.stored import from_json, parse
 from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
-
-#: A contest is enough when the ratios of every two neighbours are known to this, as a logarithm,
-#: after so many visits; looks are a few visits apart.
-_ERROR, _VISITS_AT_LEAST, _EACH = 12e-3, 12, 4
-
-#: The share of a normal distribution beyond one deviation: what the interval leaves outside.
-_OUTSIDE = 0.32
 
 
 @dataclass
@@ -71,7 +63,9 @@ class Lineup:
         """Measure cases in the versions at some places; all that the arguments select if None."""
         with scratch.folder() as folder:
             files = {place: folder / f"{place}.json" for place in places}
-            referee = Referee(folder, len(places), Effort(_is_enough), seed)
+            referee = Referee(
+                folder, len(places), Effort(lambda _, contest: are_known(contest, ERROR)), seed
+            )
             with ExitStack() as running:
                 children: dict[int, ChildSession] = {
                     seat: running.enter_context(
@@ -145,13 +139,3 @@ class Lineup:
 def _last_words(lines: Sequence[str]) -> str:
     """The last line of a session's output that says something."""
     return next((line.strip("= ") for line in reversed(lines) if line.strip("= ")), "it ended")
-
-
-def _is_enough(_: str, contest: CaseVisits) -> bool:
-    """True if the ratios of every two neighbours are known as well as they are of use."""
-    visits = len(contest.visits_s)
-    if visits < _VISITS_AT_LEAST or visits % _EACH:
-        return False
-    outside = ranks_outside(visits, _OUTSIDE)
-    ratios = np.sort(np.diff(np.log(contest.medians_s()), axis=0), axis=1)
-    return bool(np.all(ratios[:, -outside] - ratios[:, outside - 1] < 2 * _ERROR))

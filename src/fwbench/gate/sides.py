@@ -25,7 +25,7 @@ from fwbench.processes.interruption import held
 from fwbench.terms.names import framework_of
 from fwbench.workers.environments import DEFAULT, VARIABLE, Environment, Environments
 
-_REVISION = "git:"
+REVISION = "git:"
 
 #: Digits of a commit that name it.
 _SHORT = 9
@@ -413,11 +413,11 @@ def revisions(text: str, *, build: bool) -> list[Side]:
     Args:
         build: they have environments of their own.
     """
-    first, found, last = text.removeprefix(_REVISION).partition("..")
+    first, found, last = text.removeprefix(REVISION).partition("..")
     if not found:
         raise UsageError(f"{text} is one revision, and a row takes two: git:v1.0..git:HEAD")
     root = _repository()
-    ends = [Revision(root, name, name) for name in (first, last.removeprefix(_REVISION))]
+    ends = [Revision(root, name, name) for name in (first, last.removeprefix(REVISION))]
     commits = git(
         root, "rev-list", "--first-parent", "--reverse", f"{ends[0].commit}..{ends[1].commit}"
     )
@@ -427,7 +427,7 @@ def revisions(text: str, *, build: bool) -> list[Side]:
 
 
 def _is_of_tree(name: str) -> bool:
-    return name == _WORKING_TREE or name.startswith(_REVISION)
+    return name == _WORKING_TREE or name.startswith(REVISION)
 
 
 def _required(name: str, environments: Environments) -> list[str] | None:
@@ -604,7 +604,7 @@ def is_dirty(root: Path) -> bool:
 def _of_repository(root: Path, name: str) -> Tree | Revision:
     if name == _WORKING_TREE:
         return Tree(root)
-    return Revision(root, name, name.removeprefix(_REVISION))
+    return Revision(root, name, name.removeprefix(REVISION))
 
 
 def _references(name: str, environments: Environments) -> list[str]:
@@ -616,7 +616,7 @@ def _references(name: str, environments: Environments) -> list[str]:
         return by_name[name].references
     if name in registry.registered() or environments.environment_of(name) is not None:
         return [name]
-    known = dict.fromkeys([*by_name, *registry.registered(), DEFAULT, f"{_REVISION}REV"])
+    known = dict.fromkeys([*by_name, *registry.registered(), DEFAULT, f"{REVISION}REV"])
     raise unknown("side", name, [*known, _WORKING_TREE, "PACKAGE==VERSION"])
 
 

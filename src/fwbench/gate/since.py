@@ -39,7 +39,7 @@ AT_ONCE = 8
 _MOST = 40
 
 #: Versions that make a row.
-_TWO = 2
+TWO = 2
 
 #: What is judged has the whole level.
 _METRIC = Metric(MEDIAN, 1.0)
@@ -298,7 +298,7 @@ class RowOfVersions:
         while True:
             is_begun = bool(self.search.rows)
             places, cases = self.search.next() if is_begun else (self.search.first(), None)
-            if not is_begun and len(places) < _TWO:
+            if not is_begun and len(places) < TWO:
                 raise ComparisonError(
                     "fewer than two versions can be measured; the last of the others: "
                     f"{['there is no other', *self.search.lost.values()][-1]}"
@@ -334,7 +334,7 @@ class RowOfVersions:
                     f"{[*brought.lost.values(), 'none failed'][0]}"
                 )
             usable = [place for place in places if place not in brought.lost]
-            if len(usable) >= _TWO:  # or else it is tried with others
+            if len(usable) >= TWO:  # or else it is tried with others
                 self.search.begin(usable, brought.logs)
         for case, row in self.search.rows.items():
             if cases is not None and case not in cases:

@@ -12,9 +12,6 @@ from fwbench.gate.verdicts import Verdict
 from fwbench.records.units import count, duration, time
 from fwbench.report import escaping
 
-#: Versions that make a row.
-TWO = 2
-
 #: Cases and gaps that are named, at most.
 _NAMED = 5
 

@@ -183,6 +183,9 @@ class Referee:
             case ["done", str(key)]:
                 self._coming[side].discard(key)
                 self._leave(key, side)
+                if key in self.stalled:  # what it held is free: the others may come to its next
+                    self._stuck.clear()
+                    self._idle.clear()
             case None:
                 del self._programmes[connection]
                 connection.close()
