@@ -118,7 +118,7 @@ def _real(number: int) -> list[bounds.Finding]:
         both = (_Planted("base"), _Planted("contender"))
         arguments = ["test_self.py", "-k", "30000", *self_test.SHORT]
         say = partial(print, flush=True)
-        with resume.job(Path(folder), {"seed": number}, resume=False) as job:
+        with resume.job(Path(folder), {"seed": number}, resume.ComparisonJob, resume=False) as job:
             launcher = Launcher(both, arguments, Environments(Path(folder)), job, say)
             measured = PairedComparison(launcher, plan, _RULES, say=say)
             comparison = measured.compare(("base", "contender"))

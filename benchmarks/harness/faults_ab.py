@@ -208,7 +208,7 @@ class Place:
 
     def pairs(self) -> int:
         """The number of finished pairs that are kept."""
-        return len([*self.repository.glob(".fwbench/ab/*/pair-*.json")])
+        return len([*self.repository.glob(".fwbench/ab/*/launch-*.json")])
 
 
 def _listen() -> None:

@@ -50,7 +50,7 @@ def main() -> int:
     start_s = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         place = Environments(Path(folder))
-        with resume.job(Path(folder), {"seed": 0}, resume=False) as job:
+        with resume.job(Path(folder), {"seed": 0}, resume.ComparisonJob, resume=False) as job:
             launcher = Launcher(both, arguments, place, job, partial(print, flush=True))
             for pair in range(given.pairs):
                 base, contender = launcher(None, pair)

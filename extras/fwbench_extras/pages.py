@@ -245,6 +245,7 @@ def record() -> str:
     for title, root in (
         ("A case: `benchmarks[].extra_info.fwbench`", facts.CaseFacts),
         ("The session: `fwbench`", session_facts.SessionFacts),
+        ("A row of versions: the whole file", session_facts.StoredRow),
     ):
         parts.append(f"## {title}\n\n{_meaning(root)}\n\n{_fact_table(root)}")
         parts += [

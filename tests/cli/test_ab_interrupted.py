@@ -91,7 +91,7 @@ def test_ab_that_is_ended_and_resumed(suite: Suite) -> None:
     *_, kept, last = err.splitlines()
     assert last == "fwbench: interrupted"
     assert kept.startswith("1 finished pair kept under ")
-    assert suite.kept() == ["pair-0001.json"]
+    assert suite.kept() == ["launch-0001.json"]
 
     other = (*files[:-1], "x_value=other")  # a value that is not shown, but compared
     status, _, err = suite.ab("git:HEAD", "git:HEAD", *FEW, *other, "--resume")
@@ -124,7 +124,7 @@ def test_ab_that_is_killed(suite: Suite, capsys: pytest.CaptureFixture[str]) -> 
         assert cli.main(["env", "list"]) == 0
     assert "there is no environment" in capsys.readouterr().out
     suite.assert_clean()
-    assert suite.kept() == ["pair-0001.json"]
+    assert suite.kept() == ["launch-0001.json"]
 
 
 def test_ab_of_a_launch_that_is_killed(suite: Suite) -> None:

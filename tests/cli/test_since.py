@@ -56,6 +56,44 @@ def test_the_release_that_is_slower_is_named(
     assert "slower since 2.0" in (project / "row.md").read_text(encoding="utf-8")
 
 
+def test_another_call_measures_only_what_is_new(
+    project: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """With the launches of the one before, which the time ended; then a report of all of it."""
+    arguments = ["since", "quick", "test_it.py", "--json", "row.json"]
+    assert cli.main([*arguments, "--budget", "1s"]) == 0
+    assert "test_it.py::test_work: cannot tell: 1.0 to 2.0" in capfd.readouterr().out
+    assert cli.main([*arguments, "--resume"]) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith("test_it.py::test_work: slower since 2.0 (+"), out + err
+    assert "; 1 launch of earlier calls" in out
+    assert "launch 1: " not in err
+    assert cli.main([*arguments, "--resume"]) == 0
+    out, err = capfd.readouterr()
+    assert ": 0 launches, 0 sessions; " in out
+    assert "launch " not in err
+    assert cli.main(["report", "row.json", "-o", "row.html", "--markdown", "row2.md"]) == 0
+    assert "quick by version" in (project / "row.html").read_text(encoding="utf-8")
+    assert "slower since 2.0" in (project / "row2.md").read_text(encoding="utf-8")
+    capfd.readouterr()
+    (project / "test_it.py").write_text(_TESTS.format(package="quick") + "\n", encoding="utf-8")
+    assert cli.main([*arguments, "--resume"]) == 2
+    assert "no row of versions is like this one" in " ".join(capfd.readouterr().err.split())
+
+
+def test_launches_that_cannot_be_read(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ["since", "quick", "test_it.py"]
+    assert cli.main([*arguments, "--budget", "1s"]) == 0
+    (file,) = project.glob(".fwbench/since/*/launch-0001.json")
+    launch = json.loads(file.read_text(encoding="utf-8"))
+    launch["logs"]["test_it.py::test_work"]["2.0"] = ["fast"]
+    file.write_text(json.dumps(launch), encoding="utf-8")
+    capfd.readouterr()
+    assert cli.main([*arguments, "--resume"]) == 2
+    err = " ".join(capfd.readouterr().err.split())
+    assert "launch-0001.json is not a launch of fwbench since; measure the row again" in err
+
+
 def test_the_revision_that_is_slower_is_named(
     project: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

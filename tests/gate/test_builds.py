@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -240,7 +243,7 @@ def test_an_interpreter_that_is_not_there(place: Place, python: str) -> None:
 
 
 def test_an_interpreter_is_given(place: Place) -> None:
-    assert place.builder(python=sys.executable)._python_facts == place.builder()._python_facts
+    assert place.builder(python=sys.executable).python == place.builder().python
 
 
 # What is built
@@ -328,6 +331,36 @@ def test_a_build_that_comes_to_no_end(
         assert "needed==1.0: its environment cannot be built (" in str(ended.value)
     with base.ready():
         assert Path(base.interpreter).exists()
+
+
+def test_an_environment_that_another_process_builds(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is waited for, and used."""
+    first, second = (place.resolved("needed==1.0", "needed==2.0")[0] for _ in range(2))
+    waiting = threading.Event()
+    real = install.run_installer
+
+    def run(*arguments: Any) -> None:
+        assert waiting.wait(timeout=30)
+        real(*arguments)
+
+    def wait(_: float) -> None:
+        waiting.set()
+        real_sleep(0.05)
+
+    real_sleep = time.sleep
+    monkeypatch.setattr(install, "run_installer", run)
+    with ThreadPoolExecutor(1) as other:
+        building = other.submit(lambda: first.ready().__enter__())
+        while not install.unfinished_names(place.path / ".fwbench/builds"):
+            real_sleep(0.01)
+        monkeypatch.setattr(builds.time, "sleep", wait)
+        with second.ready():
+            assert second.environment.folder == first.environment.folder
+        building.result()
+    assert "environment of needed==1.0: another process is building it" in place.said
+    assert place.left() == [first.resolved.digest]
 
 
 def test_what_a_killed_build_has_left(place: Place) -> None:

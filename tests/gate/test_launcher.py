@@ -75,7 +75,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[ComparisonJob]:
-    with resume.job(tmp_path, {"seed": 0}, resume=False) as begun:
+    with resume.job(tmp_path, {"seed": 0}, ComparisonJob, resume=False) as begun:
         yield begun
 
 
@@ -92,10 +92,10 @@ def test_a_launch_that_dies_is_repeated(job: ComparisonJob, sessions: Sessions, 
     message: list[str] = []
     launcher = _launcher(job, message)
     assert [len(run.samples) for run in launcher(None, 1)] == [1, 1]
-    assert (sessions.started, sessions.in_turns, job.pairs) == (4, 2, 1)
+    assert (sessions.started, sessions.in_turns, job.saved) == (4, 2, 1)
     assert [line.startswith("a launch of numpy has died (") for line in message] == [True]
     launcher(None, 2)
-    assert (sessions.started, sessions.in_turns, job.pairs) == (6, 2, 2)
+    assert (sessions.started, sessions.in_turns, job.saved) == (6, 2, 2)
 
 
 def test_what_the_first_launch_has_found_is_not_asked_again(
@@ -114,7 +114,7 @@ def test_a_launch_that_dies_twice_ends_the_job(job: ComparisonJob, sessions: Ses
     with pytest.raises(ComparisonError, match=r"numpy broke down \(by SIGKILL\)") as raised:
         launcher(None, 1)
     assert str(raised.value).endswith("...\ntwice")
-    assert (sessions.started, job.pairs) == (6, 1)
+    assert (sessions.started, job.saved) == (6, 1)
 
 
 @tabled
@@ -125,7 +125,7 @@ def test_what_would_only_happen_again_is_not_repeated(
     with pytest.raises(ComparisonError) as raised:
         _launcher(job)(None, 1)
     assert message in str(raised.value)
-    assert (sessions.started, job.pairs) == (2, 0)
+    assert (sessions.started, job.saved) == (2, 0)
 
 
 @pytest.mark.parametrize("ending", [(5, "2 deselected"), (4, "file or directory not found: x.py")])
@@ -139,7 +139,7 @@ def test_a_side_without_benchmarks_is_empty(
     sessions.endings = [ending] * 2
     with pytest.raises(UsageError, match="neither side has a benchmark that the arguments select"):
         launcher(None, 1)
-    assert (sessions.started, job.pairs) == (4, 1)
+    assert (sessions.started, job.saved) == (4, 1)
 
 
 def test_cases_that_fail_when_they_are_measured_again(
@@ -150,7 +150,7 @@ def test_cases_that_fail_when_they_are_measured_again(
     sessions.endings = [(1, "1 failed")]
     run, _ = launcher([key], 2)
     assert (run.samples, run.unmeasured) == ({}, {key: "failed"})
-    assert job.pairs == 2
+    assert job.saved == 2
 
 
 def test_a_launch_is_one_whatever_the_project_sets(

@@ -11,6 +11,7 @@ import pytest
 
 from fwbench.errors import UnreadableRun, UsageError
 from fwbench.gate import resume
+from fwbench.gate.resume import ComparisonJob
 from support.launched_runs import entry, output
 from support.tables import tabled
 
@@ -24,7 +25,7 @@ def _interrupted(root: Path, pairs: int = 1, **settings: Any) -> Path:
     """A job that was interrupted after so many pairs; returns its folder."""
     with (
         suppress(KeyboardInterrupt),
-        resume.job(root, {**_SETTINGS, **settings}, resume=False) as job,
+        resume.job(root, {**_SETTINGS, **settings}, ComparisonJob, resume=False) as job,
     ):
         for number in range(pairs):
             job.save(_SIDES, _RATIOS, ["a case"] if number else None, 2.5)
@@ -38,18 +39,18 @@ def _left(root: Path) -> list[Path]:
 
 def test_an_interrupted_job_is_resumed(tmp_path: Path) -> None:
     folder = _interrupted(tmp_path, pairs=3)
-    with resume.job(tmp_path, {**_SETTINGS, "seed": None}, resume=True) as job:
-        assert (job.folder, job.seed, job.pairs) == (folder, 7, 3)
+    with resume.job(tmp_path, {**_SETTINGS, "seed": None}, ComparisonJob, resume=True) as job:
+        assert (job.folder, job.seed, job.saved) == (folder, 7, 3)
         assert [pair.cases for pair in job.earlier] == [None, ["a case"], ["a case"]]
         assert [pair.took_s for pair in job.earlier] == [2.5] * 3
         assert all(len(side.samples) == 1 for pair in job.earlier for side in pair.sides)
         assert all(pair.ratios == _RATIOS for pair in job.earlier)
         job.save([output([])] * 2, {}, None, 1.0)
-    assert len([*folder.glob("pair-*.json")]) == 4
+    assert len([*folder.glob("launch-*.json")]) == 4
 
 
 def test_nothing_is_kept_of_a_job_that_is_finished(tmp_path: Path) -> None:
-    with resume.job(tmp_path, _SETTINGS, resume=False) as job:
+    with resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=False) as job:
         job.save(_SIDES, {}, None, 1.0)
         job.finish()
     assert _left(tmp_path) == []
@@ -60,7 +61,7 @@ def test_nothing_is_kept_of_a_job_that_is_finished(tmp_path: Path) -> None:
 def test_the_newest_job_that_is_the_same_is_resumed(tmp_path: Path) -> None:
     wanted = [_interrupted(tmp_path) for _ in range(2)]
     _interrupted(tmp_path, contender={"name": "c"})
-    with resume.job(tmp_path, _SETTINGS, resume=True) as job:
+    with resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=True) as job:
         assert job.folder in wanted
 
 
@@ -69,7 +70,7 @@ def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], mes
     folder = _interrupted(tmp_path)
     with (
         pytest.raises(UsageError) as refused,
-        resume.job(tmp_path, {**_SETTINGS, **changed}, resume=True),
+        resume.job(tmp_path, {**_SETTINGS, **changed}, ComparisonJob, resume=True),
     ):
         pass
     assert str(refused.value).splitlines()[1:-1] == [f"  {message}"]
@@ -79,12 +80,15 @@ def test_another_job_is_not_resumed(tmp_path: Path, changed: dict[str, Any], mes
 
 def test_there_is_no_job_to_resume(tmp_path: Path) -> None:
     message = "--resume: no interrupted comparison is kept under "
-    with pytest.raises(UsageError, match=message), resume.job(tmp_path, _SETTINGS, resume=True):
+    with (
+        pytest.raises(UsageError, match=message),
+        resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=True),
+    ):
         pass
     with (
-        resume.job(tmp_path, _SETTINGS, resume=False) as job,
+        resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=False) as job,
         pytest.raises(UsageError, match=message),
-        resume.job(tmp_path, _SETTINGS, resume=True),
+        resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=True),
     ):
         job.save(_SIDES, {}, None, 1.0)
 
@@ -110,10 +114,10 @@ def test_there_is_no_job_to_resume(tmp_path: Path) -> None:
 )
 def test_a_pair_that_is_damaged(tmp_path: Path, text: str) -> None:
     folder = _interrupted(tmp_path, pairs=2)
-    (folder / "pair-0002.json").write_text(text, encoding="utf-8")
+    (folder / "launch-0002.json").write_text(text, encoding="utf-8")
     with (
-        pytest.raises(UnreadableRun, match=r"pair-0002\.json"),
-        resume.job(tmp_path, _SETTINGS, resume=True),
+        pytest.raises(UnreadableRun, match=r"launch-0002\.json"),
+        resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=True),
     ):
         pass
     assert len([*folder.iterdir()]) == 3
@@ -124,7 +128,7 @@ def test_a_job_that_was_killed_in_its_first_pair_is_passed_over(tmp_path: Path) 
     killed = wanted.with_name("99999999-000000-killed")
     killed.mkdir()
     (killed / "job.json").write_bytes((wanted / "job.json").read_bytes())
-    with resume.job(tmp_path, _SETTINGS, resume=True) as job:
+    with resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=True) as job:
         assert job.folder == wanted
     assert _left(tmp_path) == [wanted]
 
@@ -135,7 +139,7 @@ def test_a_job_that_cannot_be_read(tmp_path: Path, text: str) -> None:
     (folder / "job.json").write_text(text, encoding="utf-8")
     with (
         pytest.raises(UsageError, match="no interrupted comparison is like this one"),
-        resume.job(tmp_path, {**_SETTINGS, "seed": None}, resume=True),
+        resume.job(tmp_path, {**_SETTINGS, "seed": None}, ComparisonJob, resume=True),
     ):
         pass
 

@@ -25,8 +25,9 @@ def test_the_version_that_brought_a_change_is_found(number: int, share: float) -
     row = measured(versions, number)
     assert _steps(row, "slow") == [((since - 1, since), Verdict.REGRESSED)]
     assert _steps(row, "flat") == []
-    assert row.search.untold(row.search.rows["flat"]) == []
-    assert 1.01 < row.search.largest(row.search.rows["flat"]) < 1.06
+    flat = row.search.steps(row.search.rows["flat"])
+    assert {step.verdict for step in flat} == {Verdict.UNCHANGED}
+    assert all(0.94 < bound < 1.06 for step in flat for bound in step.bounds)
     assert max(len(places) for places, _ in versions.launched) <= AT_ONCE
     assert row.sessions == sum(len(places) for places, _ in versions.launched)
 
@@ -84,7 +85,7 @@ def test_time_that_is_over_leaves_steps_untold() -> None:
     assert row.launches == 3
     assert row.took_s <= 20
     assert _steps(row, "case") == []
-    assert len(row.search.untold(row.search.rows["case"])) == 5
+    assert [step.verdict for step in row.search.steps(row.search.rows["case"])] == [None] * 5
 
 
 def test_a_step_that_halves_cannot_explain_is_a_change_itself() -> None:
@@ -118,3 +119,51 @@ def test_a_row_without_changes_has_none(number: int) -> None:
     for deviation in (0.01, 0.02, 0.04):
         row = measured(Versions({"a": lambda _: 1.0, "b": lambda _: 2.0}, deviation), number)
         assert _steps(row, "a") == _steps(row, "b") == []
+
+
+@pytest.mark.parametrize("number", [6, 20])
+def test_launches_of_an_earlier_call_are_not_measured_again(number: int) -> None:
+    """Everything that they tell is known at once, also where steps have been halved."""
+    versions = Versions({"case": lambda place: 1.2 if place >= 3 else 1.0})
+    first = measured(versions, number)
+    again = measured(versions, number, earlier=[*versions.brought])
+    assert (again.reused, again.launches) == (first.launches, 0)
+    assert _steps(again, "case") == _steps(first, "case") == [((2, 3), Verdict.REGRESSED)]
+
+
+def test_a_version_more_is_all_that_is_measured() -> None:
+    versions = Versions({"case": lambda place: 1.2 if place >= 5 else 1.0})
+    first = measured(versions, 5)
+    row = measured(versions, 6, earlier=[*versions.brought])
+    alone = [places for places, _ in versions.launched[first.launches :] if places == [4, 5]]
+    assert row.launches - len(alone) <= 1  # more versions need a little more evidence
+    assert _steps(row, "case") == [((4, 5), Verdict.REGRESSED)]
+
+
+def test_an_earlier_call_that_was_interrupted_is_gone_on_with() -> None:
+    versions = Versions({"case": lambda place: 1.2 if place >= 3 else 1.0})
+    measured(versions, 6, budget_s=20)
+    row = measured(versions, 6, earlier=[*versions.brought])
+    assert row.reused == 3
+    assert _steps(row, "case") == [((2, 3), Verdict.REGRESSED)]
+
+
+def test_the_neighbours_of_a_lost_version_have_met_before() -> None:
+    """Their launches count for the step that spans it."""
+    versions = Versions({"case": lambda place: 1.2 if place >= 3 else 1.0})
+    row = measured(versions, 6)
+    row.search.lose(3, "it has vanished")
+    (step,) = [step for step in row.search.steps(row.search.rows["case"]) if step.step == (2, 4)]
+    assert step.launches >= 3
+    assert step.ratio == pytest.approx(1.2, rel=0.02)
+
+
+def test_an_interruption_keeps_what_is_known() -> None:
+    versions = Versions({"case": lambda place: 1.2 if place >= 3 else 1.0})
+    versions.interrupted_after = 4
+    row = measured(versions, 6)
+    assert (row.launches, row.is_interrupted) == (4, True)
+    assert row.stored("row", [*"abcdef"], {}).interrupted
+    versions.interrupted_after = 4  # before the first one of this call
+    with pytest.raises(KeyboardInterrupt):
+        measured(versions, 6)

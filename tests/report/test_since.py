@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fwbench.report.since import MeasuredRow
+from fwbench.records.session_facts import StoredRow
+from fwbench.report import since
 from support.versions import Versions, measured
 
 _NAMES = [f"1.{place}" for place in range(6)]
@@ -13,20 +14,16 @@ _NAMES = [f"1.{place}" for place in range(6)]
 
 def _row(
     case: Callable[[int], float], *, budget_s: float = 1e9, missing: int | None = None
-) -> MeasuredRow:
+) -> StoredRow:
     versions = Versions({"case": lambda place: 2e-3 * case(place)}, deviation=1e-6)
     if missing is not None:
         versions.missing[missing] = "case"
-    return MeasuredRow(
-        "pkg>=1",
-        _NAMES,
-        {"1.6": "no wheel", "1.7": "no wheel"},
-        measured(versions, len(_NAMES), budget_s=budget_s),
-    )
+    row = measured(versions, len(_NAMES), budget_s=budget_s)
+    return row.stored("pkg>=1", _NAMES, {"1.6": "no wheel", "1.7": "no wheel"})
 
 
 def test_the_lines_of_a_case_that_has_changed() -> None:
-    lines = _row(lambda place: 1.5 if place >= 3 else 1.0).table()
+    lines = since.table(_row(lambda place: 1.5 if place >= 3 else 1.0))
     assert lines[0].startswith("case: slower since 1.3 (+50.")
     assert [line.split()[0] for line in lines[1:7]] == _NAMES
     assert [line.split()[1:3] for line in lines[1:4]] == [["2", "ms"]] * 3
@@ -46,37 +43,59 @@ def test_the_lines_of_a_case_that_has_changed() -> None:
     ],
 )
 def test_what_is_taken_back_is_told(case: Callable[[int], float], words: list[str]) -> None:
-    sentence = _row(case).table()[0].removeprefix("case: ")
+    sentence = since.table(_row(case))[0].removeprefix("case: ")
     parts = sentence.split(", ")
     assert len(parts) == len(words)
     assert [part.startswith(word) for part, word in zip(parts, words, strict=True)] == [True, True]
 
 
 def test_a_step_over_a_version_without_the_case_names_both_ends() -> None:
-    lines = _row(lambda place: 1.5 if place >= 3 else 1.0, missing=3).table()
+    lines = since.table(_row(lambda place: 1.5 if place >= 3 else 1.0, missing=3))
     assert lines[0].startswith("case: slower since 1.4 or a version after 1.2 (")
 
 
 def test_flat_cases_are_folded() -> None:
-    lines = _row(lambda _: 1.0).table()
+    lines = since.table(_row(lambda _: 1.0))
     assert lines[0].startswith("1 case without a change above ")
     assert lines[0].endswith("%: case")
 
 
 def test_what_could_not_be_told_is_named() -> None:
-    line = _row(lambda place: 1.5 if place >= 3 else 1.0, budget_s=20).table()[0]
+    line = since.table(_row(lambda place: 1.5 if place >= 3 else 1.0, budget_s=20))[0]
     assert line.startswith("case: cannot tell: 1.0 to 1.1, 1.1 to 1.2, ")
 
 
 def test_markdown_and_json_have_the_same() -> None:
     row = _row(lambda place: 1.5 if place >= 3 else 1.0)
-    text = row.markdown()
+    text = since.markdown(row)
     assert text.startswith("### fwbench since: pkg")
     assert "**case: slower since 1.3 (+50.0%)**" in text
     assert "| 1.3 | 3 ms | +50.0% |" in text
-    figures = json.loads(json.dumps(row.to_json()))
+    figures = json.loads(json.dumps(dict(row)))
     (change,) = figures["cases"]["case"]["changes"]
     assert (change["after"], change["since"], change["verdict"]) == ("1.2", "1.3", "regressed")
     assert change["bounds"][0] <= change["ratio"] == pytest.approx(1.5, rel=0.01)
     assert figures["cases"]["case"]["times_s"]["1.5"] == pytest.approx(3e-3, rel=0.01)
     assert figures["gaps"] == {"1.6": "no wheel", "1.7": "no wheel"}
+
+
+def test_a_section_draws_each_case_over_the_versions() -> None:
+    """From what was stored, as a report reads it."""
+    row = StoredRow.checked(json.loads(json.dumps(dict(_row(lambda p: 1.5 if p >= 3 else 1.0)))))
+    section = since.section(row, "")
+    assert section.title == "pkg>=1 by version"
+    (chart,) = section.charts
+    assert chart.title == "case"
+    assert "slower since 1.3 (+50." in chart.svg
+    assert all(f">{name}<" in chart.svg for name in _NAMES)
+    cells = [[cell.text for cell in each.cells] for each in section.rows]
+    assert [texts[:3] for texts in cells[:2]] == [["case", "1.0", "2 ms"], ["case", "1.1", "2 ms"]]
+    assert cells[3][3] == "+50.0%"
+    assert cells[3][-1] == "regressed"
+    assert section.notes[0].startswith("case: slower since 1.3 (+50.")
+
+
+def test_a_section_of_a_row_of_which_little_is_known() -> None:
+    section = since.section(_row(lambda _: 1.0, budget_s=20), "")
+    assert [each.cells[-1].text for each in section.rows] == ["", *["cannot tell"] * 5]
+    assert section.charts

@@ -140,7 +140,7 @@ class Suite:
 
     def kept(self) -> list[str]:
         """The names of the files of kept launches."""
-        return sorted(path.name for path in self.path.glob(".fwbench/ab/*/pair-*.json"))
+        return sorted(path.name for path in self.path.glob(".fwbench/ab/*/launch-*.json"))
 
     def assert_clean(self) -> None:
         """Neither worktrees nor temporary files are left, nor journals of launches."""

@@ -17,24 +17,34 @@ class Versions:
 
     Attributes:
         launched: the places and cases of each launch.
+        brought: by each launch.
         failing: the last words of versions whose sessions break down, by place.
         missing: cases that versions do not have, by place.
+        interrupted_after: so many launches.
     """
 
     def __init__(
         self, cases: Mapping[str, Callable[[int], float]], deviation: float = 0.01
     ) -> None:
         self.launched: list[tuple[list[int], Sequence[str] | None]] = []
+        self.brought: list[LineupLaunch] = []
         self.failing: dict[int, str] = {}
         self.missing: dict[int, str] = {}
+        self.interrupted_after: int | None = None
         self.now_s = 0.0
         self._cases = cases
         self._deviation = deviation
 
     def launch(self, places: Sequence[int], cases: Sequence[str] | None, seed: int) -> LineupLaunch:
-        """Draw a visit of each."""
+        """Draw a visit of each, and note the launch."""
+        if self.interrupted_after == len(self.launched):
+            raise KeyboardInterrupt
         self.launched.append(([*places], cases))
         self.now_s += len(places)
+        self.brought.append(self._drawn(places, cases, seed))
+        return self.brought[-1]
+
+    def _drawn(self, places: Sequence[int], cases: Sequence[str] | None, seed: int) -> LineupLaunch:
         draw, brought = np.random.default_rng(seed), LineupLaunch()
         others = {*self._cases} - {*(self._cases if cases is None else cases)}
         for case in others:
@@ -57,10 +67,12 @@ def measured(
     number: int,
     prepare: Callable[[int], object] = lambda _: None,
     budget_s: float = 1e9,
+    earlier: Sequence[LineupLaunch] = (),
 ) -> RowOfVersions:
-    """A row of so many versions, measured."""
+    """A row of so many versions, measured; launches of earlier calls belong to it, if there are."""
     row = RowOfVersions(
         Search(number, _RULES), versions, prepare, budget_s, lambda _: None, lambda: versions.now_s
     )
+    row.resume(earlier)
     row.measure(seed=1)
     return row

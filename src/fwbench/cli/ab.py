@@ -76,7 +76,7 @@ def _ab(arguments: argparse.Namespace) -> int:
     settings = _settings(both, arguments, rules, root)
     if not arguments.resume:
         settings["seed"] = seed
-    with resume.job(root, settings, resume=arguments.resume) as job:
+    with resume.job(root, settings, resume.ComparisonJob, resume=arguments.resume) as job:
         plan = dataclasses.replace(plan, seed=job.seed)
         say(f"{arguments.base} against {arguments.contender}: --seed {job.seed}")
         if sys.dont_write_bytecode:
@@ -121,18 +121,25 @@ def _settings(
     """Settings that must be the same for launches to be of one job, in JSON's own types."""
     base, contender = both
     settings = {
-        "fwbench": __version__,
-        "folder": str(Path.cwd().relative_to(root)),
+        **job_settings(arguments, root),
         "base": base.state(),
         "contender": contender.state(),
+        "pairs": arguments.pairs,
+        "rules": dataclasses.asdict(rules),
+    }
+    return json.loads(json.dumps(settings))
+
+
+def job_settings(arguments: argparse.Namespace, root: Path) -> dict[str, Any]:
+    """Settings of any job; see :func:`fwbench.gate.resume.job`."""
+    return {
+        "fwbench": __version__,
+        "folder": str(Path.cwd().relative_to(root)),
         "pytest": Places(root).command_line(arguments.more, Path.cwd()),
         # Of what is not shown, so that only the same is resumed.
         "pytest_digest": hashlib.sha256(repr(arguments.more).encode()).hexdigest()[:8],
-        "pairs": arguments.pairs,
-        "rules": dataclasses.asdict(rules),
         "seed": arguments.seed,
     }
-    return json.loads(json.dumps(settings))
 
 
 def _comparison(
@@ -185,8 +192,8 @@ def _part(job: resume.ComparisonJob, error: BaseException, say: Callable[[str], 
     """Say what is left of a job that has not come to its end."""
     if isinstance(error, UsageError) and not job.earlier:
         job.finish()  # these pairs cannot be compared, now or later
-    elif job.pairs:
-        pairs = count(job.pairs, "finished pair")
+    elif job.saved:
+        pairs = count(job.saved, "finished pair")
         with suppress(OSError):  # the terminal has gone, perhaps
             say(f"{pairs} kept under {job.folder}; to go on with them, add --resume")
 

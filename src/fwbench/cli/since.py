@@ -11,14 +11,14 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from fwbench.cli.ab import LEVEL, MARGIN
+from fwbench.cli.ab import LEVEL, MARGIN, job_settings
 from fwbench.cli.common import add_command
 from fwbench.cli.gate import check_writable
 from fwbench.errors import UsageError
-from fwbench.gate import releases
+from fwbench.gate import builds, releases, resume
 from fwbench.gate.ab import PairPlan, refuse_launching
 from fwbench.gate.builds import Builder, installed_pythons, remove_unfinished
-from fwbench.gate.lineup import Lineup
+from fwbench.gate.lineup import Lineup, RowJob
 from fwbench.gate.releases import Releases
 from fwbench.gate.sides import REVISION, Built, Side, remove_abandoned, revisions
 from fwbench.gate.since import TWO, RowOfVersions, Search
@@ -26,8 +26,12 @@ from fwbench.gate.verdicts import Rules
 from fwbench.plugin.lines import Live
 from fwbench.project import project_root
 from fwbench.records import files
+from fwbench.records.session_facts import StoredRow
 from fwbench.report import since
 from fwbench.workers.environments import Environments
+
+#: Files that a suite of tests is made of.
+_SUFFIXES = (".py", ".toml", ".ini", ".cfg")
 
 
 def add_to(commands: Any) -> None:
@@ -47,12 +51,14 @@ def _since(arguments: argparse.Namespace) -> int:
     root = project_root(Path())
     remove_unfinished(root)
     sides, gaps, builder = _row(arguments, root, live.say)
-    live.say(f"{arguments.row}: {len(sides)} versions, --seed {seed}")
-    rules = Rules(margin=MARGIN, threshold=arguments.threshold, level=arguments.level)
-    search = Search(len(sides), rules)
-    lineup = Lineup(sides, arguments.more, Environments(root), live.watching)
-    is_interrupted = False
-    with ExitStack() as ready:
+    search = Search(
+        len(sides), Rules(margin=MARGIN, threshold=arguments.threshold, level=arguments.level)
+    )
+    settings = _settings(arguments, root, builder)
+    if not arguments.resume:
+        settings["seed"] = seed
+    with ExitStack() as ready, resume.job(root, settings, RowJob, resume=arguments.resume) as job:
+        live.say(f"{arguments.row}: {len(sides)} versions, --seed {job.seed}")
 
         def prepare(place: int) -> None:
             side = sides[place]
@@ -60,29 +66,45 @@ def _since(arguments: argparse.Namespace) -> int:
                 side.resolve(builder, {})
             ready.enter_context(side.ready())
 
+        lineup = Lineup(sides, arguments.more, Environments(root), job, live.watching)
         row = RowOfVersions(search, lineup, prepare, arguments.budget, live.say)
-        try:
-            row.measure(seed)
-        except KeyboardInterrupt:
-            if not search.rows:
-                raise
-            is_interrupted = True
-    measured = since.MeasuredRow(
-        arguments.row, [side.name for side in sides], gaps, row, is_interrupted
-    )
-    _write(measured, arguments)
-    if is_interrupted:
-        raise KeyboardInterrupt
+        row.resume(lineup.earlier(row.make_ready))
+        row.measure(job.seed)
+        _write(row.stored(arguments.row, [side.name for side in sides], gaps), arguments)
+        if row.is_interrupted:
+            live.say(f"{job.folder} has its launches; to go on with them, add --resume")
+            raise KeyboardInterrupt
     return 0
 
 
-def _write(row: since.MeasuredRow, arguments: argparse.Namespace) -> None:
+def _settings(arguments: argparse.Namespace, root: Path, builder: Builder | None) -> dict[str, Any]:
+    """Settings that must be the same for launches to be of one row, in JSON's own types."""
+    is_of_revisions = arguments.row.startswith(REVISION)
+    packages = [each.name for each in _requirements(arguments.row)] if not is_of_revisions else []
+    return {
+        **job_settings(arguments, root),
+        "packages": packages or "revisions",
+        "build": arguments.build,
+        "with": arguments.extra,
+        "python": builder.python if builder else sys.version,
+        "tests": "" if is_of_revisions else _tests(arguments.more),
+    }
+
+
+def _tests(arguments: Sequence[str]) -> str:
+    """A digest of the tests that the arguments of pytest name."""
+    named = [Path(argument.partition("::")[0]) for argument in arguments]
+    paths = [path for path in named if path.exists()] or [Path()]
+    return " ".join(builds.digest(path.absolute(), _SUFFIXES)[:8] for path in paths)
+
+
+def _write(row: StoredRow, arguments: argparse.Namespace) -> None:
     # First: the reader of the table may have gone.
     if arguments.markdown is not None:
-        files.write_atomically(arguments.markdown, row.markdown())
+        files.write_atomically(arguments.markdown, since.markdown(row))
     if arguments.json is not None:
-        files.write_atomically(arguments.json, json.dumps(row.to_json(), indent=2) + "\n")
-    print("\n".join(row.table()))
+        files.write_atomically(arguments.json, json.dumps(dict(row), indent=2) + "\n")
+    print("\n".join(since.table(row)))
 
 
 def _row(

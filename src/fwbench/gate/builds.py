@@ -52,6 +52,10 @@ _ARCHIVES = (".whl", ".tar.gz", ".zip")
 _SHOWN_WORDS, _SHOWN_LINES = 600, 15
 
 
+#: How often an environment is looked at that another process is building.
+_POLL_S = 0.2
+
+
 @dataclass(frozen=True)
 class Wanted:
     """Contents of an environment.
@@ -248,9 +252,9 @@ class Builder:
         outside = {name: path for name, path in outside.items() if path != wanted.source}
         identity = {
             "lines": [*kept, *_harness()],
-            "files": [_digest(path) for path in outside.values()],
+            "files": [digest(path) for path in outside.values()],
             "checkout": wanted.identity,
-            "python": self._python_facts,
+            "python": self.python,
         }
         return Resolved(
             hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16],
@@ -260,7 +264,7 @@ class Builder:
         )
 
     @cached_property
-    def _python_facts(self) -> str:
+    def python(self) -> str:
         """Version and place of the interpreter that environments are built on."""
         ask = "import sys; print(sys.version, sys.base_prefix)"
         done = command.ask([self._python, "-I", "-c", ask])
@@ -273,18 +277,31 @@ class Builder:
     @property
     def python_version(self) -> tuple[int, int]:
         """Major and minor version of the interpreter."""
-        major, minor, *_ = self._python_facts.split(".")
+        major, minor, *_ = self.python.split(".")
         return int(major), int(minor)
 
     def kept(self, side: str, resolved: Resolved) -> Environment | None:
-        """The environment that was resolved, if it was built here before."""
+        """The environment that was resolved, if it was built here, or another process builds it."""
         environment = self._environment(resolved)
         folder = environment.folder
+        self._wait(f"environment of {side}", folder)
         is_there = (folder / FACTS).exists() and Path(environment.interpreter).exists()
         if not is_there or not is_known(folder, environment.interpreter):
             return None
         self._say(f"environment of {side}: kept from before")
         return environment
+
+    def _wait(self, what: str, folder: Path) -> None:
+        """Wait while another process is building an environment."""
+        is_told = False
+        while folder.name in install.unfinished_names(folder.parent):
+            if (owner := scratch.take(folder)) is not None:  # a killed process has left it
+                owner.release()
+                return
+            if not is_told:
+                self._say(f"{what}: another process is building it")
+                is_told = True
+            time.sleep(_POLL_S)
 
     def build(self, wanted: Wanted, resolved: Resolved) -> Environment:
         """Build the environment that was resolved.
@@ -310,7 +327,7 @@ class Builder:
 
     def _environment(self, resolved: Resolved) -> Environment:
         folder = self.folder / resolved.digest
-        version = self._python_facts.partition(" ")[0]
+        version = self.python.partition(" ")[0]
         return Environment(folder.name, folder, tuple(resolved.lines), version, "uv", {})
 
     def _fill(self, folder: Path, wanted: Wanted, resolved: Resolved, temporary: Path) -> None:
@@ -429,13 +446,18 @@ def _path_of(url: str) -> Path:
 _NOT_SOURCES = re.compile(r"\..*|__pycache__|build|dist|node_modules|.*\.egg-info")
 
 
-def _digest(path: Path) -> str:
-    """A digest of a file, or of the files of a project."""
-    digest = hashlib.sha256()
-    for file in [path] if path.is_file() else sorted(_sources(path)):
-        digest.update(os.fsencode(file.relative_to(path.parent)))
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
+def digest(path: Path, suffixes: tuple[str, ...] = ("",)) -> str:
+    """A digest of a file, or of the files of a project.
+
+    Args:
+        suffixes: of the files of a project that count.
+    """
+    hashed = hashlib.sha256()
+    sources = (file for file in _sources(path) if file.name.endswith(suffixes))
+    for file in [path] if path.is_file() else sorted(sources):
+        hashed.update(os.fsencode(file.relative_to(path.parent)))
+        hashed.update(file.read_bytes())
+    return hashed.hexdigest()
 
 
 def _sources(folder: Path) -> Iterator[Path]:

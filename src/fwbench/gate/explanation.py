@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
-    """What a cause is about; the cheapest to check first."""
+class CauseKind(StrEnum):
+    """The subject of a cause; the cheapest to check first."""
 
     MACHINE = "machine"
     SETTINGS = "settings"
@@ -32,7 +32,7 @@ class Cause:
         time_s: what it adds to a call of the contender, by a profile; None of facts that differ.
     """
 
-    kind: Kind
+    kind: CauseKind
     text: str
     time_s: float | None = None
 
@@ -58,11 +58,11 @@ class Explanation:
 
     @property
     def difference_s(self) -> float:
-        """What a call of the contender takes longer."""
+        """Seconds that a call of the contender takes longer."""
         return self.contender_s - self.base_s
 
     @property
     def unexplained_s(self) -> float | None:
-        """What no cause holds of that; None if none holds seconds."""
+        """The part of that which no cause holds; None if none holds seconds."""
         held_s = [cause.time_s for cause in self.causes if cause.time_s is not None]
         return self.difference_s - sum(held_s) if held_s else None

@@ -1,16 +1,19 @@
 """A lineup: versions that are alive together, and measured by turns in each launch."""
 
+import json
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fwbench.errors import UnreadableRun
 from fwbench.gate.ab import ERROR, EXAMINED, are_known, start
+from fwbench.gate.resume import SavedJob
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.sequential import Floats
 from fwbench.gate.sides import Side
@@ -37,12 +40,63 @@ class LineupLaunch:
     lost: dict[int, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class SavedLaunch:
+    """A launch of an earlier call.
+
+    Attributes:
+        states: of its versions, by name; see :meth:`fwbench.gate.sides.Side.state`.
+        logs: by case and version.
+        nodeids: by case.
+    """
+
+    states: Mapping[str, Any]
+    logs: Mapping[str, Mapping[str, Floats]]
+    nodeids: Mapping[str, str]
+
+
+class RowJob(SavedJob):
+    """A row of versions that is being measured.
+
+    Its launches stay when it is over: they are good for any row with the same versions.
+    """
+
+    what = "row of versions"
+    kind = "since"
+
+    def save(
+        self, launch: LineupLaunch, sides: Mapping[int, Side], nodeids: Mapping[str, str]
+    ) -> None:
+        """Save a launch.
+
+        Args:
+            sides: that were launched, by place.
+            nodeids: of the cases.
+        """
+        names = {place: side.name for place, side in sides.items()}
+        logs = {
+            case: {names[place]: visits.tolist() for place, visits in of_case.items()}
+            for case, of_case in launch.logs.items()
+        }
+        states = {side.name: side.state() for side in sides.values()}
+        self.write({"sides": states, "logs": logs, "nodeids": dict(nodeids)})
+
+    def earlier(self) -> list[SavedLaunch]:
+        """The launches of earlier calls.
+
+        Raises:
+            UnreadableRun: a file is damaged.
+        """
+        return [*map(_saved, self.files)]
+
+
 class Lineup:
     """Launches several versions at once.
 
     Args:
         sides: the versions, each at its place.
         arguments: of pytest.
+        job: saves the launches.
     """
 
     def __init__(
@@ -50,14 +104,41 @@ class Lineup:
         sides: Sequence[Side],
         arguments: Sequence[str],
         environments: Environments,
+        job: RowJob,
         watching: session.Watching = nullcontext,
     ) -> None:
         self._sides = sides
         self._arguments = arguments
         self._environments = environments
+        self._job = job
         self._watching = watching
-        self._nodeids: dict[int, dict[str, str]] = {}
+        self._nodeids: dict[str, str] = {}
         self._machines: dict[int, Mapping[str, Any]] = {}
+
+    def earlier(self, make_ready: Callable[[int], bool]) -> list[LineupLaunch]:
+        """The launches of earlier calls, as far as their versions are in this row and unchanged.
+
+        Args:
+            make_ready: makes the version at a place ready; false where that is impossible.
+        """
+        saved = self._job.earlier()
+        named = {name for launch in saved for name in launch.states}
+        places = {
+            side.name: place
+            for place, side in enumerate(self._sides)
+            if side.name in named and make_ready(place)
+        }
+        now = {name: _in_json(self._sides[place].state()) for name, place in places.items()}
+        launches = []
+        for launch in saved:
+            same = {name for name in now if launch.states.get(name) == now[name]}
+            again = LineupLaunch()
+            for case, visits in launch.logs.items():
+                again.logs[case] = {places[name]: visits[name] for name in same & visits.keys()}
+            if any(len(of_case) > 1 for of_case in again.logs.values()):
+                launches.append(again)
+                self._nodeids |= launch.nodeids
+        return launches
 
     def launch(self, places: Sequence[int], cases: Sequence[str] | None, seed: int) -> LineupLaunch:
         """Measure cases in the versions at some places; all that the arguments select if None."""
@@ -83,6 +164,9 @@ class Lineup:
                 else:
                     brought.lost[place] = _last_words(done.last_lines)
         self._note(brought, runs, places, referee.contests)
+        if brought.logs:
+            ran = {place: self._sides[place] for place in runs}
+            self._job.save(brought, ran, {case: self._nodeids[case] for case in brought.logs})
         return brought
 
     def _begun(
@@ -93,24 +177,22 @@ class Lineup:
         files: Mapping[int, Path],
         variables: Mapping[str, str],
     ) -> Any:
-        known = self._nodeids.get(place, {})
-        selected = [known[case] for case in cases or () if case in known]
+        selected = [self._nodeids[case] for case in cases or ()]
         return start(
             self._sides[place],
             self._arguments,
             self._environments,
             seed,
             files[place],
-            {**variables, **(EXAMINED if known else {})},
-            selected=selected or None,  # a version that is new has not told its node ids
+            {**variables, **(EXAMINED if place in self._machines else {})},
+            selected=selected or None,
             machine=self._machines.get(place),
             watching=self._watching if place == min(files) else nullcontext,
         )
 
     def _run(self, place: int, output: dict[str, Any]) -> SampleSet:
         run = SampleSet.of_stored(from_json(str(place), output))
-        nodeids = {key: sample.nodeid for key, sample in run.samples.items()}
-        self._nodeids[place] = nodeids | self._nodeids.get(place, {})
+        self._nodeids |= {key: sample.nodeid for key, sample in run.samples.items()}
         self._machines[place] = output["machine_info"]
         return run
 
@@ -134,6 +216,30 @@ class Lineup:
                 else:
                     visits_s = medians.get(places.index(place), np.array([sample.median_s]))
                     brought.logs[key][place] = np.log(visits_s)
+
+
+def _in_json(values: Any) -> Any:
+    return json.loads(json.dumps(values))
+
+
+def _saved(file: Path) -> SavedLaunch:
+    with suppress(AttributeError, TypeError, ValueError):
+        match parse(file):
+            case {"sides": dict() as states, "logs": dict() as logs, "nodeids": dict() as nodeids}:
+                visits = {case: _visits(of_case) for case, of_case in logs.items()}
+                return SavedLaunch(states, visits, nodeids)
+    raise UnreadableRun(
+        f"{file} is not a launch of fwbench since; measure the row again, without --resume"
+    )
+
+
+def _visits(of_case: Mapping[str, Any]) -> dict[str, Floats]:
+    """Logarithms of visits by name; ValueError if they are none, or not as many of each."""
+    visits = {name: np.asarray(logs, dtype=np.float64) for name, logs in of_case.items()}
+    np.broadcast(*visits.values())  # one stands for all where a case has taken no turns
+    if not all(each.ndim == 1 and np.isfinite(each).all() for each in visits.values()):
+        raise ValueError
+    return visits
 
 
 def _last_words(lines: Sequence[str]) -> str:

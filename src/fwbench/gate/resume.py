@@ -1,9 +1,9 @@
-"""The finished pairs of a comparison, saved until it is over: ``fwbench ab --resume``.
+"""The launches of a job, saved so that another call goes on with them: ``--resume``.
 
-A comparison has a folder in the project, with what it measures and a file for each pair of
-launches: what ``--benchmark-json`` wrote of either, and the ratios of their visits. Pairs follow
-each other in an order that the seed decides, so the saved ones are the first ones of the job,
-whenever it was interrupted.
+A job has a folder in the project, with what it measures and a file for each launch. A comparison
+saves pairs of them: what ``--benchmark-json`` wrote of either side, and the ratios of their visits.
+Pairs follow each other in an order that the seed decides, so the saved ones are the first ones of
+the job, whenever it was interrupted. :class:`fwbench.gate.lineup.RowJob` saves those of a row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError
@@ -27,14 +27,16 @@ from fwbench.processes.scratch import Owned
 from fwbench.records.files import write_atomically
 from fwbench.records.stored import from_json, parse
 
-#: Number of interrupted jobs of a project whose pairs are saved.
+#: Number of jobs of a kind whose launches a project keeps.
 _JOBS = 10
 
 #: In the folder of a job: what it measures.
 _SETTINGS = "job.json"
 
-#: The files of its pairs.
-_PAIRS = "pair-*.json"
+#: The files of its launches.
+_LAUNCHES = "launch-*.json"
+
+J = TypeVar("J", bound="SavedJob")
 
 #: By case and metric: the logarithm of the contender's time over the base's, of adjacent visits.
 Ratios = Mapping[str, Mapping[str, float]]
@@ -56,15 +58,56 @@ class SavedPair:
     took_s: float
 
 
-class ComparisonJob:
-    """A comparison that is being measured."""
+class SavedJob:
+    """Launches that are being measured.
+
+    Attributes:
+        what: it is, in words.
+        kind: the folder of such jobs in a project.
+        saved: number of launches, or of pairs of them, that are saved.
+    """
+
+    what: ClassVar[str]
+    kind: ClassVar[str]
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder = folder
         self.seed = seed
-        self.earlier = [_pair(file) for file in sorted(folder.glob(_PAIRS))]
-        self.pairs = len(self.earlier)
+        self.saved = len(self.files)
         self._is_over = False
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of its launches, in their order."""
+        return sorted(self.folder.glob(_LAUNCHES))
+
+    def write(self, values: Mapping[str, Any]) -> Path:
+        """Save a launch; returns its file."""
+        file = self.folder / f"launch-{self.saved + 1:04}.json"
+        write_atomically(file, json.dumps(values))
+        self.saved += 1
+        return file
+
+    def finish(self) -> None:
+        """Mark the job as over: its launches are not needed any more."""
+        self._is_over = True
+
+    def close(self) -> None:
+        """Remove what is saved if the job is over, or if it is nothing."""
+        if self._is_over or not self.saved:
+            with held():
+                scratch.remove(self.folder)
+
+
+class ComparisonJob(SavedJob):
+    """A comparison that is being measured."""
+
+    what = "interrupted comparison"
+    kind = "ab"
+
+    def __init__(self, folder: Path, seed: int) -> None:
+        super().__init__(folder, seed)
+        self.earlier = [_pair(file) for file in self.files]
 
     def save(
         self,
@@ -78,21 +121,8 @@ class ComparisonJob:
         Args:
             sides: the JSON of the base, and of the contender.
         """
-        file = self.folder / f"pair-{self.pairs + 1:04}.json"
         job_facts = {"cases": None if cases is None else [*cases], "took_s": took_s}
-        write_atomically(file, json.dumps({"sides": sides, "ratios": ratios, **job_facts}))
-        self.pairs += 1
-        return _pair(file)
-
-    def finish(self) -> None:
-        """Mark the job as over: its pairs are not needed any more."""
-        self._is_over = True
-
-    def close(self) -> None:
-        """Remove the pairs if the job is over, or if there are none."""
-        if self._is_over or not self.pairs:
-            with held():
-                scratch.remove(self.folder)
+        return _pair(self.write({"sides": sides, "ratios": ratios, **job_facts}))
 
 
 def _pair(file: Path) -> SavedPair:
@@ -130,16 +160,19 @@ def _are_ratios(ratios: Mapping[str, Any]) -> bool:
 
 
 @contextmanager
-def job(root: Path, settings: Mapping[str, Any], *, resume: bool) -> Iterator[ComparisonJob]:
-    """A comparison to be measured; its pairs stay if it is left before it is finished.
+def job(root: Path, settings: Mapping[str, Any], kind: type[J], *, resume: bool) -> Iterator[J]:
+    """A job to be measured; its launches stay if it is left before it is finished.
 
     Args:
         settings: all that it measures, in JSON's own types; a seed of None is any.
     """
-    folder = project.own_folder(root, "ab")
+    folder = project.own_folder(root, kind.kind)
     with ExitStack() as stack:
-        made = _resumed(folder, settings, stack) if resume else _new(folder, settings, stack)
-        begun = ComparisonJob(made, _settings(made)["seed"])
+        if resume:
+            made = _resumed(folder, settings, kind.what, stack)
+        else:
+            made = _new(folder, settings, stack)
+        begun = kind(made, _settings(made)["seed"])
         stack.callback(begun.close)
         yield begun
 
@@ -161,10 +194,10 @@ def _new(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
     return made
 
 
-def _resumed(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
+def _resumed(folder: Path, settings: Mapping[str, Any], what: str, stack: ExitStack) -> Path:
     different = ""
     for made, owner in _left(folder):
-        if not any(made.glob(_PAIRS)):  # killed before its first pair was over
+        if not any(made.glob(_LAUNCHES)):  # killed before its first one was over
             with owner:
                 scratch.remove(made)
             continue
@@ -175,11 +208,9 @@ def _resumed(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Pat
         owner.release()
         different = different or f"{made} differs in\n  " + "\n  ".join(differences)
     if not different:
-        raise UsageError(
-            f"--resume: no interrupted comparison is kept under {folder}; run this without --resume"
-        )
+        raise UsageError(f"--resume: no {what} is kept under {folder}; run this without --resume")
     raise UsageError(
-        f"--resume: no interrupted comparison is like this one; the newest, {different}\n"
+        f"--resume: no {what} is like this one; the newest, {different}\n"
         "run it as it was, or run this one without --resume"
     )
 

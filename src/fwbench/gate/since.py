@@ -17,7 +17,7 @@ import random
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -30,6 +30,7 @@ from fwbench.gate.samples import Metric
 from fwbench.gate.sequential import Floats, MetricTest
 from fwbench.gate.verdicts import Rules, Verdict
 from fwbench.records.measurement import MEDIAN
+from fwbench.records.session_facts import StoredRow, StoredRowCase, StoredStep
 from fwbench.records.units import count, duration
 
 #: More would wait for each other too long, as in the rows of a session.
@@ -56,7 +57,8 @@ class VersionRow:
         places: of these versions, in their order.
         missing: why it was not measured, by place.
         times_s: medians of launches, by place.
-        looks: by step, one logarithm of the later version's ratio to the earlier for each launch.
+        looks: by any two places, the earlier first, one logarithm of the later version's ratio to
+            the earlier one's for each launch.
         halved: verdicts on the steps that were halved.
     """
 
@@ -75,9 +77,9 @@ class VersionRow:
         """Add the visits of a launch: logarithms of seconds, by place, of as many rounds."""
         for place, visits in logs.items():
             self.times_s[place].append(math.exp(float(np.median(visits))))
-        for step in self.steps:
-            if step[0] in logs and step[1] in logs:
-                self.looks[step].append(float(np.median(logs[step[1]] - logs[step[0]])))
+        # Not of neighbours alone: others become neighbours where a version is lost.
+        for step in itertools.combinations(sorted(logs), 2):
+            self.looks[step].append(float(np.median(logs[step[1]] - logs[step[0]])))
 
     def lose(self, place: int, why: str) -> None:
         """Measure it no more in a version."""
@@ -87,19 +89,19 @@ class VersionRow:
 
 @dataclass(frozen=True)
 class Change:
-    """A step at which a case has changed.
+    """A step, and what it has brought.
 
     Attributes:
         step: between neighbours if its versions could be told apart.
-        ratio: of the later version's time to the earlier one's, with its bounds.
+        ratio: of the later version's time to the earlier one's; None where no launch has both.
+        bounds: of the ratio, the lower one first; none where so few launches exclude nothing.
         launches: that have shown it.
     """
 
     step: Step
-    verdict: Verdict
-    ratio: float
-    low: float
-    high: float
+    verdict: Verdict | None
+    ratio: float | None
+    bounds: Sequence[float]
     launches: int
 
 
@@ -122,9 +124,15 @@ class Search:
         self.lost: dict[int, str] = {}
         self._at_once = at_once
 
-    def first(self) -> list[int]:
-        """The versions of the first launch: all, or at even distances; at least two."""
+    def first(self, measured: Collection[int] = ()) -> list[int]:
+        """The versions of the first launch: all, or at even distances; at least two.
+
+        Args:
+            measured: by earlier calls; of many versions these are taken, with both ends.
+        """
         usable = [place for place in range(self.versions) if place not in self.lost]
+        if measured and len(usable) > self._at_once:
+            return sorted({usable[0], usable[-1], *measured})
         number = min(len(usable), self._at_once)
         return [usable[round(at)] for at in np.linspace(0, len(usable) - 1, number)]
 
@@ -178,8 +186,12 @@ class Search:
 
     @property
     def test(self) -> MetricTest:
-        """The test of a step: a row of N versions has at most 2 N of them, halved ones included."""
-        tests = max(1, len(self.rows)) * 2 * self.versions
+        """The test of a step.
+
+        A row of N versions has N - 1 of them, and at most as many again where steps are halved.
+        """
+        steps = (self.versions - 1) * (1 if self.versions <= self._at_once else 2)
+        tests = max(1, len(self.rows) * steps)
         threshold = math.log1p(self.rules.threshold)
         return MetricTest(
             threshold,
@@ -212,26 +224,30 @@ class Search:
                 found.append(self._change(row, step, verdict))
         return sorted(found, key=lambda change: change.step)
 
-    def _change(self, row: VersionRow, step: Step, verdict: Verdict) -> Change:
-        looks = np.array(row.looks[step])
-        low, high = sequential.interval(looks, self.rules.confidence)
-        ratio = statistics.median(row.looks[step])
-        return Change(
-            step, verdict, math.exp(ratio), math.exp(low), math.exp(high), len(row.looks[step])
-        )
+    def _change(self, row: VersionRow, step: Step, verdict: Verdict | None) -> Change:
+        looks = row.looks[step]
+        if not looks:
+            return Change(step, None, None, (), 0)
+        bounds = sequential.interval(np.array(looks), self.rules.confidence)
+        known = [math.exp(bound) for bound in bounds if math.isfinite(bound)]
+        ratio = math.exp(statistics.median(looks))
+        return Change(step, verdict, ratio, known if len(known) == len(bounds) else (), len(looks))
 
-    def untold(self, row: VersionRow) -> list[Step]:
-        """The steps that nothing could be said of."""
-        return [step for step in row.steps if self.verdict(row, step) is None]
+    def steps(self, row: VersionRow) -> list[Change]:
+        """All steps of a case; of one that nothing could be said of, the verdict is None."""
+        return [self._change(row, step, self.verdict(row, step)) for step in row.steps]
 
-    def largest(self, row: VersionRow) -> float:
-        """The change that no step of a row without one exceeds, as a ratio above 1."""
-        bounds: Iterator[float] = (
-            bound
-            for step in row.steps
-            for bound in sequential.interval(np.array(row.looks[step]), self.rules.confidence)
-        )
-        return max(math.exp(abs(bound)) for bound in bounds)
+
+def _stored(change: Change, versions: Sequence[str]) -> StoredStep:
+    after, since = (versions[place] for place in change.step)
+    return StoredStep(
+        after=after,
+        since=since,
+        verdict=change.verdict,
+        ratio=change.ratio,
+        bounds=[*change.bounds],
+        launches=change.launches,
+    )
 
 
 def _is_within(step: Step, other: Step) -> bool:
@@ -254,6 +270,8 @@ class RowOfVersions:
 
     Attributes:
         launches: number of launches so far, and of their sessions.
+        reused: number of launches of earlier calls.
+        is_interrupted: whether more was to be measured.
     """
 
     def __init__(
@@ -266,7 +284,8 @@ class RowOfVersions:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.search = search
-        self.launches = self.sessions = 0
+        self.launches = self.sessions = self.reused = 0
+        self.is_interrupted = False
         self.took_s = 0.0
         self._lineup = launches
         self._prepare = prepare
@@ -275,23 +294,81 @@ class RowOfVersions:
         self._clock = clock
         self._ready: set[int] = set()
 
+    def resume(self, earlier: Sequence[LineupLaunch]) -> None:
+        """Begin with launches of earlier calls, whose versions :meth:`make_ready` was asked for."""
+        cases = {case: None for launch in earlier for case in launch.logs}
+        measured = {place for launch in earlier for logs in launch.logs.values() for place in logs}
+        if len(places := self.search.first(measured)) < TWO or not cases:
+            return
+        self.search.begin(places, cases)
+        self.reused = len(earlier)
+        for launch in earlier:
+            for case, logs in launch.logs.items():
+                self.search.rows[case].add(logs)
+
     def measure(self, seed: int) -> None:
         """Measure; what is known by then stays if that is interrupted.
 
         Raises:
             ComparisonError: fewer than two versions can be measured.
         """
-        draw = random.Random(seed)  # noqa: S311 (no secret)
-        begun_s, launch_s = self._clock(), 0.0
+        begun_s = self._clock()
+        try:
+            self._measure(seed, begun_s)
+        except KeyboardInterrupt:
+            if not self.search.rows:
+                raise
+            self.is_interrupted = True
+        self.took_s = self._clock() - begun_s
+
+    def _measure(self, seed: int, begun_s: float) -> None:
+        draw = random.Random(f"{seed} {self.reused}")  # noqa: S311 (no secret)
+        launch_s = 0.0
         while (wanted := self._wanted())[0]:
-            self.took_s = self._clock() - begun_s
-            if self.took_s + launch_s > self._budget_s:
+            left_s = self._budget_s - (self._clock() - begun_s)
+            if launch_s > left_s:
                 break
-            self._tell(*wanted, left_s=self._budget_s - self.took_s)
+            self._tell(*wanted, left_s)
             started_s = self._clock()
             self._add(*wanted, self._lineup.launch(*wanted, draw.randrange(10**6)))
             launch_s = self._clock() - started_s
-        self.took_s = self._clock() - begun_s
+
+    def stored(self, asked: str, versions: Sequence[str], gaps: Mapping[str, str]) -> StoredRow:
+        """The figures.
+
+        Args:
+            asked: what was asked for: ``numpy>=1.26``.
+            versions: their names, by place.
+            gaps: why other versions are not among them.
+        """
+        lost = {versions[place]: why for place, why in self.search.lost.items()}
+        return StoredRow(
+            row=asked,
+            versions=[*versions],
+            gaps={**gaps, **lost},
+            cases={case: self._case(row, versions) for case, row in self.search.rows.items()},
+            interrupted=self.is_interrupted,
+            launches=self.launches,
+            sessions=self.sessions,
+            reused=self.reused,
+            took_s=self.took_s,
+        )
+
+    def _case(self, row: VersionRow, versions: Sequence[str]) -> StoredRowCase:
+        steps = self.search.steps(row)
+        times_s = {}
+        if row.places and (first_s := row.times_s[row.places[0]]):
+            times_s = {versions[row.places[0]]: statistics.median(first_s)}
+        for change in steps:
+            after, since = (versions[place] for place in change.step)
+            if change.ratio is not None and after in times_s:
+                times_s[since] = times_s[after] * change.ratio
+        return StoredRowCase(
+            times_s=times_s,
+            steps=[_stored(change, versions) for change in steps],
+            changes=[_stored(change, versions) for change in self.search.changes(row)],
+            missing={versions[place]: why for place, why in row.missing.items()},
+        )
 
     def _wanted(self) -> tuple[list[int], list[str] | None]:
         """The versions of the next launch, ready, and its cases: of the first one all."""
@@ -304,23 +381,27 @@ class RowOfVersions:
                     f"{['there is no other', *self.search.lost.values()][-1]}"
                 )
             lost = len(self.search.lost)
-            for place in {*places} - self._ready:
-                self._make_ready(place)
+            for place in places:
+                self.make_ready(place)
             if len(self.search.lost) == lost:
                 return places, cases
 
-    def _make_ready(self, place: int) -> None:
-        try:
-            self._prepare(place)
-        except (ComparisonError, InstallationError, UsageError) as error:
-            self.search.lose(place, str(error))
-        else:
-            self._ready.add(place)
+    def make_ready(self, place: int) -> bool:
+        """Make a version ready to be launched; false if that is impossible."""
+        if place not in self._ready and place not in self.search.lost:
+            try:
+                self._prepare(place)
+            except (ComparisonError, InstallationError, UsageError) as error:
+                self.search.lose(place, str(error))
+            else:
+                self._ready.add(place)
+        return place in self._ready
 
     def _tell(self, places: list[int], cases: list[str] | None, left_s: float) -> None:
         versions = count(len(places), "version")
         of_cases = "all cases" if cases is None else count(len(cases), "case") + " open"
-        self._say(f"launch {self.launches + 1}: {versions}, {of_cases}, {duration(left_s)} left")
+        number = self.reused + self.launches + 1
+        self._say(f"launch {number}: {versions}, {of_cases}, {duration(left_s)} left")
 
     def _add(self, places: list[int], cases: list[str] | None, brought: LineupLaunch) -> None:
         self.launches += 1

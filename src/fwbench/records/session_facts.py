@@ -131,6 +131,40 @@ class StoredComparison(Table):
     means: dict[str, float] | None = fact()
 
 
+class StoredStep(Table):
+    """A step of a row of versions, from one that was measured to a later one."""
+
+    after: str = fact()
+    since: str = fact()
+    verdict: str | None = fact()
+    ratio: float | None = fact()
+    bounds: list[float] = fact()
+    launches: int = fact()
+
+
+class StoredRowCase(Table):
+    """A case in the versions of a row."""
+
+    times_s: dict[str, float] = fact()
+    steps: list[StoredStep] = fact()
+    changes: list[StoredStep] = fact()
+    missing: dict[str, str] = fact()
+
+
+class StoredRow(Table):
+    """A row of versions: what `--json` of `fwbench since` writes."""
+
+    row: str = fact()
+    versions: list[str] = fact()
+    gaps: dict[str, str] = fact()
+    cases: dict[str, StoredRowCase] = fact()
+    interrupted: bool = fact()
+    launches: int = fact()
+    sessions: int = fact()
+    reused: int = fact()
+    took_s: float = fact()
+
+
 class StoredGate(Table):
     """The verdicts of ``--fw-gate``, and its comparison."""
 

@@ -11,7 +11,7 @@ from fwbench.ceilings import Ceiling
 from fwbench.errors import UnreadableRun
 from fwbench.gate.verdicts import Comparison
 from fwbench.records.measurement import Measurement
-from fwbench.records.session_facts import NOT_REACHED, NotMeasured, SessionFacts
+from fwbench.records.session_facts import NOT_REACHED, NotMeasured, SessionFacts, StoredRow
 from fwbench.records.stored import StoredRun, damaged, from_json, parse
 from fwbench.records.table import DamagedFact
 from fwbench.records.units import count
@@ -20,7 +20,7 @@ from fwbench.report.ranking import Contest, contests
 
 @dataclass(frozen=True)
 class Run(StoredRun):
-    """A stored run, or a comparison, with what a report needs beside it.
+    """A stored run, a comparison or a row of versions, with what a report needs beside it.
 
     Attributes:
         ceilings: of the machine's devices, by device name, where these are known.
@@ -28,6 +28,7 @@ class Run(StoredRun):
 
     number: int = 0
     comparison: Comparison | None = None
+    row: StoredRow | None = None
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     incompleteness: str = ""
 
@@ -37,9 +38,15 @@ class Run(StoredRun):
         return contests(record for record in self.records if record.facts)
 
     @property
+    def is_measured(self) -> bool:
+        """True if it is neither a comparison nor a row of versions alone."""
+        return bool(self.records or self.session) or not (self.comparison or self.row)
+
+    @property
     def is_empty(self) -> bool:
         """True if there is nothing to show."""
-        return not self.records and not (self.comparison and self.comparison.judgements)
+        judged = self.comparison and self.comparison.judgements
+        return not self.records and not judged and not (self.row and self.row.cases)
 
     @property
     def lost(self) -> list[NotMeasured]:
@@ -48,22 +55,25 @@ class Run(StoredRun):
 
 
 def read(path: Path, number: int = 0) -> Run:
-    """The run, or the comparison, in a file.
+    """The run, the comparison or the row of versions in a file.
 
     Args:
-        path: what ``--benchmark-json`` wrote, or ``--json`` of ``fwbench ab`` or ``gate``.
+        path: what ``--benchmark-json`` wrote, or ``--json`` of ``fwbench ab``, ``gate`` or
+            ``since``.
     """
     return interpreted(parse(path), path, number)
 
 
 def interpreted(values: object, path: Path, number: int = 0) -> Run:
-    """The run, or the comparison, that the JSON in a file holds; see :func:`read`."""
+    """The same of the JSON that a file holds; see :func:`read`."""
     try:
         if isinstance(values, dict) and "judgements" in values:
             return Run(path.name, (), number=number, comparison=Comparison.from_json(values))
+        if isinstance(values, dict) and {"row", "versions", "cases"} <= values.keys():
+            return Run(path.name, (), number=number, row=StoredRow.checked(values))
         return _run(from_json(path.name, values, str(path)), number)
     except DamagedFact as error:
-        raise UnreadableRun(damaged(str(path), f"its comparison: {error}")) from error
+        raise UnreadableRun(damaged(str(path), f"its verdicts: {error}")) from error
 
 
 def _run(stored: StoredRun, number: int) -> Run:

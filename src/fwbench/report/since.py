@@ -1,16 +1,16 @@
-"""A row of versions in words: as lines, as Markdown and as figures."""
+"""A row of versions in words: as lines, as Markdown, and as a section of a report."""
 
 import math
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 from fwbench.errors import some
-from fwbench.gate.since import Change, RowOfVersions, VersionRow
 from fwbench.gate.verdicts import Verdict
+from fwbench.records.session_facts import StoredRow, StoredRowCase, StoredStep
 from fwbench.records.units import count, duration, time
 from fwbench.report import escaping
+from fwbench.report.drawing.chart import Point
+from fwbench.report.section import Section, TableCell, columns
 
 #: Cases and gaps that are named, at most.
 _NAMED = 5
@@ -18,168 +18,200 @@ _NAMED = 5
 #: A change is taken back if what is left of it is less than this part.
 _MUCH = 4
 
+#: Cases of a report that have a chart, those that have changed before others.
+_DRAWN = 100
+
 _WORDS = {Verdict.REGRESSED: "slower", Verdict.IMPROVED: "faster"}
 
 
-@dataclass(frozen=True)
-class MeasuredRow:
-    """A row that was measured, and its words.
+# In words
 
-    Attributes:
-        asked: what was asked for: ``numpy>=1.26``.
-        versions: their names, by place.
-        gaps: why other versions are not among them.
-    """
 
-    asked: str
-    versions: Sequence[str]
-    gaps: Mapping[str, str]
-    measured: RowOfVersions
-    interrupted: bool = False
+def table(row: StoredRow) -> list[str]:
+    """The lines for a terminal: cases that have changed, then the others, then what is left."""
+    lines = ["interrupted: what follows is what was known by then"] * row.interrupted
+    for name, case in _changed(row).items():
+        lines += [f"{name}: {_sentence(row, case)}"]
+        rows = [*_versions(case)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for version, took, change, bounds in rows:
+            cells = version.ljust(widths[0]), took.rjust(widths[1]), change.rjust(widths[2])
+            lines.append("  " + "  ".join([*cells, bounds]).rstrip())
+    return [*map(escaping.terminal, [*lines, *_notes(row)])]
 
-    def _sorted(self) -> tuple[dict[str, list[Change]], list[str], dict[str, str]]:
-        """Cases with their changes, cases without one, and why others were not told."""
-        search = self.measured.search
-        changed, flat, untold = {}, [], {}
-        for case, row in search.rows.items():
-            if changes := search.changes(row):
-                changed[case] = changes
-            if not row.steps:
-                untold[case] = "; ".join(dict.fromkeys(row.missing.values()))
-            elif steps := search.untold(row):
-                untold[case] = ", ".join(map(self._step, steps))
-            elif not changes:
-                flat.append(case)
-        return changed, flat, untold
 
-    def _step(self, step: tuple[int, int]) -> str:
-        return f"{self.versions[step[0]]} to {self.versions[step[1]]}"
+def markdown(row: StoredRow) -> str:
+    """The same as Markdown, for an issue or a pull request."""
+    lines = [f"### fwbench since: {escaping.markdown(row.row)}", ""]
+    for name, case in _changed(row).items():
+        head = ["version", "time", "change", "bounds, launches"]
+        sentence = escaping.markdown(f"{name}: {_sentence(row, case)}")
+        lines += [f"**{sentence}**", ""]
+        lines += [escaping.markdown_row(cells) for cells in (head, ["---"] * 4, *_versions(case))]
+        lines.append("")
+    return "\n".join([*lines, *(f"- {escaping.markdown(line)}" for line in _notes(row))]) + "\n"
 
-    def table(self) -> list[str]:
-        """The lines for a terminal: cases that have changed, then the others, then what is left."""
-        changed, _, _ = self._sorted()
-        lines = ["interrupted: what follows is what was known by then"] * self.interrupted
-        for case, changes in changed.items():
-            lines += [f"{case}: {self._sentence(changes)}"]
-            rows = [*self._rows(self.measured.search.rows[case], changes)]
-            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-            for version, took, change, bounds in rows:
-                cells = version.ljust(widths[0]), took.rjust(widths[1]), change.rjust(widths[2])
-                lines.append("  " + "  ".join([*cells, bounds]).rstrip())
-        return [*map(escaping.terminal, [*lines, *self._notes()])]
 
-    def markdown(self) -> str:
-        """The same as Markdown, for an issue or a pull request."""
-        changed, _, _ = self._sorted()
-        lines = [f"### fwbench since: {escaping.markdown(self.asked)}", ""]
-        for case, changes in changed.items():
-            head = ["version", "time", "change", "bounds, launches"]
-            rows = self._rows(self.measured.search.rows[case], changes)
-            sentence = escaping.markdown(f"{case}: {self._sentence(changes)}")
-            lines += [f"**{sentence}**", ""]
-            lines += [escaping.markdown_row(cells) for cells in (head, ["---"] * 4, *rows)]
-            lines.append("")
-        return (
-            "\n".join([*lines, *(f"- {escaping.markdown(line)}" for line in self._notes())]) + "\n"
+def _changed(row: StoredRow) -> dict[str, StoredRowCase]:
+    return {name: case for name, case in row.cases.items() if case.changes}
+
+
+def _sentence(row: StoredRow, case: StoredRowCase) -> str:
+    """Since when it is slower or faster, and whether that was taken back."""
+    words: list[str] = []
+    level = 0.0
+    for change in case.changes:
+        verdict, ratio = _told(change)
+        before, level = level, level + math.log(ratio)
+        word = f"{_WORDS[verdict]} since"
+        if before and abs(level) < abs(before) / _MUCH:
+            is_better = verdict is Verdict.IMPROVED
+            word = "fixed in" if is_better else f"{_WORDS[verdict]} again since"
+        words.append(f"{word} {_since(row, change)} ({ratio - 1:+.1%})")
+    return ", ".join(words)
+
+
+def _told(change: StoredStep) -> tuple[Verdict, float]:
+    """The verdict of a change, and its ratio."""
+    return Verdict(change.verdict or Verdict.INCONCLUSIVE), change.ratio or math.nan
+
+
+def _since(row: StoredRow, change: StoredStep) -> str:
+    """The version that brought it; of a step that could not be narrowed down, where it was."""
+    first, last = row.versions.index(change.after), row.versions.index(change.since)
+    within = [version for version in row.versions[first + 1 : last] if version not in row.gaps]
+    return f"{change.since} or a version after {change.after}" if within else change.since
+
+
+def _versions(case: StoredRowCase) -> Iterator[tuple[str, ...]]:
+    """Each version that was measured: its time, and what changed at it."""
+    by_version = {change.since: change for change in case.changes}
+    for version, took_s in case.times_s.items():
+        change, bounds = by_version.get(version), ""
+        if change is not None:
+            launches = count(change.launches, "launch", "launches")
+            bounds = ", ".join([*filter(None, [_bounds(change)]), launches])
+        yield version, time(took_s), _change(change), bounds
+
+
+def _change(step: StoredStep | None) -> str:
+    return "" if step is None or step.ratio is None else f"{step.ratio - 1:+.1%}"
+
+
+def _bounds(step: StoredStep) -> str:
+    return " to ".join(f"{bound - 1:+.1%}" for bound in step.bounds)
+
+
+def _notes(row: StoredRow) -> list[str]:
+    untold = {name: why for name, case in row.cases.items() if (why := _untold(case))}
+    flat = [name for name, case in row.cases.items() if not case.changes and name not in untold]
+    notes = []
+    if flat:
+        steps = (step for name in flat for step in row.cases[name].steps)
+        largest = max(math.exp(abs(math.log(bound))) for step in steps for bound in step.bounds)
+        names = some(flat, _NAMED)
+        notes.append(
+            f"{count(len(flat), 'case')} without a change above {largest - 1:.1%}: {names}"
         )
+    notes += [f"{name}: cannot tell: {why}" for name, why in untold.items()]
+    by_reason: dict[str, list[str]] = {}
+    for version, why in row.gaps.items():
+        by_reason.setdefault(why, []).append(version)
+    notes += [
+        f"not measured: {some(versions, _NAMED)}: {why}" for why, versions in by_reason.items()
+    ]
+    earlier = f"; {count(row.reused, 'launch', 'launches')} of earlier calls" * bool(row.reused)
+    launches = count(row.launches, "launch", "launches")
+    sessions = count(row.sessions, "session")
+    return [*notes, f"took {duration(row.took_s)}: {launches}, {sessions}{earlier}"]
 
-    def _sentence(self, changes: Sequence[Change]) -> str:
-        """Since when it is slower or faster, and whether that was taken back."""
-        words: list[str] = []
-        level = 0.0
-        for change in changes:
-            before, level = level, level + math.log(change.ratio)
-            word = f"{_WORDS[change.verdict]} since"
-            if before and abs(level) < abs(before) / _MUCH:
-                is_better = change.verdict is Verdict.IMPROVED
-                word = "fixed in" if is_better else f"{_WORDS[change.verdict]} again since"
-            words.append(f"{word} {self._since(change)} ({change.ratio - 1:+.1%})")
-        return ", ".join(words)
 
-    def _since(self, change: Change) -> str:
-        """The version that brought it; of a step that could not be narrowed down, where it was."""
-        first, last = change.step
-        within = [
-            place for place in range(first + 1, last) if place not in self.measured.search.lost
-        ]
-        version = self.versions[last]
-        return f"{version} or a version after {self.versions[first]}" if within else version
+def _untold(case: StoredRowCase) -> str:
+    """The steps that nothing could be said of, or why it has none."""
+    if not case.steps:
+        return "; ".join(dict.fromkeys(case.missing.values()))
+    return ", ".join(f"{step.after} to {step.since}" for step in case.steps if not step.verdict)
 
-    def _rows(self, row: VersionRow, changes: Sequence[Change]) -> Iterator[tuple[str, ...]]:
-        """Each version that was measured: its time, and what changed at it."""
-        by_place = {change.step[1]: change for change in changes}
-        for place, took_s in self._times_s(row).items():
-            change, bounds = by_place.get(place), ""
-            if change is not None:
-                bounds = f"{change.low - 1:+.1%} to {change.high - 1:+.1%}"
-                bounds += f", {count(change.launches, 'launch', 'launches')}"
-            shown = "" if change is None else f"{change.ratio - 1:+.1%}"
-            yield self.versions[place], time(took_s), shown, bounds
 
-    def _times_s(self, row: VersionRow) -> dict[int, float]:
-        """Seconds by place: the first one's, and after it by the ratios of the steps."""
-        if not row.places:
-            return {}
-        times_s = {row.places[0]: statistics.median(row.times_s[row.places[0]])}
-        for before, place in row.steps:
-            looks = row.looks[before, place]
-            ratio = math.exp(statistics.median(looks)) if looks else math.nan
-            times_s[place] = times_s[before] * ratio
-        return times_s
+# As a section
 
-    def _notes(self) -> list[str]:
-        search, measured = self.measured.search, self.measured
-        _, flat, untold = self._sorted()
-        notes = []
-        if flat:
-            largest = max(search.largest(search.rows[case]) for case in flat) - 1
-            names = some(flat, _NAMED)
-            notes.append(
-                f"{count(len(flat), 'case')} without a change above {largest:.1%}: {names}"
-            )
-        notes += [f"{case}: cannot tell: {why}" for case, why in untold.items()]
-        by_reason: dict[str, list[str]] = {}
-        for version, why in (
-            *self.gaps.items(),
-            *((self.versions[place], why) for place, why in search.lost.items()),
-        ):
-            by_reason.setdefault(why, []).append(version)
-        notes += [
-            f"not measured: {some(versions, _NAMED)}: {why}" for why, versions in by_reason.items()
-        ]
-        launches = count(measured.launches, "launch", "launches")
-        sessions = count(measured.sessions, "session")
-        return [*notes, f"took {duration(measured.took_s)}: {launches}, {sessions}"]
 
-    def to_json(self) -> dict[str, Any]:
-        """All figures, in JSON's own types."""
-        search = self.measured.search
-        return {
-            "row": self.asked,
-            "interrupted": self.interrupted,
-            "versions": [*self.versions],
-            "gaps": {**self.gaps, **{self.versions[p]: why for p, why in search.lost.items()}},
-            "cases": {case: self._case(row) for case, row in search.rows.items()},
-            "launches": self.measured.launches,
-            "sessions": self.measured.sessions,
-            "took_s": self.measured.took_s,
-        }
+class _Measured(NamedTuple):
+    """A case in one version, with the step that leads to it."""
 
-    def _case(self, row: VersionRow) -> dict[str, Any]:
-        search = self.measured.search
-        return {
-            "times_s": {self.versions[p]: took for p, took in self._times_s(row).items()},
-            "missing": {self.versions[p]: why for p, why in row.missing.items()},
-            "changes": [
-                {
-                    "after": self.versions[change.step[0]],
-                    "since": self.versions[change.step[1]],
-                    "verdict": change.verdict,
-                    "ratio": change.ratio,
-                    "bounds": [change.low, change.high],
-                    "launches": change.launches,
-                }
-                for change in search.changes(row)
-            ],
-            "untold": [[self.versions[p] for p in step] for step in search.untold(row)],
-        }
+    case: str
+    version: str
+    time_s: float
+    step: StoredStep | None
+
+
+def _step_change(row: _Measured) -> TableCell:
+    ratio = None if row.step is None else row.step.ratio
+    return TableCell(_change(row.step), ratio)
+
+
+def _step_bounds(row: _Measured) -> TableCell:
+    return TableCell("" if row.step is None else _bounds(row.step))
+
+
+def _step_verdict(row: _Measured) -> TableCell:
+    return TableCell("" if row.step is None else row.step.verdict or "cannot tell")
+
+
+_COLUMNS = columns("row of versions", _step_change, _step_bounds, _step_verdict)
+
+
+def section(row: StoredRow, suffix: str) -> Section:
+    """A chart of each case over the versions, and a table of all that was measured.
+
+    Args:
+        suffix: of the title.
+    """
+    from fwbench.report.drawing import lines
+
+    cases = dict(sorted(row.cases.items(), key=lambda item: not item[1].changes))
+    drawn = {name: case for name, case in cases.items() if case.times_s}
+    charts = [
+        lines.draw_over_time(
+            name, [*case.times_s], _points(case), _marks(row, case), of_marks="change", ends="bound"
+        )
+        for name, case in [*drawn.items()][:_DRAWN]
+    ]
+    sentences = [f"{name}: {_sentence(row, case)}" for name, case in _changed(row).items()]
+    left_out = f"{count(len(drawn) - _DRAWN, 'case')} more than are drawn" * (len(drawn) > _DRAWN)
+    return Section.from_items(
+        f"{row.row} by version{suffix}",
+        _COLUMNS,
+        [each for name, case in cases.items() for each in _measured(name, case)],
+        charts=charts,
+        notes=[*sentences, *_notes(row), *filter(None, [left_out])],
+    )
+
+
+def _measured(name: str, case: StoredRowCase) -> Iterator[_Measured]:
+    by_version = {step.since: step for step in case.steps}
+    for version, time_s in case.times_s.items():
+        yield _Measured(name, version, time_s, by_version.get(version))
+
+
+def _points(case: StoredRowCase) -> list[Point]:
+    """The time in each version, with the interval of the step that leads to it."""
+    points = []
+    for number, each in enumerate(_measured("", case)):
+        low, high = 1.0, 1.0
+        if each.step is not None and each.step.ratio and each.step.bounds:
+            low, high = (bound / each.step.ratio for bound in each.step.bounds)
+        time_s = each.time_s
+        points.append(Point(number, time_s, time_s * low, time_s * high, each.version))
+    return points
+
+
+def _marks(row: StoredRow, case: StoredRowCase) -> Mapping[int, str]:
+    """The changes, by the place of their versions in the chart."""
+    places: Sequence[str] = [*case.times_s]
+    marks = {}
+    for change in case.changes:
+        verdict, ratio = _told(change)
+        words = f"{_WORDS[verdict]} since {_since(row, change)} ({ratio - 1:+.1%})"
+        marks[places.index(change.since)] = words
+    return marks

@@ -85,7 +85,7 @@ def _baselines(details: Sequence[Section], runs: Sequence[Run]) -> dict[str, str
 
 def _lead(runs: Sequence[Run]) -> str:
     size = ""
-    if any(run.records or run.comparison is None for run in runs):
+    if any(run.is_measured for run in runs):
         cases = sum(len(run.records) for run in runs)
         size = f"{count(cases, 'case')} of {count(len(runs), 'run')}. "
     return (
@@ -96,8 +96,8 @@ def _lead(runs: Sequence[Run]) -> str:
 
 def _provenance(run: Run) -> Mapping[str, Any]:
     """The source of a run's numbers: machine, versions, threads, toggles, data, revision."""
-    if run.comparison is not None and not run.records and not run.session:
-        return run.comparison.rules
+    if not run.is_measured:
+        return run.comparison.rules if run.comparison else {}
     session = run.session
     machine = session.machine or MachineFacts()
     facts: dict[str, Any] = {

@@ -144,40 +144,48 @@ _DOTS = 60
 
 
 def draw_over_time(
-    title: str, days: Sequence[str], points: Sequence[Point], marks: Mapping[int, str]
+    title: str,
+    runs: Sequence[str],
+    points: Sequence[Point],
+    marks: Mapping[int, str],
+    of_marks: str = "upgrade or lasting shift",
+    ends: str = "quartile",
 ) -> Chart:
     """A chart of times over runs.
 
     Args:
+        runs: their labels: days, or versions.
         points: a value for each run; seconds.
         marks: what happened, by the number of the run.
+        of_marks: their name.
+        ends: the name of an end of an interval.
     """
     chart = blank(
         pygal.Line,
         3 + bool(marks),
         value_formatter=time,
-        x_labels_major_every=max(1, math.ceil(len(days) / _LABELS)),
+        x_labels_major_every=max(1, math.ceil(len(runs) / _LABELS)),
         show_minor_x_labels=False,
         show_dots=len(points) <= _DOTS,
         dots_size=2,
     )
-    chart.x_labels = days
+    chart.x_labels = runs
     chart.add("median", [{"value": point.y, "label": point.label} for point in points])
     faint = {"width": 1, "dasharray": "3, 3"}
-    for name, ends in (
-        ("lower quartile", [point.low for point in points]),
-        ("upper quartile", [point.high for point in points]),
+    for name, values in (
+        (f"lower {ends}", [point.low for point in points]),
+        (f"upper {ends}", [point.high for point in points]),
     ):
-        chart.add(name, ends, show_dots=False, stroke_style=faint)
+        chart.add(name, values, show_dots=False, stroke_style=faint)
     if marks:
         dots = [
             {"value": point.y, "label": marks[i]} if i in marks else None
             for i, point in enumerate(points)
         ]
-        chart.add("upgrade or lasting shift", dots, stroke=False, show_dots=True, dots_size=5)
-    events = "; ".join(f"{days[number]}: {event}" for number, event in sorted(marks.items()))
-    ends_text = f"{time(points[0].y)} on {days[0]}, {time(points[-1].y)} on {days[-1]}"
-    return rendered(chart, title, f"{ends_text}; {events or 'no upgrade, no lasting shift'}")
+        chart.add(of_marks, dots, stroke=False, show_dots=True, dots_size=5)
+    events = "; ".join(f"{runs[number]}: {event}" for number, event in sorted(marks.items()))
+    first, last = (f"{time(points[end].y)} ({runs[end]})" for end in (0, -1))
+    return rendered(chart, title, f"{first}, {last}; {events or f'no {of_marks}'}")
 
 
 def draw_scatter(
