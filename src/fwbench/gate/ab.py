@@ -35,7 +35,7 @@ from fwbench.gate.samples import (
     refuse_differences,
     unequal_work,
 )
-from fwbench.gate.sequential import FARTHEST, USUALLY, WITH_LUCK
+from fwbench.gate.sequential import FARTHEST, TELLING, USUALLY, WITH_LUCK
 from fwbench.gate.sides import Side, variables_of
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
 from fwbench.machine import spinning_variables
@@ -108,10 +108,6 @@ class _Case:
     @property
     def pairs(self) -> int:
         return len(self.contender.launches)
-
-
-#: Fewer pairs do not tell how many more a verdict would take.
-_TELLING = 10
 
 
 class PairedComparison:
@@ -216,7 +212,7 @@ class PairedComparison:
         return [
             key
             for key in open_
-            if cases[key].pairs < _TELLING
+            if cases[key].pairs < TELLING
             or min(self._more_pairs(cases[key], len(cases), WITH_LUCK), FARTHEST) <= left
         ]
 

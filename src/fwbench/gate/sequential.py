@@ -227,6 +227,9 @@ def detectable(
 FARTHEST = 200
 _CONTINUED = 50
 
+#: Fewer pairs do not tell how many more a verdict would take.
+TELLING = 10
+
 #: Shares of the continuations: for what is told, and for what is hoped for while there is time.
 USUALLY, WITH_LUCK = 0.5, 0.2
 

@@ -27,7 +27,7 @@ from fwbench.errors import ComparisonError, InstallationError, UsageError
 from fwbench.gate import sequential
 from fwbench.gate.lineup import LineupLaunch
 from fwbench.gate.samples import Metric
-from fwbench.gate.sequential import Floats, MetricTest
+from fwbench.gate.sequential import TELLING, WITH_LUCK, Floats, MetricTest
 from fwbench.gate.verdicts import Rules, Verdict
 from fwbench.records.measurement import MEDIAN
 from fwbench.records.session_facts import StoredRow, StoredRowCase, StoredStep
@@ -163,9 +163,16 @@ class Search:
             (case, step)
             for case, row in self.rows.items()
             for step in row.steps
-            if len(row.looks[step]) < _MOST and self.verdict(row, step) is None
+            if self._is_open(row.looks[step])
         ]
         return sorted(steps, key=lambda each: len(self.rows[each[0]].looks[each[1]]))
+
+    def _is_open(self, looks: Sequence[float]) -> bool:
+        """True if there is no verdict, and further launches may bring one."""
+        if len(looks) < TELLING:
+            return not looks or self.test.verdict(np.array(looks)) is None
+        more = self.test.more_pairs(np.array(looks), WITH_LUCK)
+        return more > 0 and len(looks) + more <= _MOST
 
     def _halve(self) -> bool:
         """Put a version into each step that has changed; False if none can be."""
@@ -234,8 +241,12 @@ class Search:
         return Change(step, verdict, ratio, known if len(known) == len(bounds) else (), len(looks))
 
     def steps(self, row: VersionRow) -> list[Change]:
-        """All steps of a case; of one that nothing could be said of, the verdict is None."""
-        return [self._change(row, step, self.verdict(row, step)) for step in row.steps]
+        """All steps of a case when no more is measured; None is a verdict that is not known."""
+        return [self._change(row, step, self._last(row.looks[step])) for step in row.steps]
+
+    def _last(self, looks: Sequence[float]) -> Verdict | None:
+        verdict = self.test.final_verdict(np.array(looks))[0] if looks else Verdict.INCONCLUSIVE
+        return None if verdict is Verdict.INCONCLUSIVE else verdict
 
 
 def _stored(change: Change, versions: Sequence[str]) -> StoredStep:
