@@ -1,10 +1,12 @@
 """A row of versions: which are measured next, and since which one a case has changed."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
-from fwbench.errors import ComparisonError, InstallationError
+from fwbench.errors import ComparisonError, InstallationError, UsageError
+from fwbench.gate.releases import Releases
 from fwbench.gate.since import AT_ONCE, RowOfVersions
 from fwbench.gate.verdicts import Verdict
 from support.versions import Versions, measured
@@ -163,7 +165,31 @@ def test_an_interruption_keeps_what_is_known() -> None:
     versions.interrupted_after = 4
     row = measured(versions, 6)
     assert (row.launches, row.is_interrupted) == (4, True)
-    assert row.stored("row", [*"abcdef"], {}).interrupted
+    assert row.stored("row", [*"abcdef"], {}, {}).interrupted
     versions.interrupted_after = 4  # before the first one of this call
     with pytest.raises(KeyboardInterrupt):
         measured(versions, 6)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "versions", "gaps"),
+    [
+        ({}, ["1.0", "1.1", "1.1.1", "2.0"], ["0.9", "1.0.1", "2.1"]),
+        ({"every": "minor"}, ["1.0", "1.1.1", "2.0"], ["0.9", "1.0.1", "2.1"]),
+        ({"every": "minor", "good": "1.1"}, ["1.1", "1.1.1", "2.0"], ["2.1"]),
+        ({"good": "1.0", "bad": "1.1.1"}, ["1.0", "1.1", "1.1.1"], ["1.0.1"]),
+        ({"named": ["1.0", "2.0"]}, ["1.0", "2.0"], []),
+    ],
+)
+def test_a_row_has_the_gaps_between_its_ends(
+    chosen: dict[str, Any], versions: list[str], gaps: list[str]
+) -> None:
+    found = Releases(["1.0", "1.1", "1.1.1", "2.0"], dict.fromkeys(["0.9", "1.0.1", "2.1"], "no"))
+    row = found.row(**{"every": "patch", "good": None, "bad": None, "named": (), **chosen})
+    assert ([*row.versions], [*row.gaps]) == (versions, gaps)
+
+
+def test_a_release_without_a_wheel_is_no_end_of_a_row() -> None:
+    found = Releases(["1.0"], {"2.1": "no wheel for Python 3.11 on this machine"})
+    with pytest.raises(UsageError, match=r"^2\.1: no wheel for Python 3\.11 .*: --python$"):
+        found.row(every="patch", good="1.0", bad="2.1", named=())

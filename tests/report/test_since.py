@@ -19,7 +19,7 @@ def _row(
     if missing is not None:
         versions.missing[missing] = "case"
     row = measured(versions, len(_NAMES), budget_s=budget_s)
-    return row.stored("pkg>=1", _NAMES, {"1.6": "no wheel", "1.7": "no wheel"})
+    return row.stored("pkg>=1", _NAMES, {"1.6": "no wheel", "1.7": "no wheel"}, {"python": "3.11"})
 
 
 def test_the_lines_of_a_case_that_has_changed() -> None:
@@ -76,6 +76,7 @@ def test_markdown_and_json_have_the_same() -> None:
     assert (change["after"], change["since"], change["verdict"]) == ("1.2", "1.3", "regressed")
     assert change["bounds"][0] <= change["ratio"] == pytest.approx(1.5, rel=0.01)
     assert figures["cases"]["case"]["times_s"]["1.5"] == pytest.approx(3e-3, rel=0.01)
+    assert (figures["rules"]["python"], figures["rules"]["level"]) == ("3.11", 0.02)
     assert figures["gaps"] == {"1.6": "no wheel", "1.7": "no wheel"}
 
 
@@ -86,7 +87,7 @@ def test_a_section_draws_each_case_over_the_versions() -> None:
     assert section.title == "pkg>=1 by version"
     (chart,) = section.charts
     assert chart.title == "case"
-    assert "slower since 1.3 (+50." in chart.svg
+    assert ">+50.0%<" in chart.svg
     assert all(f">{name}<" in chart.svg for name in _NAMES)
     cells = [[cell.text for cell in each.cells] for each in section.rows]
     assert [texts[:3] for texts in cells[:2]] == [["case", "1.0", "2 ms"], ["case", "1.1", "2 ms"]]

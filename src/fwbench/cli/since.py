@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from fwbench.gate.releases import Releases
 from fwbench.gate.sides import REVISION, Built, Side, remove_abandoned, revisions
 from fwbench.gate.since import TWO, RowOfVersions, Search
 from fwbench.gate.verdicts import Rules
+from fwbench.machine import cpu_model
 from fwbench.plugin.lines import Live
 from fwbench.project import project_root
 from fwbench.records import files
@@ -70,7 +72,9 @@ def _since(arguments: argparse.Namespace) -> int:
         row = RowOfVersions(search, lineup, prepare, arguments.budget, live.say)
         row.resume(lineup.earlier(row.make_ready))
         row.measure(job.seed)
-        _write(row.stored(arguments.row, [side.name for side in sides], gaps), arguments)
+        settings |= {"cpu": cpu_model(), "when": datetime.now(UTC).isoformat(timespec="seconds")}
+        names = [side.name for side in sides]
+        _write(row.stored(arguments.row, names, gaps, settings), arguments)
         if row.is_interrupted:
             live.say(f"{job.folder} has its launches; to go on with them, add --resume")
             raise KeyboardInterrupt
@@ -109,7 +113,7 @@ def _write(row: StoredRow, arguments: argparse.Namespace) -> None:
 
 def _row(
     arguments: argparse.Namespace, root: Path, say: Callable[[str], Any]
-) -> tuple[Sequence[Side], dict[str, str], Builder | None]:
+) -> tuple[Sequence[Side], Mapping[str, str], Builder | None]:
     """The versions of a row, why others are not in it, and what builds their environments."""
     if arguments.row.startswith(REVISION):
         return _revisions(arguments, root, say)
@@ -118,22 +122,19 @@ def _row(
     python = arguments.python or _python(first, arguments)
     builder = Builder(root, python, arguments.extra, say, arguments.index)
     found = _releases(first, builder.python_version, arguments)
-    row = releases.chosen(
-        found.versions,
-        every=arguments.every,
-        good=arguments.good,
-        bad=arguments.bad,
-        named=arguments.versions,
+    row = found.row(
+        every=arguments.every, good=arguments.good, bad=arguments.bad, named=arguments.versions
     )
-    if len(row) < TWO:
+    if len(row.versions) < TWO:
         raise UsageError(
-            f"fewer than two versions are in the row: {', '.join(row)}; name more of "
+            f"fewer than two versions are in the row: {', '.join(row.versions)}; name more of "
             f"{', '.join(found.versions)}"
         )
     sides = [
-        Built(version, [f"{each.name}=={version}" for each in (first, *others)]) for version in row
+        Built(version, [f"{each.name}=={version}" for each in (first, *others)])
+        for version in row.versions
     ]
-    return sides, found.gaps, builder
+    return sides, row.gaps, builder
 
 
 def _requirements(text: str) -> list[Requirement]:
@@ -176,7 +177,7 @@ def _python(requirement: Requirement, arguments: argparse.Namespace) -> str | No
 
 def _revisions(
     arguments: argparse.Namespace, root: Path, say: Callable[[str], Any]
-) -> tuple[Sequence[Side], dict[str, str], Builder | None]:
+) -> tuple[Sequence[Side], Mapping[str, str], Builder | None]:
     of_releases = {
         "--versions": arguments.versions,
         "--every": arguments.every != "patch",

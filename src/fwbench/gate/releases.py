@@ -2,10 +2,10 @@
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
@@ -30,7 +30,38 @@ class Releases:
     """
 
     versions: Sequence[str]
-    gaps: dict[str, str]
+    gaps: Mapping[str, str]
+
+    def row(self, *, every: str, good: str | None, bad: str | None, named: Sequence[str]) -> Self:
+        """Those between two, of each minor release the last, or named ones; gaps between them.
+
+        Args:
+            every: ``patch`` for all, or ``minor`` for the last of each minor release.
+            good: the first of the row; None for the oldest.
+            bad: the last of the row; None for the newest.
+            named: these alone, if there are any.
+
+        Raises:
+            UsageError: one of them is not there.
+        """
+        for version in filter(None, (good, bad, *named)):
+            if version in self.gaps:
+                raise UsageError(
+                    f"{version}: {self.gaps[version]}; name another interpreter: --python"
+                )
+            if version not in self.versions:
+                raise unknown("version", version, self.versions)
+
+        def counts(version: str) -> bool:
+            at = Version(version)
+            return (not good or Version(good) <= at) and (not bad or at <= Version(bad))
+
+        row = [v for v in self.versions if counts(v) and (not named or v in named)]
+        if every == "minor":
+            last = {Version(version).release[:2]: version for version in row}
+            row = [v for v in row if v in last.values() or v in (good, bad)]
+        gaps = {v: why for v, why in self.gaps.items() if counts(v) and not named}
+        return replace(self, versions=row, gaps=gaps)
 
 
 def releases(
@@ -77,32 +108,6 @@ def releases(
     return Releases(
         sorted(wheels, key=Version), dict.fromkeys(sorted(all_of_it - wheels, key=Version), reason)
     )
-
-
-def chosen(
-    versions: Sequence[str], *, every: str, good: str | None, bad: str | None, named: Sequence[str]
-) -> list[str]:
-    """The versions of a row: those between two, of each minor release the last, or named ones.
-
-    Args:
-        every: ``patch`` for all, or ``minor`` for the last of each minor release.
-        good: the first of the row; None for the oldest.
-        bad: the last of the row; None for the newest.
-        named: these alone, if there are any.
-
-    Raises:
-        UsageError: one of them is not there.
-    """
-    for version in filter(None, (good, bad, *named)):
-        if version not in versions:
-            raise unknown("version", version, versions)
-    row = [version for version in versions if not named or version in named]
-    ends = [versions.index(version) for version in (good or versions[0], bad or versions[-1])]
-    row = [version for version in row if ends[0] <= versions.index(version) <= ends[1]]
-    if every == "minor":
-        last = {Version(version).release[:2]: version for version in row}
-        row = [v for v in row if v in last.values() or v in (good, bad)]
-    return row
 
 
 def _configured() -> str:

@@ -11,6 +11,7 @@ fast again within it does not show.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import random
@@ -19,7 +20,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -344,13 +345,20 @@ class RowOfVersions:
             self._add(*wanted, self._lineup.launch(*wanted, draw.randrange(10**6)))
             launch_s = self._clock() - started_s
 
-    def stored(self, asked: str, versions: Sequence[str], gaps: Mapping[str, str]) -> StoredRow:
+    def stored(
+        self,
+        asked: str,
+        versions: Sequence[str],
+        gaps: Mapping[str, str],
+        settings: Mapping[str, Any],
+    ) -> StoredRow:
         """The figures.
 
         Args:
             asked: what was asked for: ``numpy>=1.26``.
             versions: their names, by place.
             gaps: why other versions are not among them.
+            settings: that it was measured with.
         """
         lost = {versions[place]: why for place, why in self.search.lost.items()}
         return StoredRow(
@@ -358,6 +366,7 @@ class RowOfVersions:
             versions=[*versions],
             gaps={**gaps, **lost},
             cases={case: self._case(row, versions) for case, row in self.search.rows.items()},
+            rules={**settings, **dataclasses.asdict(self.search.rules)},
             interrupted=self.is_interrupted,
             launches=self.launches,
             sessions=self.sessions,

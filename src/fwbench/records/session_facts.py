@@ -158,6 +158,7 @@ class StoredRow(Table):
     versions: list[str] = fact()
     gaps: dict[str, str] = fact()
     cases: dict[str, StoredRowCase] = fact()
+    rules: dict[str, Any] = fact()
     interrupted: bool = fact()
     launches: int = fact()
     sessions: int = fact()

@@ -173,7 +173,13 @@ def section(row: StoredRow, suffix: str) -> Section:
     drawn = {name: case for name, case in cases.items() if case.times_s}
     charts = [
         lines.draw_over_time(
-            name, [*case.times_s], _points(case), _marks(row, case), of_marks="change", ends="bound"
+            name,
+            [*case.times_s],
+            _points(case),
+            _marks(case),
+            of_marks="change",
+            ends="bound",
+            are_printed=True,
         )
         for name, case in [*drawn.items()][:_DRAWN]
     ]
@@ -202,16 +208,11 @@ def _points(case: StoredRowCase) -> list[Point]:
         if each.step is not None and each.step.ratio and each.step.bounds:
             low, high = (bound / each.step.ratio for bound in each.step.bounds)
         time_s = each.time_s
-        points.append(Point(number, time_s, time_s * low, time_s * high, each.version))
+        points.append(Point(number, time_s, time_s * low, time_s * high))
     return points
 
 
-def _marks(row: StoredRow, case: StoredRowCase) -> Mapping[int, str]:
+def _marks(case: StoredRowCase) -> Mapping[int, str]:
     """The changes, by the place of their versions in the chart."""
     places: Sequence[str] = [*case.times_s]
-    marks = {}
-    for change in case.changes:
-        verdict, ratio = _told(change)
-        words = f"{_WORDS[verdict]} since {_since(row, change)} ({ratio - 1:+.1%})"
-        marks[places.index(change.since)] = words
-    return marks
+    return {places.index(change.since): _change(change) for change in case.changes}

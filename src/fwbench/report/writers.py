@@ -97,7 +97,8 @@ def _lead(runs: Sequence[Run]) -> str:
 def _provenance(run: Run) -> Mapping[str, Any]:
     """The source of a run's numbers: machine, versions, threads, toggles, data, revision."""
     if not run.is_measured:
-        return run.comparison.rules if run.comparison else {}
+        judged = run.comparison or run.row
+        return judged.rules if judged else {}
     session = run.session
     machine = session.machine or MachineFacts()
     facts: dict[str, Any] = {

@@ -150,6 +150,8 @@ def draw_over_time(
     marks: Mapping[int, str],
     of_marks: str = "upgrade or lasting shift",
     ends: str = "quartile",
+    *,
+    are_printed: bool = False,
 ) -> Chart:
     """A chart of times over runs.
 
@@ -159,6 +161,8 @@ def draw_over_time(
         marks: what happened, by the number of the run.
         of_marks: their name.
         ends: the name of an end of an interval.
+        are_printed: whether the labels of points and marks are in the picture, and not only shown
+            to a pointer.
     """
     chart = blank(
         pygal.Line,
@@ -168,6 +172,7 @@ def draw_over_time(
         show_minor_x_labels=False,
         show_dots=len(points) <= _DOTS,
         dots_size=2,
+        print_labels=are_printed,
     )
     chart.x_labels = runs
     chart.add("median", [{"value": point.y, "label": point.label} for point in points])
