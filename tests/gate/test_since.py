@@ -1,12 +1,13 @@
 """A row of versions: which are measured next, and since which one a case has changed."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fwbench.errors import ComparisonError, InstallationError, UsageError
-from fwbench.gate.releases import Releases
+from fwbench.gate.releases import Releases, index_url
 from fwbench.gate.since import AT_ONCE, RowOfVersions
 from fwbench.gate.verdicts import Verdict
 from support.versions import Versions, measured
@@ -193,3 +194,17 @@ def test_a_release_without_a_wheel_is_no_end_of_a_row() -> None:
     found = Releases(["1.0"], {"2.1": "no wheel for Python 3.11 on this machine"})
     with pytest.raises(UsageError, match=r"^2\.1: no wheel for Python 3\.11 .*: --python$"):
         found.row(every="patch", good="1.0", bad="2.1", named=())
+
+
+def test_an_index_has_a_name_in_the_settings_of_uv(tmp_path: Path) -> None:
+    """In those of the project's pyproject.toml, or in a file of their own."""
+    url = "https://example.org/{}/simple"
+    table = f'[[tool.uv.index]]\nname = "nightly"\nurl = "{url.format("a")}"\n'
+    (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+    file = f'[[index]]\nurl = "x"\n[[index]]\nname = "own"\nurl = "{url.format("b")}"\n'
+    (tmp_path / "uv.toml").write_text(file, encoding="utf-8")
+    assert index_url(tmp_path, "nightly") == url.format("a")
+    assert index_url(tmp_path, "own") == url.format("b")
+    assert index_url(tmp_path, "https://example.org") == "https://example.org"
+    with pytest.raises(UsageError, match=r"^unknown index 'nighty'; known: nightly, own\. Did you"):
+        index_url(tmp_path, "nighty")

@@ -134,10 +134,10 @@ def test_lines_of_a_history_have_names_and_colours() -> None:
 
 
 def test_a_history_has_a_text() -> None:
-    begin = f"gemm: 1 s on {day(0)}, "
-    assert drawn(3).text == f"{begin}3 s on {day(2)}; no upgrade, no lasting shift"
+    begin = f"gemm: 1 s ({day(0)}), "
+    assert drawn(3).text == f"{begin}3 s ({day(2)}); no upgrade or lasting shift"
     chart = drawn(9, {7: "another", 2: "an event"})
-    assert chart.text == f"{begin}9 s on {day(8)}; {day(2)}: an event; {day(7)}: another"
+    assert chart.text == f"{begin}9 s ({day(8)}); {day(2)}: an event; {day(7)}: another"
 
 
 @pytest.mark.parametrize("runs", [2, 8, 9, 60, 365])

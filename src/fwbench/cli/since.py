@@ -119,6 +119,8 @@ def _row(
         return _revisions(arguments, root, say)
     _refuse(arguments, {"--build": arguments.build}, "revisions: git:v1.0..git:HEAD")
     first, *others = _requirements(arguments.row)
+    if arguments.index:
+        arguments.index = releases.index_url(root, arguments.index)
     python = arguments.python or _python(first, arguments)
     builder = Builder(root, python, arguments.extra, say, arguments.index)
     found = _releases(first, builder.python_version, arguments)

@@ -2,9 +2,12 @@
 
 import os
 import sys
+import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Self
 
 from packaging.requirements import Requirement
@@ -33,7 +36,7 @@ class Releases:
     gaps: Mapping[str, str]
 
     def row(self, *, every: str, good: str | None, bad: str | None, named: Sequence[str]) -> Self:
-        """Those between two, of each minor release the last, or named ones; gaps between them.
+        """The versions between two, of each minor release the last, or named ones, with their gaps.
 
         Args:
             every: ``patch`` for all, or ``minor`` for the last of each minor release.
@@ -108,6 +111,30 @@ def releases(
     return Releases(
         sorted(wheels, key=Version), dict.fromkeys(sorted(all_of_it - wheels, key=Version), reason)
     )
+
+
+def index_url(root: Path, index: str) -> str:
+    """The URL of an index, given by it or by the name that the project's uv settings have for it.
+
+    Args:
+        root: of the project, with ``uv.toml``, or ``[[tool.uv.index]]`` in ``pyproject.toml``.
+
+    Raises:
+        UsageError: there is no such name.
+    """
+    if "://" in index:
+        return index
+    named: dict[str, str] = {}
+    for name, keys in (("pyproject.toml", ("tool", "uv")), ("uv.toml", ())):
+        settings: Any = {}
+        with suppress(OSError, tomllib.TOMLDecodeError):
+            settings = tomllib.loads((root / name).read_text(encoding="utf-8"))
+        for key in keys:
+            settings = settings.get(key, {})
+        named |= {each["name"]: each["url"] for each in settings.get("index", ()) if "name" in each}
+    if index not in named:
+        raise unknown("index", index, named)
+    return named[index]
 
 
 def _configured() -> str:

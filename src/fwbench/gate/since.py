@@ -366,7 +366,7 @@ class RowOfVersions:
             versions=[*versions],
             gaps={**gaps, **lost},
             cases={case: self._case(row, versions) for case, row in self.search.rows.items()},
-            rules={**settings, **dataclasses.asdict(self.search.rules)},
+            rules={**dataclasses.asdict(self.search.rules), **settings},
             interrupted=self.is_interrupted,
             launches=self.launches,
             sessions=self.sessions,

@@ -130,7 +130,12 @@ def _untold(case: StoredRowCase) -> str:
     """The steps that nothing could be said of, or why it has none."""
     if not case.steps:
         return "; ".join(dict.fromkeys(case.missing.values()))
-    return ", ".join(f"{step.after} to {step.since}" for step in case.steps if not step.verdict)
+    return ", ".join(map(_open, (step for step in case.steps if not step.verdict)))
+
+
+def _open(step: StoredStep) -> str:
+    known = f" ({_change(step)} in {count(step.launches, 'launch', 'launches')})"
+    return f"{step.after} to {step.since}" + known * (step.ratio is not None)
 
 
 # As a section
