@@ -28,6 +28,7 @@ from fwbench.workloads import (
     PHOTOS,
     SAMPLED,
     SERVED,
+    STARTUP,
     STEPS,
     grid,
 )
@@ -162,6 +163,7 @@ def _workloads(files: Sequence[str]) -> list[Workload]:
     by_file["benchmarks/test_models.py"] = networks
     by_file["benchmarks/test_collectives.py"] = [*COLLECTIVES]
     by_file["benchmarks/test_serving.py"] = [*SERVED]
+    by_file["benchmarks/test_startup.py"] = [*STARTUP]
     named = [by_file[name] for name in files if name in by_file]
     return [workload for group in named or by_file.values() for workload in group]
 

@@ -2,10 +2,12 @@
 
 from fwbench.cases.case import Case
 from fwbench.cases.checkpoints import CheckpointCase
+from fwbench.cases.imports import ImportCase
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ClassificationCase, ForwardBackwardCase, InferenceCase
 from fwbench.cases.photos import PhotosCase
 from fwbench.cases.training import LoaderCase, LoopCase, StepCase
+from fwbench.workloads.imports import Import
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import Classification, ForwardBackward, Inference
 from fwbench.workloads.models.steps import ModelStep
@@ -20,6 +22,7 @@ _CASES: dict[type[Workload], type[Case]] = {
     Loading: LoaderCase,
     Checkpointing: CheckpointCase,
     PhotoLoading: PhotosCase,
+    Import: ImportCase,
     Classification: ClassificationCase,  # before what it is derived from
     Inference: InferenceCase,
     ForwardBackward: ForwardBackwardCase,

@@ -200,6 +200,13 @@ def peak_memory_bytes(process: Path = _SELF) -> int | None:
     return None
 
 
+def resident_bytes(pid: int) -> int | None:
+    """The resident memory of a process now; None where the system does not tell."""
+    with suppress(psutil.Error):
+        return int(psutil.Process(pid).memory_info().rss)
+    return None
+
+
 def _children_bytes(process: Path = _SELF) -> int:
     """The largest resident memory of each process that this one and its children have started."""
     children = [Path(f"/proc/{pid}") for pid in _children(process)]

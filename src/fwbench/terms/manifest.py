@@ -111,6 +111,8 @@ class Capabilities:
         gpu_memory: whether it knows the peak of its memory on a GPU.
         gpu_clock: the GPU's clock that times its calls: ``events``; ``cupti``, where that is
             installed; empty where it has no GPU.
+        imports: the module that users import; empty where its import cannot be measured.
+        imports_after: what has to run before that, a part of the import.
     """
 
     executions: tuple[str, ...] = ("eager",)
@@ -134,6 +136,8 @@ class Capabilities:
     coordinator: str = ""
     gpu_memory: bool = False
     gpu_clock: str = "cupti"
+    imports: str = ""
+    imports_after: str = ""
 
     @property
     def every_execution(self) -> tuple[str, ...]:

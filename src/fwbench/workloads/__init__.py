@@ -8,6 +8,7 @@ Every operation and every training loop can be imported from here by its name::
 from typing import Any
 
 from fwbench.workloads.collectives import COLLECTIVES, SERVED
+from fwbench.workloads.imports import STARTUP
 from fwbench.workloads.models.networks import TEXT_TRAININGS, TRAININGS
 from fwbench.workloads.models.passes import CLASSIFICATIONS, FORWARD_BACKWARDS, INFERENCES
 from fwbench.workloads.models.steps import MODELS, SAMPLED
@@ -62,7 +63,7 @@ WORKLOADS: dict[str, Workload] = {
     workload.name: workload
     for workload in (
         *(*OPERATIONS, *LOOPS, *STEPS, *MODELS, *SAMPLED, *INFERENCES, *CLASSIFICATIONS),
-        *(*CHECKPOINTS, *FORWARD_BACKWARDS, *COLLECTIVES, *SERVED, *PHOTOS),
+        *(*CHECKPOINTS, *FORWARD_BACKWARDS, *COLLECTIVES, *SERVED, *PHOTOS, *STARTUP),
     )
 }
 
@@ -71,8 +72,8 @@ __all__ = [
     "COPIES", "CREATIONS", "DECOMPOSITIONS", "ELEMENTWISE", "FAMILIES", "FFT", "FORWARD_BACKWARDS",
     "IMAGE", "INDEXING", "INFERENCES", "LINALG", "LOOPS", "LOSSES", "MODELS", "NORMALISATION",
     "OPERATIONS", "OPTIMISERS", "OVERHEAD", "PHOTOS", "POOLING", "RANDOM", "RECURRENT",
-    "REDUCTIONS", "SAMPLED", "SERVED", "SHAPE", "SORTING", "STEPS", "TRAININGS", "WORKLOADS",
-    "Cost", "Implementation", "Operation", "Training", "Workload",
+    "REDUCTIONS", "SAMPLED", "SERVED", "SHAPE", "SORTING", "STARTUP", "STEPS", "TRAININGS",
+    "WORKLOADS", "Cost", "Implementation", "Operation", "Training", "Workload",
 ]  # fmt: skip
 
 

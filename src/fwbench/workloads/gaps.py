@@ -23,6 +23,7 @@ from fwbench.terms.names import DEFAULT_DTYPE, FLOAT8, INT8, is_complex
 from fwbench.terms.replicas import NO_STRAGGLER, WITH_SERVERS, straggler_of
 from fwbench.workloads.cell import Cell
 from fwbench.workloads.collectives import Collective, ServedStep
+from fwbench.workloads.imports import Import
 from fwbench.workloads.model import ModelInference, ModelTraining
 from fwbench.workloads.models.passes import (
     CLASSIFICATIONS,
@@ -46,6 +47,7 @@ _CLASSES: Mapping[str, type[Workload]] = {
     kind.__name__: kind
     for kind in (
         *(Workload, Operation, Collective, ServedStep, ModelInference, ModelTraining, PhotoLoading),
+        Import,
         *(WithNetwork, TrainsInLoop, Training, Step, ModelStep),
         *(Inference, Classification, ForwardBackward),
     )
