@@ -16,7 +16,7 @@ import pytest
 
 from fwbench import suite
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.plugin import handover, host, rows
+from fwbench.plugin import compiled_code, handover, host, rows
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import Probes
 from fwbench.plugin.progress import Progress
@@ -81,6 +81,8 @@ class IsolatedRunner:
         """
         with compared(item.stash[CELL] for item in cases_of(session)):
             start_s = time.monotonic()
+            if self.will_run(session):
+                compiled_code.fill(cases_of(session), self.run_alone)
             self.begin(session)
             ran = yield
             if self.workers is not None:
@@ -282,13 +284,14 @@ class IsolatedRunner:
 
     def _worker_of(self, item: pytest.Item) -> WorkerSpec:
         """Which worker an item is for: toggles of a process need one of their own."""
-        cell = item.stash[CELL]
+        cell, number = item.stash[CELL], self.rows.number(item)
+        redirected = compiled_code.variables(cell, self.session.manifests[cell.framework], number)
         return WorkerSpec(
             cell.framework,
-            tuple(cell.variables.items()),
+            (*cell.variables.items(), *redirected.items()),
             self.session.inventory.interpreter_of(cell.framework),
             cell.gang,
-            self.rows.number(item),
+            number,
         )
 
     def _received(self, values: dict[str, Any]) -> pytest.TestReport:
@@ -396,7 +399,7 @@ def spread(visits: Mapping[pytest.Item, Visit], number: int) -> list[pytest.Item
 
 @contextmanager
 def compared(cells: Iterable[Cell]) -> Iterator[None]:
-    """Have folders for as long as cases run: for versions of a model, and for functions' results.
+    """Have folders for as long as cases run: for models' versions, functions' results, caches.
 
     Those of functions stay in the folder of a comparison, where the session is a side of one.
     """
@@ -406,6 +409,7 @@ def compared(cells: Iterable[Cell]) -> Iterator[None]:
     needed = {
         VARIABLE: any(map(rows.has_several_versions, every)),
         RESULTS_VARIABLE: any(map(_is_given_twice, every)) and RESULTS_VARIABLE not in os.environ,
+        compiled_code.VARIABLE: any(map(compiled_code.is_redirected, every)),
     }
     with ExitStack() as stack:
         for variable in (name for name, is_needed in needed.items() if is_needed):

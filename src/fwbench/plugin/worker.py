@@ -57,7 +57,7 @@ from fwbench.frameworks.contract import Framework, leaves_well
 from fwbench.frameworks.registry import load
 from fwbench.machine import forget_reference_variables
 from fwbench.measure.warmup import wait_until_idle
-from fwbench.plugin import handover
+from fwbench.plugin import compiled_code, handover
 from fwbench.plugin.gangs import is_cold
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import CELL, OWN_MANIFEST
@@ -211,6 +211,7 @@ class WorkerHooks:
             problem = "\n".join([f"{unknown}; {advice}", *self.uncollected])
         else:
             nextitem = self.items.get(following or "")
+            compiled_code.empty()
             self.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
             if self._times:
                 wait_until_idle()  # for the sake of the next framework

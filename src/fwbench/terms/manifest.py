@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.terms.names import framework_of
-from fwbench.terms.toggles import PIN, Toggle
+from fwbench.terms.toggles import CACHE, PIN, Toggle
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,11 @@ class Capabilities:
             installed; empty where it has no GPU.
         imports: the module that users import; empty where its import cannot be measured.
         imports_after: what has to run before that, a part of the import.
+        cache_variables: the environment variables that redirect its compiled code on disk, each
+            with its value: ``{folder}`` stands for the folder, ``{given}`` for what the variable
+            has already.
+        cached_executions: those whose compiled code is kept there.
+        uncached: why there are none, a sentence.
     """
 
     executions: tuple[str, ...] = ("eager",)
@@ -138,6 +143,9 @@ class Capabilities:
     gpu_clock: str = "cupti"
     imports: str = ""
     imports_after: str = ""
+    cache_variables: Mapping[str, str] = field(default_factory=dict)
+    cached_executions: tuple[str, ...] = ()
+    uncached: str = "its adapter names no folder of compiled code (`cache_variables`)"
 
     @property
     def every_execution(self) -> tuple[str, ...]:
@@ -148,7 +156,7 @@ class Capabilities:
     def reads(self, toggle: str) -> bool:
         """True if it has a toggle of a whole process: one of fwbench's, or of its own."""
         own_names = (own_toggle.name for own_toggle in self.own_toggles)
-        return toggle in (PIN, *self.process_toggles, *own_names)
+        return toggle in (PIN, CACHE, *self.process_toggles, *own_names)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -102,6 +102,9 @@ _AT_MOST = 256
 #: The toggle of a process that every framework has: what starts it heeds it.
 PIN = "pin"
 
+#: The toggle of a process that what starts it heeds, for every framework that keeps compiled code.
+CACHE = "cache"
+
 #: The toggles of cases on several devices in one process.
 PARALLEL = ("model_parallel", "data_parallel")
 
