@@ -4,8 +4,6 @@ Imports are read from the source, those within functions and for type checking i
 one module needs of another is a dependency, whenever it is imported.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import re

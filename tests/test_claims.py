@@ -1,7 +1,5 @@
 """Claims in a test: their verdicts are right on any machine, and every dead end has a sentence."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

@@ -1,7 +1,5 @@
 """The tree of exceptions is as it is drawn, and unknown names are met with help."""
 
-from __future__ import annotations
-
 import inspect
 import re
 

@@ -1,7 +1,5 @@
 """The fork server gives the process that a start would give, or starts it."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

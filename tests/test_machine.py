@@ -1,7 +1,5 @@
 """The CPUs that may be used, by affinity and by the quotas of cgroups of both versions."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

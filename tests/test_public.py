@@ -1,7 +1,5 @@
 """Names that a third party imports from the package itself."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

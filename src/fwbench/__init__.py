@@ -3,8 +3,6 @@
 PYTEST_DONT_REWRITE: a worker has imported this package before its pytest session begins.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -17,8 +17,6 @@ them late. So a limit is refuted only where no visit kept it for longer than tha
 it by a factor that no speed of a machine explains, and never on a contended machine.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import random

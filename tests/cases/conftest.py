@@ -1,7 +1,5 @@
 """Fixtures of the tests of cases."""
 
-from __future__ import annotations
-
 from unittest.mock import Mock
 
 import pytest

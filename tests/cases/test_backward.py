@@ -1,7 +1,5 @@
 """Gradients of results with free signs, of results without gradients, and of complex numbers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A case is bound, verified, warmed up and measured, and its record is right to the digit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from unittest.mock import Mock

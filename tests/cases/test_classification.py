@@ -1,7 +1,5 @@
 """Trained networks: what int8 needs, who cheats, and the accuracy by the call that is timed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

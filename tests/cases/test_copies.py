@@ -1,7 +1,5 @@
 """Copies between host and GPU: of the memory that was asked for, made in every call."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Epochs are trained, timed and told apart: only what trains is in a round, to the digit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -76,7 +74,7 @@ class Trained:
             tell=lambda epoch, steps: self.reported.append((epoch, steps)),
         )
 
-    def train(self) -> Trained:
+    def train(self) -> "Trained":
         rounds = (self.schedule.epochs - self.schedule.warmup_epochs) * self.schedule.repetitions
         for _ in range(rounds if self.enabled else 1):
             self.epochs.prepare()

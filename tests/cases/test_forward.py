@@ -1,7 +1,5 @@
 """Operations with several results, parameters, other layouts, and results that may differ."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Functions without a reference, held against themselves, and others' results of the same."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable

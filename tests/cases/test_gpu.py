@@ -1,7 +1,5 @@
 """Cases on a simulated GPU: every time that is recorded is right to the digit."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterator

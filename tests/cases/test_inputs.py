@@ -1,7 +1,5 @@
 """Operands and references are computed once for all cases that need them, and only for those."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A learner that trains less than it should gets no number, whenever it begins to."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """Networks without an update as cases: answers, and loss and gradients, are the reference's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace

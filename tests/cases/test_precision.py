@@ -1,7 +1,5 @@
 """The format that work was computed in shows in its error, in every operation."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The memory of a case is that of its calls: what binding takes for a moment does not count."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial

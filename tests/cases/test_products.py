@@ -1,7 +1,5 @@
 """Large products are verified by sums of their columns, and wrong ones are refused as before."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

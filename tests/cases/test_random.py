@@ -1,7 +1,5 @@
 """Random results: their moments are verified, and that no call repeats the numbers of another."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

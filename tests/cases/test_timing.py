@@ -1,7 +1,5 @@
 """Timed calls: unfinished work, skipped work and impossible rates are noticed."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable, Iterable

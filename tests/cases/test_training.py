@@ -1,7 +1,5 @@
 """Training as cases: epochs, steps and loaders are measured to the digit."""
 
-from __future__ import annotations
-
 import errno
 import math
 from collections.abc import Callable

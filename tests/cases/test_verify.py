@@ -1,7 +1,5 @@
 """Wrong results are found, wherever they are; right ones are accepted, up to rounding."""
 
-from __future__ import annotations
-
 import re
 from contextlib import nullcontext
 from typing import Any

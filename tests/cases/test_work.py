@@ -3,8 +3,6 @@
 Most cheats are in :mod:`fwbench_extras.cheats`, and tried by extras/tests/cheats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise, takewhile

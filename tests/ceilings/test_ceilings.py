@@ -1,7 +1,5 @@
 """Ceilings of a machine are stored, and records have the share of them that they reach."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 from pathlib import Path

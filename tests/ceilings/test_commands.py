@@ -1,7 +1,5 @@
 """``fwbench doctor`` says what a machine can do at most; ``fwbench recover`` tells records."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

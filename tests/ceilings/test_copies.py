@@ -1,7 +1,5 @@
 """Copies between host and GPU have ceilings of their own, by direction and memory."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Ceilings of GPUs: by precision, and of what their cache holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Ceilings of a machine are measured, and sessions tell records of them."""
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Fixtures of the tests of commands."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

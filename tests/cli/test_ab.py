@@ -1,7 +1,5 @@
 """``fwbench ab``, end to end."""
 
-from __future__ import annotations
-
 import re
 import statistics
 from pathlib import Path

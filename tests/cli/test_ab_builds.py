@@ -1,7 +1,5 @@
 """``fwbench ab`` of builds, end to end: each side in an environment of its own."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

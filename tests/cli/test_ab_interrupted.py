@@ -1,7 +1,5 @@
 """``fwbench ab`` that is ended, by whatever signal: nothing stays but finished pairs."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Arguments that are not understood are errors, and asking for help is none."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """``fwbench doctor`` says what is here."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

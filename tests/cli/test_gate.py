@@ -1,7 +1,5 @@
 """``fwbench gate`` judges stored runs, and ``fwbench baseline`` says which one is compared with."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``fwbench list`` says what is declared, and its page in docs is up to date."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``fwbench recover`` writes what was measured of a session that was killed."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``fwbench report``: what it writes, of whose runs, and what it makes of bad input."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``fwbench report`` of cases that are chosen, and to files that are not the runs."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``fwbench report --history``: a page of cases over time."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """``fwbench run``: the suite from wherever fwbench is installed, as a checkout has it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

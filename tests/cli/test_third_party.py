@@ -1,7 +1,5 @@
 """The smallest suite of another project, from the index: no false alarm, and 20 % are found."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The wheel and the source distribution, and their metadata."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tarfile

@@ -1,7 +1,5 @@
 """Every command that a document shows works: its program, options, files and names exist."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import tomllib

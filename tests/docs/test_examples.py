@@ -1,7 +1,5 @@
 """The examples of the how-to pages, run as a reader would run them."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections import Counter
 

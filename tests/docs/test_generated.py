@@ -1,7 +1,5 @@
 """Pages that are written from the code are up to date, and tests that a page names are there."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -1,7 +1,5 @@
 """Sample output in documents is what today's code prints: a command stands for each."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

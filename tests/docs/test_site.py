@@ -1,7 +1,5 @@
 """The documentation as a site: it builds, is complete, and asks no other host for anything."""
 
-from __future__ import annotations
-
 import html.parser
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """docs/extending.md, followed to the letter: every addition takes as many places as it says."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

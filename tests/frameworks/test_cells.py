@@ -1,7 +1,5 @@
 """No cell goes missing in silence: their numbers are kept, by framework and family."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Copies of adapters between host and GPU, with stand-ins for their frameworks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """PyTorch's executions for GPUs, with a stand-in for CUDA: captured once, replayed when timed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace

@@ -1,7 +1,5 @@
 """Times of kernels by CUPTI, with stand-ins for the ways to it."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace

@@ -1,7 +1,5 @@
 """Gaps and tables that are out of date announce themselves, and nothing else does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

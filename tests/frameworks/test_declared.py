@@ -1,7 +1,5 @@
 """Declarations of frameworks are read without them, and nothing remains of the stand-ins."""
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import replace

@@ -5,8 +5,6 @@ and an addition as two, as fwbench does. It counts nothing else: of work that is
 it sees the product alone.
 """
 
-from __future__ import annotations
-
 import functools
 
 from fwbench.machine import thread_variables

@@ -4,8 +4,6 @@ JAX needs NumPy 2 and MXNet NumPy 1, so it is never in the environment that runs
 are the proof that frameworks of two environments are measured side by side. They need the network.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tomllib

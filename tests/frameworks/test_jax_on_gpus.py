@@ -1,7 +1,5 @@
 """JAX's adapter as a GPU node sees it, with a JAX that stands in for the real one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any

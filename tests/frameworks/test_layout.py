@@ -1,7 +1,5 @@
 """Arrays in another layout: there and back again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A learner trains in the executions that it names, and in no other."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwbench.errors import DeclarationError

@@ -1,7 +1,5 @@
 """Loops of Python's, which compilers unroll, in place of a framework's operator for loops."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

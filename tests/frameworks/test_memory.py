@@ -1,7 +1,5 @@
 """Memory as frameworks report it: tensors that PyTorch saves, and MXNet's plans."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

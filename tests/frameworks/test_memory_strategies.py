@@ -1,7 +1,5 @@
 """The memory that MXNet's planner would reserve if results shared less, from its log."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Operators of mx.np, for the arrays of mx.nd: against stand-ins, without MXNet."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +14,7 @@ class Classic:
     def __init__(self, value: float) -> None:
         self.value = value
 
-    def as_np_ndarray(self) -> Modern:
+    def as_np_ndarray(self) -> "Modern":
         return Modern(self.value)
 
 

@@ -1,7 +1,5 @@
 """Calls of adapters to their frameworks on a GPU, with stand-ins for these frameworks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -107,7 +105,7 @@ def test_pytorch_s_events_stand_around_each_call_of_a_full_queue(
         def synchronize(self) -> None:
             done.append("wait")
 
-        def elapsed_time(self, end: Event) -> float:
+        def elapsed_time(self, end: "Event") -> float:
             return 0.25
 
     def sleep(cycles: int) -> None:

@@ -1,7 +1,5 @@
 """ONNX Runtime: operators as functions, and what is said where a network cannot be exported."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Callable
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """A framework from another package adds a toggle through the entry point that it has anyway."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwbench.machine import allowed_cpus

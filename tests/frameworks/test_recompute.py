@@ -1,7 +1,5 @@
 """Results that the backward pass recomputes: less is kept, and the training is the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwbench.machine import thread_variables

@@ -1,7 +1,5 @@
 """Frameworks are found through entry points, whoever's they are, and said to be unusable."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Results of plain functions: what in them is waited for, and what is not."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The packages that a framework's class is made of."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The state of optimisers and of recurrent layers in frameworks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Tables of operations: paths and calls become functions, and what is missing is named."""
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

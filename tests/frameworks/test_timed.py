@@ -3,8 +3,6 @@
 Verification alone does not read single elements, write inputs in place, or call bound work again.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from support.projects import Project

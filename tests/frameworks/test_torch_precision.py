@@ -1,7 +1,5 @@
 """Float32 means float32 in PyTorch, by both of its interfaces; whatever was set can be recorded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The variables that fwbench's own frameworks record are named one by one."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

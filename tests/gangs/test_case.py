@@ -1,7 +1,5 @@
 """A case that a gang does: what enters its times, what is recorded, and what fails it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of an exchange by replicas: right results, and none that is left out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Replicas of a framework train as one worker does; each way not to is found before any timing."""
 
-from __future__ import annotations
-
 import itertools
 import operator
 import os

@@ -1,7 +1,5 @@
 """Gangs of real processes: what they answer, and how each failure ends them."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

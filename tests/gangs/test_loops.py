@@ -1,7 +1,5 @@
 """Training loops that replicas share."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -3,8 +3,6 @@
 The kernel needs network namespaces and token buckets, and a user who may make them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

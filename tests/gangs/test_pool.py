@@ -1,7 +1,5 @@
 """The gang of a session, and the engines that start it: its own, and those of other packages."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

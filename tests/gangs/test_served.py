@@ -1,7 +1,5 @@
 """Steps with parameter servers: right ones pass, and each way to leave something out is found."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Sessions with replicas, as users start them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

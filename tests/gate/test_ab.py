@@ -1,7 +1,5 @@
 """A/B comparisons: which pairs are measured, for how long, and what comes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Launches go where times are least certain, as long as there is time."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

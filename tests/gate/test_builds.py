@@ -1,7 +1,5 @@
 """Environments of sides are resolved, built as a whole or not at all, and used again."""
 
-from __future__ import annotations
-
 import json
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Nothing of a checkout stays: neither its folder nor what git notes of it, however it was left."""
 
-from __future__ import annotations
-
 import subprocess
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A change of the time on a GPU is one of its work only if it shows in cycles of its clock."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

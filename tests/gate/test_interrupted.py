@@ -1,7 +1,5 @@
 """Comparisons that are interrupted: what is known is judged, and nothing is measured twice."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """A pair of launches is measured, kept, and repeated once if one of them dies."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

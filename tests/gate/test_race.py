@@ -1,7 +1,5 @@
 """Races drop clear losers, and record what became of every contestant."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """Finished pairs are kept until their comparison is over, and only the same one goes on."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from pathlib import Path

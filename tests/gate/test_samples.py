@@ -1,7 +1,5 @@
 """Stored runs: what cannot be read is named, and what does not compare is not compared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Evidence from pairs keeps its level after every pair, and finds the changes that are there."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The sides of a comparison are environments or revisions, and nothing of them is left behind."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The statistics of sessions keep their level, and those of launches are what they say."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 

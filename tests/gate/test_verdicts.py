@@ -1,7 +1,5 @@
 """Verdicts: what is said of sessions, and what a job exits with."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import Any

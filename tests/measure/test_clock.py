@@ -1,7 +1,5 @@
 """The clock waits before it is read, and knows how its rounds came about."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Cases are clean, drifting or contended by rules that noise alone does not meet."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

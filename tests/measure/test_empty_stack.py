@@ -1,7 +1,5 @@
 """A call at the foot of a stack: nothing below it, and all else as if it were made here."""
 
-from __future__ import annotations
-
 import contextvars
 import gc
 import sys

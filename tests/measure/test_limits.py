@@ -1,7 +1,5 @@
 """Limits of a processor follow from what Linux says of it; of others nothing is claimed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The GPU that NVML tells of is the one that the framework computes on."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The use of memory and processors, and None where it is not known."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import resource

@@ -1,7 +1,5 @@
 """Rounds end when their median is known precisely, or when their time is over."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterable, Iterator
 from itertools import cycle, repeat

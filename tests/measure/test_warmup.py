@@ -1,7 +1,5 @@
 """The warm-up ends when times have settled, or when its time is up."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, repeat

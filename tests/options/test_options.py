@@ -1,7 +1,5 @@
 """Options go over one another field by field, and over a preset's schedule."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwbench.errors import UsageError

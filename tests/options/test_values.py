@@ -1,7 +1,5 @@
 """Values are read from text and checked, and an error says what would have been understood."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import partial

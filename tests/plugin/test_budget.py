@@ -1,7 +1,5 @@
 """The time of a launch is known in later sessions with the same settings."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A session has the families that it asks for, all that it names, and else the representatives."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.projects import Project

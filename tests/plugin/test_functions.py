@@ -1,7 +1,5 @@
 """Functions without a reference in sessions: their frameworks, names, rounds and results."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

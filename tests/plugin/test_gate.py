@@ -1,7 +1,5 @@
 """``--fw-gate``: a session fails if it is slower than the baseline, and never by the wrong one."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Options and modules reach a worker, also where its interpreter is another one."""
 
-from __future__ import annotations
-
 import base64
 import pickle
 import pickletools

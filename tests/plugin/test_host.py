@@ -1,7 +1,5 @@
 """The parts of pytest-benchmark that fwbench uses are in the installed release."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import weakref

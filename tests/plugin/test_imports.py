@@ -1,7 +1,5 @@
 """A session imports what it uses, of other packages and of fwbench itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every case is measured in several fresh processes, and they become one record."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """The line of progress leaves the lines of others whole, on terminals, in logs and in files."""
 
-from __future__ import annotations
-
 import io
 import threading
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options are read from the command line, the ini file and markers; each has its place."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

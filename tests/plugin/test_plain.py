@@ -1,7 +1,5 @@
 """Plain benchmarks: tests with pytest-benchmark's fixture that know nothing of fwbench."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Cases are run again for probes, in processes of their own; what comes of it fails no case."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

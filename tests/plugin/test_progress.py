@@ -1,7 +1,5 @@
 """The progress of a session: seen while it runs, and gone before other output."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """Sessions whose launches are chosen by what has been measured: races and budgets."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.projects import Project, measuring

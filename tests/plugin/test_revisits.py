@@ -1,7 +1,5 @@
 """Some cases are measured a second time at the end, which shows how far medians repeat."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys

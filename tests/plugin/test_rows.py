@@ -1,7 +1,5 @@
 """Cases that do the same work are measured by turns: alive together, in processes of their own."""
 
-from __future__ import annotations
-
 from statistics import median
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Requests of the options to cells beside a selection."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import Any

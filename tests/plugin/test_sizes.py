@@ -1,7 +1,5 @@
 """Sizes that are shapes: asked for, refused, measured and recorded."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The header and the section: what stands in them, and what of a session gets there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """pytest-benchmark's tables compare what may be compared, and mark what is in doubt."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Debuggers stop where the user's code is, in the process that has the terminal."""
 
-from __future__ import annotations
-
 from support.projects import Project
 
 _TESTS = """

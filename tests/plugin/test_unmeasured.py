@@ -1,7 +1,5 @@
 """Cases that were not measured are recorded with the reason, also those not reached."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Messages arrive as they were sent, and other bytes are recognised."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

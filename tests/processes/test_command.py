@@ -1,7 +1,5 @@
 """Programs run to their end, and end with the process that waits for them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

@@ -1,7 +1,5 @@
 """A job is interrupted once, and cleans up undisturbed."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal

@@ -1,7 +1,5 @@
 """Child processes: one calls functions, loaders leave no files, and all end with their parents."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Temporary folders go with their process, or with the next command; no other folder does."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Child sessions of pytest, suites of fwbench's own among them."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

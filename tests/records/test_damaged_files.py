@@ -1,7 +1,5 @@
 """Damaged runs and journals: each command refuses them, or uses as much as is whole."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Records survive their way to the parent."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

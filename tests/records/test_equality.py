@@ -1,7 +1,5 @@
 """Trainings whose losses are another training's are found, and nobody else is accused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

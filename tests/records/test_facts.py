@@ -1,7 +1,5 @@
 """Every fact is declared once; what is not declared is an error, what is damaged is named."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

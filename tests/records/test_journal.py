@@ -1,7 +1,5 @@
 """The journal: written case by case, and recovered as a run."""
 
-from __future__ import annotations
-
 import json
 import resource
 from pathlib import Path

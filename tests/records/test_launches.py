@@ -1,7 +1,5 @@
 """Launches have an order of their own and are merged into one record."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

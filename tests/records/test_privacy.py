@@ -1,7 +1,5 @@
 """Records hold no secret, and say neither whose machine it is nor where its files lie."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any

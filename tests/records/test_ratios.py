@@ -1,7 +1,5 @@
 """Ratios of cases that took turns are those of their adjacent visits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

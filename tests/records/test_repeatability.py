@@ -1,7 +1,5 @@
 """Medians are judged by how far they are apart between processes: by launches, or revisits."""
 
-from __future__ import annotations
-
 import math
 from collections import ChainMap
 from collections.abc import Iterable, Sequence

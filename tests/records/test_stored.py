@@ -1,7 +1,5 @@
 """Any bytes at all are a run that can be read, or are refused by name."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

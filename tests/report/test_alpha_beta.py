@@ -1,7 +1,5 @@
 """The model of an exchange: right where it is right by construction, silent where rules say so."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

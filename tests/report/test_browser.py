@@ -3,8 +3,6 @@
 Nothing complains, and nothing is requested from anywhere.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator, Sequence

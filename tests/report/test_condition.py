@@ -1,7 +1,5 @@
 """Numbers in doubt are marked, and counted in one line before all of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fwbench.records.facts import CaseFacts

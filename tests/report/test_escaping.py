@@ -1,7 +1,5 @@
 """Names and reasons are shown as they are, and do nothing."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Sections, charts and studies are added by a file each, also from another package."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

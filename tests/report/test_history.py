@@ -1,7 +1,5 @@
 """A history is collected: which runs, which lines, and what of odd files."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Shifts that last are found in a history, and upgrades of frameworks."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """History in a report: tables, charts, and statistics without values."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Tables and notes of training loops at the end of a session."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Races and budgets: who won, what is open, what that would take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Cases of the same work meet in contests; means, answers and notes are of contests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Work that several numbers of replicas shared: who is compared with whom, and by what."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

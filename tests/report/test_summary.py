@@ -1,7 +1,5 @@
 """The summary: the head of a report, means, largest differences, and notes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Verdicts on the terminal and in Markdown."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

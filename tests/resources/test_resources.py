@@ -1,7 +1,5 @@
 """Sessions that are short of something: what should not matter does not, and what does is said."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

@@ -1,7 +1,5 @@
 """One headless Chromium for all pages of a session of tests: what a page shows while it is used."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

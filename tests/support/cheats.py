@@ -1,7 +1,5 @@
 """Mistakes that replicas make on purpose, alike in every framework."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

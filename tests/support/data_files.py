@@ -1,7 +1,5 @@
 """Small data sets in every format, and damaged ones."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import dataclasses

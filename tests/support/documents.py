@@ -1,7 +1,5 @@
 """Blocks of the documents, and the commands in these and in the text."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -1,7 +1,5 @@
 """A fake framework that trains: no model learns; losses, answers and times are fields of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -44,7 +42,7 @@ def answering(*rows: Sequence[float]) -> Callable[[NDArray[Any]], NDArray[Any]]:
 class FakeLoader(Loader):
     """Batches by index."""
 
-    def __init__(self, learner: FakeLearner, batch: Batch) -> None:
+    def __init__(self, learner: "FakeLearner", batch: Batch) -> None:
         self.learner = learner
         self.batch = batch
         self.order: NDArray[Any] = np.arange(0)
@@ -73,7 +71,7 @@ class FakeLearner(Learner):
 
     executions = ("eager", "graph", "fit")
 
-    def __init__(self, job: Job, by: Trainer) -> None:
+    def __init__(self, job: Job, by: "Trainer") -> None:
         super().__init__(job)
         self.by = by
         self.events: list[tuple[Any, ...]] = []

@@ -3,8 +3,6 @@
 Names are NVML's own.
 """
 
-from __future__ import annotations
-
 # ruff: noqa: N802
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -50,8 +48,8 @@ class Card:
     clock_mhz: float | Callable[[], float] = 1980
     reasons: int = 0
     default_mhz: float = 1980
-    slices: Sequence[Card] = ()
-    whole: Card | None = None
+    slices: Sequence["Card"] = ()
+    whole: "Card | None" = None
     energy_mj: int | Callable[[], int] = 0
     pids: Sequence[int] = ()
     free_bytes: int = 8000

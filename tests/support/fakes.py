@@ -1,7 +1,5 @@
 """Cases, cells and records of the fake framework that ships as :mod:`fwbench.testing`."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

@@ -1,7 +1,5 @@
 """Gangs for tests: one whose roles are scripted, and rings within one process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

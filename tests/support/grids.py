@@ -1,7 +1,5 @@
 """Frameworks to make grids of, and why they cannot fill a cell."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

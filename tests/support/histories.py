@@ -1,7 +1,5 @@
 """Histories that are made up, and what is read of them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta

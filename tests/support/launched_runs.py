@@ -1,7 +1,5 @@
 """Stored runs with launches, made up: what ``--fw-launches`` would have written."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Operations in tests: by name, at sizes that are written as text, and what references compute."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

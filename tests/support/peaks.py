@@ -1,7 +1,5 @@
 """Made-up ceilings of a machine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Programs in a Python of their own, run to their end."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A small network that is trained with and without recomputation, in any framework."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

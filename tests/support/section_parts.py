@@ -1,7 +1,5 @@
 """Readers of the sections of a report, and work whose share is known."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Training loops of two replicas, compared with those of one worker."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

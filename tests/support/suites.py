@@ -1,7 +1,5 @@
 """A repository with a small suite, two revisions of which ``fwbench ab`` compares."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Tables of parameters: rows of a test, in tables.toml of its folder under the test's name."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """A terminal, as far as programs that write to it can tell."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty

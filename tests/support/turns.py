@@ -1,7 +1,5 @@
 """Whose turn it is where several processes share the tests: a ``serial`` test runs alone."""
 
-from __future__ import annotations
-
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager

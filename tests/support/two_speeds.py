@@ -1,7 +1,5 @@
 """A machine that changes its speed in stretches, and functions that take their time on it."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

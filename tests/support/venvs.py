@@ -1,7 +1,5 @@
 """Interpreters of their own, with fwbench and what it needs linked into them, and no network."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -6,8 +6,6 @@ silence. After a change to what is declared::
     python tests/support/verification.py    writes tests/frameworks/cells.json
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Packages that are built and installed without a network: wheels of a few lines."""
 
-from __future__ import annotations
-
 import sysconfig
 import zipfile
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Manifests reach the parent process, and are stored as long as they stay true."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

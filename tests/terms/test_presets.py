@@ -1,7 +1,5 @@
 """Sizes that one number cannot tell: shapes, how they are written, and read."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwbench.errors import DeclarationError, UsageError

@@ -1,7 +1,5 @@
 """Toggles are read, checked and explained; see also the texts in tests/options/values.toml."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

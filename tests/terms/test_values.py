@@ -1,7 +1,5 @@
 """Networks and stragglers have one name each; what is none: tests/options/values.toml."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwbench.terms.replicas import Link, Straggler, link_of, network, straggler, straggler_of

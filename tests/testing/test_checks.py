@@ -1,7 +1,5 @@
 """Every conformance check passes a right adapter and fails one that breaks that promise alone."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

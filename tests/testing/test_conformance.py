@@ -1,7 +1,5 @@
 """The conformance tests as an adapter's author runs them, each time in a process of its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.projects import Project

@@ -1,7 +1,5 @@
 """The referee gives turns: nobody runs while another is timed, and nobody waits for ever."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import select

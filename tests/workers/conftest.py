@@ -1,7 +1,5 @@
 """Fixtures of the tests of environments."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Named environments: their names, their folders, and the one that a framework is in."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Named environments are made as a whole or not at all: ``fwbench env create``."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

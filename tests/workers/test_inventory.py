@@ -1,7 +1,5 @@
 """A session's frameworks: asked once each, here or in workers, and missed with a reason."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A second interpreter is measured beside this one, and what is wrong with one stops no other."""
 
-from __future__ import annotations
-
 import json
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """A worker as its parent sees it, where the system does not do what it should."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Named environments are removed, and nothing is left of an installation that is interrupted."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

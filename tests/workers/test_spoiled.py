@@ -1,7 +1,5 @@
 """A device that an error has spoiled for its process costs one case, and no other."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Functions without a reference: names, inputs, sizes, and what cannot be declared."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

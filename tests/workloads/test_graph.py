@@ -1,7 +1,5 @@
 """Networks as functions: what they are traced into, and what cannot be one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

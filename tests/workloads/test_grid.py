@@ -1,7 +1,5 @@
 """The grid has a cell for everything that was asked for, and a reason for every gap."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The grid of cases that several replicas share: ids, groups, sizes, gaps, and what is refused."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which cells of the grid lie on GPUs, and what can only be measured there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The grid has training loops, their parts, and every toggle that makes a difference."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 from unittest.mock import Mock

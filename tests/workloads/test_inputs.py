@@ -1,7 +1,5 @@
 """Operands have no order that a processor can learn: times would be those of that order alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Declarations of users' models; frameworks are not needed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Well-known networks: parameters and multiply-adds as published, from the layers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

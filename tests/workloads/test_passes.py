@@ -1,7 +1,5 @@
 """Networks without an update: sizes, costs, and who runs them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The NumPy training reference: every gradient, every update, and the losses that are stored."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """A softmax over the next word and a few that were drawn."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

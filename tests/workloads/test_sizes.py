@@ -1,7 +1,5 @@
 """Shapes are read from their texts, and what no form reads is said with those there are."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwbench.errors import UsageError

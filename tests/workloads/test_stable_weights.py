@@ -1,7 +1,5 @@
 """Weights at which no rounding decides on a ReLU, and choices between equal elements."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Layers, models and their data: the same numbers for every framework, in every process."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

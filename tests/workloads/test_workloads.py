@@ -1,7 +1,5 @@
 """Every operation computes what its name says, on the sizes it should, at a sane cost."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

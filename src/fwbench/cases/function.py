@@ -1,7 +1,5 @@
 """Functions without a reference: verified against themselves, and against others of their kind."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ each leaves its own result before it looks for others, so of two that are alive 
 sees the other. Of a large result a sample is left, and what its numbers add up to.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

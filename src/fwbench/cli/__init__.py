@@ -1,7 +1,5 @@
 """The command line in addition to pytest's: ``fwbench COMMAND``, one module a command."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

@@ -3,8 +3,6 @@
 pytest and Jinja are imported on use: Ctrl-C is not handled while this module is imported.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tomllib

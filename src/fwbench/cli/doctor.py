@@ -1,7 +1,5 @@
 """``fwbench doctor``: what this machine has, at length."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """``fwbench env``: environments with other packages, to be measured along with this one."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

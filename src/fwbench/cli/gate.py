@@ -1,7 +1,5 @@
 """``fwbench gate`` and ``fwbench baseline``: has anything become slower since then?"""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

@@ -3,8 +3,6 @@
 All of it is declared, so it does not depend on installed packages.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterable, Iterator, Sequence

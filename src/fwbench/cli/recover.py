@@ -1,7 +1,5 @@
 """``fwbench recover``: the JSON of a session that was interrupted or crashed."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

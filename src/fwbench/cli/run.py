@@ -1,7 +1,5 @@
 """``fwbench run``: the suite, measured by pytest."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any

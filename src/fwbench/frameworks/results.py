@@ -4,8 +4,6 @@ An adapter's package may have a module ``results`` with a function ``awaited``, 
 :class:`AwaitedArrays`. It is asked once this process has imported the framework by itself.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import sys

@@ -1,7 +1,5 @@
 """The baseline of a project: sessions that somebody has chosen, and nothing else ever becomes."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ after what was resolved, under ``.fwbench/builds`` of the project, and used agai
 resolves to the same. It is complete or not there at all.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -17,8 +17,6 @@ Contestants three times as slow do not wait for these, see :func:`falls_behind`.
 independent: one whose own launches are slow for a stretch of ten may lose wrongly.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence

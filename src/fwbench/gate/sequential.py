@@ -15,8 +15,6 @@ A bet grows with the difference, as in the signed-rank test, in units of the ear
 is an increasing odd function of it, so the claim may be any centre up to the one that is tested.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -285,7 +283,7 @@ class MetricTest(Sequential):
     rules: Rules
 
     @classmethod
-    def create(cls, metric: Metric, rules: Rules, cases: int, base: Measurement) -> MetricTest:
+    def create(cls, metric: Metric, rules: Rules, cases: int, base: Measurement) -> "MetricTest":
         """The test of a metric in a job."""
         threshold = math.log1p(rules.threshold_of(metric, base))
         return cls(

@@ -1,7 +1,5 @@
 """The two sides of an A/B comparison: environments, builds, or revisions of the working tree."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

@@ -3,8 +3,6 @@
 All comparisons are of ratios: a contender's times against a base's.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Between two sessions a machine changes by more than its launches show, and so th
 unit: a base of one session informs, and decides nothing.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import statistics

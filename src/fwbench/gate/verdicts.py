@@ -1,7 +1,5 @@
 """Verdicts: what can be said of a case, by which rules, and what a job exits with."""
 
-from __future__ import annotations
-
 import dataclasses
 import statistics as _statistics
 from collections import Counter

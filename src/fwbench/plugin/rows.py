@@ -1,7 +1,5 @@
 """Rows: cases of a session that do the same work are alive together, and measured by turns."""
 
-from __future__ import annotations
-
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence

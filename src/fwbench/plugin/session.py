@@ -3,8 +3,6 @@
 The same object serves the parent, a worker, and a session without isolation.
 """
 
-from __future__ import annotations
-
 import difflib
 import functools
 import random

@@ -36,8 +36,6 @@ from the parent                       meaning
 A closed connection ends the worker.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import socket

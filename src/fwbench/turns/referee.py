@@ -4,8 +4,6 @@ All contestants are ready before the first of them has a turn, so nothing is imp
 verified while another is timed.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import select

@@ -1,7 +1,5 @@
 """A row in turns: contestants that hold different cases of the same work."""
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager
 
 import numpy as np

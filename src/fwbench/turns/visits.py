@@ -31,8 +31,6 @@ three numbers and a bool                 make a visit of so many untimed rounds 
 The contest is over when the connection is closed, by either side.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

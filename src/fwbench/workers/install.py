@@ -1,7 +1,5 @@
 """Makes and removes named environments: ``fwbench env add | remove``."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

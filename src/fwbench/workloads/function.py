@@ -1,7 +1,5 @@
 """Functions without a reference: each is its own, and that of the others it is given with."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Users' models under the compilers of PyTorch and TensorFlow."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.projects import Project

@@ -1,7 +1,5 @@
 """Models that another package knows by a name: that package is a stand-in here."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.projects import Project

@@ -1,7 +1,5 @@
 """Models of users in the other frameworks that this environment may have."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.projects import Project

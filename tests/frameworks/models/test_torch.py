@@ -1,7 +1,5 @@
 """Models of users in PyTorch: sound ones are measured, and each fault fails one case."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

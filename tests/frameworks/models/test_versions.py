@@ -1,7 +1,5 @@
 """Versions of one model in several frameworks: equal ones pass, and others say how they differ."""
 
-from __future__ import annotations
-
 import re
 
 from support.projects import Project

@@ -1,7 +1,5 @@
 """Layers or batches on two devices of the CPU, with the real frameworks: losses and placement."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A trained network in int8, with the real frameworks: one session, timed where there is MNIST."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

@@ -1,7 +1,5 @@
 """Steps of a small network under each framework's own profiler, and what memory they take."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

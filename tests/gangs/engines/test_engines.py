@@ -1,7 +1,5 @@
 """Roles that mpiexec starts, or commands of a file of places: they connect to their controller."""
 
-from __future__ import annotations
-
 import os
 import resource
 import socket

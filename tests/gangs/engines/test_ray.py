@@ -1,7 +1,5 @@
 """Roles that Ray starts, in a cluster of three nodes that are all this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

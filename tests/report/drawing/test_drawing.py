@@ -1,7 +1,5 @@
 """Charts have a text, and say every value and its spread."""
 
-from __future__ import annotations
-
 import pytest
 
 from fwbench.report.drawing import bars, lines

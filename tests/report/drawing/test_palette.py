@@ -1,7 +1,5 @@
 """Colours: one for each framework, apart for everyone, seen on white and on black."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Sequence

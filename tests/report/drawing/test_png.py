@@ -1,7 +1,5 @@
 """Charts as pictures: ``fwbench report --png``."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Verdicts of comparisons are shown in reports."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Networks by framework and execution, by batch, exported, and by accuracy."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Gains of operations over eager."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

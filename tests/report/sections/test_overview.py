@@ -1,7 +1,5 @@
 """Operations at a glance: operation by contestant, gaps among them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The parts of a report: a table for each operation and device, and for trainings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Probed cases: peak memory of calls, where the time goes, and operators."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fwbench.frameworks.profiler import CLASSES

@@ -1,7 +1,5 @@
 """Replicas in reports: tables of what was measured, pictures with ideals and models."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

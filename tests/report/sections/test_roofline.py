@@ -1,7 +1,5 @@
 """Work is shown under what a machine can do at most."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

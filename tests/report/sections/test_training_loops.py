@@ -1,7 +1,5 @@
 """Trainings: gains over eager, memory, losses, batch sizes, and time against accuracy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables of times: who stands where, against whom, and what is said of it."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

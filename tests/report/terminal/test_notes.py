@@ -1,7 +1,5 @@
 """Notes beside the tables: means, overhead, early returns, unsteady and probed cases, replicas."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The section at the end of a session: one screen, within its width, the answer last."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import pytest

@@ -1,7 +1,5 @@
 """The page serves everyone, asks for nothing from anywhere, and takes no name for markup."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """CSV and Markdown hold what was measured."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Fixtures of the tests of data sets."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from pathlib import Path

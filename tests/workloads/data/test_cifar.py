@@ -1,7 +1,5 @@
 """CIFAR-10 is checked and read in each of its formats, and never silently wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Data sets are found wherever they may lie, or generated."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

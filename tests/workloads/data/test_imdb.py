@@ -1,7 +1,5 @@
 """IMDB's reviews become tokens, which are kept, and are never silently wrong."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os

@@ -1,7 +1,5 @@
 """MNIST is checked and read in each of its formats, and never silently wrong."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import pickle

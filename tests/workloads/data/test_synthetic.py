@@ -1,7 +1,5 @@
 """Generated data is like the real, the same everywhere, and can be learned."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

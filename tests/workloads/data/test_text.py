@@ -1,7 +1,5 @@
 """Any text becomes sequences of tokens, and what cannot be one is refused by its name."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Convolutions: references against sums over the kernel, shapes, costs, published shapes."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

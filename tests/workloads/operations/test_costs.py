@@ -1,7 +1,5 @@
 """Costs of operations, and terms of their elements, counted by hand at small sizes."""
 
-from __future__ import annotations
-
 from fwbench.workloads.workload import Cost
 from support.operations import named, sized
 from support.tables import tabled

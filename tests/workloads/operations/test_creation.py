@@ -1,7 +1,5 @@
 """New arrays that are not made of host data."""
 
-from __future__ import annotations
-
 from fwbench.workloads import arange, zeros_like
 
 

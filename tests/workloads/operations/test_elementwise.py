@@ -1,7 +1,5 @@
 """Elementwise operations are what their names say, at operands that show when they are not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

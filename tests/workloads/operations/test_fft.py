@@ -1,7 +1,5 @@
 """Fourier transforms against their sums, without NumPy's own."""
 
-from __future__ import annotations
-
 import cmath
 import math
 

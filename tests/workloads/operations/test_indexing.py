@@ -1,7 +1,5 @@
 """Indexing, against loops over indices."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

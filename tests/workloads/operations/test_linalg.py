@@ -1,7 +1,5 @@
 """Linear algebra: what its results are, and its operands."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

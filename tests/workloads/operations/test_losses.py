@@ -1,7 +1,5 @@
 """Softmax, losses and attention: references against formulas, inputs off the bends, costs."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

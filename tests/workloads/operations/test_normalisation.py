@@ -1,7 +1,5 @@
 """Normalisation: references against loops without NumPy's reductions, and costs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from typing import Any

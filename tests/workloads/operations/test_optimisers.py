@@ -1,7 +1,5 @@
 """Steps of optimisers, by the formulas of their papers, number by number."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

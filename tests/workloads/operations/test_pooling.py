@@ -1,7 +1,5 @@
 """Pooling: references against loops, inputs without ties, costs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Random numbers: their moments are those of the textbook, and those of NumPy's generator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recurrent layers, by textbook code for one unit after the other."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Reductions against the textbook, without NumPy; and what their operands are made to be."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Shapes, orders of elements, and images, against loops over indices and pixels."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 

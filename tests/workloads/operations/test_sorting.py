@@ -1,7 +1,5 @@
 """Sorting and searching, against Python's own."""
 
-from __future__ import annotations
-
 import bisect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Results of plain functions of JAX."""
 
-from __future__ import annotations
-
 from operator import methodcaller
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Results of plain functions of MXNet."""
 
-from __future__ import annotations
-
 from operator import methodcaller
 
 import mxnet as mx

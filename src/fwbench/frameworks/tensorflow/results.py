@@ -1,7 +1,5 @@
 """Results of plain functions of TensorFlow."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import tensorflow as tf

@@ -1,7 +1,5 @@
 """Results of plain functions of PyTorch."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
