@@ -82,19 +82,16 @@ T = TypeVar("T")
 
 @dataclass
 class _Side:
-    """A function, and its calls in a visit.
-
-    Attributes:
-        lead_in: untimed calls before.
-        latest: the result of the latest call.
-    """
+    """A function, and its calls in a visit."""
 
     name: str
     function: Callable[..., Any]
     args: Sequence[Any]
     clock: Clock
     calls: int = 1
+    #: Untimed calls before.
     lead_in: int = 0
+    #: The result of the latest call.
     latest: Any = None
 
     def call(self, times: int = 1) -> None:
@@ -141,38 +138,32 @@ class _Busy(NamedTuple):
 
 @dataclass
 class Seen:
-    """The visits that were made for a claim.
+    """The visits that were made for a claim."""
 
-    Attributes:
-        logs: of each block, the median logarithm of its turns' ratios.
-        times_s: of each turn, seconds of a call of each function.
-        lasted_s: seconds that the blocks took.
-        is_over: whether there is no time for another block.
-        is_contended: whether other processes took processors that visits needed.
-    """
-
+    #: Of each block, the median logarithm of its turns' ratios.
     logs: list[float] = field(default_factory=list)
+    #: Of each turn, seconds of a call of each function.
     times_s: list[list[float]] = field(default_factory=list)
+    #: Seconds that the blocks took.
     lasted_s: float = 0.0
+    #: Whether there is no time for another block.
     is_over: bool = False
+    #: Whether other processes took processors that visits needed.
     is_contended: bool = False
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim about the ratio of the times of two functions.
+    """A claim about the ratio of the times of two functions."""
 
-    Attributes:
-        text: the claim, as it stands in the test.
-        by: the ratio that is claimed.
-        is_speed: whether it is the second time over the first, and claimed to be larger; otherwise
-            the first over the second, and claimed to be smaller.
-        level: the probability of a wrong verdict, of either kind.
-    """
-
+    #: The claim, as it stands in the test.
     text: str
+    #: The ratio that is claimed.
     by: float
+    #: Whether it is the second time over the first, and claimed to be larger; otherwise the first
+    #: over the second, and claimed to be smaller.
     is_speed: bool
+    #: The probability of a wrong verdict, of either kind.
     level: float
     within_s: float
 

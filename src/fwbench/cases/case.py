@@ -355,16 +355,13 @@ def _work(operation: Operation, cell: Cell) -> Callable[[Cell, Framework], Opera
 
 
 class Benchmark(Protocol):
-    """Times the work of one case.
+    """Times the work of one case."""
 
-    Attributes:
-        fixture: pytest-benchmark's, which users know as ``case.benchmark``.
-        stopping: what has ended the rounds; None where their number was fixed.
-        watch: sets rounds aside at which a GPU was throttled; None where there is none to watch.
-    """
-
+    #: pytest-benchmark's, which users know as ``case.benchmark``.
     fixture: Any
+    #: What has ended the rounds; None where their number was fixed.
     stopping: Stopping | None
+    #: Sets rounds aside at which a GPU was throttled; None where there is none to watch.
     watch: GpuWatch | None
 
     def time(self, *runs: Callable[[], Any]) -> tuple[Any, int]:

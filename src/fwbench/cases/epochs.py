@@ -38,12 +38,9 @@ _DECAY_EACH = 10
 
 
 class Course(ABC):
-    """A training, epoch by epoch, with an examination after each.
+    """A training, epoch by epoch, with an examination after each."""
 
-    Attributes:
-        job: what is trained; its batch is that of a whole step.
-    """
-
+    #: What is trained; its batch is that of a whole step.
     job: Job
 
     @abstractmethod

@@ -243,9 +243,6 @@ class OperandCache:
 
     Args:
         limit_bytes: what all of them may take together.
-
-    Attributes:
-        size_bytes: what they take.
     """
 
     def __init__(self, limit_bytes: int) -> None:

@@ -269,14 +269,11 @@ def _distance(actual: NDArray[Any], right: NDArray[Any]) -> float:
 
 
 class _Different(NamedTuple):
-    """Examples that are repeated in a batch.
+    """Examples that are repeated in a batch."""
 
-    Attributes:
-        rows: where each different example is for the first time.
-        places: for each example, which of the different ones it is.
-    """
-
+    #: Where each different example is for the first time.
     rows: list[int]
+    #: For each example, which of the different ones it is.
     places: list[int]
 
 

@@ -105,9 +105,6 @@ class InFloat64(Reference):
     it is in memory while a case is timed. Where versions share weights, it is the run of the first
     framework that was measured.
 
-    Attributes:
-        by: the framework that has run, with its version; empty before.
-
     Raises:
         DeclarationError: other frameworks' versions have other parameters.
     """
@@ -115,6 +112,7 @@ class InFloat64(Reference):
     def __init__(self, framework: Framework, learner: ModelLearner) -> None:
         self._framework = framework
         self._learner = learner
+        #: The framework that has run, with its version; empty before.
         self.by = ""
         self._answers: tuple[list[NDArray[Any]], list[NDArray[Any]]] | None = None
         check_parameters(learner)

@@ -34,15 +34,12 @@ _SHOWN = 80
 
 
 class Returned(NamedTuple):
-    """A result on the host.
+    """A result on the host."""
 
-    Attributes:
-        form: everything but the arrays and numbers: types, names, texts.
-        whole: the result, to be made again with other arrays.
-    """
-
+    #: Everything but the arrays and numbers: types, names, texts.
     form: str
     arrays: list[NDArray[Any]]
+    #: The result, to be made again with other arrays.
     whole: Any
 
     @property
@@ -131,23 +128,20 @@ def _short(text: str) -> str:
 
 
 class Kept(NamedTuple):
-    """A result in a file.
+    """A result in a file."""
 
-    Attributes:
-        kinds: see :attr:`Returned.kinds`.
-        inputs: digest of the inputs.
-        allowed: the tolerance of who left it.
-        arrays: all numbers, or a sample of each array at fixed positions.
-        digests: of the whole arrays.
-        sums: of each array: its mean, and its root mean square.
-    """
-
+    #: See :attr:`Returned.kinds`.
     kinds: str
     loose: str
+    #: Digest of the inputs.
     inputs: int
+    #: The tolerance of who left it.
     allowed: float
+    #: All numbers, or a sample of each array at fixed positions.
     arrays: Sequence[NDArray[Any]]
+    #: Of the whole arrays.
     digests: Sequence[int]
+    #: Of each array: its mean, and its root mean square.
     sums: NDArray[np.float64]
 
     @classmethod
@@ -229,14 +223,11 @@ def _sums(array: NDArray[Any]) -> tuple[float, float]:
 
 
 class Shelf:
-    """Place where a case leaves its result, and finds those of others with the same work.
-
-    Attributes:
-        side: of a comparison; empty where there is none.
-    """
+    """Place where a case leaves its result, and finds those of others with the same work."""
 
     def __init__(self, cell: Cell, folder: str | None = None, side: str | None = None) -> None:
         self._folder = Path(folder or os.environ.get(RESULTS_VARIABLE, ""))
+        #: Of a comparison; empty where there is none.
         self.side = os.environ.get(SIDE_VARIABLE, "") if side is None else side
         self._cell = cell
         settings = [*cell.toggles, ("device", cell.device)]

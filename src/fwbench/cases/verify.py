@@ -82,18 +82,15 @@ def _of_sums(dtype: str, terms: int) -> float:
 
 
 class Deviation(NamedTuple):
-    """Deviation of a result from its reference.
+    """Deviation of a result from its reference."""
 
-    Attributes:
-        largest: relative error of the worst element.
-        rms: root mean square of the relative errors.
-        worst: index of the worst element, in the order of the elements.
-        beyond: number of elements that are off by more than allowed.
-    """
-
+    #: Relative error of the worst element.
     largest: float
+    #: Root mean square of the relative errors.
     rms: float
+    #: Index of the worst element, in the order of the elements.
     worst: int = 0
+    #: Number of elements that are off by more than allowed.
     beyond: int = 0
 
 

@@ -49,20 +49,16 @@ NO_TURNS: Turns = lambda *_: (None,)  # noqa: E731 (of a type)
 
 
 class Work(ABC):
-    """Work that is bound to its inputs, and knows what its result must be.
-
-    Attributes:
-        run: one call of it.
-        before: done before each round, outside its time; None for nothing.
-        data_bytes: size of the data that are new in each turn.
-        last: position among ``runs`` of the call that was timed last.
-        timed_calls: calls since :meth:`begin`; 0 where that is not known.
-    """
+    """Work that is bound to its inputs, and knows what its result must be."""
 
     run: BoundCall
+    #: Done before each round, outside its time; None for nothing.
     before: BoundCall | None = None
+    #: Size of the data that are new in each turn.
     data_bytes = 0
+    #: Position among ``runs`` of the call that was timed last.
     last = 0
+    #: Calls since :meth:`begin`; 0 where that is not known.
     timed_calls = 0
     _sets: Sequence[tuple[Inputs, BoundCall]] = ()
 
@@ -222,14 +218,10 @@ class RepeatedWork(Work):
 
 
 class OperationWork(RepeatedWork):
-    """An operation's.
+    """An operation's."""
 
-    Attributes:
-        dtype: of its real numbers, and of the parts of its complex ones.
-        changed_seed: of the changed operands, drawn when fwbench was imported: no result that is
-            timed can have been computed before.
-    """
-
+    #: Of the changed operands, drawn when fwbench was imported: no result that is timed can have
+    #: been computed before.
     changed_seed = secrets.randbits(32)
 
     def __init__(self, cell: Cell, framework: Framework) -> None:
@@ -237,6 +229,7 @@ class OperationWork(RepeatedWork):
         self.cell = cell
         self.operation = cast("Operation", cell.workload)
         self.terms = self.operation.terms(cell.size)
+        #: Of its real numbers, and of the parts of its complex ones.
         self.dtype = real_dtype(cell.dtype)
         self.allowed = precision.tolerance(cell, self.terms, self.operation.tolerance)
         self._on_zeros = False

@@ -50,18 +50,15 @@ def path_of(facts: CaseFacts) -> str:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """Ceilings of one device; :class:`StoredCeiling` explains its rates.
-
-    Attributes:
-        bytes_per_s: read and written bytes together, of an array that no cache holds.
-        copied_per_s: each byte once.
-        cached_per_s: which copies a cache holds, their rates show.
-    """
+    """Ceilings of one device; :class:`StoredCeiling` explains its rates."""
 
     flops_per_s: Mapping[str, float] = field(default_factory=dict)
+    #: Read and written bytes together, of an array that no cache holds.
     bytes_per_s: float | None = None
     by: Mapping[str, str] = field(default_factory=dict)
+    #: Each byte once.
     copied_per_s: Mapping[str, float] = field(default_factory=dict)
+    #: Which copies a cache holds, their rates show.
     cached_per_s: Mapping[str, float] = field(default_factory=dict)
 
     def least_s(self, facts: CaseFacts) -> float | None:

@@ -13,15 +13,12 @@ PINNED = "cpu, pinned"
 
 
 class Copies(ABC):
-    """A framework's own calls that copy arrays between the host and one GPU.
+    """A framework's own calls that copy arrays between the host and one GPU."""
 
-    Attributes:
-        to_device: the call that copies an array of the host's to the GPU; nothing but the
-            framework's own, because it is timed.
-        to_host: the call that copies one of the GPU's to the host.
-    """
-
+    #: The call that copies an array of the host's to the GPU; nothing but the framework's own,
+    #: because it is timed.
     to_device: Callable[[Any], Any]
+    #: The call that copies one of the GPU's to the host.
     to_host: Callable[[Any], Any]
 
     @abstractmethod
@@ -45,11 +42,9 @@ class DeviceClock(ABC):
     The device must not wait for the host: what it waits would be in its times. So it is kept busy
     until all calls are enqueued, as nvbench does with a kernel that blocks (``measure_cold.cu``);
     or its pauses are left out, where kernels are timed and not calls.
-
-    Attributes:
-        name: what the record calls it: ``events`` around calls, or ``cupti``, the sum of kernels.
     """
 
+    #: What the record calls it: ``events`` around calls, or ``cupti``, the sum of kernels.
     name: ClassVar[str] = EVENTS
 
     @abstractmethod

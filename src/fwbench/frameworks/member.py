@@ -21,23 +21,20 @@ SERVER = "server"
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a process among those that do cases together.
+    """The place of a process among those that do cases together."""
 
-    Attributes:
-        rank: its number among the processes of its role, from 0.
-        strategy: how they agree, as the toggle ``strategy`` names it.
-        host: the address at which the others reach it; empty until it is known.
-        role: what the process is: a worker, a server, or the framework's
-            :attr:`fwbench.Capabilities.coordinator`.
-        key: the secret of the gang, for ports that no framework opens.
-    """
-
+    #: Its number among the processes of its role, from 0.
     rank: int
     replicas: int
+    #: How they agree, as the toggle ``strategy`` names it.
     strategy: str
+    #: The address at which the others reach it; empty until it is known.
     host: str = ""
+    #: What the process is: a worker, a server, or the framework's
+    #: :attr:`fwbench.Capabilities.coordinator`.
     role: str = WORKER
     servers: int = 0
+    #: The secret of the gang, for ports that no framework opens.
     key: str = field(default="", repr=False)
 
     @property
@@ -72,26 +69,20 @@ def address_of(bound: socket.socket) -> str:
 
 
 class Updates(NamedTuple):
-    """Updates of the parameters that servers have.
+    """Updates of the parameters that servers have."""
 
-    Attributes:
-        sent: that workers were to make.
-        made: by the servers' own count.
-    """
-
+    #: That workers were to make.
     sent: int
+    #: By the servers' own count.
     made: int
 
 
 class ReplicatedLearner:
-    """A model of which every replica has a copy, trained on a share of each batch.
-
-    Attributes:
-        learner: the copy of this process; its job has the share's batch size. A step exchanges what
-            the strategy exchanges.
-    """
+    """A model of which every replica has a copy, trained on a share of each batch."""
 
     def __init__(self, learner: Learner) -> None:
+        #: The copy of this process; its job has the share's batch size. A step exchanges what the
+        #: strategy exchanges.
         self.learner: Any = learner
 
     def gradients(self) -> Sequence[NDArray[Any]] | None:
@@ -330,29 +321,23 @@ class Member(Participant):
 
 
 class RoleCopies(NamedTuple):
-    """Copies of all parameters in memory while they are fetched and updated.
+    """Copies of all parameters in memory while they are fetched and updated."""
 
-    Attributes:
-        worker: by each of them.
-        servers: by all of them together.
-        coordinator: by what there is in addition.
-    """
-
+    #: By each of them.
     worker: float
+    #: By all of them together.
     servers: float
+    #: By what there is in addition.
     coordinator: float
 
 
 class Replicable:
-    """A framework's declarations about cases that several of its processes do together.
+    """A framework's declarations about cases that several of its processes do together."""
 
-    Attributes:
-        gang_gaps: what its replicas cannot do though one process can, by (strategy, toggle, value),
-            with the reason.
-        null_step_copies: what a null step takes of memory, so that a machine is not asked for more.
-    """
-
+    #: What its replicas cannot do though one process can, by (strategy, toggle, value), with the
+    #: reason.
     gang_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
+    #: What a null step takes of memory, so that a machine is not asked for more.
     null_step_copies: ClassVar[RoleCopies] = RoleCopies(worker=8.0, servers=8.0, coordinator=8.0)
 
     def member(self, place: Place) -> Participant:

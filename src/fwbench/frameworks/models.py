@@ -40,17 +40,15 @@ class ModelLearner(Learner):
     Args:
         job: whose objective is a :class:`~fwbench.workloads.model.ModelObjective`.
 
-    Attributes:
-        takes: what a version must be, for messages.
-        plain: the execution of the run in float64 that others are verified against.
-
     Raises:
         DeclarationError: the version is not a model, refuses its inputs, or its parameters are not
             those of the weights to share.
     """
 
     framework: ClassVar[str]
+    #: What a version must be, for messages.
     takes: ClassVar[str]
+    #: The execution of the run in float64 that others are verified against.
     plain: ClassVar[str] = "eager"
 
     def __init__(self, job: Job) -> None:

@@ -24,18 +24,15 @@ _MODULE = "results"
 
 @dataclass(frozen=True)
 class AwaitedArrays:
-    """Arrays of a framework whose calls may return before their work is done.
+    """Arrays of a framework whose calls may return before their work is done."""
 
-    Attributes:
-        kinds: the arrays' types.
-        wait: blocks until an array exists.
-        is_pending: whether an array's work may go on when the call has returned.
-        parts: of a value that only this framework can take apart; None of any other.
-    """
-
+    #: The arrays' types.
     kinds: type | tuple[type, ...]
+    #: Blocks until an array exists.
     wait: Wait
+    #: Whether an array's work may go on when the call has returned.
     is_pending: Callable[[Any], bool] = lambda _: True
+    #: Of a value that only this framework can take apart; None of any other.
     parts: Callable[[Any], Iterable[Any] | None] = lambda _: None
 
 

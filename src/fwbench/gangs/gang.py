@@ -47,18 +47,15 @@ _STARTS = 3
 
 @dataclass(frozen=True)
 class GangTimeouts:
-    """The limits of the answers of a gang, in seconds.
+    """The limits of the answers of a gang, in seconds."""
 
-    Attributes:
-        start_s: until every role has imported its framework.
-        join_s: until all are connected.
-        least_s: the least limit of any other request.
-        times: its limit as a multiple of the expected time.
-    """
-
+    #: Until every role has imported its framework.
     start_s: float = START_TIMEOUT_S
+    #: Until all are connected.
     join_s: float = 30.0
+    #: The least limit of any other request.
     least_s: float = 5.0
+    #: Its limit as a multiple of the expected time.
     times: float = 20.0
 
     def limit_s(self, expected_s: float) -> float:
@@ -67,16 +64,13 @@ class GangTimeouts:
 
 
 class _Failure(NamedTuple):
-    """The failure of a role; the others are consequences of the smallest.
+    """The failure of a role; the others are consequences of the smallest."""
 
-    Attributes:
-        order: 0 if its process has ended, 1 if it raised an error, 2 if that is of a connection.
-        kind: the name of the error that it raised.
-    """
-
+    #: 0 if its process has ended, 1 if it raised an error, 2 if that is of a connection.
     order: int
     rank: int
     text: str
+    #: The name of the error that it raised.
     kind: str = ""
 
 

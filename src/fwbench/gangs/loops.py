@@ -167,23 +167,20 @@ class SharedLoopCase(SharedStepCase):
 
 @dataclass(frozen=True)
 class ReplicaLoop:
-    """The contents of an epoch, as the controller sends them to replicas.
+    """The contents of an epoch, as the controller sends them to replicas."""
 
-    Attributes:
-        name: of the data set; this and the next three are attributes of
-            :class:`~fwbench.workloads.data.Found`.
-        source: ``real`` or ``synthetic``.
-        origin: where it is from.
-        paths: its files.
-        cache: a folder for what takes long to make of them; None for none.
-        steps: of an epoch.
-    """
-
+    #: Of the data set; this and the next three are attributes of
+    #: :class:`~fwbench.workloads.data.Found`.
     name: str
+    #: ``real`` or ``synthetic``.
     source: str
+    #: Where it is from.
     origin: str
+    #: Its files.
     paths: Sequence[str]
+    #: A folder for what takes long to make of them; None for none.
     cache: str | None
+    #: Of an epoch.
     steps: int
 
     def read(self) -> DataSet:

@@ -18,25 +18,21 @@ _AT_MOST = 0.9
 
 @dataclass(frozen=True)
 class Composition:
-    """Properties that cases of one gang have in common.
+    """Properties that cases of one gang have in common."""
 
-    Attributes:
-        framework: its name, as its own process knows it.
-        coordinator: the framework's name for the process that it has in addition; empty if it has
-            none.
-        network: that joins them, as the toggle ``network`` calls it.
-        version: of the framework, as the controller has it; empty if it has none.
-        updating: whether servers update parameters: those that do cannot go back to adding up.
-    """
-
+    #: Its name, as its own process knows it.
     framework: str
     strategy: str
     replicas: int
     threads: int
     servers: int = 0
+    #: The framework's name for the process that it has in addition; empty if it has none.
     coordinator: str = ""
+    #: That joins them, as the toggle ``network`` calls it.
     network: str = LOOPBACK
+    #: Of the framework, as the controller has it; empty if it has none.
     version: str = ""
+    #: Whether servers update parameters: those that do cannot go back to adding up.
     updating: bool = False
 
     @property

@@ -70,15 +70,12 @@ def usage() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Round:
-    """Steps that all replicas took together.
-
-    Attributes:
-        ranks: the answer of :func:`timed_round` in each replica.
-        whole: whether a record counts the round, as it does an epoch, and not its steps.
-    """
+    """Steps that all replicas took together."""
 
     steps: int
+    #: The answer of :func:`timed_round` in each replica.
     ranks: Sequence[Answer]
+    #: Whether a record counts the round, as it does an epoch, and not its steps.
     whole: bool = False
 
     @property

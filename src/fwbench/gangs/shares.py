@@ -27,29 +27,26 @@ _GRADIENT_TOLERANCES = {"float64": 1e-8, "float32": 1e-2}
 
 @dataclass(frozen=True)
 class Task:
-    """A case, as the controller sends it to replicas.
-
-    Attributes:
-        size: of all replicas together; of a collective, of each.
-        sparse: whether gradients of embeddings hold only rows that occurred.
-        shape: the size in full, where a number cannot tell it; the batch size is then ``size``.
-        recompute: whether the backward pass computes results once more.
-        synchronized: whether replicas normalize by the whole batch.
-        late: the replica that is late in every timed step, as a
-            :class:`~fwbench.terms.replicas.Straggler` as JSON; None for no replica.
-        loop: a :class:`~fwbench.gangs.loops.ReplicaLoop` as JSON; None for work without epochs.
-    """
+    """A case, as the controller sends it to replicas."""
 
     workload: str
+    #: Of all replicas together; of a collective, of each.
     size: int
     device: str
     execution: str
     dtype: str
+    #: Whether gradients of embeddings hold only rows that occurred.
     sparse: bool
+    #: The size in full, where a number cannot tell it; the batch size is then ``size``.
     shape: str = ""
+    #: Whether the backward pass computes results once more.
     recompute: bool = False
+    #: Whether replicas normalize by the whole batch.
     synchronized: bool = False
+    #: The replica that is late in every timed step, as a :class:`~fwbench.terms.replicas.Straggler`
+    #: as JSON; None for no replica.
     late: Mapping[str, Any] | None = None
+    #: A :class:`~fwbench.gangs.loops.ReplicaLoop` as JSON; None for work without epochs.
     loop: Mapping[str, Any] | None = None
 
 

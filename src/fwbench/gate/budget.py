@@ -71,15 +71,12 @@ class Budget:
 
 @dataclass
 class Precise:
-    """All cases at first, then those whose time is least certain, until each is known well enough.
-
-    Attributes:
-        resolution: a time is known if it is within this share of it.
-        at_least: launches of every case, even beyond the budget.
-    """
+    """All cases at first, then those that are least certain, until each is known well enough."""
 
     budget: Budget
+    #: A time is known if it is within this share of it.
     resolution: float
+    #: Launches of every case, even beyond the budget.
     at_least: int = 1
     launches: int | None = field(default=None, init=False)
 
@@ -116,13 +113,10 @@ def uncertainty(case: str, history: History) -> float:
 
 @dataclass(frozen=True)
 class Result:
-    """Result of one case in one launch.
-
-    Attributes:
-        time_s: what stands for the launch; None if the case failed or was skipped.
-    """
+    """Result of one case in one launch."""
 
     took_s: float
+    #: What stands for the launch; None if the case failed or was skipped.
     time_s: float | None = None
     contended: bool = False
     facts: CaseFacts | None = None
@@ -141,15 +135,12 @@ def _difference(result: Result, other: Result) -> float | None:
 
 
 class History:
-    """The launches of a session, as far as they have come.
-
-    Attributes:
-        overhead_s: what the latest of them took beyond its cases, such as imports.
-    """
+    """The launches of a session, as far as they have come."""
 
     def __init__(self) -> None:
         self.launches = 0
         self.took_s = 0.0
+        #: What the latest of them took beyond its cases, such as imports.
         self.overhead_s = 0.0
         self._results: dict[str, dict[int, Result]] = {}
         self._latest: set[str] = set()
@@ -227,11 +218,7 @@ class History:
 
 
 def budget_facts(budget: Budget, history: History, precise: Precise | None = None) -> StoredBudget:
-    """The use of a session's time, for its record.
-
-    Args:
-        precise: how well times were to be known; None for a race.
-    """
+    """The use of a session's time, for its record; ``precise`` is None for a race."""
     return StoredBudget(
         budget_s=budget.total_s,
         took_s=history.took_s,

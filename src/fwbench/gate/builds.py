@@ -56,19 +56,16 @@ _POLL_S = 0.2
 
 @dataclass(frozen=True)
 class Wanted:
-    """Contents of an environment.
-
-    Attributes:
-        requirements: as pip takes them; files and folders are URLs.
-        checkout: where a repository is checked out; None where requirements are all.
-        project: the folder in it that is installed, relative to it.
-        identity: of the checkout: its commit and its changes.
-    """
+    """Contents of an environment."""
 
     side: str
+    #: As pip takes them; files and folders are URLs.
     requirements: Sequence[str] = ()
+    #: Where a repository is checked out; None where requirements are all.
     checkout: Path | None = None
+    #: The folder in it that is installed, relative to it.
     project: Path = Path()
+    #: Of the checkout: its commit and its changes.
     identity: str = ""
 
     @property
@@ -79,18 +76,15 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Resolved:
-    """Contents of an environment, to the version.
+    """Contents of an environment, to the version."""
 
-    Attributes:
-        digest: of all that decides on them, the interpreter included: the name of its folder.
-        lines: a requirement each, with :data:`_CHECKOUT` for the folder of the checkout.
-        names: the packages that are compared.
-        folders: packages that are built from folders other than a fresh checkout.
-    """
-
+    #: Of all that decides on them, the interpreter included: the name of its folder.
     digest: str
+    #: A requirement each, with :data:`_CHECKOUT` for the folder of the checkout.
     lines: Sequence[str]
+    #: The packages that are compared.
     names: frozenset[str]
+    #: Packages that are built from folders other than a fresh checkout.
     folders: Sequence[str]
 
     def version_of(self, name: str) -> str | None:

@@ -152,14 +152,11 @@ class Dropped:
 
 @dataclass
 class RaceGroup:
-    """Contestants that do the same work.
-
-    Attributes:
-        threshold: the smallest difference that matters, as a share.
-    """
+    """Contestants that do the same work."""
 
     title: str
     contestants: Mapping[str, str]
+    #: The smallest difference that matters, as a share.
     threshold: float
     dropped: dict[str, Dropped] = field(default_factory=dict)
 

@@ -114,16 +114,13 @@ def pairs_to_reach(needed: float) -> int:
 
 @dataclass(frozen=True)
 class Sequential:
-    """A sequential test of pairs; changes are logarithms of ratios.
+    """A sequential test of pairs; changes are logarithms of ratios."""
 
-    Attributes:
-        threshold: the smallest median difference that counts as a change.
-        needed: logarithm of the evidence that a change takes.
-        needed_to_exclude: logarithm of the evidence that excludes one direction of a change.
-    """
-
+    #: The smallest median difference that counts as a change.
     threshold: float
+    #: Logarithm of the evidence that a change takes.
     needed: float
+    #: Logarithm of the evidence that excludes one direction of a change.
     needed_to_exclude: float
     margin: float
 

@@ -248,12 +248,7 @@ def _first_in_path(root: Path, tree: Path) -> dict[str, str]:
 
 
 class Built(Side):
-    """A side with an environment of its own, which is built from requirements or a revision.
-
-    Attributes:
-        tree: the revision that is installed; None where requirements are all.
-        tests: the revision whose tests are run; None for those of the current folder.
-    """
+    """A side with an environment of its own, which is built from requirements or a revision."""
 
     tested = ("framework", "toggles")
     remedy = "what its tests need besides the package is added to both sides by --with"
@@ -264,7 +259,9 @@ class Built(Side):
         self.name = name
         self.requirements = requirements
         self.references = _frameworks_of(requirements)
+        #: The revision that is installed; None where requirements are all.
         self.tree = tree
+        #: The revision whose tests are run; None for those of the current folder.
         self.tests: Tree | Revision | None = None
         self._builder: Builder | None = None
         self._resolved: Resolved | None = None

@@ -23,14 +23,11 @@ class SessionRatio:
     """Difference of the mean logarithms of two sides, by Student's t with a common variance.
 
     Student, "The probable error of a mean", Biometrika 6, 1908. One value is one session.
-
-    Attributes:
-        change: the logarithm of the ratio.
-        error: its standard error; infinite where no side has two values.
-        freedom: degrees of freedom.
     """
 
+    #: The logarithm of the ratio.
     change: float
+    #: Its standard error; infinite where no side has two values.
     error: float
     freedom: int
 

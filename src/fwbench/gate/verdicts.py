@@ -54,22 +54,19 @@ FAIL_ON = (FailOn.DIFFERENT, FailOn.REGRESSED, FailOn.MISSING, FailOn.ALL_INCONC
 
 @dataclass(frozen=True)
 class Rules:
-    """When a difference is called a change.
+    """When a difference is called a change."""
 
-    Attributes:
-        margin: what a test of pairs concedes to chance beyond the launches' own, as a share.
-        threshold: the smallest change of the time that is worth a verdict, as a share; the marker
-            of the base's test wins, which a change under test cannot set.
-        level: the probability, over all cases together, that an unchanged one is called changed.
-        confidence: of each bound of the interval that is shown.
-        resolution: a case is unchanged only if a change of this size, as a share, would have shown
-            (or one half a resolution beyond the threshold, where that is larger).
-    """
-
+    #: What a test of pairs concedes to chance beyond the launches' own, as a share.
     margin: float = 0.0
+    #: The smallest change of the time that is worth a verdict, as a share; the marker of the base's
+    #: test wins, which a change under test cannot set.
     threshold: float = 0.03
+    #: The probability, over all cases together, that an unchanged one is called changed.
     level: float = 0.05
+    #: Of each bound of the interval that is shown.
     confidence: float = 0.9
+    #: A case is unchanged only if a change of this size, as a share, would have shown (or one half
+    #: a resolution beyond the threshold, where that is larger).
     resolution: float = 0.1
     thresholds: Mapping[str, float] = field(default_factory=lambda: dict(THRESHOLDS))
     seed: int = 0
@@ -157,11 +154,7 @@ class VersionChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The verdicts on a contender.
-
-    Attributes:
-        versions: that differ between sides that were built.
-    """
+    """The verdicts on a contender."""
 
     base: str
     contender: str
@@ -169,6 +162,7 @@ class Comparison:
     rules: Mapping[str, Any]
     notes: Sequence[str] = field(default_factory=list)
     interrupted: bool = False
+    #: That differ between sides that were built.
     versions: Sequence[VersionChange] = ()
 
     @property

@@ -47,12 +47,9 @@ class Clock:
     Args:
         read: the clock proper, in seconds.
         wait: waits until the device is idle; None if calls return when their work is done.
-
-    Attributes:
-        before: done before each round, and waited for outside of it; None for nothing.
-        precision_s: the smallest difference that it can tell; None for that of the clock proper.
     """
 
+    #: The smallest difference that it can tell; None for that of the clock proper.
     precision_s: float | None = None
 
     def __init__(
@@ -63,6 +60,7 @@ class Clock:
     ) -> None:
         self.read = read
         self.wait = wait
+        #: Done before each round, and waited for outside of it; None for nothing.
         self.before: Callable[[], Any] | None = None
         self._use = use
         self._in_round = False

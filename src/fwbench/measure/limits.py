@@ -52,16 +52,13 @@ _OF_MEASURED = 1.2
 
 @dataclass(frozen=True)
 class Limits:
-    """Rates that no work on a device can exceed.
+    """Rates that no work on a device can exceed."""
 
-    Attributes:
-        flops_per_s: floating-point operations, by dtype; none where they are not known.
-        bytes_per_s: read and written; None where that is not known.
-        source: what they are taken from, by dtype and by ``bytes``, for messages.
-    """
-
+    #: Floating-point operations, by dtype; none where they are not known.
     flops_per_s: Mapping[str, float] = field(default_factory=dict)
+    #: Read and written; None where that is not known.
     bytes_per_s: float | None = None
+    #: What they are taken from, by dtype and by ``bytes``, for messages.
     source: Mapping[str, str] = field(default_factory=dict)
 
     def under(self, measured: Mapping[str, float]) -> "Limits":

@@ -35,12 +35,9 @@ _THROTTLED_BELOW = 0.75
 
 @dataclass(frozen=True)
 class GpuUse:
-    """Use of a GPU at a moment, from NVML.
+    """Use of a GPU at a moment, from NVML."""
 
-    Attributes:
-        utilization: share of the last sampling period (a second or less) in which a kernel ran.
-    """
-
+    #: Share of the last sampling period (a second or less) in which a kernel ran.
     utilization: float
     memory_bytes: int
 

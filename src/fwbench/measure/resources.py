@@ -40,19 +40,17 @@ class OtherProcesses:
 
     Args:
         siblings: whether processes with the same parent are told apart: other workers.
-
-    Attributes:
-        cpus: kept busy, time stolen by other virtual machines included; None where the system does
-            not tell. Of a time that is too short to be counted, it is that of the contexts before
-            it, too, siblings left out; None without any.
-        siblings_cpus: of these, by processes with the same parent: other workers of the session.
-        idle_cpus: left idle by all processes.
     """
 
     def __init__(self, *, siblings: bool = True) -> None:
         self._siblings = siblings
+        #: Kept busy, time stolen by other virtual machines included; None where the system does not
+        #: tell. Of a time that is too short to be counted, it is that of the contexts before it,
+        #: too, siblings left out; None without any.
         self.cpus: float | None = None
+        #: Of these, by processes with the same parent: other workers of the session.
         self.siblings_cpus: float | None = None
+        #: Left idle by all processes.
         self.idle_cpus: float | None = None
 
     def __enter__(self) -> None:
@@ -132,13 +130,10 @@ def _of_threads(process: Path, name: str) -> list[Path]:
 
 
 class RunQueue:
-    """Processors for which threads of this process waited while this context was entered.
+    """Processors for which threads of this process waited while this context was entered."""
 
-    Attributes:
-        cpus: waited for: a thread that is ready to run and waits all the time counts 1; None where
-            the system does not tell (Linux' Documentation/scheduler/sched-stats.rst, field 2).
-    """
-
+    #: Waited for: a thread that is ready to run and waits all the time counts 1; None where the
+    #: system does not tell (Linux' Documentation/scheduler/sched-stats.rst, field 2).
     cpus: float | None = None
 
     def __enter__(self) -> None:
@@ -322,10 +317,6 @@ class DeviceMemory:
             it; so its first answer is what is in use before the case.
         found_first: what the first case of this process found, by device; it is added to.
             By default what this process knows.
-
-    Attributes:
-        before_bytes: before the case; None where the framework does not tell.
-        left_bytes: what earlier cases of this process have left of that; None likewise.
     """
 
     def __init__(
@@ -335,7 +326,9 @@ class DeviceMemory:
         found_first: MutableMapping[str, int] | None = None,
     ) -> None:
         self._peak_bytes = peak_bytes
+        #: Before the case; None where the framework does not tell.
         self.before_bytes = peak_bytes()
+        #: What earlier cases of this process have left of that; None likewise.
         self.left_bytes = None
         if self.before_bytes is not None:
             known = FOUND_FIRST if found_first is None else found_first

@@ -27,14 +27,11 @@ _STEADY_WITHIN = 0.05
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Result of warming up, after the first call.
-
-    Attributes:
-        steady: whether their times had settled; None where nothing was warmed up.
-    """
+    """Result of warming up, after the first call."""
 
     calls: int
     seconds: float
+    #: Whether their times had settled; None where nothing was warmed up.
     steady: bool | None
 
 

@@ -21,21 +21,18 @@ REPRESENTATIVES = "representatives"
 
 @dataclass(frozen=True)
 class Selection:
-    """Which cells of the grid to measure; None for the defaults that :data:`SELECTORS` name.
-
-    Attributes:
-        directions: default: forward; with ``--benchmark-disable`` forward and backward.
-        sizes: a preset or sizes (numbers, and texts of shapes); default: quick, of representatives
-            its smallest and largest; with ``--benchmark-disable`` each operation's smallest.
-        families: names of families, ``all`` or ``representatives``; default: all.
-    """
+    """Which cells of the grid to measure; None for the defaults that :data:`SELECTORS` name."""
 
     frameworks: tuple[str, ...] | None = None
     devices: tuple[str, ...] | None = None
     executions: tuple[str, ...] | None = None
     dtypes: tuple[str, ...] | None = None
+    #: Default: forward; with ``--benchmark-disable`` forward and backward.
     directions: tuple[str, ...] | None = None
+    #: A preset or sizes (numbers, and texts of shapes); default: quick, of representatives its
+    #: smallest and largest; with ``--benchmark-disable`` each operation's smallest.
     sizes: tuple[int | str, ...] | str | None = None
+    #: Names of families, ``all`` or ``representatives``; default: all.
     families: tuple[str, ...] | None = None
 
     def over(self, other: Self) -> Self:
@@ -46,30 +43,24 @@ class Selection:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a session; :data:`SETTINGS` explains those that are not here.
+    """Options of a session; :data:`SETTINGS` explains those that are not here."""
 
-    Attributes:
-        requested: what the command line selects; it wins over markers.
-        configured: what the ini file selects; markers win over it.
-        timeout_s: per case, its bind, verification and warm-up included; of a training loop, per
-            epoch.
-        precision: of rounds, as a share of their median; 0 for never. A marker may ask for another.
-        toggles: the requested values, by toggle.
-        gate: the smallest changes to fail for, as shares, by what is judged; None for no gate.
-        threads_asked: whether the number of threads was given.
-    """
-
+    #: What the command line selects; it wins over markers.
     requested: Selection
+    #: What the ini file selects; markers win over it.
     configured: Selection
     threads: int
     isolation: str
+    #: Per case, its bind, verification and warm-up included; of a training loop, per epoch.
     timeout_s: float
     warmup_s: float
+    #: Of rounds, as a share of their median; 0 for never. A marker may ask for another.
     precision: float
     epochs: int | None
     warmup_epochs: int | None
     repetitions: int | None
     steps: int | None
+    #: The requested values, by toggle.
     toggles: toggles.Values
     profile: bool
     traces: Path | None
@@ -84,12 +75,14 @@ class Options:
     threshold: float
     seed: int | None
     first_call: str
+    #: The smallest changes to fail for, as shares, by what is judged; None for no gate.
     gate: Mapping[str, float] | None
     fail_on: tuple[str, ...]
     allow_different: tuple[str, ...]
     engine: str = "local"
     places: Path | None = None
     scaling: str = "strong"
+    #: Whether the number of threads was given.
     threads_asked: bool = False
     cannot_tell: str = "skip"
     wait: bool = True

@@ -416,12 +416,10 @@ class InTurns:
 
     Args:
         threads: that compute; 0 where that is not known.
-
-    Attributes:
-        taken: whether turns were taken; a case that no other process has is measured as always.
     """
 
     def __init__(self, fixture: BenchmarkFixture, key: str, threads: int = 0) -> None:
+        #: Whether turns were taken; a case that no other process has is measured as always.
         self.taken = False
         self._threads = threads
         self._fixture = fixture
@@ -506,10 +504,6 @@ class WaitingRounds:
 
     Calls whose work is over when they return are timed by the fixture's own loop, but for the first
     round of all. Calls of asynchronous work would overlap within a round, so each is waited for.
-
-    Attributes:
-        dispatches_s: time until the last call of each round returned; empty if nothing is waited
-            for.
     """
 
     def __init__(self, fixture: BenchmarkFixture, results: AwaitedResults) -> None:
@@ -517,6 +511,7 @@ class WaitingRounds:
         self._results = results
         self._are_pending: bool | None = None
         self._made = fixture._make_runner  # noqa: SLF001
+        #: Time until the last call of each round returned; empty if nothing is waited for.
         self.dispatches_s: list[float] = []
         results.look()
         fixture._make_runner = self.make_runner  # noqa: SLF001

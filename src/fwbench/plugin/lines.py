@@ -151,16 +151,13 @@ def whole(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Status:
-    """Present activity.
+    """Present activity."""
 
-    Attributes:
-        head: how far it is: ``case 3 of 12, 40 s left``; may be empty.
-        name: of what is being done: a case id. In a narrow terminal it is shortened first.
-        tail: what else is known of it: ``4 s``; may be empty.
-    """
-
+    #: How far it is: ``case 3 of 12, 40 s left``; may be empty.
     head: str
+    #: Of what is being done: a case id. In a narrow terminal it is shortened first.
     name: str
+    #: What else is known of it: ``4 s``; may be empty.
     tail: str = ""
 
     def __str__(self) -> str:

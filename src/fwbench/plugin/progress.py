@@ -277,12 +277,10 @@ class Estimate:
 
     Args:
         expected_s: of each case, by its node id; None where nothing is known.
-
-    Attributes:
-        took_s: of the cases that have finished, how long they took at last.
     """
 
     def __init__(self, expected_s: Mapping[str, float | None]) -> None:
+        #: Of the cases that have finished, how long they took at last.
         self.took_s: dict[str, float] = {}
         self._expected_s = expected_s
         self._finished = 0

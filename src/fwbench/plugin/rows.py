@@ -30,13 +30,10 @@ _PROCESS_BYTES, _COPIES = 0.7 * 2**30, 8
 
 
 class Rows:
-    """Rows of the cases of a session.
-
-    Attributes:
-        apart: cases that could have been in a row and did not fit into memory together.
-    """
+    """Rows of the cases of a session."""
 
     def __init__(self, cases: Sequence[pytest.Item] = ()) -> None:
+        #: Cases that could have been in a row and did not fit into memory together.
         self.apart = 0
         self._rows: dict[pytest.Item, list[pytest.Item]] = {}
         self._numbers: dict[pytest.Item, int] = {}
@@ -123,9 +120,6 @@ class RowSession:
     Args:
         coming: its reports, and None where nothing has come yet.
         fileno: the descriptor of its worker.
-
-    Attributes:
-        reports: those that have come.
     """
 
     def __init__(

@@ -26,12 +26,9 @@ _STATUS_BYTES = 64
 
 @dataclass(frozen=True)
 class Finished:
-    """A process that has ended.
+    """A process that has ended."""
 
-    Attributes:
-        status: its exit status; negative for the signal that ended it.
-    """
-
+    #: Its exit status; negative for the signal that ended it.
     status: int
     last_lines: Sequence[str]
 

@@ -37,12 +37,9 @@ MEDIANS = (
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """Number of launches of every case, and their order.
+    """Number of launches of every case, and their order."""
 
-    Attributes:
-        launches: fresh processes for each case; with a race or a budget, the fewest.
-    """
-
+    #: Fresh processes for each case; with a race or a budget, the fewest.
     launches: int
     seed: int
 

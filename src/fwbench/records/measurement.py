@@ -67,30 +67,27 @@ _FIGURES: Mapping[str, Callable[[Launch], float | None]] = {
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measured case, or a benchmark that fwbench did not write.
+    """A measured case, or a benchmark that fwbench did not write."""
 
-    Attributes:
-        facts: what fwbench recorded; empty if it did not write the record.
-        values_s: seconds of a call: a value for each launch, or else for each round.
-        param: id of the case; empty for a test without parameters.
-        run: number of its run in a report, from 0.
-        repeat: which measurement of the same case in its session it is, from 1.
-        revisits: what its session has measured twice.
-        figures: :attr:`launches` that are not those of its facts: a session's, or changed.
-    """
-
+    #: What fwbench recorded; empty if it did not write the record.
     facts: CaseFacts
+    #: Seconds of a call: a value for each launch, or else for each round.
     values_s: Sequence[float]
     requested: Mapping[str, str] = field(default_factory=dict)
     nodeid: str = ""
     test: str = ""
+    #: Id of the case; empty for a test without parameters.
     param: str = ""
     group: str = ""
     stats: Statistics = field(default_factory=Statistics)
+    #: Number of its run in a report, from 0.
     run: int = 0
+    #: Which measurement of the same case in its session it is, from 1.
     repeat: int = 1
     machine: MachineFacts = field(default_factory=MachineFacts)
+    #: What its session has measured twice.
     revisits: Revisits = field(default_factory=dict)
+    #: :attr:`launches` that are not those of its facts: a session's, or changed.
     figures: Sequence[Mapping[str, float]] = ()
 
     # Names
@@ -278,15 +275,12 @@ def in_turns(base: RowVisits | None, case: RowVisits | None) -> list[float]:
 
 
 class Ratio(NamedTuple):
-    """The time of a case over that of another.
-
-    Attributes:
-        sd: standard deviation of its logarithm, between processes.
-        freedom: degrees of freedom of that.
-    """
+    """The time of a case over that of another."""
 
     value: float
+    #: Standard deviation of its logarithm, between processes.
     sd: float
+    #: Degrees of freedom of that.
     freedom: float
 
 

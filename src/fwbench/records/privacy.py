@@ -54,14 +54,11 @@ def plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Places:
-    """Folders whose paths say whose machine it is.
+    """Folders whose paths say whose machine it is."""
 
-    Attributes:
-        root: of the project; paths below it become relative.
-        home: of the user; becomes ``~``.
-    """
-
+    #: Of the project; paths below it become relative.
     root: Path
+    #: Of the user; becomes ``~``.
     home: Path = field(default_factory=Path.home)
 
     def without_paths(self, value: Any) -> Any:

@@ -32,15 +32,12 @@ def student(freedom: float, quantile: float) -> float:
 
 
 class Repeatability(NamedTuple):
-    """The standard deviation of a median's logarithm between processes.
-
-    Attributes:
-        freedom: degrees of freedom of ``sd``; infinite where it is assumed.
-        source: what was measured; empty where ``sd`` is assumed.
-    """
+    """The standard deviation of a median's logarithm between processes."""
 
     sd: float
+    #: Degrees of freedom of ``sd``; infinite where it is assumed.
     freedom: float = math.inf
+    #: What was measured; empty where ``sd`` is assumed.
     source: str = ""
 
     @property

@@ -24,16 +24,13 @@ _UNKNOWN_MACHINE = MachineFacts()
 
 @dataclass(frozen=True)
 class StoredRun:
-    """A run as it is stored: its records, and what is known of its session.
-
-    Attributes:
-        session: what fwbench recorded of the session; empty if it did not write the run.
-        when: it was measured, as ISO 8601; empty if that is not recorded.
-    """
+    """A run as it is stored: its records, and what is known of its session."""
 
     name: str
     records: Sequence[Measurement]
+    #: What fwbench recorded of the session; empty if it did not write the run.
     session: SessionFacts = field(default_factory=SessionFacts)
+    #: It was measured, as ISO 8601; empty if that is not recorded.
     when: str = ""
     machine_info: MachineInfo = field(default_factory=MachineInfo)
     commit_info: CommitInfo = field(default_factory=CommitInfo)

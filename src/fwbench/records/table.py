@@ -39,16 +39,13 @@ from fwbench.records.units import NONE, Unit
 
 @dataclass(frozen=True)
 class Check:
-    """Condition on a value beyond its type; on a list, on each of its values.
+    """Condition on a value beyond its type; on a list, on each of its values."""
 
-    Attributes:
-        words: the condition, to be read behind the type: ``above 0``.
-        holds: whether a value meets it.
-        unit: of a number, which must be as large as a quantity of it can be.
-    """
-
+    #: The condition, to be read behind the type: ``above 0``.
     words: str
+    #: Whether a value meets it.
     holds: Callable[[Any], bool]
+    #: Of a number, which must be as large as a quantity of it can be.
     unit: Unit = NONE
 
     def is_met(self, value: Any) -> bool:

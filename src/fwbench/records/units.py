@@ -87,18 +87,15 @@ def percent(share: float) -> str:
 
 @dataclass(frozen=True)
 class Unit:
-    """Unit of a recorded quantity.
+    """Unit of a recorded quantity."""
 
-    Attributes:
-        name: as the documentation shows it; empty for names, switches and the like.
-        show: the quantity for people to read.
-        least: the smallest size that a quantity other than 0 can have.
-        most: the largest size that it can have.
-    """
-
+    #: As the documentation shows it; empty for names, switches and the like.
     name: str
+    #: The quantity for people to read.
     show: Callable[[Any], str] = str
+    #: The smallest size that a quantity other than 0 can have.
     least: float = 0.0
+    #: The largest size that it can have.
     most: float = 1e30
 
     def can_be(self, quantity: float) -> bool:

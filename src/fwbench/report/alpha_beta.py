@@ -61,18 +61,15 @@ class Modelled:
 
 @dataclass(frozen=True)
 class AlphaBeta:
-    """Latency and bandwidth of one exchange of one size.
+    """Latency and bandwidth of one exchange of one size."""
 
-    Attributes:
-        alpha_s: seconds of a message.
-        beta_s: seconds of a byte.
-        messages: how many follow each other, by the number of replicas.
-        size_bytes: what passes through each replica's wire, by the number of replicas.
-    """
-
+    #: Seconds of a message.
     alpha_s: float
+    #: Seconds of a byte.
     beta_s: float
+    #: How many follow each other, by the number of replicas.
     messages: Callable[[int], float]
+    #: What passes through each replica's wire, by the number of replicas.
     size_bytes: Callable[[int], float]
 
     def time_s(self, replicas: int) -> float:

@@ -29,13 +29,10 @@ ENTRY_POINTS = "fwbench.charts"
 
 @dataclass(frozen=True)
 class Group:
-    """The records of a section.
-
-    Attributes:
-        records: each with the name of its line; operations have a record for each size of a line.
-    """
+    """The records of a section."""
 
     title: str
+    #: Each with the name of its line; operations have a record for each size of a line.
     records: Sequence[tuple[str, Measurement]]
     runs: Sequence[str]
     colours: Mapping[str, str] = field(default_factory=dict)

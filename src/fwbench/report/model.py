@@ -20,15 +20,12 @@ from fwbench.report.ranking import Contest, contests
 
 @dataclass(frozen=True)
 class Run(StoredRun):
-    """A stored run, a comparison or a row of versions, with what a report needs beside it.
-
-    Attributes:
-        ceilings: of the machine's devices, by device name, where these are known.
-    """
+    """A stored run, a comparison or a row of versions, with what a report needs beside it."""
 
     number: int = 0
     comparison: Comparison | None = None
     row: StoredRow | None = None
+    #: Of the machine's devices, by device name, where these are known.
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     incompleteness: str = ""
 

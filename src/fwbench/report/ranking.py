@@ -80,13 +80,10 @@ class Rival:
 
 @dataclass(frozen=True)
 class Contest:
-    """Cases that did the same work in the same way.
-
-    Attributes:
-        label: their difference from others that did the same work: `` (view)``, or empty.
-    """
+    """Cases that did the same work in the same way."""
 
     entrants: Sequence[Measurement]
+    #: Their difference from others that did the same work: `` (view)``, or empty.
     label: str
 
     @property
@@ -433,15 +430,12 @@ def extremes(contests: Iterable[Contest]) -> tuple[list[Contest], list[Contest]]
 
 @dataclass(frozen=True)
 class Mean:
-    """The times of a contestant over those of the fastest, as geometric means.
-
-    Attributes:
-        smallest: over the smallest size of each work: what a call costs.
-        largest: over the largest: what the arithmetic costs. None where too many were disturbed.
-    """
+    """The times of a contestant over those of the fastest, as geometric means."""
 
     name: str
+    #: Over the smallest size of each work: what a call costs.
     smallest: float | None
+    #: Over the largest: what the arithmetic costs. None where too many were disturbed.
     largest: float | None
 
 
@@ -463,17 +457,14 @@ class Unranked:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The contestants of one kind of workload.
-
-    Attributes:
-        smallest: the cases of the smallest size of their work that all ranked contestants have.
-        largest: those of the largest size.
-        means: of the ranked contestants, the fastest first; none if too many were disturbed.
-    """
+    """The contestants of one kind of workload."""
 
     title: str
+    #: The cases of the smallest size of their work that all ranked contestants have.
     smallest: Coverage
+    #: Those of the largest size.
     largest: Coverage
+    #: Of the ranked contestants, the fastest first; none if too many were disturbed.
     means: Sequence[Mean]
     unranked: Sequence[Unranked]
 

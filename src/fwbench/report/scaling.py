@@ -22,12 +22,9 @@ _SOFTMAXES = {"word_lm_step": "full", "word_lm_sampled_step": "sampled"}
 
 @dataclass(frozen=True)
 class Shared:
-    """A case that replicas shared, or that one did by itself to compare them with.
+    """A case that replicas shared, or that one did by itself to compare them with."""
 
-    Attributes:
-        record: the measured case; of a training loop its values are of epochs.
-    """
-
+    #: The measured case; of a training loop its values are of epochs.
     record: Measurement
     suffix: str = ""
 
@@ -120,13 +117,10 @@ def is_scaling(record: Measurement) -> bool:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The same work, shared by several numbers of replicas.
-
-    Attributes:
-        weak: whether each replica has the same work, and not all together.
-    """
+    """The same work, shared by several numbers of replicas."""
 
     cases: Sequence[Shared]
+    #: Whether each replica has the same work, and not all together.
     weak: bool = False
 
     @property

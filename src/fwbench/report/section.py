@@ -40,18 +40,15 @@ _UNFOLDED = 400
 
 @dataclass(frozen=True)
 class Timing:
-    """The time behind a ratio, so that a reader of the page can choose another baseline.
+    """The time behind a ratio, so that a reader of the page can choose another baseline."""
 
-    Attributes:
-        contest: name shared by the cells of a section among which its ratio is formed.
-        time_s: seconds of a call; not a number where no ratio can be formed.
-        blur: factor that a ratio to a case like it may be off by.
-    """
-
+    #: Name shared by the cells of a section among which its ratio is formed.
     contest: str
     contestant: str
     run: int
+    #: Seconds of a call; not a number where no ratio can be formed.
     time_s: float
+    #: Factor that a ratio to a case like it may be off by.
     blur: float
 
     @property
@@ -68,18 +65,15 @@ class Timing:
 
 @dataclass(frozen=True)
 class TableCell:
-    """A cell of a table.
-
-    Attributes:
-        value: sorts the cell; None for the text.
-        shade: the class of its background: ``step0`` to ``step5``, the fastest first, or ``gap``.
-        target: the title of the section that it leads to.
-    """
+    """A cell of a table."""
 
     text: str
+    #: Sorts the cell; None for the text.
     value: float | None = None
     hint: str = ""
+    #: The class of its background: ``step0`` to ``step5``, the fastest first, or ``gap``.
     shade: str = ""
+    #: The title of the section that it leads to.
     target: str = ""
     timing: Timing | None = None
 
@@ -103,15 +97,12 @@ def attributes(keys: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Column(Generic[T]):
-    """A column of a table.
-
-    Attributes:
-        optional: whether it is left out where no row has a text.
-    """
+    """A column of a table."""
 
     name: str
     cell: Callable[[T], TableCell]
     legend: str = ""
+    #: Whether it is left out where no row has a text.
     optional: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
 
@@ -190,24 +181,21 @@ def _attribute(item: Any, path: str) -> Any:
 
 @dataclass(frozen=True)
 class Section:
-    """A table, and the charts above it.
-
-    Attributes:
-        rows: of the table; without any there is no table.
-        caption: of the table; empty for the title.
-        column_keys: the facts by which columns can be hidden, by the number of the column.
-        id: for links; empty until :func:`fwbench.report.sections.linkable` gives one.
-    """
+    """A table, and the charts above it."""
 
     title: str
     columns: Sequence[str]
+    #: Of the table; without any there is no table.
     rows: Sequence[Row]
     charts: Sequence["Chart"] = ()
     notes: Sequence[str] = ()
     gaps: Sequence[str] = ()
+    #: Of the table; empty for the title.
     caption: str = ""
     legend: Mapping[str, "Look"] = field(default_factory=dict)
+    #: The facts by which columns can be hidden, by the number of the column.
     column_keys: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    #: For links; empty until :func:`fwbench.report.sections.linkable` gives one.
     id: str = ""
 
     @classmethod

@@ -30,14 +30,11 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class FastestShare:
-    """A part of the contests of an answer.
-
-    Attributes:
-        colour: of the framework; empty for those that are too close to call, or disturbed.
-    """
+    """A part of the contests of an answer."""
 
     name: str
     contests: int
+    #: Of the framework; empty for those that are too close to call, or disturbed.
     colour: str
 
 

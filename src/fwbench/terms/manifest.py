@@ -161,33 +161,29 @@ class Capabilities:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest(Capabilities):
-    """A framework that can be used here: its capabilities, and what was found of it.
+    """A framework that can be used here: its capabilities, and what was found of it."""
 
-    Attributes:
-        name: as ``--fw`` takes it; ``torch@nightly`` in an environment of its own.
-        devices: every device, the CPU first where it is one of them.
-        missing: operations of its table that this version of it does not offer, with the reason.
-        composed: the operations for which fwbench calls several of its functions.
-        toggle_gaps: (execution, toggle, value, reason) of what it cannot do.
-        gang_gaps: (strategy, toggle, value, reason) of what its replicas cannot do.
-        threads: the threads that it computes with; None where it is not known.
-        sources: the packages of its class, folders or single files, whose change may change what
-            it has.
-        notices: sentences about its declaration that its author should read.
-    """
-
+    #: As ``--fw`` takes it; ``torch@nightly`` in an environment of its own.
     name: str
     version: str
+    #: Every device, the CPU first where it is one of them.
     devices: tuple[Device, ...]
     operations: tuple[str, ...]
+    #: Operations of its table that this version of it does not offer, with the reason.
     missing: dict[str, str]
     gaps: tuple[Gap, ...]
+    #: (execution, toggle, value, reason) of what it cannot do.
     toggle_gaps: tuple[tuple[str, str, str, str], ...]
+    #: (strategy, toggle, value, reason) of what its replicas cannot do.
     gang_gaps: tuple[tuple[str, str, str, str], ...] = ()
+    #: The threads that it computes with; None where it is not known.
     threads: int | None
     build: dict[str, str]
+    #: The operations for which fwbench calls several of its functions.
     composed: tuple[str, ...] = ()
+    #: The packages of its class, folders or single files, whose change may change what it has.
     sources: tuple[str, ...]
+    #: Sentences about its declaration that its author should read.
     notices: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -277,16 +273,13 @@ def _reasons(gaps: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str, 
 
 @dataclass(frozen=True)
 class Absent:
-    """A framework that cannot be used here.
+    """A framework that cannot be used here."""
 
-    Attributes:
-        name: as ``--fw`` takes it.
-        missing: whether a package is not installed, which stays so until one is.
-    """
-
+    #: As ``--fw`` takes it.
     name: str
     reason: str
     remedy: str
+    #: Whether a package is not installed, which stays so until one is.
     missing: bool = False
 
     @classmethod

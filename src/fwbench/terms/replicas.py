@@ -54,14 +54,11 @@ def _written(value: float, units: Mapping[str, float]) -> str:
 
 @dataclass(frozen=True)
 class Link:
-    """The link of one machine to a switch.
+    """The link of one machine to a switch."""
 
-    Attributes:
-        rate_bits_per_s: in each direction.
-        delay_s: from one machine to another, in addition to the transmission.
-    """
-
+    #: In each direction.
     rate_bits_per_s: int
+    #: From one machine to another, in addition to the transmission.
     delay_s: float = 0.0
 
     @classmethod
@@ -111,14 +108,11 @@ def link_of(name: str) -> Link | None:
 
 @dataclass(frozen=True)
 class Straggler:
-    """A replica that is late in every step.
+    """A replica that is late in every step."""
 
-    Attributes:
-        rank: its number, from 0.
-        delay_s: how long it sleeps at the beginning of each step.
-    """
-
+    #: Its number, from 0.
     rank: int
+    #: How long it sleeps at the beginning of each step.
     delay_s: float
 
     @classmethod
@@ -159,14 +153,11 @@ straggler = partial(_canonical, NO_STRAGGLER, Straggler.parse)
 
 
 class ValueFormat(NamedTuple):
-    """A format of toggles' values that are neither names nor whole numbers.
+    """A format of toggles' values that are neither names nor whole numbers."""
 
-    Attributes:
-        read: the value that a text stands for; raises a UsageError for any other text.
-        examples: for messages.
-    """
-
+    #: The value that a text stands for; raises a UsageError for any other text.
     read: Callable[[str], str]
+    #: For messages.
     examples: str
     metavar: str
 

@@ -62,14 +62,11 @@ Floats = NDArray[np.float64]
 
 
 class CallPlace(NamedTuple):
-    """Where calls are made.
+    """Where calls are made."""
 
-    Attributes:
-        cpu: for the thread that makes them; a negative one for any.
-        is_apart: whether the other threads of its process are kept off that CPU.
-    """
-
+    #: For the thread that makes them; a negative one for any.
     cpu: int
+    #: Whether the other threads of its process are kept off that CPU.
     is_apart: bool
 
 
@@ -78,19 +75,16 @@ ANYWHERE = CallPlace(-1, False)
 
 @dataclass
 class Contestant:
-    """One side's process that holds a case.
-
-    Attributes:
-        has_turn: whether it is its turn; otherwise it waits.
-        has_gone: whether it ended instead of making a visit.
-    """
+    """One side's process that holds a case."""
 
     side: int
     connection: socket.socket
     part: str = ""
     calls: int = 0
     threads: int = 0
+    #: Whether it is its turn; otherwise it waits.
     has_turn: bool = False
+    #: Whether it ended instead of making a visit.
     has_gone: bool = False
 
     @property
@@ -137,19 +131,16 @@ class Contestant:
 
 @dataclass
 class CaseVisits:
-    """The visits of a case.
+    """The visits of a case."""
 
-    Attributes:
-        visits_s: of each round of turns that counts, seconds of a call in each round of each
-            contestant's visit.
-        sides: of these contestants.
-        left_out: rounds of turns in which another contestant was running.
-        used_s: seconds that a contestant's visits have taken, on average.
-    """
-
+    #: Of each round of turns that counts, seconds of a call in each round of each contestant's
+    #: visit.
     visits_s: list[Sequence[Sequence[float]]] = field(default_factory=list)
+    #: Of these contestants.
     sides: Sequence[int] = ()
+    #: Rounds of turns in which another contestant was running.
     left_out: int = 0
+    #: Seconds that a contestant's visits have taken, on average.
     used_s: float = 0.0
 
     def medians_s(self) -> Floats:
@@ -180,23 +171,20 @@ Enough = Callable[[str, CaseVisits], bool]
 
 @dataclass(frozen=True)
 class Effort:
-    """Effort of a contest.
+    """Effort of a contest."""
 
-    Attributes:
-        enough: asked after each round of turns.
-        same_case: whether all hold the same case. Then their rounds are of as many calls, so that
-            a round's fixed cost is divided alike; calls of asynchronous frameworks would overlap in
-            the rounds of others.
-        lead_in_s: how long calls go on before those that are timed: what caches are filled with,
-            and threads woken. A round at least, unless it takes much longer.
-        at_least: rounds of turns that there is always time for, if they count.
-        watch: entered while visits are made.
-    """
-
+    #: Asked after each round of turns.
     enough: Enough
+    #: Whether all hold the same case. Then their rounds are of as many calls, so that a round's
+    #: fixed cost is divided alike; calls of asynchronous frameworks would overlap in the rounds of
+    #: others.
     same_case: bool = True
+    #: How long calls go on before those that are timed: what caches are filled with, and threads
+    #: woken. A round at least, unless it takes much longer.
     lead_in_s: float = 300e-6
+    #: Rounds of turns that there is always time for, if they count.
     at_least: int = 0
+    #: Entered while visits are made.
     watch: AbstractContextManager[object] = field(default_factory=nullcontext)
 
 

@@ -47,10 +47,6 @@ class Referee:
         row: whether they hold different cases, those of one row; or else each the same ones.
         used_s: processor time of a side's session so far; None if nobody looks for sides that wait
             for what another holds.
-
-    Attributes:
-        contests: of every case that took turns; of a row, under an empty key.
-        stalled: the cases that one side held while another waited for it.
     """
 
     def __init__(
@@ -63,7 +59,9 @@ class Referee:
         row: bool = False,
         used_s: Callable[[int], float] | None = None,
     ) -> None:
+        #: Of every case that took turns; of a row, under an empty key.
         self.contests: dict[str, CaseVisits] = {}
+        #: The cases that one side held while another waited for it.
         self.stalled: set[str] = set()
         self._path = folder / "turns"
         self._sides = range(sides)

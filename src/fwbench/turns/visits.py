@@ -56,27 +56,21 @@ _KEYS = 50
 
 @dataclass
 class Turn:
-    """The visit that a contestant is to make now.
+    """The visit that a contestant is to make now."""
 
-    Attributes:
-        lead_in: untimed rounds, which find the caches as the other contestants have left them.
-        rounds_s: seconds of a call in each of the rounds, to be filled in.
-    """
-
+    #: Untimed rounds, which find the caches as the other contestants have left them.
     lead_in: int
     rounds: int
+    #: Seconds of a call in each of the rounds, to be filled in.
     rounds_s: list[float] = field(default_factory=list)
 
 
 class Seat:
-    """A place in the contest of one case.
-
-    Attributes:
-        calls: in each round.
-    """
+    """A place in the contest of one case."""
 
     def __init__(self, connection: socket.socket, calls: int) -> None:
         self._connection = connection
+        #: In each round.
         self.calls = calls
 
     def turns(self) -> Generator[Turn]:

@@ -37,18 +37,15 @@ FACTS = "fwbench-environment.json"
 
 @dataclass(frozen=True)
 class Environment:
-    """A named environment whose installation was completed.
-
-    Attributes:
-        installer: what made it: ``uv`` or ``pip``.
-        frameworks: version of each framework that could be used when it was made.
-    """
+    """A named environment whose installation was completed."""
 
     name: str
     folder: Path
     requirements: tuple[str, ...]
     python: str
+    #: What made it: ``uv`` or ``pip``.
     installer: str
+    #: Version of each framework that could be used when it was made.
     frameworks: Mapping[str, str]
 
     @property

@@ -96,15 +96,12 @@ def remove(environments: Environments, name: str) -> None:
 
 @dataclass(frozen=True)
 class _Installer:
-    """A program that makes environments.
-
-    Attributes:
-        create: the command that makes an empty one.
-        install: the command that puts requirements into it, which follow.
-    """
+    """A program that makes environments."""
 
     name: str
+    #: The command that makes an empty one.
     create: Sequence[str]
+    #: The command that puts requirements into it, which follow.
     install: Sequence[str]
 
 

@@ -47,9 +47,6 @@ class Inventory:
         isolated: whether each framework has a process of its own; otherwise they are loaded into
             this one.
         keeps_workers: whether those that have described their frameworks are kept for the session.
-
-    Attributes:
-        interpreter_of: returns the interpreter that has a framework, or raises StorageError.
     """
 
     def __init__(
@@ -65,6 +62,7 @@ class Inventory:
         self.manifests: dict[str, Manifest] = {}
         self.absent: dict[str, Absent] = {}
         self._environments = environments
+        #: Returns the interpreter that has a framework, or raises StorageError.
         self.interpreter_of = functools.cache(environments.interpreter_of)
         self._threads = threads
         self._cache = cache

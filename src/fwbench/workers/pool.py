@@ -57,14 +57,11 @@ class _Deadline:
 
 @dataclass(frozen=True)
 class Turns:
-    """The place of a case that takes turns with others.
+    """The place of a case that takes turns with others."""
 
-    Attributes:
-        place: what its process must know to do so.
-        waits: tells whether it waits for others now, which takes none of its time.
-    """
-
+    #: What its process must know to do so.
     place: str
+    #: Tells whether it waits for others now, which takes none of its time.
     waits: Callable[[], bool]
 
 

@@ -62,17 +62,14 @@ WORKER_MAIN = "from fwbench.plugin.worker import main; main()"
 
 
 class WorkerSpec(NamedTuple):
-    """The specification of a worker; a session has one worker for each.
-
-    Attributes:
-        gang: the toggles of the gang that does its cases; empty if it does them alone.
-        number: tells workers of the same framework apart, whose cases take turns.
-    """
+    """The specification of a worker; a session has one worker for each."""
 
     framework: str
     variables: tuple[tuple[str, str], ...] = ()
     interpreter: str = sys.executable
+    #: The toggles of the gang that does its cases; empty if it does them alone.
     gang: tuple[tuple[str, str], ...] = ()
+    #: Tells workers of the same framework apart, whose cases take turns.
     number: int = 0
 
 
@@ -82,9 +79,6 @@ class WorkerProcess:
     Args:
         threads: the threads that it computes with, set before the import.
         inherit_output: whether it writes to the session's own output, as with ``-s``.
-
-    Attributes:
-        has_begun: whether its session of pytest waits for cases.
     """
 
     def __init__(
@@ -96,6 +90,7 @@ class WorkerProcess:
         tick: Tick = lambda _: None,
     ) -> None:
         self.framework = spec.framework
+        #: Whether its session of pytest waits for cases.
         self.has_begun = False
         self._going_s = time.monotonic()
         self._tick = tick

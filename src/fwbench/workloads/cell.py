@@ -11,35 +11,32 @@ from fwbench.workloads.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of the grid; its id names its pytest node.
-
-    Attributes:
-        direction: ``forward``, ``backward`` or ``train``.
-        size: how large; of training loops the batch size.
-        gap: why it cannot be measured; None if it can.
-        toggles: those that were asked for and make a difference here, with their values.
-        problem: why the session must not run if it has this cell; None if it may.
-        unsized: whether the workload lacks the requested size or preset, which then is its size.
-        timed: whether it will be timed, and not verified alone.
-        threshold: the smallest change that a gate is to care for, as a share; None for its own.
-        precision: the width of the median's interval at which rounds end, as a share; 0 for never.
-    """
+    """One cell of the grid; its id names its pytest node."""
 
     workload: Workload
     framework: str
     device: str
     execution: str
+    #: ``forward``, ``backward`` or ``train``.
     direction: str
     dtype: str
+    #: How large; of training loops the batch size.
     size: Size
+    #: Why it cannot be measured; None if it can.
     gap: str | None = None
+    #: Those that were asked for and make a difference here, with their values.
     toggles: Combination = ()
     schedule: Schedule | None = None
     data: Found | None = None
+    #: Why the session must not run if it has this cell; None if it may.
     problem: str | None = None
+    #: Whether the workload lacks the requested size or preset, which then is its size.
     unsized: bool = False
+    #: Whether it will be timed, and not verified alone.
     timed: bool = True
+    #: The smallest change that a gate is to care for, as a share; None for its own.
     threshold: float | None = None
+    #: The width of the median's interval at which rounds end, as a share; 0 for never.
     precision: float = 0.0
 
     @property

@@ -44,18 +44,16 @@ class Collective(_BetweenReplicas):
     """An exchange between all replicas; its size is the elements of the whole array.
 
     Of an all-gather that is the result, of a reduce-scatter the source, as in nccl-tests.
-
-    Args:
-        sent: how many times its size all replicas together send at least, by their number.
-        bus: what its size divided by its time is multiplied by to make the bus bandwidth, by the
-            number of replicas (nccl-tests, doc/PERFORMANCE.md).
-        in_parts: whether every replica has an equal part of the array.
-        dtypes: those in which its sums are exact in any order.
     """
 
+    #: How many times its size all replicas together send at least, by their number.
     sent: Callable[[int], float]
+    #: What its size divided by its time is multiplied by to make the bus bandwidth, by the number
+    #: of replicas (nccl-tests, doc/PERFORMANCE.md).
     bus: Callable[[int], float]
+    #: Whether every replica has an equal part of the array.
     in_parts: bool = False
+    #: Those in which its sums are exact in any order.
     dtypes: tuple[str, ...] = ("float32", "float64")
 
     family = "collectives"
@@ -98,12 +96,9 @@ COLUMNS = 64
 
 @dataclass(frozen=True, eq=False)
 class ServedStep(_BetweenReplicas):
-    """A step between workers and parameter servers.
+    """A step between workers and parameter servers."""
 
-    Args:
-        divisor: what its size must be a multiple of.
-    """
-
+    #: What its size must be a multiple of.
     divisor: int
     unit: str
 

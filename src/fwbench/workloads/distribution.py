@@ -36,23 +36,20 @@ def is_defined(
 
 @dataclass(frozen=True)
 class Moments:
-    """Properties of independent random numbers of one distribution.
-
-    Attributes:
-        kurtosis: the fourth central moment over the square of the variance; 3 for normal numbers.
-        values: all that a number can be, in ascending order; None where they are continuous.
-        distinct: whether no number occurs twice, as in a permutation.
-        drawn: ``drawn(result, *operands)``, the numbers that were drawn, where a result is made of
-            them and of operands.
-    """
+    """Properties of independent random numbers of one distribution."""
 
     mean: float
     variance: float
+    #: The fourth central moment over the square of the variance; 3 for normal numbers.
     kurtosis: float
     lowest: float = -np.inf
     highest: float = np.inf
+    #: All that a number can be, in ascending order; None where they are continuous.
     values: tuple[float, ...] | None = None
+    #: Whether no number occurs twice, as in a permutation.
     distinct: bool = False
+    #: ``drawn(result, *operands)``, the numbers that were drawn, where a result is made of them and
+    #: of operands.
     drawn: Callable[..., NDArray[Any]] = lambda result, *_: result
 
 

@@ -68,20 +68,17 @@ _Question = Callable[[_Asked], Any]
 
 @dataclass(frozen=True)
 class Rule:
-    """A reason why a framework cannot fill a cell.
+    """A reason why a framework cannot fill a cell."""
 
-    Attributes:
-        about: the classes of the workloads that it is about.
-        but: those of them that it is not about.
-        reason: makes the sentence; None where the rule does not hold.
-        conditions: all must be met.
-        toggle: the toggle and the value that it is about: ``tf32=on``; empty for the whole cell.
-    """
-
+    #: The classes of the workloads that it is about.
     about: tuple[type[Workload], ...]
+    #: Those of them that it is not about.
     but: tuple[type[Workload], ...]
+    #: Makes the sentence; None where the rule does not hold.
     reason: _Question
+    #: All must be met.
     conditions: Sequence[_Question]
+    #: The toggle and the value that it is about: ``tf32=on``; empty for the whole cell.
     toggle: str = ""
 
     def is_about(self, kind: type[Workload]) -> bool:

@@ -79,20 +79,17 @@ def _all_known(kind: str, requested: Iterable[str] | None, known: Sequence[str])
 
 @dataclass(frozen=True)
 class GridRequest:
-    """Settings of a marker's cells in addition to the selection.
-
-    Attributes:
-        schedule: what is asked for over a preset's schedule.
-        verify_only: nothing will be timed, so the smallest size will do, in both directions.
-        weak: whether a batch grows with the number of replicas, and each of them keeps its share.
-    """
+    """Settings of a marker's cells in addition to the selection."""
 
     toggles: toggles.Values = field(default_factory=dict)
+    #: What is asked for over a preset's schedule.
     schedule: Callable[[Schedule], Schedule] = lambda preset: preset
     find: Callable[[str], Found] = generated
+    #: Nothing will be timed, so the smallest size will do, in both directions.
     verify_only: bool = False
     threshold: float | None = None
     precision: float = 0.0
+    #: Whether a batch grows with the number of replicas, and each of them keeps its share.
     weak: bool = False
 
     def size(self, workload: Workload, size: Size, values: Combination) -> Size:

@@ -40,19 +40,15 @@ def _unchanged(weights: Weights) -> Weights:
 
 @dataclass(frozen=True)
 class Version:
-    """One framework's version of a model.
+    """One framework's version of a model."""
 
-    Attributes:
-        given: the model, a function of the framework's namespace that builds it, a class that is
-            called without arguments, or a name of a model of another package's
-            (``"torchvision:resnet18"``).
-        weights: makes this framework's own names and layouts of the weights to share.
-        loss: ``loss(result, *targets)``, in the framework's own operations; None for the loss that
-            follows from the targets.
-    """
-
+    #: The model, a function of the framework's namespace that builds it, a class that is called
+    #: without arguments, or a name of a model of another package's (``"torchvision:resnet18"``).
     given: Any
+    #: Makes this framework's own names and layouts of the weights to share.
     weights: Callable[[Weights], Weights] = _unchanged
+    #: ``loss(result, *targets)``, in the framework's own operations; None for the loss that follows
+    #: from the targets.
     loss: Callable[..., Any] | None = None
 
 

@@ -86,25 +86,21 @@ Optimizer = Adam | RMSprop | SGD
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """A network with what it is trained by.
+    """A network with what it is trained by."""
 
-    Args:
-        name: letters, digits and underscores; of a training loop the first part of its case ids.
-        network: from an example to logits; the loss is the mean softmax cross-entropy of a batch.
-        shape: of one example: (height, width, channels), or (length,) for tokens.
-        loss_growth: what the loss at each of the checked steps may be off by, relative to the loss,
-            in parts of what is allowed of a dtype; None where every step may be off by that, and
-            :data:`CHECKED_STEPS` are checked.
-        weights: the parameters of each node of the graph that it begins with; None where they are
-            drawn.
-    """
-
+    #: Letters, digits and underscores; of a training loop the first part of its case ids.
     name: str
+    #: From an example to logits; the loss is the mean softmax cross-entropy of a batch.
     network: Network
+    #: Of one example: (height, width, channels), or (length,) for tokens.
     shape: Shape
     classes: int
     optimizer: Optimizer
+    #: What the loss at each of the checked steps may be off by, relative to the loss, in parts of
+    #: what is allowed of a dtype; None where every step may be off by that, and
+    #: :data:`CHECKED_STEPS` are checked.
     loss_growth: tuple[float, ...] | None = None
+    #: The parameters of each node of the graph that it begins with; None where they are drawn.
     weights: Sequence[Arrays] | None = field(default=None, kw_only=True)
 
     def loss_scales(self, expected: Sequence[float]) -> NDArray[np.float64]:
@@ -282,14 +278,11 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class Classifier(Objective):
-    """A trained network, and what it is asked about.
+    """A trained network, and what it is asked about."""
 
-    Args:
-        test: images and labels that it has not learned from; the check's batches are the first.
-        calibration: images that it has learned from: what narrow integers are scaled by.
-    """
-
+    #: Images and labels that it has not learned from; the check's batches are the first.
     test: Batch = field(kw_only=True)
+    #: Images that it has learned from: what narrow integers are scaled by.
     calibration: NDArray[Any] = field(kw_only=True)
 
     def check_batches(self, batch: int, steps: int) -> list[Batch]:

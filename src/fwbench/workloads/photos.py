@@ -40,34 +40,28 @@ class PhotoJob(NamedTuple):
 
 @dataclass(frozen=True)
 class PhotoLoader:
-    """A framework's own loader of photos: float32 images and labels in the host's memory.
+    """A framework's own loader of photos: float32 images and labels in the host's memory."""
 
-    Attributes:
-        batches: makes one pass.
-        decoder: the library that decodes JPEG.
-        channels_first: whether images are (batch, colours, rows, columns), as networks of the
-            framework take them; otherwise colours are last.
-        pack: writes its own file of all photos anew, where it has one: they changed in place.
-    """
-
+    #: Makes one pass.
     batches: Callable[[], Iterator[tuple[Any, Any]]]
+    #: The library that decodes JPEG.
     decoder: str
+    #: Whether images are (batch, colours, rows, columns), as networks of the framework take them;
+    #: otherwise colours are last.
     channels_first: bool = False
+    #: Writes its own file of all photos anew, where it has one: they changed in place.
     pack: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, eq=False)
 class PhotoLoading(Workload):
-    """One pass over photos.
-
-    Args:
-        augmented: whether they are shuffled, cropped at random and mirrored at random; otherwise
-            they are resized and cropped at the centre, in the order of their files.
-        photos: number of photos, unless batches do not divide it.
-    """
+    """One pass over photos."""
 
     name: str
+    #: Whether they are shuffled, cropped at random and mirrored at random; otherwise they are
+    #: resized and cropped at the centre, in the order of their files.
     augmented: bool = False
+    #: Number of photos, unless batches do not divide it.
     photos: int = 256
 
     representative = False

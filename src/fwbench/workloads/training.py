@@ -38,12 +38,9 @@ _ORDER_SEED = 21
 
 
 class WithNetwork(Workload):
-    """Work on a network, for which frameworks have executions of their own.
+    """Work on a network, for which frameworks have executions of their own."""
 
-    Attributes:
-        unable: what is said of a framework that cannot do it, behind the framework's name.
-    """
-
+    #: What is said of a framework that cannot do it, behind the framework's name.
     unable: ClassVar[str]
 
     @abstractmethod

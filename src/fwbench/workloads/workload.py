@@ -42,21 +42,18 @@ def _count(terms: str, size: Shape) -> float:
 
 
 class Counts(NamedTuple):
-    """Elements that an operation moves and computes: sums of products of a size's numbers.
+    """Elements that an operation moves and computes: sums of products of a size's numbers."""
 
-    Attributes:
-        reads: elements, indices among them; of a table no more than is picked.
-        writes: elements of the result.
-        gradients: elements of the gradients, and what else they take of the operands; that by a
-            table is written all over. Empty where there is none.
-        sums: FLOPs of the gradients: of a table they add up where an element is picked twice.
-        flops: of the forward pass.
-    """
-
+    #: Elements, indices among them; of a table no more than is picked.
     reads: str
+    #: Elements of the result.
     writes: str
+    #: Elements of the gradients, and what else they take of the operands; that by a table is
+    #: written all over. Empty where there is none.
     gradients: str = ""
+    #: FLOPs of the gradients: of a table they add up where an element is picked twice.
     sums: str = ""
+    #: Of the forward pass.
     flops: str = ""
 
     def forward(self, size: Shape) -> Cost:

@@ -27,15 +27,12 @@ Keep = Callable[[Any], None]
 
 
 class State(NamedTuple):
-    """All that a step changes.
-
-    Attributes:
-        layers: what each layer keeps.
-        moments: what the optimiser keeps.
-    """
+    """All that a step changes."""
 
     parameters: Sequence[Sequence[Any]]
+    #: What each layer keeps.
     layers: Sequence[Sequence[Any]]
+    #: What the optimiser keeps.
     moments: "Moments"
     steps: Any
     learning_rate: Any
@@ -244,15 +241,12 @@ Moments = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Update:
-    """An optimiser's step.
+    """An optimiser's step."""
 
-    Attributes:
-        moments: how many it keeps.
-        decrease: from the gradients, the moments, the learning rate and the number of the step,
-            from 1, to what is subtracted from the parameters and the new moments.
-    """
-
+    #: How many it keeps.
     moments: int
+    #: From the gradients, the moments, the learning rate and the number of the step, from 1, to
+    #: what is subtracted from the parameters and the new moments.
     decrease: Callable[[Any, Moments, Any, Any], tuple[Any, Moments]]
 
     def start(self, parameters: Any) -> Moments:

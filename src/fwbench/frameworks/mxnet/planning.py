@@ -141,15 +141,12 @@ _VARIABLE = "var"
 
 @dataclass(frozen=True)
 class Planned:
-    """An operator in a plan.
-
-    Attributes:
-        inputs: the numbers of the values that it takes.
-        outputs: the shapes of its results, by their numbers.
-    """
+    """An operator in a plan."""
 
     name: str
+    #: The numbers of the values that it takes.
     inputs: list[int] = field(default_factory=list)
+    #: The shapes of its results, by their numbers.
     outputs: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
 

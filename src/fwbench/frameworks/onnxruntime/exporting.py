@@ -22,18 +22,15 @@ _INPUT, _OUTPUT = "examples", "logits"
 
 
 class Export(NamedTuple):
-    """A network to export; it can be sent to another process, unlike a network's function.
+    """A network to export; it can be sent to another process, unlike a network's function."""
 
-    Attributes:
-        source: the framework that builds and exports it.
-        weights: that it begins with; None where they are drawn.
-    """
-
+    #: The framework that builds and exports it.
     source: str
     name: str
     graph: Graph
     classes: int
     batch: int
+    #: That it begins with; None where they are drawn.
     weights: Sequence[Arrays] | None = None
 
     @classmethod
@@ -59,13 +56,10 @@ class Export(NamedTuple):
 
 
 class Exported(NamedTuple):
-    """A network as a model of ONNX's.
-
-    Attributes:
-        parameters: how many numbers the source trains; exporters fold some into others.
-    """
+    """A network as a model of ONNX's."""
 
     model: bytes
+    #: How many numbers the source trains; exporters fold some into others.
     parameters: int
 
 
@@ -139,13 +133,10 @@ EXPORTED_OPSET = 18
 
 
 class Source(NamedTuple):
-    """A framework that networks are exported from.
-
-    Attributes:
-        channels_first: whether its images have the channels first.
-    """
+    """A framework that networks are exported from."""
 
     framework: str
+    #: Whether its images have the channels first.
     channels_first: bool
 
 

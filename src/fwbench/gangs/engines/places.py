@@ -24,31 +24,25 @@ _TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of words"}
 
 
 class Machine(NamedTuple):
-    """A machine that roles run on.
+    """A machine that roles run on."""
 
-    Attributes:
-        command: the words before a command that is to run there, such as ``ssh node1``.
-        python: the interpreter there, with the same fwbench and frameworks.
-        address: at which the others reach it; empty for the address from which it connects.
-    """
-
+    #: The words before a command that is to run there, such as ``ssh node1``.
     command: Sequence[str]
+    #: The interpreter there, with the same fwbench and frameworks.
     python: str = "python3"
     roles: int = 1
+    #: At which the others reach it; empty for the address from which it connects.
     address: str = ""
 
 
 class Machines(NamedTuple):
-    """Where the roles of gangs run, as far as a file says it.
+    """Where the roles of gangs run, as far as a file says it."""
 
-    Attributes:
-        address: of this machine, as the others reach it; loopback if there are no others.
-        mpiexec: the command that starts processes by MPI, with its options.
-        by_role: the machine of each role, in their order; empty if the engine decides.
-    """
-
+    #: Of this machine, as the others reach it; loopback if there are no others.
     address: str = _LOOPBACK
+    #: The command that starts processes by MPI, with its options.
     mpiexec: Sequence[str] = ("mpiexec",)
+    #: The machine of each role, in their order; empty if the engine decides.
     by_role: Sequence[Machine] = ()
     file: str = ""
 

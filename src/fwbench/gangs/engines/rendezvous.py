@@ -25,15 +25,12 @@ ROLE, WATCH = 0, 1
 
 
 class Ticket(NamedTuple):
-    """The data with which a process connects.
-
-    Attributes:
-        rank: the number of the process; None if it is in the environment of the process.
-    """
+    """The data with which a process connects."""
 
     host: str
     port: int
     token: str
+    #: The number of the process; None if it is in the environment of the process.
     rank: int | None = None
 
     def __str__(self) -> str:

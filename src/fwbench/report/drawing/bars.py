@@ -124,14 +124,11 @@ def _percent(value: float) -> str:
 
 @dataclass(frozen=True)
 class Bar:
-    """A value with its spread, and how much of it is drawn in a lighter tone.
+    """A value with its spread, and how much of it is drawn in a lighter tone."""
 
-    Attributes:
-        point: the value; where it is on the horizontal axis is not used.
-        lighter: from zero to this; 0 for none.
-    """
-
+    #: The value; where it is on the horizontal axis is not used.
     point: Point
+    #: From zero to this; 0 for none.
     lighter: float = 0.0
 
 

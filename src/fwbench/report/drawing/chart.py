@@ -59,20 +59,17 @@ SCRIPT = (
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: a picture, and what it shows in words.
-
-    Attributes:
-        size: width and height, in the picture's units.
-        of_contestants: whether its series are contestants, whose looks other charts share.
-    """
+    """A chart: a picture, and what it shows in words."""
 
     title: str
     text: str
     svg: str
     uuid: str = ""
     legends: Sequence[str] = ()
+    #: Width and height, in the picture's units.
     size: tuple[int, int] = (_WIDTH, _HEIGHT)
     legend_height: int = 0
+    #: Whether its series are contestants, whose looks other charts share.
     of_contestants: bool = False
 
     @property

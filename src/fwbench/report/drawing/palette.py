@@ -33,19 +33,16 @@ _PALER, _PALEST = 0.3, 0.4
 
 @dataclass(frozen=True)
 class Look:
-    """Look of a series.
+    """Look of a series."""
 
-    Attributes:
-        colour: as ``#rrggbb``.
-        dash: of its line, as in SVG; empty for a solid line.
-        opacity: 0 to 1.
-        has_dots: whether it has any; a line without them is thin, as nothing on it was measured.
-    """
-
+    #: As ``#rrggbb``.
     colour: str
+    #: Of its line, as in SVG; empty for a solid line.
     dash: str = ""
+    #: 0 to 1.
     opacity: float = 1.0
     filled: bool = True
+    #: Whether it has any; a line without them is thin, as nothing on it was measured.
     has_dots: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
 

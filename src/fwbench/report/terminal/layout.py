@@ -22,13 +22,10 @@ _NOTHING = MatrixCell("-")
 
 @dataclass(frozen=True)
 class _Column:
-    """A column as it is drawn.
-
-    Attributes:
-        signs: columns that the signs after its numbers take.
-    """
+    """A column as it is drawn."""
 
     names: ColumnKey
+    #: Columns that the signs after its numbers take.
     signs: int
     width: int
 
@@ -69,14 +66,11 @@ _TOO_NARROW = "the terminal is too narrow for the table: COLUMNS=80 makes it wid
 
 @dataclass(frozen=True)
 class _Labels:
-    """Labels before the columns: names to the left, sizes to the right.
+    """Labels before the columns: names to the left, sizes to the right."""
 
-    Attributes:
-        name: columns of the names.
-        size: columns of the sizes, and of the gap before them.
-    """
-
+    #: Columns of the names.
     name: int
+    #: Columns of the sizes, and of the gap before them.
     size: int
 
     @classmethod

@@ -110,13 +110,10 @@ _FAILED = MatrixCell("failed", style="red")
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A row of a table.
-
-    Attributes:
-        size: of it; ``small`` or ``large`` where operations are summed up.
-    """
+    """A row of a table."""
 
     name: str
+    #: Of it; ``small`` or ``large`` where operations are summed up.
     size: str
     cells: Mapping[ColumnKey, MatrixCell]
 

@@ -24,17 +24,14 @@ _LOOP_LINES = 12
 
 @dataclass(frozen=True)
 class View:
-    """Amount of detail, and width.
-
-    Attributes:
-        height: lines that the table of operations may take, unless it is shown in full.
-        verbosity: as pytest has it: 1 shows all in full, -1 the answer and what is in doubt.
-        skips_listed: whether pytest lists what was skipped (``-rs``).
-    """
+    """Amount of detail, and width."""
 
     width: int = 100
+    #: Lines that the table of operations may take, unless it is shown in full.
     height: int = 40
+    #: As pytest has it: 1 shows all in full, -1 the answer and what is in doubt.
     verbosity: int = 0
+    #: Whether pytest lists what was skipped (``-rs``).
     skips_listed: bool = False
 
     @property

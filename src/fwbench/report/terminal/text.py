@@ -15,14 +15,11 @@ _GAP = "  "
 
 @dataclass(frozen=True)
 class Span:
-    """A piece of a line.
+    """A piece of a line."""
 
-    Attributes:
-        text: without line breaks.
-        style: a style of pytest's terminal writer (``green``, ``bold``), or empty.
-    """
-
+    #: Without line breaks.
     text: str
+    #: A style of pytest's terminal writer (``green``, ``bold``), or empty.
     style: str = ""
 
 

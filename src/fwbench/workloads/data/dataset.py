@@ -15,14 +15,11 @@ from fwbench.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A part of a data set.
+    """A part of a data set."""
 
-    Attributes:
-        x: uint8 images (n, height, width, channels), or int32 tokens (n, length).
-        y: int32 labels (n,), or (n, length) where each token has one.
-    """
-
+    #: Uint8 images (n, height, width, channels), or int32 tokens (n, length).
     x: NDArray[Any]
+    #: Int32 labels (n,), or (n, length) where each token has one.
     y: NDArray[np.int32]
 
     def __len__(self) -> int:
@@ -36,54 +33,44 @@ Splits = tuple[Split, Split | None, Split]
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """A data set in memory.
+    """A data set in memory."""
 
-    Attributes:
-        name: ``mnist``, ``cifar10``, ``imdb`` or ``text``.
-        source: ``real`` or ``synthetic``.
-        origin: the names of the files or of the folder it was read from, or ``generated``.
-        validation: to watch the learning with; the same object as ``test`` where
-            ``validation_is_test``.
-        validation_is_test: True if the data has no validation part.
-        digest: 16 hexadecimal digits that tell any two data sets apart.
-    """
-
+    #: ``mnist``, ``cifar10``, ``imdb`` or ``text``.
     name: str
+    #: ``real`` or ``synthetic``.
     source: str
+    #: The names of the files or of the folder it was read from, or ``generated``.
     origin: str
     train: Split
+    #: To watch the learning with; the same object as ``test`` where ``validation_is_test``.
     validation: Split
     test: Split
+    #: True if the data has no validation part.
     validation_is_test: bool
+    #: 16 hexadecimal digits that tell any two data sets apart.
     digest: str
 
 
 @dataclass(frozen=True)
 class Found:
-    """A data set that was found, but not read; name, source and origin are those of a DataSet.
-
-    Attributes:
-        paths: the files to read; none if it is generated.
-        train_examples: number in the training part; None where only reading it shows that.
-    """
+    """A data set that was found, but not read; name, source and origin are those of a DataSet."""
 
     name: str
     source: str
     origin: str
+    #: The files to read; none if it is generated.
     paths: tuple[Path, ...]
+    #: Number in the training part; None where only reading it shows that.
     train_examples: int | None
 
 
 @dataclass(frozen=True)
 class FileLayout:
-    """One layout of a data set in a folder.
+    """One layout of a data set in a folder."""
 
-    Attributes:
-        parts: for each part the possible paths, the usual one first.
-        folder: the folder whose name stands for all parts; None where each stands for itself.
-    """
-
+    #: For each part the possible paths, the usual one first.
     parts: tuple[tuple[Path, ...], ...]
+    #: The folder whose name stands for all parts; None where each stands for itself.
     folder: Path | None = None
 
     def present(self) -> list[Path]:

@@ -80,16 +80,13 @@ _Numbers = Mapping[str, Mapping[int, NDArray[np.int32]]]
 
 @dataclass(frozen=True, eq=False)
 class _ReviewTokens:
-    """The tokens of all reviews, without padding: the training part, then the test part.
+    """The tokens of all reviews, without padding: the training part, then the test part."""
 
-    Attributes:
-        tokens: uint16, one review after the other.
-        lengths: int32, of each review.
-        labels: int32, of each review.
-    """
-
+    #: Uint16, one review after the other.
     tokens: NDArray[np.uint16]
+    #: Int32, of each review.
     lengths: NDArray[np.int32]
+    #: Int32, of each review.
     labels: NDArray[np.int32]
 
 

@@ -35,16 +35,13 @@ FOLDERS: Sequence[str] = ("", "mnist", "MNIST/raw", "MNIST", "raw")
 
 @dataclass(frozen=True)
 class Part:
-    """One of the four files.
+    """One of the four files."""
 
-    Attributes:
-        name: of the IDX file, without the suffix of the format.
-        key: of the array in ``mnist.npz``.
-        shape: of its array of uint8.
-    """
-
+    #: Of the IDX file, without the suffix of the format.
     name: str
+    #: Of the array in ``mnist.npz``.
     key: str
+    #: Of its array of uint8.
     shape: tuple[int, ...]
     md5: str
 

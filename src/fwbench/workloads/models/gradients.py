@@ -131,12 +131,9 @@ def _average_pool(layer: layers.AveragePool, _: Arrays, x: Array) -> Result:
 
 @dataclass(frozen=True)
 class RunnerUp(layers.MaxPool):
-    """Maxima of squares, of which the second largest element has the gradient if it is as large.
+    """Maxima of squares, of which the second largest element has the gradient if it is as large."""
 
-    Attributes:
-        nearly: what it may be smaller by, relative to the root mean square of all elements.
-    """
-
+    #: What it may be smaller by, relative to the root mean square of all elements.
     nearly: float = 0.0
 
 

@@ -60,17 +60,14 @@ def of_size(network: Callable[[_Size, Value], Value]) -> Callable[[_Size], Netwo
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """Layers of a network, and their connections.
+    """Layers of a network, and their connections."""
 
-    Attributes:
-        shape: of the input, without the batch.
-        nodes: in an order in which they can be computed; the last is the answer.
-        flattened: for each node the image that its input was before it was flattened; None for
-            an input that is the same with channels first and last.
-    """
-
+    #: Of the input, without the batch.
     shape: Shape
+    #: In an order in which they can be computed; the last is the answer.
     nodes: tuple[Node, ...]
+    #: For each node the image that its input was before it was flattened; None for an input that is
+    #: the same with channels first and last.
     flattened: tuple[Shape | None, ...]
 
     @property

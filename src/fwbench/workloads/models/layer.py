@@ -72,16 +72,13 @@ class Weight:
 
 @dataclass(frozen=True)
 class Node:
-    """A layer of a network with what it takes.
-
-    Attributes:
-        inputs: the places of the results that it takes; 0 is the network's input, and the node
-            at index ``i`` of the graph has the place ``i + 1``.
-        shapes: of these, without the batch.
-    """
+    """A layer of a network with what it takes."""
 
     layer: "Layer"
+    #: The places of the results that it takes; 0 is the network's input, and the node at index
+    #: ``i`` of the graph has the place ``i + 1``.
     inputs: tuple[int, ...]
+    #: Of these, without the batch.
     shapes: tuple[Shape, ...]
 
     @property
@@ -111,16 +108,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer of a network: what it computes, and the parameters that it begins with.
+    """A layer of a network: what it computes, and the parameters that it begins with."""
 
-    Attributes:
-        elementwise: whether each element of the result depends on the same element of the input.
-        differs_in_training: whether it computes something else while it is trained.
-        by_place: whether each place of its input is an example of its own to what comes behind it.
-    """
-
+    #: Whether each element of the result depends on the same element of the input.
     elementwise: ClassVar[bool] = False
+    #: Whether each place of its input is an example of its own to what comes behind it.
     by_place: ClassVar[bool] = False
+    #: Whether it computes something else while it is trained.
     differs_in_training: ClassVar[bool] = False
 
     def __call__(self, *inputs: Value) -> Value:

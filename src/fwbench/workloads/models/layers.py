@@ -46,20 +46,17 @@ from fwbench.workloads.models.layer import (
 
 @dataclass(frozen=True)
 class Conv(Layer):
-    """Convolution (cross-correlation), then ReLU where asked for.
-
-    Attributes:
-        kernel: height and width, or one number for both.
-        same: zeros around, so that the output is as large as the input; for a stride of 1.
-        stride: in both directions.
-        padding: zeros above and below, and left and right; or one number for both.
-    """
+    """Convolution (cross-correlation), then ReLU where asked for."""
 
     filters: int
+    #: Height and width, or one number for both.
     kernel: int | tuple[int, int]
+    #: Zeros around, so that the output is as large as the input; for a stride of 1.
     same: bool = False
     relu: bool = True
+    #: In both directions.
     stride: int = 1
+    #: Zeros above and below, and left and right; or one number for both.
     padding: int | tuple[int, int] = 0
     bias: bool = True
     initializer: Draw = field(default=glorot, repr=False)
@@ -120,16 +117,13 @@ class Conv(Layer):
 
 @dataclass(frozen=True)
 class _Pool(Layer):
-    """Squares of an image.
+    """Squares of an image."""
 
-    Attributes:
-        size: height and width.
-        stride: from one square to the next; their size where it is None.
-        padding: how much is added on each side.
-    """
-
+    #: Height and width.
     size: int = 2
+    #: From one square to the next; their size where it is None.
     stride: int | None = None
+    #: How much is added on each side.
     padding: int = 0
 
     @property
@@ -223,13 +217,11 @@ class BatchNorm(Layer):
 
     Ioffe and Szegedy 2015; while it is not trained, moving averages take the place of mean and
     variance.
-
-    Attributes:
-        epsilon: added to the variance.
-        momentum: share of a moving average that stays at a step.
     """
 
+    #: Added to the variance.
     epsilon: float = 1e-5
+    #: Share of a moving average that stays at a step.
     momentum: float = 0.9
     differs_in_training = True
 
@@ -309,12 +301,9 @@ class Positions(Layer):
 
 @dataclass(frozen=True)
 class LayerNorm(Layer):
-    """Each vector with the mean 0 and the variance 1, scaled and moved (Ba et al. 2016).
+    """Each vector with the mean 0 and the variance 1, scaled and moved (Ba et al. 2016)."""
 
-    Attributes:
-        epsilon: added to the variance.
-    """
-
+    #: Added to the variance.
     epsilon: float = 1e-5
 
     def weights(self, shape: Shape) -> tuple[Weight, ...]:
@@ -334,12 +323,10 @@ class Attention(Layer):
     """Scaled dot products of several heads (Vaswani et al. 2017), without any kernel.
 
     Takes queries, keys and values side by side, (length, 3 units), each head's units together.
-
-    Attributes:
-        causal: whether a place sees those before it alone.
     """
 
     heads: int
+    #: Whether a place sees those before it alone.
     causal: bool = False
 
     def output(self, shape: Shape) -> Shape:
@@ -378,13 +365,11 @@ class Recurrent(Layer):
     """A recurrent layer, whose outputs begin at zero.
 
     The last output is the result; with ``sequences`` the output at every place.
-
-    Attributes:
-        gates: how many products there are for each unit.
     """
 
     units: int
     sequences: bool = False
+    #: How many products there are for each unit.
     gates: ClassVar[int]
 
     def output(self, shape: Shape) -> Shape:

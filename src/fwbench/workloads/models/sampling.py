@@ -18,14 +18,11 @@ LOWEST = -6e4
 
 
 class Drawn(NamedTuple):
-    """Words that stand for all that are wrong.
+    """Words that stand for all that are wrong."""
 
-    Attributes:
-        words: int32 (samples,), each once.
-        log_expected: float32 (vocabulary,), the logarithm of the expected count of each word.
-    """
-
+    #: Int32 (samples,), each once.
     words: NDArray[np.int32]
+    #: Float32 (vocabulary,), the logarithm of the expected count of each word.
     log_expected: NDArray[np.float32]
 
 

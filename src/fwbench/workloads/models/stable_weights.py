@@ -27,13 +27,10 @@ Results = list[NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class StableObjective(Objective):
-    """A network with its weights at such a point for the first two batches of the check.
-
-    Attributes:
-        replicas: that share each batch.
-    """
+    """A network with its weights at such a point for the first two batches of the check."""
 
     batch: int = field(kw_only=True)
+    #: That share each batch.
     replicas: int = field(kw_only=True)
 
     def initial(self) -> list[Arrays]:

@@ -25,15 +25,13 @@ class _Check:
     Learning rates are so small that the losses differ between frameworks by rounding alone, and so
     large that an update which is left out shows. Batch normalization makes the gradients of a deep
     network large at first, and amplifies what they differ by.
-
-    Attributes:
-        learning_rate: of gradient descent with a momentum of 0.9, at the smallest size.
-        growth: see :class:`Objective`: 1 stands for 5e-5 of the loss in float32.
-        normalized: by batches, in every block.
     """
 
+    #: Of gradient descent with a momentum of 0.9, at the smallest size.
     learning_rate: float
+    #: See :class:`Objective`: 1 stands for 5e-5 of the loss in float32.
     growth: tuple[float, ...] = (0.4, 1.0, 1.0, 2.0)
+    #: By batches, in every block.
     normalized: bool = False
 
     def optimizer(self, width: float = 1.0, side: float = 1.0) -> SGD:

@@ -22,22 +22,19 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Window:
-    """Movement of a convolution's kernel over its input: the parameter of implementations.
+    """Movement of a convolution's kernel over its input: the parameter of implementations."""
 
-    Attributes:
-        kernel: its extent along each axis of space.
-        filters: the channels of the result.
-        stride: between two positions.
-        padding: zeros at each end of each axis; a transposed convolution leaves out as many.
-        dilation: the distance between neighbours within the kernel.
-        groups: of channels that are convolved apart.
-    """
-
+    #: Its extent along each axis of space.
     kernel: tuple[int, ...]
+    #: The channels of the result.
     filters: int
+    #: Between two positions.
     stride: int = 1
+    #: Zeros at each end of each axis; a transposed convolution leaves out as many.
     padding: int = 0
+    #: The distance between neighbours within the kernel.
     dilation: int = 1
+    #: Of channels that are convolved apart.
     groups: int = 1
 
     @property
