@@ -552,14 +552,12 @@ def _named(*functions: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
 
 
 def _factor(by: Any, text: str) -> float:
-    """A factor from 1."""
     if isinstance(by, bool) or not isinstance(by, int | float) or not 1 <= by < math.inf:
         raise UsageError(f"{text}: by is a factor from 1, as 1.5 for half as long again")
     return float(by)
 
 
 def _level(level: Any) -> float:
-    """The probability of an error."""
     if not (isinstance(level, float) and _LEAST_LEVEL <= level < 1 / 2):
         raise UsageError(
             f"level {level!r} is not a probability from {_LEAST_LEVEL} to 0.5; give 0.01 for one "

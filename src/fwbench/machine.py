@@ -122,7 +122,6 @@ def cpu_model() -> str:
 
 
 def _gpu_driver() -> str | None:
-    """The version of NVIDIA's driver; None where there is none."""
     try:
         import pynvml
 
@@ -154,11 +153,7 @@ def gpus() -> dict[str, Any]:
 
 
 def machine(cpu: str) -> dict[str, Any]:
-    """The machine's facts, for ``fwbench doctor`` and for every stored run.
-
-    Args:
-        cpu: what :func:`cpu_model` said, here or in a worker.
-    """
+    """The machine's facts, for ``fwbench doctor`` and stored runs; ``cpu`` of :func:`cpu_model`."""
     # Here, because options need this module in sessions that use nothing else of fwbench.
     import psutil
 

@@ -5,11 +5,7 @@ from pathlib import Path
 
 
 def own_folder(root: Path, name: str) -> Path:
-    """The folder in which fwbench keeps one kind of files of a project.
-
-    Args:
-        name: of the kind: ``journal``, ``baseline``, ``envs``, ...
-    """
+    """The folder of a project for one kind of fwbench's files: ``journal``, ``baseline``, ..."""
     return root / ".fwbench" / name
 
 

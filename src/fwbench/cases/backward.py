@@ -48,7 +48,6 @@ class Backward(Forward):
         )
 
     def _result_forms(self) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
-        """Shapes and dtypes of the reference's results."""
         return [(x.shape, x.dtype) for x in self._reference(self._placed.check())]
 
     def _cotangents(self, seed: int) -> list[NDArray[Any]]:
@@ -90,7 +89,6 @@ class Backward(Forward):
         )
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """The results are the reference's, and gradients have the slopes of its differences."""
         inputs = self._checked(on_host)
         split = len(on_host) - len(self.variables)
         results, gradients = on_host[:split], on_host[split:]
@@ -167,7 +165,6 @@ class Backward(Forward):
 def _cotangent(
     shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> NDArray[Any]:
-    """Start of the gradient of a result: a number for each element."""
     if not np.issubdtype(dtype, np.inexact):
         return np.zeros(shape, dtype)
     numbers = rng.standard_normal(shape)
@@ -253,7 +250,6 @@ def directions(position: int, like: NDArray[Any], along: Along) -> Iterator[NDAr
 
 
 def _signs(shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[Any]:
-    """1 or -1 for every number."""
     count = math.prod(shape)
     drawn = np.frombuffer(rng.bytes((count + 7) // 8), np.uint8)
     return (2.0 * np.unpackbits(drawn, count=count) - 1.0).reshape(shape)
@@ -290,5 +286,4 @@ def _product(left: NDArray[Any], right: NDArray[Any]) -> float:
 
 
 def _wide(numbers: NDArray[Any]) -> NDArray[Any]:
-    """The numbers in float64, or in complex128."""
     return np.asarray(numbers, dtype=np.result_type(numbers, np.float64))

@@ -166,7 +166,6 @@ class Case:
         return last
 
     def _device_memory(self) -> DeviceMemory | None:
-        """Memory that the framework has in use on its GPU; None on a CPU."""
         device = self.cell.device
         if device == "cpu":
             return None
@@ -206,7 +205,6 @@ class Case:
         return CaseFacts(energy_j=used_j / calls)
 
     def _watched(self, watch: GpuWatch) -> CaseFacts:
-        """State of its GPU, and other processes on it."""
         others = self.gpu.others() if self.gpu else None
         return CaseFacts(**watch.facts(), others_on_gpu=others)
 
@@ -243,7 +241,6 @@ class Case:
             return timing.verify_again(work, last, clock, self._benchmark.rounds_s)
 
     def _busy(self, facts: CaseFacts) -> CaseFacts:
-        """Evidence of other processes while this case was measured."""
         others = self._other_processes
         if self._benchmark.has_company:  # which works between the rounds of this one
             return CaseFacts(others_on_gpu=facts.others_on_gpu)
@@ -340,7 +337,6 @@ def bind(cell: Cell, framework: Framework) -> Work:
 
 
 def _work(operation: Operation, cell: Cell) -> Callable[[Cell, Framework], OperationWork]:
-    """The work of an operation, which knows its right results."""
     if products.is_large(operation, cell):
         return products.ProductGradient if cell.direction == "backward" else products.Product
     if cell.direction == "backward":

@@ -60,7 +60,6 @@ class _Checkpoint(Work):
         return self._verified()
 
     def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
-        """The same, by the call that was timed."""
         facts = CaseFacts()
         for _ in turns(self.run, self._others):
             facts = self._verified()

@@ -55,11 +55,7 @@ class Course(ABC):
 
     @abstractmethod
     def train(self) -> Sequence[Any]:
-        """The epoch that was made ready: what is timed.
-
-        Returns:
-            What :meth:`losses` takes.
-        """
+        """The epoch that was made ready: what is timed; returns what :meth:`losses` takes."""
 
     @abstractmethod
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
@@ -71,11 +67,7 @@ class Course(ABC):
 
     @abstractmethod
     def examine(self, part: str, examples: int) -> tuple[float, float]:
-        """The mean cross-entropy and the accuracy of what was learned so far.
-
-        Args:
-            part: of the data set, ``validation`` or ``test``.
-        """
+        """Mean cross-entropy and accuracy so far on a part of the data, such as ``validation``."""
 
 
 class Alone(Course):

@@ -69,14 +69,12 @@ class Forward(OperationWork):
         return self.framework.forward(self.implementation, self.inputs, self.cell.execution)
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """The results are the NumPy reference's."""
         inputs = self._checked(on_host)
         return self._facts(self._compare_results(on_host, self._reference(inputs)))
 
     def _compare_results(
         self, on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]]
     ) -> Deviation:
-        """The largest deviation of a result from what it must be."""
         check_count(on_host, expected)
         results = self.layout.restore_results(on_host)
         compared = self.operation.compared
@@ -108,7 +106,6 @@ class Forward(OperationWork):
         )
 
     def _key(self, what: str, inputs: int) -> Hashable:
-        """Key of results by their inputs and their number."""
         placed = self._placed.digests[:inputs]
         return what, self.operation, self.cell.size, self.framework.name, placed
 
@@ -222,7 +219,6 @@ class InPlaceUpdate(Forward):
                 )
 
     def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:
-        """And what is overwritten."""
         return sorted({*super()._data(operands), *self.operation.updates})
 
 
@@ -255,7 +251,6 @@ class Copy(OperationWork):
             )
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """The values are those of the input."""
         (values,) = expected = self._placed.check()
         check_count(on_host, expected)
         return self._facts(
@@ -279,7 +274,6 @@ class Creation(OperationWork):
         self.run = self._first = partial(framework.creator(cell.device, cell.dtype), self.source)
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """The values are the source's."""
         return self._facts(verify.compare(on_host[0], self.values, self.allowed))
 
     def _memory(self, result: Any) -> CaseFacts:

@@ -239,11 +239,7 @@ Compute = Callable[[], Iterable[NDArray[Any]]]
 
 
 class OperandCache:
-    """The arrays that were requested last, within a limit of memory.
-
-    Args:
-        limit_bytes: what all of them may take together.
-    """
+    """The arrays that were requested last, within a limit of memory for all of them."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
@@ -251,11 +247,7 @@ class OperandCache:
         self.size_bytes = 0
 
     def arrays(self, key: Hashable, compute: Compute) -> Sequence[NDArray[Any]]:
-        """The arrays of a key; cached ones cannot be written to.
-
-        Args:
-            compute: computes them where they are not known.
-        """
+        """The arrays of a key, computed where not known; cached ones cannot be written to."""
         if key not in self._known:
             computed = tuple(compute())
             size_bytes = sum(array.nbytes for array in computed)
@@ -284,11 +276,7 @@ OPERAND_CACHE = OperandCache(_LIMIT_BYTES)
 def drawn_operands(
     operation: Operation, size: Size, changed: int | None = None
 ) -> Sequence[NDArray[Any]]:
-    """The operands of an operation, as it draws them.
-
-    Args:
-        changed: the seed of others of the same shapes.
-    """
+    """The operands of an operation, as it draws them, or ``changed`` ones by another seed."""
     first = OPERAND_CACHE.arrays((operation, size, "first"), lambda: operation.operands(size))
     if changed is None:
         return first

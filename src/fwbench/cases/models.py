@@ -45,18 +45,15 @@ class _Answers(RepeatedWork):
 
     @property
     def allowed(self) -> float:
-        """Allowed error of a number of a result."""
         return verify.LOGIT_TOLERANCES[self._learner.job.dtype] * self._learner.model.tolerance
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
-        """The inputs of the first batch of the check, or of the second, as they are laid."""
         self._changed = changed
         batch = self._learner.job.batch
         *_, (inputs, _) = self._learner.objective.check_batches(batch, 1 + changed)
         return self._learner.laid(inputs)
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """The results are those of the run in float64."""
         expected = self._reference.answers(changed=self._changed)
         if len(on_host) != len(expected):
             raise WrongResult(
@@ -76,8 +73,6 @@ class _Answers(RepeatedWork):
 
 
 class _ModelCase(TrainingCase):
-    """Common base of cases of users' models."""
-
     #: How often there is a number for each parameter: in the dtype of the case, and in float64.
     copies = 2
 

@@ -89,7 +89,6 @@ class _NetworkWork(RepeatedWork):
 
     @property
     def training(self) -> Objective:
-        """The network, with its loss."""
         return self.network.job.training
 
     @property
@@ -107,7 +106,6 @@ class _NetworkWork(RepeatedWork):
         return super().verify(result)
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
-        """The first batch of the check, or the second."""
         *_, batch = self.training.check_batches(self.network.job.batch, 1 + changed)
         return [*batch[: self.takes]]
 
@@ -137,7 +135,6 @@ class Answers(_NetworkWork):
         return self.network.inference(*placed)
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """The logits are the reference's."""
         (examples,) = self._current
         check_count(on_host, [examples])
         job, (rows, places) = self.network.job, _different(examples)
@@ -199,7 +196,6 @@ class Gradients(_NetworkWork):
         )
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """The loss is the reference's, and so are the gradients."""
         training = self.training
         examples, labels = self._current
         # The mean over examples that are repeated alike is that over different ones.
@@ -388,7 +384,6 @@ class ClassificationCase(InferenceCase):
         return facts | CaseFacts(int8_features=int8_features())
 
     def _size(self, work: Answers) -> CaseFacts:
-        """Size of the network's file, where there is one."""
         size_bytes = work.network.model_bytes()
         wide_bytes = self.training.parameters * ITEMSIZE_BYTES[DEFAULT_DTYPE]
         most_bytes = int(_SHARE_OF_FLOAT32 * wide_bytes)

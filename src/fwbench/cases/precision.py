@@ -84,10 +84,6 @@ def of_dtype(dtype: str) -> int | None:
 
 
 def is_reduced(facts: CaseFacts) -> bool:
-    """True if a case was computed in a narrower format than that of its dtype.
-
-    Args:
-        facts: of its record.
-    """
+    """True if a record's case was computed in a narrower format than that of its dtype."""
     computed = facts.precision_bits
     return computed is not None and computed < (of_dtype(facts.dtype) or 0)

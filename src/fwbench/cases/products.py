@@ -42,7 +42,6 @@ class Product(Forward):
     """A product of two matrices, or of two batches of them."""
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """Sums of the result's columns are those of the product."""
         return self._product_facts([self._compare_product(on_host, self._checked(on_host))])
 
     def _compare_product(
@@ -55,7 +54,6 @@ class Product(Forward):
         return self._compare_sums(result, left, right, WrongResult, "the result")
 
     def _factors(self, operands: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Factors of a product, of operands in the framework's layout."""
         assert self.operation.factors is not None  # noqa: S101 (what makes it a product)
         left, right = self.operation.factors(*self.layout.restore([*map(widest, operands)]))
         return left, right
@@ -94,7 +92,6 @@ class ProductGradient(Product, Backward):
         return [(_shape_of(left, right), np.dtype(np.float64))]
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """Sums of the columns of the result and of both gradients are those of such products."""
         inputs = self._checked(on_host)
         split = len(on_host) - len(self.variables)
         results, gradients = on_host[:split], on_host[split:]

@@ -49,7 +49,6 @@ class Random(Forward):
     """An operation whose results are random."""
 
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
-        """The numbers can be those of the distribution."""
         self._checked_numbers(on_host)
         return CaseFacts()
 

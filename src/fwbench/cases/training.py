@@ -336,7 +336,6 @@ class LoopCase(TrainingCase):
         )
 
     def _train(self, epochs: Epochs) -> None:
-        """All rounds, and what is between them."""
         schedule = self.schedule
         rounds = (schedule.epochs - schedule.warmup_epochs) * schedule.repetitions
         with self.framework.scope(self.cell.device, self.cell.dtype), self._other_processes:

@@ -249,7 +249,6 @@ class OperationWork(RepeatedWork):
         return self._memory(result)
 
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
-        """The operands in the dtype of the case, or others of the same shapes."""
         return self._drawn(self.changed_seed if changed else 0)
 
     def _drawn(self, seed: int) -> list[NDArray[Any]]:

@@ -81,11 +81,7 @@ class Ceiling:
         return max([*rates, self.bytes_per_s]) if self.bytes_per_s else None
 
     def attainable_s(self, flops: float, moved_bytes: float, dtype: str) -> float | None:
-        """The least seconds that work can take; None where that is not known.
-
-        Args:
-            dtype: of its operations, or ``tf32``.
-        """
+        """The least seconds for work in a dtype, or in ``tf32``; None where that is not known."""
         best = self.flops_per_s.get(real_dtype(dtype))
         if not self.bytes_per_s or (flops and not best):
             return None

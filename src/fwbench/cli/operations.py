@@ -43,7 +43,6 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(names: Sequence[str], families: Sequence[str]) -> Families:
-    """The requested operations, by family."""
     for kind, requested, known in (
         ("operation", names, [operation.name for operation in OPERATIONS]),
         ("family", families, [*FAMILIES]),
@@ -105,11 +104,7 @@ def _state(missing: Sequence[Gap]) -> str:
 def _rows(
     operations: Iterable[Operation], frameworks: Sequence[Manifest], representative: str
 ) -> list[list[str]]:
-    """Head and rows of the table of a family.
-
-    Args:
-        representative: how names of operations are written that represent their family.
-    """
+    """Head and rows of a family's table; names that represent it have a format of their own."""
     names = [framework.name for framework in frameworks]
     rows = [["operation", *names, "quick sizes", "published sizes"]]
     for operation in operations:

@@ -177,11 +177,7 @@ class ServedSteps(ABC):
 
     @abstractmethod
     def fetched(self, answer: Any) -> Sequence[NDArray[Any]]:
-        """The arrays that a step has fetched.
-
-        Args:
-            answer: of :meth:`take`: that of the last step of a worker, or of a set.
-        """
+        """The arrays that the last step of a worker, or of a set, has fetched; see :meth:`take`."""
 
     @abstractmethod
     def synchronize(self) -> None:
@@ -312,11 +308,7 @@ class Member(Participant):
         raise NotImplementedError(f"{type(self).__name__} has no sparse_read")
 
     def learner(self, job: Job) -> ReplicatedLearner:
-        """A replicated model.
-
-        Args:
-            job: what to train; its batch is this replica's share.
-        """
+        """A replicated model of a job, whose batch is this replica's share."""
         raise NotImplementedError(f"{type(self).__name__} trains no models")
 
 

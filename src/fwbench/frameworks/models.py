@@ -93,11 +93,7 @@ class ModelLearner(Learner):
         """A copy on the device: floating-point numbers in the dtype of the model's inputs."""
 
     def flops(self, batch: Any, *, training: bool) -> float | None:
-        """Floating-point operations of a call, where the framework counts them.
-
-        Args:
-            training: of a step, and not of the answers alone.
-        """
+        """Floating-point operations of a training step, or of answers, where they are counted."""
         return None
 
     def results(self, shapes: Sequence[tuple[tuple[int, ...], str]]) -> Results | None:
@@ -215,11 +211,7 @@ class ModelLearner(Learner):
         return tuple(map(self.placed, self.laid(inputs))), tuple(map(self.placed, targets))
 
     def shapes(self, batch: int) -> list[tuple[tuple[int, ...], str]]:
-        """The shapes of the inputs in the layout of the framework, with their dtypes on the host.
-
-        Args:
-            batch: how many examples; nothing of their size is made.
-        """
+        """Shapes and host dtypes of ``batch`` inputs in the framework's layout; none is made."""
         small, larger = (
             self.laid(self.objective.check_batches(few, 1)[0][0]) for few in (_FIRST, 1 + _FIRST)
         )

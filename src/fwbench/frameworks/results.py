@@ -69,7 +69,6 @@ class AwaitedResults:
         wait(result)
 
     def _wait_for(self, result: Any) -> Wait:
-        """The function that waits for results of the type of this one."""
         if (arrays := self._arrays_of(result)) is not None:
             return arrays.wait
         return _pass if self._parts(result) is None else self._wait_for_parts

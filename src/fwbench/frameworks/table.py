@@ -151,11 +151,7 @@ def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def capabilities_of(package: str, **computed: Any) -> Capabilities:
-    """The capabilities in the file ``capabilities.toml`` of a framework's package.
-
-    Args:
-        computed: those that code tells, such as the executions that it has.
-    """
+    """The capabilities in ``capabilities.toml`` of a package, and those that code tells."""
     return Capabilities(**_with_tuples(_declared(package, "capabilities")), **computed)
 
 

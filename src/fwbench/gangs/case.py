@@ -193,7 +193,6 @@ class GangCase(Case):
         return case_facts, checked, pilot.step_s
 
     def _bind(self, gang: Gang, quiet_s: float) -> None:
-        """Build the case in all processes."""
         cell = self.cell
         task = Task(
             cell.workload.name,
@@ -239,7 +238,6 @@ class GangCase(Case):
         return Round(steps, gang.ask("round", steps, limit_s=limit_s, doing=doing, quiet_s=quiet_s))
 
     def _time(self, gang: Gang, step_s: float) -> CaseFacts:
-        """Warm up, and time rounds."""
         steps = max(_STEPS_AT_LEAST, math.ceil(_ROUND_S / step_s))
         limit_s = gang.limits.limit_s(steps * step_s)
         clock = cast("GangClock", self._clock)

@@ -78,7 +78,6 @@ class ExchangedShare(Share):
         return np.resize(period.astype(self.task.dtype), self.task.size)
 
     def _local_numbers(self) -> NDArray[Any]:
-        """The numbers of this replica."""
         return self._values(self.member.place.rank + 1)
 
     def _part(self, whole: NDArray[Any]) -> NDArray[Any]:

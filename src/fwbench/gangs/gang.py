@@ -298,7 +298,6 @@ class Gang:
         return _Failure(2 if connection else 1, rank, f"raised {name}: {text}", name)
 
     def _end_hanging(self, missing: Sequence[RoleProcess], when: str) -> NoReturn:
-        """End a gang whose roles do not answer."""
         stopped = _stopped(self._roles)
         for role in self._roles:
             role.ask_for_traceback()
@@ -319,7 +318,6 @@ class Gang:
         return [self._hosts.traffic_bytes(host) for host in range(len(self._roles))]
 
     def _fail(self, failures: list[_Failure], doing: str) -> NoReturn:
-        """End a gang of which a role has failed."""
         until_s = time.monotonic() + _CONSEQUENCES_S
         known = {failure.rank for failure in failures}
         while others := [role for rank, role in enumerate(self._roles) if rank not in known]:

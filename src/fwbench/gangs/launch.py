@@ -45,12 +45,7 @@ class RoleHandle(Protocol):
         """Its process ID, on its machine."""
 
     def request(self, name: str, *values: Any, lost: Any = None) -> Any:
-        """Call a method of the process.
-
-        Args:
-            name: of a method of :class:`LocalRole`.
-            lost: the answer if the process cannot be reached any more.
-        """
+        """Call a method of :class:`LocalRole`; ``lost`` if the process is out of reach."""
 
     def kill(self) -> None:
         """End it, and discard its output."""

@@ -93,7 +93,6 @@ class SharedLoopCase(SharedStepCase):
 
     @property
     def _data(self) -> DataSet:
-        """The data set, read once in a process."""
         assert self.cell.data is not None  # noqa: S101 (the grid's duty)
         return read(self.cell.data, self._cache)
 
@@ -130,7 +129,6 @@ class SharedLoopCase(SharedStepCase):
         return CaseFacts(), Checked(), math.inf
 
     def _time(self, gang: Gang, step_s: float) -> CaseFacts:
-        """Time all epochs."""
         cell, schedule, clock = self.cell, self._schedule, cast("GangClock", self._clock)
         job = Job(self._objective, cell.device, cell.execution, cell.dtype, cell.batch)
         epochs = Epochs(

@@ -119,11 +119,7 @@ class GangClock(Clock):
         self._now_s += seconds
 
     def facts(self, rounds_s: Sequence[float], iterations: int) -> RoundFacts:
-        """The facts of the rounds that were just measured, of all replicas together.
-
-        Args:
-            rounds_s: seconds of a step, or of the epoch, of each round.
-        """
+        """Facts of all replicas in the rounds just measured, in seconds of a step or an epoch."""
         rounds = self.rounds[-len(rounds_s) :]
         return {
             "completion_s": statistics.median(rounds_s),

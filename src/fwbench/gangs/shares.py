@@ -101,7 +101,6 @@ class TrainedShare(Share):
         self.run = partial(self._learner.step, *self._learner.place(batch))
 
     def _build(self) -> None:
-        """The model, at its initial weights."""
         task = self.task
         workload = cast("Trains", getattr(workloads, task.workload))
         size = workload.size_of(task.shape or task.size)

@@ -432,7 +432,6 @@ def verdict_so_far(
 def _verdicts_so_far(
     base: Measurement, contender: Measurement, rules: Rules, cases: int
 ) -> dict[str, Verdict | None]:
-    """The verdict on each metric so far, by its name."""
     return {
         test.metric.name: test.verdict(_differences(test, base, contender))
         for test in metric_tests(base, contender, rules, cases)

@@ -403,11 +403,7 @@ def sides(
 
 
 def revisions(text: str, *, build: bool) -> list[Side]:
-    """The revisions of a range ``git:REV..git:REV``, by their first parents, the oldest first.
-
-    Args:
-        build: they have environments of their own.
-    """
+    """The revisions of ``git:REV..git:REV`` by first parents, the oldest first; built or not."""
     first, found, last = text.removeprefix(REVISION).partition("..")
     if not found:
         raise UsageError(f"{text} is one revision, and a row takes two: git:v1.0..git:HEAD")

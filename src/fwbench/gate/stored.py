@@ -30,11 +30,7 @@ _NOUN = ("session", "sessions")
 def compare(
     base: SampleSet, contender: SampleSet, rules: Rules, notes: Sequence[str] = ()
 ) -> Comparison:
-    """Compare the sessions of two stored runs, case by case.
-
-    Args:
-        rules: of which the margin is not used: how far sessions are apart is measured.
-    """
+    """Compare the sessions of two stored runs, case by case; the margin of rules is not used."""
     pairs = {
         key: (base.samples[key], sample)
         for key, sample in contender.samples.items()
@@ -86,7 +82,6 @@ def _power(judgements: Sequence[Judgement]) -> Iterable[str]:
 
 
 def _interruptions(*sides: SampleSet) -> Iterable[str]:
-    """Notes on runs that were interrupted."""
     for side in sides:
         if side.interrupted:
             lost = sorted(

@@ -73,11 +73,7 @@ class Rules:
 
     @classmethod
     def given(cls, thresholds: Mapping[str, float]) -> Self:
-        """Rules with these thresholds, and the defaults of all else.
-
-        Args:
-            thresholds: shares, by the names that users know: ``time``, ``first-call``.
-        """
+        """Rules with these thresholds, shares by users' names (``first-call``), else defaults."""
         by_option = {metric.option: metric.name for metric in METRICS if not metric.is_time}
         for name in thresholds:
             if name not in (TIME, *by_option):
@@ -97,11 +93,7 @@ class Rules:
         return self.threshold if base.facts.threshold is None else base.facts.threshold
 
     def marked(self, pairs: Iterable[tuple[Measurement, Measurement]]) -> list[str]:
-        """Notes on markers: of a threshold that only one side has, or above the comparison's own.
-
-        Args:
-            pairs: a case of the base, and the same of the contender.
-        """
+        """Notes on markers of pairs: thresholds of one side, or above the comparison's own."""
         cases: dict[str, list[str]] = {}
         for base, contender in pairs:
             counts, other = base.facts.threshold, contender.facts.threshold

@@ -175,10 +175,6 @@ def repeated(run: Callable[[], Any], times: int) -> Callable[[], Any]:
 
 
 def preempted_rounds(rounds: int, longest_s: float, use: CpuUse) -> int:
-    """In how many of some rounds the process was preempted: more than any that takes so long is.
-
-    Args:
-        longest_s: seconds of the longest.
-    """
+    """In how many rounds it was preempted: more than any is that takes ``longest_s`` seconds."""
     slices = max(1, math.ceil(min(longest_s, use.cpu_s) / _SLICE_S))
     return min(rounds, use.preempted // slices)

@@ -67,11 +67,7 @@ class Evidence(Protocol):
 
 
 def of_rounds(rounds_s: Sequence[float], seen: Evidence) -> str:
-    """The condition of a case that was measured in one process.
-
-    Args:
-        rounds_s: seconds of a call in each round, in the order of time.
-    """
+    """The condition of a case of one process, by each round's seconds of a call, in order."""
     if is_contended(seen, slowdown(rounds_s)):
         return CONTENDED
     return DRIFTING if is_drifting(rounds_s) else CLEAN

@@ -43,11 +43,7 @@ _STACKS = _IdleStacks()
 
 
 def call(function: Callable[[], Any]) -> Any:
-    """Call a function on an empty stack.
-
-    Returns:
-        What it returned. What it raised is raised here, KeyboardInterrupt and the like included.
-    """
+    """Call a function on an empty stack; returns and raises what it does, of any kind."""
     stack = _STACKS.idle.pop() if _STACKS.idle else greenlet(_serve)
     stack.parent = getcurrent()
     stack.gr_context = contextvars.copy_context()

@@ -62,11 +62,7 @@ class Limits:
     source: Mapping[str, str] = field(default_factory=dict)
 
     def under(self, measured: Mapping[str, float]) -> "Limits":
-        """These limits, with those that follow from peaks that were measured in their place.
-
-        Args:
-            measured: floating-point operations a second of the best product, by dtype.
-        """
+        """These limits, but for those that follow from measured peaks, in operations a second."""
         source = f"{_OF_MEASURED} times the best product that fwbench doctor --peaks measured"
         return Limits(
             {**self.flops_per_s, **{dtype: _OF_MEASURED * r for dtype, r in measured.items()}},
@@ -76,11 +72,7 @@ class Limits:
 
 
 def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
-    """The limits of the processors that this process may use; none where they are not known.
-
-    Args:
-        cpus: how many; those of this process where it is not given.
-    """
+    """The limits of this process's processors, or of ``cpus``; none where they are not known."""
     flags = _flags(proc)
     unit = next((name for name in _VECTOR_BYTES if name in flags), None)
     if unit is None or flags & _UNKNOWN:

@@ -61,11 +61,7 @@ class GpuState:
 
 
 class Gpu:
-    """A GPU as NVML sees it.
-
-    Args:
-        handle: of the device, or of a slice of one.
-    """
+    """A GPU, or a slice of one, as NVML sees it."""
 
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml = nvml

@@ -29,7 +29,6 @@ class CpuUse(NamedTuple):
     preempted: int
 
     def __sub__(self, earlier: "CpuUse") -> "CpuUse":
-        """Use since an earlier reading."""
         return CpuUse(self.cpu_s - earlier.cpu_s, self.preempted - earlier.preempted)
 
 
@@ -295,11 +294,7 @@ class PeakMemory:
         return self.peak_bytes
 
     def resume(self, kept_bytes: int = 0) -> None:
-        """Look for a new one from here on.
-
-        Args:
-            kept_bytes: how much more the process holds since the pause that does not count.
-        """
+        """Look for a new one from here on; ``kept_bytes`` more since the pause do not count."""
         self._uncounted_bytes += kept_bytes
         if self._known:
             reset_peak_memory()

@@ -155,7 +155,6 @@ _LISTS = {
 
 
 def _option(row: Mapping[str, Any]) -> Option:
-    """The option that a row of ``options.toml`` declares."""
     switch = row.get("switch", False)
     name, *given = row.get("parse", ["switch"])
     parse = _PARSERS[name]
@@ -180,8 +179,6 @@ GANG_TOGGLES = tuple(name for name, toggle in toggles.TOGGLES.items() if toggle.
 
 
 def _toggle_option(toggle: toggles.Toggle) -> Option:
-    """The flag of a toggle."""
-
     def parse(text: str) -> Any:
         return toggles.parse(f"{toggle.name}={text}")
 

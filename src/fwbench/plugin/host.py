@@ -309,11 +309,7 @@ class BenchmarkSession:
         every[:] = [measured for measured in every if measured.fullname != fullname]
 
     def plain_entries(self, first: int) -> tuple[list[Entry], int]:
-        """The entries of benchmarks that are not fwbench's, among those measured last.
-
-        Returns:
-            The entries, and how many benchmarks have been measured now.
-        """
+        """Entries of others' benchmarks measured last, and the number of all measured by now."""
         every = self._session.benchmarks
         plain = [each for each in every[first:] if not _is_of_case(each.extra_info)]
         return [e.as_dict(include_data=True) for e in plain if not e.has_error], len(every)

@@ -182,11 +182,7 @@ _TICK_S = 1.0
 
 
 class Live:
-    """Live output of a command while it works.
-
-    Args:
-        stream: to write to; a terminal gets a line in place, and anything else a line a minute.
-    """
+    """Live output of a command: a line in place on a terminal, elsewhere a line a minute."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -237,11 +237,7 @@ def threshold_of(mark: pytest.Mark) -> float | None:
 
 
 def precision_of(config: pytest.Config, mark: pytest.Mark) -> float:
-    """Precision of the medians of a test: as :attr:`Options.precision`.
-
-    Args:
-        config: whose command line is over the marker, and whose ini file is under it.
-    """
+    """Precision of a test's medians (:attr:`Options.precision`): command line, marker, ini file."""
     given = mark.kwargs.get(_PRECISION)
     marked = None if given is None else values.precision(str(given))
     if marked is None or config.getoption(DEST[_PRECISION]) is not None:

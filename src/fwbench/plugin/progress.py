@@ -306,11 +306,7 @@ class Estimate:
         self._finished_expected_s += expected_s
 
     def left(self, running: str, elapsed_s: float, share: float = 0.0) -> str:
-        """The time that is left, for people; empty where nothing is known.
-
-        Args:
-            share: of it that is known to be done; 0 if that is not known.
-        """
+        """The time left, for people, with ``share`` known to be done; empty if nothing is known."""
         factor = self._factor()
         others_s, unknown = self._known_s, self._unknown
         expected_s = self._expected_s.get(running)

@@ -108,7 +108,6 @@ def rows_of(session: Session, config: pytest.Config, cases: Sequence[pytest.Item
 
 
 def _fit(row: Sequence[pytest.Item]) -> bool:
-    """True if all cases of a row fit into memory together."""
     least = (least_bytes(item.stash[CELL]) or 0.0 for item in row)
     needed_bytes = sum(_PROCESS_BYTES + _COPIES * each for each in least)
     return bool(needed_bytes <= psutil.virtual_memory().available)

@@ -237,7 +237,6 @@ class Session:
         return requested
 
     def _request(self) -> grid.GridRequest:
-        """Further settings from the options."""
         options = self.options
         requested = toggles.checked(options.toggles, self._own_toggles(), strict=not self.in_worker)
         toggles.check_gangs(requested)
@@ -345,7 +344,6 @@ def is_of_another(cell: Cell) -> bool:
 
 
 def _implemented(workload: Workload) -> Mapping[str, Any]:
-    """Users' implementations, by framework."""
     if isinstance(workload, Operation):
         return workload.implementations
     if isinstance(workload, ModelInference | ModelTraining):

@@ -29,7 +29,6 @@ class _Interruption:
         self.begin()
 
     def begin(self) -> None:
-        """Forget earlier signals."""
         self.arrived = False
         self.waiting = False
         self.terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]

@@ -89,7 +89,6 @@ def _switches(framework: Framework) -> dict[str, Any]:
 
 
 def _variables(names: Iterable[str]) -> dict[str, str]:
-    """Environment variables with their values, as far as they are set."""
     return {name: plain(os.environ[name]) for name in sorted({*names} & os.environ.keys())}
 
 

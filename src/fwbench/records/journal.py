@@ -131,8 +131,6 @@ def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recover
 
 
 class _Reader:
-    """Reads a journal line by line."""
-
     def __init__(self, journal: Path) -> None:
         self.is_journal = False
         self.head: dict[str, Any] = {}
@@ -173,7 +171,6 @@ class _Reader:
 
     @property
     def entries(self) -> list[launches.Entry]:
-        """All records."""
         return [entry for records in self._records.values() for entry in records.values()]
 
 

@@ -48,11 +48,7 @@ class StoredRun:
 
 
 def unknown_notice(runs: Collection[tuple[str, Sequence[str]]]) -> str | None:
-    """The one notice of a command about facts that it does not know; None if there are none.
-
-    Args:
-        runs: the name of each file, and the keys in it that this version does not know.
-    """
+    """The notice on keys, by file, that this version does not know; None if there are none."""
     names = dict.fromkeys(name for name, unknown in runs if unknown)
     if not names:
         return None

@@ -53,11 +53,7 @@ class Check:
         return (not isinstance(value, _NUMBERS) or self.unit.can_be(value)) and self.holds(value)
 
     def for_type(self, kind: type) -> Callable[[Any], bool] | None:
-        """The same for values of exactly one type, in as few calls as can be.
-
-        Returns:
-            None where every value of the type meets it.
-        """
+        """The same for values of one type, in few calls; None where every value meets it."""
         holds = None if self.holds is _always else self.holds
         if kind not in _NUMBERS:
             return self.is_met if kind is bool else holds
@@ -132,11 +128,7 @@ def shown(value: Any) -> str:
 
 
 def problem(path: str, value: Any, must: str, bounds: str = "") -> str:
-    """Message about a damaged value.
-
-    Args:
-        bounds: how large it can be, if it is beyond that.
-    """
+    """Message about a damaged value, and ``bounds``: how large it can be, if it is beyond that."""
     article = "an" if must.startswith("o") else "a"
     beyond = f", {bounds}" if bounds else ""
     return f"{path} is {shown(value)}, and must be {article} {must}{beyond}"
@@ -242,11 +234,7 @@ class Fact:
 
 
 def fact(check: Check | None = None) -> Any:
-    """Declare a key of a table.
-
-    Args:
-        check: what it must be beyond its type, where code tells that.
-    """
+    """Declare a key of a table, with what it must be beyond its type where code tells that."""
     return Fact(check)
 
 
@@ -370,7 +358,6 @@ def undeclared(table: type[Table], name: str) -> DeclarationError:
 
 @cache
 def _hints(table: type[Table]) -> dict[str, Any]:
-    """The types of a table's keys."""
     return get_type_hints(table)
 
 

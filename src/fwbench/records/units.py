@@ -12,11 +12,7 @@ _SHORT_S = 9.5
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun in the plural that it takes: ``1 case``, ``2 cases``.
-
-    Args:
-        plural: of the noun, where that is not the noun and an s.
-    """
+    """A number with its noun, and its plural if that is not an s: ``1 case``, ``2 cases``."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 

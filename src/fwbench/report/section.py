@@ -134,11 +134,7 @@ _SHOWS: Mapping[str, Callable[[float], str]] = {
 
 
 def columns(table: str, *cells: Callable[[Any], TableCell]) -> tuple[Column[Any], ...]:
-    """The columns of a table, as ``columns.toml`` declares them.
-
-    Args:
-        cells: the functions that it names, without the underscores that their names begin with.
-    """
+    """The columns of a table of ``columns.toml``, which names cells without their underscores."""
     by_name = {cell.__name__.lstrip("_"): cell for cell in cells}
     rows = {
         k: {"of": v} if isinstance(v, str) else v for k, v in _tables("columns.toml")[table].items()

@@ -66,11 +66,7 @@ def groups(loops: Iterable[Measurement], known: Known = TOGGLES) -> list[Group]:
 
 
 def loop_name(loop: Measurement, known: Known = TOGGLES) -> str:
-    """Framework, execution, and the requested toggles that do not change the work.
-
-    Args:
-        known: the toggles of the session, by name; an unknown one becomes part of the name.
-    """
+    """Framework, execution, and requested toggles that leave the work alone, or are not known."""
     return loop.contestant_with(lambda name: name not in known or not known[name].changes_work)
 
 

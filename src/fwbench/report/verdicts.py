@@ -332,7 +332,6 @@ def _share(share: float | None) -> str:
 
 
 def _winners(race: StoredRace) -> Iterator[str]:
-    """Number of wins of each contestant."""
     firsts = Counter(g.contestants[0].name for g in race.groups if g.verdict == "fastest")
     if firsts:
         yield "fastest: " + ", ".join(f"{name} in {n}" for name, n in firsts.most_common())

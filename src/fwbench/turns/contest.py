@@ -393,7 +393,6 @@ class _Threads:
             pass  # and the kernel has counted their time
 
     def go_on(self) -> None:
-        """Let a process that is halted go on."""
         if self._is_halted:
             self._is_halted = False
             self._signal(signal.SIGCONT)

@@ -140,7 +140,6 @@ class Referee:
         self._stuck.discard(side)
 
     def _attend(self) -> None:
-        """Look after the sessions."""
         for side, session in [*self._going.items()]:
             if session.has_ended():
                 del self._going[side]

@@ -175,11 +175,7 @@ def contest(key: str, calls: int, threads: int = 0) -> Iterator[Seat | None]:
 
 @contextmanager
 def whole(key: str, part: str = "") -> Iterator[None]:
-    """Do within the block what cannot take turns, while the other contestants sleep.
-
-    Args:
-        part: which part of the case, if it is not the whole.
-    """
+    """Do within the block what cannot take turns, all or a part, while the others sleep."""
     with _joined("whole", key, part) as begun:
         turns = begun.turns() if begun is not None else iter(())
         next(turns, None)

@@ -212,7 +212,6 @@ def forget(folder: Path) -> None:
 
 
 def _file(folder: Path) -> Path:
-    """The file of an environment."""
     import platformdirs  # few have environments
 
     state = Path(platformdirs.user_state_dir(_PROGRAM))

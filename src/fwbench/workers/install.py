@@ -123,11 +123,7 @@ def _installer(folder: Path, python: str | None) -> _Installer:
 
 
 def run_installer(arguments: Sequence[str], say: Callable[[str], Any], temporary: Path) -> None:
-    """Run an installer, with its arguments.
-
-    Args:
-        temporary: a folder for its temporary files: if it is killed, it removes none of them.
-    """
+    """Run an installer; its temporary files stay in ``temporary`` if it is killed."""
     try:
         done = command.run(
             arguments,

@@ -29,11 +29,7 @@ class Watch:
     """A display that shows people what a session waits for; this one shows nothing."""
 
     def tick(self, doing: str) -> None:
-        """Called several times a second while something is waited for.
-
-        Args:
-            doing: what is waited for; empty for a case.
-        """
+        """Called several times a second while something is waited for; a case is not named."""
 
     def clear(self) -> None:
         """Called when nothing is waited for any more, and others may write."""

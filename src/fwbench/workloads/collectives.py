@@ -31,7 +31,6 @@ class _BetweenReplicas(Workload):
 
     @property
     def by_preset(self) -> Sizes:
-        """Sizes by preset."""
         return self.sizes
 
     def executions(self, manifest: Manifest) -> tuple[str, ...]:

@@ -81,7 +81,6 @@ class _Given:
         self.function = function
 
     def __call__(self, namespace: Any) -> Callable[..., Any]:
-        """The function."""
         return self.function
 
 

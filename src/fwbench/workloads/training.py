@@ -166,8 +166,6 @@ class Training(Objective, TrainsInLoop):
 
 @dataclass(frozen=True, eq=False)
 class _PartOfLoop(TrainsInLoop):
-    """A part of a training loop."""
-
     training: Training
 
     suffix: ClassVar[str]
@@ -179,12 +177,10 @@ class _PartOfLoop(TrainsInLoop):
 
     @property
     def representative(self) -> bool:  # type: ignore[override]
-        """True if the loop is."""
         return self.training.representative
 
     @property
     def loop(self) -> Training:
-        """The training loop that this is a part of."""
         return self.training
 
 

@@ -318,6 +318,5 @@ def _cotangent(result: Any, cotangent: Any) -> Any:
 
 
 def _device(name: str) -> Any:
-    """JAX's own object for a device of fwbench's."""
     kind, _, number = name.partition(":")
     return jax.local_devices(backend=kind)[int(number or 0)]

@@ -261,11 +261,7 @@ def depth_to_space(x: Any) -> Any:
 
 
 class Keyed:
-    """A random function with a key that it splits in every call.
-
-    Args:
-        draw: ``draw(key, *operands)`` returns random numbers.
-    """
+    """A random function ``draw(key, *operands)`` with a key that it splits in every call."""
 
     #: The generator, as ``jax.random.key`` names it; None for JAX's default.
     generator: str | None = None

@@ -68,11 +68,7 @@ class Network:
     def train(
         self, parameters: Sequence[Arrays], state: Sequence[Arrays], x: Any
     ) -> tuple[Any, list[Arrays]]:
-        """The logits of a batch, float32 at least, while the network is trained.
-
-        Returns:
-            The logits, and the state of each layer for the next step.
-        """
+        """The logits of a batch in training, float32 at least, and each layer's next state."""
         later = [*state]
 
         def function(place: int, node: Node, given: Arrays) -> Callable[..., Any]:
@@ -109,12 +105,7 @@ class Network:
 
 
 def _recomputed(states: list[Arrays], run: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function by ``jax.checkpoint``.
-
-    Args:
-        states: of all layers; the function replaces some of them.
-        run: the function, which is pure but for these.
-    """
+    """A function by ``jax.checkpoint``, pure but for ``states`` of layers, which it replaces."""
 
     def pure(x: Any) -> Any:
         result = run(x)

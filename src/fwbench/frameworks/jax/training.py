@@ -137,7 +137,6 @@ class JaxLearner(Learner):
         return jax.device_put(tree, self._device)
 
     def _initial(self, *, drops: bool) -> State:
-        """The state of a network before training."""
         state = self._state_of(self._network, self.job.training.initial(), drops=drops)
         placed: State = self.put(state)
         return placed

@@ -21,11 +21,7 @@ from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, RATE, T
 
 
 class NumPyCall(Call):
-    """An operator of ``mx.np``: the path is below ``np``.
-
-    Args:
-        path: ``linalg.solve`` for ``mx.np.linalg.solve``.
-    """
+    """An operator of ``mx.np`` by its path: ``linalg.solve`` for ``mx.np.linalg.solve``."""
 
     def __init__(self, path: str, **keywords: Any) -> None:
         super().__init__(f"np.{path}", **keywords)

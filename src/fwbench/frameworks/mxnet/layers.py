@@ -35,8 +35,6 @@ class Network(gluon.HybridBlock):  # type: ignore[misc]
 
 
 class _Add(gluon.HybridBlock):  # type: ignore[misc]
-    """The sum of two arrays or more."""
-
     def hybrid_forward(self, F: Any, x: Any, *others: Any) -> Any:
         """Arrays of one shape to one of that shape."""
         for other in others:
@@ -164,8 +162,6 @@ class _SampledWords(gluon.HybridBlock):  # type: ignore[misc]
 
 
 class _GlobalAveragePool(nn.HybridSequential):  # type: ignore[misc]
-    """The mean of each channel."""
-
     def __init__(self) -> None:
         super().__init__()
         self.add(nn.GlobalAvgPool2D(), nn.Flatten())

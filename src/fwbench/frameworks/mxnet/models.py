@@ -133,7 +133,6 @@ class MXNetModelLearner(ModelLearner):
 
 
 def _blocks(block: Any) -> Iterator[Any]:
-    """A block and all blocks within."""
     yield block
     for child in block._children.values():  # noqa: SLF001 (no other way)
         yield from _blocks(child)

@@ -81,7 +81,6 @@ def _allocated_bytes(executor: Any) -> int:
 
 @contextmanager
 def _set(name: str, value: str) -> Iterator[None]:
-    """An environment variable while executors are made."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -109,11 +108,7 @@ def _errors() -> Iterator[IO[str]]:
 def of_operation(
     function: Callable[..., Any], inputs: Sequence[Any], variables: Sequence[int] = ()
 ) -> int:
-    """Bytes reserved for the results of an operation.
-
-    Args:
-        variables: the positions of those that it is differentiated by; none for a forward pass.
-    """
+    """Bytes reserved for an operation's results, and for gradients by inputs at these positions."""
     arrays = {f"input{number}": array for number, array in enumerate(inputs)}
     result = function(*map(mx.sym.var, arrays))
     graph = mx.sym.Group([*result]) if isinstance(result, list | tuple) else result
@@ -151,11 +146,7 @@ class Planned:
 
 
 def read(log: str) -> list[Planned]:
-    """The operators of a plan, in the order in which they run.
-
-    Args:
-        log: what MXNet wrote when it planned one graph.
-    """
+    """The operators of a plan, in running order, from what MXNet logged of one graph."""
     nodes: list[Planned] = []
     for line in log.splitlines():
         if node := _NODE.search(line):
@@ -172,12 +163,7 @@ def read(log: str) -> list[Planned]:
 def unshared_bytes(
     nodes: Sequence[Planned], gradients: Sequence[tuple[int, ...]], itemsize_bytes: int
 ) -> int:
-    """Bytes of all results together, gradients by parameters apart.
-
-    Args:
-        nodes: as :func:`read` gives them.
-        gradients: the shapes of gradients that have memory of their own.
-    """
+    """Bytes of all results of :func:`read`'s nodes together, but for gradients of these shapes."""
     given = _given(nodes, gradients)
     return sum(size for _, size in _results(nodes, given, itemsize_bytes))
 
@@ -255,7 +241,6 @@ class _MemoryPool:
         return size_bytes / _MATCH_RANGE <= free_bytes <= size_bytes * _MATCH_RANGE
 
     def free(self, block: int) -> None:
-        """Give a block back."""
         insort(self._free, (self._sizes[block], block))
 
 

@@ -140,7 +140,6 @@ class _Replicated(ReplicatedLearner):
         self._gradients = list(self.learner.weights())
 
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """The gradients of :meth:`warm_start`."""
         return self._gradients
 
     def synchronize(self) -> None:

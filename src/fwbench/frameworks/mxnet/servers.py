@@ -178,7 +178,6 @@ class _Served(SharedStore):
         super()._set_updater(updater)
 
     def updates(self) -> Counter[str]:
-        """Updates of each key."""
         if self._updater is None:
             return self._earlier
         counts = self._updater.optimizer._index_update_count  # noqa: SLF001 (no other way)
@@ -189,7 +188,6 @@ class _Settled(ServedSteps):
     """Steps whose updates are made when MXNet has nothing left to do: servers answer then."""
 
     def synchronize(self) -> None:
-        """``mx.nd.waitall``."""
         mx.nd.waitall()
 
 

@@ -136,11 +136,9 @@ class MXNetLearner(Learner):
         self._trainer = self._trainer_of(new_optimizer(job.training.optimizer, lazy=job.sparse))
 
     def _trainer_of(self, optimizer: Any) -> Any:
-        """The trainer that updates the parameters."""
         return gluon.Trainer(self._net.collect_params(), optimizer, kvstore="device")
 
     def _begin(self, *, dropout: bool) -> None:
-        """The initial weights and averages."""
         # Not by record(train_mode=False): MXNet's dropout has no gradient then.
         if self._dropouts.switch(on=dropout):
             self._compile()
@@ -335,12 +333,10 @@ class _Chain(gluon.Block):  # type: ignore[misc]
         self.blocks = [block for _, network in self.parts for block in network.blocks]
 
     def initialize(self, **_: Any) -> None:
-        """Each network's parameters in its context."""
         for context, network in self.parts:
             network.initialize(ctx=context)
 
     def forward(self, x: Any) -> Any:
-        """The logits of a batch, in the last context."""
         for context, network in self.parts:
             x = network(x.as_in_context(context))
         return x
@@ -360,12 +356,10 @@ class _Trainers:
         ]
 
     def step(self, batch: int) -> None:
-        """Update the parameters of all."""
         for trainer in self._trainers:
             trainer.step(batch)
 
     def set_learning_rate(self, learning_rate: float) -> None:
-        """Set the rate of every trainer."""
         for trainer in self._trainers:
             trainer.set_learning_rate(learning_rate)
 

@@ -90,11 +90,7 @@ class _Graph:
         self.constants: list[Any] = []
 
     def call(self, operator: str, inputs: Sequence[Any], results: int, **attributes: Any) -> Any:
-        """The result of an operator, or several.
-
-        Args:
-            inputs: values, NumPy arrays, numbers; None for one that is left out.
-        """
+        """The result of an operator, or several; None stands for an input that is left out."""
         from onnx import helper
 
         prefix = f"{operator}_{len(self.nodes)}"

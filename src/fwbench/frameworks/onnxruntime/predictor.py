@@ -110,11 +110,7 @@ class _Batches:
 
 
 def quantized(model: bytes, batches: Iterator[NDArray[Any]]) -> bytes:
-    """A model whose activations and weights are int8: nodes quantize and dequantize.
-
-    Args:
-        model: in float32.
-    """
+    """A float32 model in int8, activations and weights: nodes quantize and dequantize."""
     # Here: it takes a moment that other networks need not wait for.
     from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
 

@@ -106,11 +106,7 @@ class _SampledWords(keras.layers.Layer):  # type: ignore[misc]
 
 
 def build(graph: Graph, x: Any, policy: Any) -> tuple[Any, list[list[Any]]]:
-    """The logits as Keras' functional interface has them, and the layers of each node.
-
-    Args:
-        policy: dtype of the computation, or policy of Keras'.
-    """
+    """Logits by Keras' functional interface, and each node's layers, in a dtype or Keras policy."""
     of_nodes = [_LAYERS[type(node.layer)](node.layer, policy) for node in graph.nodes]
     return graph.evaluate([*map(_chained, of_nodes)], x), of_nodes
 

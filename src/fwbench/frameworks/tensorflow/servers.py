@@ -174,7 +174,6 @@ class _Served(KerasReplica):
         return run
 
     def synchronize(self) -> None:
-        """``ClusterCoordinator.join``."""
         self.learner.coordinator.join()
 
     def updates(self) -> Updates:
@@ -183,11 +182,7 @@ class _Served(KerasReplica):
 
 
 class _Scheduled(ServedSteps):
-    """Steps that are scheduled, and taken some time later.
-
-    Args:
-        step: what a worker does with an argument; it returns arrays.
-    """
+    """Scheduled steps: what a worker does with an argument, some time later; it returns arrays."""
 
     def __init__(
         self, coordinator: Any, step: Callable[[Any], Any], arguments: Sequence[Any]

@@ -184,7 +184,6 @@ class TensorFlowLearner(Learner):
         self._begin(dropout=not exact)
 
     def _begin(self, *, dropout: bool) -> None:
-        """The initial weights and averages."""
         arrays = self.trained(self.job.training.initial())
         for variable, array in zip(self.variables, arrays, strict=True):
             variable.assign(array)
@@ -342,11 +341,7 @@ _OPTIMIZERS: dict[type[Any], Callable[[Any], Any]] = {
 
 
 class _Chain(keras.Model):  # type: ignore[misc]
-    """Models one after the other, each on a device.
-
-    Args:
-        parts: each with the name of its device.
-    """
+    """Models one after the other, each with the name of its device."""
 
     def __init__(self, parts: Sequence[tuple[str, Any]]) -> None:
         super().__init__(name="divided")
@@ -354,7 +349,6 @@ class _Chain(keras.Model):  # type: ignore[misc]
         self.models = [model for _, model in parts]  # Keras finds their variables here
 
     def call(self, x: Any, training: bool = False) -> Any:
-        """The logits of a batch, on the last device."""
         for device, model in self.parts:
             with tf.device(device):
                 x = model(x, training=training)

@@ -67,7 +67,6 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def _launched(run: BoundCall, execution: str) -> BoundCall:
-    """A call as its execution launches it."""
     return gpus.captured(run) if execution == _CUDA_GRAPH else run
 
 

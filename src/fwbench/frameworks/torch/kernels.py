@@ -190,11 +190,7 @@ def places(x: Any, dtype: Any) -> Any:
 
 
 def selected(default: str = "") -> dict[str, bool]:
-    """The arguments that select the requested implementation of an optimiser.
-
-    Args:
-        default: what is selected where none is requested; empty for PyTorch's own choice.
-    """
+    """The arguments that select an optimiser's implementation: the requested or the default one."""
     name = value_of("optimizer") or default
     return {"foreach": False} if name == "loop" else {name: True} if name else {}
 

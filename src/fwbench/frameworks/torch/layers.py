@@ -83,16 +83,12 @@ class _Dense(nn.Linear):  # type: ignore[misc]
 
 
 class _GlobalAveragePool(nn.Module):  # type: ignore[misc]
-    """The mean of each channel."""
-
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, channels, height, width) to (batch, channels)."""
         return x.mean((2, 3))
 
 
 class _Add(nn.Module):  # type: ignore[misc]
-    """The sum of two tensors or more."""
-
     def forward(self, x: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
         """Tensors of one shape to one of that shape."""
         return sum(others, x)

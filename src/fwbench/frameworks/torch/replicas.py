@@ -132,11 +132,9 @@ class _Learner(TorchLearner):
 
 class _Replicated(ReplicatedLearner):
     def gradients(self) -> Sequence[NDArray[Any]]:
-        """The averaged gradients."""
         grads: Sequence[NDArray[Any]] = self.learner.grads()
         return grads
 
     def without_exchange(self) -> AbstractContextManager[Any]:
-        """Steps without an exchange."""
         context: AbstractContextManager[Any] = self.learner.no_sync()
         return context

@@ -169,7 +169,6 @@ class TorchLearner(Learner):
                 make_exact(optimizer, self.job.training.optimizer)
 
     def _begin(self, *, dropout: bool) -> None:
-        """The initial weights and averages."""
         pairs = self._in_layout(self.job.training.initial())
         with torch.no_grad():
             for parameter, array in pairs:

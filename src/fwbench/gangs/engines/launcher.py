@@ -99,11 +99,7 @@ class RemoteRole:
         self.pid = int(values[0])
 
     def request(self, name: str, *values: Any, lost: Any = None) -> Any:
-        """Ask the launcher; the only value of a request is how many seconds it may take.
-
-        Returns:
-            Its answer; ``lost`` if it does not answer, and from then on.
-        """
+        """Ask the launcher, for so many seconds; ``lost`` if it does not answer, now or before."""
         if self._is_lost:
             return lost
         try:

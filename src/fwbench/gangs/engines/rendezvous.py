@@ -78,11 +78,7 @@ class Rendezvous(greeting.GuardedListener):
             ) from None
 
     def ticket(self, rank: int | None = None) -> Ticket:
-        """The ticket of a process.
-
-        Args:
-            rank: its number; None if the program that starts it puts it into its environment.
-        """
+        """The ticket of a process; without its rank where its environment will have that."""
         return Ticket(self.host, self.port, self.secret, rank)
 
 

@@ -144,12 +144,7 @@ def _longest(labels: Iterable[str]) -> int:
 
 
 def marks(low: float, high: float, labels: Iterable[str]) -> list[float]:
-    """Round values below bars: so few that their texts have room, zero among them.
-
-    Args:
-        low: where the axis begins; 0 or less.
-        high: where it ends; 0 or more.
-    """
+    """Round values below bars from ``low`` (at most 0) to ``high``: few, zero among them."""
     longest = _longest(labels)
     number = _MARKS if longest <= _SHORT or longest > _LONG else _FEW_MARKS
     least = (high - low) / number or 1.0

@@ -62,7 +62,6 @@ def draw(
 
 
 def _axes(series: Mapping[str, Sequence[Point]], limits: Limits) -> dict[str, Any]:
-    """Ranges and labels of both axes."""
     points = [point for line in series.values() for point in line]
     corners = [corner for line in limits.values() for corner in line]
     places = sorted({point.x for point in points})

@@ -204,14 +204,12 @@ class _Trained(NamedTuple):
 
     @property
     def lost(self) -> float | None:
-        """The difference of the accuracies."""
         if self.wide is None:
             return None
         return (self.record.facts.accuracy or 0.0) - (self.wide.facts.accuracy or 0.0)
 
     @property
     def gain(self) -> float | None:
-        """The ratio of the times."""
         return None if self.wide is None else self.wide.median_s / self.record.median_s
 
 
@@ -289,12 +287,10 @@ class _ExportedNetwork(NamedTuple):
 
     @property
     def network(self) -> str:
-        """The network and its size."""
         return f"{self.record.facts.workload} {self.record.facts.size_text}"
 
     @property
     def name(self) -> str:
-        """The name of its line."""
         return line_name(self.record, self.names)
 
     @property
@@ -304,7 +300,6 @@ class _ExportedNetwork(NamedTuple):
 
     @property
     def gain(self) -> float | None:
-        """The ratio of the times."""
         return None if self.there is None else self.there.median_s / self.record.median_s
 
 

@@ -99,7 +99,6 @@ class _Operation(NamedTuple):
 
     @property
     def facts(self) -> CaseFacts:
-        """The facts of the record."""
         return self.record.facts
 
 

@@ -93,7 +93,6 @@ class _HeatMap:
 
     @property
     def section(self) -> Section:
-        """The table."""
         works = sorted(self.works.items(), key=lambda work: work[1][0][1].facts.family or "")
         contended = any(is_contended(record.facts) for record in self.records)
         several = ranking.has_several(self.records[0].facts.device)

@@ -43,7 +43,6 @@ _CASE: Column[NamedRecord] = Column("case", lambda case: TableCell(case.name))
 
 
 def _profile(case: NamedRecord) -> Profile:
-    """The profile of a case that has one."""
     profile = case.facts.profile
     assert profile is not None  # noqa: S101 (only those that were profiled are shown)
     return profile
@@ -69,7 +68,6 @@ _OPERATORS = columns("operators", _operator_share)
 
 
 def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
-    """Classes of operators, and operators."""
     shares = {case.name: parts for case in cases if (parts := _profile(case).shares)}
     heading = f"where the time goes: {_title(cases)}"
     classes = [name for name in CLASSES if any(name in parts for parts in shares.values())]

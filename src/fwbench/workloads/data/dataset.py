@@ -23,7 +23,6 @@ class Split:
     y: NDArray[np.int32]
 
     def __len__(self) -> int:
-        """Number of examples."""
         return len(self.y)
 
 

@@ -204,7 +204,6 @@ class _Forward:
         return data
 
     def tell(self) -> int:
-        """Number of bytes that were read."""
         return self._position
 
     def seek(self, position: int) -> int:

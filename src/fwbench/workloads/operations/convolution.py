@@ -126,7 +126,6 @@ class _Geometry:
         return rng.standard_normal(self.input(size)), w
 
     def terms(self, size: Shape) -> int:
-        """Number of terms that an element of the result adds up."""
         return math.prod(self.kernel(size)) // self.window(size).filters
 
     def cost(self, passes: int, size: Shape) -> Cost:
@@ -143,7 +142,6 @@ class _Geometry:
 def _convolution(
     name: str, sizes: str, window: Callable[[Shape], Window], *, transposed: bool = False
 ) -> Operation:
-    """A convolution of an input with a kernel."""
     shapes = _Geometry(window, transposed)
     return Operation(
         name=name,
