@@ -45,10 +45,8 @@ def results(monkeypatch: pytest.MonkeyPatch) -> AwaitedResults:
     jax.tree_util = ModuleType("jax.tree_util")
     jax.tree_util.tree_leaves = lambda x: [*x.children] if isinstance(x, Tree) else [x]
     monkeypatch.setitem(sys.modules, "jax", jax)
-    monkeypatch.delitem(sys.modules, "fwbench.frameworks.jax.results", raising=False)
     made = AwaitedResults()
     made.look()
-    monkeypatch.delitem(sys.modules, "fwbench.frameworks.jax.results")
     return made
 
 
@@ -86,7 +84,6 @@ def test_nothing_is_imported_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even an adapter's module, where its framework is not there."""
     for name in ("jax", "mxnet", "tensorflow", "torch"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-        monkeypatch.delitem(sys.modules, f"fwbench.frameworks.{name}.results", raising=False)
     before = {*sys.modules}
     made = AwaitedResults()
     made.look()

@@ -1,7 +1,7 @@
 """Results of functions that nobody has declared: their parts, and how these are waited for.
 
-An adapter's package may have a module ``results`` with a function ``awaited``, which returns its
-:class:`AwaitedArrays`. It is asked once this process has imported the framework by itself.
+An adapter's package may have a function ``awaited``, which returns its :class:`AwaitedArrays`. It
+is asked once this process has imported the framework by itself.
 """
 
 import dataclasses
@@ -11,22 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata
-from importlib.machinery import PathFinder
 from typing import Any
 
 from fwbench.terms.names import GROUP
 
 Wait = Callable[[Any], object]
 
-#: The module of an adapter's package that knows its arrays.
-_MODULE = "results"
-
 
 @dataclass(frozen=True)
 class AwaitedArrays:
     """Arrays of a framework whose calls may return before their work is done."""
 
-    #: The arrays' types.
     kinds: type | tuple[type, ...]
     #: Blocks until an array exists.
     wait: Wait
@@ -48,10 +43,8 @@ class AwaitedResults:
         for name, point in _points().items():
             if name in sys.modules and name not in self._arrays:
                 package = importlib.import_module(point.module.rpartition(".")[0])
-                module = f"{package.__name__}.{_MODULE}"
-                # Not of every finder: those of old packages warn, which is an error in some tests.
-                is_there = PathFinder.find_spec(module, package.__path__) is not None
-                self._arrays[name] = importlib.import_module(module).awaited() if is_there else None
+                awaited = getattr(package, "awaited", None)
+                self._arrays[name] = None if awaited is None else awaited()
 
     def are_pending(self, result: Any) -> bool:
         """True if some array in a result is computed asynchronously."""

@@ -1,1 +1,16 @@
 """PyTorch: the framework, its operations, its training."""
+
+from typing import Any
+
+from fwbench.frameworks.results import AwaitedArrays
+
+
+def awaited() -> AwaitedArrays:
+    """Its tensors; those on the CPU are there when the call returns."""
+    import torch
+
+    def wait(tensor: Any) -> None:
+        if tensor.is_cuda:
+            torch.cuda.current_stream(tensor.device).synchronize()
+
+    return AwaitedArrays(torch.Tensor, wait, is_pending=lambda tensor: bool(tensor.is_cuda))
