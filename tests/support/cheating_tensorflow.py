@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from fwbench.frameworks.member import Participant, Place
-from fwbench.frameworks.tensorflow import servers
+from fwbench.frameworks.tensorflow import replicas
 from fwbench.frameworks.tensorflow.framework import TensorFlow
 from fwbench.frameworks.tensorflow.replicas import MirroredMember
 from support.cheats import CheatingMember, replica_cheats, served_cheats
@@ -90,7 +90,7 @@ class Mirrored(CheatingMember, MirroredMember):
     replica_cheats = replica_cheats(exchanges_nothing, adds_up, _write)
 
 
-class Coordinator(CheatingMember, servers.Coordinator):
+class Coordinator(CheatingMember, replicas.Coordinator):
     """Its workers get their steps here."""
 
     replica_cheats: ClassVar = {8: adds_up, 16: loses_a_step, 24: never_updates}

@@ -23,7 +23,7 @@ from fwbench.frameworks.layout import (
     transposed_factors,
 )
 from fwbench.frameworks.table import Call, Laid, Table
-from fwbench.frameworks.torch import formats, kernels
+from fwbench.frameworks.torch import kernels
 from fwbench.frameworks.torch.operations import FUSED, IMAGES, OPERATIONS
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.normalisation import (
@@ -296,7 +296,7 @@ def patches_by_windows(x: Any) -> Any:
 
 def _image(function: Any, layout: Layout = CHANNELS_FIRST) -> Laid:
     """A function of images in the format of the way that is called."""
-    return formats.laid(Laid(by(function), layout))
+    return kernels.laid(Laid(by(function), layout))
 
 
 def _cast(dtype: str) -> Table:
@@ -794,9 +794,9 @@ _FORMULAS: dict[str, Table] = {
     },
     "fft2": {"fft": by(lambda x: torch.fft.fft(torch.fft.fft(x), dim=-2))},
     # Images
-    "depth_to_space": {"permute": formats.laid(Laid(by(blocks_by_permute), PIXEL_SHUFFLE))},
-    "resize_nearest": {"expand": formats.laid(Laid(by(pixels_by_expand), CHANNELS_FIRST))},
-    "im2col": {"Tensor.unfold": formats.laid(Laid(by(patches_by_windows), PATCHES))},
+    "depth_to_space": {"permute": kernels.laid(Laid(by(blocks_by_permute), PIXEL_SHUFFLE))},
+    "resize_nearest": {"expand": kernels.laid(Laid(by(pixels_by_expand), CHANNELS_FIRST))},
+    "im2col": {"Tensor.unfold": kernels.laid(Laid(by(patches_by_windows), PATCHES))},
 }
 
 #: Reasons to call a function that takes longer than another way.

@@ -233,6 +233,20 @@ class Predictor(ABC):
         return None
 
 
+class ConvertedPredictor(Predictor):
+    """A network that is made of a learner's, such as one in int8: its first operator converts."""
+
+    _learner: "Learner"
+
+    def parameters(self) -> int:
+        """The parameters before the conversion."""
+        return self._learner.parameters()
+
+    def place(self, batch: Batch) -> Placed:
+        """Examples in float32, as the learner places them."""
+        return self._learner.place(batch)
+
+
 class Learner(Predictor):
     """One model with its optimiser, built once and trained from the initial weights on.
 

@@ -147,7 +147,11 @@ def _kernel(package: str, path: str) -> Any:
 
 
 def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return {name: _tupled(value) for name, value in row.items()}
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
 
 
 def capabilities_of(package: str, **computed: Any) -> Capabilities:

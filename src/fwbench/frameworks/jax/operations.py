@@ -13,8 +13,6 @@ from fwbench.workloads.operations.optimisers import DECAY
 
 POSITIONS_FIRST = axes(*["bhtd->bthd"] * 3, results=["bhtd->bthd"])
 
-_PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
-
 OPERATIONS: Table = {
     **paths_of(__package__),
     # New arrays that are not made of host data
@@ -96,8 +94,6 @@ OPERATIONS: Table = {
     # Shapes and orders of elements
     "concat": lambda jax: lambda x, y: jax.numpy.concatenate([x, y], 1),
     "stack": lambda jax: lambda x, y: jax.numpy.stack([x, y], 1),
-    "pad_constant": Call("numpy.pad", pad_width=_PADDING),
-    "pad_reflect": Call("numpy.pad", pad_width=_PADDING, mode="reflect"),
     "slice": lambda jax, begin, end: lambda x: jax.lax.slice(x, [begin] * 2, [end] * 2),
     "strided_slice": lambda jax: lambda x: x[::2, ::3],
     "broadcast_to": lambda jax, n: Call("numpy.broadcast_to", shape=(n, n))(jax),

@@ -297,7 +297,6 @@ def _sgd(sgd: SGD) -> Update:
 
 
 def _average(decay: float, averages: Any, values: Any) -> Any:
-    """Moving averages after one more value."""
     return tree.map(lambda mean, value: decay * mean + (1.0 - decay) * value, averages, values)
 
 

@@ -235,7 +235,7 @@ class MXNet(Framework):
         """The learner; for int8 a network that is quantized once."""
         if job.dtype != INT8:
             return super().predictor(job)
-        from fwbench.frameworks.mxnet.quantized import MXNetInt8
+        from fwbench.frameworks.mxnet.training import MXNetInt8
 
         return MXNetInt8(job, _context(job.device))
 
@@ -253,8 +253,7 @@ class MXNet(Framework):
 
     def member(self, place: Place) -> Participant:
         """A worker, a server or the scheduler of a distributed KVStore."""
-        from fwbench.frameworks.mxnet.replicas import MXNetMember
-        from fwbench.frameworks.mxnet.servers import MXNetServing
+        from fwbench.frameworks.mxnet.replicas import MXNetMember, MXNetServing
 
         return MXNetMember(place, _context) if place.role == WORKER else MXNetServing(place)
 

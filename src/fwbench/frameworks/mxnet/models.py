@@ -49,8 +49,7 @@ class MXNetModelLearner(ModelLearner):
     def _build(self) -> None:
         mx.random.seed(SEED)
         self._net = self.built(mx)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of parameters that the user has initialised
+        with warnings.catch_warnings(action="ignore"):  # of what the user has initialised
             self._net.initialize(ctx=self._context)
         self._net.cast(self.job.dtype)
         self._dropouts = Dropouts(_blocks(self._net), *_DROPOUTS)

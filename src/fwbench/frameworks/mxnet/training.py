@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import (
     EPSILON_AS_DEFINED,
+    ConvertedPredictor,
     Dropouts,
     Job,
     Learner,
@@ -146,7 +147,6 @@ class MXNetLearner(Learner):
             parameter.set_data(mx.nd.array(array, ctx=self._context, dtype="float32"))
 
     def _in_layout(self, of_nodes: Sequence[Arrays]) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Each parameter, and each average, with its array in MXNet's layout."""
         converted = self.job.training.graph.channels_first(of_nodes)
         for block, arrays in zip(self._net.blocks, converted, strict=True):
             given = block.collect_params().values()
@@ -174,8 +174,7 @@ class MXNetLearner(Learner):
         from mxnet.contrib import amp
 
         self._net(examples)  # amp converts the graph of the last call
-        with warnings.catch_warnings():  # that the type of the input has to be found out
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):  # that it has to infer the input's type
             converted = amp.convert_hybrid_block(self._net, self.job.dtype, ctx=self._context)
         _EXECUTIONS[self.job.execution](converted)
         return converted
@@ -408,3 +407,33 @@ class SplittingLearner(MXNetLearner):
         """Answers to each part, one after the other."""
         x, _ = super().place((examples, np.zeros(0, np.int32)))
         return np.concatenate([self._net(part).asnumpy() for part in self._split(x)], dtype=float)
+
+
+class MXNetInt8(ConvertedPredictor):
+    """A hybridized network whose activations and weights are int8, with oneDNN's operators."""
+
+    executions = ("hybridize",)
+
+    def __init__(self, job: Job, context: Any) -> None:
+        from mxnet.contrib import quantization
+
+        super().__init__(job)
+        self._learner = MXNetLearner(job, context)
+        examples = self.calibration_examples()
+        with warnings.catch_warnings(action="ignore"):  # that types of inputs have to be found out
+            self._net = quantization.quantize_net_v2(
+                self._learner.in_use(),
+                quantized_dtype="auto",
+                calib_mode="naive",
+                calib_data=mx.io.NDArrayIter(examples, batch_size=job.batch),
+                ctx=context,
+            )
+        self._net.hybridize(static_alloc=True, static_shape=True)
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """The quantized network outside ``record``."""
+        return partial(self._net, examples)
+
+    def model_bytes(self) -> int:
+        """By ``save_parameters``."""
+        return saved_bytes(self._net)

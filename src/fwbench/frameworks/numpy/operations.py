@@ -7,8 +7,6 @@ from fwbench.frameworks.numpy import kernels
 from fwbench.frameworks.table import CONVOLUTIONS, Composed, Laid, Table, composed, paths_of
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON
 
-PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
-
 OPERATIONS: Table = {
     **paths_of(__package__),
     # New arrays that are not made of host data

@@ -87,8 +87,7 @@ def _from_torch(job: Job) -> Exported:
     (batch,) = job.training.check_batches(job.batch, 1)
     examples, _ = learner.place(batch)
     file = io.BytesIO()
-    with warnings.catch_warnings():  # that there is a newer exporter
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):  # that there is a newer exporter
         torch.onnx.export(
             learner.in_use(),
             (examples,),

@@ -127,11 +127,7 @@ class Operators:
     """
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """The operator of a name.
-
-        Raises:
-            AttributeError: there is none.
-        """
+        """The operator of a name; an AttributeError if there is none."""
         if name.startswith("_"):  # Python's own, whose names Python looks up everywhere
             raise AttributeError(name)
         from onnx import defs
@@ -145,7 +141,6 @@ class Operators:
 
 
 def _call(operator: str, *inputs: Any, results: int = 1, **attributes: Any) -> Any:
-    """An operator in the graph of its values."""
     graph = next((given.graph for given in inputs if isinstance(given, GraphValue)), None)
     if graph is None:
         raise TypeError(

@@ -203,7 +203,7 @@ class TensorFlow(Framework):
         """The learner; of LiteRT an interpreter."""
         if job.execution not in self.capabilities.int8_executions:
             return super().predictor(job)
-        from fwbench.frameworks.tensorflow.quantized import LiteRTPredictor
+        from fwbench.frameworks.tensorflow.training import LiteRTPredictor
 
         return LiteRTPredictor(job, self.threads())
 
@@ -221,9 +221,9 @@ class TensorFlow(Framework):
 
     def member(self, place: Place) -> Participant:
         """A worker of MultiWorkerMirroredStrategy, or a task of ParameterServerStrategy."""
-        from fwbench.frameworks.tensorflow import replicas, servers
+        from fwbench.frameworks.tensorflow.replicas import MirroredMember, participant
 
-        return (servers.participant if place.servers else replicas.MirroredMember)(place)
+        return (participant if place.servers else MirroredMember)(place)
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """The bytes that TensorFlow's allocator has handed out on a GPU."""

@@ -15,8 +15,6 @@ _DEPTHWISE = axes("", "hwio->hwoi")
 
 LABELS = Layout(kernels.labels_as(np.int32), kernels.labels_as(np.int64))
 
-_PADDING = ((0, 0), (1, 1), (2, 2), (0, 0))
-
 #: Names of Keras' attributes.
 _MOMENTS = "_momentums", "_velocities"
 
@@ -85,11 +83,8 @@ OPERATIONS: Table = {
     # Shapes and orders of elements
     "concat": lambda tf: lambda x, y: tf.concat([x, y], 1),
     "stack": lambda tf: lambda x, y: tf.stack([x, y], 1),
-    "pad_constant": Call("pad", paddings=_PADDING),
-    "pad_reflect": Call("pad", paddings=_PADDING, mode="REFLECT"),
     "slice": lambda tf, begin, end: lambda x: tf.slice(x, [begin] * 2, [end - begin] * 2),
     "strided_slice": lambda tf: lambda x: x[::2, ::3],
-    "flip": Call("reverse", axis=[1]),
     "broadcast_to": lambda tf, n: Call("broadcast_to", shape=(n, n))(tf),
     # Random numbers
     "random_bernoulli": Composed(

@@ -2,17 +2,16 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 # Keras could be asked to compute with another framework.
 os.environ["KERAS_BACKEND"] = "tensorflow"
-
-from collections import Counter
-from collections.abc import Mapping
 
 import keras
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import (
     EPSILON_AS_DEFINED,
+    ConvertedPredictor,
     Dropouts,
     Job,
     Learner,
@@ -29,6 +29,7 @@ from fwbench.frameworks.learner import (
     averages_kept,
 )
 from fwbench.frameworks.tensorflow.layers import build, segments
+from fwbench.terms.names import DEFAULT_DTYPE, INT8
 from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import SGD, Adam, Batch, Optimizer, RMSprop
@@ -402,3 +403,61 @@ class DividedLearner(TensorFlowLearner):
                 slopes = [*map(tf.convert_to_tensor, slopes)]
             gradients |= dict(zip(map(id, trained), slopes, strict=True))
         return loss, [gradients[id(variable)] for variable in variables]
+
+
+class LiteRTPredictor(ConvertedPredictor):
+    """A Keras network in LiteRT, TensorFlow's runtime for devices: in float32, or in int8."""
+
+    executions = ("litert",)
+
+    def __init__(self, job: Job, threads: int) -> None:
+        from ai_edge_litert.interpreter import Interpreter
+
+        super().__init__(job)
+        self._learner = TensorFlowLearner(replace(job, execution="graph", dtype=DEFAULT_DTYPE))
+        self._model = self._converted()
+        self._interpreter = Interpreter(model_content=self._model, num_threads=threads)
+        self._interpreter.allocate_tensors()
+        (given,) = self._interpreter.get_input_details()
+        (answer,) = self._interpreter.get_output_details()
+        self._input, self._output = given["index"], answer["index"]
+
+    def _converted(self) -> bytes:
+        """LiteRT's file of the network, by way of a SavedModel for one size of batches."""
+        shape = (self.job.batch, *self.job.training.shape)
+        with tempfile.TemporaryDirectory() as folder:
+            self._learner.in_use().export(
+                folder,
+                format="tf_saved_model",
+                verbose=False,
+                input_signature=[tf.TensorSpec(shape, DEFAULT_DTYPE)],
+            )
+            converter = tf.lite.TFLiteConverter.from_saved_model(folder)
+            if self.job.dtype == INT8:
+                converter.optimizations = [tf.lite.Optimize.DEFAULT]
+                converter.representative_dataset = self._representative
+                converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+            model: bytes = converter.convert()
+            return model
+
+    def _representative(self) -> Iterator[list[Any]]:
+        return ([batch] for batch in self.calibration_batches())
+
+    def place(self, batch: Batch) -> Placed:
+        """Copies: interpreters take NumPy's arrays."""
+        examples, labels = batch
+        return np.array(examples), np.array(labels)
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """The interpreter's three calls: set the input, invoke, get a copy of the answer."""
+        return partial(self._answer, examples)
+
+    def _answer(self, examples: Any) -> Any:
+        interpreter = self._interpreter
+        interpreter.set_tensor(self._input, examples)
+        interpreter.invoke()
+        return interpreter.get_tensor(self._output)
+
+    def model_bytes(self) -> int:
+        """LiteRT's file."""
+        return len(self._model)

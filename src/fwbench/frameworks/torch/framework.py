@@ -22,7 +22,7 @@ from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
 from fwbench.frameworks.profiler import Profiler
 from fwbench.frameworks.table import capabilities_of, gang_gaps_of, gaps_of, toggle_gaps_of
-from fwbench.frameworks.torch import formats, gpus
+from fwbench.frameworks.torch import gpus, kernels
 from fwbench.frameworks.torch.kernels import OptimiserSteps
 from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import variables_of
@@ -129,7 +129,7 @@ class Torch(Framework):
 
     def place(self, values: NDArray[Any], device: str, dtype: str) -> Any:
         """Channels last in memory where they are in the values."""
-        return formats.like(values, super().place(values, device, dtype))
+        return kernels.like(values, super().place(values, device, dtype))
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """By way of the host, and of float32 for what NumPy lacks."""
@@ -219,7 +219,7 @@ class Torch(Framework):
         """The learner; for int8 a network that is quantized once."""
         if job.dtype != INT8:
             return super().predictor(job)
-        from fwbench.frameworks.torch.quantized import TorchInt8
+        from fwbench.frameworks.torch.training import TorchInt8
 
         return TorchInt8(job)
 
@@ -273,7 +273,7 @@ class Torch(Framework):
         """Deterministic algorithms, precisions and the library that computes on the CPU."""
         return {
             **gpus.switches(),
-            "channels_last": formats.CHANNELS_LAST,
+            "channels_last": kernels.CHANNELS_LAST,
             "mkldnn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
             "deterministic": torch.are_deterministic_algorithms_enabled(),
         }

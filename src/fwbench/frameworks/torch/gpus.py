@@ -145,8 +145,7 @@ _SWITCHES: Mapping[str, Callable[[], Any]] = {
 
 def set_tf32(*, allowed: bool) -> None:
     """Compute float32 on GPUs in TF32, or in float32, regardless of the environment."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the older names will go
+    with warnings.catch_warnings(action="ignore"):  # that the older names will go
         torch.backends.cuda.matmul.allow_tf32 = allowed
         torch.backends.cudnn.allow_tf32 = allowed
     for place in _places().values():

@@ -6,15 +6,48 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.nn import functional
 
-from fwbench.frameworks.layout import Arrays, Layout, reset_first
-from fwbench.frameworks.table import Call
+from fwbench.frameworks.layout import Arrays, Layout, channels_last, reset_first
+from fwbench.frameworks.table import Call, Laid
 from fwbench.terms.toggles import value_of
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.convolution import Window
 from fwbench.workloads.operations.normalisation import BATCH_EPSILON, EPSILON, GROUPS
 from fwbench.workloads.operations.optimisers import RATE
+
+# Memory formats of images: channels last, as PyTorch recommends it (its tutorial "Channels Last
+# Memory Format in PyTorch", its Performance Tuning Guide), or contiguous (``layout=nchw``).
+
+#: Of a batch of images.
+IMAGE_AXES = 4
+
+#: Of tensors with as many axes: images and volumes.
+_FORMATS = {IMAGE_AXES: torch.channels_last, 5: torch.channels_last_3d}
+
+_LAYOUT = value_of("layout")
+
+CHANNELS_LAST = _LAYOUT != "nchw"
+
+#: Of the parameters and batches of networks.
+IMAGES = torch.channels_last if CHANNELS_LAST else torch.contiguous_format
+
+#: Of those of users' models, which are as they bring them unless a layout is asked for.
+USERS_IMAGES = IMAGES if _LAYOUT else torch.preserve_format
+
+
+def laid(entry: Laid) -> Laid:
+    """An implementation with its images in the format of this process."""
+    return Laid(entry.entry, channels_last(entry.layout)) if CHANNELS_LAST else entry
+
+
+def like(values: NDArray[Any], tensor: Any) -> Any:
+    """The tensor with its channels last in memory, where those of NumPy's values are."""
+    if values.ndim not in _FORMATS or values.flags.c_contiguous:
+        return tensor
+    return tensor.contiguous(memory_format=_FORMATS[values.ndim])
+
 
 # Vectors and matrices
 

@@ -17,7 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from fwbench.frameworks.learner import Dropouts
 from fwbench.frameworks.models import SEED, ModelLearner, Results, arrays_of
 from fwbench.frameworks.torch import training
-from fwbench.frameworks.torch.formats import IMAGE_AXES, USERS_IMAGES
+from fwbench.frameworks.torch.kernels import IMAGE_AXES, USERS_IMAGES
 
 
 def _of_torchvision(name: str) -> nn.Module:

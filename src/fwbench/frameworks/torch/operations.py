@@ -6,7 +6,7 @@ from functools import partial
 from fwbench.frameworks import layout
 from fwbench.frameworks.layout import Layout, axes, transposed_factors
 from fwbench.frameworks.table import CONVOLUTIONS, Call, Composed, Laid, Table, paths_of
-from fwbench.frameworks.torch import formats, kernels
+from fwbench.frameworks.torch import kernels
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.operations.normalisation import ALPHA, BETA, BIAS, NEIGHBOURS
 from fwbench.workloads.operations.optimisers import BETA1, BETA2, DECAY, MOMENTUM, RHO, TINY
@@ -14,24 +14,17 @@ from fwbench.workloads.operations.random import DROPPED
 
 _ADAM = {"betas": (BETA1, BETA2), "eps": TINY}
 
+_ROWS = paths_of(__package__)
+
+_OF_IMAGES = (
+    *(layout.CHANNELS_FIRST, layout.CONV2D, layout.CONV2D_TRANSPOSED, layout.CONV3D),
+    *(layout.PATCHES, layout.PIXEL_SHUFFLE),
+)
+
 #: Images, by the axes that PyTorch documents.
 IMAGES: dict[str, Laid] = {
     **dict.fromkeys(CONVOLUTIONS, Laid(kernels.convolution("conv2d"), layout.CONV2D)),
-    "depthwise_conv2d": Laid(kernels.convolution("conv2d"), layout.CONV2D),
-    "conv2d_transposed": Laid(kernels.convolution("conv_transpose2d"), layout.CONV2D_TRANSPOSED),
-    "conv3d": Laid(kernels.convolution("conv3d"), layout.CONV3D),
-    "max_pool2d": Laid(Call("nn.functional.max_pool2d", kernel_size=2), layout.CHANNELS_FIRST),
-    "max_pool2d_3x3_s2": Laid(
-        Call("nn.functional.max_pool2d", kernel_size=3, stride=2), layout.CHANNELS_FIRST
-    ),
-    "avg_pool2d": Laid(Call("nn.functional.avg_pool2d", kernel_size=2), layout.CHANNELS_FIRST),
-    "global_avg_pool": Laid(
-        Call("nn.functional.adaptive_avg_pool2d", output_size=1), layout.CHANNELS_FIRST
-    ),
-    "batch_norm_training": Laid(lambda torch: kernels.batch_norm, layout.CHANNELS_FIRST),
-    "batch_norm_inference": Laid(lambda torch: kernels.batch_norm_inference, layout.CHANNELS_FIRST),
-    "group_norm": Laid(lambda torch: kernels.group_norm, layout.CHANNELS_FIRST),
-    "instance_norm": Laid(lambda torch: kernels.instance_norm, layout.CHANNELS_FIRST),
+    **{n: row for n, row in _ROWS.items() if isinstance(row, Laid) and row.layout in _OF_IMAGES},
     # PyTorch divides alpha by the number of channels.
     "lrn": Laid(
         Call(
@@ -43,14 +36,6 @@ IMAGES: dict[str, Laid] = {
         ),
         layout.CHANNELS_FIRST,
     ),
-    "pad_constant": Laid(kernels.pad("constant"), layout.CHANNELS_FIRST),
-    "pad_reflect": Laid(kernels.pad("reflect"), layout.CHANNELS_FIRST),
-    "depth_to_space": Laid(
-        Call("nn.functional.pixel_shuffle", upscale_factor=2), layout.PIXEL_SHUFFLE
-    ),
-    "resize_bilinear": Laid(kernels.resize("bilinear"), layout.CHANNELS_FIRST),
-    "resize_nearest": Laid(kernels.resize("nearest"), layout.CHANNELS_FIRST),
-    "im2col": Laid(kernels.im2col, layout.PATCHES),
 }
 
 #: Optimisers with a fused form that is faster.
@@ -67,8 +52,8 @@ FUSED: dict[str, Callable[..., Implementation]] = {
 }
 
 OPERATIONS: Table = {
-    **paths_of(__package__),
-    **{name: formats.laid(entry) for name, entry in IMAGES.items()},
+    **_ROWS,
+    **{name: kernels.laid(entry) for name, entry in IMAGES.items()},
     # New arrays that are not made of host data
     "arange": lambda torch, n: lambda x: torch.arange(n, dtype=torch.int32, device=x.device),
     # Elementwise arithmetic

@@ -2,6 +2,7 @@
 
 import io
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -15,9 +16,8 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from fwbench.frameworks.learner import Job, Learner, Loader, Order, Placed
-from fwbench.frameworks.torch.formats import IMAGE_AXES, IMAGES
-from fwbench.frameworks.torch.kernels import selected
+from fwbench.frameworks.learner import ConvertedPredictor, Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.torch.kernels import IMAGE_AXES, IMAGES, selected
 from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
 from fwbench.workloads.models.gradients import LOSS_SCALE
 from fwbench.workloads.models.layer import Arrays
@@ -181,7 +181,6 @@ class TorchLearner(Learner):
                 module.reset_running_stats()
 
     def _in_layout(self, of_nodes: Sequence[Arrays]) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """Each parameter with its array in PyTorch's layout."""
         converted = self.job.training.graph.channels_first(of_nodes)
         arrays = [array for arrays in converted for array in arrays]
         return zip(self._model.parameters(), arrays, strict=True)
@@ -404,3 +403,45 @@ _EXACT: dict[type[Any], Callable[[Any, Any], None]] = {
     torch.optim.Adam: _exact_adam,
     torch.optim.RMSprop: _exact_rmsprop,
 }
+
+
+#: Kernels of x86 (oneDNN and FBGEMM), and of ARM.
+_ENGINES = ("x86", "qnnpack")
+
+
+class TorchInt8(ConvertedPredictor):
+    """A network whose activations and weights are int8, by ``torch.ao.quantization``.
+
+    PyTorch has announced its removal in favour of torchao, whose int8 kernels need
+    ``torch.compile``. Until then this is what computes in int8 as it is called.
+    """
+
+    def __init__(self, job: Job) -> None:
+        from torch.ao.quantization import get_default_qconfig_mapping
+        from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
+
+        super().__init__(job)
+        self._learner = TorchLearner(job)
+        examples = self.calibration_examples()
+        engine = next(
+            name for name in _ENGINES if name in torch.backends.quantized.supported_engines
+        )
+        torch.backends.quantized.engine = engine
+        with warnings.catch_warnings(action="ignore"):  # of its removal
+            configuration = get_default_qconfig_mapping(engine)
+            prepared = prepare_fx(self._learner.in_use(), configuration, (examples[:1],))
+            with torch.inference_mode():
+                prepared(examples)
+            self._module = convert_fx(prepared)
+
+    def inference(self, examples: Any) -> Callable[[], Any]:
+        """The quantized module in ``inference_mode``."""
+        return partial(self._answer, examples)
+
+    @torch.inference_mode()  # type: ignore[untyped-decorator]
+    def _answer(self, examples: Any) -> Any:
+        return self._module(examples)
+
+    def model_bytes(self) -> int:
+        """By ``torch.save``."""
+        return saved_bytes(self._module)
