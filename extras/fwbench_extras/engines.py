@@ -12,9 +12,8 @@ from contextlib import ExitStack
 from importlib.util import find_spec
 
 from fwbench.errors import UsageError
-from fwbench.gangs.engines.hosts import RemoteHosts, Starter
 from fwbench.gangs.engines.launcher import command
-from fwbench.gangs.engines.places import Machines
+from fwbench.gangs.engines.places import Machines, RemoteHosts, Starter
 from fwbench.gangs.engines.rendezvous import TICKET, Rendezvous
 from fwbench.gangs.launch import refuse_network
 from fwbench.processes.command import ask

@@ -18,9 +18,8 @@ import pytest
 
 from fwbench.errors import GangFailed
 from fwbench.gangs import gang as gangs
-from fwbench.gangs.gang import Gang
+from fwbench.gangs.gang import Composition, Gang
 from fwbench.gangs.launch import Hosts, Local
-from fwbench.gangs.place import Composition
 from fwbench.gangs.shares import Task
 from fwbench.processes.greeting import call
 from support.forkserver import Forking

@@ -15,9 +15,8 @@ import pytest
 from fwbench import cli
 from fwbench.frameworks.member import Place
 from fwbench.frameworks.numpy.replicas import Ring
-from fwbench.gangs.gang import Gang, GangTimeouts
+from fwbench.gangs.gang import Composition, Gang, GangTimeouts
 from fwbench.gangs.launch import Local
-from fwbench.gangs.place import Composition
 from fwbench.terms.replicas import LOOPBACK, link_of
 from fwbench.testing import HandClock
 

@@ -14,8 +14,7 @@ from fwbench.errors import ProbeError
 from fwbench.gangs import checks
 from fwbench.gangs import rounds as facts
 from fwbench.gangs.checks import Answers
-from fwbench.gangs.gang import Gang
-from fwbench.gangs.place import Composition, composition_of, refuse_too_large
+from fwbench.gangs.gang import Composition, Gang, composition_of, refuse_too_large
 from fwbench.gangs.rounds import GangClock, Round
 from fwbench.gangs.shares import Task
 from fwbench.measure.limits import ITEMSIZE_BYTES
@@ -268,7 +267,6 @@ class GangCase(Case):
         )
 
     def _verify_timed(self, gang: Gang, steps: int) -> tuple[CaseFacts, Checked]:
-        """Verify the last timed step, and steps from the beginning."""
         step_s = cast("GangClock", self._clock).rounds[-1].step_s
         quiet_s = gang.limits.limit_s(step_s)
         doing, limit_s = "verifying the last timed step", _BIND_S + quiet_s

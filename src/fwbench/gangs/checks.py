@@ -113,7 +113,6 @@ def training(
 def _compared(
     losses: NDArray[Any], objective: Objective, batch: int, dtype: str, update: str, replicas: int
 ) -> CaseFacts:
-    """Compare losses with those of the reference."""
     every = trajectories.expected_losses(objective, batch, update=update, replicas=replicas)
     expected = every[: len(losses)]
     rounding = trajectories.rounding_errors(objective, batch, dtype, update, replicas)

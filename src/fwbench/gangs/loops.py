@@ -106,16 +106,9 @@ class SharedLoopCase(SharedStepCase):
         """The files of the data set, and the steps of an epoch."""
         source = self.cell.data
         assert source is not None  # noqa: S101 (the grid's duty)
-        return asdict(
-            ReplicaLoop(
-                source.name,
-                source.source,
-                source.origin,
-                [*map(str, source.paths)],
-                None if self._cache is None else str(self._cache),
-                self._steps,
-            )
-        )
+        found = asdict(source) | {"paths": [*map(str, source.paths)]}
+        cache = None if self._cache is None else str(self._cache)
+        return asdict(ReplicaLoop(found, cache, self._steps))
 
     @property
     def _steps(self) -> int:
@@ -167,24 +160,16 @@ class SharedLoopCase(SharedStepCase):
 class ReplicaLoop:
     """The contents of an epoch, as the controller sends them to replicas."""
 
-    #: Of the data set; this and the next three are attributes of
-    #: :class:`~fwbench.workloads.data.Found`.
-    name: str
-    #: ``real`` or ``synthetic``.
-    source: str
-    #: Where it is from.
-    origin: str
-    #: Its files.
-    paths: Sequence[str]
-    #: A folder for what takes long to make of them; None for none.
+    #: The data set, a :class:`~fwbench.workloads.data.Found` as JSON.
+    found: Mapping[str, Any]
+    #: A folder for what takes long to make of it; None for none.
     cache: str | None
     #: Of an epoch.
     steps: int
 
     def read(self) -> DataSet:
         """Read the data set, once in a process."""
-        paths = tuple(map(Path, self.paths))
-        data_set = Found(self.name, self.source, self.origin, paths, None)
+        data_set = Found(**{**self.found, "paths": tuple(map(Path, self.found["paths"]))})
         return _read(data_set, None if self.cache is None else Path(self.cache))
 
 

@@ -10,14 +10,12 @@ from pathlib import Path
 
 from fwbench.errors import UsageError
 from fwbench.gangs.case import AsynchronousStepCase, GangCase, SharedStepCase
-from fwbench.gangs.exchanges import CollectiveCase
-from fwbench.gangs.gang import Gang
+from fwbench.gangs.exchanges import CollectiveCase, NullStepCase, SparseReadCase
+from fwbench.gangs.gang import Composition, Gang, composition_of
 from fwbench.gangs.launch import Engine, Local, refuse_network
 from fwbench.gangs.loops import SharedLoopCase
 from fwbench.gangs.network import refuse_impossible
-from fwbench.gangs.place import Composition, composition_of
 from fwbench.gangs.rounds import GangClock
-from fwbench.gangs.served import NullStepCase, SparseReadCase
 from fwbench.options import values
 from fwbench.options.values import ENGINES, LOCAL
 from fwbench.terms.manifest import Manifest

@@ -35,10 +35,9 @@ from fwbench import workloads
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.member import Member, Participant, Place
 from fwbench.frameworks.registry import load
-from fwbench.gangs.exchanges import exchange_share
+from fwbench.gangs.exchanges import NullShare, ReadShare, exchange_share
 from fwbench.gangs.loops import LoopShare
 from fwbench.gangs.rounds import timed_round, usage
-from fwbench.gangs.served import NullShare, ReadShare
 from fwbench.gangs.shares import AsynchronousShare, Share, Task, TrainedShare
 from fwbench.machine import usable_cpus
 from fwbench.processes import process

@@ -18,10 +18,9 @@ import psutil
 import pytest
 
 from fwbench.errors import GangFailed, NetworkUnavailable, UsageError
-from fwbench.gangs.engines import hosts
-from fwbench.gangs.engines.hosts import RemoteHosts
+from fwbench.gangs.engines import places
 from fwbench.gangs.engines.launcher import command
-from fwbench.gangs.engines.places import ListedMachines, Machine, Machines
+from fwbench.gangs.engines.places import ListedMachines, Machine, Machines, RemoteHosts
 from fwbench.gangs.engines.rendezvous import ROLE, TICKET, WATCH, Rendezvous, Ticket, connect
 from fwbench.gangs.gang import Gang
 from fwbench.gangs.pool import check, engine
@@ -260,9 +259,9 @@ def test_an_mpiexec_that_starts_nothing_is_named(
 ) -> None:
     """With the worker that did not come, and the command's own words."""
     program(path, text)
-    monkeypatch.setattr(hosts.RemoteHosts.__init__, "__defaults__", ((), 0.5))
+    monkeypatch.setattr(places.RemoteHosts.__init__, "__defaults__", ((), 0.5))
     if "echo" in text:
-        monkeypatch.setattr(hosts.RemoteHosts.__init__, "__defaults__", ((), 60.0))
+        monkeypatch.setattr(places.RemoteHosts.__init__, "__defaults__", ((), 60.0))
     with pytest.raises(GangFailed, match=f"(?s){message}"):
         _mpi().start()
 

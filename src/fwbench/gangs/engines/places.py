@@ -1,24 +1,39 @@
-"""The file of ``--fw-places``, and the engine that starts roles on the machines that it lists."""
+"""The file of ``--fw-places``, and the engine that starts roles on the machines that it lists.
 
+Roles on other machines are started by commands, such as mpiexec or ssh.
+"""
+
+import os
+import time
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from fwbench.errors import UsageError
-from fwbench.gangs.engines.hosts import RemoteHosts, Starter
-from fwbench.gangs.engines.launcher import command
-from fwbench.gangs.engines.rendezvous import Rendezvous
-from fwbench.gangs.launch import refuse_network
-from fwbench.gangs.place import is_loopback
+from fwbench.errors import GangFailed, UsageError
+from fwbench.gangs.engines.launcher import RemoteRole, command
+from fwbench.gangs.engines.rendezvous import ROLE, WATCH, Rendezvous
+from fwbench.gangs.gang import is_loopback
+from fwbench.gangs.launch import Hosts, RoleProcess, refuse_network, role_arguments
 from fwbench.options.values import LOCAL
+from fwbench.processes.process import Process
 
 _LOOPBACK = "127.0.0.1"
 
 #: The keys of the file and of each of its places, with the types of their values.
 _KEYS = {"address": str, "mpiexec": list, "place": list}
 _PLACE_KEYS = {"command": list, "python": str, "roles": int, "address": str}
+
+#: How long processes may take to connect: the start of a Python, on a busy machine or by way of a
+#: network's file system.
+_CONNECT_S = 60.0
+
+#: How often the commands that start them are checked meanwhile.
+_POLL_S = 0.2
+
+#: How long a command may take to end, by itself as what it has started has ended, and when asked.
+_STOP_S = 2.0
 
 _TYPE_NAMES = {str: "a text", int: "a whole number", list: "a list of words"}
 
@@ -103,6 +118,86 @@ def _check(content: Mapping[str, Any], known: Mapping[str, type], where: str) ->
         is_text = not isinstance(value, list) or key == "place"
         if type(value) is not known[key] or not (is_text or _are_words(value)):
             raise UsageError(f"{where}: {key} = {value!r} is not {_TYPE_NAMES[known[key]]}")
+
+
+class Starter:
+    """A command that runs as long as the processes that it has started elsewhere."""
+
+    def __init__(
+        self, command: Sequence[str], variables: Mapping[str, str], given: str = ""
+    ) -> None:
+        self._name = command[0]
+        try:
+            self._process = Process(command, {**os.environ, **variables}, given=given)
+        except OSError as error:
+            raise GangFailed(f"{self._name} cannot be started: {error}") from error
+
+    def failure(self) -> str:
+        """The way it ended, with its last output; empty while it runs."""
+        ending = self._process.ending()
+        return f"{self._name} {ending}{self._process.tail()}" if ending else ""
+
+    def tail(self) -> str:
+        """Its last output, as a clause."""
+        return f"{self._name} runs{self._process.tail()}"
+
+    def end(self) -> None:
+        """Let it end by itself, as all that it has started has; end it if it does not."""
+        if self._process.ending(_STOP_S) is None:
+            self._process.terminate()
+            self._process.ending(_STOP_S)
+        self._process.kill()
+
+
+class RemoteHosts(Hosts):
+    """Hosts of roles that connect to a rendezvous.
+
+    Args:
+        starters: the commands that start them: one for each role, or one for all.
+        addresses: of each host, as the others reach it; empty for that from which it connects.
+    """
+
+    def __init__(
+        self,
+        rendezvous: Rendezvous,
+        starters: Sequence[Starter],
+        addresses: Sequence[str] = (),
+        within_s: float = _CONNECT_S,
+    ) -> None:
+        self._rendezvous = rendezvous
+        self._starters = starters
+        self._addresses = dict(enumerate(addresses))
+        self._until_s = time.monotonic() + within_s
+        self._within_s = within_s
+
+    def address(self, host: int) -> str:
+        """The address that was given, or that from which the role has connected."""
+        return self._addresses[host]
+
+    def start(self, host: int, name: str, framework: str, threads: int) -> RoleProcess:
+        """Wait for the launcher of a role, and have it start the role."""
+        starter = self._starters[min(host, len(self._starters) - 1)]
+        callers = (host, ROLE), (host, WATCH)
+        while not (ends := self._rendezvous.wait(callers, time.monotonic() + _POLL_S)):
+            if failure := starter.failure():
+                raise GangFailed(f"{name} was not started: {failure}")
+            if time.monotonic() > self._until_s:
+                raise GangFailed(
+                    f"{name} did not connect within {self._within_s:g} s: {starter.tail()}"
+                )
+        end, watch = ends
+        self._addresses[host] = self._addresses.get(host) or end.getpeername()[0]
+        try:
+            return RoleProcess(name, RemoteRole(watch, *role_arguments(framework, threads)), end)
+        except OSError:
+            end.close()
+            raise
+
+    def close(self) -> None:
+        """Close the port, and end the commands that have started the roles."""
+        self._rendezvous.close()
+        for starter in self._starters:
+            starter.end()
 
 
 class ListedMachines:
