@@ -8,8 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import ttest_ind
 
-from fwbench.gate.statistics import SessionRatio
-from fwbench.gate.stored import compare
+from fwbench.gate.stored import SessionRatio, compare
 from fwbench.gate.verdicts import CHANGES, Comparison, Rules, Verdict
 from support.launched_runs import run, sample
 

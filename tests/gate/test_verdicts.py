@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fwbench.errors import UsageError
-from fwbench.gate.statistics import SessionRatio
-from fwbench.gate.stored import compare, judge
+from fwbench.gate.stored import SessionRatio, compare, judge
 from fwbench.gate.verdicts import (
     EXIT_STATUS,
     FAIL_ON,

@@ -7,9 +7,8 @@ from typing import Any
 
 from fwbench.cli.common import add_arguments, add_command, warn
 from fwbench.errors import UsageError
-from fwbench.gate.baseline import Baseline
 from fwbench.gate.samples import THRESHOLDS, SampleSet, read, refuse_differences
-from fwbench.gate.stored import compare
+from fwbench.gate.stored import Baseline, compare
 from fwbench.gate.verdicts import FAIL_ON, Comparison, FailOn, Rules
 from fwbench.options import values
 from fwbench.plugin.options import checked

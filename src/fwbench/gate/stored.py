@@ -1,4 +1,4 @@
-"""Judges stored runs: sessions of different times, which make no pairs.
+"""Judges stored runs: sessions of different times, which make no pairs; keeps a project's baseline.
 
 Between two sessions a machine changes by more than its launches show, and so the session is the
 unit: a base of one session informs, and decides nothing.
@@ -6,15 +6,24 @@ unit: a base of one session informs, and decides nothing.
 
 import dataclasses
 import math
+import shutil
 import statistics
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
+from typing import Self
 
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from fwbench import project
+from fwbench.errors import StorageError, UnreadableRun, UsageError
 from fwbench.gate import verdicts
-from fwbench.gate.samples import METRICS, Metric, SampleSet, unequal_work
-from fwbench.gate.statistics import SessionRatio
+from fwbench.gate.samples import METRICS, Metric, SampleSet, read, together, unequal_work
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
 from fwbench.records.measurement import Measurement
+from fwbench.records.stored import files_of
 from fwbench.records.units import count
 
 #: Of fewer nobody knows how far the sessions of a machine are apart.
@@ -25,6 +34,81 @@ SESSIONS_AT_LEAST = 2
 _LEAST_SPREAD = 0.25
 
 _NOUN = ("session", "sessions")
+
+#: Share of the comparisons that show a detectable change.
+_DETECTED = 0.9
+
+#: The largest change that is looked for.
+_TENFOLD = math.log(10)
+
+#: Bounds are given up to here: a factor of a million.
+_FARTHEST = math.log(1e6)
+
+
+@dataclass(frozen=True)
+class SessionRatio:
+    """Difference of the mean logarithms of two sides, by Student's t with a common variance.
+
+    Student, "The probable error of a mean", Biometrika 6, 1908. One value is one session.
+    """
+
+    #: The logarithm of the ratio.
+    change: float
+    #: Its standard error; infinite where no side has two values.
+    error: float
+    freedom: int
+
+    @classmethod
+    def between(cls, base: Sequence[float], contender: Sequence[float], least: float) -> Self:
+        """The difference of the contender from the base.
+
+        Args:
+            base: figures above 0.
+            least: standard deviation that sessions have at least: figures that are counted in pages
+                or ticks agree exactly, until they do not.
+        """
+        sides = [np.log(np.asarray(side, dtype=float)) for side in (base, contender)]
+        change = float(sides[1].mean() - sides[0].mean())
+        freedom = sum(side.size - 1 for side in sides)
+        if not freedom:
+            return cls(change, math.inf, 0)
+        variance = sum(float(np.square(side - side.mean()).sum()) for side in sides) / freedom
+        error = max(math.sqrt(variance), least) * math.sqrt(sum(1 / side.size for side in sides))
+        return cls(change, error, freedom)
+
+    @property
+    def ratio(self) -> float:
+        """The contender's figure over the base's."""
+        return math.exp(self.change)
+
+    @property
+    def p(self) -> float:
+        """Probability that equal sides look at least as different, in this direction."""
+        return float(stdtr(self.freedom, -abs(self.change) / self.error)) if self.freedom else 0.5
+
+    def is_beyond(self, threshold: float) -> bool:
+        """True if it is a change by a threshold or more, in either direction."""
+        return abs(self.change) >= math.log1p(threshold)
+
+    def interval(self, confidence: float) -> tuple[float | None, float | None]:
+        """Lower and upper bound of the ratio, each of which holds with this confidence."""
+        if not self.freedom:
+            return None, None
+        width = float(stdtrit(self.freedom, confidence)) * self.error
+        return _exp(self.change - width), _exp(self.change + width)
+
+    def detectable(self, threshold: float, level: float) -> float | None:
+        """The slow-down, as a share, that nine of ten would show; None beyond tenfold times."""
+        if not self.freedom:
+            return None
+        quantiles = stdtrit(self.freedom, 1 - level) + stdtrit(self.freedom, _DETECTED)
+        change = float(quantiles) * self.error
+        return None if change > _TENFOLD else max(threshold, math.exp(change) - 1)
+
+
+def _exp(change: float) -> float:
+    """A ratio, within the numbers that JSON has."""
+    return math.exp(max(min(change, _FARTHEST), -_FARTHEST))
 
 
 def compare(
@@ -64,7 +148,6 @@ def _judgements(
 
 
 def _power(judgements: Sequence[Judgement]) -> Iterable[str]:
-    """A note on the changes that could have shown."""
     of_times = [judgement for judgement in judgements if judgement.metric == METRICS[0].name]
     if not of_times:
         return
@@ -146,3 +229,60 @@ def _judge(
         threshold,
         *measured,
     )
+
+
+class Baseline:
+    """The baseline of a project: sessions that somebody has chosen; nothing else becomes it."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = project.own_folder(root, "baseline")
+
+    def run(self) -> SampleSet:
+        """Its sessions as one run."""
+        if not self.folder.is_dir():
+            raise UsageError(
+                f"there is no baseline under {self.folder.parent}; set one: fwbench baseline set "
+                "FILE, with what --benchmark-json wrote; or name a run: --benchmark-compare FILE"
+            )
+        return read(self.folder)
+
+    def set(self, files: Sequence[Path], *, anyway: bool = False) -> SampleSet:
+        """Make sessions, files of ``--benchmark-json`` or folders of them, the new baseline."""
+        sessions = [file for path in files for file in files_of(path)]
+        run = together("baseline", [read(file) for file in sessions])
+        if run.failures:
+            raise UsageError(
+                "a run that failed cannot become the baseline:\n  " + "\n  ".join(run.failures)
+            )
+        if not run.samples:
+            raise UnreadableRun(f"{', '.join(map(str, files))}: there is no benchmark in it")
+        if len({file.stem for file in sessions}) < len(sessions):
+            raise UsageError("two of the files have one name; a baseline keeps them side by side")
+        if not anyway and not any(map(_could_be_judged, run.samples.values())):
+            raise UsageError(
+                f"not one of {len(run.samples)} cases could be judged by this baseline: "
+                f"{SESSIONS_AT_LEAST} sessions or more are needed, in which no other process took "
+                "the processors; give their files together, or --anyway"
+            )
+        self._replace(sessions)
+        return run
+
+    def _replace(self, files: Sequence[Path]) -> None:
+        new, old = self.folder.with_suffix(".new"), self.folder.with_suffix(".old")
+        try:
+            for leftover in (new, old):
+                shutil.rmtree(leftover, ignore_errors=True)
+            project.make_own_folder(new)
+            for file in files:
+                shutil.copyfile(file, new / file.with_suffix(".json").name)
+            if self.folder.exists():
+                self.folder.rename(old)
+            new.rename(self.folder)
+            shutil.rmtree(old, ignore_errors=True)
+        except OSError as error:
+            raise StorageError(f"cannot keep the baseline: {error}") from error
+
+
+def _could_be_judged(sample: Measurement) -> bool:
+    """True if another run of a case could be compared with this one."""
+    return len(sample.launches) >= SESSIONS_AT_LEAST and not sample.contended

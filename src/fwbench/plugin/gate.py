@@ -5,9 +5,8 @@ from collections.abc import Generator
 import pytest
 
 from fwbench.errors import UsageError
-from fwbench.gate.baseline import Baseline
 from fwbench.gate.samples import SampleSet, refuse_differences, together
-from fwbench.gate.stored import SESSIONS_AT_LEAST, compare
+from fwbench.gate.stored import SESSIONS_AT_LEAST, Baseline, compare
 from fwbench.gate.verdicts import Comparison, FailOn, Rules
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import Session
