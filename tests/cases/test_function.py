@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import fwbench
 from fwbench.cases.case import bind
-from fwbench.cases.returned import Kept, Returned, Shelf
+from fwbench.cases.function import Kept, Returned, Shelf
 from fwbench.errors import DeclarationError, UnreadableResult, WrongResult
 from fwbench.frameworks.contract import Framework
 from fwbench.processes.session import RESULTS_VARIABLE, SIDE_VARIABLE

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from fwbench.errors import WrongResult
-from fwbench.measure import gpu_watch, nvml, resources
+from fwbench.measure import nvml, resources
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.warmup import warm_device
@@ -171,7 +171,7 @@ def test_rounds_of_a_throttled_clock_are_made_again(monkeypatch: pytest.MonkeyPa
     gpu = SimulatedGpu(lambda now_s: HZ / 2 if begin_s <= now_s < end_s else HZ, WAIT_S)
     framework = Uneven(gpu=gpu, launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, gpu, reasons=0x20)
-    monkeypatch.setattr(gpu_watch.time, "sleep", gpu.spend)
+    monkeypatch.setattr(nvml.time, "sleep", gpu.spend)
     case = case_of(cell(device="gpu:0"), framework, precision=0.01, min_rounds=5)
     record = recorded(case)
     ordinary = {LAUNCH_S + cycles / HZ + WAIT_S for cycles in (LONG, 2 * LONG)}
@@ -186,7 +186,7 @@ def test_a_gpu_that_stays_throttled_is_measured_as_it_is(monkeypatch: pytest.Mon
     framework = OnSimulatedGpu(gpu=SimulatedGpu(lambda _: HZ / 2), launch_s=LAUNCH_S, cycles=LONG)
     _known(monkeypatch, framework.gpu, reasons=0x20)
     paused: list[float] = []
-    monkeypatch.setattr(gpu_watch.time, "sleep", paused.append)
+    monkeypatch.setattr(nvml.time, "sleep", paused.append)
     case = case_of(cell(device="gpu:0"), framework, precision=0.5, min_rounds=5)
     record = recorded(case)
     assert record["completion_s"] == LAUNCH_S + 2 * LONG_S

@@ -11,8 +11,7 @@ from fwbench.cases.case import Case, bind
 from fwbench.cases.random import check_moments, check_range, check_unrelated
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.testing import FakeFramework
-from fwbench.workloads.distribution import Moments, discrete
-from fwbench.workloads.operation import Operation
+from fwbench.workloads.operation import Moments, Operation, discrete
 from support.fakes import case_of, cell, fails, recorded
 
 SIZE = 4_000

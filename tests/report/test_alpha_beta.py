@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from fwbench.records.facts import GangFacts
-from fwbench.report.alpha_beta import Exchange, fitted, modelled
+from fwbench.report.scaling import Exchange, fitted, modelled
 from fwbench.workloads import all_reduce
 from support.gangs import gang
 

@@ -4,7 +4,7 @@ import pytest
 
 from fwbench.errors import UsageError
 from fwbench.terms.presets import Form, is_shape, unread
-from fwbench.workloads import gemm, mlp, sizes
+from fwbench.workloads import gemm, grid, mlp
 from support.fakes import operation
 
 
@@ -20,27 +20,29 @@ def test_each_work_has_the_sizes_that_it_can_read() -> None:
     """Numbers, shapes, presets; of training loops the numbers are batch sizes."""
     area = operation(sizes=Form("{m}x{n}").sizes(quick=("2x3", "4x5"), convnet=("9x9",)))
     requested = (8, "6x7", "n8")
-    assert [*map(str, sizes.sizes(area, requested))] == ["6x7"]
-    assert sizes.sizes(gemm, requested) == sizes.sizes(mlp, requested) == (8,)
-    assert [*map(str, sizes.sizes(area, "convnet"))] == ["9x9"]
-    assert [*map(str, sizes.sizes(area, None))] == [*map(str, sizes.sizes(area, "full"))]
-    assert sizes.sizes(gemm, "convnet") == ()
-    assert dict(sizes.lacked(area, (8, "n8"))) == dict.fromkeys(
+    assert [*map(str, grid.requested_sizes(area, requested))] == ["6x7"]
+    assert grid.requested_sizes(gemm, requested) == grid.requested_sizes(mlp, requested) == (8,)
+    assert [*map(str, grid.requested_sizes(area, "convnet"))] == ["9x9"]
+    assert [*map(str, grid.requested_sizes(area, None))] == [
+        *map(str, grid.requested_sizes(area, "full"))
+    ]
+    assert grid.requested_sizes(gemm, "convnet") == ()
+    assert dict(grid.lacked_sizes(area, (8, "n8"))) == dict.fromkeys(
         ("8", "n8"), "sizes of double are shapes written {m}x{n}, such as 2x3, 4x5"
     )
-    assert [*sizes.lacked(area, requested[1:2])] == [*sizes.lacked(area, None)] == []
-    assert dict(sizes.lacked(gemm, "convnet")) == {
+    assert [*grid.lacked_sizes(area, requested[1:2])] == [*grid.lacked_sizes(area, None)] == []
+    assert dict(grid.lacked_sizes(gemm, "convnet")) == {
         "convnet": "gemm is not in the preset convnet; it has quick, paper, full"
     }
 
 
 def test_what_something_has_is_not_refused() -> None:
     """A size that one workload has is none of the others' business, nor is a preset."""
-    sizes.refuse({"8x8": [gemm]}, {"8x8"})
-    sizes.refuse({"convnet": [gemm]}, {"9x9"})
+    grid.refuse_sizes({"8x8": [gemm]}, {"8x8"})
+    grid.refuse_sizes({"convnet": [gemm]}, {"9x9"})
     many = [operation(name=name) for name in ("a", "b", "c", "d", "e")]
     with pytest.raises(UsageError, match="sizes of a, b, c and 2 more are whole numbers, such as"):
-        sizes.refuse({"8x8": many}, {"8x9"})
+        grid.refuse_sizes({"8x8": many}, {"8x9"})
 
 
 def test_what_cannot_be_read_is_still_a_size() -> None:

@@ -20,9 +20,8 @@ from fwbench.frameworks.contract import Framework
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
-from fwbench.measure.gpu_watch import GpuWatch
 from fwbench.measure.limits import Limits
-from fwbench.measure.nvml import Gpu
+from fwbench.measure.nvml import Gpu, GpuWatch
 from fwbench.measure.resources import DeviceMemory, OtherProcesses, PeakMemory, RunQueue
 from fwbench.measure.stopping import Stopping
 from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_device, warm_up
@@ -271,7 +270,6 @@ class Case:
             raise
 
     def _record(self, facts: CaseFacts) -> None:
-        """Keep what is known of this case, if it was timed."""
         benchmark = self._benchmark
         if benchmark.timed:
             case = entry.describe(self.cell, self.framework, self._manifest, self.gpu)

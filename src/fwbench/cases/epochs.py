@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from fwbench.errors import DataError, Diverged, WrongTraining
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.measure.clock import Clock
-from fwbench.measure.gpu_watch import EnergyMeter
-from fwbench.measure.nvml import Gpu
+from fwbench.measure.nvml import EnergyMeter, Gpu
 from fwbench.measure.resources import CpuClock
 from fwbench.records.facts import CaseFacts, Epoch, EpochGpu, Tested
 from fwbench.terms.names import compiles

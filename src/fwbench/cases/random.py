@@ -31,7 +31,7 @@ from fwbench.cases.forward import Forward, check_count
 from fwbench.cases.inputs import digest, in_dtype, is_float, widest
 from fwbench.errors import WrongResult
 from fwbench.records.facts import CaseFacts
-from fwbench.workloads.distribution import Moments
+from fwbench.workloads.operation import Moments
 
 #: What a normal mean, variance or correlation may be off by, in standard deviations.
 _SIGMAS = NormalDist().inv_cdf(1 - 1e-9 / 6)

@@ -118,7 +118,6 @@ def check_finished(work: Work, framework: Framework, cell: Cell, clock: Clock) -
 
 
 def _check_elements(framework: Framework, arrays: Sequence[Array]) -> None:
-    """Check that it was the result of which an element was read."""
     for array in arrays:
         element = np.ravel(framework.read_element(array))[:1]
         values = np.ravel(read_result(framework, array))[:1]

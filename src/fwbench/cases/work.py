@@ -22,9 +22,8 @@ from fwbench.cases.verify import Deviation
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.records.facts import CaseFacts
 from fwbench.terms.names import FLOAT8, real_dtype
-from fwbench.workloads.distribution import INPUTS, ZEROS, zeros
 from fwbench.workloads.grid import Cell
-from fwbench.workloads.operation import Operation
+from fwbench.workloads.operation import INPUTS, ZEROS, Operation, zeros
 
 _LAST = "the result of the last timed call is wrong though the first was right"
 _CHOSEN = "a call on one of the sets of operands that were timed is wrong"

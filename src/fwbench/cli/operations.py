@@ -62,7 +62,6 @@ def _chosen(names: Sequence[str], families: Sequence[str]) -> Families:
 
 
 def _described(families: Families, frameworks: Sequence[Manifest]) -> dict[str, Any]:
-    """Everything, in JSON's own types."""
     return {
         family: {operation.name: _facts(operation, frameworks) for operation in operations}
         for family, operations in families.items()
@@ -130,7 +129,6 @@ def _reasons(operation: Operation, frameworks: Sequence[Manifest]) -> Iterator[s
 
 
 def _table(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
-    """For the terminal."""
     for family, operations in families.items():
         rows = _rows(operations, frameworks, "{} *")
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -143,7 +141,6 @@ def _table(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
 
 
 def _page(families: Families, frameworks: Sequence[Manifest]) -> str:
-    """For documentation."""
     shown = {
         family: {
             "rows": _rows(operations, frameworks, "**{}**"),

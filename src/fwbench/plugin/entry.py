@@ -7,15 +7,16 @@ with ``@pytest.mark.fwbench`` is collected, :mod:`fwbench.plugin.case` brings in
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from fwbench import suite
 from fwbench.errors import CannotTell, FwbenchError
-from fwbench.plugin import options, tracebacks
+from fwbench.plugin import options
 
 if TYPE_CHECKING:
     from pytest_benchmark.fixture import BenchmarkFixture
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
 _UNDER_XDIST = "fwbench-under-xdist"
 
 _PLAIN = "fwbench-PlainHooks"
+
+#: The variable by which a module has pytest hide its frames.
+_HIDDEN = "__tracebackhide__"
+
+#: The package whose frames are hidden, but for the plugin's, which are around the test, too.
+_PACKAGE, _PLUGIN = "fwbench.", "fwbench.plugin."
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -106,10 +113,53 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     try:
         return (yield)
     except BaseException as error:
-        tracebacks.hide(error, item)
+        _hide(error, item)
         if isinstance(error, FwbenchError) and not item.config.option.fulltrace:
-            tracebacks.end_in_test(error)
+            _end_in_test(error)
         raise
+
+
+def _hide(error: BaseException, item: pytest.Item) -> None:
+    """Hide the frames of fwbench's modules in the traceback of an error, and in what led to it.
+
+    ``pytest --full-trace`` shows all of them.
+    """
+    test = getattr(getattr(item, "function", None), "__globals__", None)
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        for entry in _entries(cause.__traceback__):
+            names = entry.tb_frame.f_globals
+            module = str(names.get("__name__", ""))
+            is_own = module.startswith(_PACKAGE) and not module.startswith(_PLUGIN)
+            if is_own and names is not test:
+                names[_HIDDEN] = True
+        cause = cause.__cause__ or cause.__context__
+
+
+def _end_in_test(error: BaseException) -> None:
+    """Let the traceback of an error that fwbench raised end before the first of its own frames.
+
+    A debugger stops there, and a report shows it. The debugger takes frames for hidden that say so
+    in their locals, not those of modules that do; neither hides those of the standard library
+    between them. What code that fwbench calls has raised stays as it is.
+    """
+    entries = [*_entries(error.__traceback__)]
+    first = next((n for n, entry in enumerate(entries) if _is_hidden(entry.tb_frame)), 0)
+    if first and _is_hidden(entries[-1].tb_frame):
+        entries[first - 1].tb_next = None
+
+
+def _entries(traceback: TracebackType | None) -> Iterator[TracebackType]:
+    while traceback is not None:
+        yield traceback
+        traceback = traceback.tb_next
+
+
+def _is_hidden(frame: FrameType) -> bool:
+    names: dict[str, Any] = frame.f_globals
+    return bool(names.get(_HIDDEN, False))
 
 
 def _attend_to_plain(config: pytest.Config) -> None:

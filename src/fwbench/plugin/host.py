@@ -34,7 +34,7 @@ from fwbench.turns import visits
 if TYPE_CHECKING:  # a launch of plain benchmarks needs none of them
     from fwbench.frameworks.results import AwaitedResults
     from fwbench.measure.clock import Clock, Timer
-    from fwbench.measure.gpu_watch import GpuWatch
+    from fwbench.measure.nvml import GpuWatch
     from fwbench.records.launches import Entry
 
 #: Version of pytest-benchmark, for what is written in its format.

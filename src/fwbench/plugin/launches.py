@@ -47,7 +47,6 @@ class MultiLaunchRunner(IsolatedRunner):
             self.history.end_launch(time.monotonic() - start_s)
 
     def _selected(self, items: Sequence[pytest.Item]) -> list[pytest.Item]:
-        """The cases of the next launch, in its order."""
         left = {item.nodeid: item for item in items if not self.launched[item.nodeid].failed}
         selected = {*self.allocation.select(list(left), self.history)}
         cases = [left[nodeid] for nodeid in left if nodeid in selected]
@@ -83,7 +82,6 @@ class MultiLaunchRunner(IsolatedRunner):
             self.workers.stop()
 
     def _measured(self, row: Sequence[pytest.Item]) -> dict[str, list[pytest.TestReport]]:
-        """Run the cases of a row; their reports by node id."""
         results: dict[str, list[pytest.TestReport]] = {}
         if len(row) > 1:
             self.run_row(row, results)
@@ -123,7 +121,6 @@ class MultiLaunchRunner(IsolatedRunner):
 def _result(
     reports: Sequence[pytest.TestReport], entry: dict[str, Any] | None, took_s: float
 ) -> Result:
-    """Result of a case in a launch, for the choice of the next ones."""
     failed = any(report.failed for report in reports)
     if entry is None or failed:
         return Result(took_s, lost="failed" if failed else "skipped")
@@ -133,8 +130,6 @@ def _result(
 
 
 class _CaseLaunches:
-    """Results of the launches of one case so far."""
-
     def __init__(self) -> None:
         self.failed = False
         self._reports: list[pytest.TestReport] = []

@@ -54,7 +54,6 @@ def add_to(parser: pytest.Parser) -> None:
 
 
 def _form(option: Option) -> dict[str, Any]:
-    """Arguments of ``argparse`` for an option."""
     if option.switch:
         return {"action": "store_const", "const": True}
     return {

@@ -150,13 +150,12 @@ def measure(
         max_time_s: how long the visits of each may take, if they are enough.
         results: the reports by node id, which are put here as they come, whatever happens.
     """
-    from fwbench.turns.referee import Referee
-    from fwbench.turns.row import effort
+    from fwbench.turns.referee import Referee, row_effort
 
     others = OtherProcesses(siblings=False)
     with scratch.folder() as folder:
         seed = random.randrange(10**6)  # noqa: S311 (no secret)
-        referee = Referee(folder, len(row), effort(max_time_s, others), seed, row=True)
+        referee = Referee(folder, len(row), row_effort(max_time_s, others), seed, row=True)
         sessions = [
             begin(item, Turns(referee.place(side), _waiting(referee, side)))
             for side, item in enumerate(row)

@@ -352,12 +352,7 @@ def _slow_s(rounds_s: Sequence[float]) -> float:
 
 
 def _figures(launch: Launch, statistic: str | None) -> dict[str, float]:
-    """Figures of a launch by name.
-
-    Args:
-        launch: may have its rounds alone, or one of the two times.
-        statistic: ``min`` or ``median``: which of the two that one is.
-    """
+    """Figures of a launch by name; ``statistic`` (``min``, ``median``) is that of a lone time."""
     values = {name: read(launch) for name, read in _FIGURES.items()}
     if launch.rounds_s and launch.min_s is None:
         values[MINIMUM] = min(launch.rounds_s)

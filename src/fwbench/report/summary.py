@@ -171,7 +171,6 @@ def sections(runs: Sequence[Run]) -> list[Section]:
 
 
 def _filled(runs: Sequence[Run], make: Callable[[Run, str], Iterable[Section]]) -> list[Section]:
-    """The sections of each run that have rows."""
     names = labels(runs)
     suffixed = ((run, run_suffix(number, names)) for number, run in enumerate(runs))
     return [section for run, suffix in suffixed for section in make(run, suffix) if section.rows]

@@ -101,7 +101,6 @@ def columns(comparison: Comparison, why: str = "") -> list[Column[Judgement]]:
 
 
 def _texts(comparison: Comparison, judgements: Iterable[Judgement]) -> list[list[str]]:
-    """The head of a table and its rows."""
     shown = columns(comparison)
     rows = [[column.cell(judgement).text for column in shown] for judgement in judgements]
     return [[column.name for column in shown], *rows]

@@ -102,11 +102,7 @@ class Contestant:
     def visit(
         self, lead_in: int, rounds: int, attend: Callable[[], object], place: CallPlace = ANYWHERE
     ) -> Sequence[float]:
-        """Have a visit made; seconds of a call in each round, none of a contestant that has gone.
-
-        Args:
-            attend: looks after all contestants, several times a second.
-        """
+        """Have a visit made; seconds of a call in each round, none of one that has gone."""
         self.has_turn = True
         rounds_s: Sequence[float] = ()
         with suppress(OSError):

@@ -141,11 +141,7 @@ def run_installer(arguments: Sequence[str], say: Callable[[str], Any], temporary
 
 
 def outside(temporary: Path) -> dict[str, str]:
-    """Variables of an installer: an activated environment must not be taken for the one it makes.
-
-    Args:
-        temporary: a folder for its temporary files: if it is killed, it removes none of them.
-    """
+    """Variables of an installer: an activated environment must not pass for the one it makes."""
     variables = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}
     return {**variables, "TMPDIR": str(temporary)}
 
@@ -165,7 +161,6 @@ def this_fwbench() -> list[str]:
 
 
 def _looked_at(folder: Path, name: str) -> dict[str, Any]:
-    """Output of ``fwbench doctor`` in an environment."""
     done = command.capture(
         [interpreter_in(folder), "-P", "-m", "fwbench", "doctor", "--json"],
         # Without the project's other environments.

@@ -78,11 +78,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """A workload by its name.
-
-    Raises:
-        AttributeError: no workload has that name.
-    """
+    """A workload by its name; an AttributeError if there is none."""
     if name not in WORKLOADS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return WORKLOADS[name]

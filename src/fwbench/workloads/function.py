@@ -14,9 +14,8 @@ from fwbench.errors import DeclarationError, UsageError
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.presets import Size, Sizes
 from fwbench.workloads import WORKLOADS
-from fwbench.workloads.distribution import has_numbers
 from fwbench.workloads.input import Input
-from fwbench.workloads.operation import Operation
+from fwbench.workloads.operation import Operation, has_numbers
 from fwbench.workloads.workload import Workload
 
 #: The execution that calls a function as it is; others are verified against it.

@@ -101,7 +101,6 @@ def _rule(
     but: Sequence[str] = (),
     toggle: str = "",
 ) -> Rule:
-    """The rule that a row of ``gaps.toml`` declares."""
     sentence = " ".join(reason.split())
     return Rule(
         tuple(map(_CLASSES.__getitem__, [about] if isinstance(about, str) else about)),

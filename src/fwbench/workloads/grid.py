@@ -7,21 +7,28 @@ so that nothing is missing in silence.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fwbench.errors import FwbenchError, UsageError, unknown
+from fwbench.errors import FwbenchError, UsageError, some, unknown
 from fwbench.options.options import Selection
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Absent, Manifest
 from fwbench.terms.names import CALLED, EVERY_DTYPE
-from fwbench.terms.presets import Schedule, Size, unread
+from fwbench.terms.presets import PRESETS, Schedule, Size, unread
 from fwbench.terms.toggles import Combination
-from fwbench.workloads import gaps, sizes
+from fwbench.workloads import gaps
 from fwbench.workloads.cell import Cell
 from fwbench.workloads.data import Found, generated
 from fwbench.workloads.workload import Workload
+
+#: What ``--fw-size`` gives: the name of a preset, or numbers and the texts of shapes; None for
+#: what is measured by default.
+SizeRequest = tuple[int | str, ...] | str | None
+
+#: Number of workloads that a message names; the others are counted.
+_NAMED = 3
 
 __all__ = ["Cell", "GridRequest", "cells", "check", "check_dtypes", "check_sizes"]
 
@@ -215,7 +222,15 @@ def _union(names: Iterable[str]) -> list[str]:
 def _sizes(workload: Workload, selection: Selection, more: GridRequest) -> tuple[Size, ...]:
     if selection.sizes is None and more.verify_only:
         return (workload.smallest,)
-    return sizes.sizes(workload, selection.sizes)
+    return requested_sizes(workload, selection.sizes)
+
+
+def requested_sizes(workload: Workload, requested: SizeRequest) -> tuple[Size, ...]:
+    """The sizes of a workload that are asked for, as far as it has them; by default ``quick``."""
+    if isinstance(requested, tuple):
+        read = map(workload.size_of, requested)
+        return tuple(size for size in read if size is not None)
+    return workload.by_preset.preset(requested or "quick")
 
 
 def _unsized(
@@ -225,7 +240,7 @@ def _unsized(
 
     Once, as it is the same in every framework, dtype and direction.
     """
-    for size, why in sizes.lacked(workload, selection.sizes):
+    for size, why in lacked_sizes(workload, selection.sizes):
         for manifest in _chosen(selection, manifests)[:1]:
             direction = workload.directions or selection.directions or ("forward",)
             dtype = (selection.dtypes or (workload.default_dtype,))[0]
@@ -249,7 +264,7 @@ def check_sizes(cells: Iterable[Cell]) -> None:
             missing.setdefault(str(cell.size), {})[cell.workload] = None
         else:
             there.add(str(cell.size))
-    sizes.refuse(missing, there)
+    refuse_sizes(missing, there)
 
 
 def _directions(workload: Workload, selection: Selection, more: GridRequest) -> tuple[str, ...]:
@@ -268,3 +283,66 @@ def _executions(workload: Workload, manifest: Manifest, selection: Selection) ->
     if selection.executions is None:
         return [n for n in workload.executions(manifest) if n not in manifest.on_request]
     return [n for n in workload.executions_to_name(manifest) if n in selection.executions]
+
+
+def lacked_sizes(workload: Workload, requested: SizeRequest) -> Iterator[tuple[str, str]]:
+    """Requested sizes that the workload does not have: as they were written, and the reason."""
+    if isinstance(requested, tuple):
+        for size in requested:
+            if workload.size_of(size) is None:
+                yield str(size), f"sizes of {workload.name} are {_written(workload)}"
+    elif requested is not None and not workload.by_preset.preset(requested):
+        yield (
+            requested,
+            f"{workload.name} is not in the preset {requested}; it has {_presets([workload])}",
+        )
+
+
+def refuse_sizes(missing: Mapping[str, Collection[Workload]], there: Collection[str]) -> None:
+    """Refuse what is asked for if nothing has it.
+
+    Args:
+        missing: the workloads that do not have a size or a preset, by its text.
+        there: the texts of the sizes that are measured.
+
+    Raises:
+        UsageError: there is such a size; the message says what sizes there are.
+    """
+    for size, workloads in missing.items():
+        if size in PRESETS and not there:
+            raise UsageError(
+                f"{_some(workloads)}: not in the preset {size!r}; give one of those that there "
+                f"are: {_presets(workloads)}"
+            )
+        if size not in PRESETS and size not in there:
+            raise UsageError(
+                f"nothing that is selected has the size {size!r}: {_all_written(workloads)}"
+            )
+
+
+def _written(workload: Workload) -> str:
+    """Format of its sizes, with examples."""
+    examples = ", ".join(map(str, workload.by_preset.quick))
+    if workload.form is None:
+        return f"whole numbers, such as {examples}"
+    return f"shapes written {workload.form.template}, such as {examples}"
+
+
+def _all_written(workloads: Collection[Workload]) -> str:
+    """Formats of their sizes, each once, with the examples of the first one."""
+    by_form: dict[str, list[Workload]] = {}
+    for workload in workloads:
+        form = "" if workload.form is None else workload.form.template
+        by_form.setdefault(form, []).append(workload)
+    parts = (f"sizes of {_some(group)} are {_written(group[0])}" for group in by_form.values())
+    return "; ".join(parts)
+
+
+def _presets(workloads: Collection[Workload]) -> str:
+    return ", ".join(
+        name for name in PRESETS if any(workload.by_preset.preset(name) for workload in workloads)
+    )
+
+
+def _some(workloads: Collection[Workload]) -> str:
+    return some([workload.name for workload in workloads], _NAMED)

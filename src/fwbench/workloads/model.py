@@ -183,6 +183,8 @@ class ModelObjective(Objective):
     """A user's model as what a learner minimises: there is no graph of fwbench's layers."""
 
     model: Model
+    unit = "examples"  # whose nature fwbench does not know
+    units_per_example = 1
 
     def __init__(self, model: Model) -> None:
         super().__init__(model.name, _opaque, (), 0, model.optimizer, _GROWTH)
@@ -196,16 +198,6 @@ class ModelObjective(Objective):
             DeclarationError: always.
         """
         raise DeclarationError(f"{self.name} is a model of your own, whose layers are not known")
-
-    @property
-    def unit(self) -> str:
-        """Examples, whose nature fwbench does not know."""
-        return "examples"
-
-    @property
-    def units_per_example(self) -> int:
-        """One."""
-        return 1
 
     def loss_scales(self, expected: Sequence[float]) -> NDArray[np.float64]:
         """Scales of losses as for networks, times the model's own factor."""
@@ -261,7 +253,6 @@ class _OfModel(Workload):
         return f"{self.model.name}_{self.suffix}"
 
     def at(self, size: Size) -> Objective:
-        """The model, for any batch size."""
         return ModelObjective(self.model)
 
 

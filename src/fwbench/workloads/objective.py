@@ -86,21 +86,25 @@ Optimizer = Adam | RMSprop | SGD
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """A network with what it is trained by."""
+    """A network with what it is trained by.
 
-    #: Letters, digits and underscores; of a training loop the first part of its case ids.
+    Args:
+        name: letters, digits and underscores; of a training loop the first part of its case ids.
+        network: from an example to logits; the loss is the mean softmax cross-entropy of a batch.
+        shape: of one example: (height, width, channels), or (length,) for tokens.
+        loss_growth: what the loss at each of the checked steps may be off by, relative to the loss,
+            in parts of what is allowed of a dtype; None where every step may be off by that, and
+            :data:`CHECKED_STEPS` are checked.
+        weights: the parameters of each node of the graph that it begins with; None where they are
+            drawn.
+    """
+
     name: str
-    #: From an example to logits; the loss is the mean softmax cross-entropy of a batch.
     network: Network
-    #: Of one example: (height, width, channels), or (length,) for tokens.
     shape: Shape
     classes: int
     optimizer: Optimizer
-    #: What the loss at each of the checked steps may be off by, relative to the loss, in parts of
-    #: what is allowed of a dtype; None where every step may be off by that, and
-    #: :data:`CHECKED_STEPS` are checked.
     loss_growth: tuple[float, ...] | None = None
-    #: The parameters of each node of the graph that it begins with; None where they are drawn.
     weights: Sequence[Arrays] | None = field(default=None, kw_only=True)
 
     def loss_scales(self, expected: Sequence[float]) -> NDArray[np.float64]:

@@ -217,16 +217,13 @@ class Loading(_PartOfLoop):
     """The input pipeline of a training loop, without its steps."""
 
     suffix = "loader"
+    toggles: ClassVar = frozenset({"workers"})  # it loads, and trains nothing
+    executions_to_name = Workload.executions_to_name
 
     @property
     def data(self) -> str:
         """The name of the data set."""
         return self.training.dataset
-
-    @property
-    def toggles(self) -> frozenset[str]:
-        """``workers``: it loads, and trains nothing."""
-        return frozenset({"workers"})
 
     def schedule(self, preset: str | None) -> Schedule:
         """The loop's, for the number of batches."""
@@ -236,16 +233,13 @@ class Loading(_PartOfLoop):
         """One: batches are loaded alike for all uses."""
         return ("eager",)
 
-    def executions_to_name(self, manifest: Manifest) -> Collection[str]:
-        """The same."""
-        return self.executions(manifest)
-
 
 class Checkpointing(_PartOfLoop):
     """The state of a training, in files: it depends neither on the batch nor on the execution."""
 
     unable = "saves no checkpoints of its own"
     representative = False
+    executions_to_name = Workload.executions_to_name
 
     @property
     def by_preset(self) -> Sizes:
@@ -255,10 +249,6 @@ class Checkpointing(_PartOfLoop):
     def offered(self, manifest: Manifest) -> tuple[str, ...]:
         """One."""
         return ("eager",) if manifest.checkpoints else ()
-
-    def executions_to_name(self, manifest: Manifest) -> Collection[str]:
-        """The same."""
-        return self.executions(manifest)
 
 
 class Saving(Checkpointing):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fwbench.cases.random import check_moments, check_range
 from fwbench.errors import WrongResult
 from fwbench.workloads import RANDOM, Operation
-from fwbench.workloads.distribution import Moments
+from fwbench.workloads.operation import Moments
 from support.operations import for_each
 
 N = 20_000

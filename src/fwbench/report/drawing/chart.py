@@ -144,7 +144,7 @@ def _longest(labels: Iterable[str]) -> int:
 
 
 def marks(low: float, high: float, labels: Iterable[str]) -> list[float]:
-    """Round values below bars from ``low`` (at most 0) to ``high``: few, zero among them."""
+    """Round values below bars, few, from ``low`` (0 or less) to ``high`` (0 or more), with zero."""
     longest = _longest(labels)
     number = _MARKS if longest <= _SHORT or longest > _LONG else _FEW_MARKS
     least = (high - low) / number or 1.0

@@ -226,7 +226,6 @@ _ACCURACY_COLUMNS = columns("accuracies", _int8_features, _pictures)
 
 
 def _accuracies(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """A section for each trained network and batch."""
     trained = (r for run in runs for r in run.records if r.facts.accuracy is not None)
     works = group_by(trained, lambda r: (r.facts.workload, r.facts.device, r.facts.size_text))
     colours = palette.colours(frameworks(runs))
@@ -307,7 +306,6 @@ _EXPORTED_COLUMNS = columns("exports")
 
 
 def _exports(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """One section, if any network was exported."""
     rows = [row for run in runs for row in _exported(run, names)]
     section = Section.from_items(
         "exported networks",

@@ -8,13 +8,21 @@ from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.measurement import group_by
 from fwbench.records.units import four_digits
 from fwbench.report import scaling
-from fwbench.report.alpha_beta import Exchange, Modelled, modelled
 from fwbench.report.condition import marked
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run, frameworks
-from fwbench.report.scaling import OVERSUBSCRIBED, Scaling, Shared, SharedCase, rows
+from fwbench.report.scaling import (
+    OVERSUBSCRIBED,
+    Exchange,
+    Modelled,
+    Scaling,
+    Shared,
+    SharedCase,
+    modelled,
+    rows,
+)
 from fwbench.report.section import Section, TableCell, columns, prose, row_keys, run_suffix, share
 from fwbench.terms.replicas import LOOPBACK
 
@@ -172,7 +180,6 @@ def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool
 
 
 def _looks(work: Scaling, colours: Mapping[str, str]) -> dict[str, Look]:
-    """Looks of contestants, and of their ideals."""
     records = ((row.name, row.case.record) for row in rows([work]))
     looks = palette.looks_of(records, colours)
     return looks | {

@@ -124,7 +124,6 @@ class _Group:
         return text.rjust(self.width)
 
     def spans(self, cells: Mapping[ColumnKey, MatrixCell]) -> Iterator[Span]:
-        """The numbers of a row."""
         columns_width = sum(self.gap + column.width for column in self.columns)
         yield Span(" " * (self.width - columns_width))
         for column in self.columns:

@@ -92,7 +92,6 @@ class Subject:
             yield from self._cells([mlp], dtypes=other_dtypes, executions=first)
 
     def _computed(self) -> list[Operation]:
-        """The operations that the framework computes, creation left out."""
         known = self.manifest.operations
         return [operation for operation in _CHECKED if operation.name in known]
 
@@ -179,8 +178,7 @@ def _load(name: str, threads: int) -> Adapter:
     """The framework, imported after the variables of its threads are set."""
     os.environ.update(thread_variables(threads))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # those of the framework's import
+        with warnings.catch_warnings(action="ignore"):  # those of the framework's import
             framework = registry.load(name, threads)
     except FrameworkUnavailable as error:
         raise UsageError(f"framework {name!r} cannot be checked here: {error}") from error

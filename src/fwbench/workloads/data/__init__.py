@@ -111,7 +111,6 @@ def _refuse_other_forms(kind: Kind, place: Path) -> None:
 
 
 def _named(folder: Path | None) -> list[Path]:
-    """The folders that the user named."""
     variable = [Path(name) for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     return [
         *([] if folder is None else [_existing(folder, "--fw-data")]),

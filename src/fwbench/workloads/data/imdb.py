@@ -187,7 +187,6 @@ def _check_counts(numbers: _Numbers, where: Path) -> None:
 
 
 def _vocabulary(lexicon: Mapping[bytes, int], numbers: _Numbers) -> NDArray[np.uint16]:
-    """The token of each word in the lexicon."""
     train = np.concatenate([words for name in _CLASSES[:2] for words in numbers[name].values()])
     chosen = files.most_frequent(lexicon, train, VOCABULARY - FIRST_WORD)
     table = np.full(len(lexicon), UNKNOWN, np.uint16)

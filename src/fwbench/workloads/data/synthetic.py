@@ -206,7 +206,6 @@ def textures(examples: int, rng: np.random.Generator) -> Examples:
 
 
 def _draw_textures(label: int, examples: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Images of one kind."""
     texture, colours = _TEXTURES[label]
     pattern = texture(*_coordinates(examples, rng), rng)[..., None]
     first, second = uniform(rng, 20.0, 235.0, 2, examples, 1, 1, 3)

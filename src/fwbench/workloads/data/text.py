@@ -107,7 +107,6 @@ def _numbers(path: Path, lexicon: defaultdict[bytes, int]) -> _Numbers:
 
 
 def _vocabulary(lexicon: Mapping[bytes, int], train: _Numbers) -> NDArray[np.int32]:
-    """The token of each word in the lexicon."""
     words = {word: lexicon[word] for word in lexicon.keys() - {_UNKNOWN, _LINE_END}}
     chosen = files.most_frequent(words, train, VOCABULARY - FIRST_WORD)
     table = np.full(len(lexicon), UNKNOWN, np.int32)

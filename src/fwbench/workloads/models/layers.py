@@ -80,11 +80,7 @@ class Conv(Layer):
         return (height, height), (width, width)
 
     def __post_init__(self) -> None:
-        """Refuse what has two meanings.
-
-        Raises:
-            DeclarationError: ``same`` with a stride or with padding.
-        """
+        """Refuse ``same`` with a stride or with padding (DeclarationError): it has two meanings."""
         if self.same and (self.stride != 1 or any(_pair(self.padding))):
             raise DeclarationError(
                 f"{self} asks for zeros by same, which is for a stride of 1 and has no padding; "

@@ -77,6 +77,7 @@ class ModelStep(Trains):
     representative: bool = False
     on_request: ClassVar[bool] = True
     shared: ClassVar[bool] = True
+    toggles: ClassVar = frozenset({"recompute"})
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -105,11 +106,6 @@ class ModelStep(Trains):
             DeclarationError: a layer has no result at this size.
         """
         return _objective(self, _shape(size))
-
-    @property
-    def toggles(self) -> frozenset[str]:
-        """``recompute``."""
-        return frozenset({"recompute"})
 
     def grown(self, size: Size, replicas: int) -> Size:
         """The batch that gives each replica the examples of one."""

@@ -2,7 +2,7 @@
 
 Every call draws new numbers with the framework's own generator, in the state that the call before
 has left; a framework without such a state splits a key in every call, as its users do. What is
-drawn depends on the framework: :class:`fwbench.workloads.distribution.Moments` says what does not.
+drawn depends on the framework: :class:`fwbench.workloads.operation.Moments` says what does not.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.terms.presets import sizes_of
-from fwbench.workloads.distribution import Moments, discrete
-from fwbench.workloads.operation import Operation, family
+from fwbench.workloads.operation import Moments, Operation, discrete, family
 from fwbench.workloads.operations.vectors import off_zero
 from fwbench.workloads.workload import Cost
 
