@@ -3,12 +3,16 @@
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from operator import methodcaller
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-from fwbench.frameworks.results import AwaitedResults
+from fwbench.frameworks import results as results_module
+from fwbench.frameworks.results import AwaitedArrays, AwaitedResults
+from fwbench.terms.names import GROUP
 
 
 class Later:
@@ -89,3 +93,15 @@ def test_nothing_is_imported_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     made.look()
     assert not made.are_pending([1.0])
     assert {*sys.modules} == before
+
+
+def test_an_adapter_may_be_a_single_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which is in no package that could say how its results are waited for."""
+    single: Any = ModuleType("single")
+    single.awaited = lambda: AwaitedArrays(Later, methodcaller("block_until_ready"))
+    monkeypatch.setitem(sys.modules, "single", single)
+    point = EntryPoint("single", "single:Single", GROUP)
+    monkeypatch.setattr(results_module, "_points", lambda: {"single": point})
+    made = AwaitedResults()
+    made.look()
+    assert made.are_pending(Later())

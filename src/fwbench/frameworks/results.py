@@ -1,7 +1,7 @@
 """Results of functions that nobody has declared: their parts, and how these are waited for.
 
-An adapter's package may have a function ``awaited``, which returns its :class:`AwaitedArrays`. It
-is asked once this process has imported the framework by itself.
+An adapter's package, or its only module, may have a function ``awaited``, which returns its
+:class:`AwaitedArrays`. It is asked once this process has imported the framework by itself.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ class AwaitedResults:
         """Find out which frameworks are there."""
         for name, point in _points().items():
             if name in sys.modules and name not in self._arrays:
-                package = importlib.import_module(point.module.rpartition(".")[0])
+                package = importlib.import_module(point.module.rpartition(".")[0] or point.module)
                 awaited = getattr(package, "awaited", None)
                 self._arrays[name] = None if awaited is None else awaited()
 
