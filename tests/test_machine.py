@@ -90,7 +90,7 @@ def test_the_machine_is_described_in_jsons_own_types() -> None:
     assert facts["memory_bytes"] > 2**20
     assert {*facts} == {
         *("cpu", "cpus", "physical_cores", "usable_cpus", "memory_bytes", "os", "python"),
-        "gpu_driver",
+        *("gpu_driver", "numa_nodes", "huge_pages"),
     }
     assert all(isinstance(value, str | int | None) for value in facts.values())
 

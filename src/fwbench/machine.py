@@ -2,6 +2,8 @@
 
 import os
 import platform
+import re
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -152,6 +154,20 @@ def gpus() -> dict[str, Any]:
     return {"models": models, "driver": _gpu_driver(), "cuda": cuda}
 
 
+def _numa_nodes(system: Path = Path("/sys")) -> int | None:
+    """The nodes that memory is divided into; None where the system does not tell."""
+    return len([*system.glob("devices/system/node/node[0-9]*")]) or None
+
+
+def _huge_pages(system: Path = Path("/sys")) -> str | None:
+    """When memory is had in huge pages; None where the system does not tell."""
+    with suppress(OSError):
+        text = (system / "kernel/mm/transparent_hugepage/enabled").read_text("ascii")
+        if chosen := re.search(r"\[(\w+)\]", text):
+            return chosen[1]
+    return None
+
+
 def machine(cpu: str) -> dict[str, Any]:
     """The machine's facts, for ``fwbench doctor`` and stored runs; ``cpu`` of :func:`cpu_model`."""
     # Here, because options need this module in sessions that use nothing else of fwbench.
@@ -166,4 +182,6 @@ def machine(cpu: str) -> dict[str, Any]:
         "os": platform.platform(),
         "python": platform.python_version(),
         "gpu_driver": _gpu_driver(),
+        "numa_nodes": _numa_nodes(),
+        "huge_pages": _huge_pages(),
     }

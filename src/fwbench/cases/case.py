@@ -22,7 +22,13 @@ from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
 from fwbench.measure.limits import Limits
 from fwbench.measure.nvml import Gpu, GpuWatch
-from fwbench.measure.resources import DeviceMemory, OtherProcesses, PeakMemory, RunQueue
+from fwbench.measure.resources import (
+    DeviceMemory,
+    OtherProcesses,
+    PeakMemory,
+    RunQueue,
+    cpu_clock_hz,
+)
 from fwbench.measure.stopping import Stopping
 from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_device, warm_up
 from fwbench.records import entry
@@ -241,14 +247,14 @@ class Case:
 
     def _busy(self, facts: CaseFacts) -> CaseFacts:
         others = self._other_processes
+        clock = CaseFacts(cpu_clock_hz=cpu_clock_hz(), others_on_gpu=facts.others_on_gpu)
         if self._benchmark.has_company:  # which works between the rounds of this one
-            return CaseFacts(others_on_gpu=facts.others_on_gpu)
-        return CaseFacts(
+            return clock
+        return clock | CaseFacts(
             others_cpus=others.cpus,
             siblings_cpus=others.siblings_cpus,
             idle_cpus=others.idle_cpus,
             queued_cpus=self._run_queue.cpus,
-            others_on_gpu=facts.others_on_gpu,
         )
 
     @contextmanager

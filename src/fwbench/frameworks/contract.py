@@ -8,7 +8,7 @@ the module imports its framework at the top; its environment variables are set b
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -276,6 +276,17 @@ class Framework(Replicable, ABC):
     def build(self) -> dict[str, str]:
         """Build of this framework: libraries, compilers, CUDA."""
         return {}
+
+    @cached_property
+    def libraries(self) -> dict[str, str]:
+        """Libraries that compute for it in this process, and what they chose for this CPU.
+
+        By default the BLAS and OpenMP libraries that are in the package of its own name. Read
+        after a case was timed.
+        """
+        from fwbench.frameworks import libraries
+
+        return libraries.loaded(self.name)
 
     def implementation(self, operation: str) -> Implementation:
         """The implementation of an operation of fwbench's.

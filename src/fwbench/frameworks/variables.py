@@ -13,6 +13,11 @@ PLACEMENT = (
 
 
 def variables_of(*libraries: str) -> tuple[str, ...]:
-    """The variables of libraries and frameworks, by their names in ``variables.toml``."""
+    """The variables of libraries and frameworks, by their names in ``variables.toml``.
+
+    Args:
+        libraries: none of them for all that are there.
+    """
     text = (resources.files(__package__) / "variables.toml").read_text("utf-8")
-    return tuple(itertools.chain.from_iterable(map(tomllib.loads(text).__getitem__, libraries)))
+    every: dict[str, list[str]] = tomllib.loads(text)
+    return tuple(itertools.chain.from_iterable(every[name] for name in libraries or every))

@@ -163,6 +163,14 @@ def cpu_use() -> CpuUse:
     return CpuUse(usage.ru_utime + usage.ru_stime, usage.ru_nivcsw)
 
 
+def cpu_clock_hz() -> float | None:
+    """The highest clock of a CPU at this moment; None where the system does not tell."""
+    with suppress(OSError, AttributeError, NotImplementedError, RuntimeError):
+        clocks = psutil.cpu_freq(percpu=True)
+        return 1e6 * max((clock.current for clock in clocks), default=0.0) or None
+    return None
+
+
 #: Whose switches are counted: those of the thread, where the system tells (Linux).
 _OF_THREAD = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)
 

@@ -13,7 +13,7 @@ import pytest
 
 from fwbench.plugin import host, options
 from fwbench.plugin.host import RERUN, BenchmarkSession
-from fwbench.records.session_facts import SKIPPED
+from fwbench.records.session_facts import SKIPPED, SessionFacts
 from fwbench.version import __version__
 
 if TYPE_CHECKING:
@@ -36,6 +36,16 @@ def reason(report: pytest.TestReport) -> str | None:
     if report.skipped and type(report.longrepr) is tuple:
         return f"{SKIPPED}{report.longrepr[2].removeprefix('Skipped: ')}"
     return f"{report.when} failed" if report.failed else "skipped"
+
+
+def of_process() -> SessionFacts:
+    """Environment variables and libraries of this process, where plain tests compute."""
+    from fwbench.frameworks import libraries
+    from fwbench.frameworks.variables import variables_of
+    from fwbench.records import privacy
+
+    variables = privacy.variables(variables_of())
+    return SessionFacts(variables=variables, libraries=libraries.loaded())
 
 
 class PlainHooks:
@@ -101,6 +111,7 @@ class PlainHooks:
         interrupted = self._tests.exitstatus not in ended
         output_json["fwbench"] = {
             "version": __version__,
+            **of_process(),
             "outcome": {"failed": self._tests.testsfailed, "interrupted": interrupted},
             "missing": [
                 {"nodeid": nodeid, "framework": "", "why": why} for nodeid, why in self._why.items()

@@ -15,7 +15,7 @@ from fwbench.errors import StorageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.plugin.host import RERUN, BenchmarkSession
-from fwbench.plugin.plain import reason
+from fwbench.plugin.plain import of_process, reason
 from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
@@ -148,7 +148,7 @@ class Store:
         revisits = self.session.revisits
         cases = [just_measured(entry, revisits) for entry in output_json["benchmarks"]]
         measured = {entry["fullname"] for entry in output_json["benchmarks"]}
-        ended = SessionFacts(
+        ended = of_process() | SessionFacts(
             outcome=self._outcome(),
             missing=self.unmeasured.facts(measured),
             gate=self.gate,

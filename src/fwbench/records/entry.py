@@ -6,7 +6,7 @@ pytest-benchmark's JSON.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from fwbench.frameworks.contract import Framework
@@ -16,7 +16,7 @@ from fwbench.measure.clock import Clock
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.measure.nvml import Gpu
 from fwbench.records.facts import SCHEMA, CaseFacts, GpuFacts
-from fwbench.records.privacy import plain
+from fwbench.records.privacy import variables
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import real_dtype
 from fwbench.terms.toggles import TOGGLES
@@ -37,12 +37,13 @@ def describe(
         composed=cell.workload.name in manifest.composed or None,
         threshold=cell.threshold,
         toggles={
-            **_switches(framework),
-            **_variables(framework.variables),
+            **_readable(framework.toggles),
+            **variables(framework.variables),
             **{name: cell.toggle(name) for name in _own_toggles(cell)},
             **dict(cell.toggles),
         },
-        placement=_variables(PLACEMENT) if cell.device != "cpu" else None,
+        libraries=_readable(lambda: framework.libraries),
+        placement=variables(PLACEMENT) if cell.device != "cpu" else None,
         flops=None if cost is None else cost.flops,
         bytes=least_bytes(cell),
     )
@@ -77,19 +78,15 @@ def _own_toggles(cell: Cell) -> list[str]:
     return [name for name in sorted(cell.workload.toggles) if not (on_cpu and TOGGLES[name].gpu)]
 
 
-def _switches(framework: Framework) -> dict[str, Any]:
-    """The framework's own switches; where they cannot be read, why: the case is right all the same.
+def _readable(read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The answer of a framework; if it fails, why: the case is right all the same.
 
     A framework may refuse to tell what a user has set in two ways at once.
     """
     try:
-        return framework.toggles()
+        return read()
     except Exception as error:  # noqa: BLE001 (whatever a framework raises)
         return {"unreadable": f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"}
-
-
-def _variables(names: Iterable[str]) -> dict[str, str]:
-    return {name: plain(os.environ[name]) for name in sorted({*names} & os.environ.keys())}
 
 
 def times(

@@ -18,7 +18,7 @@ from fwbench.records.repeatability import (
     stated,
     student,
 )
-from fwbench.records.session_facts import MachineFacts
+from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.units import count
 from fwbench.records.upstream import Statistics
 from fwbench.terms.names import framework_of, without_environment
@@ -89,6 +89,8 @@ class Measurement:
     revisits: Revisits = field(default_factory=dict)
     #: :attr:`launches` that are not those of its facts: a session's, or changed.
     figures: Sequence[Mapping[str, float]] = ()
+    #: What fwbench recorded of the session that measured it.
+    session: SessionFacts = field(default_factory=SessionFacts)
 
     # Names
 
@@ -131,6 +133,12 @@ class Measurement:
         toggles = (f"{name}={value}" for name, value in self.requested.items() if shows(name))
         number = [f"#{self.repeat}"] * (self.repeat > 1)
         return " ".join([self.facts.framework, self.facts.execution, *toggles, *number])
+
+    @property
+    def build(self) -> Mapping[str, Any]:
+        """Build of its framework; empty where its session does not say."""
+        manifest = (self.session.frameworks or {}).get(self.facts.get("framework", ""))
+        return (manifest.build if manifest else None) or {}
 
     @property
     def values_text(self) -> str:
@@ -263,8 +271,8 @@ class Measurement:
         return self.facts.data is not None and self.facts.data.source == "synthetic"
 
     def without_values(self) -> Self:
-        """The same without its values: a history keeps thousands of measurements."""
-        return replace(self, values_s=(), stats=Statistics())
+        """The same without its values and its session: a history keeps thousands of them."""
+        return replace(self, values_s=(), stats=Statistics(), session=SessionFacts())
 
 
 def in_turns(base: RowVisits | None, case: RowVisits | None) -> list[float]:

@@ -6,7 +6,7 @@ compare them.
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,11 @@ _HOST = "node"
 def plain(text: str) -> str:
     """A text of words and numbers, or :data:`REDACTED` if there is anything else in it."""
     return text if _PLAIN.fullmatch(text) else REDACTED
+
+
+def variables(names: Iterable[str]) -> dict[str, str]:
+    """Environment variables with their values (:func:`plain`), as far as they are set."""
+    return {name: plain(os.environ[name]) for name in sorted({*names} & os.environ.keys())}
 
 
 @dataclass(frozen=True)

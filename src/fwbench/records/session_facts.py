@@ -22,6 +22,8 @@ class MachineFacts(Table):
     os: str | None = fact()
     python: str | None = fact()
     gpu_driver: str | None = fact()
+    numa_nodes: int | None = fact()
+    huge_pages: str | None = fact()
 
 
 class StoredCeiling(Table):
@@ -117,6 +119,29 @@ class StoredVersion(Table):
     contender: str | None = fact()
 
 
+class StoredCause(Table):
+    """A difference between both sides that was found beside that of their times."""
+
+    kind: str = fact()
+    words: str = fact()
+    time_s: float | None = fact()
+
+
+class StoredExplanation(Table):
+    """The causes of one case's change."""
+
+    key: str = fact()
+    name: str = fact()
+    verdict: str = fact()
+    reason: str | None = fact()
+    base_s: float = fact()
+    contender_s: float = fact()
+    causes: list[StoredCause] = fact()
+    gaps: list[str] = fact()
+    unexplained_s: float | None = fact()
+    nothing_above: float | None = fact()
+
+
 class StoredComparison(Table):
     """A comparison with a base: what `--json` of `fwbench gate` and `fwbench ab` writes."""
 
@@ -129,6 +154,7 @@ class StoredComparison(Table):
     versions: list[StoredVersion] | None = fact()
     verdicts: dict[str, int] | None = fact()
     means: dict[str, float] | None = fact()
+    explanations: list[StoredExplanation] | None = fact()
 
 
 class StoredStep(Table):
@@ -261,6 +287,8 @@ class SessionFacts(Table):
     machine: MachineFacts | None = fact()
     ceilings: dict[str, StoredCeiling] | None = fact()
     threads: int | None = fact()
+    variables: dict[str, str] | None = fact()
+    libraries: dict[str, str] | None = fact()
     isolation: str | None = fact()
     arguments: list[str] | None = fact()
     launches: StoredPlan | None = fact()

@@ -107,7 +107,8 @@ def from_json(name: str, values: Any, place: str = "") -> StoredRun:
         machine = _machine(session, info.machine_info or MachineInfo())
         records = [record_of(entry, f"benchmark {n}", machine) for n, entry in enumerate(entries)]
         _refuse_twice(record.nodeid for record in records)
-        records = [replace(record, revisits=session.revisits or {}) for record in records]
+        revisits = session.revisits or {}
+        records = [replace(record, revisits=revisits, session=session) for record in records]
     except DamagedFact as error:
         raise UnreadableRun(damaged(place, error)) from None
     return StoredRun(

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +300,13 @@ class Jax(Framework):
             "jaxlib": jax.lib.__version__,
             "platform": jax.devices()[0].client.platform_version.partition("\n")[0],
         }
+
+    @cached_property
+    def libraries(self) -> dict[str, str]:
+        """OpenMP, and SciPy's BLAS, whose LAPACK it calls."""
+        from fwbench.frameworks.libraries import loaded
+
+        return loaded("jaxlib", "scipy")
 
 
 def _devices(kind: str) -> Sequence[Any]:

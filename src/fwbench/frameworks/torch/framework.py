@@ -2,8 +2,9 @@
 
 import gc
 import os
+import re
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -284,4 +285,15 @@ class Torch(Framework):
             "cuda": str(torch.version.cuda),
             "cudnn": str(torch.backends.cudnn.version()),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        }
+
+    @cached_property
+    def libraries(self) -> dict[str, str]:
+        """OpenMP, and what is within PyTorch's own library: MKL, oneDNN and its kernels."""
+        built = re.findall(r"(MKL-DNN v|Kernel Library Version )([\w.]+)", torch.__config__.show())
+        names = {"MKL-DNN v": "onednn version", "Kernel Library Version ": "mkl version"}
+        return {
+            **super().libraries,
+            **{names[words]: version for words, version in built},
+            "kernels": torch.backends.cpu.get_cpu_capability(),
         }
