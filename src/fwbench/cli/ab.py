@@ -8,17 +8,20 @@ import hashlib
 import json
 import random
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fwbench.cli.common import add_command
 from fwbench.cli.gate import add_outputs, add_rules, check_writable, conclude, rules_of
 from fwbench.errors import UsageError
-from fwbench.gate import resume
+from fwbench.gate import causes, resume
 from fwbench.gate.ab import Earlier, Launcher, PairedComparison, PairPlan, refuse_launching
 from fwbench.gate.builds import Builder, remove_unfinished
+from fwbench.gate.causes import ExplainedChange, Profiles
+from fwbench.gate.profiles import measure_profiles
 from fwbench.gate.sides import (
     Built,
     Revision,
@@ -45,6 +48,12 @@ MARGIN = 0.01
 
 #: At most one job in fifty calls something changed that is not.
 LEVEL = 0.02
+
+#: Time that may be spent on explaining changes, as a share of that of the comparison.
+_EXPLAINING = 0.25
+
+#: None if they were not asked for.
+Explanations = Sequence[ExplainedChange] | None
 
 #: The start of a launch of one plain test took 0.56 s instead of 0.26.
 _NO_BYTECODE = (
@@ -82,9 +91,10 @@ def _ab(arguments: argparse.Namespace) -> int:
         if sys.dont_write_bytecode:
             say(_NO_BYTECODE)
         launcher = Launcher(both, arguments.more, environments, job, say, live.watching)
+        explain = partial(_explained, both, arguments, environments, job, say)
         try:
-            comparison = _comparison(launcher, both, plan, rules, job, notes, say)
-            return _concluded(comparison, settings, arguments, job)
+            compared = _comparison(launcher, both, plan, rules, job, notes, say, explain)
+            return _concluded(*compared, settings, arguments, job)
         except BaseException as error:
             _part(job, error, say)
             raise
@@ -150,7 +160,8 @@ def _comparison(
     job: resume.ComparisonJob,
     notes: list[str],
     say: Callable[[str], Any],
-) -> Comparison:
+    explain: Callable[[Comparison], Explanations],
+) -> tuple[Comparison, Explanations]:
     if job.earlier:
         earlier = count(len(job.earlier), "pair")
         notes.append(f"resumed: {earlier} had been measured before, for {job.folder.name}")
@@ -168,12 +179,44 @@ def _comparison(
             notes,
             Earlier([pair.cases for pair in job.earlier], sum(pair.took_s for pair in job.earlier)),
         )
-    notes = [*compared.notes, *launcher.notes()]
-    return dataclasses.replace(compared, versions=versions, notes=notes)
+        notes = [*compared.notes, *launcher.notes()]
+        compared = dataclasses.replace(compared, versions=versions, notes=notes)
+        try:
+            return compared, explain(compared)
+        except KeyboardInterrupt:  # the verdicts stand
+            return dataclasses.replace(compared, interrupted=True), None
+
+
+def _explained(
+    both: tuple[Side, Side],
+    arguments: argparse.Namespace,
+    environments: Environments,
+    job: resume.ComparisonJob,
+    say: Callable[[str], Any],
+    comparison: Comparison,
+) -> Explanations:
+    """Explanations of the changes; None if they were not asked for."""
+    if not arguments.explain:
+        return None
+    changes = [*filter(causes.has_changed, causes.judged(comparison))]
+    if not changes:
+        return []
+    pairs = job.pairs()
+    runs = [pair.sides[0] for pair in pairs], [pair.sides[1] for pair in pairs]
+    profiles: Profiles = None, None
+    if not comparison.interrupted:
+        keys = [each.key for each in changes]
+        nodeids = {side: [runs[side][0].samples[key].nodeid for key in keys] for side in range(2)}
+        budget_s = _EXPLAINING * sum(pair.took_s for pair in pairs)
+        more = arguments.more, environments, nodeids, job.seed, budget_s, say
+        profiles = measure_profiles(both, *more)
+    profiled = partial(causes.profiled_causes, profiles)
+    return causes.explained(changes, *runs, comparison.versions, profiled)
 
 
 def _concluded(
     comparison: Comparison,
+    explained: Explanations,
     settings: dict[str, Any],
     arguments: argparse.Namespace,
     job: resume.ComparisonJob,
@@ -181,7 +224,7 @@ def _concluded(
     """Print and write a comparison; returns the exit status, unless it was interrupted."""
     both = {"base": settings["base"], "contender": settings["contender"]}
     rules = {**comparison.rules, "sides": both, "pytest": settings["pytest"]}
-    status = conclude(dataclasses.replace(comparison, rules=rules), arguments)
+    status = conclude(dataclasses.replace(comparison, rules=rules), arguments, explained)
     if comparison.interrupted:
         raise KeyboardInterrupt
     job.finish()

@@ -2,11 +2,13 @@
 
 import argparse
 import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from fwbench.cli.common import add_arguments, add_command, warn
 from fwbench.errors import UsageError
+from fwbench.gate.causes import ExplainedChange
 from fwbench.gate.samples import THRESHOLDS, SampleSet, read, refuse_differences
 from fwbench.gate.stored import Baseline, compare
 from fwbench.gate.verdicts import FAIL_ON, Comparison, FailOn, Rules
@@ -16,7 +18,7 @@ from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.records.stored import unknown_notice
 from fwbench.records.units import count
-from fwbench.report import escaping, verdicts
+from fwbench.report import escaping, explanation, verdicts
 
 
 def add_to(commands: Any) -> None:
@@ -74,20 +76,33 @@ def check_writable(arguments: argparse.Namespace) -> None:
             files.check_writable(path)
 
 
-def conclude(comparison: Comparison, arguments: argparse.Namespace) -> int:
-    """Write a comparison to the requested files, and print it; returns the exit status."""
+def conclude(
+    comparison: Comparison,
+    arguments: argparse.Namespace,
+    explained: Sequence[ExplainedChange] | None = None,
+) -> int:
+    """Write a comparison to the requested files, and print it; returns the exit status.
+
+    Args:
+        explained: the changes, if explanations were asked for.
+    """
     # First: the reader of the table may have gone.
     if arguments.markdown is not None:
-        files.write_atomically(arguments.markdown, verdicts.markdown(comparison))
+        text = verdicts.markdown(comparison)
+        if explained:
+            text += f"\n{explanation.markdown(explained)}"
+        files.write_atomically(arguments.markdown, text)
     if arguments.json is not None:
-        text = json.dumps(comparison.to_json(), indent=2) + "\n"
-        files.write_atomically(arguments.json, text)
-    print("\n".join(verdicts.table(comparison)))
+        figures = comparison.to_json()
+        if explained is not None:
+            figures["explanations"] = explanation.to_json(explained)
+        files.write_atomically(arguments.json, json.dumps(figures, indent=2) + "\n")
+    print("\n".join([*verdicts.table(comparison), *explanation.lines(explained or ())]))
     return comparison.exit_status([*map(FailOn, arguments.fail_on)])
 
 
 def _gate(arguments: argparse.Namespace) -> int:
-    _refuse_replacing(arguments)
+    refuse_replacing(arguments, arguments.runs)
     check_writable(arguments)
     *base, contender = arguments.runs
     if len(base) > 1:
@@ -97,21 +112,21 @@ def _gate(arguments: argparse.Namespace) -> int:
         )
     baseline = read(base[0]) if base else _baseline().run()
     measured = read(contender)
-    _note(baseline, measured)
+    note_unknown(baseline, measured)
     differences = refuse_differences(baseline, measured, arguments.allow_different)
     return conclude(compare(baseline, measured, rules_of(arguments), differences), arguments)
 
 
-def _refuse_replacing(arguments: argparse.Namespace) -> None:
+def refuse_replacing(arguments: argparse.Namespace, read_runs: Iterable[Path]) -> None:
     """Refuse to write where a run is, or among the runs of a folder."""
-    runs = {files.target(path) for path in arguments.runs}
+    runs = {files.target(path) for path in read_runs}
     for path in filter(None, (arguments.markdown, arguments.json)):
         place = files.target(path)
         if place in runs or (place.suffix == ".json" and place.parent in runs):
             raise UsageError(f"{path} would replace a run, or be among runs; write it elsewhere")
 
 
-def _note(*sides: SampleSet) -> None:
+def note_unknown(*sides: SampleSet) -> None:
     """Say once what this version does not know of what was read."""
     notice = unknown_notice([(side.name, side.unknown) for side in sides])
     if notice is not None:
@@ -124,7 +139,7 @@ def _baseline() -> Baseline:
 
 def _set(arguments: argparse.Namespace) -> int:
     run = _baseline().set(arguments.files, anyway=arguments.anyway)
-    _note(run)
+    note_unknown(run)
     print(f"the baseline has {len(run.samples)} cases of {len(arguments.files)} session(s)")
     return 0
 
@@ -132,7 +147,7 @@ def _set(arguments: argparse.Namespace) -> int:
 def _show(_: argparse.Namespace) -> int:
     baseline = _baseline()
     run = baseline.run()
-    _note(run)
+    note_unknown(run)
     print(f"{len(run.samples)} cases under {baseline.folder}")
     for sample in run.samples.values():
         sessions = count(len(sample.launches), "session", "sessions")

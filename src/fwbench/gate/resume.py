@@ -107,7 +107,11 @@ class ComparisonJob(SavedJob):
 
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(folder, seed)
-        self.earlier = [_pair(file) for file in self.files]
+        self.earlier = self.pairs()
+
+    def pairs(self) -> list[SavedPair]:
+        """The pairs that have finished so far, in their order."""
+        return [_pair(file) for file in self.files]
 
     def save(
         self,

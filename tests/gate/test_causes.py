@@ -1,0 +1,101 @@
+"""Planted causes of real measurements are found in what was recorded."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import pytest
+
+from fwbench import cli
+from fwbench.frameworks import libraries
+from support.projects import Project
+
+_TESTS = """
+import os
+import numpy as np
+import pytest
+from fwbench import Operation
+
+product = Operation(
+    name="product",
+    inputs=lambda size, rng: (rng.standard_normal((size, size)),) * 2,
+    reference=np.matmul,
+    sizes=(200,),
+    tolerance=1e4,
+    differentiable=False,
+)
+
+def rounded(a, b):
+    return a.astype("float16").astype("float32") @ b.astype("float16").astype("float32")
+
+product.implement("numpy")(lambda np: rounded if "NARROW" in os.environ else np.matmul)
+product.implement("torch")(lambda torch: torch.matmul)
+
+@pytest.mark.fwbench(product)
+def test_it(case):
+    case.measure()
+"""
+
+
+def _explained(
+    project: Project, capsys: pytest.CaptureFixture[str], *arguments: str, fw: str = "numpy"
+) -> list[str]:
+    """The causes of the case in another session than ``base.json``."""
+    project.facts(*arguments, fw=fw)
+    capsys.readouterr()
+    paths = [str(project.path / name) for name in ("base.json", "measured.json")]
+    assert cli.main(["explain", *paths, "-k", "product"]) == 0
+    return [line.strip() for line in capsys.readouterr().out.splitlines()]
+
+
+def _measure_base(project: Project, *arguments: str, fw: str = "numpy") -> None:
+    project.write("test_it.py", _TESTS)
+    project.facts(*arguments, fw=fw)
+    (project.path / "measured.json").rename(project.path / "base.json")
+
+
+@pytest.mark.serial
+def test_planted_causes_are_named(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Threads, dtype, BLAS and other processes, each in a session of its own."""
+    _measure_base(project, "--fw-threads=2")
+    causes = _explained(project, capsys, "--fw-threads=1")
+    assert "settings: threads: 2 -> 1" in causes
+    with monkeypatch.context() as patch:
+        patch.setenv("NARROW", "1")
+        causes = _explained(project, capsys, "--fw-threads=2")
+        assert "settings: bits of mantissa computed in: 23 -> 10" in causes
+    with monkeypatch.context() as patch:
+        patch.setenv("OPENBLAS_CORETYPE", "Prescott")
+        causes = _explained(project, capsys, "--fw-threads=2")
+        assert "settings: OPENBLAS_CORETYPE: not set -> Prescott" in causes
+        core = re.compile(r"build: numpy openblas core: \w+ -> Prescott")
+        assert [*filter(core.fullmatch, causes)]
+    with ExitStack() as running:
+        for _ in range(3):
+            busy = running.enter_context(subprocess.Popen([sys.executable, "-c", "while True: 0"]))
+            running.callback(busy.kill)
+        causes = _explained(project, capsys, "--fw-threads=2", "--benchmark-max-time=0.5")
+    assert [line for line in causes if line.startswith("machine: CPUs kept busy by other")], causes
+
+
+def test_a_lower_instruction_set_is_named(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    _measure_base(project, fw="torch")
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    causes = _explained(project, capsys, fw="torch")
+    assert "settings: ONEDNN_MAX_CPU_ISA: not set -> SSE41" in causes
+
+
+def test_libraries_are_those_of_the_package() -> None:
+    """NumPy's BLAS says its threads; another package has none of it, and a process has all."""
+    own = libraries.loaded("numpy")
+    assert [key for key in own if key.endswith(" threads")]
+    assert not [key for key in libraries.loaded("scipy") if key.startswith("numpy ")]
+    assert own.items() <= libraries.loaded().items()
