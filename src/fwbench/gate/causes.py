@@ -16,18 +16,20 @@ from typing import Any
 from fwbench.errors import some
 from fwbench.gate.explanation import Cause, CauseKind, Explanation
 from fwbench.gate.profiles import profile_causes
-from fwbench.gate.samples import SampleSet
+from fwbench.gate.samples import METRICS, SampleSet
 from fwbench.gate.verdicts import CHANGES, Comparison, Judgement, Verdict, VersionChange
 from fwbench.processes.session import SIDES
-from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import MEDIAN, MEMORY, MEMORY_BEFORE, MINIMUM, Measurement
+from fwbench.records.facts import CaseFacts, Profile
+from fwbench.records.measurement import MEMORY, MEMORY_BEFORE, Measurement, group_by
 from fwbench.records.session_facts import MachineFacts
 from fwbench.records.stored import StoredRun
 
 #: Times that stand for a case; other metrics are named with it.
-_TIMES = (MINIMUM, MEDIAN)
+_TIMES = tuple(metric.name for metric in METRICS if metric.is_time)
 
-_BYTES = (MEMORY, MEMORY_BEFORE)
+#: Metrics in bytes.
+BYTES = (MEMORY, MEMORY_BEFORE)
+
 _ONE_SIDED = (Verdict.MISSING, Verdict.NEW)
 
 #: Profiles of the base, and of the contender; None where there are none.
@@ -132,23 +134,21 @@ def stored_causes(
 
 def _unrecorded(known: Mapping[str, Collection[CauseKind]]) -> Iterator[str]:
     """Kinds of facts of which at least one side has none."""
-    for kind in dict.fromkeys(row.kind for row in _rows()):
-        if sides := [f"the {side}'s" for side in SIDES if kind not in known[side]]:
-            yield f"{kind}: not recorded on {' and '.join(sides)} side"
+    kinds = dict.fromkeys(row.kind for row in _rows())
+    lacking = group_by(kinds, lambda kind: tuple(s for s in SIDES if kind not in known[s]))
+    for sides, alike in lacking.items():
+        if sides:
+            where = "either" if len(sides) == len(SIDES) else f"the {sides[0]}'s"
+            yield f"{', '.join(alike)}: not recorded on {where} side"
 
 
-def _counts(base: Measurement, contender: Measurement) -> Iterator[str]:
+def _counts(*sides: Measurement) -> Iterator[str]:
     """Calls of operators that both sides' profiles hold, where they differ."""
-    before, after = (_calls(measurement) for measurement in (base, contender))
+    profiles = [side.facts.profile or Profile() for side in sides]
+    before, after = ({each.name: each.calls for each in p.operators or ()} for p in profiles)
     for name, calls in before.items():
         if after.get(name, calls) != calls:
             yield f"calls of {name}: {calls:g} -> {after[name]:g}"
-
-
-def _calls(measurement: Measurement) -> dict[str, float]:
-    profile = measurement.facts.profile
-    operators = (profile.operators if profile else None) or ()
-    return {operator.name: operator.calls for operator in operators}
 
 
 @dataclass(frozen=True)
@@ -212,9 +212,10 @@ def _explained(
     key, metric = judgement.key, judgement.metric
     sides = [[run.samples[key] for run in side if key in run.samples] for side in runs]
     base_s, contender_s = (statistics.median(each.median_s for each in side) for side in sides)
-    if judgement.ratio is not None and metric not in _BYTES:
+    if judgement.ratio is not None and metric not in BYTES:
         base_s, contender_s = map(statistics.median, (judgement.base, judgement.contender))
-    name = judgement.name if metric in ("", *_TIMES) else f"{judgement.name}, {metric}"
+    is_named = metric and metric not in (*_TIMES, *BYTES)
+    name = f"{judgement.name}, {metric}" if is_named else judgement.name
     causes, gaps = stored_causes(*sides)
     if versions:
         causes.append(Cause(CauseKind.BUILD, f"packages: {some([*map(str, versions)])}"))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fwbench.gate.causes import ExplainedChange
+from fwbench.gate.causes import BYTES, ExplainedChange
 from fwbench.gate.explanation import Cause, Explanation
 from fwbench.gate.verdicts import CHANGES
 from fwbench.records.session_facts import StoredCause, StoredExplanation
@@ -69,12 +69,14 @@ def _stored(each: ExplainedChange) -> StoredExplanation:
 def headline(each: ExplainedChange) -> str:
     """The case and its times: ``gemm: 61 us -> 74 us (+21 %)``; why it is no verdict, if not."""
     explanation, judgement = each.explanation, each.judgement
-    ratio = explanation.contender_s / explanation.base_s
-    parts = [_percent(ratio - 1)]
-    if judgement.verdict not in CHANGES and each.nothing_above is None:
+    parts = [_percent(explanation.difference_s / explanation.base_s)] if explanation.base_s else []
+    if judgement.ratio and judgement.metric in BYTES:
+        change = _percent(judgement.ratio - 1)
+        parts.append(f"{judgement.verdict} in {judgement.metric}: {change}")
+    elif judgement.verdict not in CHANGES and each.nothing_above is None:
         parts += filter(None, (judgement.verdict, judgement.reason))
     times = f"{time(explanation.base_s)} -> {time(explanation.contender_s)}"
-    return f"{explanation.name}: {times} ({'; '.join(parts)})"
+    return f"{explanation.name}: {times}" + (f" ({'; '.join(parts)})" if parts else "")
 
 
 def _causes(each: ExplainedChange, most: int | None = None) -> list[str]:
