@@ -84,6 +84,25 @@ def test_every_library_is_told_the_same_threads() -> None:
     assert {*variables.values()} == {"3"}
 
 
+@pytest.mark.parametrize(
+    ("membership", "file", "counts"),
+    [
+        ("0::/job", "job/cpu.stat", "nr_throttled 3\nthrottled_usec 1500000\n"),
+        ("1:cpu:/job", "cpu/job/cpu.stat", "nr_throttled 3\nthrottled_time 1500000000\n"),
+    ],
+)
+def test_what_a_quota_has_stopped_is_known(
+    tmp_path: Path, membership: str, file: str, counts: str
+) -> None:
+    """Of either version; nothing is known without a count."""
+    folders = tmp_path / "proc", tmp_path / "cgroup"
+    assert machine.throttled_s(*folders) is None
+    for path, text in ((folders[0] / "self" / "cgroup", membership), (folders[1] / file, counts)):
+        path.parent.mkdir(parents=True)
+        path.write_text(text, encoding="ascii")
+    assert machine.throttled_s(*folders) == 1.5
+
+
 def test_the_machine_is_described_in_jsons_own_types() -> None:
     facts = machine.machine("Fake CPU")
     assert facts["cpu"] == "Fake CPU"

@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -37,13 +38,32 @@ def usable_cpus(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup
     return max(1, int(min([float(allowed_cpus()), *_cgroup_quotas(proc, cgroups)])))
 
 
+def throttled_s(proc: Path = Path("/proc"), cgroups: Path = Path("/sys/fs/cgroup")) -> float | None:
+    """Seconds for which a quota has stopped this process's cgroup; None where none is counted."""
+    stopped_s = map(_stopped_s, _cgroups(proc, cgroups))
+    return max((seconds for seconds in stopped_s if seconds is not None), default=None)
+
+
+def _stopped_s(group: Path) -> float | None:
+    with suppress(OSError):
+        counts = (group / "cpu.stat").read_text("ascii")
+        # Version 2 counts microseconds, version 1 nanoseconds.
+        if found := re.search(r"^throttled_(usec|time) (\d+)$", counts, re.MULTILINE):
+            return int(found[2]) * (1e-6 if found[1] == "usec" else 1e-9)
+    return None
+
+
 def _cgroup_quotas(proc: Path, cgroups: Path) -> list[float]:
     """CPU quotas, in CPUs, of this process's cgroup and of those around it."""
+    return [quota for group in _cgroups(proc, cgroups) for quota in _quota(group)]
+
+
+def _cgroups(proc: Path, cgroups: Path) -> Iterator[Path]:
+    """The folders of this process's cgroup, and of those around it, that control CPUs."""
     try:
         lines = (proc / "self" / "cgroup").read_text().splitlines()
     except OSError:
-        return []
-    quotas = []
+        return
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
@@ -53,8 +73,7 @@ def _cgroup_quotas(proc: Path, cgroups: Path) -> list[float]:
         for folder in (group, *group.parents):
             if folder == mount.parent:
                 break
-            quotas += _quota(folder)
-    return quotas
+            yield folder
 
 
 def _quota(group: Path) -> list[float]:

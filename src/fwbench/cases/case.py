@@ -255,6 +255,7 @@ class Case:
             siblings_cpus=others.siblings_cpus,
             idle_cpus=others.idle_cpus,
             queued_cpus=self._run_queue.cpus,
+            throttled_cpus=self._run_queue.throttled_cpus,
         )
 
     @contextmanager

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import psutil
 
+from fwbench.machine import throttled_s
+
 _SELF = Path("/proc/self")
 #: What resets the peak of resident memory (Linux' Documentation/filesystems/proc.rst).
 _RESET_PEAK = "5"
@@ -134,8 +136,11 @@ class RunQueue:
     #: Waited for: a thread that is ready to run and waits all the time counts 1; None where the
     #: system does not tell (Linux' Documentation/scheduler/sched-stats.rst, field 2).
     cpus: float | None = None
+    #: Taken by the quota of the process's cgroup; None where none is counted.
+    throttled_cpus: float | None = None
 
     def __enter__(self) -> None:
+        self._throttled_s = throttled_s()
         self._before = time.perf_counter(), _queued_ns()
 
     def __exit__(self, *_: object) -> None:
@@ -146,6 +151,9 @@ class RunQueue:
             # Those of threads that have ended meanwhile are gone.
             waited_ns = sum(ns - before_ns.get(thread, 0) for thread, ns in after_ns.items())
             self.cpus = 1e-9 * waited_ns / wall_s
+        stopped_s = throttled_s()
+        if stopped_s is not None and self._throttled_s is not None:
+            self.throttled_cpus = (stopped_s - self._throttled_s) / wall_s
 
 
 def _queued_ns(process: Path = _SELF) -> dict[str, int]:

@@ -255,6 +255,7 @@ class Measured(MeasuredOnGpu):
     siblings_cpus: float | None = fact()
     idle_cpus: float | None = fact()
     queued_cpus: float | None = fact()
+    throttled_cpus: float | None = fact()
     others_on_gpu: int | None = fact()
     drift: float | None = fact()
     condition: str | None = fact(one_of(*CONDITIONS))

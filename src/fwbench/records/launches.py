@@ -31,6 +31,7 @@ MEDIANS = (
     *("cpu_clock_hz", "sm_clock_hz", "power_w", "energy_j", "temperature_c"),
     *("first_call_s", "first_call_in_process_s", "compile_s"),
     *("preempted", "others_cpus", "siblings_cpus", "idle_cpus", "queued_cpus"),
+    "throttled_cpus",
     *("drift", "median_interval"),
 )
 
