@@ -1,5 +1,6 @@
 """The memory of a case is that of its calls: what binding takes for a moment does not count."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +19,7 @@ from fwbench.frameworks import profiler
 from fwbench.frameworks.contract import BoundCall, Saved
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.probes import planned_bytes, with_plan
-from fwbench.frameworks.profiler import Operator, Profiler
+from fwbench.frameworks.profiler import Counts, Operator, Profiler
 from fwbench.measure import resources as measure
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import CaseFacts, Memory, Profile
@@ -284,7 +285,7 @@ def test_a_profile_is_recorded(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [recorded_profile.trace]
     assert recorded_profile.trace == "double-fake-cpu-eager-forward-float32-4.json"
     assert Profile.checked(dict(recorded_profile)) == recorded_profile
-    assert seen.calls == [3, *[2] * 12]
+    assert seen.calls == [1, 3, *[2] * 13]
 
 
 def _two(of_the_first: float) -> list[Operator]:
@@ -309,23 +310,57 @@ def _two(of_the_first: float) -> list[Operator]:
 def test_blocks_go_on_until_their_quarters_are_alike(
     shares: Callable[[int], float], blocks: int, share: float, within: float, tmp_path: Path
 ) -> None:
-    """For ten seconds at most; the medians of all of them are recorded."""
-    seen = Seen(of_block=lambda block: _two(shares(block)))
+    """For ten seconds at most; the medians of all of them are recorded, but not the first start."""
+    seen = Seen(of_block=lambda block: _two(shares(block - 2)))
     recorded_profile = profiled(seen, tmp_path).profile
     assert recorded_profile is not None
-    assert len(seen.calls) - 1 == pytest.approx(blocks, rel=0.1)
+    assert len(seen.calls) - 3 == pytest.approx(blocks, rel=0.1)
     assert (recorded_profile.shares or {})["convolution"] == pytest.approx(share, rel=0.2)
     assert recorded_profile.shares_within == pytest.approx(within, abs=0.3 * within)
 
 
-def test_ten_operators_are_kept(tmp_path: Path) -> None:
-    many = [Operator(f"op{n}", profiler.OTHER, 0.001, 1) for n in range(20)]
-    seen = Seen([*many, Operator("top", "matmul", 0.02, 1)])
+def test_operators_that_take_time_are_kept(tmp_path: Path) -> None:
+    """A hundred at most; others are in the shares alone."""
+    many = [Operator(f"op{n}", profiler.OTHER, 2.0**-12, 1) for n in range(120)]
+    seen = Seen([*many, Operator("top", "matmul", 2.0**-6, 1), Operator("small", "loss", 1e-9, 1)])
     recorded_profile = profiled(seen, tmp_path).profile
     assert recorded_profile is not None
-    assert recorded_profile.shares == pytest.approx({"matmul": 0.5, profiler.OTHER: 0.5})
-    assert [operator.name for operator in recorded_profile.operators or ()][:2] == ["top", "op0"]
-    assert len(recorded_profile.operators or ()) == 10
+    names = [operator.name for operator in recorded_profile.operators or ()]
+    assert (names[:2], len(names)) == (["top", "op0"], 100)
+    assert "loss" in (recorded_profile.shares or {})
+
+
+def test_the_error_of_an_operator_is_by_blocks(tmp_path: Path) -> None:
+    """The middle half of 12 blocks is 1 ms wide: 1 / 1.35 / sqrt(2 * 12 / pi) of that."""
+    times_s = [5e-3, 6e-3]
+    seen = Seen(of_block=lambda n: [Operator("conv", "convolution", times_s[n % 2], 1)])
+    recorded_profile = profiled(seen, tmp_path).profile
+    assert recorded_profile is not None
+    (operator,) = recorded_profile.operators or ()
+    assert operator.time_s == pytest.approx(5.5e-3)
+    assert operator.error_s == pytest.approx(1e-3 / 1.35 / math.sqrt(24 / math.pi))
+
+
+def test_what_a_framework_counts_is_recorded(tmp_path: Path) -> None:
+    """By call, with its time; it is an operator that no profiler has seen."""
+
+    class Compiling(Seen):
+        def counts(self) -> Counts:
+            assert self.framework is not None
+            number = len(self.framework.called)
+            return {"compilations": (number, number * 2.0**-7), "breaks": (2 * number, 0.0)}
+
+    seen = Compiling([Operator("conv", "convolution", 2.0**-6, 1)])
+    recorded_profile = profiled(seen, tmp_path).profile
+    assert recorded_profile is not None
+    assert [
+        (operator.name, operator.operator_class, operator.time_s, operator.calls)
+        for operator in recorded_profile.operators or ()
+    ] == [
+        ("conv", "convolution", 2.0**-6, 1.0),
+        ("compilations", profiler.COMPILATION, 2.0**-7, 1.0),
+        ("breaks", profiler.COMPILATION, 0.0, 2.0),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def test_the_longest_prefix_decides(name: str, operator_class: str) -> None:
     assert class_of(name, _TABLE) == operator_class
 
 
-@pytest.mark.parametrize("names", ["torch", "tensorflow", "mxnet", "xla"])
+@pytest.mark.parametrize("names", ["torch", "tensorflow", "mxnet", "onnxruntime", "xla"])
 def test_a_table_has_classes_that_there_are(names: str) -> None:
     """A class that reports do not know would be in no picture; a prefix is of one class."""
     prefixes = profiler.prefixes(names)

@@ -128,6 +128,10 @@ class Case:
         """Place the inputs on the device and build the zero-argument ``run``; untimed."""
         return bind(self.cell, self.framework)
 
+    def alone(self, what: str) -> AbstractContextManager[None]:
+        """A block of a probe in which the same case of another process does nothing."""
+        return self._benchmark.alone(what)
+
     def _probed(self, probe: Probe) -> None:
         """Let a probe have the case, which was verified and timed in another process."""
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):

@@ -16,6 +16,7 @@ import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
@@ -31,16 +32,18 @@ from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.training import LoopCase, StepCase, TrainingCase
 from fwbench.errors import ProbeError
+from fwbench.frameworks import probes
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Placed, Predictor
 from fwbench.frameworks.models import ModelLearner, arrays_of
 from fwbench.frameworks.probes import Plan, planned_bytes
-from fwbench.frameworks.profiler import CLASSES, Operator, Profiler
+from fwbench.frameworks.profiler import CLASSES, COMPILATION, Operator, Profiler, counted
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import PeakMemory
 from fwbench.measure.warmup import warm_up
 from fwbench.records.facts import CaseFacts, Memory, Profile, ProfiledOperator
 from fwbench.records.units import count, time
+from fwbench.turns import visits
 from fwbench.workloads.objective import Batch
 
 #: Two runs in the dtype of the case are compared, each of which may be off by the tolerance.
@@ -196,24 +199,46 @@ _BINDS: Mapping[type[Case], Callable[[Case], _Bound]] = {
 #: operators, which touch them first, take 16 % of the time then, and 4 % afterwards.
 _WARMUP_S, _WARMUP_AT_LEAST_S = 1.0, 0.5
 
-#: Blocks of calls go on until the shares of no class in their quarters differ by more, or for so
-#: long. A block takes a tenth of a second, with what the profiler needs to read its events.
+#: Blocks of calls go on until the shares of no class in their quarters differ by more. A block
+#: takes a tenth of a second, with what the profiler needs to read its events.
 _REPEATS_WITHIN = 0.03
 _QUARTERS = 4
-_BLOCKS = 12, 100
-_BLOCK_S, _BLOCKS_S = 0.1, 10.0
-_TRIAL_CALLS, _CALLS_AT_MOST = 3, 50
+_BLOCK_S = 0.1
+#: Calls of the first trial. The second shows how long a block is besides its calls.
+_TRIAL_CALLS, _TRIALS = 3, 2
+
+
+class _Blocks(NamedTuple):
+    """The number of blocks at least and at most, and how long they may take.
+
+    Attributes:
+        calls: of a block at most.
+        lead_in_s: how long calls go on before those of a block, unless one takes longer.
+    """
+
+    least: int
+    most: int
+    longest_s: float
+    calls: int = 50
+    lead_in_s: float = 0.0
+
+
+#: Of a profile that stands alone, and of one that is compared with that of the other side, in
+#: turns: there an operator's difference has an error of its own, and a block finds what the other
+#: side has left in caches.
+_ALONE, _IN_TURNS = _Blocks(12, 100, 10.0), _Blocks(8, 24, 3.0, 200, 5e-3)
 
 #: What operators may take together, in parts of a call's time on all threads.
 _OF_CALL = 1.5
 
 #: Operators that are recorded by their names.
-_SHOWN = 10
+_RECORDED = 100
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 
 #: Of each operator, by its name and class: its time in a call, and how often a call calls it.
 _Seen = Mapping[tuple[str, str], tuple[float, float]]
+_NONE = 0.0, 0.0
 
 
 def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
@@ -229,48 +254,100 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
     trace = folder / f"{_NOT_IN_NAMES.sub('-', case.cell.id)}.json"
     run = case.bind().run
     warm_up(run, clock, _WARMUP_S, _WARMUP_AT_LEAST_S)
-    calls_s, blocks = _blocks(partial(clock.time, run), profiler, trace, clock)
-    operators, call_s = _typical(blocks), statistics.median(calls_s)
+    turn = partial(case.alone, probes.PROFILE)
+    calls_s, blocks = _blocks(partial(clock.time, run), profiler, trace, clock, turn)
+    operators, call_s = _typical(blocks), statistics.median(map(statistics.mean, calls_s))
     total_s = sum(operator.time_s for operator in operators)
     _check_total(total_s, call_s, case.framework)
     facts = Profile(
-        calls=len(calls_s),
+        calls=sum(map(len, calls_s)),
         call_s=call_s,
         operators_s=total_s,
         shares={name: min(1.0, share) for name, share in _shares(operators).items()},
         shares_within=_within(blocks) if len(blocks) >= _QUARTERS else None,
-        operators=[ProfiledOperator(**asdict(operator)) for operator in operators[:_SHOWN]],
+        operators=_recorded(operators, blocks),
         trace=trace.name,
     )
     return CaseFacts(profile=facts)
 
 
 def _blocks(
-    call: Callable[[], tuple[float, Any]], profiler: Profiler, trace: Path, clock: Clock
-) -> tuple[Sequence[float], Sequence[_Seen]]:
-    """Seconds of calls, and blocks of them until those are alike; a trial is not among them."""
-    calls_s: list[float] = []
+    call: Callable[[], tuple[float, Any]],
+    profiler: Profiler,
+    trace: Path,
+    clock: Clock,
+    turn: Callable[[], AbstractContextManager[None]],
+) -> tuple[Sequence[Sequence[float]], Sequence[_Seen]]:
+    """Seconds of calls by blocks, until these are alike, and what they show; without trials.
 
-    def block(number: int) -> _Seen:
-        seen: dict[tuple[str, str], tuple[float, float]] = {}
-        work = partial(calls_s.extend, (call()[0] for _ in range(number)))
-        for operator in profiler.profile(work, trace):
-            key = operator.name, operator.operator_class
-            time_s, calls = seen.get(key, (0.0, 0.0))
-            seen[key] = time_s + operator.time_s / number, calls + operator.calls / number
-        return seen
+    Args:
+        turn: a block within which the other side of a comparison does nothing.
+    """
+    limits = _IN_TURNS if visits.are_taken() else _ALONE
+    calls_s: list[Sequence[float]] = []
 
-    least, most = _BLOCKS
-    start_s = clock.read()
-    block(_TRIAL_CALLS)
-    number = math.ceil(_BLOCK_S * _TRIAL_CALLS / max(clock.read() - start_s, 1e-9))
+    def block(number: int) -> tuple[float, _Seen]:
+        with turn():
+            start_s = clock.read()
+            _lead_in(call, clock, limits.lead_in_s)
+            calls_s.append(of_block := [])
+            work = partial(of_block.extend, (call()[0] for _ in range(number)))
+            seen = _seen(profiler, work, trace, number)
+            return clock.read() - start_s, seen
+
+    block(1)  # a profiler's first start may take a second
+    number, spent_s = _TRIAL_CALLS, 0.0
+    for _ in range(_TRIALS):
+        spent_s, _ = block(number)
+        number = min(limits.calls, math.ceil(_BLOCK_S * number / max(spent_s, 1e-9)))
     calls_s.clear()
     blocks: list[_Seen] = []
-    while len(blocks) < most and (not blocks or clock.read() - start_s < _BLOCKS_S):
-        blocks.append(block(min(number, _CALLS_AT_MOST)))
-        if len(blocks) >= least and _within(blocks) <= _REPEATS_WITHIN:
+    while len(blocks) < limits.most and (not blocks or spent_s < limits.longest_s):
+        took_s, seen = block(number)
+        spent_s += took_s
+        blocks.append(seen)
+        if len(blocks) >= limits.least and _within(blocks) <= _REPEATS_WITHIN:
             break
     return calls_s, blocks
+
+
+def _lead_in(call: Callable[[], object], clock: Clock, for_s: float) -> None:
+    """Make calls that are not profiled for so long; none where there is no time for one."""
+    until_s = clock.read() + for_s
+    while clock.read() < until_s:
+        call()
+
+
+def _seen(profiler: Profiler, work: Callable[[], object], trace: Path, calls: int) -> _Seen:
+    """The operators of a call, in a block of so many, and what the framework counts in addition."""
+    before = profiler.counts()
+    operators = [*profiler.profile(work, trace), *counted(before, profiler.counts())]
+    seen: dict[tuple[str, str], tuple[float, float]] = {}
+    for operator in operators:
+        key = operator.name, operator.operator_class
+        time_s, number = seen.get(key, (0.0, 0.0))
+        seen[key] = time_s + operator.time_s / calls, number + operator.calls / calls
+    return seen
+
+
+def _recorded(operators: Sequence[Operator], blocks: Sequence[_Seen]) -> list[ProfiledOperator]:
+    """The operators that take the most, and everything that is counted, with their errors."""
+    recorded = []
+    for number, operator in enumerate(operators):
+        if number < _RECORDED or operator.operator_class == COMPILATION:
+            key = operator.name, operator.operator_class
+            error_s = _error_s([seen.get(key, _NONE)[0] for seen in blocks])
+            recorded.append(ProfiledOperator(**asdict(operator), error_s=error_s))
+    return recorded
+
+
+def _error_s(times_s: Sequence[float]) -> float | None:
+    """Standard error of the median of blocks, by their middle half; None of too few."""
+    if len(times_s) < _QUARTERS:
+        return None
+    low, _, high = statistics.quantiles(times_s, n=4, method="inclusive")
+    # A normal distribution's middle half is 1.35 deviations wide.
+    return (high - low) / 1.35 * math.sqrt(math.pi / 2 / len(times_s))
 
 
 def _typical(blocks: Sequence[_Seen]) -> list[Operator]:
@@ -280,7 +357,7 @@ def _typical(blocks: Sequence[_Seen]) -> list[Operator]:
     """
     typical = []
     for key in {key for seen in blocks for key in seen}:
-        times_s, calls = zip(*(seen.get(key, (0.0, 0.0)) for seen in blocks), strict=True)
+        times_s, calls = zip(*(seen.get(key, _NONE) for seen in blocks), strict=True)
         typical.append(Operator(*key, statistics.median(times_s), sum(calls) / len(blocks)))
     return sorted(typical, key=lambda operator: (-operator.time_s, operator.name))
 

@@ -20,6 +20,9 @@ FORWARD_MEMORY = "forward-memory"
 #: Names the probe for which a worker was started; no other worker has it.
 VARIABLE = "FWBENCH_PROBE"
 
+#: The moment, by the monotonic clock, after which a session begins no probe but its first.
+UNTIL_VARIABLE = "FWBENCH_PROBES_UNTIL"
+
 
 def requested() -> str:
     """The probe for which this process was started; empty if it measures times."""

@@ -11,18 +11,27 @@ from importlib import resources
 from pathlib import Path
 
 OPTIMISER = "optimiser"
+#: Copies, conversions of layout, transfers between host and device, views.
+DATA_MOVEMENT = "data movement"
 #: Several of these in one kernel, as compilers make them: their times cannot be separated.
 FUSED = "fused"
 OTHER = "other"
+#: Work that is done again before operators can run: traces, compilations.
+COMPILATION = "compilation"
 
 #: Every class of operators, in the order in which reports show them.
 CLASSES = (
     *("convolution", "matmul", FUSED, "elementwise", "reduction", "normalisation", "pooling"),
-    *("data movement", OPTIMISER, "loss", OTHER),
+    *(DATA_MOVEMENT, OPTIMISER, "loss", COMPILATION, OTHER),
 )
 
 #: By class, how the names of its operators begin.
 Prefixes = Mapping[str, Sequence[str]]
+
+
+#: By name, how often a framework has done such work in its process, and the seconds that it took; 0
+#: where it does not tell these.
+Counts = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,18 @@ class Profiler(ABC):
             work: is called once, and waits until it is done.
             trace: the file to write for Perfetto, in Chrome's trace event format: JSON.
         """
+
+    def counts(self) -> Counts:
+        """Compilations, traces, graph breaks and the like so far; none that nobody counts."""
+        return {}
+
+
+def counted(before: Counts, after: Counts) -> Iterator[Operator]:
+    """What a framework has counted in between, as operators of the class ``compilation``."""
+    for name, (number, time_s) in after.items():
+        earlier, earlier_s = before.get(name, (0.0, 0.0))
+        if number > earlier:
+            yield Operator(name, COMPILATION, max(0.0, time_s - earlier_s), number - earlier)
 
 
 @cache

@@ -1,18 +1,297 @@
-"""Profiles of cases that have changed: what their operators account for."""
+"""Profiles of both sides: sessions of their own after a comparison, and what differs in them.
 
-from fwbench.gate.explanation import Cause
-from fwbench.processes.session import SIDES
+Nothing that is timed is profiled. Both sessions are alive together, and their blocks of profiled
+calls take turns, so that a slow stretch of the machine meets both.
+
+What the profiles of a case differ by is added up: its operators, and the time between them. As
+much as a profiler costs is taken off the operators by their calls; what that does not account for
+is in no line, and so in :attr:`fwbench.gate.explanation.Explanation.unexplained_s`.
+"""
+
+import functools
+import itertools
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from fwbench.errors import FwbenchError
+from fwbench.frameworks.probes import UNTIL_VARIABLE
+from fwbench.frameworks.profiler import COMPILATION, DATA_MOVEMENT, OTHER
+from fwbench.gate.ab import EXAMINED, are_known, start
+from fwbench.gate.explanation import Cause, CauseKind
+from fwbench.gate.sides import Side
+from fwbench.processes import scratch
+from fwbench.processes.session import SIDES, ChildSession
+from fwbench.project import make_own_folder, own_folder, project_root
+from fwbench.records import stored
+from fwbench.records.facts import Profile, ProfiledOperator
 from fwbench.records.measurement import Measurement
 from fwbench.records.stored import StoredRun
+from fwbench.records.units import count, duration
+from fwbench.records.units import time as shown
+from fwbench.turns.contest import Effort
+from fwbench.turns.referee import Referee
+from fwbench.workers.environments import Environments
+
+#: The seconds that two sessions take until they profile, and each case on both sides.
+_START_S, _CASE_S = 8.0, 6.0
+
+#: How well the median ratio of the calls that are timed beside the profile is known.
+_ERROR = 3e-3
 
 
-def measure_profiles(*_: object) -> tuple[StoredRun | None, StoredRun | None]:
-    """Profiles of both sides' tests; so far none is measured."""
-    return None, None
+def measure_profiles(
+    sides: Sequence[Side],
+    arguments: Sequence[str],
+    environments: Environments,
+    nodeids: Mapping[int, Sequence[str]],
+    seed: int,
+    budget_s: float,
+    say: Callable[[str], object],
+) -> tuple[StoredRun | None, StoredRun | None]:
+    """Profile cases on both sides; None for a side whose session has brought nothing.
+
+    Args:
+        arguments: of pytest, as the comparison was given them.
+        nodeids: of the cases, by side and in one order; the first that there is time for are
+            profiled, and one in any case.
+        budget_s: of both sessions together.
+        say: hears how many cases are profiled, and why a side has brought nothing.
+    """
+    number = min(len(nodeids[side]) for side in range(2))
+    if not number:
+        return None, None
+    first = max(1, min(number, int((budget_s - _START_S) / _CASE_S)))
+    took = duration(_START_S + first * _CASE_S)
+    say(f"profiles of {first} of {count(number, 'case')}, by turns: about {took}")
+    probes = [*(given for given in arguments if given != "--fw-memory"), "--fw-profile"]
+    traces = own_folder(project_root(Path.cwd()), "traces")
+    variables = {**EXAMINED, UNTIL_VARIABLE: str(time.monotonic() + budget_s)}
+    with scratch.folder() as folder:
+        results = [folder / f"{name}.json" for name in SIDES]
+
+        def begin(side: int, turns: Mapping[str, str]) -> AbstractContextManager[ChildSession]:
+            return start(
+                sides[side],
+                [*probes, f"--fw-traces={traces / SIDES[side]}"],
+                environments,
+                seed,
+                results[side],
+                {**variables, **turns},
+                selected=nodeids[side][:first],
+                machine={},
+            )
+
+        try:
+            make_own_folder(traces)
+            ended = _in_turns(begin, folder, seed)
+            base, contender = map(functools.partial(_read, say), sides, results, ended)
+        except (FwbenchError, OSError) as error:
+            say(f"no profiles: {error}")
+            return None, None
+    return base, contender
+
+
+def _in_turns(
+    begin: Callable[[int, Mapping[str, str]], AbstractContextManager[ChildSession]],
+    folder: Path,
+    seed: int,
+) -> Sequence[ChildSession]:
+    """Run the sessions of both sides by turns, to their end."""
+    effort = Effort(lambda _, contest: are_known(contest, _ERROR))
+    with ExitStack() as running:
+        referee = Referee(folder, len(SIDES), effort, seed)
+        begun = [begin(side, referee.variables(side)) for side in range(len(SIDES))]
+        children = [running.enter_context(session) for session in begun]
+        referee.serve(children)
+    return children
+
+
+def _read(
+    say: Callable[[str], object], side: Side, results: Path, ended: ChildSession
+) -> StoredRun | None:
+    if not results.is_file():
+        say(f"no profiles of {side.name}; its session's last output: {ended.done.last_lines[-1:]}")
+        return None
+    return stored.from_json(side.name, stored.parse(results))
+
+
+#: A difference counts beyond so many standard errors, and beyond this share of the time: kernels
+#: of one operator differ by as much from process to process.
+_ERRORS, _LEAST = 3.0, 0.01
+
+#: Numbers of calls that differ by no more are the same: those of a training step may vary.
+_AS_MANY = 0.01
+
+#: An operator of the other side alone.
+_NOTHING = ProfiledOperator(name="", operator_class=OTHER, time_s=0.0, calls=0.0)
+
+#: Operators that have a line of their own, and that have their name in a line of several.
+_LINES, _NAMES = 6, 3
+
+
+@dataclass(frozen=True)
+class _Change:
+    """An operator of both sides, or several: what a call of the case has of them.
+
+    Attributes:
+        times_s: own time of the base and of the contender, without the profiler's cost.
+        calls: likewise.
+        error_s: standard error of the difference of the times.
+    """
+
+    name: str
+    operator_class: str
+    times_s: Sequence[float]
+    calls: Sequence[float]
+    error_s: float = 0.0
+
+    @property
+    def time_s(self) -> float:
+        return self.times_s[1] - self.times_s[0]
+
+    @property
+    def limit_s(self) -> float:
+        """The largest difference that two runs of the same code may have."""
+        return max(_ERRORS * self.error_s, _LEAST * max(self.times_s))
+
+    @property
+    def is_recounted(self) -> bool:
+        return abs(self.calls[1] - self.calls[0]) > _AS_MANY * max(self.calls)
+
+    @property
+    def is_work(self) -> bool:
+        """True of copies, compilations and the like."""
+        return self.operator_class in (DATA_MOVEMENT, COMPILATION) and self.is_recounted
+
+    @property
+    def calls_text(self) -> str:
+        return " -> ".join(f"{number:.3g}" for number in self.calls)
+
+    def joined(self, other: Self) -> Self:
+        return replace(
+            self,
+            times_s=[*map(sum, zip(self.times_s, other.times_s, strict=True))],
+            calls=[*map(sum, zip(self.calls, other.calls, strict=True))],
+            error_s=math.hypot(self.error_s, other.error_s),
+        )
 
 
 def profile_causes(base: Measurement, contender: Measurement) -> tuple[list[Cause], list[str]]:
-    """Causes that the profiles of both sides hold, and what could not be looked at."""
-    sides = zip(SIDES, (base, contender), strict=True)
-    lacking = [name for name, side in sides if side.facts and not side.facts.profile]
-    return [], [f"no profile on the {name}'s side: --fw-profile" for name in lacking]
+    """What the profiles of a case on both sides differ by, and why nothing is known of that.
+
+    The seconds of all causes together are what a call takes longer under the profilers, without
+    their cost. Operators are matched by name and class. Where of a class one side has some and the
+    other side others, these are one cause: an upgrade has renamed them.
+
+    Returns:
+        Causes, the kinds in their order and the largest first within a kind, and gaps.
+    """
+    sides = base, contender
+    if not all(side.facts for side in sides):  # plain tests have functions, and no operators
+        return [], []
+    every = [side.facts.profile or Profile(gap="not profiled (--fw-profile)") for side in sides]
+    if gaps := [
+        f"{name}'s operators: {p.gap}" for name, p in zip(SIDES, every, strict=True) if p.gap
+    ]:
+        return [], gaps
+    changes = _renamed(_changes(every, _cost_s(every, sides)))
+    changes.sort(key=lambda change: -abs(change.time_s))
+    others = [change for change in changes if not change.is_work]
+    return [*_work(changes), *_operators(others, every)], []
+
+
+def _cost_s(profiles: Sequence[Profile], sides: Sequence[Measurement]) -> float:
+    """Seconds that a profiler adds to an operator for each call; 0 where that is not known.
+
+    The lower figure of both sides, since a disturbed profile looks costly; and no more than the
+    cheapest operator takes: the rest of the cost is between operators.
+    """
+    costs_s = []
+    for profile, side in zip(profiles, sides, strict=True):
+        every = profile.operators or ()
+        seen = [op for op in every if op.calls and op.operator_class != COMPILATION]
+        added_s = (profile.call_s or 0.0) - (side.facts.call_s or math.inf)
+        costs_s += [added_s / sum(op.calls for op in seen)] if seen else []
+        costs_s += [op.time_s / op.calls for op in seen]
+    return max(0.0, min(costs_s, default=0.0))
+
+
+def _changes(profiles: Sequence[Profile], cost_s: float) -> list[_Change]:
+    """The operators of both sides, those of either among them."""
+    by_key = [{(op.name, op.operator_class): op for op in p.operators or ()} for p in profiles]
+    changes = []
+    for key in dict.fromkeys(itertools.chain(*by_key)):
+        both = [of_side.get(key, _NOTHING) for of_side in by_key]
+        added_s = 0.0 if key[1] == COMPILATION else cost_s
+        times_s = [op.time_s - added_s * op.calls for op in both]
+        errors_s = (_LEAST * op.time_s if op.error_s is None else op.error_s for op in both)
+        changes.append(_Change(*key, times_s, [op.calls for op in both], math.hypot(*errors_s)))
+    return changes
+
+
+def _renamed(changes: Iterable[_Change]) -> list[_Change]:
+    """Changes, of which those that one side alone has are one for each class that both have."""
+    kept: list[_Change] = []
+    alone: defaultdict[str, list[_Change]] = defaultdict(list)
+    for change in changes:
+        is_kept = all(change.calls) or change.operator_class in (DATA_MOVEMENT, COMPILATION)
+        (kept if is_kept else alone[change.operator_class]).append(change)
+    for of_class in alone.values():
+        sides = [[each.name for each in of_class if each.calls[side]] for side in range(2)]
+        if all(sides):
+            joined = functools.reduce(_Change.joined, of_class)
+            names = " -> ".join(", ".join(names[:_NAMES]) for names in sides)
+            kept.append(replace(joined, name=names))
+        else:
+            kept += of_class
+    return kept
+
+
+def _work(changes: Sequence[_Change]) -> Iterator[Cause]:
+    """One cause of all data movement, since a transposition is several operators, and others."""
+    work = [change for change in changes if change.is_work]
+    moved = [change for change in work if change.operator_class == DATA_MOVEMENT]
+    if moved:
+        calls = ", ".join(f"{change.name} {change.calls_text}" for change in moved[:_NAMES])
+        every = functools.reduce(_Change.joined, moved)
+        text = f"{DATA_MOVEMENT}: {calls} a call: {_times(*every.times_s)}"
+        yield Cause(CauseKind.WORK, text, every.time_s)
+    for change in (change for change in work if change not in moved):
+        times = f": {_times(*change.times_s)}" * any(change.times_s)
+        text = f"{change.name}: {change.calls_text} a call{times}"
+        yield Cause(CauseKind.WORK, text, change.time_s if times else None)
+
+
+def _operators(changes: Sequence[_Change], profiles: Sequence[Profile]) -> Iterator[Cause]:
+    """Operators that differ, the sum of the others, and the time between operators."""
+    told = [change for change in changes if abs(change.time_s) > change.limit_s][:_LINES]
+    untold = [change for change in changes if change not in told]
+    rests_s = [
+        (p.operators_s or 0.0) - sum(op.time_s for op in p.operators or ()) for p in profiles
+    ]
+    others_s = sum(change.time_s for change in untold) + rests_s[1] - rests_s[0]
+    most_s = max((change.limit_s for change in untold), default=0.0)
+    others = "others" if told else f"no operator differs by more than {shown(most_s)}"
+    between_s = [(profile.call_s or 0.0) - (profile.operators_s or 0.0) for profile in profiles]
+    text = f"between operators (dispatch, Python): {_times(*between_s)}"
+    lines = [(text, between_s[1] - between_s[0])]
+    for change in told:
+        calls = f", {change.calls_text} calls" * change.is_recounted
+        lines.append((f"{change.name}: {_times(*change.times_s)}{calls}", change.time_s))
+    lines.sort(key=lambda line: -abs(line[1]))
+    yield from (Cause(CauseKind.OPERATORS, *line) for line in [*lines, (others, others_s)])
+
+
+def _times(*times_s: float) -> str:
+    """Times on both sides: ``61 -> 74 us``; less than nothing, by a profiler's cost, is nothing."""
+    base, contender = (shown(max(0.0, time_s)) for time_s in times_s)
+    number, _, unit = base.partition(" ")
+    return (
+        f"{number if unit == contender.split()[-1] or not float(number) else base} -> {contender}"
+    )

@@ -6,7 +6,10 @@ other case.
 
 from __future__ import annotations
 
+import math
+import os
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
@@ -46,6 +49,8 @@ class Probes:
         self._options = options
         self._traces = traces
         self._run_alone = run_alone
+        self._until_s = float(os.environ.get(probes.UNTIL_VARIABLE, math.inf))
+        self._longest_s = 0.0
 
     def prepare(self) -> None:
         """Create the folder of traces, before anything is measured."""
@@ -87,6 +92,9 @@ class Probes:
 
     def _probed(self, item: pytest.Item, probe: str) -> Mapping[str, Any]:
         """Result of a probe, or the reason why there is none."""
+        start_s = time.monotonic()
+        if self._longest_s and start_s + self._longest_s > self._until_s:
+            return GAPS[probe]("the time for it was over")
         reason = "its worker ended without an answer"
         try:
             with closing(self._run_alone(item, {probes.VARIABLE: probe})) as messages:
@@ -97,6 +105,8 @@ class Probes:
                         reason = _reason(values["longrepr"])
         except FwbenchError as error:
             reason = str(error)
+        finally:
+            self._longest_s = max(self._longest_s, time.monotonic() - start_s)
         return GAPS[probe](reason)
 
 

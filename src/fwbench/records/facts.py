@@ -139,6 +139,7 @@ class ProfiledOperator(Table):
     operator_class: str = fact(one_of(*CLASSES))
     time_s: float = fact()
     calls: float = fact()
+    error_s: float | None = fact()
 
 
 class Profile(Table):

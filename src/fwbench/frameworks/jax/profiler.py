@@ -4,19 +4,50 @@ Under ``jit`` most of them are fusions of several operators, whose class is ``fu
 """
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.monitoring
 from jax.profiler import ProfileData, ProfileOptions
 
 from fwbench.frameworks import profiler
-from fwbench.frameworks.profiler import Event, Operator, Profiler, instruction, instruction_class
+from fwbench.frameworks.profiler import (
+    Counts,
+    Event,
+    Operator,
+    Profiler,
+    instruction,
+    instruction_class,
+)
+
+#: The events of ``jax.monitoring`` that are counted, and whether they last: a trace is timed with
+#: those that it calls.
+_COUNTED = {
+    "/jax/core/compile/jaxpr_trace_duration": ("traces", False),
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": ("lowerings", True),
+    "/jax/core/compile/backend_compile_duration": ("compilations", True),
+}
 
 
 class JaxProfiler(Profiler):
     """Times of XLA's instructions by JAX's profiler."""
+
+    def __init__(self) -> None:
+        self._counts: defaultdict[str, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
+        jax.monitoring.register_event_duration_secs_listener(self._count)
+
+    def _count(self, event: str, duration_s: float, **_: Any) -> None:
+        if event in _COUNTED:
+            name, lasts = _COUNTED[event]
+            number, time_s = self._counts[name]
+            self._counts[name] = number + 1, time_s + duration_s * lasts
+
+    def counts(self) -> Counts:
+        """Functions that JAX has traced, lowered and compiled."""
+        return {**self._counts}
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """From the events of instructions; those of the runtime and of Python are left out."""

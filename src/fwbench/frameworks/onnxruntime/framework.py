@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnxruntime as ort
 
@@ -14,6 +14,10 @@ from fwbench.frameworks.onnxruntime.kernels import OPSET, Operators, model_of
 from fwbench.frameworks.onnxruntime.operations import OPERATIONS
 from fwbench.frameworks.table import capabilities_of, gaps_of
 from fwbench.workloads.operation import Implementation
+
+if TYPE_CHECKING:  # what profiles alone need
+    from fwbench.frameworks.onnxruntime.profiler import OnnxRuntimeProfiler
+    from fwbench.frameworks.profiler import Profiler
 
 _PROVIDERS = ["CPUExecutionProvider"]
 
@@ -45,6 +49,7 @@ class OnnxRuntime(HostFramework):
 
     def __init__(self) -> None:
         self._threads: int | None = None
+        self._profiler: OnnxRuntimeProfiler | None = None
 
     def set_threads(self, threads: int) -> None:
         """Within an operator; operators run one after the other."""
@@ -75,7 +80,14 @@ class OnnxRuntime(HostFramework):
         Raises:
             ExportError: it cannot be run; the message names the operator.
         """
+        if self._profiler is not None:
+            return self._profiler.session(partial(self._opened, model, level))
+        return self._opened(model, level)
+
+    def _opened(self, model: bytes, level: Any, profiles: str = "") -> Any:
         options = ort.SessionOptions()
+        options.enable_profiling = bool(profiles)
+        options.profile_file_prefix = profiles
         options.intra_op_num_threads = self._threads or 0
         options.inter_op_num_threads = 1
         options.graph_optimization_level = level
@@ -85,6 +97,13 @@ class OnnxRuntime(HostFramework):
         except Exception as error:  # its exceptions have no base of their own
             *_, what = str(error).split(" : ")  # behind "[ONNXRuntimeError]", number and kind
             raise ExportError(f"onnxruntime {self.version} refuses the model: {what}") from error
+
+    def profiler(self, device: str) -> "Profiler":
+        """Its own, for the sessions that are opened from now on."""
+        from fwbench.frameworks.onnxruntime.profiler import OnnxRuntimeProfiler
+
+        self._profiler = OnnxRuntimeProfiler()
+        return self._profiler
 
     def toggles(self) -> dict[str, Any]:
         """Settings that change speed, without the number of threads."""

@@ -5,6 +5,7 @@ shares are those of the operators' time.
 """
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +14,12 @@ from unittest.mock import patch
 
 import keras
 import tensorflow as tf
+from tensorflow.python.framework import func_graph
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from fwbench.frameworks import profiler
 from fwbench.frameworks.profiler import (
+    Counts,
     Event,
     Operator,
     Profiler,
@@ -43,6 +46,27 @@ _CALLS = ("StatefulPartitionedCall", "PartitionedCall", "__", "If", "While", "Ca
 
 class TensorFlowProfiler(Profiler):
     """Times of operators, and of XLA's instructions, by TensorFlow's profiler."""
+
+    def __init__(self) -> None:
+        self._traces, self._traces_s, self._depth = 0, 0.0, 0
+        self._trace = func_graph.func_graph_from_py_func
+        func_graph.func_graph_from_py_func = self._traced
+
+    def _traced(self, *arguments: Any, **more: Any) -> Any:
+        """Trace a function as TensorFlow does; those that it traces meanwhile are parts of it."""
+        start_s = time.perf_counter()
+        self._depth += 1
+        try:
+            return self._trace(*arguments, **more)
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self._traces += 1
+                self._traces_s += time.perf_counter() - start_s
+
+    def counts(self) -> Counts:
+        """The traces of functions; ``experimental_get_tracing_count()`` is of a known function."""
+        return {"traces": (self._traces, self._traces_s)}
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """From the events of kernels; those of its scheduler are left out."""

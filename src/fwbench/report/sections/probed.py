@@ -64,6 +64,9 @@ def _operator_share(row: _Operation) -> TableCell:
     return share(operator.time_s / whole_s if whole_s else None)
 
 
+#: Operators of a case that are shown.
+_SHOWN = 10
+
 _OPERATORS = columns("operators", _operator_share)
 
 
@@ -79,7 +82,8 @@ def _profiles(cases: Sequence[NamedRecord]) -> Iterator[Section]:
         charts=[bars.draw_stacked(heading, shares, CLASSES, "{:.0%}".format)] if shares else [],
         notes=[_PROSE["profile"]],
     )
-    operators = [(case, operator) for case in cases for operator in _profile(case).operators or ()]
+    shown = ((case, (_profile(case).operators or ())[:_SHOWN]) for case in cases)
+    operators = [(case, operator) for case, of_case in shown for operator in of_case]
     if operators:
         yield Section.from_items(
             f"operators: {_title(cases)}", _OPERATORS, operators, lambda row: row[0].keys

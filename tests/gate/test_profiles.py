@@ -1,0 +1,245 @@
+"""Profiles of both sides: what they differ by is named, the largest first, and adds up."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.frameworks.profiler import COMPILATION, DATA_MOVEMENT
+from fwbench.gate.explanation import Cause, CauseKind
+from fwbench.gate.profiles import measure_profiles, profile_causes
+from fwbench.gate.sides import Installed
+from fwbench.processes import session
+from fwbench.processes.command import Finished
+from fwbench.records.facts import Profile, ProfiledOperator
+from fwbench.records.measurement import Measurement
+from fwbench.turns.referee import Referee
+from fwbench.workers.environments import Environments
+from support.launched_runs import entry, output, sample
+from support.projects import Project
+from support.real_training import all_of
+from support.tables import tabled
+
+_US = 1e-6
+
+#: Classes of the operators that these tests have.
+_CLASSES = {
+    **dict.fromkeys(("copy_", "transpose", "Transpose"), DATA_MOVEMENT),
+    **dict.fromkeys(("compilations", "graph breaks"), COMPILATION),
+    **dict.fromkeys(("mm", "_MklMatMul"), "matmul"),
+}
+
+
+def side(
+    *operators: tuple[Any, ...], between_us: float = 5.0, cost_us: float = 0.0, rest_us: float = 0.0
+) -> Measurement:
+    """A profiled case.
+
+    Args:
+        operators: name, microseconds in a call, calls, and the standard error of the time.
+        between_us: between operators.
+        cost_us: what the profiler adds to each call of an operator.
+        rest_us: of operators that are not recorded.
+    """
+    recorded = [
+        ProfiledOperator(
+            name=name,
+            operator_class=_CLASSES.get(name, "fused"),
+            time_s=(time_us + cost_us * calls * (_CLASSES.get(name) != COMPILATION)) * _US,
+            calls=calls,
+            error_s=(error[0] if error else 0.01) * _US,
+        )
+        for name, time_us, calls, *error in operators
+    ]
+    operators_s = sum(operator.time_s for operator in recorded) + rest_us * _US
+    true_s = (between_us + rest_us + sum(operator[1] for operator in operators)) * _US
+    call_s = operators_s + between_us * _US
+    profile = Profile(calls=100, call_s=call_s, operators_s=operators_s, operators=recorded)
+    return sample(completion_s=true_s, profile=profile)
+
+
+def shown(causes: Sequence[Cause]) -> list[tuple[str, str, float | None]]:
+    """CauseKind, text and microseconds of each cause."""
+    return [
+        (cause.kind.value, cause.text, cause.time_s and round(cause.time_s / _US, 3))
+        for cause in causes
+    ]
+
+
+@tabled
+def test_causes_are_named_and_the_largest_is_first(
+    base: Sequence[Any], contender: Sequence[Any], causes: Sequence[Any]
+) -> None:
+    found, gaps = profile_causes(side(*base), side(*contender))
+    assert gaps == []
+    assert shown(found)[: len(causes)] == list(causes)
+
+
+def test_what_a_profiler_costs_is_no_ones_time() -> None:
+    """More operators are not slower by that, and all causes together are what is timed."""
+    base = side(("add", 2.0, 4), cost_us=1.0, rest_us=3.0)
+    contender = side(("add", 3.0, 6), cost_us=1.0, rest_us=3.5)
+    causes, _ = profile_causes(base, contender)
+    assert shown(causes)[0][1:] == ("add: 2 -> 3 us, 4 -> 6 calls", 1.0)
+    difference_s = (contender.facts.call_s or 0.0) - (base.facts.call_s or 0.0)
+    assert sum(cause.time_s or 0.0 for cause in causes) == pytest.approx(difference_s)
+
+
+def test_many_operators_are_few_lines() -> None:
+    """The largest have their own; the others are not lost."""
+    base = side(*((f"op{n}", 10.0, 1) for n in range(20)))
+    contender = side(*((f"op{n}", 11.0 + n, 1) for n in range(20)))
+    causes, _ = profile_causes(base, contender)
+    assert len(causes) == 8
+    assert causes[0].text == "op19: 10 -> 30 us"
+    assert sum(cause.time_s or 0.0 for cause in causes) == pytest.approx(210 * _US)
+
+
+def test_a_side_without_a_profile_is_a_gap() -> None:
+    base, contender = side(("mm", 1.0, 1)), sample(profile=Profile(gap="numpy has no profiler"))
+    assert profile_causes(base, contender) == ([], ["contender's operators: numpy has no profiler"])
+    _, gaps = profile_causes(sample(), base)
+    assert gaps == ["base's operators: not profiled (--fw-profile)"]
+
+
+# Sessions
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Sessions of pytest that write results; the first that begins dies."""
+    every: list[dict[str, Any]] = []
+
+    @contextmanager
+    def begin(arguments: Sequence[str], *, results: Path, **more: Any) -> Iterator[Any]:
+        every.append({"arguments": arguments, **more})
+        if len(every) > 1:
+            results.write_text(json.dumps(output([entry()])), encoding="utf-8")
+        child = session.ChildSession()
+        child.done = Finished(0, ["killed"])
+        yield child
+
+    monkeypatch.setattr(session, "started", begin)
+    monkeypatch.setattr(Referee, "serve", lambda *_: None)
+    return every
+
+
+def test_as_many_cases_are_profiled_as_there_is_time_for(
+    begun: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """A side that has brought nothing says so, and costs the other one nothing."""
+    both = (Installed("numpy", ["numpy"]), Installed("default", ["numpy"]))
+    names = [f"test_it.py::test_it[{n}]" for n in range(4)]
+    said: list[str] = []
+    selected, given = dict.fromkeys(range(2), names), ["-q", "--fw-memory"]
+    runs = measure_profiles(both, given, Environments(tmp_path), selected, 0, 25.0, said.append)
+    assert [run is None for run in runs].count(True) == 1
+    assert said[0].startswith("profiles of 2 of 4 cases, by turns")
+    assert "last output: ['killed']" in said[1]
+    for each in begun:
+        assert each["selected"] == names[:2]
+        assert "--fw-profile" in each["arguments"]
+        assert "--fw-memory" not in each["arguments"]
+    none = measure_profiles(both, [], Environments(tmp_path), {0: names, 1: []}, 0, 1.0, print)
+    assert none == (None, None)
+
+
+_SUITE = """
+import os
+import numpy as np
+import pytest
+from fwbench import Operation
+
+def product(torch, columns):
+    other = torch.eye(512, columns)
+    return lambda x: torch.mm(x, other)[:, :512]
+
+def compiled(torch, before):
+    relu = torch.compile(torch.relu, backend="eager")
+    return lambda x: (before(), relu(x))[1]
+
+def relu(torch):
+    return torch.relu
+
+PLANTED = {
+    "same": (relu, relu),
+    "copied": (relu, lambda torch: lambda x: torch.relu(x.clone())),
+    "transposed": (relu, lambda torch: lambda x: torch.relu(x.t().contiguous()).t()),
+    "longer": (lambda torch: product(torch, 512), lambda torch: product(torch, 2048)),
+    "recompiled": (
+        lambda torch: compiled(torch, int),
+        lambda torch: compiled(torch, lambda: torch._dynamo.reset()),
+    ),
+}
+
+def operation(name):
+    made = Operation(
+        name=name,
+        inputs=lambda size, rng: (np.abs(rng.standard_normal((size, size))),),
+        reference=lambda x: x,
+        sizes=(512,),
+    )
+    made.implement("torch")(PLANTED[name]["IS_CONTENDER" in os.environ])
+    return made
+
+@pytest.mark.fwbench(*map(operation, PLANTED), executions=["eager"])
+def test_it(case):
+    case.measure()
+"""
+
+#: What the largest cause must name, and its kind.
+_PLANTED = {
+    "copied": (CauseKind.WORK, "aten::copy_ 0 -> 1"),
+    "transposed": (CauseKind.WORK, "aten::copy_ 0 -> 1"),
+    "longer": (CauseKind.OPERATORS, "aten::mm: "),
+    "recompiled": (CauseKind.WORK, "compilations: 0 -> 1 a call"),
+}
+
+
+class Planted(Installed):
+    """A side that can have causes to be found."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        super().__init__("torch", ["torch"])
+        self._variables = variables
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return self._variables
+
+
+@pytest.mark.serial
+@pytest.mark.usefixtures("started")
+def test_planted_causes_are_found(project: Project) -> None:
+    """Each is the largest, and of the same code on both sides nothing holds a tenth of a call."""
+    all_of("torch")
+    project.write("test_it.py", _SUITE)
+    names = [
+        f"test_it.py::test_it[{name}-torch-cpu-eager-forward-float32-512]"
+        for name in ("same", *_PLANTED)
+    ]
+    base, contender = measure_profiles(
+        (Planted({}), Planted({"IS_CONTENDER": "1"})),
+        ["--fw-device=cpu", "--fw-warmup=0", "--fw-threads=1"],
+        Environments(project.path),
+        {0: names, 1: names},
+        seed=0,
+        budget_s=300.0,
+        say=print,
+    )
+    assert base is not None
+    assert contender is not None
+    found = {
+        before.facts.workload: (after, *profile_causes(before, after))
+        for before, after in zip(base.records, contender.records, strict=True)
+    }
+    for name, (kind, text) in _PLANTED.items():
+        _, causes, gaps = found[name]
+        largest = max(causes, key=lambda cause: abs(cause.time_s or 0.0))
+        assert (largest.kind, text in largest.text) == (kind, True), (name, causes, gaps)
+    same, causes, _ = found["same"]
+    limit_s = 0.1 * (same.facts.call_s or 0.0)
+    assert max(abs(cause.time_s or 0.0) for cause in causes) < limit_s, causes
