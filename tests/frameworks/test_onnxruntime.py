@@ -1,11 +1,13 @@
 """ONNX Runtime: operators as functions, and what is said where a network cannot be exported."""
 
 import importlib.util
+import json
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -178,3 +180,26 @@ def test_lambdas_in_layers_cannot_be_sent() -> None:
     job = replace(JOB, training=replace(lenet, network=network))
     with pytest.raises(ExportError, match=r"lenet cannot be sent to .* top of a module"):
         OnnxRuntimePredictor(job, lambda _: None)
+
+
+@needs_onnxruntime
+def test_nodes_are_profiled(tmp_path: Path) -> None:
+    """Those of the calls alone, as often as it is asked for; the answers are the same."""
+    from fwbench.frameworks.onnxruntime.framework import OnnxRuntime
+
+    framework = OnnxRuntime()
+    framework.set_threads(1)
+    profiler = framework.profiler("cpu")
+    given = np.ones((8, 8), np.float32)
+    call = framework.forward(lambda _: lambda x: op.Transpose(op.MatMul(x, x)), [given], "graph")
+    call()
+    for calls in (1, 3):
+        work = partial(list, (call() for _ in range(calls)))
+        operators = profiler.profile(work, tmp_path / "trace")
+        assert [(operator.name, operator.operator_class) for operator in operators] == [
+            ("MatMul", "matmul"),
+            ("Transpose", "data movement"),
+        ] * calls
+        assert all(operator.time_s >= 0.0 for operator in operators)
+    assert json.loads((tmp_path / "trace").read_text())["traceEvents"]
+    np.testing.assert_array_equal(call()[0], 8 * given)

@@ -22,7 +22,7 @@ from typing import Self
 from fwbench.errors import FwbenchError
 from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.frameworks.profiler import COMPILATION, DATA_MOVEMENT, OTHER
-from fwbench.gate.ab import EXAMINED, are_known, start
+from fwbench.gate.ab import ERROR, EXAMINED, are_known, start
 from fwbench.gate.explanation import Cause, CauseKind
 from fwbench.gate.sides import Side
 from fwbench.processes import scratch
@@ -40,9 +40,6 @@ from fwbench.workers.environments import Environments
 
 #: The seconds that two sessions take until they profile, and each case on both sides.
 _START_S, _CASE_S = 8.0, 6.0
-
-#: How well the median ratio of the calls that are timed beside the profile is known.
-_ERROR = 3e-3
 
 
 def measure_profiles(
@@ -103,7 +100,7 @@ def _in_turns(
     seed: int,
 ) -> Sequence[ChildSession]:
     """Run the sessions of both sides by turns, to their end."""
-    effort = Effort(lambda _, contest: are_known(contest, _ERROR))
+    effort = Effort(lambda _, contest: are_known(contest, ERROR))
     with ExitStack() as running:
         referee = Referee(folder, len(SIDES), effort, seed)
         begun = [begin(side, referee.variables(side)) for side in range(len(SIDES))]

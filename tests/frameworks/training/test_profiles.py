@@ -65,3 +65,35 @@ def test_a_step_has_what_it_is_made_of(project: Project) -> None:
         assert trace["traceEvents"]
     profiled = [facts["framework"] for facts in records.values()]
     assert sorted(profiled) == sorted(frameworks.split(","))
+
+
+_RETRACED = """
+import pytest
+from fwbench import Operation
+
+relu = Operation(
+    name="retraced",
+    inputs=lambda size, rng: (rng.standard_normal(size),),
+    reference=lambda x: x * (x > 0),
+    sizes=(64,),
+)
+relu.implement("tensorflow")(lambda tf: lambda x: tf.function(tf.nn.relu)(x))
+
+@pytest.mark.fwbench(relu, executions=["eager"])
+def test_it(case):
+    case.measure()
+"""
+
+
+@pytest.mark.nightly
+def test_a_trace_in_each_call_is_counted(project: Project) -> None:
+    """With its time, which is most of the call."""
+    project.write("test_it.py", _RETRACED)
+    records = project.facts(
+        *("--fw-profile", "--fw-traces=traces", "--fw-device=cpu"), fw=all_of("tensorflow")
+    )
+    (facts,) = records.values()
+    profile = facts["profile"]
+    (traces,) = (each for each in profile["operators"] if each["name"] == "traces")
+    assert (traces["operator_class"], traces["calls"]) == (profiler.COMPILATION, 1.0)
+    assert traces["time_s"] > 0.5 * profile["call_s"]

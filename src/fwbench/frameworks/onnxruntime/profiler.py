@@ -16,7 +16,7 @@ from fwbench.frameworks.profiler import Operator, Profiler, class_of
 #: How the events of nodes are named at their end, and that of a call around them.
 _KERNEL, _CALL = "_kernel_time", "model_run"
 
-#: Opens a session; under the profiler if it is given what the names of its files begin with.
+#: Opens a session; under the profiler if given what the names of its files begin with.
 Open = Callable[[str], Any]
 
 
@@ -69,13 +69,9 @@ class OnnxRuntimeProfiler(Profiler):
             events = [event for opened in self._sessions for event in _events(opened.end())]
         trace.write_text(json.dumps({"traceEvents": events}), encoding="utf-8")
         classes = profiler.prefixes("onnxruntime")
-        return [
-            Operator(
-                name := event["args"]["op_name"], class_of(name, classes), event["dur"] / 1e6, 1
-            )
-            for event in events
-            if event["name"].endswith(_KERNEL)
-        ]
+        nodes = [event for event in events if event["name"].endswith(_KERNEL)]
+        named = [(node["args"]["op_name"], node["dur"] * 1e-6) for node in nodes]
+        return [Operator(name, class_of(name, classes), time_s, 1) for name, time_s in named]
 
 
 def _events(file: Path) -> Iterator[dict[str, Any]]:
