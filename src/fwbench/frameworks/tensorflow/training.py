@@ -409,6 +409,7 @@ class LiteRTPredictor(ConvertedPredictor):
     """A Keras network in LiteRT, TensorFlow's runtime for devices: in float32, or in int8."""
 
     executions = ("litert",)
+    _learner: TensorFlowLearner
 
     def __init__(self, job: Job, threads: int) -> None:
         from ai_edge_litert.interpreter import Interpreter

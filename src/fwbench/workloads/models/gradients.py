@@ -535,6 +535,3 @@ class Rounded:
             whole = array.dtype.kind == "i"
             rounded.append(array if whole else self.whole(array / units) * units)
         return rounded
-
-
-Array = NDArray[np.float64]
