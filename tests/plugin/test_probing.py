@@ -83,11 +83,14 @@ def test_a_profiler_that_fails_is_a_gap(profiled: Project, what: str, reason: st
 
 
 def test_a_framework_without_a_profiler_is_a_gap(project: Project) -> None:
-    """It says so itself; the traces' folder is the one that was asked for, and is created."""
+    """Unless its functions can be sampled; the traces' folder is created where it is wanted."""
     project.write("test_it.py", _CASES)
+    project.write("packages/pyinstrument.py", "raise ImportError('not here')")
     result, records = project.measure("--fw-profile", "--fw-traces=some/traces")
     result.assert_outcomes(passed=1)
-    assert profile_of(records) == {"gap": "numpy has no profiler"}
+    gap = profile_of(records)["gap"]
+    assert gap.startswith("numpy has no profiler; functions are sampled by pyinstrument, which ")
+    assert gap.endswith("(not here): pip install 'fwbench[explain]'")
     assert (project.path / "some" / "traces").is_dir()
 
 

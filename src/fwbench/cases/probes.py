@@ -30,6 +30,7 @@ from fwbench.cases.case import Case
 from fwbench.cases.inputs import read_result
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
+from fwbench.cases.sampling import RepeatedCall, sampled
 from fwbench.cases.training import LoopCase, StepCase, TrainingCase
 from fwbench.errors import ProbeError
 from fwbench.frameworks import probes
@@ -41,7 +42,7 @@ from fwbench.frameworks.profiler import CLASSES, COMPILATION, Operator, Profiler
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import PeakMemory
 from fwbench.measure.warmup import warm_up
-from fwbench.records.facts import CaseFacts, Memory, Profile, ProfiledOperator
+from fwbench.records.facts import CaseFacts, Memory, Profile, ProfiledOperator, Sampled
 from fwbench.records.units import count, time
 from fwbench.turns import visits
 from fwbench.workloads.objective import Batch
@@ -247,10 +248,14 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
     Args:
         case: which; it is bound, and neither verified nor timed.
 
+    Where the framework has no profiler, its functions are sampled, and there is no trace.
+
     Raises:
-        ProbeError: the framework has no profiler, or it has seen nothing, or more than calls take.
+        ProbeError: the profiler has seen nothing, or more than calls take; or nothing samples.
     """
     profiler = _profiler(case)
+    if profiler is None:
+        return CaseFacts(sampled=_sampled(case, clock))
     trace = folder / f"{_NOT_IN_NAMES.sub('-', case.cell.id)}.json"
     run = case.bind().run
     warm_up(run, clock, _WARMUP_S, _WARMUP_AT_LEAST_S)
@@ -382,15 +387,25 @@ def _check_total(total_s: float, call_s: float, framework: Framework) -> None:
         )
 
 
-def _profiler(case: Case) -> Profiler:
+def _profiler(case: Case) -> Profiler | None:
     name = case.framework.name
     try:
-        profiler = case.framework.profiler(case.cell.device)
+        return case.framework.profiler(case.cell.device)
     except ImportError as error:
         raise ProbeError(f"the profiler of {name} cannot be imported: {error}") from error
-    if profiler is None:
-        raise ProbeError(f"{name} has no profiler")
-    return profiler
+
+
+def _sampled(case: Case, clock: Clock) -> Sampled:
+    """Functions that a call of a case spends its time in."""
+    run = case.bind().run
+    warm_up(run, clock, _WARMUP_S, _WARMUP_AT_LEAST_S)
+    calls_s = [clock.time(run)[0] for _ in range(_TRIAL_CALLS)]
+    ended = clock.wait
+    wait = None if ended is None else lambda _: ended()
+    try:
+        return sampled(RepeatedCall(run, statistics.median(calls_s), wait=wait))
+    except ProbeError as error:
+        raise ProbeError(f"{case.framework.name} has no profiler; {error}") from error
 
 
 def _shares(operators: Sequence[Operator]) -> dict[str, float]:

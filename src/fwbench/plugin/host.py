@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pytest
 from pytest_benchmark import __version__
-from pytest_benchmark.fixture import BenchmarkFixture
+from pytest_benchmark.fixture import BenchmarkFixture, PauseInstrumentation
 from pytest_benchmark.stats import Metadata
 from pytest_benchmark.timers import compute_timer_precision
 
@@ -32,9 +32,11 @@ from fwbench.measure.stopping import Stopping
 from fwbench.turns import visits
 
 if TYPE_CHECKING:  # a launch of plain benchmarks needs none of them
+    from fwbench.cases.sampling import RepeatedCall
     from fwbench.frameworks.results import AwaitedResults
     from fwbench.measure.clock import Clock, Timer
     from fwbench.measure.nvml import GpuWatch
+    from fwbench.records.facts import Sampled
     from fwbench.records.launches import Entry
 
 #: Version of pytest-benchmark, for what is written in its format.
@@ -488,11 +490,63 @@ def waiting(fixture: Any, results: AwaitedResults) -> Iterator[None]:
     rounds = WaitingRounds(fixture, results)
     yield
     if rounds.dispatches_s and fixture.stats and not fixture.has_error:
-        fixture.extra_info["fwbench"] = {
-            "plain_test": True,
-            "dispatch_s": statistics.median(rounds.dispatches_s),
-            "completion_s": statistics.median(fixture.stats.stats.data),
-        }
+        dispatch_s = statistics.median(rounds.dispatches_s)
+        completion_s = statistics.median(fixture.stats.stats.data)
+        _keep(fixture, dispatch_s=dispatch_s, completion_s=completion_s)
+
+
+def _keep(fixture: BenchmarkFixture, **facts: Any) -> None:
+    """Add facts to the record of a plain test."""
+    known = fixture.extra_info.get("fwbench", {})
+    fixture.extra_info["fwbench"] = {**known, "plain_test": True, **facts}
+
+
+def repeat(
+    fixture: Any, look: Callable[[RepeatedCall], Sampled], results: AwaitedResults | None
+) -> None:
+    """Have a plain test's calls looked at once they were timed, before the test goes on.
+
+    What they need may be gone when the test is over.
+
+    Args:
+        fixture: the test's ``benchmark``; one of another plugin is left as it is.
+        look: makes calls again.
+        results: waits for what they return; None where nobody does.
+    """
+    if not _times(fixture):
+        return
+    from fwbench.cases.sampling import RepeatedCall
+
+    raw, raw_pedantic = fixture._raw, fixture._raw_pedantic  # noqa: SLF001
+
+    def again(function: Callable[..., Any], result: Any, **more: Any) -> Any:
+        stats = fixture.stats
+        assert stats is not None  # noqa: S101 (it has timed the function)
+        is_awaited = results is not None and results.are_pending(result)
+        wait = results.wait if results is not None and is_awaited else None
+        call = RepeatedCall(function, stats.stats.median, wait=wait, **more)
+        with PauseInstrumentation():
+            _keep(fixture, sampled=dict(look(call)))
+        return result
+
+    def timed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return again(function, raw(function, *args, **kwargs), arguments=lambda: (args, kwargs))
+
+    def timed_pedantic(target: Callable[..., Any], **given: Any) -> Any:
+        result = raw_pedantic(target, **given)
+        setup = given["setup"]
+        usual = given["args"], given["kwargs"] or {}
+        return again(
+            target,
+            result,
+            arguments=lambda: (setup() if setup else None) or usual,
+            together=setup is None and given["teardown"] is None,
+            finish=given["teardown"],
+            at_most=given["rounds"] * given["iterations"],
+        )
+
+    fixture._raw = timed  # noqa: SLF001
+    fixture._raw_pedantic = timed_pedantic  # noqa: SLF001
 
 
 class WaitingRounds:

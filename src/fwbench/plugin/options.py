@@ -229,6 +229,14 @@ def waits(item: pytest.Item) -> bool:
         raise pytest.UsageError(str(error)) from None
 
 
+def profiles(config: pytest.Config) -> bool:
+    """True if what plain tests have timed is profiled, too."""
+    try:
+        return bool(_setting(config, "profile"))
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
 def threshold_of(mark: pytest.Mark) -> float | None:
     """The smallest change that a gate is to care for in the tests of a marker, as a share."""
     given = mark.kwargs.get(_THRESHOLD)

@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fwbench.errors import ProbeError
 from fwbench.plugin import host, options
 from fwbench.plugin.host import RERUN, BenchmarkSession
 from fwbench.records.session_facts import SKIPPED, SessionFacts
+from fwbench.records.units import count
 from fwbench.version import __version__
 
 if TYPE_CHECKING:
+    from fwbench.cases.sampling import RepeatedCall
     from fwbench.frameworks.results import AwaitedResults
+    from fwbench.records.facts import Sampled
 
 #: The name under which the store of a session with cases is registered.
 STORE = "fwbench-Store"
@@ -56,6 +60,7 @@ class PlainHooks:
         self._tests: pytest.Session | None = None
         self._why: dict[str, str] = {}
         self._plain: set[str] = set()
+        self._profiled: list[Sampled] = []
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Remember what was left out."""
@@ -74,12 +79,40 @@ class PlainHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Wait for what a plain test's function returns, unless that is turned off."""
+        """Wait for what a plain test's function returns, and profile it, where that is wanted."""
+        if not is_plain(item):
+            return (yield)
         fixture = getattr(item, "funcargs", {}).get("benchmark")
-        if not is_plain(item) or not options.waits(item):
+        results = self._results if options.waits(item) else None
+        if options.profiles(self._config):
+            host.repeat(fixture, self._sampled, results)
+        if results is None:
             return (yield)
-        with host.waiting(fixture, self._results):
+        with host.waiting(fixture, results):
             return (yield)
+
+    def _sampled(self, call: RepeatedCall) -> Sampled:
+        """Functions that a call's time goes to, or the reason why that is not known."""
+        from fwbench.cases.sampling import sampled
+        from fwbench.records.facts import Sampled
+
+        try:
+            found = sampled(call)
+        except ProbeError as error:
+            found = Sampled(gap=str(error))
+        self._profiled.append(found)
+        return found
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say how many benchmarks were profiled, and why the first was not that could not be."""
+        gaps = [sampled.gap for sampled in self._profiled if sampled.gap]
+        if len(gaps) < len(self._profiled):
+            number = count(len(self._profiled) - len(gaps), "plain benchmark")
+            line = f"functions of {number} sampled: fwbench report shows them"
+            terminalreporter.write_line(f"fwbench: {line}")
+        if gaps:
+            number = count(len(gaps), "plain benchmark")
+            terminalreporter.write_line(f"fwbench: {number} not profiled: {gaps[0]}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

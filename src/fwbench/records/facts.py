@@ -155,6 +155,20 @@ class Profile(Table):
     trace: str | None = fact()
 
 
+#: In folded stacks: what is between two functions, and the calls themselves, which all begin with.
+SEPARATOR, ROOT = ";", "<call>"
+
+
+class Sampled(Table):
+    """Functions that the time of a call goes to, by samples of the stack."""
+
+    gap: str | None = fact()
+    calls: int | None = fact()
+    call_s: float | None = fact()
+    overhead: float | None = fact()
+    stacks: dict[str, float] | None = fact()
+
+
 class Memory(Table):
     """The memory of a process that has made a few calls of a case, and nothing else."""
 
@@ -404,6 +418,7 @@ class CaseFacts(Measured):
 
     # What probes found out, each in a process of its own.
     profile: Profile | None = fact()
+    sampled: Sampled | None = fact()
     memory: Memory | None = fact()
     forward_memory: Memory | None = fact()
 

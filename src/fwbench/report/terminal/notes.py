@@ -167,7 +167,10 @@ def skipped(reasons: Sequence[str], *, in_full: bool) -> list[str]:
 
 
 def profiles(cases: Cases, traces: str, *, in_full: bool) -> Iterator[str]:
-    """Shares of the time by class of operators, and the folder of the traces."""
+    """Shares of the time by class of operators, the folder of the traces, and what was sampled."""
+    sampled = sum(case.facts.sampled is not None for case in cases)
+    if sampled:
+        yield f"functions of {count(sampled, 'case')} sampled: fwbench report shows them"
     profiled = [(case, case.facts.profile) for case in cases if case.facts.profile is not None]
     if not profiled:
         return

@@ -1,0 +1,171 @@
+"""Functions that a change is in: differences of their times, by samples of both sides.
+
+Samples say what part of a call a function has; the call's time is that of the calls that were
+timed, so what the profiler costs is in no figure. Functions that make many calls have too much.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from fwbench.gate.explanation import Cause, CauseKind
+from fwbench.records.facts import ROOT, SEPARATOR
+from fwbench.records.measurement import Measurement, blur
+from fwbench.records.units import count, time
+
+#: Standard deviations of a difference that samples of equal functions hardly ever have.
+_DEVIATIONS = 4.0
+
+#: Functions that are named, and a cost of the profiler that is.
+_NAMED, _COST = 8, 0.5
+
+#: Seconds of a call of each side: of the base, and of the contender.
+TimesS = tuple[float, float]
+
+
+class Spent(NamedTuple):
+    """Seconds of a call within a function: alone, with its callees, and its own's deviation."""
+
+    own_s: float
+    inclusive_s: float
+    deviation_s: float
+
+
+class FunctionChange(NamedTuple):
+    """A function, as records name it, on both sides.
+
+    Attributes:
+        allowed_s: difference of its own time that sides without a change may have.
+    """
+
+    name: str
+    base: Spent
+    contender: Spent
+    allowed_s: float
+
+    @property
+    def difference_s(self) -> float:
+        """Extra time of the function itself, in a call of the contender."""
+        return self.contender.own_s - self.base.own_s
+
+    @property
+    def title(self) -> str:
+        """The name for people to read: ``Reader.parse() in pkg/reader.py``."""
+        if self.name == ROOT:
+            return "the call itself"
+        file, _, function = self.name.rpartition(":")
+        called = function if function.endswith(">") else f"{function}()"
+        return f"{called} (built-in)" if file.startswith("<") else f"{called} in {file}"
+
+    def text(self, change_s: float) -> str:
+        """The function and its part of a change in words."""
+        base, contender = self.base, self.contender
+        parts = [f"{self.title}: {time(base.own_s)} -> {time(contender.own_s)} own"]
+        if base.own_s != base.inclusive_s or contender.own_s != contender.inclusive_s:
+            both = f"{time(base.inclusive_s)} -> {time(contender.inclusive_s)}"
+            parts.append(f"{both} with its callees")
+        if change_s:
+            parts.append(f"holds {100 * self.difference_s / change_s:.0f} %")
+        if not (base.inclusive_s and contender.inclusive_s):
+            parts.append(f"only the {'base' if base.inclusive_s else 'contender'} has it")
+        return ", ".join(parts)
+
+
+def signed(seconds: float) -> str:
+    """A difference of times with its sign."""
+    return f"{'-' if seconds < 0 else '+'}{time(abs(seconds))}"
+
+
+def samples(side: Measurement) -> Mapping[str, float]:
+    """Own samples by stack; empty of a side without any."""
+    return (side.facts.sampled and side.facts.sampled.stacks) or {}
+
+
+def changes(
+    base: Measurement, contender: Measurement, times_s: TimesS | None = None
+) -> list[FunctionChange]:
+    """Every function of two sides with samples, the largest difference first.
+
+    Args:
+        times_s: of calls that were compared with each other, as in turns; None for the medians of
+            both sides, with what these may be off by.
+    """
+    base_s, contender_s = times_s or (base.median_s, contender.median_s)
+    off = 0.0 if times_s else blur([(base, contender)]) - 1
+    before, after = _spent(samples(base), base_s), _spent(samples(contender), contender_s)
+    found = []
+    for name in before.keys() | after.keys():
+        sides = before[name], after[name]
+        noise_s = _DEVIATIONS * math.hypot(*(side.deviation_s for side in sides))
+        allowed_s = noise_s + off * max(side.own_s for side in sides)
+        found.append(FunctionChange(name, *sides, allowed_s))
+    return sorted(found, key=lambda change: (-abs(change.difference_s), change.name))
+
+
+def _spent(stacks: Mapping[str, float], call_s: float) -> defaultdict[str, Spent]:
+    """Times of functions by their names; of others nothing, as far as the samples can tell."""
+    own: defaultdict[str, float] = defaultdict(float)
+    inclusive: defaultdict[str, float] = defaultdict(float)
+    for stack, number in stacks.items():
+        functions = stack.split(SEPARATOR)
+        own[functions[-1]] += number
+        for function in {*functions}:
+            inclusive[function] += number
+    every = sum(stacks.values())
+
+    def spent(function: str) -> Spent:
+        # Binomial, with a sample more of either kind: what was not seen may be there.
+        share = (own[function] + 1) / (every + 2)
+        deviation_s = call_s * math.sqrt(share * (1 - share) / every)
+        own_s, inclusive_s = (call_s * seen[function] / every for seen in (own, inclusive))
+        return Spent(own_s, inclusive_s, deviation_s)
+
+    nothing = spent("")
+    return defaultdict(lambda: nothing, {name: spent(name) for name in [*inclusive] if name})
+
+
+def function_causes(
+    base: Measurement, contender: Measurement, times_s: TimesS | None = None
+) -> tuple[list[Cause], list[str]]:
+    """Functions that a change is in, the largest difference first, and what cannot be said.
+
+    The last cause has all differences that are too small for the samples, and no seconds. There is
+    nothing to say of a case that neither side has samples of.
+
+    Args:
+        times_s: as of :func:`changes`.
+    """
+    sides = {"base": base.facts.sampled, "contender": contender.facts.sampled}
+    gaps = [
+        f"functions of the {side}: {(sampled and sampled.gap) or 'no samples (--fw-profile)'}"
+        for side, sampled in sides.items()
+        if sampled is None or not sampled.stacks
+    ]
+    if gaps:
+        return [], gaps if any(sides.values()) else []
+    base_s, contender_s = times_s or (base.median_s, contender.median_s)
+    every = changes(base, contender, times_s)
+    real = [change for change in every if abs(change.difference_s) > change.allowed_s][:_NAMED]
+    costs = {side: (sampled and sampled.overhead) or 0.0 for side, sampled in sides.items()}
+    shown = ", ".join(f"{side} {cost:+.0%}" for side, cost in costs.items())
+    notes = [f"functions: the profiler's cost, where calls are many: {shown}"]
+    notes = notes if max(costs.values()) >= _COST else []
+    if not real:
+        visible_s = max(change.allowed_s for change in every)
+        return [], [f"functions: no difference above {time(visible_s)} of a call", *notes]
+    texts = [(change.text(contender_s - base_s), change.difference_s) for change in real]
+    causes = [Cause(CauseKind.FUNCTIONS, text, time_s) for text, time_s in texts]
+    return [*causes, *_others([change for change in every if change not in real])], notes
+
+
+def _others(others: Sequence[FunctionChange]) -> list[Cause]:
+    """One line for all that samples cannot tell, if there is anything."""
+    if not others:
+        return []
+    together = signed(sum(change.difference_s for change in others))
+    most = time(max(abs(change.difference_s) for change in others))
+    text = (
+        f"others: {count(len(others), 'function')}, {together} together, none by more than {most}"
+    )
+    return [Cause(CauseKind.FUNCTIONS, text)]
