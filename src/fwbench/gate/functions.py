@@ -6,22 +6,19 @@ timed, so what the profiler costs is in no figure. Functions that make many call
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from fwbench.gate.explanation import Cause, CauseKind
 from fwbench.records.facts import ROOT, SEPARATOR
 from fwbench.records.measurement import Measurement, blur
-from fwbench.records.units import count, time
+from fwbench.records.units import count, signed, time
 
 #: Standard deviations of a difference that samples of equal functions hardly ever have.
 _DEVIATIONS = 4.0
 
 #: Functions that are named, and a cost of the profiler that is.
 _NAMED, _COST = 8, 0.5
-
-#: Seconds of a call of each side: of the base, and of the contender.
-TimesS = tuple[float, float]
 
 
 class Spent(NamedTuple):
@@ -72,18 +69,13 @@ class FunctionChange(NamedTuple):
         return ", ".join(parts)
 
 
-def signed(seconds: float) -> str:
-    """A difference of times with its sign."""
-    return f"{'-' if seconds < 0 else '+'}{time(abs(seconds))}"
-
-
 def samples(side: Measurement) -> Mapping[str, float]:
     """Own samples by stack; empty of a side without any."""
     return (side.facts.sampled and side.facts.sampled.stacks) or {}
 
 
 def changes(
-    base: Measurement, contender: Measurement, times_s: TimesS | None = None
+    base: Measurement, contender: Measurement, times_s: tuple[float, float] | None = None
 ) -> list[FunctionChange]:
     """Every function of two sides with samples, the largest difference first.
 
@@ -126,12 +118,12 @@ def _spent(stacks: Mapping[str, float], call_s: float) -> defaultdict[str, Spent
 
 
 def function_causes(
-    base: Measurement, contender: Measurement, times_s: TimesS | None = None
+    base: Measurement, contender: Measurement, times_s: tuple[float, float] | None = None
 ) -> tuple[list[Cause], list[str]]:
     """Functions that a change is in, the largest difference first, and what cannot be said.
 
-    The last cause has all differences that are too small for the samples, and no seconds. There is
-    nothing to say of a case that neither side has samples of.
+    The last cause has all other differences, and no seconds. There is nothing to say of a case that
+    neither side has samples of.
 
     Args:
         times_s: as of :func:`changes`.
@@ -156,16 +148,10 @@ def function_causes(
         return [], [f"functions: no difference above {time(visible_s)} of a call", *notes]
     texts = [(change.text(contender_s - base_s), change.difference_s) for change in real]
     causes = [Cause(CauseKind.FUNCTIONS, text, time_s) for text, time_s in texts]
-    return [*causes, *_others([change for change in every if change not in real])], notes
-
-
-def _others(others: Sequence[FunctionChange]) -> list[Cause]:
-    """One line for all that samples cannot tell, if there is anything."""
-    if not others:
-        return []
-    together = signed(sum(change.difference_s for change in others))
-    most = time(max(abs(change.difference_s) for change in others))
-    text = (
-        f"others: {count(len(others), 'function')}, {together} together, none by more than {most}"
-    )
-    return [Cause(CauseKind.FUNCTIONS, text)]
+    others = [change.difference_s for change in every if change not in real and change.difference_s]
+    if others:
+        number, together = count(len(others), "function"), signed(sum(others))
+        most = time(max(map(abs, others)))
+        text = f"others: {number}, {together} together, none by more than {most}"
+        causes.append(Cause(CauseKind.FUNCTIONS, text))
+    return causes, notes

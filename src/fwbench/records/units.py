@@ -26,6 +26,11 @@ def time(seconds: float) -> str:
     return f"{_three_digits(seconds * 1e9)} ns"
 
 
+def signed(seconds: float) -> str:
+    """A difference of times with its sign: ``+1.2 us``."""
+    return f"{'-' if seconds < 0 else '+'}{time(abs(seconds))}"
+
+
 def _three_digits(number: float) -> str:
     """At least three significant digits, never with an exponent."""
     return f"{number:.0f}" if number >= _HUNDRED else f"{number:.3g}"

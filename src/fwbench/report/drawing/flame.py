@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from fwbench.gate.functions import signed
 from fwbench.records.facts import SEPARATOR
-from fwbench.records.units import time
+from fwbench.records.units import signed, time
 from fwbench.report import escaping
 from fwbench.report.drawing.chart import Chart
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from fwbench.gate import functions
-from fwbench.gate.functions import FunctionChange, signed
+from fwbench.gate.functions import FunctionChange
 from fwbench.records.measurement import Measurement, group_by
+from fwbench.records.units import signed
 from fwbench.report.drawing import flame
 from fwbench.report.model import Run
 from fwbench.report.section import Section, TableCell, columns, prose, run_suffix
