@@ -64,6 +64,7 @@ pages: venv ## write the pages of docs/ that come from the code
 	$(BIN)/python -m fwbench_extras.pages frameworks > docs/frameworks.md
 	$(BIN)/python -m fwbench_extras.pages record > docs/record.md
 	$(BIN)/python -m fwbench_extras.pages cheats > docs/cheats.md
+	$(BIN)/python -m fwbench_extras.pages regressions > docs/regressions.md
 	$(BIN)/fwbench list --markdown > docs/operations.md
 
 .PHONY: idioms

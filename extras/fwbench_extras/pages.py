@@ -14,6 +14,7 @@ from fwbench.frameworks.declared import manifests
 from fwbench.options.options import SELECTORS, SETTINGS, Option
 from fwbench.records import facts, files, session_facts, units
 from fwbench.records.table import Fact, Table, type_words
+from fwbench_extras import regressions
 from fwbench_extras.cheats import CHEATS, Cheat, check_harness, naive
 from fwbench_extras.cheats.table import CHEATS_BY_SUBJECT
 from fwbench_extras.idioms.page import page as idioms
@@ -391,6 +392,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "idioms": idioms,
     "options": options,
     "record": record,
+    "regressions": regressions.page,
 }
 
 

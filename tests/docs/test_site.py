@@ -19,6 +19,7 @@ _NAMED_ONLY = {"canonical", "next", "prev"}
 #: Pages that are written from the code.
 _FROM_CODE = (
     *("api", "cheats", "commands", "frameworks", "idioms", "operations", "options", "record"),
+    "regressions",
 )
 
 _BY_HAND = [
