@@ -336,7 +336,7 @@ def test_the_error_of_an_operator_is_by_blocks(tmp_path: Path) -> None:
     seen = Seen(of_block=lambda n: [Operator("conv", "convolution", times_s[n % 2], 1)])
     recorded_profile = profiled(seen, tmp_path).profile
     assert recorded_profile is not None
-    (operator,) = recorded_profile.operators or ()
+    (operator,) = recorded_profile.operators or []
     assert operator.time_s == pytest.approx(5.5e-3)
     assert operator.error_s == pytest.approx(1e-3 / 1.35 / math.sqrt(24 / math.pi))
 

@@ -295,7 +295,8 @@ def _blocks(
         with turn():
             start_s = clock.read()
             _lead_in(call, clock, limits.lead_in_s)
-            calls_s.append(of_block := [])
+            of_block: list[float] = []
+            calls_s.append(of_block)
             work = partial(of_block.extend, (call()[0] for _ in range(number)))
             seen = _seen(profiler, work, trace, number)
             return clock.read() - start_s, seen

@@ -71,7 +71,7 @@ class Profiler(ABC):
 
 
 def counted(before: Counts, after: Counts) -> Iterator[Operator]:
-    """What a framework has counted in between, as operators of the class ``compilation``."""
+    """Counts that have risen in between, as operators of the class ``compilation``."""
     for name, (number, time_s) in after.items():
         earlier, earlier_s = before.get(name, (0.0, 0.0))
         if number > earlier:

@@ -180,7 +180,7 @@ class _Change:
 
 
 def profile_causes(base: Measurement, contender: Measurement) -> tuple[list[Cause], list[str]]:
-    """What the profiles of a case on both sides differ by, and why nothing is known of that.
+    """Differences between the profiles of a case on both sides, and why none are known.
 
     The seconds of all causes together are what a call takes longer under the profilers, without
     their cost. Operators are matched by name and class. Where of a class one side has some and the

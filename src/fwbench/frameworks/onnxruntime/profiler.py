@@ -75,7 +75,7 @@ class OnnxRuntimeProfiler(Profiler):
 
 
 def _events(file: Path) -> Iterator[dict[str, Any]]:
-    """What a session has done after its first call."""
+    """Events of a session after its first call."""
     events = [event for event in json.loads(file.read_text(encoding="utf-8")) if "dur" in event]
     ends = [event["ts"] + event["dur"] for event in events if event["name"] == _CALL]
     return (event for event in events if ends and event["ts"] >= ends[0])
