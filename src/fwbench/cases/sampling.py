@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from pathlib import PurePath
 from typing import Any
 
 from fwbench.errors import ProbeError
@@ -132,8 +133,10 @@ def _name(text: str, session: Any) -> str:
     frame = Frame(text)
     if (frame.file_path, frame.function) == (__file__, _calls.__name__):
         return ROOT
-    # Relative to the import path, and so the same in another environment.
-    path = session.shorten_path(frame.file_path or "").rpartition("../")[2]
+    # Relative to the import path, and so the same in another environment; or as little of the path.
+    path = session.shorten_path(frame.file_path or "")
+    if path.startswith(("..", "/")):
+        path = "/".join(PurePath(path).parts[-2:])
     of_class = f"{frame.class_name}." if frame.class_name else ""
     return f"{path}:{of_class}{frame.function}".replace(SEPARATOR, ",")
 

@@ -53,7 +53,7 @@ class FunctionChange(NamedTuple):
             return "the call itself"
         file, _, function = self.name.rpartition(":")
         called = function if function.endswith(">") else f"{function}()"
-        return f"{called} (built-in)" if file.startswith("<") else f"{called} in {file}"
+        return f"{called} (built-in)" if file == "<built-in>" else f"{called} in {file}"
 
     def text(self, change_s: float) -> str:
         """The function and its part of a change in words."""
