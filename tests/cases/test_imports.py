@@ -147,12 +147,32 @@ def _first_call(seconds: float, **facts: Any) -> CaseFacts:
     return CaseFacts(first_call_s=seconds, completion_s=1e-3, **facts)
 
 
+def test_a_first_call_that_compiles_twice_is_explained_by_its_phase() -> None:
+    """It is no part of the calls that are timed, and holds no seconds of them."""
+    base = _first_call(
+        1.0, first_call_phases={"trace": 0.2, "compile": 0.7}, first_call_compilations=1
+    )
+    contender = _first_call(
+        1.8, first_call_phases={"trace": 0.25, "compile": 1.4}, first_call_compilations=2
+    )
+    causes, gaps = cold_start_causes(base, contender)
+    assert [cause.text for cause in causes] == [
+        "first call: 1 s -> 1.8 s (+800 ms)",
+        "compilations of the first call: 1 -> 2",
+        "first call, compile: 700 ms -> 1.4 s (+700 ms)",
+        "first call, trace: 200 ms -> 250 ms (+50 ms)",
+    ]
+    assert {cause.time_s for cause in causes} == {None}
+    assert gaps == []
+
+
 def test_what_is_not_known_of_a_cold_start_is_said() -> None:
     """And what has not changed is no cause; nor is the first call of a process that had others."""
     assert cold_start_causes(_first_call(1.0), _first_call(1.05)) == ([], [])
     late = CaseFacts(first_call_in_process_s=9.0, first_in_process=False)
     assert cold_start_causes(_first_call(1.0), late) == ([], [])
-    (slower,), _ = cold_start_causes(_first_call(1.0), _first_call(2.0))
+    (slower,), gaps = cold_start_causes(_first_call(1.0), _first_call(2.0))
+    assert gaps == ["first call by phase: not recorded on both sides"]
     assert (slower.text, slower.time_s) == ("first call: 1 s -> 2 s (+1 s)", None)
     imported = CaseFacts(imported_modules=3, completion_s=1.0, imported_bytes=2**20)
     causes, gaps = cold_start_causes(

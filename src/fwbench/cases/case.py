@@ -16,7 +16,7 @@ from fwbench.cases.inputs import OPERAND_CACHE, check_room, drawn_operands
 from fwbench.cases.random import Random
 from fwbench.cases.work import OperationWork, Work
 from fwbench.errors import FwbenchError
-from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
@@ -35,6 +35,7 @@ from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, gibibytes
 from fwbench.terms.manifest import Manifest
+from fwbench.terms.names import compiles
 from fwbench.terms.presets import Size
 from fwbench.workloads.function import Function
 from fwbench.workloads.grid import Cell
@@ -148,7 +149,7 @@ class Case:
             bind_s, work = self._clock.time(self.bind)
             self._clock.before = work.before
             with benchmark.alone("first call"):
-                first_call_s, result = self._clock.time(work.run)
+                first_call_s, result, compiled = self._first_call(work.run)
             memory.pause()
             held = _held(on_device)
             kept_bytes = OPERAND_CACHE.size_bytes
@@ -169,10 +170,20 @@ class Case:
                 warmed_up |= self._energy(watch) | self._watched(watch)
             memory.pause()
             verified |= self._verify_again(work, last)
-        warmed_up |= CaseFacts(bind_s=bind_s, first_call_in_process_s=first_call_s)
+        warmed_up |= CaseFacts(bind_s=bind_s, first_call_in_process_s=first_call_s) | compiled
         warmed_up |= CaseFacts(operand_sets=len(work.runs))
         self._record(warmed_up | verified | held | host_memory(memory))
         return last
+
+    def _first_call(self, run: BoundCall) -> tuple[float, Any, CaseFacts]:
+        """Time and result of the first call, and what it compiled."""
+        if not compiles(self.cell.execution):
+            return *self._clock.time(run), CaseFacts()
+        compiled = self.framework.watch_compilation()
+        seconds, result = self._clock.time(run)
+        number, phases_s = compiled() or (None, None)
+        facts = CaseFacts(first_call_phases=phases_s, first_call_compilations=number)
+        return seconds, result, facts
 
     def _device_memory(self) -> DeviceMemory | None:
         device = self.cell.device

@@ -41,6 +41,13 @@ class Saved(NamedTuple):
     tensors: int
 
 
+class Compilation(NamedTuple):
+    """Number of compilations, and seconds by phase: trace, lower, compile, load from cache."""
+
+    number: int
+    phases_s: dict[str, float]
+
+
 class Framework(Replicable, ABC):
     """One framework's way to compute, wait and differentiate.
 
@@ -260,6 +267,14 @@ class Framework(Replicable, ABC):
             run: bound work, or a step of a learner's; it is called once.
         """
         return None
+
+    def watch_compilation(self) -> Callable[[], Compilation | None]:
+        """Begin to note what is compiled.
+
+        Returns:
+            ``compiled()``: all that was since then; None where the framework does not tell.
+        """
+        return lambda: None
 
     def profiler(self, device: str) -> Profiler | None:
         """The framework's own profiler; None where it has none.

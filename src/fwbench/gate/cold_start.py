@@ -41,7 +41,7 @@ def cold_start_causes(base: CaseFacts, contender: CaseFacts) -> tuple[list[Cause
         Causes, the largest first within a kind; what could not be compared, and why.
     """
     if base.imported_modules is None or contender.imported_modules is None:
-        return [*_of_first_call(base, contender)], []
+        return _of_first_call(base, contender)
     gaps = [
         f"import by part: the {name} has none"
         for name, side in (("base", base), ("contender", contender))
@@ -73,10 +73,20 @@ def _memory(base: CaseFacts, contender: CaseFacts) -> Iterator[Cause]:
         )
 
 
-def _of_first_call(base: CaseFacts, contender: CaseFacts) -> Iterator[Cause]:
+def _of_first_call(base: CaseFacts, contender: CaseFacts) -> tuple[list[Cause], list[str]]:
     before_s, after_s = _first_call_s(base), _first_call_s(contender)
-    if before_s and after_s and abs(after_s - before_s) > _NOISE * before_s:
-        yield Cause(CauseKind.WORK, str(_Part("first call", before_s, after_s)))
+    if not before_s or not after_s or abs(after_s - before_s) <= _NOISE * before_s:
+        return [], []
+    texts = [str(_Part("first call", before_s, after_s))]
+    before, after = base.first_call_compilations, contender.first_call_compilations
+    if before != after:
+        texts.append(f"compilations of the first call: {before} -> {after}")
+    phases = base.first_call_phases, contender.first_call_phases
+    known = phases[0] is not None and phases[1] is not None
+    parts = _largest(phases[0] or {}, phases[1] or {}) if known else []
+    texts += [f"first call, {part}" for part in parts]
+    gaps = [] if known else ["first call by phase: not recorded on both sides"]
+    return [Cause(CauseKind.WORK, text) for text in texts], gaps
 
 
 def _first_call_s(facts: CaseFacts) -> float | None:

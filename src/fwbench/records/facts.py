@@ -283,6 +283,8 @@ class Measured(MeasuredOnGpu):
     first_call_s: float | None = fact()
     bind_s: float | None = fact()
     first_call_in_process_s: float | None = fact()
+    first_call_phases: dict[str, float] | None = fact()
+    first_call_compilations: int | None = fact()
     first_in_process: bool | None = fact()
     compile_s: float | None = fact()
     warmup_calls: int | None = fact()

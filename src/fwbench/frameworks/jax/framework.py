@@ -22,7 +22,7 @@ except ImportError:  # JAX 0.7
     from jax.experimental import enable_x64
 
 from fwbench.frameworks import gpus
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import BoundCall, Compilation, Framework
 from fwbench.frameworks.gpus import Copies, DeviceClock
 from fwbench.frameworks.jax.device import (
     EXECUTIONS,
@@ -283,6 +283,12 @@ class Jax(Framework):
         from fwbench.frameworks.jax.models import JaxModelLearner
 
         return JaxModelLearner(job, _device(job.device), self._keep)
+
+    def watch_compilation(self) -> Callable[[], Compilation | None]:
+        """JAX's own events."""
+        from fwbench.frameworks.jax.compilation import watch
+
+        return watch()
 
     def profiler(self, device: str) -> Profiler:
         """``jax.profiler``."""

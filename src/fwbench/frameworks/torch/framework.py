@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import (
     BoundCall,
+    Compilation,
     Framework,
     Saved,
     differentiated,
@@ -263,6 +264,12 @@ class Torch(Framework):
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
             run()
         return Saved(sum(saved.values()), len(saved))
+
+    def watch_compilation(self) -> Callable[[], Compilation | None]:
+        """Its own timers."""
+        from fwbench.frameworks.torch.compilation import watch
+
+        return watch()
 
     def profiler(self, device: str) -> Profiler:
         """``torch.profiler``."""
