@@ -53,7 +53,7 @@ def verdict(claimed: Mapping[str, Any], found: Mapping[str, Any], case: str) -> 
     row = found["versions"]
     span = row[row.index(first) + 1 : row.index(last) + 1]
     ratios = [each["ratio"] for each in of_case["changes"] if each["since"] in span]
-    reported = claimed.get("factor")
+    reported: float = claimed.get("factor", 0)
     says = claimed.get("says") or ("slower" if reported > 1 else "faster")
     claim = f"reported: {times(reported) if reported else says}"
     if not ratios:
