@@ -94,7 +94,7 @@ def test_every_library_is_told_the_same_threads() -> None:
 def test_what_a_quota_has_stopped_is_known(
     tmp_path: Path, membership: str, file: str, counts: str
 ) -> None:
-    """Of either version; nothing is known without a count."""
+    """Quotas of either version are counted; nothing is known without a count."""
     folders = tmp_path / "proc", tmp_path / "cgroup"
     assert machine.throttled_s(*folders) is None
     for path, text in ((folders[0] / "self" / "cgroup", membership), (folders[1] / file, counts)):

@@ -28,7 +28,7 @@ def studies() -> dict[str, dict[str, Any]]:
 
 
 def results() -> dict[str, dict[str, Any]]:
-    """What was found in each row, as far as it was measured."""
+    """The findings of each row, as far as it was measured."""
     return dict(json.loads(RECORDED.read_text("utf-8"))) if RECORDED.exists() else {}
 
 
