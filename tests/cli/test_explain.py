@@ -26,11 +26,6 @@ _FACTS: dict[str, Any] = {
     "precision_bits": 23,
     "flops": 1e6,
     "libraries": {"numpy openblas core": "SkylakeX", "numpy openblas version": "0.3.23"},
-    "profile": {
-        "operators": [
-            {"name": "copy", "operator_class": "data movement", "time_s": 1e-6, "calls": 1.0}
-        ]
-    },
 }
 _SESSION: dict[str, Any] = {"variables": {}, "libraries": {"numpy openblas core": "SkylakeX"}}
 
@@ -54,13 +49,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[str]]:
-    """The lines below the headline of each case, by the headlines."""
+    """The causes of each case, by the headlines."""
     assert cli.main(["explain", "base.json", "contender.json", *arguments]) == 0
     cases: dict[str, list[str]] = {}
     for line in capsys.readouterr().out.splitlines():
         if not line.startswith("  "):
             cases[line] = []
-        else:
+        elif not line.startswith("  not looked at: "):
             [*cases.values()][-1].append(line.strip())
     return cases
 
@@ -75,7 +70,7 @@ def test_what_differs_is_named(
     assert len(explained) == 2
     begin = f"{case_id()}: 1 s -> 1.2 s (+20 %; inconclusive; "
     ((_, causes),) = (row for row in explained.items() if row[0].startswith(begin))
-    assert [cause for cause in causes if not cause.startswith("not looked at")] == [*said]
+    assert causes == [*said]
 
 
 @tabled
@@ -86,18 +81,27 @@ def test_what_differs_around_a_plain_test_is_named(
     _run("contender.json", 1.2, session)
     (_, of_case), (_, of_plain) = _explained(capsys).items()
     assert of_case == [NOTHING_FOUND if "variables" in session else said[0]]
-    unknown = "not looked at: work: not recorded on either side"
-    assert of_plain == [*said, unknown]
+    assert of_plain == [*said]
 
 
-def test_kinds_that_one_side_lacks_are_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """And so are profiles."""
-    nothing = dict.fromkeys(("flops", "threads", "toggles", "precision_bits", "profile"))
-    _run("contender.json", 1.2, **nothing, statistic=None)
-    gaps = [causes[-1] for causes in _explained(capsys, "-k", "gemm").values()]
-    assert len(gaps) == 1
-    for gap in ("settings, work: not recorded on the contender's side", "--fw-profile"):
-        assert gap in gaps[0]
+def test_an_extra_copy_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    """By the profiles of both sides, where both have one."""
+    copy = {"name": "copy", "operator_class": "data movement", "time_s": 1e-6}
+    _run("base.json", profile={"operators": [{**copy, "calls": 1.0}]})
+    _run("contender.json", 1.2, profile={"operators": [{**copy, "calls": 2.0}]})
+    (causes,) = _explained(capsys, "-k", "gemm").values()
+    assert [cause for cause in causes if re.match("work: .*copy:? 1 -> 2", cause)]
+
+
+def test_what_was_not_recorded_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of each kind, and of profiles."""
+    nothing = dict.fromkeys(("flops", "threads", "toggles", "precision_bits", "statistic"))
+    _run("contender.json", 1.2, **nothing)
+    assert cli.main(["explain", "base.json", "contender.json"]) == 0
+    of_case, of_plain = re.findall("not looked at: (.*)", capsys.readouterr().out)
+    assert "settings, work: not recorded on the contender's side" in of_case
+    assert "--fw-profile" in of_case
+    assert of_plain == "work: not recorded on either side"
 
 
 def test_the_same_work_twice_has_no_causes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -138,7 +142,7 @@ def test_markdown_has_ten_lines_a_case_and_json_has_all(capsys: pytest.CaptureFi
     assert headline in markdown
     points = [line for line in markdown if line.startswith("- ")]
     assert len(points) == 10
-    assert points[-1] == "- and 12 more"
+    assert points[-2] == "- and 13 more"
     (figures,) = json.loads(Path("why.json").read_text(encoding="utf-8"))["explanations"]
     explanation = StoredExplanation.checked(figures)
     assert explanation.unknown() == []

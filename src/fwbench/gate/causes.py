@@ -19,7 +19,7 @@ from fwbench.gate.profiles import profile_causes
 from fwbench.gate.samples import METRICS, SampleSet
 from fwbench.gate.verdicts import CHANGES, Comparison, Judgement, Verdict, VersionChange
 from fwbench.processes.session import SIDES
-from fwbench.records.facts import CaseFacts, Profile
+from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import MEMORY, MEMORY_BEFORE, Measurement, group_by
 from fwbench.records.session_facts import MachineFacts
 from fwbench.records.stored import StoredRun
@@ -128,7 +128,6 @@ def stored_causes(
         causes += [Cause(row.kind, text) for text in row.differences(*values)]
         for side, value in zip(SIDES, values, strict=True):
             known[side] |= set() if value is None else {row.kind}
-    causes += [Cause(CauseKind.WORK, text) for text in _counts(base[0], contender[0])]
     return causes, [*_unrecorded(known)]
 
 
@@ -140,15 +139,6 @@ def _unrecorded(known: Mapping[str, Collection[CauseKind]]) -> Iterator[str]:
         if sides:
             where = "either" if len(sides) == len(SIDES) else f"the {sides[0]}'s"
             yield f"{', '.join(alike)}: not recorded on {where} side"
-
-
-def _counts(*sides: Measurement) -> Iterator[str]:
-    """Calls of operators that both sides' profiles hold, where they differ."""
-    profiles = [side.facts.profile or Profile() for side in sides]
-    before, after = ({each.name: each.calls for each in p.operators or ()} for p in profiles)
-    for name, calls in before.items():
-        if after.get(name, calls) != calls:
-            yield f"calls of {name}: {calls:g} -> {after[name]:g}"
 
 
 @dataclass(frozen=True)
