@@ -12,6 +12,9 @@ import pytest
 
 from fwbench import cli
 from fwbench.frameworks import libraries
+from fwbench.gate.causes import profiled_causes
+from fwbench.records.stored import StoredRun
+from support.launched_runs import sample
 from support.projects import Project
 
 _TESTS = """
@@ -107,3 +110,13 @@ def test_libraries_are_those_of_the_package() -> None:
     assert [key for key in own if key.endswith(" threads")]
     assert not [key for key in libraries.loaded("scipy") if key.startswith("numpy ")]
     assert own.items() <= libraries.loaded().items()
+
+
+def test_a_profile_that_one_side_lacks_is_said() -> None:
+    """Where a session has brought nothing, or had no time for the case."""
+    case, found = sample(), StoredRun("run.json", [sample()])
+    for runs, side in (((None, None), "either"), ((found, None), "the contender's")):
+        assert profiled_causes(runs, case, case) == (
+            [],
+            [f"no profile was measured on {side} side"],
+        )

@@ -137,8 +137,11 @@ def _unrecorded(known: Mapping[str, Collection[CauseKind]]) -> Iterator[str]:
     lacking = group_by(kinds, lambda kind: tuple(s for s in SIDES if kind not in known[s]))
     for sides, alike in lacking.items():
         if sides:
-            where = "either" if len(sides) == len(SIDES) else f"the {sides[0]}'s"
-            yield f"{', '.join(alike)}: not recorded on {where} side"
+            yield f"{', '.join(alike)}: not recorded on {_named(sides)} side"
+
+
+def _named(sides: Sequence[str]) -> str:
+    return "either" if len(sides) == len(SIDES) else f"the {sides[0]}'s"
 
 
 @dataclass(frozen=True)
@@ -229,10 +232,13 @@ def profiled_causes(
     runs: Profiles, base: Measurement, contender: Measurement
 ) -> tuple[list[Cause], list[str]]:
     """Causes in the profiles of a case that were measured after its verdict, and gaps."""
-    records = [
-        record
-        for run, side in zip(runs, (base, contender), strict=True)
+    records = {
+        name: record
+        for name, run, side in zip(SIDES, runs, (base, contender), strict=True)
         for record in (run.records if run else ())
         if record.key == side.key
-    ]
-    return profile_causes(*records) if len(records) == len(runs) else ([], [])
+    }
+    lacking = [name for name in SIDES if name not in records]
+    if lacking:
+        return [], [f"no profile was measured on {_named(lacking)} side"]
+    return profile_causes(*records.values())
