@@ -94,7 +94,7 @@ def test_an_extra_copy_is_named(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_was_not_recorded_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of each kind, and of profiles."""
+    """Each kind of facts, and profiles."""
     nothing = dict.fromkeys(("flops", "threads", "toggles", "precision_bits", "statistic"))
     _run("contender.json", 1.2, **nothing)
     assert cli.main(["explain", "base.json", "contender.json"]) == 0
