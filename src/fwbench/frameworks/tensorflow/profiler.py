@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import keras
 import tensorflow as tf
+from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
 from tensorflow.python.framework import func_graph
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
@@ -49,19 +50,26 @@ class TensorFlowProfiler(Profiler):
 
     def __init__(self) -> None:
         self._traces, self._traces_s, self._depth = 0, 0.0, 0
-        self._trace = func_graph.func_graph_from_py_func
+        self._trace, self._call = func_graph.func_graph_from_py_func, Function.__call__
         func_graph.func_graph_from_py_func = self._traced
+        called = self._called
+        Function.__call__ = lambda *given, **more: called(*given, **more)  # noqa: PLW0108 (a method)
 
-    def _traced(self, *arguments: Any, **more: Any) -> Any:
-        """Trace a function as TensorFlow does; those that it traces meanwhile are parts of it."""
-        start_s = time.perf_counter()
+    def _traced(self, *given: Any, **more: Any) -> Any:
+        self._traces += not self._depth
         self._depth += 1
         try:
-            return self._trace(*arguments, **more)
+            return self._trace(*given, **more)
         finally:
             self._depth -= 1
-            if not self._depth:
-                self._traces += 1
+
+    def _called(self, function: Any, *given: Any, **more: Any) -> Any:
+        """Call a function, with the time if it is traced: then its graph is optimised, too."""
+        traces, start_s = self._traces, time.perf_counter()
+        try:
+            return self._call(function, *given, **more)
+        finally:
+            if self._traces > traces and not self._depth:
                 self._traces_s += time.perf_counter() - start_s
 
     def counts(self) -> Counts:
