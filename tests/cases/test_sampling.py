@@ -22,6 +22,13 @@ def test_what_holds_little_is_its_callers() -> None:
     assert len(stack.split(";")) == 80
 
 
+def test_samples_that_come_together_tell_less() -> None:
+    """As many of each function, by turns or one function after the other."""
+    one, other = ("<call>", "f"), ("<call>", "g")
+    assert sampling._noise([(one, 1.0), (other, 1.0)] * 500) == 1.0
+    assert sampling._noise([(one, 1.0)] * 500 + [(other, 1.0)] * 500) > 40
+
+
 class Reader:
     def read(self, pause_s: float) -> None:
         """Take as long in Python as in a function of C."""
@@ -49,6 +56,6 @@ def test_calls_that_were_over_too_soon_are_told() -> None:
 
 
 def test_without_pyinstrument_its_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyinstrument", None)
+    monkeypatch.setitem(sys.modules, "pyinstrument.stack_sampler", None)
     with pytest.raises(ProbeError, match=r"pip install 'fwbench\[explain\]'"):
         sampled(RepeatedCall(int, 1.0))

@@ -85,7 +85,7 @@ def changes(
     """
     base_s, contender_s = times_s or (base.median_s, contender.median_s)
     off = 0.0 if times_s else blur([(base, contender)]) - 1
-    before, after = _spent(samples(base), base_s), _spent(samples(contender), contender_s)
+    before, after = _spent(base, base_s), _spent(contender, contender_s)
     found = []
     for name in before.keys() | after.keys():
         sides = before[name], after[name]
@@ -95,8 +95,9 @@ def changes(
     return sorted(found, key=lambda change: (-abs(change.difference_s), change.name))
 
 
-def _spent(stacks: Mapping[str, float], call_s: float) -> defaultdict[str, Spent]:
+def _spent(side: Measurement, call_s: float) -> defaultdict[str, Spent]:
     """Times of functions by their names; of others nothing, as far as the samples can tell."""
+    stacks, noise = samples(side), (side.facts.sampled and side.facts.sampled.noise) or 1.0
     own: defaultdict[str, float] = defaultdict(float)
     inclusive: defaultdict[str, float] = defaultdict(float)
     for stack, number in stacks.items():
@@ -109,7 +110,7 @@ def _spent(stacks: Mapping[str, float], call_s: float) -> defaultdict[str, Spent
     def spent(function: str) -> Spent:
         # Binomial, with a sample more of either kind: what was not seen may be there.
         share = (own[function] + 1) / (every + 2)
-        deviation_s = call_s * math.sqrt(share * (1 - share) / every)
+        deviation_s = call_s * math.sqrt(noise * share * (1 - share) / every)
         own_s, inclusive_s = (call_s * seen[function] / every for seen in (own, inclusive))
         return Spent(own_s, inclusive_s, deviation_s)
 

@@ -166,6 +166,7 @@ class Sampled(Table):
     calls: int | None = fact()
     call_s: float | None = fact()
     overhead: float | None = fact()
+    noise: float | None = fact()
     stacks: dict[str, float] | None = fact()
 
 
