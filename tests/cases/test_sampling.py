@@ -23,7 +23,7 @@ def test_what_holds_little_is_its_callers() -> None:
 
 
 def test_samples_that_come_together_tell_less() -> None:
-    """As many of each function, by turns or one function after the other."""
+    """Samples, as many of each function, by turns or one function after the other."""
     one, other = ("<call>", "f"), ("<call>", "g")
     assert sampling._noise([(one, 1.0), (other, 1.0)] * 500) == 1.0
     assert sampling._noise([(one, 1.0)] * 500 + [(other, 1.0)] * 500) > 40

@@ -205,8 +205,7 @@ def _explained(
     runs = [pair.sides[0] for pair in pairs], [pair.sides[1] for pair in pairs]
     profiles: Profiles = None, None
     if not comparison.interrupted:
-        # What operators take: of plain tests nobody knows.
-        keys = [each.key for each in changes if runs[0][0].samples[each.key].facts]
+        keys = [each.key for each in changes]
         nodeids = {side: [runs[side][0].samples[key].nodeid for key in keys] for side in range(2)}
         budget_s = _EXPLAINING * sum(pair.took_s for pair in pairs)
         more = arguments.more, environments, nodeids, job.seed, budget_s, say

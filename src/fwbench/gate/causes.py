@@ -14,7 +14,9 @@ from importlib import resources
 from typing import Any
 
 from fwbench.errors import some
+from fwbench.gate.cold_start import cold_start_causes
 from fwbench.gate.explanation import Cause, CauseKind, Explanation
+from fwbench.gate.functions import function_causes
 from fwbench.gate.profiles import profile_causes
 from fwbench.gate.samples import METRICS, SampleSet
 from fwbench.gate.verdicts import CHANGES, Comparison, Judgement, Verdict, VersionChange
@@ -35,8 +37,12 @@ _ONE_SIDED = (Verdict.MISSING, Verdict.NEW)
 #: Profiles of the base, and of the contender; None where there are none.
 Profiles = tuple[StoredRun | None, StoredRun | None]
 
-#: Finds causes in the profiles of a case, and says what could not be looked at.
-Profiled = Callable[[Measurement, Measurement], tuple[list[Cause], list[str]]]
+#: Seconds of a call of the base, and of the contender.
+Times = tuple[float, float]
+
+#: Finds causes in the profiles of a case, whose times were compared by turns, and says what could
+#: not be looked at.
+Profiled = Callable[[Measurement, Measurement, Times], tuple[list[Cause], list[str]]]
 
 
 @dataclass(frozen=True)
@@ -185,13 +191,14 @@ def explained(
     base: Sequence[SampleSet],
     contender: Sequence[SampleSet],
     versions: Sequence[VersionChange] = (),
-    profiled: Profiled = profile_causes,
+    profiled: Profiled | None = None,
 ) -> list[ExplainedChange]:
     """The explanation of each of these judgements.
 
     Args:
         base: the launches, or sessions, of the base.
         versions: packages that differ between sides that were built.
+        profiled: None for profiles that are in the records themselves.
     """
     return [_explained(each, (base, contender), versions, profiled) for each in judgements]
 
@@ -200,7 +207,7 @@ def _explained(
     judgement: Judgement,
     runs: tuple[Sequence[SampleSet], Sequence[SampleSet]],
     versions: Sequence[VersionChange],
-    profiled: Profiled,
+    profiled: Profiled | None,
 ) -> ExplainedChange:
     key, metric = judgement.key, judgement.metric
     sides = [[run.samples[key] for run in side if key in run.samples] for side in runs]
@@ -214,8 +221,13 @@ def _explained(
         causes.append(Cause(CauseKind.BUILD, f"packages: {some([*map(str, versions)])}"))
     above = _nothing_above(judgement)
     if above is None:
-        more, unseen = profiled(sides[0][0], sides[1][0])
-        causes, gaps = [*causes, *more], [*gaps, *unseen]
+        first = sides[0][0], sides[1][0]
+        found = [cold_start_causes(*(side.facts for side in first))]
+        if not any(cause.time_s for cause in found[0][0]):  # an import has nothing else to profile
+            times_s = base_s, contender_s
+            found.append(profiled(*first, times_s) if profiled else _profiled(*first))
+        for more, unseen in found:
+            causes, gaps = [*causes, *more], [*gaps, *unseen]
     order = [*CauseKind]
     causes.sort(key=lambda cause: (order.index(cause.kind), -abs(cause.time_s or 0.0)))
     explanation = Explanation(key, name, base_s, contender_s, causes, gaps)
@@ -228,8 +240,19 @@ def _nothing_above(judgement: Judgement) -> float | None:
     return max(judgement.threshold or 0.0, judgement.visible or 0.0)
 
 
+def _profiled(
+    base: Measurement, contender: Measurement, times_s: Times | None = None
+) -> tuple[list[Cause], list[str]]:
+    """Operators, and where nobody has seen any the functions, that hold a change; and gaps."""
+    operators, gaps = profile_causes(base, contender)
+    if operators:
+        return operators, gaps
+    functions, unseen = function_causes(base, contender, times_s)
+    return functions, unseen if functions else [*gaps, *unseen]
+
+
 def profiled_causes(
-    runs: Profiles, base: Measurement, contender: Measurement
+    runs: Profiles, base: Measurement, contender: Measurement, times_s: Times
 ) -> tuple[list[Cause], list[str]]:
     """Causes in the profiles of a case that were measured after its verdict, and gaps."""
     records = {
@@ -241,4 +264,4 @@ def profiled_causes(
     lacking = [name for name in SIDES if name not in records]
     if lacking:
         return [], [f"no profile was measured on {_named(lacking)} side"]
-    return profile_causes(*records.values())
+    return _profiled(records[SIDES[0]], records[SIDES[1]], times_s)
