@@ -1,6 +1,7 @@
 """The memory of a case is that of its calls: what binding takes for a moment does not count."""
 
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -376,7 +377,11 @@ def test_what_a_framework_counts_is_recorded(tmp_path: Path) -> None:
     ],
     ids=["no profiler", "not importable", "nothing seen", "more than there is"],
 )
-def test_a_missing_profile_has_a_reason(seen: Any, reason: str, tmp_path: Path) -> None:
+def test_a_missing_profile_has_a_reason(
+    seen: Any, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Functions are sampled in place of operators only where pyinstrument is installed."""
+    monkeypatch.setitem(sys.modules, "pyinstrument", None)
     with pytest.raises(ProbeError, match=reason):
         profiled(seen, tmp_path)
 

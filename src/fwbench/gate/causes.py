@@ -186,6 +186,19 @@ def may_have_changed(judgement: Judgement) -> bool:
     return max(judgement.ratio, 1 / judgement.ratio) > 1 + judgement.threshold
 
 
+def recorded_causes(
+    base: Measurement, contender: Measurement, times_s: Times | None = None
+) -> tuple[list[Cause], list[str]]:
+    """Causes in the samples of functions where either side has some, or else in operators.
+
+    Args:
+        times_s: of calls that were compared by turns; None for those of both records.
+    """
+    if any(side.facts.sampled is not None for side in (base, contender)):
+        return function_causes(base, contender, times_s)
+    return profile_causes(base, contender)
+
+
 def explained(
     judgements: Iterable[Judgement],
     base: Sequence[SampleSet],
@@ -225,7 +238,7 @@ def _explained(
         found = [cold_start_causes(*(side.facts for side in first))]
         if not any(cause.time_s for cause in found[0][0]):  # an import has nothing else to profile
             times_s = base_s, contender_s
-            found.append(profiled(*first, times_s) if profiled else _profiled(*first))
+            found.append(profiled(*first, times_s) if profiled else recorded_causes(*first))
         for more, unseen in found:
             causes, gaps = [*causes, *more], [*gaps, *unseen]
     order = [*CauseKind]
@@ -238,17 +251,6 @@ def _nothing_above(judgement: Judgement) -> float | None:
     if judgement.ratio is None or may_have_changed(judgement):
         return None
     return max(judgement.threshold or 0.0, judgement.visible or 0.0)
-
-
-def _profiled(
-    base: Measurement, contender: Measurement, times_s: Times | None = None
-) -> tuple[list[Cause], list[str]]:
-    """Operators, and where nobody has seen any the functions, that hold a change; and gaps."""
-    operators, gaps = profile_causes(base, contender)
-    if operators:
-        return operators, gaps
-    functions, unseen = function_causes(base, contender, times_s)
-    return functions, unseen if functions else [*gaps, *unseen]
 
 
 def profiled_causes(
@@ -264,4 +266,4 @@ def profiled_causes(
     lacking = [name for name in SIDES if name not in records]
     if lacking:
         return [], [f"no profile was measured on {_named(lacking)} side"]
-    return _profiled(records[SIDES[0]], records[SIDES[1]], times_s)
+    return recorded_causes(records[SIDES[0]], records[SIDES[1]], times_s)
