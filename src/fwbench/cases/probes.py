@@ -246,20 +246,20 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
     """The profile of a case, whose trace is written.
 
     Args:
-        case: which; it is bound, and neither verified nor timed.
-
-    Where the framework has no profiler, its functions are sampled, and there is no trace.
+        case: which; it is bound, and neither verified nor timed. Where its framework has no
+            profiler, its functions are sampled, and there is no trace.
 
     Raises:
         ProbeError: the profiler has seen nothing, or more than calls take; or nothing samples.
     """
     profiler = _profiler(case)
+    turn = partial(case.alone, probes.PROFILE)
     if profiler is None:
-        return CaseFacts(sampled=_sampled(case, clock))
+        with turn():
+            return CaseFacts(sampled=_sampled(case, clock))
     trace = folder / f"{_NOT_IN_NAMES.sub('-', case.cell.id)}.json"
     run = case.bind().run
     warm_up(run, clock, _WARMUP_S, _WARMUP_AT_LEAST_S)
-    turn = partial(case.alone, probes.PROFILE)
     calls_s, blocks = _blocks(partial(clock.time, run), profiler, trace, clock, turn)
     operators, call_s = _typical(blocks), statistics.median(map(statistics.mean, calls_s))
     total_s = sum(operator.time_s for operator in operators)
