@@ -116,7 +116,7 @@ def test_a_profile_that_one_side_lacks_is_said() -> None:
     """Where a session has brought nothing, or had no time for the case."""
     case, found = sample(), StoredRun("run.json", [sample()])
     for runs, side in (((None, None), "either"), ((found, None), "the contender's")):
-        assert profiled_causes(runs, case, case) == (
+        assert profiled_causes(runs, case, case, (1.0, 2.0)) == (
             [],
             [f"no profile was measured on {side} side"],
         )
