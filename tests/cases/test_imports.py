@@ -144,7 +144,7 @@ def test_a_slower_import_is_explained_by_its_submodule(package: Callable[..., Ca
 
 
 def _first_call(seconds: float, **facts: Any) -> CaseFacts:
-    return CaseFacts(first_call_s=seconds, completion_s=1e-3, **facts)
+    return CaseFacts(execution="compile", first_call_s=seconds, completion_s=1e-3, **facts)
 
 
 def test_a_first_call_that_compiles_twice_is_explained_by_its_phase() -> None:
@@ -171,6 +171,8 @@ def test_what_is_not_known_of_a_cold_start_is_said() -> None:
     assert cold_start_causes(_first_call(1.0), _first_call(1.05)) == ([], [])
     late = CaseFacts(first_call_in_process_s=9.0, first_in_process=False)
     assert cold_start_causes(_first_call(1.0), late) == ([], [])
+    eager = _first_call(1.0) | CaseFacts(execution="eager")
+    assert cold_start_causes(eager, _first_call(2.0)) == ([], [])
     (slower,), gaps = cold_start_causes(_first_call(1.0), _first_call(2.0))
     assert gaps == ["first call by phase: not recorded on both sides"]
     assert (slower.text, slower.time_s) == ("first call: 1 s -> 2 s (+1 s)", None)

@@ -45,18 +45,24 @@ def test_it(case):
 
 
 def _explained(
-    project: Project, capsys: pytest.CaptureFixture[str], *arguments: str, fw: str = "numpy"
+    project: Project,
+    capsys: pytest.CaptureFixture[str],
+    *arguments: str,
+    fw: str = "numpy",
+    selected: str = "product",
 ) -> list[str]:
     """The causes of the case in another session than ``base.json``."""
     project.facts(*arguments, fw=fw)
     capsys.readouterr()
     paths = [str(project.path / name) for name in ("base.json", "measured.json")]
-    assert cli.main(["explain", *paths, "-k", "product"]) == 0
+    assert cli.main(["explain", *paths, "-k", selected]) == 0
     return [line.strip() for line in capsys.readouterr().out.splitlines()]
 
 
-def _measure_base(project: Project, *arguments: str, fw: str = "numpy") -> dict[str, Any]:
-    project.write("test_it.py", _TESTS)
+def _measure_base(
+    project: Project, *arguments: str, fw: str = "numpy", tests: str = _TESTS
+) -> dict[str, Any]:
+    project.write("test_it.py", tests)
     facts = project.facts(*arguments, fw=fw)
     (project.path / "measured.json").rename(project.path / "base.json")
     return facts
@@ -79,6 +85,40 @@ def test_planted_causes_are_named(
         assert "settings: OPENBLAS_CORETYPE: not set -> Prescott" in causes
         core = re.compile(r"build: numpy openblas core: \w+ -> Prescott")
         assert [*filter(core.fullmatch, causes)]
+
+
+_LAZY = """
+from dataclasses import replace
+import slowly
+from fwbench.frameworks.numpy.framework import NumPy
+
+class Lazy(NumPy):
+    name, version = "lazy", slowly.__version__
+    capabilities = replace(NumPy.capabilities, imports="slowly")
+"""
+
+_IMPORTS = """
+import pytest
+from fwbench.workloads import STARTUP
+
+@pytest.mark.fwbench(*STARTUP)
+def test_it(case):
+    case.measure()
+"""
+
+
+def test_a_slower_import_is_named(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the submodule that sleeps."""
+    project.write("packages/slowly/__init__.py", "from slowly import part\n__version__ = '1.2'")
+    sleeps = "import os, time\ntime.sleep(float(os.environ.get('SLEEPS', 0)))"
+    project.write("packages/slowly/part.py", sleeps)
+    project.install("lazy", "lazy_fwbench:Lazy", _LAZY)
+    _measure_base(project, "-k", "import", fw="lazy", tests=_IMPORTS)
+    monkeypatch.setenv("SLEEPS", "0.2")
+    causes = _explained(project, capsys, "-k", "import", fw="lazy", selected="import")
+    assert [line for line in causes if line.startswith("functions: slowly.part: ")], causes
 
 
 @pytest.mark.serial

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from fwbench.gate.explanation import Cause, CauseKind
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, mebibytes, time
+from fwbench.terms.names import compiles
 
 #: The most parts of a change that are named, and the least share of it that one must hold.
 _LARGEST = 5
@@ -75,7 +76,8 @@ def _memory(base: CaseFacts, contender: CaseFacts) -> Iterator[Cause]:
 
 def _of_first_call(base: CaseFacts, contender: CaseFacts) -> tuple[list[Cause], list[str]]:
     before_s, after_s = _first_call_s(base), _first_call_s(contender)
-    if not before_s or not after_s or abs(after_s - before_s) <= _NOISE * before_s:
+    is_compiled = compiles(base.get("execution", "eager"))  # others have too little in it
+    if not (before_s and after_s and is_compiled and abs(after_s - before_s) > _NOISE * before_s):
         return [], []
     texts = [str(_Part("first call", before_s, after_s))]
     before, after = base.first_call_compilations, contender.first_call_compilations
