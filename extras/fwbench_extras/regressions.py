@@ -57,8 +57,11 @@ def verdict(claimed: Mapping[str, Any], found: Mapping[str, Any], case: str) -> 
     says = claimed.get("says") or ("slower" if reported > 1 else "faster")
     claim = f"reported: {times(reported) if reported else says}"
     if not ratios:
-        is_open = any(step[1] in span for step in of_case["untold"])
-        word = "cannot tell" if is_open else "not seen: no change"
+        steps = [step for step in of_case["steps"] if step["since"] in span]
+        bounds = [abs(math.log(bound)) for step in steps for bound in step["bounds"]]
+        above = f" above {math.expm1(max(bounds)):.1%}" if bounds else ""
+        is_open = not all(step["verdict"] for step in steps)
+        word = "cannot tell" if is_open else f"not seen: no change{above} in a step"
         return f"**{word}** from {first} to {last} ({claim})"
     ratio = math.prod(ratios)
     word = "confirmed" if (ratio > 1) == (says == "slower") else "contradicted"

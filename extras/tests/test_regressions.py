@@ -36,25 +36,27 @@ def test_a_report_has_a_thread_a_command_a_test_and_a_result(
 
 
 @pytest.mark.parametrize(
-    ("ratios", "untold", "claimed", "verdict"),
+    ("ratios", "told", "claimed", "verdict"),
     [
-        ([1.9], [], {"factor": 2.0}, "**confirmed**: 2.0 takes 1.9x"),
-        ([1.1], [], {"factor": 2.0}, "**confirmed, smaller**: 2.0 takes 1.1x"),
-        ([5.0], [], {"factor": 2.0}, "**confirmed, larger**: 2.0 takes 5x"),
-        ([0.5], [], {"says": "faster"}, "**confirmed**: 2.0 takes 0.5x"),
-        ([0.5], [], {"factor": 2.0}, "**contradicted**: 2.0 takes 0.5x"),
-        ([2.0, 3.0], [], {"factor": 6.0, "to": "3.0"}, "**confirmed**: 3.0 takes 6x"),
-        ([], [], {"factor": 2.0}, "**not seen: no change** from 1.0 to 2.0"),
-        ([], [["1.0", "2.0"]], {"factor": 2.0}, "**cannot tell** from 1.0 to 2.0"),
-        ([], [], {"factor": 2.0, "to": "4.0"}, "**not measured** in 4.0: no wheel"),
+        ([1.9], True, {"factor": 2.0}, "**confirmed**: 2.0 takes 1.9x"),
+        ([1.1], True, {"factor": 2.0}, "**confirmed, smaller**: 2.0 takes 1.1x"),
+        ([5.0], True, {"factor": 2.0}, "**confirmed, larger**: 2.0 takes 5x"),
+        ([0.5], True, {"says": "faster"}, "**confirmed**: 2.0 takes 0.5x"),
+        ([0.5], True, {"factor": 2.0}, "**contradicted**: 2.0 takes 0.5x"),
+        ([2.0, 3.0], True, {"factor": 6.0, "to": "3.0"}, "**confirmed**: 3.0 takes 6x"),
+        ([], True, {"factor": 2.0}, "**not seen: no change above 2.0% in a step** from 1.0 to"),
+        ([], False, {"factor": 2.0}, "**cannot tell** from 1.0 to 2.0"),
+        ([], True, {"factor": 2.0, "to": "4.0"}, "**not measured** in 4.0: no wheel"),
     ],
 )
 def test_a_verdict_says_what_was_found(
-    ratios: list[float], untold: list[list[str]], claimed: dict[str, Any], verdict: str
+    ratios: list[float], *, told: bool, claimed: dict[str, Any], verdict: str
 ) -> None:
     changes = [{"since": f"{place}.0", "ratio": ratio} for place, ratio in enumerate(ratios, 2)]
     times_s = dict.fromkeys(("1.0", "2.0", "3.0"), 1.0)
-    case = {"times_s": times_s, "changes": changes, "untold": untold, "missing": {}}
+    last = "unchanged" if told else None
+    steps = [{"since": version, "verdict": last, "bounds": [0.99, 1.02]} for version in times_s]
+    case = {"times_s": times_s, "changes": changes, "steps": steps, "missing": {}}
     found = {"versions": [*times_s], "gaps": {"4.0": "no wheel"}, "cases": {"t": case}}
     said = regressions.verdict({"from": "1.0", "to": "2.0"} | claimed, found, "t")
     assert said.startswith(verdict)
