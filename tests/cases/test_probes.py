@@ -283,6 +283,7 @@ def test_a_profile_is_recorded(tmp_path: Path) -> None:
     assert recorded_profile.call_s == 2.0**-10 + 2.0**-4
     assert recorded_profile.calls == 12 * 2  # blocks of a tenth of a second
     assert recorded_profile.shares_within == 0.0
+    assert (recorded_profile.events or {}).keys() >= {"page_faults"}
     assert [path.name for path in tmp_path.iterdir()] == [recorded_profile.trace]
     assert recorded_profile.trace == "double-fake-cpu-eager-forward-float32-4.json"
     assert Profile.checked(dict(recorded_profile)) == recorded_profile

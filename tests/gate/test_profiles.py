@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from fwbench.gate.profiles import measure_profiles, profile_causes
 from fwbench.gate.sides import Installed
 from fwbench.processes import session
 from fwbench.processes.command import Finished
-from fwbench.records.facts import Profile, ProfiledOperator
+from fwbench.records.facts import CaseFacts, Profile, ProfiledOperator
 from fwbench.records.measurement import Measurement
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
@@ -96,6 +97,25 @@ def test_many_operators_are_few_lines() -> None:
     assert len(causes) == 8
     assert causes[0].text == "op19: 10 -> 30 us"
     assert sum(cause.time_s or 0.0 for cause in causes) == pytest.approx(210 * _US)
+
+
+def test_events_that_one_side_has_more_of() -> None:
+    """Beyond what the same code may differ by; what the kernel does not count is a gap."""
+    numbers = (
+        {"page_faults": 0.0, "instructions": 1e6},
+        {"page_faults": 25.0, "instructions": 1.01e6},
+    )
+    sides = []
+    for events in numbers:
+        known = side(("mm", 10.0, 1.0))
+        profile = (known.facts.profile or Profile()) | Profile(
+            events=events, events_gap="none here"
+        )
+        sides.append(replace(known, facts=known.facts | CaseFacts(profile=profile)))
+    causes, gaps = profile_causes(*sides)
+    assert shown(causes)[-1] == ("memory", "page faults of a call: 0 -> 25", None)
+    assert [cause.kind for cause in causes].count(CauseKind.PROCESSOR) == 0
+    assert gaps == ["none here"]
 
 
 def test_a_side_without_a_profile_is_a_gap() -> None:

@@ -14,7 +14,7 @@ import gc
 import math
 import re
 import statistics
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
@@ -39,6 +39,7 @@ from fwbench.frameworks.learner import Learner, Placed, Predictor
 from fwbench.frameworks.models import ModelLearner, arrays_of
 from fwbench.frameworks.probes import Plan, planned_bytes
 from fwbench.frameworks.profiler import CLASSES, COMPILATION, Operator, Profiler, counted
+from fwbench.measure import counters
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import PeakMemory
 from fwbench.measure.warmup import warm_up
@@ -264,7 +265,9 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
     operators, call_s = _typical(blocks), statistics.median(map(statistics.mean, calls_s))
     total_s = sum(operator.time_s for operator in operators)
     _check_total(total_s, call_s, case.framework)
-    facts = Profile(
+    with turn():
+        events = _events(partial(clock.time, run), math.ceil(_BLOCK_S / call_s))
+    facts = events | Profile(
         calls=sum(map(len, calls_s)),
         call_s=call_s,
         operators_s=total_s,
@@ -274,6 +277,14 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
         trace=trace.name,
     )
     return CaseFacts(profile=facts)
+
+
+def _events(call: Callable[[], object], number: int) -> Profile:
+    """The events of a call, by so many without a profiler."""
+    number = min(number, _ALONE.calls)
+    events, gap = counters.counted(lambda: deque((call() for _ in range(number)), maxlen=0))
+    of_call = Profile(events={name: of_all / number for name, of_all in events.items()})
+    return of_call | Profile(events_gap=gap) if gap else of_call
 
 
 def _blocks(

@@ -125,6 +125,16 @@ _ERRORS, _LEAST = 3.0, 0.01
 #: Numbers of calls that differ by no more are the same: those of a training step may vary.
 _AS_MANY = 0.01
 
+#: Events of a call, with the kind of cause and the share by which the same code may differ; fewer
+#: than one make no difference.
+_EVENTS = {
+    "instructions": (CauseKind.PROCESSOR, 0.02),
+    "cycles": (CauseKind.PROCESSOR, 0.05),
+    "cache_misses": (CauseKind.PROCESSOR, 0.25),
+    "branch_misses": (CauseKind.PROCESSOR, 0.25),
+    "page_faults": (CauseKind.MEMORY, 0.25),
+}
+
 #: An operator of the other side alone.
 _NOTHING = ProfiledOperator(name="", operator_class=OTHER, time_s=0.0, calls=0.0)
 
@@ -200,7 +210,8 @@ def profile_causes(base: Measurement, contender: Measurement) -> tuple[list[Caus
     changes = _renamed(_changes(every, _cost_s(every, sides)))
     changes.sort(key=lambda change: -abs(change.time_s))
     others = [change for change in changes if not change.is_work]
-    return [*_work(changes), *_operators(others, every)], []
+    gaps = [*dict.fromkeys(profile.events_gap for profile in every if profile.events_gap)]
+    return [*_work(changes), *_operators(others, every), *_events(*every)], gaps
 
 
 def _cost_s(profiles: Sequence[Profile], sides: Sequence[Measurement]) -> float:
@@ -283,6 +294,17 @@ def _operators(changes: Sequence[_Change], profiles: Sequence[Profile]) -> Itera
         lines.append((f"{change.name}: {_times(*change.times_s)}{calls}", change.time_s))
     lines.sort(key=lambda line: -abs(line[1]))
     yield from (Cause(CauseKind.OPERATORS, *line) for line in [*lines, (others, others_s)])
+
+
+def _events(base: Profile, contender: Profile) -> Iterator[Cause]:
+    """Events of a call of which one side has more."""
+    for name, (kind, share) in _EVENTS.items():
+        numbers = [(profile.events or {}).get(name) for profile in (base, contender)]
+        if None not in numbers:
+            before, after = (number or 0.0 for number in numbers)
+            if abs(after - before) > max(1.0, share * max(before, after)):
+                words = name.replace("_", " ")
+                yield Cause(kind, f"{words} of a call: {before:,.0f} -> {after:,.0f}")
 
 
 def _times(*times_s: float) -> str:

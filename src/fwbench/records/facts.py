@@ -152,6 +152,8 @@ class Profile(Table):
     shares: dict[str, float] | None = fact()
     shares_within: float | None = fact()
     operators: list[ProfiledOperator] | None = fact()
+    events: dict[str, float] | None = fact()
+    events_gap: str | None = fact()
     trace: str | None = fact()
 
 
