@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fwbench import cli
+from fwbench.records.session_facts import StoredRow
 from support import wheels
 from support.suites import commit_all, run_git
 from support.tables import tabled
@@ -79,6 +80,19 @@ def test_another_call_measures_only_what_is_new(
     (project / "test_it.py").write_text(_TESTS.format(package="quick") + "\n", encoding="utf-8")
     assert cli.main([*arguments, "--resume"]) == 2
     assert "no row of versions is like this one" in " ".join(capfd.readouterr().err.split())
+
+
+def test_a_change_is_explained(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """By the functions of both versions, in sessions of their own."""
+    arguments = ["since", "quick", "test_it.py", "--explain", "--json", "row.json"]
+    assert cli.main([*arguments, "--markdown", "row.md"]) == 0
+    out, err = capfd.readouterr()
+    assert "test_it.py::test_work, 1.0 to 2.0: " in out, out + err
+    assert "  functions: sum() (built-in): " in out, out + err
+    row = StoredRow.checked(json.loads((project / "row.json").read_text(encoding="utf-8")))
+    (explained,) = row.explanations or []
+    assert explained.verdict == "regressed"
+    assert "### Why it changed" in (project / "row.md").read_text(encoding="utf-8")
 
 
 def test_launches_that_cannot_be_read(project: Path, capfd: pytest.CaptureFixture[str]) -> None:

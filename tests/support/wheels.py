@@ -100,7 +100,8 @@ def serve(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "harness_link.pth": f"import site; site.addsitedir({here!r})\n",
         f"fwbench-{__version__}.dist-info/entry_points.txt": points,
     }
-    for name, version in (("fwbench", __version__), ("pytest", "9"), ("pytest-benchmark", "5")):
+    harness = {"fwbench": __version__, "pytest": "9", "pytest-benchmark": "5", "pyinstrument": "5"}
+    for name, version in harness.items():
         write_wheel(folder, name, version, link if name == "fwbench" else {})
     for version in ("1.0", "2.0", "2.1"):
         write_wheel(folder, "needed", version, {"needed.py": f"version = {version}\n"})

@@ -50,7 +50,10 @@ MARGIN = 0.01
 LEVEL = 0.02
 
 #: Time that may be spent on explaining changes, as a share of that of the comparison.
-_EXPLAINING = 0.25
+EXPLAINING = 0.25
+
+#: As the extra ``explain`` has it.
+_SAMPLER = "pyinstrument>=5,<6"
 
 #: None if they were not asked for.
 Explanations = Sequence[ExplainedChange] | None
@@ -108,11 +111,16 @@ def _sides(
     notes = [place_tests(both, arguments.tests), *_notes(both), unseen(*both)]
     if any(isinstance(side, Built) for side in both):
         remove_unfinished(root)
-        builder = Builder(root, arguments.python, arguments.extra, say)
+        builder = Builder(root, arguments.python, added(arguments), say)
         resolve(both, builder, arguments.pin)
     else:
         _refuse_options_of_builds(arguments)
     return both, [*filter(None, notes)]
+
+
+def added(arguments: argparse.Namespace) -> list[str]:
+    """Requirements of all environments that are built; with --explain also what samples."""
+    return [*arguments.extra, *[_SAMPLER] * arguments.explain]
 
 
 def _refuse_options_of_builds(arguments: argparse.Namespace) -> None:
@@ -207,7 +215,7 @@ def _explained(
     if not comparison.interrupted:
         keys = [each.key for each in changes]
         nodeids = {side: [runs[side][0].samples[key].nodeid for key in keys] for side in range(2)}
-        budget_s = _EXPLAINING * sum(pair.took_s for pair in pairs)
+        budget_s = EXPLAINING * sum(pair.took_s for pair in pairs)
         more = arguments.more, environments, nodeids, job.seed, budget_s, say
         profiles = measure_profiles(both, *more)
     profiled = partial(causes.profiled_causes, profiles)

@@ -7,29 +7,33 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from fwbench.cli.ab import LEVEL, MARGIN, job_settings
+from fwbench.cli.ab import EXPLAINING, LEVEL, MARGIN, added, job_settings
 from fwbench.cli.common import add_command
 from fwbench.cli.gate import check_writable
 from fwbench.errors import UsageError
-from fwbench.gate import builds, releases, resume
+from fwbench.gate import builds, causes, releases, resume
 from fwbench.gate.ab import PairPlan, refuse_launching
 from fwbench.gate.builds import Builder, installed_pythons, remove_unfinished
+from fwbench.gate.causes import ExplainedChange
 from fwbench.gate.lineup import Lineup, RowJob
+from fwbench.gate.profiles import measure_profiles
 from fwbench.gate.releases import Releases
-from fwbench.gate.sides import REVISION, Built, Side, remove_abandoned, revisions
+from fwbench.gate.samples import SampleSet
+from fwbench.gate.sides import REVISION, Built, Side, changed_versions, remove_abandoned, revisions
 from fwbench.gate.since import TWO, RowOfVersions, Search
-from fwbench.gate.verdicts import Rules
+from fwbench.gate.verdicts import Judgement, Rules
 from fwbench.machine import cpu_model
 from fwbench.plugin.lines import Live
 from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.records.session_facts import StoredRow
-from fwbench.report import since
+from fwbench.report import explanation, since
 from fwbench.workers.environments import Environments
 
 #: Files that a suite of tests is made of.
@@ -74,7 +78,12 @@ def _since(arguments: argparse.Namespace) -> int:
         row.measure(job.seed)
         settings |= {"cpu": cpu_model(), "when": datetime.now(UTC).isoformat(timespec="seconds")}
         names = [side.name for side in sides]
-        _write(row.stored(arguments.row, names, gaps, settings), arguments)
+        stored = row.stored(arguments.row, names, gaps, settings)
+        explained = []
+        if arguments.explain and not row.is_interrupted:
+            budget_s = EXPLAINING * row.took_s
+            explained = _explained(stored, sides, lineup, budget_s, arguments, job.seed, live.say)
+        _write(stored, explained, arguments)
         if row.is_interrupted:
             live.say(f"{job.folder} has its launches; to go on with them, add --resume")
             raise KeyboardInterrupt
@@ -89,7 +98,7 @@ def _settings(arguments: argparse.Namespace, root: Path, builder: Builder | None
         **job_settings(arguments, root),
         "packages": packages or "revisions",
         "build": arguments.build,
-        "with": arguments.extra,
+        "with": added(arguments),
         "python": builder.python if builder else sys.version,
         "tests": "" if is_of_revisions else _tests(arguments.more),
     }
@@ -102,13 +111,50 @@ def _tests(arguments: Sequence[str]) -> str:
     return " ".join(builds.digest(path.absolute(), _SUFFIXES)[:8] for path in paths)
 
 
-def _write(row: StoredRow, arguments: argparse.Namespace) -> None:
+def _explained(
+    row: StoredRow,
+    sides: Sequence[Side],
+    lineup: Lineup,
+    budget_s: float,
+    arguments: argparse.Namespace,
+    seed: int,
+    say: Callable[[str], Any],
+) -> list[ExplainedChange]:
+    """What accounts for the changes between versions that this call has launched."""
+    judgements: dict[tuple[int, int], list[Judgement]] = {}
+    for name, case in row.cases.items():
+        for change in case.changes:
+            step = row.versions.index(change.after), row.versions.index(change.since)
+            if all(name in lineup.samples[place] for place in step):
+                judgements.setdefault(step, []).append(since.judgement(name, case, change))
+    explained = []
+    for step, changes in judgements.items():
+        both = sides[step[0]], sides[step[1]]
+        nodeids = [lineup.nodeids[each.key] for each in changes]
+        more = arguments.more, Environments(project_root(Path())), {0: nodeids, 1: nodeids}, seed
+        profiles = measure_profiles(both, *more, budget_s / len(judgements), say)
+        base, contender = ([SampleSet(sides[p].name, lineup.samples[p])] for p in step)
+        profiled = partial(causes.profiled_causes, profiles)
+        versions = changed_versions(*both)
+        explained += causes.explained(changes, base, contender, versions, profiled)
+    return explained
+
+
+def _write(
+    row: StoredRow, explained: Sequence[ExplainedChange], arguments: argparse.Namespace
+) -> None:
     # First: the reader of the table may have gone.
     if arguments.markdown is not None:
-        files.write_atomically(arguments.markdown, since.markdown(row))
+        text = since.markdown(row)
+        if explained:
+            text += f"\n{explanation.markdown(explained)}"
+        files.write_atomically(arguments.markdown, text)
     if arguments.json is not None:
-        files.write_atomically(arguments.json, json.dumps(dict(row), indent=2) + "\n")
-    print("\n".join(since.table(row)))
+        figures = dict(row)
+        if arguments.explain:
+            figures["explanations"] = explanation.to_json(explained)
+        files.write_atomically(arguments.json, json.dumps(figures, indent=2) + "\n")
+    print("\n".join([*since.table(row), *explanation.lines(explained)]))
 
 
 def _row(
@@ -122,7 +168,7 @@ def _row(
     if arguments.index:
         arguments.index = releases.index_url(root, arguments.index)
     python = arguments.python or _python(first, arguments)
-    builder = Builder(root, python, arguments.extra, say, arguments.index)
+    builder = Builder(root, python, added(arguments), say, arguments.index)
     found = _releases(first, builder.python_version, arguments)
     row = found.row(
         every=arguments.every, good=arguments.good, bad=arguments.bad, named=arguments.versions
@@ -192,7 +238,7 @@ def _revisions(
     of_builds = {"--with": arguments.extra, "--python": arguments.python}
     builder = None
     if arguments.build:
-        builder = Builder(root, arguments.python, arguments.extra, say)
+        builder = Builder(root, arguments.python, added(arguments), say)
     else:
         _refuse(arguments, of_builds, "revisions that are built: add --build")
     return revisions(arguments.row, build=arguments.build), {}, builder

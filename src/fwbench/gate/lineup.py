@@ -19,6 +19,7 @@ from fwbench.gate.sequential import Floats
 from fwbench.gate.sides import Side
 from fwbench.processes import scratch, session
 from fwbench.processes.session import ChildSession
+from fwbench.records.measurement import Measurement
 from fwbench.records.stored import from_json, parse
 from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
@@ -97,6 +98,10 @@ class Lineup:
         sides: the versions, each at its place.
         arguments: of pytest.
         job: saves the launches.
+
+    Attributes:
+        nodeids: of the cases.
+        samples: by place and case, of the last launch of this call that has measured it.
     """
 
     def __init__(
@@ -112,7 +117,8 @@ class Lineup:
         self._environments = environments
         self._job = job
         self._watching = watching
-        self._nodeids: dict[str, str] = {}
+        self.nodeids: dict[str, str] = {}
+        self.samples: dict[int, dict[str, Measurement]] = defaultdict(dict)
         self._machines: dict[int, Mapping[str, Any]] = {}
 
     def earlier(self, make_ready: Callable[[int], bool]) -> list[LineupLaunch]:
@@ -137,7 +143,7 @@ class Lineup:
                 again.logs[case] = {places[name]: visits[name] for name in same & visits.keys()}
             if any(len(of_case) > 1 for of_case in again.logs.values()):
                 launches.append(again)
-                self._nodeids |= launch.nodeids
+                self.nodeids |= launch.nodeids
         return launches
 
     def launch(self, places: Sequence[int], cases: Sequence[str] | None, seed: int) -> LineupLaunch:
@@ -166,7 +172,7 @@ class Lineup:
         self._note(brought, runs, places, referee.contests)
         if brought.logs:
             ran = {place: self._sides[place] for place in runs}
-            self._job.save(brought, ran, {case: self._nodeids[case] for case in brought.logs})
+            self._job.save(brought, ran, {case: self.nodeids[case] for case in brought.logs})
         return brought
 
     def _begun(
@@ -177,7 +183,7 @@ class Lineup:
         files: Mapping[int, Path],
         variables: Mapping[str, str],
     ) -> Any:
-        selected = [self._nodeids[case] for case in cases or ()]
+        selected = [self.nodeids[case] for case in cases or ()]
         return start(
             self._sides[place],
             self._arguments,
@@ -192,7 +198,8 @@ class Lineup:
 
     def _run(self, place: int, output: dict[str, Any]) -> SampleSet:
         run = SampleSet.of_stored(from_json(str(place), output))
-        self._nodeids |= {key: sample.nodeid for key, sample in run.samples.items()}
+        self.nodeids |= {key: sample.nodeid for key, sample in run.samples.items()}
+        self.samples[place] |= run.samples
         self._machines[place] = output["machine_info"]
         return run
 

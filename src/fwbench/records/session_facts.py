@@ -185,6 +185,7 @@ class StoredRow(Table):
     gaps: dict[str, str] = fact()
     cases: dict[str, StoredRowCase] = fact()
     rules: dict[str, Any] = fact()
+    explanations: list[StoredExplanation] | None = fact()
     interrupted: bool = fact()
     launches: int = fact()
     sessions: int = fact()

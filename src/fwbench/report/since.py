@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fwbench.errors import some
-from fwbench.gate.verdicts import Verdict
+from fwbench.gate.verdicts import Judgement, Verdict
+from fwbench.records.measurement import MEDIAN
 from fwbench.records.session_facts import StoredRow, StoredRowCase, StoredStep
 from fwbench.records.units import count, duration, time
 from fwbench.report import escaping
@@ -136,6 +137,22 @@ def _untold(case: StoredRowCase) -> str:
 def _open(step: StoredStep) -> str:
     known = f" ({_change(step)} in {count(step.launches, 'launch', 'launches')})"
     return f"{step.after} to {step.since}" + known * (step.ratio is not None)
+
+
+def judgement(name: str, case: StoredRowCase, change: StoredStep) -> Judgement:
+    """A change as the judgement of two sides: of a call's time in both of its versions."""
+    verdict, ratio = _told(change)
+    return Judgement(
+        name,
+        f"{name}, {change.after} to {change.since}",
+        "",
+        verdict,
+        metric=MEDIAN,
+        ratio=ratio,
+        threshold=0.0,
+        base=[case.times_s[change.after]],
+        contender=[case.times_s[change.since]],
+    )
 
 
 # As a section
