@@ -208,3 +208,13 @@ def test_an_index_has_a_name_in_the_settings_of_uv(tmp_path: Path) -> None:
     assert index_url(tmp_path, "https://example.org") == "https://example.org"
     with pytest.raises(UsageError, match=r"^unknown index 'nighty'; known: nightly, own\. Did you"):
         index_url(tmp_path, "nighty")
+
+
+def test_time_that_environments_have_taken_leaves_one_launch() -> None:
+    versions = Versions({"case": lambda _: 1.0})
+
+    def prepare(_: int) -> None:
+        versions.now_s += 10
+
+    row = measured(versions, 6, prepare, budget_s=20)
+    assert row.launches == 1

@@ -120,7 +120,7 @@ def _explained(
     seed: int,
     say: Callable[[str], Any],
 ) -> list[ExplainedChange]:
-    """What accounts for the changes between versions that this call has launched."""
+    """Explanations of the changes between versions that this call has launched."""
     judgements: dict[tuple[int, int], list[Judgement]] = {}
     for name, case in row.cases.items():
         for change in case.changes:

@@ -338,7 +338,7 @@ class RowOfVersions:
         launch_s = 0.0
         while (wanted := self._wanted())[0]:
             left_s = self._budget_s - (self._clock() - begun_s)
-            if launch_s > left_s:
+            if self.launches and launch_s > left_s:
                 break
             self._tell(*wanted, left_s)
             started_s = self._clock()
