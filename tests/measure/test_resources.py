@@ -3,6 +3,7 @@
 import mmap
 import os
 import resource
+import socket
 import subprocess
 import sys
 import threading
@@ -30,6 +31,7 @@ from fwbench.measure.resources import (
     peak_memory_bytes,
     processors_s,
     reset_peak_memory,
+    sent_bytes,
     thread_switches,
 )
 from support.tables import tabled
@@ -389,3 +391,41 @@ def test_siblings_may_be_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     with (others := OtherProcesses(siblings=False)):
         pass
     assert (others.cpus, others.siblings_cpus, others.idle_cpus) == (0.5, 0.0, 0.5)
+
+
+def _connected() -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        return client, listening.accept()[0]
+
+
+def test_bytes_of_a_socket_that_is_closed_stay_sent() -> None:
+    """Or else what others send meanwhile would be too little."""
+    before = sent_bytes()
+    client, other = _connected()
+    with other:
+        client.sendall(b"x" * 1000)
+        sent = sent_bytes()
+        client.close()
+        other.sendall(b"x" * 10)
+        assert (before, sent, sent_bytes()) == (before, (before or 0) + 1000, (before or 0) + 1010)
+
+
+def test_a_copy_that_another_thread_closes_hides_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the descriptor that comes first, and has gone when it is looked at."""
+    client, other = _connected()
+    with client, other:
+        before = sent_bytes()
+        client.sendall(b"x" * 1000)
+        lost, real = os.dup(client.fileno()), os.dup
+        listed = [Path(str(lost)), *resources._DESCRIPTORS.iterdir()]
+
+        def dup(descriptor: int) -> int:
+            if descriptor == lost:
+                os.close(lost)
+                monkeypatch.setattr(resources.os, "dup", real)
+            return real(descriptor)
+
+        monkeypatch.setattr(resources, "_DESCRIPTORS", SimpleNamespace(iterdir=lambda: listed))
+        monkeypatch.setattr(resources.os, "dup", dup)
+        assert sent_bytes() == (before or 0) + 1000

@@ -7,6 +7,7 @@ import socket
 import stat
 import struct
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, MutableMapping
@@ -245,30 +246,46 @@ _BYTES_SENT = struct.Struct("=Q")
 _OFFSET_BYTES = 200
 
 
+#: Bytes of each socket, by its number, when it was last looked at; it may be closed since then.
+_sent: dict[int, int] = {}
+_counting = threading.Lock()
+
+
 def sent_bytes() -> int | None:
-    """Bytes sent by the TCP sockets that are open now; None where the system does not tell."""
+    """Bytes that TCP sockets of this process have sent; None where the system does not tell.
+
+    It never falls: of a socket that has been closed, those count that it had at an earlier call.
+    """
     if sys.platform != "linux":
         return None
-    sent = [*map(_sent_by, _sockets())]
-    return None if None in sent else sum(filter(None, sent))
+    with _counting:
+        for number, end in _sockets():
+            sent = _sent_by(end)
+            if sent is None:
+                return None
+            _sent[number] = max(sent, _sent.get(number, 0))
+        return sum(_sent.values())
 
 
-def _sockets() -> Iterator[socket.socket]:
-    """Copies of this process' TCP sockets, each closed when the next is asked for.
+def _sockets() -> Iterator[tuple[int, socket.socket]]:
+    """Number and copy of each TCP socket of this process; closed when the next is asked for.
 
     A socket with several descriptors, such as another thread's copy, is one socket.
     """
     seen = set()
     for descriptor in [int(entry.name) for entry in _DESCRIPTORS.iterdir()]:
         with suppress(OSError):  # it has been closed meanwhile
-            status = os.fstat(descriptor)
+            # Looked at as a copy, which nobody else closes: one that is lost is not seen.
+            copied = os.dup(descriptor)
+            status = os.fstat(copied)
             if not stat.S_ISSOCK(status.st_mode) or status.st_ino in seen:
+                os.close(copied)
                 continue
             seen.add(status.st_ino)
-            with socket.socket(fileno=os.dup(descriptor)) as copy:
+            with socket.socket(fileno=copied) as copy:
                 internet = copy.family in (socket.AF_INET, socket.AF_INET6)
                 if internet and copy.type == socket.SOCK_STREAM:
-                    yield copy
+                    yield status.st_ino, copy
 
 
 def _sent_by(end: socket.socket) -> int | None:
