@@ -218,3 +218,21 @@ def test_time_that_environments_have_taken_leaves_one_launch() -> None:
 
     row = measured(versions, 6, prepare, budget_s=20)
     assert row.launches == 1
+
+
+@pytest.mark.parametrize("fitting", [2, 3, 7])
+def test_fewer_versions_are_alive_where_one_has_died(fitting: int) -> None:
+    """None is lost, and a change is found by halves."""
+    versions = Versions({"case": lambda place: 1.2 if place >= 3 else 1.0})
+    versions.fitting = fitting
+    row = measured(versions, 8)
+    assert row.search.lost == {}
+    assert _steps(row, "case") == [((2, 3), Verdict.REGRESSED)]
+    assert 2 <= row.search.at_once <= fitting
+
+
+def test_one_of_two_that_dies_is_lost() -> None:
+    versions = Versions({"case": lambda _: 1.0})
+    versions.fitting = 1
+    with pytest.raises(ComparisonError, match="fewer than two versions can be measured"):
+        measured(versions, 3)

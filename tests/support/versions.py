@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from fwbench.gate.lineup import LineupLaunch
-from fwbench.gate.since import RowOfVersions, Search
+from fwbench.gate.since import AT_ONCE, RowOfVersions, Search
 from fwbench.gate.verdicts import Rules
 
 _RULES = Rules(margin=0.01, level=0.02)
@@ -20,6 +20,7 @@ class Versions:
         brought: by each launch.
         failing: the last words of versions whose sessions break down, by place.
         missing: cases that versions do not have, by place.
+        fitting: versions that memory has room for at once; of more one dies.
         interrupted_after: so many launches.
     """
 
@@ -30,6 +31,7 @@ class Versions:
         self.brought: list[LineupLaunch] = []
         self.failing: dict[int, str] = {}
         self.missing: dict[int, str] = {}
+        self.fitting = AT_ONCE
         self.interrupted_after: int | None = None
         self.now_s = 0.0
         self._cases = cases
@@ -49,7 +51,11 @@ class Versions:
         others = {*self._cases} - {*(self._cases if cases is None else cases)}
         for case in others:
             brought.missing[case] = dict.fromkeys(places, "deselected")
+        if len(places) > self.fitting:
+            brought.lost[places[-1]], brought.died = "Killed", {places[-1]}
         for place in places:
+            if place in brought.lost:
+                continue
             if place in self.failing:
                 brought.lost[place] = self.failing[place]
                 continue

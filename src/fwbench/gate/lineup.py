@@ -34,11 +34,13 @@ class LineupLaunch:
         logs: by case and place, the logarithms of visits in seconds.
         missing: by case and place, why there are none.
         lost: by place, the last words of a session that brought nothing at all.
+        died: the places of those that a signal or a crash has ended.
     """
 
     logs: dict[str, dict[int, Floats]] = field(default_factory=lambda: defaultdict(dict))
     missing: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     lost: dict[int, str] = field(default_factory=dict)
+    died: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,7 @@ class Lineup:
                     runs[place] = self._run(place, parse(files[place]))
                 else:
                     brought.lost[place] = _last_words(done.last_lines)
+                    brought.died |= {place} if session.has_died(done) else set()
         self._note(brought, runs, places, referee.contests)
         if brought.logs:
             ran = {place: self._sides[place] for place in runs}

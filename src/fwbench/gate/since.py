@@ -111,9 +111,9 @@ class Search:
 
     Args:
         versions: number of versions in the row.
-        at_once: how many take turns together.
 
     Attributes:
+        at_once: how many take turns together.
         rows: by case.
         lost: why a version cannot be measured at all, by place.
     """
@@ -123,7 +123,7 @@ class Search:
         self.rules = rules
         self.rows: dict[str, VersionRow] = {}
         self.lost: dict[int, str] = {}
-        self._at_once = at_once
+        self.at_once = at_once
 
     def first(self, measured: Collection[int] = ()) -> list[int]:
         """The versions of the first launch: all, or at even distances; at least two.
@@ -132,9 +132,9 @@ class Search:
             measured: by earlier calls; of many versions these are taken, with both ends.
         """
         usable = [place for place in range(self.versions) if place not in self.lost]
-        if measured and len(usable) > self._at_once:
+        if measured and len(usable) > self.at_once:
             return sorted({usable[0], usable[-1], *measured})
-        number = min(len(usable), self._at_once)
+        number = min(len(usable), self.at_once)
         return [usable[round(at)] for at in np.linspace(0, len(usable) - 1, number)]
 
     def begin(self, places: Sequence[int], cases: Iterable[str]) -> None:
@@ -154,7 +154,7 @@ class Search:
                 return [], []
         places: set[int] = set()
         for _, step in wanted:
-            if len(places | {*step}) <= self._at_once:
+            if len(places | {*step}) <= self.at_once:
                 places |= {*step}
         return sorted(places), [*dict.fromkeys(case for case, step in wanted if {*step} <= places)]
 
@@ -198,7 +198,7 @@ class Search:
 
         A row of N versions has N - 1 of them, and at most as many again where steps are halved.
         """
-        steps = (self.versions - 1) * (1 if self.versions <= self._at_once else 2)
+        steps = (self.versions - 1) * (1 if self.versions <= self.at_once else 2)
         tests = max(1, len(self.rows) * steps)
         threshold = math.log1p(self.rules.threshold)
         return MetricTest(
@@ -426,6 +426,13 @@ class RowOfVersions:
     def _add(self, places: list[int], cases: list[str] | None, brought: LineupLaunch) -> None:
         self.launches += 1
         self.sessions += len(places)
+        if brought.died and len(places) > TWO:
+            self.search.at_once = max(TWO, len(places) // 2)
+            self._say(
+                f"a session has died ({brought.lost[min(brought.died)]}): "
+                f"{self.search.at_once} versions at once from now on, in case memory is too little"
+            )
+            return
         for place, why in brought.lost.items():
             self.search.lose(place, why)
         if cases is None:
