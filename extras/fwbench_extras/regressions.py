@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from fwbench.records.units import count, duration, time, times
+from fwbench.records.session_facts import StoredRowCase
+from fwbench.records.units import count, duration, times
 from fwbench.report.escaping import markdown_row
+from fwbench.report.since import version_rows
 
 FOLDER = Path(__file__).parents[1] / "regressions"
 
@@ -93,11 +95,5 @@ def _report(report: Mapping[str, Any], said: list[str], case: Mapping[str, Any])
     yield f"{report['note']}\n" if "note" in report else ""
     yield "".join(f"\n- {sentence}" for sentence in said)
     yield "\n\n| version | time | change | bounds, launches |\n|---|---:|---:|---|\n"
-    changes = {each["since"]: each for each in case.get("changes", ())}
-    for version, took_s in case.get("times_s", {}).items():
-        cells = [version, time(took_s), "", ""]
-        if change := changes.get(version):
-            bounds = " to ".join(f"{bound - 1:+.1%}" for bound in change["bounds"])
-            launches = count(change["launches"], "launch", "launches")
-            cells[2:] = f"{change['ratio'] - 1:+.1%}", f"{bounds}, {launches}"
+    for cells in version_rows(StoredRowCase.of_json(case)) if case else ():
         yield markdown_row(cells) + "\n"

@@ -30,14 +30,16 @@ def test_the_largest_cause_is_named_first(
 ) -> None:
     """The base takes 100 us, in turns."""
     took_s = (1e-4, took_us * 1e-6)
-    causes, _ = function_causes(_side(took_s[0], base), _side(took_s[1], contender), took_s)
+    causes, _ = function_causes(
+        _side(took_s[0], base), _side(took_s[1], contender), took_s, by_turns=True
+    )
     assert causes[0].text == said
 
 
 def test_what_is_named_and_what_is_not_add_up() -> None:
     """Seconds are those of the timed calls; the rest is one line without any."""
     contender = _side(2e-4, {**_READER, _PARSE: 9000, "<call>;t.py:x": 9}, overhead=1.6)
-    causes, notes = function_causes(_side(1e-4, _READER), contender, (1e-4, 2e-4))
+    causes, notes = function_causes(_side(1e-4, _READER), contender, (1e-4, 2e-4), by_turns=True)
     parse, others = causes
     assert parse.time_s == pytest.approx(2e-4 * 9000 / 10009 - 8e-5)
     assert others.text == "others: 2 functions, +162 ns together, none by more than 180 ns"
@@ -51,10 +53,10 @@ def test_what_is_named_and_what_is_not_add_up() -> None:
 def test_equal_sides_have_no_difference(noise: float) -> None:
     """Medians of sessions may differ by more than samples can tell: then it says so."""
     base, contender = _side(1e-4, _READER), _side(1.08e-4, {**_READER, _PARSE: 4000 + noise})
-    causes, (note,) = function_causes(base, contender, (1e-4, 1e-4))
+    causes, (note,) = function_causes(base, contender, (1e-4, 1e-4), by_turns=True)
     assert causes == []
     assert re.fullmatch(r"functions: no difference above 3\.[12]\d? us of a call", note)
-    assert function_causes(base, contender, (1e-4, 1.08e-4))[0]
+    assert function_causes(base, contender, (1e-4, 1.08e-4), by_turns=True)[0]
     assert function_causes(base, contender)[0] == []
 
 

@@ -10,6 +10,8 @@ from fwbench.errors import ComparisonError, InstallationError, UsageError
 from fwbench.gate.releases import Releases, index_url
 from fwbench.gate.since import AT_ONCE, RowOfVersions
 from fwbench.gate.verdicts import Verdict
+from fwbench.records.session_facts import StoredRow
+from fwbench.report import since
 from support.versions import Versions, measured
 
 
@@ -236,3 +238,22 @@ def test_one_of_two_that_dies_is_lost() -> None:
     versions.fitting = 1
     with pytest.raises(ComparisonError, match="fewer than two versions can be measured"):
         measured(versions, 3)
+
+
+def test_time_that_is_over_once_a_step_was_halved_loses_no_version() -> None:
+    """Versions that were put into a step, and not measured, stay out of the row."""
+    cases: dict[str, Callable[[int], float]] = {"case": lambda p: 1.5 if p >= 9 else 1.0}
+    whole = Versions(cases)
+    measured(whole, 20)
+    first = {*whole.launched[0][0]}
+    halved = next(n for n, (places, _) in enumerate(whole.launched) if not first >= {*places})
+    versions = Versions(cases)
+    versions.interrupted_after = halved
+    row = measured(versions, 20)
+    assert row.launches == halved
+    stored = row.stored("row", [f"1.{place}" for place in range(20)], {}, {})
+    case = stored.cases["case"]
+    assert {"1.0", "1.19"} <= case.times_s.keys()
+    (change,) = case.changes
+    assert {change.after, change.since} <= case.times_s.keys()
+    assert since.section(StoredRow.checked(dict(stored)), "").charts

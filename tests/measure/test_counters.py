@@ -59,12 +59,27 @@ def test_missing_counters_have_a_reason(
         raise OSError(number, "Too many open files")
 
     monkeypatch.setattr(counters, "_perf_event_open", fail)
-    names = "instructions, cycles, cache misses, branch misses, page faults"
-    assert counters.counted(_touch) == ({}, f"{names}: {why}")
+    names = "instructions, cycles, cache misses, branch misses"
+    counts, reason = counters.counted(_touch)
+    assert (counts.keys(), reason) == ({"page_faults"}, f"{names}: {why}")
 
 
 def test_counters_that_took_turns_are_extrapolated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the share of the time in which they counted; one that never did has counted nothing."""
-    reads = iter([(100, 50, 25), (7, 50, 0)])
+    """By the share of the time in which they counted; a thread that did not run has none."""
+    reads = iter([(100, 50, 25), (7, 50, 0), (0, 0, 0)])
     monkeypatch.setattr(counters.os, "read", lambda *_: counters._READ.pack(*next(reads)))
-    assert [counters._count(0), counters._count(0)] == [200, 0]
+    assert [counters._count(0), counters._count(0), counters._count(0)] == [200, None, 0]
+
+
+def test_events_that_were_never_counted_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All counters were taken by others: 0 would be a figure."""
+    monkeypatch.setattr(counters, "_opened", lambda *_: iter([1]))
+    monkeypatch.setattr(counters, "_count", lambda _: None)
+    counts, reason = counters.counted(_touch)
+    assert counts.keys() == {"page_faults"}
+    assert reason.endswith(": the processor's counters were taken")
+
+
+def test_another_system_has_no_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters.sys, "platform", "darwin")
+    assert counters.counted(_touch)[1].endswith(": this system has none")

@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fwbench.cases.case import Case
+from fwbench.cases.timing import IS_EXAMINED
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import WrongResult
 from fwbench.measure.resources import resident_bytes
 from fwbench.processes import command
 from fwbench.processes.process import Process
-from fwbench.processes.session import EXAMINED_VARIABLE
 from fwbench.records.facts import CaseFacts
 
 #: Runs in an interpreter of its own, which ends with the process at the other end of a connection.
@@ -59,7 +59,7 @@ class _Importer:
     """An interpreter that imports a module when it is told to.
 
     Raises:
-        WrongResult: it ends before it has.
+        WrongResult: it has ended instead.
     """
 
     def __init__(self, statement: str, module: str, cpus: set[int]) -> None:
@@ -69,7 +69,11 @@ class _Importer:
         with other_end:
             arguments = [sys.executable, "-P", "-c", main, str(other_end.fileno())]
             self._process = Process(arguments, os.environ, connection=other_end)
-        self._answer()
+        try:
+            self._answer()
+        except BaseException:
+            self.close()
+            raise
         self._before_bytes = resident_bytes(self._process.pid)
 
     def run(self) -> None:
@@ -210,8 +214,7 @@ class ImportCase(Case):
 
     def _record(self, facts: CaseFacts) -> None:
         """With the parts of the import; later launches of a comparison have those of the first."""
-        is_examined = bool(os.environ.get(EXAMINED_VARIABLE))
-        if self._work is not None and self._benchmark.timed and not is_examined:
+        if self._work is not None and self._benchmark.timed and not IS_EXAMINED:
             with self._benchmark.alone("import by part"):
                 facts |= CaseFacts(import_parts=self._work.parts())
         super()._record(facts)

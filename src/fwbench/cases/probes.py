@@ -280,7 +280,7 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
 
 
 def _events(call: Callable[[], object], number: int) -> Profile:
-    """The events of a call, by so many without a profiler."""
+    """The events of a call: the mean over so many, without a profiler."""
     number = min(number, _ALONE.calls)
     events, gap = counters.counted(lambda: deque((call() for _ in range(number)), maxlen=0))
     of_call = Profile(events={name: of_all / number for name, of_all in events.items()})

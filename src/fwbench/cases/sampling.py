@@ -21,13 +21,13 @@ from fwbench.errors import ProbeError
 from fwbench.records.facts import ROOT, SEPARATOR, Sampled
 from fwbench.records.units import count, duration
 
-#: Seconds between samples, of calls, and of all with what prepares calls.
+#: Seconds between samples, of all calls together, and of these with their preparation at most.
 _INTERVAL_S, _CALLS_S, _AT_MOST_S = 2e-4, 1.0, 5.0
 
 #: The profiler's thread may begin with a pause of a second.
 _START_S = 2.0
 
-#: What holds less is its caller's; so is what lies deeper, and all beyond so many stacks.
+#: Stacks with a smaller share, or deeper than this, count for their callers; so many are kept.
 _LEAST, _DEEPEST, _STACKS = 0.002, 80, 300
 
 #: Parts of the calls that are compared, by functions with a share between this and the rest.
@@ -229,7 +229,7 @@ def folded(stacks: Sequence[_Seen]) -> dict[str, float]:
 def _own(
     stacks: Iterable[_Seen], inclusive: Mapping[tuple[str, ...], float], least: float
 ) -> dict[tuple[str, ...], float]:
-    """Own samples of each stack that has the least, with those of callees that have not."""
+    """Own samples of each stack with enough of them, and those of its callees with fewer."""
     own: defaultdict[tuple[str, ...], float] = defaultdict(float)
     for stack, samples in stacks:
         shown = stack

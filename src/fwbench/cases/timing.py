@@ -204,7 +204,7 @@ _TRIES = 9
 
 #: True in a later launch of a comparison, which takes a third less without. Known before the code
 #: under test runs: what that sets means nothing.
-_IS_EXAMINED = bool(os.environ.get(EXAMINED_VARIABLE))
+IS_EXAMINED = bool(os.environ.get(EXAMINED_VARIABLE))
 
 
 def verify_again(work: Work, last: Any, clock: Clock, rounds_s: Sequence[float]) -> CaseFacts:
@@ -222,7 +222,7 @@ def verify_again(work: Work, last: Any, clock: Clock, rounds_s: Sequence[float])
         VerificationError: a result is wrong.
         SkippedWork: all calls took longer on new data.
     """
-    if _IS_EXAMINED:
+    if IS_EXAMINED:
         return work.verify_again(last, lambda *_: ())
     if not rounds_s:
         return work.verify_again(last)

@@ -213,7 +213,8 @@ def _explained(
     runs = [pair.sides[0] for pair in pairs], [pair.sides[1] for pair in pairs]
     profiles: Profiles = None, None
     if not comparison.interrupted:
-        keys = [each.key for each in changes]
+        # An import has its parts in its record.
+        keys = [each.key for each in changes if not runs[0][0].samples[each.key].facts.import_parts]
         nodeids = {side: [runs[side][0].samples[key].nodeid for key in keys] for side in range(2)}
         budget_s = EXPLAINING * sum(pair.took_s for pair in pairs)
         more = arguments.more, environments, nodeids, job.seed, budget_s, say

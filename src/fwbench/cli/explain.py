@@ -68,8 +68,9 @@ def _sessions(side: SampleSet) -> Sequence[SampleSet]:
 
 
 def _unchanged(judgements: Sequence[Judgement]) -> str:
-    above = max(max(each.threshold or 0.0, each.visible or 0.0) for each in judgements)
-    return (
-        f"{count(len(judgements), 'case')}: no difference above {above:.1%}; -k TEXT shows a case "
-        "whatever its verdict"
-    )
+    advice = "-k TEXT shows a case whatever its verdict"
+    if blind := [each for each in judgements if each.visible is None]:
+        cases = f"{len(blind)} of {count(len(judgements), 'case')}"
+        return f"{cases}: whether they have changed cannot be told: {blind[0].reason}; {advice}"
+    above = max(map(causes.smallest, judgements))
+    return f"{count(len(judgements), 'case')}: no difference above {above:.1%}; {advice}"

@@ -2,8 +2,10 @@
 
 import argparse
 import json
+import math
 import random
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -20,7 +22,7 @@ from fwbench.errors import UsageError
 from fwbench.gate import builds, causes, releases, resume
 from fwbench.gate.ab import PairPlan, refuse_launching
 from fwbench.gate.builds import Builder, installed_pythons, remove_unfinished
-from fwbench.gate.causes import ExplainedChange
+from fwbench.gate.causes import ExplainedChange, Profiles
 from fwbench.gate.lineup import Lineup, RowJob
 from fwbench.gate.profiles import measure_profiles
 from fwbench.gate.releases import Releases
@@ -79,12 +81,16 @@ def _since(arguments: argparse.Namespace) -> int:
         settings |= {"cpu": cpu_model(), "when": datetime.now(UTC).isoformat(timespec="seconds")}
         names = [side.name for side in sides]
         stored = row.stored(arguments.row, names, gaps, settings)
-        explained = []
-        if arguments.explain and not row.is_interrupted:
-            budget_s = EXPLAINING * row.took_s
-            explained = _explained(stored, sides, lineup, budget_s, arguments, job.seed, live.say)
+        explained: list[ExplainedChange] = []
+        is_interrupted = row.is_interrupted
+        if arguments.explain and not is_interrupted:
+            ends_s = time.monotonic() + EXPLAINING * row.took_s
+            try:
+                explained = _explained(stored, sides, lineup, ends_s, arguments, job.seed, live.say)
+            except KeyboardInterrupt:  # the row stands
+                is_interrupted = True
         _write(stored, explained, arguments)
-        if row.is_interrupted:
+        if is_interrupted:
             live.say(f"{job.folder} has its launches; to go on with them, add --resume")
             raise KeyboardInterrupt
     return 0
@@ -115,29 +121,40 @@ def _explained(
     row: StoredRow,
     sides: Sequence[Side],
     lineup: Lineup,
-    budget_s: float,
+    ends_s: float,
     arguments: argparse.Namespace,
     seed: int,
     say: Callable[[str], Any],
 ) -> list[ExplainedChange]:
-    """Explanations of the changes between versions that this call has launched."""
+    """Explanations of the changes between versions that this call has launched.
+
+    Args:
+        ends_s: no further step is profiled from then on, the largest one in any case.
+    """
     judgements: dict[tuple[int, int], list[Judgement]] = {}
     for name, case in row.cases.items():
         for change in case.changes:
             step = row.versions.index(change.after), row.versions.index(change.since)
             if all(name in lineup.samples[place] for place in step):
                 judgements.setdefault(step, []).append(since.judgement(name, case, change))
-    explained = []
-    for step, changes in judgements.items():
+    explained: list[ExplainedChange] = []
+    for step, changes in sorted(judgements.items(), key=lambda each: -_largest(each[1])):
         both = sides[step[0]], sides[step[1]]
         nodeids = [lineup.nodeids[each.key] for each in changes]
         more = arguments.more, Environments(project_root(Path())), {0: nodeids, 1: nodeids}, seed
-        profiles = measure_profiles(both, *more, budget_s / len(judgements), say)
+        left_s = ends_s - time.monotonic()
+        profiles: Profiles = None, None
+        if left_s > 0 or not explained:
+            profiles = measure_profiles(both, *more, left_s, say)
         base, contender = ([SampleSet(sides[p].name, lineup.samples[p])] for p in step)
         profiled = partial(causes.profiled_causes, profiles)
         versions = changed_versions(*both)
         explained += causes.explained(changes, base, contender, versions, profiled)
     return explained
+
+
+def _largest(changes: Sequence[Judgement]) -> float:
+    return max(abs(math.log(change.ratio or 1.0)) for change in changes)
 
 
 def _write(
@@ -191,8 +208,8 @@ def _requirements(text: str) -> list[Requirement]:
         return [Requirement(word) for word in text.split()]
     except InvalidRequirement as error:
         raise UsageError(
-            f"{text!r} is no row of versions ({str(error).splitlines()[0]}); name a package with a "
-            "range, 'numpy>=1.26', or revisions, git:v1.0..git:HEAD"
+            f"{text!r} is not a row of versions ({str(error).splitlines()[0]}); name a package "
+            "with a range, 'numpy>=1.26', or revisions, git:v1.0..git:HEAD"
         ) from error
 
 

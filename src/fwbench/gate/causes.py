@@ -40,8 +40,7 @@ Profiles = tuple[StoredRun | None, StoredRun | None]
 #: Seconds of a call of the base, and of the contender.
 Times = tuple[float, float]
 
-#: Finds causes in the profiles of a case, whose times were compared by turns, and says what could
-#: not be looked at.
+#: Finds causes in the profiles of a case, and says what could not be looked at.
 Profiled = Callable[[Measurement, Measurement, Times], tuple[list[Cause], list[str]]]
 
 
@@ -58,7 +57,7 @@ class CauseRow:
     plain: bool = False
 
     def value(self, measurements: Iterable[Measurement]) -> Any:
-        """The fact of one side's launches: of numbers the median, else what most have."""
+        """The fact of one side's launches: median number, usual word, or the first's table."""
         values = [value for each in measurements if (value := self._read(each)) is not None]
         if not values or isinstance(values[0], Mapping | list):
             return next(iter(values), None)
@@ -156,8 +155,8 @@ class ExplainedChange:
 
     explanation: Explanation
     judgement: Judgement
-    #: The change above which there is none, as a share; None of a case that has changed, or may
-    #: have.
+    #: The change above which there is none, as a share, and infinite if none would have shown; None
+    #: of a case that has changed, or may have.
     nothing_above: float | None = None
 
 
@@ -187,15 +186,16 @@ def may_have_changed(judgement: Judgement) -> bool:
 
 
 def recorded_causes(
-    base: Measurement, contender: Measurement, times_s: Times | None = None
+    base: Measurement, contender: Measurement, times_s: Times, *, by_turns: bool = False
 ) -> tuple[list[Cause], list[str]]:
     """Causes in the samples of functions where either side has some, or else in operators.
 
     Args:
-        times_s: of calls that were compared by turns; None for those of both records.
+        times_s: of a call.
+        by_turns: whether these were compared by turns, so that nothing else is between them.
     """
     if any(side.facts.sampled is not None for side in (base, contender)):
-        return function_causes(base, contender, times_s)
+        return function_causes(base, contender, times_s, by_turns=by_turns)
     return profile_causes(base, contender)
 
 
@@ -204,14 +204,14 @@ def explained(
     base: Sequence[SampleSet],
     contender: Sequence[SampleSet],
     versions: Sequence[VersionChange] = (),
-    profiled: Profiled | None = None,
+    profiled: Profiled = recorded_causes,
 ) -> list[ExplainedChange]:
     """The explanation of each of these judgements.
 
     Args:
         base: the launches, or sessions, of the base.
         versions: packages that differ between sides that were built.
-        profiled: None for profiles that are in the records themselves.
+        profiled: finds causes in profiles; by default in those that the records have.
     """
     return [_explained(each, (base, contender), versions, profiled) for each in judgements]
 
@@ -220,7 +220,7 @@ def _explained(
     judgement: Judgement,
     runs: tuple[Sequence[SampleSet], Sequence[SampleSet]],
     versions: Sequence[VersionChange],
-    profiled: Profiled | None,
+    profiled: Profiled,
 ) -> ExplainedChange:
     key, metric = judgement.key, judgement.metric
     sides = [[run.samples[key] for run in side if key in run.samples] for side in runs]
@@ -236,9 +236,9 @@ def _explained(
     if above is None:
         first = sides[0][0], sides[1][0]
         found = [cold_start_causes(*(side.facts for side in first))]
-        if not any(cause.time_s for cause in found[0][0]):  # an import has nothing else to profile
-            times_s = base_s, contender_s
-            found.append(profiled(*first, times_s) if profiled else recorded_causes(*first))
+        # Profiles are of warm calls; and an import has nothing to profile but its parts.
+        if metric in ("", *_TIMES) and not any(cause.time_s for cause in found[0][0]):
+            found.append(profiled(*first, (base_s, contender_s)))
         for more, unseen in found:
             causes, gaps = [*causes, *more], [*gaps, *unseen]
     order = [*CauseKind]
@@ -250,6 +250,11 @@ def _explained(
 def _nothing_above(judgement: Judgement) -> float | None:
     if judgement.ratio is None or may_have_changed(judgement):
         return None
+    return math.inf if judgement.visible is None else smallest(judgement)
+
+
+def smallest(judgement: Judgement) -> float:
+    """The smallest change that counts, and would have shown, as a share."""
     return max(judgement.threshold or 0.0, judgement.visible or 0.0)
 
 
@@ -266,4 +271,4 @@ def profiled_causes(
     lacking = [name for name in SIDES if name not in records]
     if lacking:
         return [], [f"no profile was measured on {_named(lacking)} side"]
-    return recorded_causes(records[SIDES[0]], records[SIDES[1]], times_s)
+    return recorded_causes(records[SIDES[0]], records[SIDES[1]], times_s, by_turns=True)

@@ -28,8 +28,7 @@ class _Part(NamedTuple):
         return self.contender_s - self.base_s
 
     def __str__(self) -> str:
-        change = f"{'+' if self.difference_s >= 0 else '-'}{time(abs(self.difference_s))}"
-        return f"{self.name}: {time(self.base_s)} -> {time(self.contender_s)} ({change})"
+        return f"{self.name}: {time(self.base_s)} -> {time(self.contender_s)}"
 
 
 def cold_start_causes(base: CaseFacts, contender: CaseFacts) -> tuple[list[Cause], list[str]]:

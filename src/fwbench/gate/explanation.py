@@ -1,6 +1,6 @@
 """Explanations: what a change is accounted for by, and how much of it is not.
 
-A cause is a difference between both sides that was found beside their times. Those that profiles
+A cause is a difference between both sides in addition to that of their times. Those that profiles
 have found hold seconds of the change; what they do not hold is a figure of its own. Causes without
 seconds, such as another number of threads, are facts that differ: they say why, and not how much.
 """
@@ -25,7 +25,7 @@ class CauseKind(StrEnum):
 
 @dataclass(frozen=True)
 class Cause:
-    """A difference between both sides, beside that of their times.
+    """A difference between both sides in addition to that of their times.
 
     Attributes:
         text: both sides' values, and whatever else helps: ``threads: 2 -> 1``.

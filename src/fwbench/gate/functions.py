@@ -55,15 +55,14 @@ class FunctionChange(NamedTuple):
         called = function if function.endswith(">") else f"{function}()"
         return f"{called} (built-in)" if file == "<built-in>" else f"{called} in {file}"
 
-    def text(self, change_s: float) -> str:
-        """The function and its part of a change in words."""
+    @property
+    def text(self) -> str:
+        """The function and its times in words."""
         base, contender = self.base, self.contender
         parts = [f"{self.title}: {time(base.own_s)} -> {time(contender.own_s)} own"]
         if base.own_s != base.inclusive_s or contender.own_s != contender.inclusive_s:
             both = f"{time(base.inclusive_s)} -> {time(contender.inclusive_s)}"
             parts.append(f"{both} with its callees")
-        if change_s:
-            parts.append(f"holds {100 * self.difference_s / change_s:.0f} %")
         if not (base.inclusive_s and contender.inclusive_s):
             parts.append(f"only the {'base' if base.inclusive_s else 'contender'} has it")
         return ", ".join(parts)
@@ -75,16 +74,20 @@ def samples(side: Measurement) -> Mapping[str, float]:
 
 
 def changes(
-    base: Measurement, contender: Measurement, times_s: tuple[float, float] | None = None
+    base: Measurement,
+    contender: Measurement,
+    times_s: tuple[float, float] | None = None,
+    *,
+    by_turns: bool = False,
 ) -> list[FunctionChange]:
     """Every function of two sides with samples, the largest difference first.
 
     Args:
-        times_s: of calls that were compared with each other, as in turns; None for the medians of
-            both sides, with what these may be off by.
+        times_s: of a call; None for the medians of both sides.
+        by_turns: whether these were compared by turns; others may be off by what medians are.
     """
     base_s, contender_s = times_s or (base.median_s, contender.median_s)
-    off = 0.0 if times_s else blur([(base, contender)]) - 1
+    off = 0.0 if by_turns else blur([(base, contender)]) - 1
     before, after = _spent(base, base_s), _spent(contender, contender_s)
     found = []
     for name in before.keys() | after.keys():
@@ -119,15 +122,18 @@ def _spent(side: Measurement, call_s: float) -> defaultdict[str, Spent]:
 
 
 def function_causes(
-    base: Measurement, contender: Measurement, times_s: tuple[float, float] | None = None
+    base: Measurement,
+    contender: Measurement,
+    times_s: tuple[float, float] | None = None,
+    *,
+    by_turns: bool = False,
 ) -> tuple[list[Cause], list[str]]:
     """Functions that a change is in, the largest difference first, and what cannot be said.
 
     The last cause has all other differences, and no seconds. There is nothing to say of a case that
     neither side has samples of.
 
-    Args:
-        times_s: as of :func:`changes`.
+    See :func:`changes` for the arguments.
     """
     sides = {"base": base.facts.sampled, "contender": contender.facts.sampled}
     gaps = [
@@ -137,8 +143,7 @@ def function_causes(
     ]
     if gaps:
         return [], gaps if any(sides.values()) else []
-    base_s, contender_s = times_s or (base.median_s, contender.median_s)
-    every = changes(base, contender, times_s)
+    every = changes(base, contender, times_s, by_turns=by_turns)
     real = [change for change in every if abs(change.difference_s) > change.allowed_s][:_NAMED]
     costs = {side: (sampled and sampled.overhead) or 0.0 for side, sampled in sides.items()}
     shown = ", ".join(f"{side} {cost:+.0%}" for side, cost in costs.items())
@@ -147,8 +152,7 @@ def function_causes(
     if not real:
         visible_s = max(change.allowed_s for change in every)
         return [], [f"functions: no difference above {time(visible_s)} of a call", *notes]
-    texts = [(change.text(contender_s - base_s), change.difference_s) for change in real]
-    causes = [Cause(CauseKind.FUNCTIONS, text, time_s) for text, time_s in texts]
+    causes = [Cause(CauseKind.FUNCTIONS, change.text, change.difference_s) for change in real]
     others = [change.difference_s for change in every if change not in real and change.difference_s]
     if others:
         number, together = count(len(others), "function"), signed(sum(others))

@@ -170,7 +170,7 @@ class Lineup:
                 if files[place].is_file() and done.status in session.RAN:
                     runs[place] = self._run(place, parse(files[place]))
                 else:
-                    brought.lost[place] = _last_words(done.last_lines)
+                    brought.lost[place] = session.last_words(done)
                     brought.died |= {place} if session.has_died(done) else set()
         self._note(brought, runs, places, referee.contests)
         if brought.logs:
@@ -250,8 +250,3 @@ def _visits(of_case: Mapping[str, Any]) -> dict[str, Floats]:
     if not all(each.ndim == 1 and np.isfinite(each).all() for each in visits.values()):
         raise ValueError
     return visits
-
-
-def _last_words(lines: Sequence[str]) -> str:
-    """The last line of a session's output that says something."""
-    return next((line.strip("= ") for line in reversed(lines) if line.strip("= ")), "it ended")

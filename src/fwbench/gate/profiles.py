@@ -26,7 +26,7 @@ from fwbench.gate.ab import ERROR, EXAMINED, are_known, start
 from fwbench.gate.explanation import Cause, CauseKind
 from fwbench.gate.sides import Side
 from fwbench.processes import scratch
-from fwbench.processes.session import SIDES, ChildSession
+from fwbench.processes.session import SIDES, ChildSession, last_words
 from fwbench.project import make_own_folder, own_folder, project_root
 from fwbench.records import stored
 from fwbench.records.facts import Profile, ProfiledOperator
@@ -113,7 +113,7 @@ def _read(
     say: Callable[[str], object], side: Side, results: Path, ended: ChildSession
 ) -> StoredRun | None:
     if not results.is_file():
-        say(f"no profiles of {side.name}; its session's last output: {ended.done.last_lines[-1:]}")
+        say(f"no profiles of {side.name}; its session's last output: {last_words(ended.done)}")
         return None
     return stored.from_json(side.name, stored.parse(results))
 

@@ -89,7 +89,7 @@ def releases(
     from unearth import PackageFinder, TargetPython
 
     url = index or _configured()
-    all_of_it, wheels = (
+    every_release, wheels = (
         {
             package.version
             for package in _asked(finder, requirement.name, url)
@@ -102,14 +102,15 @@ def releases(
             ),
         )
     )
-    if not all_of_it:
+    if not every_release:
         raise UsageError(
             f"{url} has no release of {requirement}; ask for another range"
             + ("" if pre else ", or for pre-releases, too: --pre")
         )
     reason = "no wheel for Python {}.{} on this machine".format(*python)
     return Releases(
-        sorted(wheels, key=Version), dict.fromkeys(sorted(all_of_it - wheels, key=Version), reason)
+        sorted(wheels, key=Version),
+        dict.fromkeys(sorted(every_release - wheels, key=Version), reason),
     )
 
 

@@ -74,6 +74,11 @@ class VersionRow:
         """The steps between neighbours."""
         return [*itertools.pairwise(self.places)]
 
+    @property
+    def measured_steps(self) -> list[Step]:
+        """The same without versions that were put into a step, and not measured yet."""
+        return [*itertools.pairwise(place for place in self.places if self.times_s.get(place))]
+
     def add(self, logs: Mapping[int, Floats]) -> None:
         """Add the visits of a launch: logarithms of seconds, by place, of as many rounds."""
         for place, visits in logs.items():
@@ -243,7 +248,7 @@ class Search:
 
     def steps(self, row: VersionRow) -> list[Change]:
         """All steps of a case when no more is measured; None is a verdict that is not known."""
-        return [self._change(row, step, self._last(row.looks[step])) for step in row.steps]
+        return [self._change(row, step, self._last(row.looks[step])) for step in row.measured_steps]
 
     def _last(self, looks: Sequence[float]) -> Verdict | None:
         verdict = self.test.final_verdict(np.array(looks))[0] if looks else Verdict.INCONCLUSIVE
@@ -377,8 +382,8 @@ class RowOfVersions:
     def _case(self, row: VersionRow, versions: Sequence[str]) -> StoredRowCase:
         steps = self.search.steps(row)
         times_s = {}
-        if row.places and (first_s := row.times_s[row.places[0]]):
-            times_s = {versions[row.places[0]]: statistics.median(first_s)}
+        if measured := [place for place in row.places if row.times_s.get(place)]:
+            times_s = {versions[measured[0]]: statistics.median(row.times_s[measured[0]])}
         for change in steps:
             after, since = (versions[place] for place in change.step)
             if change.ratio is not None and after in times_s:

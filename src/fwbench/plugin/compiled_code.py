@@ -44,7 +44,7 @@ def variables(cell: Cell, manifest: Manifest, number: int) -> dict[str, str]:
     """The environment variables that redirect a case's compiled code.
 
     Args:
-        number: tells workers apart that are alive together: none empties another's folder.
+        number: of the worker; those that measure and are alive together have different ones.
     """
     if not is_redirected(cell):
         return {}
@@ -71,7 +71,7 @@ def empty() -> None:
 def fill(items: Iterable[pytest.Item], run_alone: RunAlone) -> None:
     """Have each case that begins with a filled folder compiled once, in a process of its own.
 
-    A case that cannot be says so itself, when it is measured.
+    One that cannot be compiled says so when it is measured.
     """
     for item in items:
         if _value(item.stash[CELL]) == "warm":

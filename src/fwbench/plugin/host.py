@@ -502,7 +502,7 @@ def _keep(fixture: BenchmarkFixture, **facts: Any) -> None:
 
 
 def repeat(
-    fixture: Any, look: Callable[[RepeatedCall], Sampled], results: AwaitedResults | None
+    fixture: Any, look: Callable[[RepeatedCall], Sampled], results: AwaitedResults | None, key: str
 ) -> None:
     """Have a plain test's calls looked at once they were timed, before the test goes on.
 
@@ -512,6 +512,7 @@ def repeat(
         fixture: the test's ``benchmark``; one of another plugin is left as it is.
         look: makes calls again.
         results: waits for what they return; None where nobody does.
+        key: of the test, for the other process that has it, if one has.
     """
     if not _times(fixture):
         return
@@ -530,7 +531,9 @@ def repeat(
         return result
 
     def timed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        return again(function, raw(function, *args, **kwargs), arguments=lambda: (args, kwargs))
+        result = raw(function, *args, **kwargs)
+        with visits.whole(key, "samples"):  # a fixed number of rounds is within such a block
+            return again(function, result, arguments=lambda: (args, kwargs))
 
     def timed_pedantic(target: Callable[..., Any], **given: Any) -> Any:
         result = raw_pedantic(target, **given)

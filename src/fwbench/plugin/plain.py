@@ -85,7 +85,7 @@ class PlainHooks:
         fixture = getattr(item, "funcargs", {}).get("benchmark")
         results = self._results if options.waits(item) else None
         if options.profiles(self._config):
-            host.repeat(fixture, self._sampled, results)
+            host.repeat(fixture, self._sampled, results, item.nodeid)
         if results is None:
             return (yield)
         with host.waiting(fixture, results):

@@ -25,6 +25,7 @@ from fwbench.plugin.session import CELL
 from fwbench.project import make_own_folder
 from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.workloads.grid import Cell
+from fwbench.workloads.imports import Import
 from fwbench.workloads.training import Checkpointing, Loading, Trains
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class Probes:
             yield report
 
     def _requested(self, cell: Cell) -> Iterator[str]:
+        if isinstance(cell.workload, Import):  # another process does it: its record has the parts
+            return
         if self._options.profile:
             yield probes.PROFILE
         if self._options.memory:

@@ -144,6 +144,12 @@ def become(arguments: Sequence[str]) -> NoReturn:
     os.execv(sys.executable, [sys.executable, *PYTEST, *arguments])  # noqa: S606 (no shell)
 
 
+def last_words(done: Finished) -> str:
+    """The last line of a session's output that says something."""
+    stripped = (line.strip("= ") for line in reversed(done.last_lines))
+    return next(filter(None, stripped), "it ended")
+
+
 def has_died(done: Finished) -> bool:
     """True if a session was ended by a signal or a crash, so that another one may do better."""
     if done.status == _INTERRUPTED:  # errors of collection have this exit status, too

@@ -1,5 +1,6 @@
 """Explanations of changes in words: for a terminal, as Markdown, and as figures."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ from fwbench.gate.causes import BYTES, ExplainedChange
 from fwbench.gate.explanation import Cause, Explanation
 from fwbench.gate.verdicts import CHANGES
 from fwbench.records.session_facts import StoredCause, StoredExplanation
-from fwbench.records.units import time
+from fwbench.records.units import signed, time
 from fwbench.report import escaping
 
 #: Lines of a case in Markdown, its headline apart.
@@ -62,7 +63,7 @@ def _stored(each: ExplainedChange) -> StoredExplanation:
         ],
         gaps=[*explanation.gaps],
         unexplained_s=explanation.unexplained_s,
-        nothing_above=each.nothing_above,
+        nothing_above=None if each.nothing_above == math.inf else each.nothing_above,
     )
 
 
@@ -99,11 +100,13 @@ def _causes(each: ExplainedChange, most: int | None = None) -> list[str]:
 def _left(each: ExplainedChange) -> list[str]:
     """Lines behind the causes: what none of them holds, and what could not be looked at."""
     explanation = each.explanation
+    if each.nothing_above == math.inf:
+        return [f"whether it has changed cannot be told: {each.judgement.reason}"]
     if each.nothing_above is not None:
         return [f"no difference above {_percent(each.nothing_above).lstrip('+')}"]
     parts = [] if explanation.causes else [NOTHING_FOUND]
     if explanation.unexplained_s is not None:
-        parts.append(f"not explained: {_signed(explanation.unexplained_s)}")
+        parts.append(f"not explained: {signed(explanation.unexplained_s)}")
     if explanation.gaps:
         parts.append(f"not looked at: {'; '.join(explanation.gaps)}")
     return parts
@@ -114,11 +117,7 @@ def _line(cause: Cause, explanation: Explanation) -> str:
     if cause.time_s is None:
         return text
     share = cause.time_s / explanation.difference_s if explanation.difference_s else 0.0
-    return f"{text}: {_signed(cause.time_s)} ({share:.0%} of it)"
-
-
-def _signed(seconds: float) -> str:
-    return f"{'-' if seconds < 0 else '+'}{time(abs(seconds))}"
+    return f"{text}: {signed(cause.time_s)} ({share:.0%} of it)"
 
 
 def _percent(share: float) -> str:

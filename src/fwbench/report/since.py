@@ -33,7 +33,7 @@ def table(row: StoredRow) -> list[str]:
     lines = ["interrupted: what follows is what was known by then"] * row.interrupted
     for name, case in _changed(row).items():
         lines += [f"{name}: {_sentence(row, case)}"]
-        rows = [*_versions(case)]
+        rows = [*version_rows(case)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         for version, took, change, bounds in rows:
             cells = version.ljust(widths[0]), took.rjust(widths[1]), change.rjust(widths[2])
@@ -48,7 +48,9 @@ def markdown(row: StoredRow) -> str:
         head = ["version", "time", "change", "bounds, launches"]
         sentence = escaping.markdown(f"{name}: {_sentence(row, case)}")
         lines += [f"**{sentence}**", ""]
-        lines += [escaping.markdown_row(cells) for cells in (head, ["---"] * 4, *_versions(case))]
+        lines += [
+            escaping.markdown_row(cells) for cells in (head, ["---"] * 4, *version_rows(case))
+        ]
         lines.append("")
     return "\n".join([*lines, *(f"- {escaping.markdown(line)}" for line in _notes(row))]) + "\n"
 
@@ -84,7 +86,7 @@ def _since(row: StoredRow, change: StoredStep) -> str:
     return f"{change.since} or a version after {change.after}" if within else change.since
 
 
-def _versions(case: StoredRowCase) -> Iterator[tuple[str, ...]]:
+def version_rows(case: StoredRowCase) -> Iterator[tuple[str, ...]]:
     """Each version that was measured: its time, and what changed at it."""
     by_version = {change.since: change for change in case.changes}
     for version, took_s in case.times_s.items():
@@ -130,7 +132,7 @@ def _notes(row: StoredRow) -> list[str]:
 def _untold(case: StoredRowCase) -> str:
     """The steps that nothing could be said of, or why it has none."""
     if not case.steps:
-        return "; ".join(dict.fromkeys(case.missing.values()))
+        return "; ".join(dict.fromkeys(case.missing.values())) or "one version has it"
     return ", ".join(map(_open, (step for step in case.steps if not step.verdict)))
 
 

@@ -1,5 +1,6 @@
 """Phases of compilations, by JAX's own events (``jax.monitoring``)."""
 
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
@@ -19,11 +20,23 @@ _EVENTS = (
 
 @cache
 def _seconds() -> dict[str, list[float]]:
-    """Seconds of every event from the first call on: a listener stays."""
+    """Seconds of every event from the first call on: a listener stays.
+
+    A function that is traced within another one's trace has an event of its own, which comes before
+    that of the other one: only the outer one is kept.
+    """
     seconds: dict[str, list[float]] = defaultdict(list)
-    jax.monitoring.register_event_duration_secs_listener(
-        lambda event, duration, **_: seconds[event].append(duration)
-    )
+    begun_s: dict[str, list[float]] = defaultdict(list)
+
+    def listen(event: str, duration: float, **_: object) -> None:
+        start_s = time.perf_counter() - duration
+        while seconds[event] and begun_s[event][-1] >= start_s:
+            seconds[event].pop()
+            begun_s[event].pop()
+        seconds[event].append(duration)
+        begun_s[event].append(start_s)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
     return seconds
 
 

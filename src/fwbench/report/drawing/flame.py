@@ -77,8 +77,12 @@ def draw(title: str, base: Side, contender: Side, allowed_s: Mapping[str, float]
         f'style="height:{height}px" font-family="system-ui, sans-serif" font-size="12">'
         f"{''.join(drawn for _, drawn in rows)}</svg>"
     )
-    ordered = sorted(real, key=lambda node: -abs(node.difference_s))[:_NAMED]
-    words = [f"{node.name} {signed(node.difference_s)}" for node in ordered]
+    if base is contender:
+        largest = sorted(root.walk(), key=lambda node: -node.own_s[1])[:_NAMED]
+        words = [f"{node.name} {time(node.own_s[1])}" for node in largest]
+    else:
+        largest = sorted(real, key=lambda node: -abs(node.difference_s))[:_NAMED]
+        words = [f"{node.name} {signed(node.difference_s)}" for node in largest]
     text = "; ".join(words) or "no difference that samples can tell"
     return Chart(title, f"{title}: {text}", escaping.terminal(svg), size=(_WIDTH, height))
 

@@ -43,13 +43,14 @@ def _section(title: str, base: Measurement, contender: Measurement) -> Section:
     """A flame graph, and the functions with the largest differences."""
     changes = functions.changes(base, contender)
     allowed_s = {change.name: change.allowed_s for change in changes}
-    sides = [(functions.samples(side), side.median_s) for side in (base, contender)]
+    first = functions.samples(base), base.median_s
+    last = (functions.samples(contender), contender.median_s) if base is not contender else first
     if base is contender:
         changes.sort(key=lambda change: -change.contender.own_s)
     return Section.from_items(
         title,
         columns("functions", _change) if base is not contender else columns("functions of one run"),
         changes[:_LISTED],
-        charts=[flame.draw(f"{title}: flame graph", sides[0], sides[1], allowed_s)],
+        charts=[flame.draw(f"{title}: flame graph", first, last, allowed_s)],
         notes=[_PROSE["one" if base is contender else "two"]],
     )
