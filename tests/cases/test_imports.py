@@ -157,10 +157,10 @@ def test_a_first_call_that_compiles_twice_is_explained_by_its_phase() -> None:
     )
     causes, gaps = cold_start_causes(base, contender)
     assert [cause.text for cause in causes] == [
-        "first call: 1 s -> 1.8 s (+800 ms)",
+        "first call: 1 s -> 1.8 s",
         "compilations of the first call: 1 -> 2",
-        "first call, compile: 700 ms -> 1.4 s (+700 ms)",
-        "first call, trace: 200 ms -> 250 ms (+50 ms)",
+        "first call, compile: 700 ms -> 1.4 s",
+        "first call, trace: 200 ms -> 250 ms",
     ]
     assert {cause.time_s for cause in causes} == {None}
     assert gaps == []
@@ -175,7 +175,7 @@ def test_what_is_not_known_of_a_cold_start_is_said() -> None:
     assert cold_start_causes(eager, _first_call(2.0)) == ([], [])
     (slower,), gaps = cold_start_causes(_first_call(1.0), _first_call(2.0))
     assert gaps == ["first call by phase: not recorded on both sides"]
-    assert (slower.text, slower.time_s) == ("first call: 1 s -> 2 s (+1 s)", None)
+    assert (slower.text, slower.time_s) == ("first call: 1 s -> 2 s", None)
     imported = CaseFacts(imported_modules=3, completion_s=1.0, imported_bytes=2**20)
     causes, gaps = cold_start_causes(
         imported | CaseFacts(import_parts={"torch": 1.0}),

@@ -104,18 +104,41 @@ def test_what_was_not_recorded_is_said(capsys: pytest.CaptureFixture[str]) -> No
     assert of_plain == "work: not recorded on either side"
 
 
+def _sessions(side: str, center: float = 1.0, **facts: Any) -> None:
+    """Write five sessions of a side."""
+    if Path(side).is_file():
+        Path(side).unlink()
+    Path(side).mkdir(exist_ok=True)
+    for number in range(5):
+        _run(f"{side}/{number}.json", center * (1 + 1e-4 * number), **facts)
+
+
 def test_the_same_work_twice_has_no_causes(capsys: pytest.CaptureFixture[str]) -> None:
     """A/A: one line, also of a case that is asked for, unless something differs all the same."""
-    _run("contender.json", 1.001)
+    for side in ("base.json", "contender.json"):
+        _sessions(side)
     ((line, causes),) = _explained(capsys).items()
-    assert "3 cases: no difference above 3.0%" in line
+    assert re.match(r"3 cases: no difference above 3\.\d%; -k TEXT", line)
     assert causes == []
     ((headline, causes),) = _explained(capsys, "-k", "gemm").items()
-    assert headline == f"{case_id()}: 1 s -> 1 s (+0.1 %)"
-    assert causes == ["no difference above 3.0 %"]
-    _run("contender.json", 1.001, threads=1)
+    assert headline == f"{case_id()}: 1 s -> 1 s (+0.0 %)"
+    (same,) = causes
+    assert same.startswith("no difference above 3.")
+    _sessions("contender.json", threads=1)
     (causes,) = _explained(capsys, "-k", "gemm").values()
-    assert causes == ["no difference above 3.0 %", "settings: threads: 2 -> 1"]
+    assert causes == [same, "settings: threads: 2 -> 1"]
+
+
+def test_two_sessions_do_not_tell_that_nothing_has_changed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _run("contender.json", 1.001)
+    (line,) = _explained(capsys)
+    told = "3 of 3 cases: whether they have changed cannot be told: the base has one session; -k "
+    assert line.startswith(told)
+    ((headline, causes),) = _explained(capsys, "-k", "gemm").items()
+    assert headline == f"{case_id()}: 1 s -> 1 s (+0.1 %)"
+    assert causes == ["whether it has changed cannot be told: the base has one session"]
 
 
 def test_sessions_decide_and_their_medians_are_compared(

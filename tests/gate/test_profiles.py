@@ -158,7 +158,7 @@ def test_as_many_cases_are_profiled_as_there_is_time_for(
     runs = measure_profiles(both, given, Environments(tmp_path), selected, 0, 25.0, said.append)
     assert [run is None for run in runs].count(True) == 1
     assert said[0].startswith("profiles of 2 of 4 cases, by turns")
-    assert "last output: ['killed']" in said[1]
+    assert "last output: killed" in said[1]
     for each in begun:
         assert each["selected"] == names[:2]
         assert "--fw-profile" in each["arguments"]
