@@ -170,7 +170,7 @@ def test_a_later_launch_of_a_comparison_is_not_examined_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Kept results have failed in the first one; values are verified in each."""
-    monkeypatch.setattr(timing, "_IS_EXAMINED", True)
+    monkeypatch.setattr(timing, "IS_EXAMINED", True)
     recorded(case_of(cell(), _Slower(**_SHORT)))
     fails(case_of(cell(operation(lambda x: 1.5 * x)), _Slower(**_SHORT)), WrongResult)
 

@@ -22,10 +22,12 @@ def watch() -> Callable[[], Compilation]:
         # Timers are not reset meanwhile, and each has a value for each time that it was used.
         now = {timer: values[len(before[timer]) :] for timer, values in _seconds().items()}
         whole_s, behind_s, loaded_s, files_s, wait_s = (sum(now[timer]) for timer in _TIMERS)
-        compile_s = max(files_s, wait_s)  # of which one may be within the other
+        # Each of these may be within another one: what is loaded may have to be compiled.
+        compile_s = min(max(files_s, wait_s), behind_s)
+        loaded_s = min(loaded_s, behind_s - compile_s)
         phases_s = {
             "trace": whole_s - behind_s,
-            "lower": max(0.0, behind_s - compile_s - loaded_s),
+            "lower": behind_s - compile_s - loaded_s,
             "compile": compile_s,
             "load from cache": loaded_s,
         }
