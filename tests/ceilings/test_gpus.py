@@ -1,12 +1,16 @@
 """Ceilings of GPUs: by precision, and of what their cache holds."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fwbench import ceilings
-from fwbench.ceilings import Ceiling
-from support.peaks import CEILING, attainable_of, product_entry, product_facts
+from fwbench import ceilings, cli, machine
+from fwbench.ceilings import Ceiling, gpu_suite
+from fwbench.measure.nvml import Gpu
+from fwbench.records.session_facts import NotMeasured, SessionFacts
+from fwbench.records.stored import StoredRun
+from support.peaks import CEILING, QUICKLY, attainable_of, product_entry, product_facts
 from support.tables import tabled
 
 _MIB = 2.0**20
@@ -94,3 +98,84 @@ def test_a_size_that_is_none_is_left_out() -> None:
     stored = {"Fake 9000": {"cached_per_s": {"many": 1.0, "8": 2.0}, "bytes_per_s": 1.0}}
     assert ceilings.from_json(stored)["Fake 9000"].cached_per_s == {"8": 2.0}
     assert CEILING.cached_per_s == {}
+
+
+_KERNEL = {"workload": "relu", "device": "gpu:0", "device_clock": "events", "device_s": 1e-3}
+_GEMM = {"device": "gpu:0", "device_clock": "events", "precision_bits": 23.0, "steady": True}
+_COPIED = {"workload": "copy_to_host", "device": "gpu:0", "bytes": 2.0**26, "completion_s": 2e-3}
+_IN_CACHE = {**_KERNEL, "size": 1_000_000}
+
+#: The facts of cases on a GPU of which every claim holds.
+_SOUND: dict[str, list[dict[str, Any]]] = {
+    "product": [{**_GEMM, "device_s": 2.0, "sm_clock_hz": 1.9e9}],
+    "narrow": [{**_GEMM, "dtype": "bfloat16", "device_s": 1.0}],
+    "capture": [{**_GEMM, "execution": "cuda_graph", "device_memory_left_bytes": 2**20}],
+    "copies": [_COPIED],
+    "clocks": [
+        {**_KERNEL, "size": 10_000_000},
+        {**_KERNEL, "framework": "other", "size": 10_000_000, "device_clock": "cupti"},
+    ],
+    "caches": [{**_IN_CACHE, "toggles": {"l2": "hot"}, "device_s": 5e-4},
+               {**_IN_CACHE, "toggles": {"l2": "cold"}, "device_s": 1e-3}],
+}  # fmt: skip
+
+
+class _SoundGpu(Gpu):
+    """An H200 that answers at once."""
+
+    def __init__(self) -> None:
+        """Nothing of NVML's."""
+
+    def sm_clock_hz(self) -> float:
+        return 1.9e9
+
+    default_sm_clock_hz = 1.98e9
+    link_generation = 5
+
+
+def _judged(gpu: Gpu | None = None, **changed: list[dict[str, Any]]) -> dict[str, bool | None]:
+    parts = {**_SOUND, **changed}.values()
+    facts = [product_facts(**case) for part in parts for case in part]
+    records = [SimpleNamespace(facts=each) for each in facts]
+    run = StoredRun("doctor", records)  # type: ignore[arg-type]
+    outcomes = gpu_suite.judged(run, gpu or _SoundGpu())
+    return {outcome.expected: outcome.holds for outcome in outcomes}
+
+
+def test_every_claim_holds_on_a_sound_gpu() -> None:
+    assert {*_judged().values()} == {True}
+
+
+@tabled
+def test_what_is_not_so_is_told(part: str, place: int, fact: str, value: Any, claim: str) -> None:
+    cases = [dict(case) for case in _SOUND[part]]
+    cases[place][fact] = value
+    refuted = [expected for expected, holds in _judged(**{part: cases}).items() if holds is False]
+    assert refuted == [claim]
+
+
+def test_nvml_that_is_slow_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(100))
+    monkeypatch.setattr(gpu_suite, "perf_counter", lambda: float(next(ticks)))
+    assert _judged()["NVML answers within 100 us"] is False
+
+
+def test_a_failed_case_is_named() -> None:
+    missing = [NotMeasured(nodeid="gemm-jax", framework="jax", why="failed")]
+    run = StoredRun("doctor", [], SessionFacts(missing=missing))
+    first, *others = gpu_suite.judged(run, None)
+    assert (first.seen, first.holds) == ("0 of 1 case; not gemm-jax", False)
+    assert {outcome.holds for outcome in others} == {None}
+
+
+def test_without_a_gpu_the_same_cases_run_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quickly = (*gpu_suite._ARGUMENTS, *QUICKLY, "--fw=numpy")
+    monkeypatch.setattr(gpu_suite, "_ARGUMENTS", quickly)
+    monkeypatch.setattr(machine, "gpus", lambda: {"models": []})
+    assert cli.main(["doctor", "--gpu", "--threads", "1"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("tried on cpu: there is no GPU here, or no driver for one\nok ")
+    assert "results are right, and on the device: 3 of 3 cases" in shown
+    assert "-       a cold cache is cold: not tried here" in shown

@@ -1,6 +1,7 @@
 """``fwbench doctor``: what this machine has, at length."""
 
 import argparse
+import dataclasses
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,8 @@ def _doctor(arguments: argparse.Namespace) -> int:
     if arguments.peaks:
         stored.prepare()
         stored.store(ceilings.measure(threads, live.watching))
+    if arguments.gpu:
+        return _try_gpu(threads, live, as_json=arguments.json)
     names = list(registry.registered())
     with live.doing(f"starting {', '.join(names)}"):
         answers = describe(names, threads, environments.interpreter_of)
@@ -76,6 +79,18 @@ def _doctor(arguments: argparse.Namespace) -> int:
     }
     print(json.dumps(facts, indent=2) if arguments.json else _report(facts))
     return 0
+
+
+def _try_gpu(threads: int, live: Live, *, as_json: bool) -> int:
+    from fwbench.ceilings import gpu_suite
+
+    device = "gpu:0" if machine.gpus().get("models") else "cpu"
+    outcomes = gpu_suite.measure(threads, device, watching=live.watching)
+    if as_json:
+        print(json.dumps([dataclasses.asdict(outcome) for outcome in outcomes], indent=2))
+    else:
+        print(rendered("doctor_gpu.txt.j2", device=device, outcomes=outcomes))
+    return int(any(outcome.holds is False for outcome in outcomes))
 
 
 def _data(name: str) -> dict[str, str]:
