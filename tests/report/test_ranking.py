@@ -350,18 +350,24 @@ _RANKED = (
 )
 
 
+_NEEDED = f"{_RANKED}; the GPU itself needed"
+
+
 @pytest.mark.parametrize(
     ("cases", "said"),
     [
         ([on_gpu(device="cpu", device_s=2e-6)], []),
         ([on_gpu(device_s=2e-6)],
-         [f"{_RANKED}; the GPU itself needed 25 % of it (median of 1 case)"]),
+         [f"{_NEEDED} 25 % of it (median of 1 case, by events)"]),
         ([on_gpu(device_s=share * 8e-6) for share in (0.125, 0.5, 1.5)],
-         [f"{_RANKED}; the GPU itself needed 50 % of it (median of 3 cases, 12 % to 100 %)"]),
+         [f"{_NEEDED} 50 % of it (median of 3 cases, 12 % to 100 %, by events)"]),
+        ([on_gpu(device_s=2e-6), on_gpu(device_clock="cupti", device_s=1e-6)],
+         [(f"{_NEEDED} 12 % of it (median of 1 case, by cupti); the GPU itself needed 25 % of it "
+           "(median of 1 case, by events)")]),
         ([on_gpu(device_clock="slope", device_s=2e-6)], [_RANKED]),
         ([on_gpu(device_s=None)], [_RANKED]),
     ],
-    ids=["a CPU", "one case", "several", "no clock of its own", "noise was larger"],
+    ids=["a CPU", "one case", "several", "two clocks", "no clock of its own", "noise was larger"],
 )  # fmt: skip
 def test_a_gpu_s_time_is_named_with_the_part_that_it_needed(
     cases: list[CaseFacts], said: list[str]
@@ -408,10 +414,27 @@ def test_reports_and_markdown_name_the_time() -> None:
     assert "against the fastest: operations, forward (completion time)" in text
     overview_note = "On a GPU these are completion times: launch, kernel and wait."
     assert overview_note in part(runs, "overview").notes
-    assert "on the device" in part(runs, "gemm").columns
+    assert "on the device, by events" in part(runs, "gemm").columns
+
+
+def test_times_of_different_clocks_of_a_gpu_are_in_different_columns() -> None:
+    """Events include pauses that CUPTI leaves out: below 20 us they rank clocks."""
+    clocks = {"torch": "events", "jax": "cupti"}
+    runs = [
+        run_of(
+            *(
+                case("gemm", name, 4e-6, completion_s=4e-6, device_s=1e-6, device_clock=clock)
+                for name, clock in clocks.items()
+            )
+        )
+    ]
+    columns = part(runs, "gemm").columns
+    by_clock = [column for column in columns if column.startswith("on the device")]
+    assert by_clock == ["on the device, by events", "on the device, by CUPTI"]
+    assert "each further call" not in columns
 
 
 def test_a_cpu_has_one_time() -> None:
     runs = [run_of(*(case("gemm", name, 1.0) for name in ("torch", "jax")))]
     assert "completion time" not in writers.markdown(runs)
-    assert "on the device" not in part(runs, "gemm").columns
+    assert not [name for name in part(runs, "gemm").columns if name.startswith("on the device")]

@@ -609,18 +609,18 @@ def _wider(cases: Sequence[CaseFacts]) -> list[str]:
 
 
 def _busy(cases: Sequence[CaseFacts]) -> str:
-    """The share of the time that the device itself needed, where its own clock was read."""
-    shares = [
-        facts.device_s / facts.completion_s
-        for facts in cases
-        if facts.device_clock in DEVICE_CLOCKS and facts.device_s and facts.completion_s
-    ]
-    if not shares:
-        return ""
+    """The share of the time that the device itself needed, by each of its own clocks."""
+    shares: dict[str, list[float]] = defaultdict(list)
+    for facts in cases:
+        if facts.device_clock in DEVICE_CLOCKS and facts.device_s and facts.completion_s:
+            shares[facts.device_clock].append(min(1.0, facts.device_s / facts.completion_s))
+    parts = (f"{_typical(of_clock)}, by {clock}" for clock, of_clock in sorted(shares.items()))
+    return "".join(f"; the GPU itself needed {part})" for part in parts)
+
+
+def _typical(shares: Sequence[float]) -> str:
     least, typical, most = (
-        f"{min(1.0, summary(shares)):.0%}".replace("%", " %")
-        for summary in (min, statistics.median, max)
+        f"{summary(shares):.0%}".replace("%", " %") for summary in (min, statistics.median, max)
     )
     spread = f", {least} to {most}" if len(shares) > 1 else ""
-    cases_of = count(len(shares), "case")
-    return f"; the GPU itself needed {typical} of it (median of {cases_of}{spread})"
+    return f"{typical} of it (median of {count(len(shares), 'case')}{spread}"

@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import NamedTuple
 
+from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.measure.condition import CLEAN
+from fwbench.measure.device_time import SLOPE
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import amount, time
@@ -100,6 +103,12 @@ class _Operation(NamedTuple):
     @property
     def facts(self) -> CaseFacts:
         return self.record.facts
+
+    @property
+    def on_device(self) -> SimpleNamespace:
+        """Seconds of a call on its device, by the clock that told them; None by the others."""
+        clocks = dict.fromkeys((*DEVICE_CLOCKS, SLOPE))
+        return SimpleNamespace(**clocks | {self.facts.device_clock or SLOPE: self.facts.device_s})
 
 
 def _spread(row: _Operation) -> TableCell:
