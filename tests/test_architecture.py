@@ -35,7 +35,7 @@ _PACKAGES = (
 
 #: Modules that are tests themselves, and so know pytest wherever they are, and what any user
 #: imports (:mod:`fwbench` itself).
-_TEST_MODULES = ("fwbench.ceilings.suite",)
+_TEST_MODULES = ("fwbench.ceilings.suite", "fwbench.ceilings.gpu_suite")
 
 _PYTEST = {"pytest", "_pytest", "pluggy", "pytest_benchmark"}
 

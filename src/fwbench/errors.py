@@ -23,6 +23,7 @@
      │   └─ WrongTraining        ... its first losses differ from the float64 reference
      ├─ ClaimFailed              a claim about times in a test is false; an AssertionError, too
      ├─ CannotTell               ... or is neither shown nor refuted: the test is skipped
+     ├─ NotOnDevice              a device has no kernel for a case: the case is skipped
      ├─ ProbeError               a case cannot be profiled, or its memory cannot be measured
      ├─ ExportError              a network cannot be exported, or not run where it was exported to
      ├─ ConformanceError         an adapter breaks a promise of the Framework contract
@@ -138,6 +139,10 @@ class ClaimFailed(FwbenchError, AssertionError):
 
 class CannotTell(FwbenchError):
     """A claim about the time of a function was neither shown nor refuted in the time it had."""
+
+
+class NotOnDevice(FwbenchError):
+    """A framework cannot compute a case on its device: a gap, and no failure."""
 
 
 class ProbeError(FwbenchError):

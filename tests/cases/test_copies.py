@@ -1,5 +1,6 @@
 """Copies between host and GPU: of the memory that was asked for, made in every call."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,11 +9,13 @@ import numpy as np
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.errors import VerificationError, WrongResult
+from fwbench.errors import ImpossibleRate, VerificationError, WrongResult
 from fwbench.frameworks.gpus import PINNED, Copies
+from fwbench.measure import limits, nvml
 from fwbench.testing import FakeFramework
 from fwbench.workloads import COPIES, copy_to_device, copy_to_host
 from fwbench.workloads.operation import Operation
+from support.fake_nvml import Card, FakeNvml
 from support.fakes import case_of, cell, fails, manifest, recorded
 from support.grids import gap_of
 
@@ -147,3 +150,42 @@ def test_on_a_cpu_there_is_nothing_to_copy(operation: Operation) -> None:
     message = f"fwbench has no fake implementation of {operation.name}"
     assert gap_of(operation, manifest(), "gpu:0", *arguments) == message
     assert {*Copying().manifest("a CPU").operations} >= {copy.name for copy in COPIES}
+
+
+class _Keeping(FakeCopies):
+    """Keeps what was once copied of an array to the host, as JAX does, until it is renewed."""
+
+    def __init__(self, framework: Copying, device: str) -> None:
+        def to_host(array: Any, place: str) -> Any:
+            if id(array) not in self._known:
+                framework._cost()
+                self._known[id(array)] = _placed(array, place)
+            return self._known[id(array)]
+
+        super().__init__(device, "cpu", to_host)
+        self._known: dict[int, Any] = {}
+        self.renew = lambda array: self._known.pop(id(array), None)
+
+
+def test_what_is_kept_of_a_copy_is_made_anew_for_each_round() -> None:
+    """Outside the time of the round."""
+
+    class Keeping(Copying):
+        def copier(self, device: str, *, pinned: bool) -> Copies:
+            return _Keeping(self, device)
+
+        def write(self, array: Any, source: Any) -> bool:
+            return False  # JAX's arrays are immutable
+
+    framework = Keeping()
+    record = recorded(_case(copy_to_host, framework))
+    assert record["completion_s"] == framework.dispatch_s + framework.work_s
+
+
+def test_more_than_the_link_carries_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever was copied, it was not over the bus."""
+    monkeypatch.setitem(limits._LANE_BYTES_PER_S, 1, 1.0)
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(Card("GPU-a", link_generation=1)))
+    nvml.gpu.cache_clear()
+    fails(_case(copy_to_host, Copying()), ImpossibleRate, r"\(16 lanes of PCI Express 1\)")
+    nvml.gpu.cache_clear()

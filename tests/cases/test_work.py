@@ -19,6 +19,7 @@ from fwbench.errors import (
     DeclarationError,
     FwbenchError,
     NotACopy,
+    NotOnDevice,
     TooLargeToVerify,
     UnreadableResult,
     VerificationError,
@@ -431,3 +432,27 @@ def test_zeros_are_ranked_among_themselves() -> None:
         for toggles in ({"inputs": "zeros"}, {"inputs": "normal"}, {})
     )
     assert normal == earlier != zeros
+
+
+@pytest.mark.parametrize("elsewhere", ["an input", "the result"])
+def test_arrays_of_another_device_are_refused(elsewhere: str) -> None:
+    """TensorFlow computes on the CPU what has no kernel on a GPU, unless it is told not to."""
+    asked: list[Any] = []
+
+    def device_of(_framework: FakeFramework, array: Any) -> str:
+        asked.append(array)
+        return "cpu" if (elsewhere == "an input") == (len(asked) == 1) else "gpu:0"
+
+    case = case_of(cell(device="gpu:0"), variant(device_of=device_of)())
+    fails(case, WrongResult, f"{elsewhere} is on cpu instead of gpu:0: fake has computed or kept")
+
+
+def test_a_case_without_a_kernel_on_its_device_is_a_gap() -> None:
+    """It cannot be declared: it shows when the case is called. Gaps of the CPU are declared."""
+
+    def missing(x: Any) -> Any:
+        raise NotImplementedError("no kernel of double for GPUs")
+
+    says = variant(lacks=lambda self, error: str(error))()
+    for device, error in (("gpu:0", NotOnDevice), ("cpu", NotImplementedError)):
+        fails(case_of(cell(operation(missing), device=device), says), error, "no kernel of double")

@@ -1,17 +1,15 @@
 """Copies of adapters between host and GPU, with stand-ins for their frameworks."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock, call
 
-import numpy as np
 import pytest
 
 from fwbench.frameworks.declared import manifests
 from fwbench.frameworks.gpus import PINNED
 from fwbench.workloads import COPIES
+from support import programs
 from support.fakes import adapter
 
 
@@ -69,68 +67,61 @@ def test_mxnet_copies_between_contexts(monkeypatch: pytest.MonkeyPatch, pinned: 
     assert copies.place(Mock(context=gpu)) == "gpu:1"
 
 
-def test_tensorflow_copies_to_the_device_of_an_operation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And begins on the host, whatever the scope of the case is."""
-    entered: list[str] = []
+#: Two CPUs that share their memory: one takes the place of a GPU.
+_TENSORFLOW = """
+import json
+import os
+os.environ["FWBENCH_MODEL_PARALLEL"] = "2"
+import numpy as np
+import tensorflow as tf
+from fwbench.frameworks.registry import load
 
-    @contextmanager
-    def device(name: str) -> Iterator[None]:
-        entered.append(name)
-        yield
-        entered.pop()
+framework = load("tensorflow", 1)
+copies = framework.copier("cpu:1", pinned=False)
+with tf.device("CPU:1"):
+    begun = copies.on_host(np.arange(3.0), "float32")
+    there = copies.to_device(begun)
+    back = copies.to_host(there)
+print(json.dumps({
+    "places": [copies.place(x) for x in (begun, there, back)],
+    "devices": [framework.device_of(x) for x in (begun, there, back, np.zeros(1))],
+    "values": back.numpy().tolist(),
+}))
+"""
 
-    fake = Mock(
-        device=device,
-        identity=lambda array: (array, *entered),
-        constant=lambda *_, **__: [*entered],
-    )
-    copies = _module("tensorflow.framework", monkeypatch, tf=fake).TensorFlowCopies("gpu:1")
-    with device("GPU:1"):
-        assert copies.on_host(np.zeros(1), "float32")[-1] == "CPU:0"
-        assert copies.to_device("array")[-1] == "GPU:1"
-        assert copies.to_host("array")[-1] == "CPU:0"
-    where = "/job:localhost/replica:0/task:0/device:"
-    assert copies.place(Mock(backing_device=f"{where}GPU:1")) == "gpu:1"
-    assert copies.place(Mock(backing_device=f"{where}CPU:0")) == "cpu"
+#: Told of a GPU that is not there: by default TensorFlow computes on the CPU then, in silence.
+_WITHOUT_GPU = """
+import json
+import numpy as np
+import tensorflow as tf
+from fwbench.frameworks.registry import load
 
-
-def test_jax_tells_the_clock_of_every_copy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for arrays, and a copy is one."""
-    copies, module, gpu, kept = _jax_copies(monkeypatch, "CPU")
-    assert copies.to_device("array") == ("array", (gpu, "device"))
-    assert copies.to_host("array") == ("array", "CPU")
-    assert kept == [(("array", (gpu, "device")),), (("array", "CPU"),)]
-    copies.on_host([1.0], "float32")
-    assert module.jnp.array.call_args == call([1.0], dtype="float32", device="CPU")
-    places = [copies.place(_lying(*at)) for at in ((gpu, "device"), ("CPU", "any"), ("TPU", "x"))]
-    assert places == ["gpu:1", "cpu", "TPU, x"]
-
-
-def test_jax_has_pinned_memory_as_a_kind_of_the_gpu_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Either way the kind is named: otherwise an array would stay where it lies."""
-    copies, module, gpu, _ = _jax_copies(monkeypatch, None)
-    pinned = (gpu, "pinned_host")
-    copies.on_host([1.0], "float32")
-    assert module.jnp.array.call_args == call([1.0], dtype="float32", device=pinned)
-    assert copies.to_device("array") == ("array", (gpu, "device"))
-    assert copies.to_host("array") == ("array", pinned)
-    assert copies.place(_lying(*pinned)) == PINNED
-    assert copies.place(_lying(gpu, "device")) == "gpu:1"
+framework = load("tensorflow", 1)
+framework._gpus = ["GPU:0"]
+found = {}
+for soft in (True, False):
+    tf.config.set_soft_device_placement(soft)
+    try:
+        with framework.scope("gpu:0", "float32"):
+            array = framework.creator("gpu:0", "float32")(np.ones(3))
+            found[str(soft)] = framework.device_of(tf.nn.relu(array))
+    except Exception as error:
+        found[str(soft)] = type(error).__name__
+print(json.dumps(found))
+"""
 
 
-def _jax_copies(monkeypatch: pytest.MonkeyPatch, cpu: Any) -> tuple[Any, Any, Any, list[Any]]:
-    """The copies of a JAX that says where it was told to put what, their module, GPU and clock."""
-    fake = Mock(device_put=lambda array, place: (array, place))
-    module = _module("jax.device", monkeypatch, jax=fake, jnp=Mock())
-    sharding = Mock(side_effect=lambda device, memory_kind: (device, memory_kind))
-    monkeypatch.setattr(module, "SingleDeviceSharding", sharding)
-    gpu, kept = Mock(default_memory=lambda: SimpleNamespace(kind="device")), list[Any]()
-    return module.JaxCopies("gpu:1", gpu, cpu, kept.append), module, gpu, kept
+def test_tensorflow_tells_where_a_tensor_is() -> None:
+    pytest.importorskip("tensorflow")
+    found = programs.result("-c", _TENSORFLOW)
+    assert found["places"] == ["cpu", "cpu:1", "cpu"]
+    assert found["devices"] == ["cpu", "cpu:1", "cpu", None]
+    assert found["values"] == [0.0, 1.0, 2.0]
 
 
-def _lying(device: Any, kind: str) -> Any:
-    """An array of JAX's on a device, in memory of a kind."""
-    return Mock(devices=lambda: {device}, sharding=SimpleNamespace(memory_kind=kind))
+def test_tensorflow_s_silent_way_to_the_cpu_is_seen_and_closed() -> None:
+    pytest.importorskip("tensorflow")
+    assert programs.result("-c", _WITHOUT_GPU) == {"True": "cpu", "False": "InvalidArgumentError"}
 
 
 def test_frameworks_with_gpus_copy() -> None:

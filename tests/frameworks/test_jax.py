@@ -21,7 +21,7 @@ from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import DTYPES, FLOAT8
 from fwbench.workers.environments import Environment, Environments
 from fwbench.workloads import OPERATIONS, data
-from support import jax_learners, jax_replicas, programs, recomputing, shared_loops
+from support import jax_devices, jax_learners, jax_replicas, programs, recomputing, shared_loops
 from support.projects import Project, measuring
 from support.real_training import MEASURED, SCHEDULE
 from support.tables import tabled
@@ -387,6 +387,55 @@ def test_arrays_keep_their_dtype_and_are_copies(made: Environment) -> None:
     themselves = {dtype: [dtype, True, dtype, True] for dtype in DTYPES}
     narrow = {dtype: [dtype, True, "float32", True] for dtype in ("bfloat16", FLOAT8)}
     assert results == themselves | narrow
+
+
+def test_copies_to_the_host_are_made_each_time(made: Environment) -> None:
+    """JAX copies no array to the host that was read before, such as every verified input."""
+    found = _run(made, jax_devices.COPIES)
+    assert found["read"] == [True, False, False], "without a new array, and with one"
+    assert found["places"] == ["gpu:0", "cpu", "gpu:0"]
+    assert found["pinned"] == ["cpu, pinned", "gpu:0", "cpu, pinned"]
+    assert found["equal"]
+    assert found["kept"] == len(found["read"]) + 1, "the clock waits for each of them"
+
+
+#: They compute with values that are not known before they run.
+_NOT_LOWERED = {"boolean_mask", "unique"}
+
+
+@tabled
+def test_precision_is_that_of_the_dtype(made: Environment, tf32: str, precision: str) -> None:
+    """On GPUs float32 is float32, and narrower dtypes have the kernels that users get."""
+    found = _run(made, jax_devices.LOWERED, "float32", "bfloat16", FWBENCH_TF32=tf32)
+    asked, failed = found["asked"], found["failed"]
+    assert failed["float32"].keys() == _NOT_LOWERED
+    assert asked["float32"].keys() <= {precision, "HIGHEST"}
+    assert {"gemm", "conv2d", "lstm", "attention"} <= {*asked["float32"][precision]}
+    assert {*asked["bfloat16"].get("HIGHEST", [])} <= {"resize_bilinear"}, "jax.image asks for it"
+    assert len({*asked["bfloat16"]["DEFAULT"]}) >= 20
+
+
+_BROKEN = """
+import json
+from jax._src import xla_bridge
+from fwbench.frameworks.registry import load
+
+def start():
+    raise RuntimeError("CUDA driver version is insufficient for CUDA runtime version")
+
+xla_bridge.register_backend_factory("broken", start, priority=500, fail_quietly=False)
+print(json.dumps(load("jax", 1).manifest("a CPU").to_json()))
+"""
+
+
+def test_a_gpu_that_does_not_start_leaves_the_cpu(made: Environment) -> None:
+    described = _run(made, _BROKEN)
+    assert [device["name"] for device in described["devices"]] == ["cpu"]
+    (notice,) = [line for line in described["notices"] if "broken" in line]
+    assert notice == (
+        "jax measures the CPU alone: Unable to initialize backend 'broken': CUDA driver version is "
+        "insufficient for CUDA runtime version"
+    )
 
 
 _DESCRIBES = """

@@ -15,8 +15,7 @@ class FakeJax:
 
     def __init__(self, devices: Mapping[str, Sequence[str]]) -> None:
         self._devices = devices
-        self.values: dict[str, Any] = {"jax_default_matmul_precision": None}
-        self.config = SimpleNamespace(update=self.values.__setitem__)
+        self.config = SimpleNamespace(jax_platforms=None)
 
     def local_devices(self, backend: str) -> list[SimpleNamespace]:
         """The devices of a platform; as in JAX an error where there are none."""
@@ -83,16 +82,3 @@ def test_with_both_backends_the_cpu_comes_first(monkeypatch: pytest.MonkeyPatch)
     assert jax.devices("a CPU") == (Device("cpu", "a CPU"), _GPU)
     jax, _ = started(monkeypatch, cpu=["cpu"])
     assert jax.devices("a CPU") == (Device("cpu", "a CPU"),)
-
-
-@pytest.mark.parametrize(
-    ("requested", "precision"), [(None, "highest"), ("off", "highest"), ("on", "tensorfloat32")]
-)
-def test_float32_means_float32(
-    monkeypatch: pytest.MonkeyPatch, requested: str | None, precision: str
-) -> None:
-    """JAX's default on a GPU is TF32, in which results are wrong for float32."""
-    if requested:
-        monkeypatch.setenv("FWBENCH_TF32", requested)
-    _, fake = started(monkeypatch, cpu=["cpu"])
-    assert fake.values["jax_default_matmul_precision"] == precision

@@ -16,6 +16,7 @@ class FakeCuda:
 
     def __init__(self) -> None:
         self.waited: list[int] = []
+        self.current = 0
 
     def is_available(self) -> bool:
         return True
@@ -25,6 +26,12 @@ class FakeCuda:
 
     def get_device_properties(self, number: int) -> SimpleNamespace:
         return SimpleNamespace(name="NVIDIA H200", uuid=f"uuid-{number}")
+
+    @contextmanager
+    def device(self, number: int) -> Iterator[None]:
+        before, self.current = self.current, number
+        yield
+        self.current = before
 
     def current_stream(self, number: int) -> SimpleNamespace:
         return SimpleNamespace(synchronize=lambda: self.waited.append(number))
@@ -49,6 +56,16 @@ def test_pytorch_waits_for_the_stream_of_the_case(torch: Any, cuda: FakeCuda) ->
     wait()
     assert cuda.waited == [1]
     assert torch.waiter("cpu") is None
+
+
+def test_events_and_captures_of_pytorch_are_of_the_gpu_of_the_case(
+    torch: Any, cuda: FakeCuda
+) -> None:
+    """They are made on the current one, which is the first unless it is said."""
+    with torch.scope("gpu:1", "float32"):
+        assert cuda.current == 1
+    with torch.scope("cpu", "float32"):
+        assert cuda.current == 0
 
 
 def test_pytorch_tells_the_uuid_of_a_gpu(torch: Any) -> None:

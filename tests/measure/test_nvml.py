@@ -107,6 +107,9 @@ def test_who_a_gpu_is() -> None:
         "power_limit_w": 700.0,
         "default_sm_clock_hz": 1980e6,
         "mig": None,
+        "pcie_generation": 5,
+        "pcie_lanes": 16,
+        "numa_node": None,
     }
 
 

@@ -39,6 +39,7 @@ class Card:
         compute_mode: 3 for EXCLUSIVE_PROCESS.
         power_error: why it does not tell its power; 0 where it does.
         silent: names of functions that do not answer.
+        link_generation: of PCI Express; None where NVML does not tell.
     """
 
     uuid: str
@@ -57,6 +58,7 @@ class Card:
     compute_mode: int = 0
     power_error: int = 0
     silent: set[str] = field(default_factory=set)
+    link_generation: int | None = None
 
 
 class FakeNvml:
@@ -156,6 +158,17 @@ class FakeNvml:
 
     def nvmlDeviceGetTemperature(self, card: Card, sensor: int) -> int:
         return self._of_whole(card, 61)
+
+    def nvmlDeviceGetGpuMaxPcieLinkGeneration(self, card: Card) -> int:
+        if card.link_generation is None:
+            raise NVMLError("Not Supported")
+        return card.link_generation
+
+    def nvmlDeviceGetMaxPcieLinkGeneration(self, card: Card) -> int:
+        return self._of_whole(card, 5)
+
+    def nvmlDeviceGetMaxPcieLinkWidth(self, card: Card) -> int:
+        return self._of_whole(card, 16)
 
     def nvmlDeviceGetComputeMode(self, card: Card) -> int:
         return self._of_whole(card, card.compute_mode)

@@ -17,7 +17,7 @@ import numpy as np
 from fwbench import workloads
 from fwbench.errors import FrameworkBroken, NotACopy, VerificationError
 from fwbench.frameworks.contract import BoundCall
-from fwbench_extras.cheats.cheat import Cheat, CheatingFramework
+from fwbench_extras.cheats.cheat import Cheat, CheatingFramework, map_arrays
 from fwbench_extras.cheats.honest import Compute
 
 # Inputs
@@ -69,6 +69,38 @@ INPUTS = (
         mistake="`empty` for inputs: zeros and denormal numbers take other times than data",
         why="placed arrays are read back and compared before anything runs",
         create=lambda source, dtype: np.zeros(np.shape(source), dtype),
+    ),
+)
+
+# The device
+
+
+class _OnGpu(np.ndarray[Any, Any]):
+    """An array in the memory of a GPU."""
+
+
+def _elsewhere(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
+    work = partial(compute, *inputs)
+    return lambda: map_arrays(lambda array: np.asarray(array).view(_OnGpu), work())
+
+
+class _OnAnotherDevice(CheatingFramework):
+    """Tells the truth of where an array is."""
+
+    def device_of(self, array: Any) -> str:
+        """The GPU of arrays that were computed there."""
+        return "gpu:0" if isinstance(array, _OnGpu) else "cpu"
+
+
+DEVICE = (
+    Cheat(
+        name="another_device",
+        fakes="Computes on another device than the one that is measured.",
+        mistake="TensorFlow's soft placement: what has no kernel on a GPU is computed on the CPU, "
+        "and published as the GPU's",
+        why="every input and result is asked for its device",
+        bind=_elsewhere,
+        base=_OnAnotherDevice,
     ),
 )
 

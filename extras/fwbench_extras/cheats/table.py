@@ -18,6 +18,7 @@ CHEATS_BY_SUBJECT: dict[str, tuple[Cheat, ...]] = {
     "Other work": results.OTHER_WORK,
     "Gradients": results.GRADIENTS,
     "Inputs": surroundings.INPUTS,
+    "The device": surroundings.DEVICE,
     "The harness": surroundings.HARNESS,
     "Training": training.CHEATS,
 }

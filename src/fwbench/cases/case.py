@@ -15,12 +15,12 @@ from fwbench.cases.function import FunctionWork
 from fwbench.cases.inputs import OPERAND_CACHE, check_room, drawn_operands
 from fwbench.cases.random import Random
 from fwbench.cases.work import OperationWork, Work
-from fwbench.errors import FwbenchError
+from fwbench.errors import FwbenchError, NotOnDevice
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
-from fwbench.measure.limits import Limits
+from fwbench.measure.limits import Limits, of_link
 from fwbench.measure.nvml import Gpu, GpuWatch
 from fwbench.measure.resources import (
     DeviceMemory,
@@ -116,7 +116,7 @@ class Case:
             Diverged: a loss became infinite or NaN.
         """
         self.measured = True
-        with _explained(self.cell, lambda: self.gpu):
+        with _explained(self.cell, self.framework, lambda: self.gpu):
             return self._measure() if self._probe is None else self._probed(self._probe)
 
     @cached_property
@@ -247,8 +247,9 @@ class Case:
         cold = "l2" in self.cell.workload.toggles and self.cell.toggle("l2") == "cold"
         flush = self.framework.flusher(device) if cold else None
         clock = Clock(self._clock.read, self._clock.wait)
-        timed = device_time(work.run, clock, self.framework.device_clock(device), flush)
-        self._clock.before = flush or work.before
+        before = flush or work.before
+        timed = device_time(work.run, clock, self.framework.device_clock(device), before)
+        self._clock.before = before
         clock_hz = self.gpu.sm_clock_hz() if self.gpu else None
         cycles = timed.device_s * clock_hz if timed.device_s and clock_hz else None
         return CaseFacts(**asdict(timed), device_cycles=cycles)
@@ -291,6 +292,13 @@ class Case:
             self._benchmark.discard()
             raise
 
+    @property
+    def _possible(self) -> Limits:
+        """Rates that nothing can exceed: of copies to and from a GPU those of its link."""
+        workload = self.cell.workload
+        is_copy = isinstance(workload, Operation) and workload.copies_to
+        return of_link(self.gpu.link_generation) if is_copy and self.gpu else self._limits
+
     def _record(self, facts: CaseFacts) -> None:
         benchmark = self._benchmark
         if benchmark.timed:
@@ -308,7 +316,7 @@ class Case:
             if benchmark.stopping is not None:
                 known |= CaseFacts(**benchmark.stopping.facts())
             with self._discarded_on_failure():
-                known |= timing.check_rates(known, self._limits)
+                known |= timing.check_rates(known, self._possible)
             benchmark.keep(dict(known))
 
 
@@ -440,19 +448,25 @@ _ONE_AT_A_TIME = (
 
 
 @contextmanager
-def _explained(cell: Cell, gpu: Callable[[], Gpu | None]) -> Iterator[None]:
+def _explained(cell: Cell, framework: Framework, gpu: Callable[[], Gpu | None]) -> Iterator[None]:
     """Add to an error of a framework's what NVML knows of the GPU at that moment.
 
     The error stays as it is; what fwbench itself has found wrong needs no explanation.
 
     Args:
         gpu: gives its GPU; None where NVML does not know it.
+
+    Raises:
+        NotOnDevice: instead of an error that says so.
     """
     try:
         yield
     except FwbenchError:
         raise
     except Exception as error:
+        # Gaps on the CPU are known, and declared.
+        if cell.device != "cpu" and (lacking := framework.lacks(error)):
+            raise NotOnDevice(f"{cell.device}: {lacking}") from error
         if isinstance(cell.workload, Function):
             error.add_note(cell.workload.called_on(cell.size))
         known = None if cell.device == "cpu" else gpu()

@@ -1,6 +1,6 @@
 """Operations on arrays on the device, in-place updates, copies between host and GPU, creation."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -228,6 +228,7 @@ class Copy(OperationWork):
     def __init__(self, cell: Cell, framework: Framework) -> None:
         super().__init__(cell, framework)
         self.allowed = 0.0  # a copy rounds nothing
+        self._device = ""  # its place has a kind of memory, too
         pinned = cell.toggle("pinned") == "on"
         self._copies = framework.copier(cell.device, pinned=pinned)
         host = PINNED if pinned else "cpu"
@@ -240,7 +241,13 @@ class Copy(OperationWork):
         (values,) = self._operands(changed=False)
         array = self._placed.place(values)
         self._check_place("what is copied", array, self._from)
+        if self._to == host and self._copies.renew is not None:
+            self.before = partial(self._renew, self._copies.renew)
         self.run = self._first = partial(call, array)
+
+    def _renew(self, renew: Callable[[Array], Any]) -> None:
+        (array,) = self._placed.current
+        renew(array)
 
     def _check_place(self, what: str, array: Array, expected: str) -> None:
         place = self._copies.place(array)

@@ -69,6 +69,23 @@ def widest(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.result_type(array, np.float64))
 
 
+def check_device(framework: Framework, array: Array, expected: str, what: str) -> None:
+    """Check that an array is on the device of its case, where the framework tells.
+
+    Args:
+        expected: the device; empty where there are several, or where it is checked otherwise.
+
+    Raises:
+        WrongResult: it is on another one.
+    """
+    device = framework.device_of(array) if expected else None
+    if device not in (None, expected):
+        raise WrongResult(
+            f"{what} is on {device} instead of {expected}: {framework.name} has computed or kept "
+            "it there, so another device would be measured than was asked for"
+        )
+
+
 def digest(array: NDArray[Any]) -> int:
     """Digest of the values of an array; two differ in all but one of four thousand million cases.
 
@@ -93,7 +110,7 @@ class Inputs:
         self._framework = framework
         self._device = device
         self._dtype = dtype
-        self._create = create or (lambda values, dtype: framework.place(values, device, dtype))
+        self._create = create
         self._bound: list[Array] = []  # what was bound to the call
         self._current: list[Array] = []  # what the latest call has: the same, or in their place
         self._digests: list[int] = []
@@ -142,6 +159,11 @@ class Inputs:
     def digests(self) -> tuple[int, ...]:
         """Digests of the values of the inputs, as the framework has them."""
         return tuple(self._digests)
+
+    @property
+    def current(self) -> Sequence[Array]:
+        """The arrays of the latest call: those that were bound, or others in their place."""
+        return self._current
 
     def overwritten(self) -> list[Array]:
         """Operands that calls overwrite, after the latest call."""
@@ -203,7 +225,11 @@ class Inputs:
 
     def _placed(self, operand: NDArray[Any]) -> Array:
         dtype = self._dtype if is_float(operand) else operand.dtype.name
-        array = self._create(operand, dtype)
+        if self._create is None:
+            array = self._framework.place(operand, self._device, dtype)
+            check_device(self._framework, array, self._device, "an input")
+        else:
+            array = self._create(operand, dtype)
         verify.placed(self._framework.to_numpy(array), operand, dtype)
         return array
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.cases.inputs import Inputs, check_room
+from fwbench.cases.inputs import Inputs, check_device, check_room
 from fwbench.cases.networks import InferenceCase
 from fwbench.cases.references import InFloat64, Reference
 from fwbench.cases.training import StepCase, TrainingCase
@@ -28,14 +28,16 @@ class _ModelBatch(Inputs):
         self._learner = learner
 
     def _placed(self, operand: NDArray[Any]) -> Array:
-        return self._learner.placed(operand)
+        array = self._learner.placed(operand)
+        check_device(self._framework, array, self._device, "an input")
+        return array
 
 
 class _Answers(RepeatedWork):
     """A model in use, on a batch on the device."""
 
     def __init__(self, learner: ModelLearner, framework: Framework) -> None:
-        super().__init__(framework)
+        super().__init__(framework, learner.job.only_device)
         self._learner = learner
         self._reference = InFloat64(framework, learner)
         self._placed = _ModelBatch(framework, learner)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from fwbench.cases import precision, verify
 from fwbench.cases.epochs import whole
 from fwbench.cases.forward import check_count
-from fwbench.cases.inputs import Change, Inputs
+from fwbench.cases.inputs import Change, Inputs, check_device
 from fwbench.cases.references import compare_answers
 from fwbench.cases.training import ThroughputCase, data_facts
 from fwbench.cases.work import RepeatedWork, Work
@@ -70,7 +70,9 @@ class _NetworkBatch(Inputs):
     def _placed(self, operand: NDArray[Any]) -> Array:
         is_labels = operand.ndim == 1
         batch = (_NONE, operand) if is_labels else (operand, _NONE)
-        return self._network.place(batch)[is_labels]
+        array = self._network.place(batch)[is_labels]
+        check_device(self._framework, array, self._network.job.only_device, "a batch")
+        return array
 
 
 class _NetworkWork(RepeatedWork):
@@ -80,7 +82,7 @@ class _NetworkWork(RepeatedWork):
     takes: int
 
     def __init__(self, network: Predictor, framework: Framework) -> None:
-        super().__init__(framework)
+        super().__init__(framework, network.job.only_device)
         self.network = network
         self._placed = _NetworkBatch(framework, network)
         operands = self._operands(changed=False)

@@ -14,9 +14,11 @@ import numpy as np
 from fwbench.cases import learning, verify
 from fwbench.cases.case import Case, host_memory
 from fwbench.cases.epochs import Alone, Epochs, steps_of, whole
+from fwbench.cases.inputs import check_device
 from fwbench.cases.references import InNumPy, Reference
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import IsolationError, WrongResult
+from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import PeakMemory
@@ -46,8 +48,17 @@ def data_facts(data: DataSet) -> Data:
 class _Step(Work):
     """One step on a batch on the device, of a few by turns."""
 
-    def __init__(self, learner: Learner, reference: Reference, steps: int, *, timed: bool) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        reference: Reference,
+        steps: int,
+        framework: Framework,
+        *,
+        timed: bool,
+    ) -> None:
         self._learner = learner
+        self._framework = framework
         self._reference = reference
         self._steps = steps
         self._timed = timed
@@ -57,6 +68,7 @@ class _Step(Work):
         job = learner.job
         self._batches = job.training.timed_batches(job.batch, learning.TURNS)
         placed = [learner.place(batch) for batch in self._batches]
+        self._check_device("a batch", *placed[0])
         self._turns = turns = enumerate(itertools.cycle(placed))
         step = learner.step
         self.run = lambda: step(*next(turns)[1])
@@ -68,6 +80,7 @@ class _Step(Work):
         Raises:
             WrongTraining: they are not, or one does not.
         """
+        self._check_device("the loss", result)
         checked = learning.check(self._learner, self._steps, self._reference)
         self._first = next(self._turns)[0] + 1
         return checked
@@ -86,6 +99,11 @@ class _Step(Work):
         batches = [self._batches[turn % learning.TURNS] for turn in made]
         learning.check_repeated(self._learner, batches, self._reference)
         return learning.check_timed(self._learner, others, self._train, self._reference)
+
+    def _check_device(self, what: str, *arrays: Any) -> None:
+        """Check the place of arrays; of several devices, that of every parameter is known."""
+        for array in arrays:
+            check_device(self._framework, array, self._learner.job.only_device, what)
 
     def _train(self, batches: Sequence[Batch]) -> list[Any]:
         return [self._learner.step(*self._learner.place(batch)) for batch in batches]
@@ -237,7 +255,7 @@ class TrainingCase(Case):
         timed = self._benchmark.enabled
         learner = self.learner()
         reference = self.reference(learner)
-        return _Step(learner, reference, self.checked_steps, timed=timed)
+        return _Step(learner, reference, self.checked_steps, self.framework, timed=timed)
 
     def _record(self, facts: CaseFacts) -> None:
         """With the segments that are recomputed, where that was asked for."""

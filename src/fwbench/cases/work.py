@@ -12,6 +12,7 @@ from fwbench.cases import precision, verify
 from fwbench.cases.inputs import (
     Change,
     Inputs,
+    check_device,
     digest,
     drawn_operands,
     in_dtype,
@@ -114,8 +115,10 @@ class RepeatedWork(Work):
     _placed: Inputs
     _first: BoundCall
 
-    def __init__(self, framework: Framework) -> None:
+    def __init__(self, framework: Framework, device: str = "") -> None:
         self.framework = framework
+        #: Where results must be; empty where that is checked in another way.
+        self._device = device
         self._findings = CaseFacts()
         self._right: list[int] = []
 
@@ -189,7 +192,10 @@ class RepeatedWork(Work):
         return self.verify(result)
 
     def _read(self, result: Any) -> list[NDArray[Any]]:
-        return [read_result(self.framework, array) for array in self.arrays(result)]
+        arrays = self.arrays(result)
+        for array in arrays:
+            check_device(self.framework, array, self._device, "the result")
+        return [read_result(self.framework, array) for array in arrays]
 
     @abstractmethod
     def _operands(self, *, changed: bool) -> list[NDArray[Any]]:
@@ -224,7 +230,7 @@ class OperationWork(RepeatedWork):
     changed_seed = secrets.randbits(32)
 
     def __init__(self, cell: Cell, framework: Framework) -> None:
-        super().__init__(framework)
+        super().__init__(framework, cell.device)
         self.cell = cell
         self.operation = cast("Operation", cell.workload)
         self.terms = self.operation.terms(cell.size)

@@ -130,6 +130,21 @@ class Framework(Replicable, ABC):
         """
         return self.to_numpy(array)
 
+    def device_of(self, array: Array) -> str | None:
+        """The device that has computed an array, or where it was placed: ``cpu``, ``gpu:0``.
+
+        Every input and result is held against the device of its case. None where arrays can be in
+        one place alone, and of what is no array of the framework's.
+        """
+        return None
+
+    def lacks(self, error: Exception) -> str | None:
+        """Lack of a device for a case, of an error that says so; None of any other error.
+
+        It is known only when the case is bound or called, so its gap cannot be declared.
+        """
+        return None
+
     def copy_in_layout(self, array: Array) -> Array | None:
         """A new array with the values and the layout of this one; None where reading undoes none.
 

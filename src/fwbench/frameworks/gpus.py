@@ -20,6 +20,9 @@ class Copies(ABC):
     to_device: Callable[[Any], Any]
     #: The call that copies one of the GPU's to the host.
     to_host: Callable[[Any], Any]
+    #: Called before each round with the array that is copied to the host, where a framework keeps
+    #: what it has once copied of an array; None where it does not.
+    renew: Callable[[Any], Any] | None = None
 
     @abstractmethod
     def on_host(self, values: NDArray[Any], dtype: str) -> Any:

@@ -76,6 +76,11 @@ class Job:
         return tuple(f"{kind}:{int(first or 0) + place}" for place in range(number))
 
     @property
+    def only_device(self) -> str:
+        """The device, where there is one; empty of a job whose layers or copies are on several."""
+        return self.device if len(self.devices) == 1 else ""
+
+    @property
     def verified_as(self) -> str:
         """The dtype whose bounds its results are held to: TF32 has the mantissa of float16."""
         return "float16" if self.tf32 else self.dtype

@@ -42,22 +42,22 @@ def device_time(
     run: Callable[[], Any],
     clock: Clock,
     device_clock: DeviceClock | None,
-    flush: Callable[[], Any] | None = None,
+    before: Callable[[], Any] | None = None,
 ) -> DeviceTime:
     """Time calls on the device.
 
     Args:
         device_clock: the device's own; None where the framework gives no access to it.
-        flush: empties the device's cache, before each call; None to leave it as it is. The slope
-            cannot leave it out, and is not taken then.
+        before: enqueued before each call, such as what empties the device's cache; None for
+            nothing. The slope cannot leave it out, and is not taken then.
     """
     enqueue_s, call_s = _typical(run, clock)
     calls = max(1, min(_CALLS_AT_MOST, math.ceil(_WORK_S / call_s)))
-    slope_s = None if flush else _slope_s(run, clock, calls, call_s)
+    slope_s = None if before else _slope_s(run, clock, calls, call_s)
     times_s = []
     if device_clock is not None:
         timed = max(calls, _TIMED_AT_LEAST)
-        times_s = device_clock.times_s(run, timed, enqueue_s, flush or (lambda: None))
+        times_s = device_clock.times_s(run, timed, enqueue_s, before or (lambda: None))
     if device_clock is None or not times_s:
         return DeviceTime(slope_s, SLOPE, slope_s)
     return DeviceTime(statistics.median(times_s), device_clock.name, slope_s)

@@ -13,7 +13,7 @@ Two bounds of a core, each in a clock cycle:
 The clock is taken for that of the fastest processor sold, because the highest frequency that a
 system names may leave out boost (Linux' acpi-cpufreq), and virtual machines name none. So the
 bounds are some three times what a good product reaches. Nothing is claimed of processors that are
-not known here, and of GPUs.
+not known here; of GPUs only what the link to the host carries.
 """
 
 import re
@@ -48,6 +48,12 @@ ITEMSIZE_BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int8
 
 #: What a case may reach of the best product that was measured.
 _OF_MEASURED = 1.2
+
+
+#: Bytes a second in one direction of a lane of PCI Express, by generation, before the headers of
+#: its packets (PCI Express Base Specification 6.0, section 4.2: encoding), and a GPU's lanes.
+_LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.97e9, 5: 3.94e9, 6: 8e9}
+_LANES = 16
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,15 @@ def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
         _DATA_VECTORS * _VECTOR_BYTES[unit] * cycles_per_s,
         dict.fromkeys((*per_cycle, "bytes"), source),
     )
+
+
+def of_link(generation: int | None) -> Limits:
+    """The limits of copies between the host and a GPU of a generation of PCI Express, if known."""
+    rate = _LANE_BYTES_PER_S.get(generation or 0)
+    if rate is None:
+        return Limits()
+    source = f"{_LANES} lanes of PCI Express {generation}"
+    return Limits(bytes_per_s=_LANES * rate, source={"bytes": source})
 
 
 def int8_features(proc: Path = Path("/proc")) -> str | None:

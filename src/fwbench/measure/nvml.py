@@ -155,7 +155,22 @@ class Gpu:
             "mig": _answer(lambda: _text(nvml.nvmlDeviceGetName(handle)))
             if self._is_slice
             else None,
+            "pcie_generation": _answer(lambda: int(nvml.nvmlDeviceGetMaxPcieLinkGeneration(whole))),
+            "pcie_lanes": _answer(lambda: int(nvml.nvmlDeviceGetMaxPcieLinkWidth(whole))),
+            "numa_node": _answer(lambda: int(nvml.nvmlDeviceGetNumaNodeId(whole))),
         }
+
+    @property
+    def link_generation(self) -> int | None:
+        """The latest generation of PCI Express that it has; None where another link is faster.
+
+        Not of its slot: a virtual machine may name one that there is not. Copies of a Grace Hopper
+        go by NVLink-C2C.
+        """
+        nvml, whole = self._nvml, self._whole
+        if _answer(lambda: nvml.nvmlDeviceGetC2cModeInfoV1(whole).isC2cEnabled):
+            return None
+        return _answer(lambda: int(nvml.nvmlDeviceGetGpuMaxPcieLinkGeneration(whole)))
 
     def memory(self) -> GpuMemory | None:
         """Free memory of the GPU."""

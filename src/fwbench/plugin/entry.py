@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fwbench import suite
-from fwbench.errors import CannotTell, FwbenchError
+from fwbench.errors import CannotTell, FwbenchError, NotOnDevice
 from fwbench.plugin import options
 
 if TYPE_CHECKING:
@@ -245,14 +245,19 @@ class HookSpecs:
         """
 
 
+#: What the reason of a skip begins with, by the error that it is made of.
+_SKIPS: dict[type[BaseException], str] = {CannotTell: "cannot tell: ", NotOnDevice: ""}
+
+
 class Undecided:
-    """Skips tests with claims that are neither shown nor refuted."""
+    """Skips tests with claims that are neither shown nor refuted, and cases without a kernel."""
 
     @pytest.hookimpl
     def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> None:
         """Take such an error, of a fixture or of a test of unittest too, for a skip."""
-        if call.excinfo is not None and isinstance(call.excinfo.value, CannotTell):
-            skipped = pytest.skip.Exception(f"cannot tell: {call.excinfo.value}")
+        begins = None if call.excinfo is None else _SKIPS.get(type(call.excinfo.value))
+        if call.excinfo is not None and begins is not None:
+            skipped = pytest.skip.Exception(f"{begins}{call.excinfo.value}")
             call.excinfo = pytest.ExceptionInfo.from_exception(
                 skipped.with_traceback(call.excinfo.tb)
             )

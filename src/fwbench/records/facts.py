@@ -37,6 +37,9 @@ class GpuFacts(Table):
     power_limit_w: float | None = fact()
     default_sm_clock_hz: float | None = fact()
     mig: str | None = fact()
+    pcie_generation: int | None = fact()
+    pcie_lanes: int | None = fact()
+    numa_node: int | None = fact()
 
 
 class MeasuredOnGpu(Table):

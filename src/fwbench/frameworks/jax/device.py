@@ -29,8 +29,9 @@ _PINNED = "pinned_host"
 class JaxCopies(Copies):
     """``jax.device_put``, between JAX's arrays on the host and those on the GPU.
 
-    What NumPy reads of an array on a GPU is kept with it, and would be copied once. Page-locked
-    memory belongs to the GPU, as one of the kinds of memory that it reaches.
+    What was once read of an array on a GPU is kept with it, and not copied again (``_value`` in
+    jax/_src/array.py), so each round copies an array of its own. Page-locked memory belongs to the
+    GPU, as one of the kinds of memory that it reaches.
 
     Args:
         cpu: the one for the CPU; None for page-locked memory.
@@ -44,7 +45,13 @@ class JaxCopies(Copies):
         self._host = cpu or SingleDeviceSharding(gpu, memory_kind=_PINNED)
         # Named, because memory stays of its kind otherwise.
         self.to_device = self._put_on(SingleDeviceSharding(gpu, memory_kind=memory_kind))
-        self.to_host = self._put_on(self._host)
+        put = self._put_on(self._host)
+        self.to_host = lambda array: put(self._renewed.pop(id(array), array))
+        self._renewed: dict[int, Any] = {}
+
+    def renew(self, array: Any) -> None:
+        """Have the next call copy a new array with the same values."""
+        self._renewed = {id(array): jnp.copy(array)}
 
     def _put_on(self, device: Any) -> Callable[[Any], Any]:
         keep = self._keep
@@ -89,6 +96,21 @@ class MosaicListener(Listener):
         """Records are pairs: the name of a kernel, and milliseconds."""
         records = self._extension._cupti_get_timings(True)  # noqa: SLF001 (and detaches)
         return [milliseconds / 1e3 for _, milliseconds in records]
+
+
+def place_of(array: Any) -> str | None:
+    """The device of an array, with the kind of its memory where it is not the device's own.
+
+    None of an array on several devices.
+    """
+    devices = array.devices()
+    if len(devices) > 1:
+        return None
+    (device,) = devices
+    number = jax.local_devices(backend=device.platform).index(device)
+    name = f"{device.platform}:{number}" if device.platform != "cpu" or number else "cpu"
+    memory = array.sharding.memory_kind
+    return name if memory in (None, device.default_memory().kind) else f"{name}, {memory}"
 
 
 class Variable:

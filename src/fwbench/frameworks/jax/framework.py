@@ -1,7 +1,7 @@
 """JAX: eager, and jit. Asynchronous on every device, also on the CPU."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import cached_property, partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from fwbench.frameworks.jax.device import (
     Variable,
     donated,
     latest,
+    place_of,
     planned,
 )
 from fwbench.frameworks.jax.kernels import Keyed
@@ -75,10 +76,6 @@ class Jax(Framework):
 
     def __init__(self) -> None:
         self._latest: Any = ()
-        # JAX's own default is TF32 on GPUs that have it (jax.lax.Precision), 10 bits of mantissa:
-        # not the float32 work of others.
-        precision = "tensorfloat32" if is_on("tf32") else "highest"
-        jax.config.update("jax_default_matmul_precision", precision)
         if devices_of_process() > 1:
             jax.config.update("jax_num_cpu_devices", devices_of_process())
 
@@ -102,9 +99,17 @@ class Jax(Framework):
         return (*(super().devices(cpu_model) if _devices("cpu") else ()), *gpus)
 
     def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
-        """The device that arrays are made on; and 64 bits, which JAX drops by default."""
+        """The device that arrays are made on; 64 bits, which JAX drops by default; precision.
+
+        JAX's own default for products of float32 is TF32 on GPUs that have it (jax.lax.Precision),
+        10 bits of mantissa: not the float32 work of others. Narrower dtypes keep the default:
+        ``highest`` keeps XLA from the kernels that are made for them (``CanTritonHandleGEMM`` and
+        ``IsFastAccumEnabled`` in xla/service/gpu).
+        """
         scope = ExitStack()
         scope.enter_context(jax.default_device(_device(device)))
+        if real_dtype(dtype) == "float32":
+            scope.enter_context(jax.default_matmul_precision(_float32_precision()))
         if real_dtype(dtype) == "float64":
             scope.enter_context(enable_x64(True))
         return scope
@@ -137,6 +142,11 @@ class Jax(Framework):
         """The first element of the array on the host."""
         array = latest(array)
         return self.to_numpy(array[(0,) * array.ndim])
+
+    def device_of(self, array: Any) -> str | None:
+        """By the array's device, with the kind of its memory where it is not the device's own."""
+        array = latest(array)
+        return place_of(array) if isinstance(array, jax.Array) else None
 
     def variable(self, array: Any) -> Variable:
         """A holder, as arrays are immutable."""
@@ -296,9 +306,14 @@ class Jax(Framework):
 
         return JaxProfiler()
 
+    def _notices(self, missing: Mapping[str, str], operations: Sequence[str]) -> Iterator[str]:
+        yield from super()._notices(missing, operations)
+        for failure in _FAILURES:
+            yield f"jax measures the CPU alone: {failure}"
+
     def toggles(self) -> dict[str, Any]:
         """The precision of products; whether the CPU may lag behind is among the variables."""
-        return {"default_matmul_precision": str(jax.config.jax_default_matmul_precision)}
+        return {"float32_matmul_precision": _float32_precision() or "default"}
 
     def build(self) -> dict[str, str]:
         """The compiled half, and what it runs on."""
@@ -315,12 +330,31 @@ class Jax(Framework):
         return loaded("jaxlib", "scipy")
 
 
+#: In JAX's error of a backend that it has found and cannot start.
+_NOT_STARTED = "Unable to initialize backend"
+
+#: Of such backends, in JAX's words.
+_FAILURES: list[str] = []
+
+
+def _float32_precision() -> str | None:
+    return None if is_on("tf32") else "highest"
+
+
 def _devices(kind: str) -> Sequence[Any]:
-    """The devices of this process; none where this build, machine or JAX_PLATFORMS has none."""
+    """The devices of this process; none where this build, machine or JAX_PLATFORMS has none.
+
+    A GPU that cannot be started, for an old driver or because another process has it, would take
+    the CPU with it: JAX raises for every backend then.
+    """
     try:
         return jax.local_devices(backend=kind)
-    except RuntimeError:
-        return ()
+    except RuntimeError as error:
+        if jax.config.jax_platforms or _NOT_STARTED not in str(error):
+            return ()
+        _FAILURES.append(str(error).partition("\n")[0].partition(" (you may")[0])
+        jax.config.update("jax_platforms", "cpu")
+        return _devices(kind)
 
 
 def _cotangent(result: Any, cotangent: Any) -> Any:

@@ -143,6 +143,13 @@ class MXNet(Framework):
         """The first element of the array on the host."""
         return self.to_numpy(array[(0,) * array.ndim])
 
+    def device_of(self, array: Any) -> str | None:
+        """By the array's context; page-locked and shared memory is the host's."""
+        if not hasattr(array, "context"):
+            return None
+        kind, number = array.context.device_type, array.context.device_id
+        return f"gpu:{number}" if kind == "gpu" else "cpu"
+
     def copy_in_layout(self, array: Any) -> Any:
         """A leaky ReLU without a leak, which keeps oneDNN's layout; a copy would undo it."""
         if array.dtype != np.float32:

@@ -1,12 +1,15 @@
 """TensorFlow: eager, graph (tf.function), xla (tf.function with jit_compile)."""
 
 import os
+import re
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
+from operator import methodcaller
 from typing import Any
 
+from fwbench.terms.names import real_dtype
 from fwbench.terms.toggles import devices_of_process, is_on, variable
 
 # Read at import.
@@ -53,6 +56,10 @@ _EXECUTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+#: In the errors of operations that no kernel of their device computes.
+_NO_KERNEL = re.compile(r"Supported device types \[CPU\]|No OpKernel was registered[^;\n]*")
+
+
 class TensorFlow(Framework):
     """TensorFlow on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
 
@@ -76,6 +83,8 @@ class TensorFlow(Framework):
         for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.
             tf.config.experimental.set_memory_growth(gpu, True)
+            # By default what has no kernel there is computed on the CPU, in silence.
+            tf.config.set_soft_device_placement(False)
         if devices_of_process() > 1:
             (cpu,) = tf.config.list_physical_devices("CPU")
             logical = [tf.config.LogicalDeviceConfiguration() for _ in range(devices_of_process())]
@@ -101,10 +110,21 @@ class TensorFlow(Framework):
             ),
         )
 
-    def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
-        """``tf.device``, where there is a choice: it costs every eager call 0.3 us."""
-        context: AbstractContextManager[Any] = tf.device(device) if self._gpus else nullcontext()
-        return context
+    @contextmanager
+    def scope(self, device: str, dtype: str) -> Iterator[None]:
+        """``tf.device``, where there is a choice: it costs every eager call 0.3 us.
+
+        And TF32 in other dtypes than float32: that it is off is a wish for more precision than they
+        have, which keeps XLA from the kernels that are made for them.
+        """
+        tf32 = tf.config.experimental
+        before = tf32.tensor_float_32_execution_enabled()
+        tf32.enable_tensor_float_32_execution(before or real_dtype(dtype) != "float32")
+        try:
+            with tf.device(device) if self._gpus else nullcontext():
+                yield
+        finally:
+            tf32.enable_tensor_float_32_execution(before)
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
         """``tf.constant``; the device is the scope's."""
@@ -117,6 +137,19 @@ class TensorFlow(Framework):
     def read_element(self, array: Any) -> NDArray[Any]:
         """The first element of the array on the host."""
         return self.to_numpy(array[(0,) * len(array.shape)])
+
+    def device_of(self, array: Any) -> str | None:
+        """By the device of the operation that made the tensor.
+
+        Memory tells less: whole numbers of 32 bits are kept on the host for kernels on a GPU.
+        """
+        is_placed = isinstance(array, tf.Tensor | tf.Variable)
+        return _named(array.device) if is_placed else None
+
+    def lacks(self, error: Exception) -> str | None:
+        """A kernel, in TensorFlow's words: it is not to compute elsewhere in silence."""
+        found = _NO_KERNEL.search(str(error)) if isinstance(error, tf.errors.OpError) else None
+        return found and f"tensorflow has no kernel for it there ({found[0]})"
 
     def write(self, array: Any, source: Any) -> bool:
         """By ``assign``, which variables alone have."""
@@ -151,7 +184,7 @@ class TensorFlow(Framework):
         return wait
 
     def copier(self, device: str, *, pinned: bool) -> Copies:
-        """``tf.identity`` on the other device."""
+        """A tensor's own copy on the other device."""
         return TensorFlowCopies(device)
 
     def forward(
@@ -259,22 +292,16 @@ def _dense(gradient: Any) -> Any:
 _HOST = "CPU:0"
 
 
-def _identity_on(device: str) -> Callable[[Any], Any]:
-    """TensorFlow copies an operation's inputs to the device that the operation is placed on."""
-
-    def identity(array: Any) -> Any:
-        with tf.device(device):
-            return tf.identity(array)
-
-    return identity
-
-
 class TensorFlowCopies(Copies):
-    """``tf.identity`` on the device that is copied to."""
+    """A tensor's own copy, as ``Tensor.cpu`` and ``Tensor.gpu`` make it.
+
+    An operation on the other device, such as ``tf.identity``, copies its input once and keeps the
+    copy with the tensor (``mirror`` in tensorflow/core/common_runtime/eager/execute.cc).
+    """
 
     def __init__(self, device: str) -> None:
-        self.to_device = _identity_on(device.upper())
-        self.to_host = _identity_on(_HOST)
+        self.to_device = methodcaller("_copy", device_name=device.upper())
+        self.to_host = methodcaller("_copy", device_name=_HOST)
 
     def on_host(self, values: NDArray[Any], dtype: str) -> Any:
         """``tf.constant`` on the CPU; the device of the case is the scope's."""
@@ -283,5 +310,10 @@ class TensorFlowCopies(Copies):
 
     def place(self, array: Any) -> str:
         """By the device whose memory the tensor has."""
-        kind, number = array.backing_device.rsplit(":", 2)[-2:]
-        return "cpu" if kind == "CPU" else f"{kind.lower()}:{number}"
+        return _named(array.backing_device)
+
+
+def _named(device: str) -> str:
+    """TensorFlow's name of a device, ``/job:localhost/replica:0/task:0/device:GPU:1``, in short."""
+    name = ":".join(device.rsplit(":", 2)[-2:]).lower()
+    return "cpu" if name == "cpu:0" else name

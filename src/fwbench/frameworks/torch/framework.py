@@ -4,6 +4,7 @@ import gc
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property, partial
 from typing import Any
 
@@ -123,6 +124,10 @@ class Torch(Framework):
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         return (*super().devices(cpu_model), *map(_gpu, range(count)))
 
+    def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
+        """The GPU that events, captures and kernels without inputs are for."""
+        return nullcontext() if device == "cpu" else torch.cuda.device(_index(device))
+
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
         """``torch.tensor``, which copies (``torch.from_numpy`` would not)."""
         return partial(
@@ -141,6 +146,13 @@ class Torch(Framework):
     def read_element(self, array: Any) -> NDArray[Any]:
         """The first element of the array on the host."""
         return self.to_numpy(array[(0,) * array.ndim])
+
+    def device_of(self, array: Any) -> str | None:
+        """By the tensor's device."""
+        if not isinstance(array, torch.Tensor):
+            return None
+        kind, number = array.device.type, array.device.index
+        return f"gpu:{number}" if kind == "cuda" else kind
 
     def write(self, array: Any, source: Any) -> bool:
         """By ``copy_``, past the gradient that the array may require."""
