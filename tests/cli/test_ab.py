@@ -21,7 +21,7 @@ def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
     rows = [line.split() for line in out.splitlines() if SLOWING in line or STEADY in line]
     assert {(row[0], row[1]) for row in rows} >= {("regressed", SLOWING), ("unchanged", STEADY)}
     assert "pair 2: all cases" in err
-    assert "pair 3: 1 of 2 cases are open, " in err
+    assert "pair 3: 1 of 2 cases is open, " in err
     figures = suite.figures()
     assert figures["verdicts"] == {"regressed": 1, "unchanged": 1}
     result = next(figure for figure in figures["judgements"] if figure["verdict"] == "regressed")

@@ -188,7 +188,17 @@ def test_what_is_going_on_is_said() -> None:
     assert message[0] == "pair 1: all cases"  # nobody knows how long a pair takes
     usual = "a clear change is told after 11 pairs, in 3 min 20 s"
     assert message[1] == f"pair 2: all cases, 1 min 20 s until pair 5 is done; {usual}"
-    assert message[5] == "pair 6: 1 of 3 cases are open, 8 min 20 s left"
+    assert message[5] == "pair 6: 1 of 3 cases is open, 8 min 20 s left, for pair 30 at most"
+
+
+def test_a_short_budget_is_said_before_it_is_over() -> None:
+    message: list[str] = []
+    bench = Bench(_same(3))
+    plan = PairPlan(budget_s=3 * _PAIR_S)
+    job = PairedComparison(bench, plan, RULES, say=message.append, clock=lambda: bench.now_s)
+    job.compare(("base", "contender"))
+    assert message[1].startswith("pair 2: all cases, for which the budget has time until pair 3; ")
+    assert len(message) == 3
 
 
 def test_contended_launches_are_noted() -> None:

@@ -17,8 +17,8 @@ from fwbench.terms.toggles import checked, parse
 #: What reads the texts of a table of values.toml.
 _READERS: Mapping[str, Callable[[str], Any]] = {
     **{name: SETTINGS[name].parse for name in ("isolation", "fail_on", "allow_different")},
-    "timeout": lambda text: values.seconds(text, "timeout", 0.001),
-    "warm_up": partial(values.seconds, what="warm-up"),
+    "timeout": partial(values.duration, what="timeout", least_s=0.001),
+    "warm_up": partial(values.duration, what="warm-up", least_s=0.0),
     "threads": partial(values.positive, what="number of threads"),
     "warmup_epochs": partial(values.natural, what="number of warm-up epochs"),
     "budget": partial(values.duration, what="budget"),

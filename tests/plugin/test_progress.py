@@ -251,10 +251,12 @@ def test_what_is_expected_is_left() -> None:
     estimate = _planned({"a": 10.0, "b": 20.0})
     assert estimate.left("a", 0.0) == "30 s left"
     assert estimate.left("a", 4.0) == "26 s left"
-    assert estimate.left("a", 15.0) == "20 s left"  # late; the others are not
+    assert estimate.left("a", 10.5) == "20 s left"
+    assert estimate.left("a", 15.0) == "longer than expected, more than 20 s left"
     estimate.finish("a", 15.0)
     assert estimate.left("b", 0.0) == "20 s left"
-    assert estimate.left("b", 30.0) == "0 s left"
+    assert estimate.left("b", 20.0) == "0 s left"
+    assert estimate.left("b", 30.0) == "longer than expected"
     assert estimate.took_s == {"a": 15.0}
 
 

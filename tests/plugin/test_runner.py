@@ -368,6 +368,8 @@ def test_keeping_and_comparing(project: Project) -> None:
     slower = project.run(*compare, "--fw-direction=forward,backward")
     assert slower.ret == pytest.ExitCode.TESTS_FAILED
     assert "Performance has regressed" in str(slower.stderr) + str(slower.stdout)
+    assert "Traceback" not in str(slower.stderr) + str(slower.stdout)
+    assert "--fw-gate and fwbench ab judge by several" in slower.outlines[-1]
     # fwbench's own summary comes nevertheless.
     slower.stdout.fnmatch_lines(["*- fwbench -*", "skipped 4 cases: *"])
     compared = project.python("-m", "pytest_benchmark", "compare", "measured.json", str(saved))

@@ -140,7 +140,8 @@ def _baseline() -> Baseline:
 def _set(arguments: argparse.Namespace) -> int:
     run = _baseline().set(arguments.files, anyway=arguments.anyway)
     note_unknown(run)
-    print(f"the baseline has {len(run.samples)} cases of {len(arguments.files)} session(s)")
+    cases, sessions = count(len(run.samples), "case"), count(len(arguments.files), "session")
+    print(f"the baseline has {cases} of {sessions}")
     return 0
 
 

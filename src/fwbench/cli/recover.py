@@ -11,6 +11,7 @@ from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.records import files
 from fwbench.records.journal import finish, journal_folder, recover
+from fwbench.records.units import count
 
 
 def add_to(commands: Any) -> None:
@@ -29,7 +30,10 @@ def _recover(arguments: argparse.Namespace) -> int:
     files.write_atomically(arguments.output, dumps(run))
     finish(path)
     warn(*(f"left out: {problem}" for problem in recovered.lost))
-    print(f"{len(run['benchmarks'])} records of {path} written to {arguments.output}")
+    interrupted = run.get("fwbench", {}).get("outcome", {}).get("interrupted")
+    ended = ", whose session was interrupted," if interrupted else ""
+    records = count(len(run["benchmarks"]), "record")
+    print(f"{records} of {path}{ended} written to {arguments.output}")
     return 0
 
 

@@ -174,6 +174,8 @@ class PairedComparison:
         while len(self._first) < self.plan.pairs and (not self._first or self._has_time()):
             left_s = (self.plan.pairs - len(self._first)) * self._pair_s
             known = f", {duration(left_s)} until pair {self.plan.pairs} is done" * bool(left_s)
+            if left_s and self._last() < self.plan.pairs:
+                known = f", for which the budget has time until pair {self._last()}"
             if len(self._first) == 1:
                 known += self._usual(len(self._first[0][1].samples))
             self._first.append(self._pair(None, f"all cases{known}"))
@@ -193,13 +195,19 @@ class PairedComparison:
         is_there = self._pairs < len(self._earlier.cases)
         return is_there or self._clock() + self._pair_s <= self._ends_s
 
+    def _last(self) -> int:
+        """Number of the last pair that the budget has time for, once one has been measured."""
+        return self._pairs + max(1, int((self._ends_s - self._clock()) / self._pair_s))
+
     def _go_on(self, cases: dict[str, _Case]) -> None:
         """Further pairs, of the cases that are not decided."""
         open_ = self._undecided(cases, cases)
         while open_ and self._has_time() and (selected := self._selected(cases, open_)):
             left_s = max(0.0, self._ends_s - self._clock())
-            what = f"{len(selected)} of {len(cases)} cases are open"
-            pair = self._pair(selected, f"{what}, {duration(left_s)} left")
+            verb = "is" if len(selected) == 1 else "are"
+            what = f"{len(selected)} of {count(len(cases), 'case')} {verb} open"
+            left = f"{duration(left_s)} left, for pair {self._last()} at most"
+            pair = self._pair(selected, f"{what}, {left}")
             for key in selected:
                 cases[key] = _extended(cases[key], key, *pair)
             open_ = self._undecided(cases, open_)
@@ -349,6 +357,7 @@ _ONE_LAUNCH = ("-o", "fw_race=false", "-o", "fw_budget=", "-o", "fw_gate=")
 _INSTEAD = {
     "--fw-launches": "--pairs N is the number of launches of each side",
     "--fw-seed": "--seed N is the seed of all launches",
+    "--fw-resume": "--resume goes on with the comparison",
     "--fw-race": "a race is a session of its own: pytest --fw-race",
     "--fw-budget": "--budget TIME is that of the comparison",
     "--fw-gate": "--threshold and --fail-on are those of the comparison",

@@ -342,7 +342,7 @@ class MetricTest(Sequential):
             return verdict, "", visible
         sharp = visible is not None and visible <= self.resolution
         if self.looks_changed(differences):
-            reason = "looks changed, and chance alone may look like that"
+            reason = "looks changed, but chance alone could explain it"
         elif self._is_lopsided(differences):
             reason = self._second_speed(differences)
         elif sharp and self._is_within(differences, self.resolution):

@@ -210,7 +210,7 @@ def _judge(
     elif shift.p <= level / 2 and shift.is_beyond(threshold):
         verdict = Verdict.REGRESSED if shift.ratio > 1 else Verdict.IMPROVED
     elif metric.looks_changed(shift.ratio, 1 + threshold):
-        reason = "looks changed, and sessions of the same work may differ as much"
+        reason = "looks changed, but sessions of the same work can differ as much"
     elif metric.is_time and (visible is None or visible > rules.limit(threshold)):
         reason = "its sessions are too far apart"
     else:

@@ -86,6 +86,7 @@ class Options:
     threads_asked: bool = False
     cannot_tell: str = "skip"
     wait: bool = True
+    resume: bool = False
 
     @property
     def probing(self) -> str:

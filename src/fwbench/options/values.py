@@ -161,22 +161,21 @@ def output_folder(text: str) -> Path:
 PATHS = (folder, file, output_folder)
 
 
-def seconds(text: str, what: str, least_s: float = 0.0) -> float:
-    """A finite number of seconds."""
-    value = _number(text)
-    if not least_s <= value < math.inf:  # NaN is not, either
-        raise UsageError(f"{what} {text!r} is not a number of seconds from {least_s:g}")
-    return value
+def duration(text: str, what: str, least_s: float | None = None) -> float:
+    """Seconds of a duration: ``"90s"``, ``"1h30min"``, ``"2ms"``; without a unit it is seconds.
 
-
-def duration(text: str, what: str) -> float:
-    """Seconds of a duration above 0 that names its units: ``"90s"``, ``"1h30min"``, ``"2ms"``."""
-    given = _DURATION.fullmatch(text.strip())
+    Args:
+        least_s: the shortest; None for any above 0.
+    """
+    given = _DURATION.fullmatch(text.strip()) if text.strip() else None
     parts = map(float, given.groups(default="0")) if given else ()
-    value = sum(part * unit_s for part, unit_s in zip(parts, _UNITS_S.values(), strict=False))
-    if not 0 < value < math.inf:
+    named_s = sum(part * unit_s for part, unit_s in zip(parts, _UNITS_S.values(), strict=False))
+    value = named_s if given else _number(text)
+    is_long_enough = value > 0 if least_s is None else value >= least_s
+    if not (is_long_enough and value < math.inf):  # NaN is neither
+        least = "above 0" if least_s is None else f"of {least_s:g} s or more"
         raise UsageError(
-            f"{what} {text!r} is not a duration above 0; give 90s, 5min, 1h30min or 20ms"
+            f"{what} {text!r} is not a duration {least}; give 90s, 5min, 1h30min, 20ms, or seconds"
         )
     return value
 

@@ -60,6 +60,10 @@ def _parent_plugins(
     store = Store(config, session, unmeasured)
     tables = Tables(shown=session.options.tables or are_requested(config))
     yield from (unmeasured, store, Summary(session), tables, progress)
+    if session.options.resume:
+        from fwbench.plugin.resume import Resumption
+
+        yield Resumption(config, store)
     if session.options.gate is not None:
         from fwbench.plugin.gate import Gate
 

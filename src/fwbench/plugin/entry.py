@@ -64,11 +64,12 @@ def pytest_configure(config: pytest.Config) -> None:
         "end when asynchronous results exist, as they do unless the ini setting fw_wait is false.",
     )
     config.pluginmanager.register(Grouping(), "fwbench-Grouping")
+    config.pluginmanager.register(Regressions(), "fwbench-Regressions")
     if options.skips_what_cannot_be_told(config):
         config.pluginmanager.register(Undecided(), "fwbench-Undecided")
     if config.option.pyargs and not suite.is_packaged():
         config.args = [suite.path(argument) or argument for argument in config.args]
-    if options.has_gate(config):
+    if options.has_gate(config) or options.resumes(config):
         from fwbench.plugin.case import begin
 
         begin(config)
@@ -261,6 +262,41 @@ class Undecided:
             call.excinfo = pytest.ExceptionInfo.from_exception(
                 skipped.with_traceback(call.excinfo.tb)
             )
+
+
+class Regressions:
+    """The hooks that end a session in a sentence which pytest-benchmark would end in a traceback.
+
+    Its own message names what has become slower; it helps sessions without cases, too.
+    """
+
+    def __init__(self) -> None:
+        self._has_regressed = False
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_terminal_summary(self) -> Generator[None, object, object]:
+        """Catch what ``--benchmark-compare-fail`` raises when all has been shown."""
+        try:
+            return (yield)
+        except Exception as error:
+            if type(error).__name__ != "PerformanceRegression":
+                raise
+            self._has_regressed = True
+            return None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Fail the session, and say so in the last line."""
+        result = yield
+        reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+        if self._has_regressed and reporter is not None:
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+            reporter.line(
+                "fwbench: slower by --benchmark-compare-fail, which compares two single sessions; "
+                "these differ as much in equal code: --fw-gate and fwbench ab judge by several",
+                red=True,
+            )
+        return result
 
 
 class Grouping:

@@ -23,7 +23,7 @@ _LEFT_TO_PARENT: dict[str, Any] = {
     **dict.fromkeys(("deselect", "xmlpath", "durations", "debug", "numprocesses")),
     **dict.fromkeys(("benchmark_json", "benchmark_save", "benchmark_autosave")),
     **dict.fromkeys(("benchmark_compare_fail", "htmlpath", "report_log")),
-    **dict.fromkeys(("fw_launches", "fw_budget", "fw_race", "fw_gate")),
+    **dict.fromkeys(("fw_launches", "fw_budget", "fw_race", "fw_gate", "fw_resume")),
     "maxfail": 0,
     "log_file": os.devnull,  # the ini setting would be next
     "dist": "no",

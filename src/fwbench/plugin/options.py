@@ -5,8 +5,10 @@ command line wins over a test's marker, a marker over the ini file.
 """
 
 import argparse
+import hashlib
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -126,12 +128,34 @@ def from_config(config: pytest.Config) -> Options:
             f"{options.probing} runs each case again in a process of its own, and "
             f"{debugging or '--fw-isolation=none'} has one process for all: leave out one of them"
         )
+    if options.resume and flag is not None:
+        raise UsageError(
+            f"--fw-resume goes on with sessions that measure each case once, and {flag} measures "
+            "in launches: leave out one of them"
+        )
     if options.first_call == "fresh" and flag is None:
         raise UsageError(
             "--fw-first-call=fresh measures first calls in the first launch, and there are no "
             "launches: add --fw-launches 5, or leave it out"
         )
     return options
+
+
+#: pytest-benchmark's options that change what a time means.
+_OF_ROUNDS = (
+    *("timer", "min_time", "max_time", "min_rounds", "calibration_precision"),
+    *("precision", "confidence", "warmup", "warmup_iterations", "disable_gc"),
+)
+
+
+def asked_for(config: pytest.Config, options: Options) -> str:
+    """Digest of how a session measures; equal for one that goes on with it.
+
+    It may select other tests, and write other files.
+    """
+    rounds = {name: str(config.getoption(f"benchmark_{name}", None)) for name in _OF_ROUNDS}
+    asked = rounds, replace(options, resume=False)
+    return hashlib.sha256(repr(asked).encode()).hexdigest()
 
 
 #: What measures in fresh processes, or needs what was measured so.
@@ -153,6 +177,11 @@ def has_gate(config: pytest.Config) -> bool:
     """True if there is a gate; without a look at any other option."""
     dest = DEST["gate"]
     return config.getoption(dest) is not None or bool(config.getini(dest))
+
+
+def resumes(config: pytest.Config) -> bool:
+    """True if an interrupted session is to be gone on with, likewise."""
+    return bool(config.getoption(DEST["resume"]))
 
 
 def skips_what_cannot_be_told(config: pytest.Config) -> bool:

@@ -268,6 +268,9 @@ class Display:
 #: The times of this many finished cases correct the estimate of the others.
 _ENOUGH = 3
 
+#: A case that goes on for so much longer than was expected of it has no known end.
+_LATE_S = 1.0
+
 
 class Estimate:
     """The time that is left, while cases finish one after the other.
@@ -315,6 +318,9 @@ class Estimate:
         else:
             unknown -= 1
         running_s = elapsed_s / share if share else factor * (expected_s or 0.0)
+        if expected_s and not share and elapsed_s > running_s + _LATE_S:
+            others = f", more than {whole(factor * others_s)} left" if others_s > 0 else ""
+            return f"longer than expected{others}"
         left_s = factor * max(0.0, others_s) + max(0.0, running_s - elapsed_s)
         if unknown or not running_s:
             return f"more than {whole(left_s)} left" if left_s else ""

@@ -97,10 +97,11 @@ class Session:
 
     def _check_probing(self) -> None:
         """Refuse to run cases once more that were not timed."""
-        if self.options.probing and self.verify_only:
+        flag = self.options.probing or "--fw-resume" * self.options.resume
+        if flag and self.verify_only:
             raise UsageError(
-                f"{self.options.probing} is for cases that were timed, and --benchmark-disable "
-                "times none: leave out one of them"
+                f"{flag} is for cases that were timed, and --benchmark-disable times none: leave "
+                "out one of them"
             )
 
     @property

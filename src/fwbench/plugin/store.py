@@ -15,12 +15,13 @@ from fwbench.errors import StorageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.plugin.host import RERUN, BenchmarkSession
+from fwbench.plugin.options import asked_for
 from fwbench.plugin.plain import of_process, reason
 from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
 from fwbench.records.facts import SCHEMA, CaseFacts
-from fwbench.records.journal import Journal, journal_folder
+from fwbench.records.journal import KEY, Journal, journal_folder
 from fwbench.records.launches import Entry
 from fwbench.records.privacy import Places, without_host
 from fwbench.records.session_facts import (
@@ -35,6 +36,7 @@ from fwbench.records.session_facts import (
 )
 from fwbench.records.stored import damaged, just_measured, record_of
 from fwbench.records.table import DamagedFact
+from fwbench.records.units import count
 from fwbench.version import __version__
 from fwbench.workloads.grid import Cell
 
@@ -52,6 +54,7 @@ class Store:
         self.benchmarks = BenchmarkSession(config)
         self.journal: Journal | None = None
         self.problems: list[str] = []
+        self._kept: set[str] = set()  # node ids that the journal has
         self._seen = 0  # benchmarks whose entries are in the journal, or are on their way
 
     @pytest.hookimpl(trylast=True)
@@ -92,8 +95,8 @@ class Store:
         if report.outcome == RERUN:
             self.benchmarks.remove(report.nodeid)
         measured = getattr(report, "fwbench", None)
-        # The launches of a case have come one by one.
-        if measured is not None and self.session.plan is None:
+        # The launches of a case have come one by one, and what is resumed at once.
+        if measured is not None and self.session.plan is None and "journaled" not in measured:
             self._append(measured["entry"])
         plain, self._seen = self.benchmarks.plain_entries(self._seen)
         for entry in plain:
@@ -104,6 +107,11 @@ class Store:
         if entry is not None:
             self._append(entry)
 
+    def take_over(self, entries: Sequence[Mapping[str, Any]]) -> None:
+        """Append the records of an earlier session, which this one goes on with."""
+        for entry in entries:
+            self._append(entry)
+
     def _append(self, entry: Mapping[str, Any]) -> None:
         if self.problems:
             return
@@ -111,31 +119,34 @@ class Store:
             if self.journal is None:
                 self.journal = self._begin_journal()
             self.journal.append(self._private(entry))
+            self._kept.add(entry["fullname"])
         except StorageError as error:
             self.problems.append(
                 f"{error}; should this session crash, records are lost from here on"
             )
 
     def _begin_journal(self) -> Journal:
-        now = datetime.now(UTC)
         named = os.environ.get(JOURNAL_VARIABLE)
         journal = Journal(
             Path(named) if named else journal_folder(self.config.rootpath),
-            f"{now:%Y%m%dT%H%M%S}-{os.getpid()}.jsonl",
+            f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.jsonl",
         )
-        journal.append(
-            self._private(
-                {
-                    "fwbench_journal": SCHEMA,
-                    "machine_info": self.benchmarks.machine_info(),
-                    "commit_info": self.benchmarks.commit_info(),
-                    "datetime": now.isoformat(),
-                    "version": host.version,
-                    "fwbench": dict(self.session_facts()),
-                }
-            )
-        )
+        journal.append(self.head())
         return journal
+
+    def head(self) -> Mapping[str, Any]:
+        """The first line of a journal of this session."""
+        return self._private(
+            {
+                "fwbench_journal": SCHEMA,
+                KEY: asked_for(self.config, self.session.options),
+                "machine_info": self.benchmarks.machine_info(),
+                "commit_info": self.benchmarks.commit_info(),
+                "datetime": datetime.now(UTC).isoformat(),
+                "version": host.version,
+                "fwbench": dict(self.session_facts()),
+            }
+        )
 
     @pytest.hookimpl(trylast=True)  # what others add has paths, too
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
@@ -223,22 +234,29 @@ class Store:
             hint += f"; the records are in {self.journal.path}: fwbench recover writes them out"
         self.problems.append(f"{option}: {error}; {hint}")
 
-    @pytest.hookimpl(trylast=True)  # after pytest-benchmark has saved
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Do not let a session end well whose records could not be saved."""
-        if any(problem.startswith("--") for problem in self.problems):
-            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> Generator[None, None, None]:
-        """Say at the end what could not be kept."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own last line
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
+        """Do not let a session end well whose records could not be saved; say so last of all."""
         try:
             yield
         finally:
-            for problem in self.problems:
-                terminalreporter.line(f"fwbench: {problem}", red=True)
+            if any(problem.startswith("--") for problem in self.problems):
+                session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+            reporter: Any = self.config.pluginmanager.get_plugin("terminalreporter")
+            for problem in [*self.problems, *self._unfinished()] if reporter is not None else ():
+                reporter.line(f"fwbench: {problem}", red=True)
+
+    def _unfinished(self) -> list[str]:
+        """Say of an interrupted session what was kept, and how to go on."""
+        outcome = self._outcome()
+        if self.journal is None or self.problems or outcome is None or not outcome.interrupted:
+            return []
+        if JOURNAL_VARIABLE in os.environ:  # the journal of whoever started this session
+            return []
+        kept = f"{len(self._kept)} of {count(len(self.unmeasured.planned), 'case')}"
+        go_on = "the same command with --fw-resume measures the others, "
+        how = f"{go_on * (self.session.plan is None)}fwbench recover writes them to a file"
+        return [f"interrupted; {kept} are kept in {self.journal.path}: {how}"]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
@@ -246,8 +264,10 @@ class Store:
         if self.journal is None:
             return
         outcome = self._outcome()
-        if outcome is not None and not outcome.interrupted and not self.problems:
-            with contextlib.suppress(StorageError):
+        with contextlib.suppress(StorageError):
+            if outcome is not None and outcome.interrupted:
+                self.journal.interrupt(dict(outcome))
+            elif outcome is not None and not self.problems:
                 self.journal.finish()
         self.journal.close()
 

@@ -358,6 +358,7 @@ class CaseFacts(Measured):
     composed: bool | None = fact()
 
     # How it was measured.
+    resumed_from: str | None = fact()
     statistic: str | None = fact()
     precision: float | None = fact()
 

@@ -1,9 +1,9 @@
 """The journal of a session: its records as they finish, so that a crash loses none."""
 
-import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun
 from fwbench.jsontext import dumps, loads
 from fwbench.records import files, launches
+from fwbench.records.session_facts import SessionOutcome
 from fwbench.records.stored import head_of, record_of
 from fwbench.records.table import DamagedFact
 from fwbench.records.upstream import LaunchEntry
@@ -21,6 +22,11 @@ _JOURNALS = 10
 
 #: The last line of the journal of a session that is over, and whose records are safe elsewhere.
 _END = {"fwbench_journal_end": True}
+
+#: Prefix of what a journal has and a run has not; in the first line the digest of what the session
+#: was asked for, and in the last one of an interrupted session its outcome.
+_OWN = "fwbench_journal"
+KEY, _OUTCOME = f"{_OWN}_key", f"{_OWN}_outcome"
 
 
 def journal_folder(root: Path) -> Path:
@@ -42,7 +48,7 @@ class Journal:
         self.path = folder / name
         try:
             project.make_own_folder(folder)
-            finished = [path for path in sorted(folder.glob("*.jsonl")) if _is_finished(path)]
+            finished = [path for path in sorted(folder.glob("*.jsonl")) if is_finished(path)]
             for old in finished[: 1 - _JOURNALS]:
                 old.unlink(missing_ok=True)
             self._file = self.path.open("x", encoding="utf-8")
@@ -71,9 +77,17 @@ class Journal:
         """
         self.append(_END)
 
+    def interrupt(self, outcome: Mapping[str, Any]) -> None:
+        """Say how its session ended before its time; the journal is kept.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self.append({_OUTCOME: outcome})
+
     def close(self) -> None:
         """Close the file; an empty journal is removed."""
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             self._file.close()
             if self.path.stat().st_size == 0:
                 self.path.unlink()
@@ -81,12 +95,23 @@ class Journal:
 
 def finish(journal: Path) -> None:
     """Say of a session's journal that its records are safe, so that it can be deleted one day."""
-    with contextlib.suppress(OSError), journal.open("a", encoding="utf-8") as file:
+    with suppress(OSError), journal.open("a", encoding="utf-8") as file:
         file.write(dumps(_END) + "\n")
 
 
-def _is_finished(journal: Path) -> bool:
-    with contextlib.suppress(OSError), journal.open("rb") as file:
+def newest(folder: Path, key: str) -> Path | None:
+    """The newest journal whose session was asked for the same; None if there is none."""
+    for path in sorted(folder.glob("*.jsonl"), reverse=True):
+        with suppress(OSError), path.open("rb") as file:
+            head = _parsed(file.readline())
+            if isinstance(head, dict) and head.get(KEY) == key:
+                return path
+    return None
+
+
+def is_finished(journal: Path) -> bool:
+    """True if the session of a journal is over, and its records are safe elsewhere."""
+    with suppress(OSError), journal.open("rb") as file:
         end = dumps(_END).encode() + b"\n"
         file.seek(0, os.SEEK_END)
         file.seek(-min(file.tell(), len(end)), os.SEEK_CUR)
@@ -144,17 +169,20 @@ class _Reader:
             values = _parsed(line)
             if number == 1:
                 self._read_head(values)
+            elif isinstance(values, dict) and _OUTCOME in values:
+                outcome = SessionOutcome.checked(values[_OUTCOME])
+                self.head["fwbench"] = {**self.head.get("fwbench", {}), "outcome": dict(outcome)}
             elif values != _END:
                 self._read_entry(values)
         except DamagedFact as error:
             self.lost.append(f"{self._journal}: line {number}: {error}")
 
     def _read_head(self, values: Any) -> None:
-        self.is_journal = isinstance(values, dict) and "fwbench_journal" in values
+        self.is_journal = isinstance(values, dict) and _OWN in values
         if not self.is_journal:
             raise DamagedFact("is not the head of a journal")
         head_of(values, str(self._journal))
-        self.head = {name: value for name, value in values.items() if name != "fwbench_journal"}
+        self.head = {name: value for name, value in values.items() if not name.startswith(_OWN)}
 
     def _read_entry(self, values: Any) -> None:
         if not isinstance(values, dict) or "fullname" not in values:
@@ -176,6 +204,6 @@ class _Reader:
 
 def _parsed(line: bytes) -> Any:
     """A line as JSON; None if it is not."""
-    with contextlib.suppress(ValueError):
+    with suppress(ValueError):
         return loads(line)
     return None

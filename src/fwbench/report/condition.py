@@ -114,6 +114,7 @@ def notes(cases: Sequence[CaseFacts], cpus: int | None) -> list[str]:
         (lambda facts: facts.spinning, _spinning),
         (is_after_leak, _after_leaks),
         (lambda facts: reduced_bits(facts) is not None, _reduced),
+        (lambda facts: facts.resumed_from is not None, _resumed),
     ):
         doubted = [facts for facts in cases if is_doubted(facts)]
         if doubted:
@@ -144,6 +145,14 @@ def _spinning(cases: Cases, spinning: Cases) -> str:
         f"{_some(spinning, cases)} ({_frameworks(spinning)}) spent processor time on threads that "
         f"wait for each other (spinning); if these are OpenMP's, set {_PASSIVE} or measure on an "
         "idle machine"
+    )
+
+
+def _resumed(cases: Cases, resumed: Cases) -> str:
+    began = " and ".join(sorted({f"{facts.resumed_from:.16}" for facts in resumed}))
+    return (
+        f"{_some(resumed, cases)} were measured by an interrupted session of {began} UTC "
+        "(--fw-resume): the machine may have been faster or slower than for the others"
     )
 
 

@@ -105,7 +105,7 @@ class Operation(Workload):
         variables: the positions of the operands to differentiate by; None for all that are
             floating-point or complex.
         family: what it is listed and selected with, as ``--fw-family`` takes it.
-        representative: whether a session has it that asks for nothing in particular.
+        representative: whether a session without options measures it.
         parameters: ``parameters(size)``, values other than arrays: every implementation gets them
             behind the namespace, the reference behind the operands.
         compared: ``compared(*results)`` makes what is compared of the results, of a framework's
@@ -342,7 +342,7 @@ def family(
 
     Args:
         name: of the family, as ``--fw-family`` takes it.
-        representatives: the names of those in a session that asks for nothing in particular.
+        representatives: the names of those that a session without options measures.
 
     Raises:
         DeclarationError: a representative is not an operation of the family.

@@ -117,7 +117,7 @@ class Training(Objective, TrainsInLoop):
     Args:
         schedules: how long to train, by preset; ``quick`` is also for sizes that are given.
         quick: whether the preset ``quick`` has it.
-        representative: whether a session has it that asks for nothing in particular.
+        representative: whether a session without options measures it.
     """
 
     dataset: str = field(kw_only=True)

@@ -75,7 +75,7 @@ class Workload(ABC):
     Attributes:
         name: the first part of every case id.
         family: what it is listed and selected with; empty for work without one.
-        representative: whether a session has it that asks for nothing in particular.
+        representative: whether a session without options measures it.
         on_request: whether only a session has it that asks for its family or names tests.
         directions: the directions that make sense; None for those that are asked for.
         shared: whether replicas can share it.

@@ -1,0 +1,135 @@
+"""Goes on with interrupted sessions: what one has measured is not measured again.
+
+Its journal has the records. They go into the journal of the session that goes on, which so is
+complete by itself, and each says when the session that measured it began.
+"""
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fwbench.errors import UsageError
+from fwbench.jsontext import dumps, loads
+from fwbench.options.options import SETTINGS
+from fwbench.plugin import host
+from fwbench.plugin.host import BenchmarkSession
+from fwbench.plugin.session import CELL
+from fwbench.plugin.store import Store
+from fwbench.records import journal
+from fwbench.records.launches import Entry
+from fwbench.records.units import count
+
+#: The option.
+FLAG = SETTINGS["resume"].flag
+
+#: Facts of a session that must be equal in the one that goes on.
+_EQUAL = ("version", "machine", "threads", "isolation", "frameworks")
+
+
+class Resumption:
+    """The hooks that hand pytest the records of an interrupted session."""
+
+    def __init__(self, config: pytest.Config, store: Store) -> None:
+        self._config = config
+        self._store = store
+        self._folder = journal.journal_folder(config.rootpath)
+        self._path = Path()
+        self._entries: dict[str, Entry] = {}
+        self._planned = 0
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Find the session to go on with, before anything is measured."""
+        if self._config.option.collectonly:
+            return
+        try:
+            entries = self._found()
+        except UsageError as error:
+            raise pytest.UsageError(f"{FLAG}: {error}; run this without {FLAG}") from None
+        benchmarks = [item for item in items if "benchmark" in getattr(item, "fixturenames", ())]
+        nodeids = {i.nodeid for i in benchmarks if i.get_closest_marker("skip") is None}
+        self._planned = len(nodeids)
+        self._entries = {e["fullname"]: e for e in entries if e["fullname"] in nodeids}
+
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Say what is not measured again."""
+        if not self._entries:
+            return []
+        of_all = f"{len(self._entries)} of {count(self._planned, 'benchmark')}"
+        return [f"fwbench: {of_all} are taken from the interrupted session of {self._path.name}"]
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Report what was measured before; only the rest goes from item to item."""
+        option = self._config.option
+        if session.testsfailed and not option.continue_on_collection_errors:
+            return (yield)
+        if self._entries:
+            self._store.take_over([*self._entries.values()])
+            journal.finish(self._path)
+        earlier = [item for item in session.items if item.nodeid in self._entries]
+        session.items[:] = [item for item in session.items if item.nodeid not in self._entries]
+        for item in earlier:
+            self._report(item)
+        return (yield)
+
+    def _report(self, item: pytest.Item) -> None:
+        record = {"entry": self._entries[item.nodeid], "cprofile": None, "journaled": True}
+        BenchmarkSession(self._config).add(record)
+        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for when in ("setup", "call", "teardown"):
+            report = pytest.TestReport(
+                nodeid=item.nodeid,
+                location=item.location,
+                keywords=dict.fromkeys(item.keywords, 1),
+                outcome="passed",
+                longrepr=None,
+                when=when,
+            )
+            if when == "call" and CELL in item.stash:
+                report.fwbench = record  # type: ignore[attr-defined]
+            item.ihook.pytest_runtest_logreport(report=report)
+        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+
+    def _found(self) -> list[Entry]:
+        """The records of the newest session that was asked for the same."""
+        head = loads(dumps(self._store.head()).encode())
+        path = journal.newest(self._folder, head[journal.KEY])
+        if path is None:
+            raise UsageError(f"no session with the same settings is kept under {self._folder}")
+        run = journal.recover(path, host.with_statistics).run
+        outcome = run.get("fwbench", {}).get("outcome") or {}
+        if journal.is_finished(path) and not outcome.get("interrupted"):
+            raise UsageError(f"the newest session with these settings, {path.name}, has ended well")
+        if not outcome and _is_running(path):
+            raise UsageError(f"the session of {path.name} is still running")
+        differences = _differences(run, head)
+        if differences:
+            raise UsageError(
+                f"the session of {path.name} was measured with other {', '.join(differences)}"
+            )
+        self._path = path
+        for entry in run["benchmarks"]:
+            facts = entry["extra_info"].setdefault("fwbench", {"plain_test": True})
+            facts.setdefault("resumed_from", run["datetime"])
+        return list(run["benchmarks"])
+
+
+def _is_running(path: Path) -> bool:
+    """True if the process that writes a journal is there."""
+    with suppress(OSError, ValueError):
+        os.kill(int(path.stem.rpartition("-")[2]), 0)
+        return True
+    return False
+
+
+def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Names of what must be equal, and is not."""
+    before, after = earlier.get("fwbench", {}), now["fwbench"]
+    names = [name for name in _EQUAL if before.get(name) != after.get(name)]
+    commits = [run.get("commit_info", {}).get("id") for run in (earlier, now)]
+    return [*names, *["revision"] * (commits[0] != commits[1])]
