@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fwbench import Operation
+from fwbench import Operation, suite
 from fwbench.errors import UsageError
 from fwbench.plugin.session import Session, without_adapter, workloads_of
 from fwbench.terms.presets import Schedule
@@ -184,3 +184,39 @@ def test_a_session_lists_what_nothing_can_run(project: Project) -> None:
     refused.stderr.fnmatch_lines(
         ["ERROR: test_it.py:9: unknown framework (*test_it.py:5) 'numpyy'*"]
     )
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("--fw-dtype=float23", "unknown dtype 'float23'"),
+        ("--fw-toggle=workrs=1", "unknown toggle 'workrs'"),
+        ("-n2", "benchmarks cannot run under pytest-xdist"),
+    ],
+)
+def test_nothing_is_started_for_what_is_misspelt(cases: Project, argument: str, said: str) -> None:
+    """No framework is asked, and no process of pytest-xdist begins."""
+    cases.forget_manifests()
+    result = cases.run("-p", "parent_facts", argument)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in str(result.stderr)
+    assert cases.parent()["workers"] == []
+
+
+def test_a_family_of_the_suite_is_checked_at_once(cases: Project) -> None:
+    """Where tests of others are collected, one of them may have that family."""
+    file = str(suite.folder() / "test_linalg.py")
+    cases.forget_manifests()
+    result = cases.run("-p", "parent_facts", "--fw-family=linagl", file)
+    assert "unknown family 'linagl'" in str(result.stderr)
+    assert "Did you mean 'linalg'?" in str(result.stderr)
+    assert cases.parent()["workers"] == []
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("dubble", "double"), ("nunpy", "numpy"), ("np", "numpy"), ("twice", "")]
+)
+def test_a_misspelt_word_of_k_is_told(cases: Project, word: str, meant: str) -> None:
+    result = cases.run("--collect-only", "-q", "-k", f"{word} or not a")
+    hint = f"fwbench: no test has '{word}' in its name; did you mean '{meant}'?"
+    assert [line for line in result.outlines if "did you mean" in line] == [hint] * bool(meant)

@@ -240,3 +240,16 @@ def test_an_environment_in_which_fwbench_does_not_run(env: Maker) -> None:
     assert "fwbench: error: fwbench does not run in second; its last output:\n" in output
     assert "No module named fwbench" in output
     assert env.left() == []
+
+
+def test_uv_takes_the_build_of_pytorch_for_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It brings no CUDA to a machine without a GPU; whoever has chosen an index is left alone."""
+    for name in install._SOURCES:
+        monkeypatch.delenv(name, raising=False)
+    assert install.outside(tmp_path)["UV_TORCH_BACKEND"] == "auto"
+    monkeypatch.setenv("UV_INDEX_URL", "https://packages.example.com")
+    assert "UV_TORCH_BACKEND" not in install.outside(tmp_path)
+    monkeypatch.setenv("UV_TORCH_BACKEND", "cu126")
+    assert install.outside(tmp_path)["UV_TORCH_BACKEND"] == "cu126"

@@ -35,6 +35,12 @@ def registered() -> dict[str, metadata.EntryPoint]:
     return {name: points[0] for name, points in _claims().items()}
 
 
+def is_own(name: str) -> bool:
+    """True if a framework is fwbench's own, and so has no dtypes and toggles but fwbench's."""
+    point = registered().get(name)
+    return point is not None and point.module.startswith("fwbench.frameworks.")
+
+
 @functools.cache
 def load(name: str, threads: int) -> Framework:
     """Import a framework into this process and have it compute with ``threads`` threads.
@@ -127,9 +133,15 @@ def _package(point: metadata.EntryPoint) -> str:
     return point.dist.name if point.dist else "an unknown package"
 
 
+#: Installers of frameworks whose wheels in the public index have gigabytes of CUDA on Linux; they
+#: take the build for this machine.
+_FITTING_INSTALLERS = {"torch": "pip install uv && uv pip install --torch-backend auto"}
+
+
 def _remedy(point: metadata.EntryPoint) -> str:
     """Advice to install a missing framework: the extra of the same name, where there is one."""
     extras = point.dist.metadata.get_all("Provides-Extra") or [] if point.dist else []
     if point.name in extras:
-        return f"install it: pip install '{_package(point)}[{point.name}]'"
+        installer = _FITTING_INSTALLERS.get(point.name, "pip install")
+        return f"install it: {installer} '{_package(point)}[{point.name}]'"
     return f"install what {_package(point)} asks for"

@@ -1,6 +1,8 @@
 """The hooks that make a case, the same in the parent, in a worker, and without isolation."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -10,20 +12,21 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from fwbench import project, suite
 from fwbench.cases.case import Case, Probe
 from fwbench.cases.work import OperationWork
-from fwbench.errors import UsageError, unknown
+from fwbench.errors import UsageError
 from fwbench.measure.clock import Clock
 from fwbench.options.options import REPRESENTATIVES, Selection
 from fwbench.plugin import host
 from fwbench.plugin.gangs import GangHooks, pool
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark, check_cases
 from fwbench.plugin.progress import Progress
-from fwbench.plugin.session import CELL, UNASKED, Session, is_measured, key_of
+from fwbench.plugin.session import ALL, CELL, UNASKED, Session, check_families, is_measured, key_of
 from fwbench.plugin.store import Store, Unmeasured
 from fwbench.plugin.summary import Summary, Tables, are_requested
 from fwbench.processes import process
+from fwbench.terms.names import CALLED
 from fwbench.terms.presets import PUBLISHED
 from fwbench.turns import visits
-from fwbench.workloads import FAMILIES, MODELS, grid
+from fwbench.workloads import grid
 from fwbench.workloads.function import Function
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import Operation
@@ -168,10 +171,6 @@ def _teller(item: pytest.Item) -> Callable[[dict[str, Any]], Any]:
     return lambda epoch: hook(nodeid=item.nodeid, epoch=epoch)
 
 
-#: What stands for every family that a session need not ask for by name, and for work in none.
-ALL = "all"
-
-
 def _deselect(config: pytest.Config, session: Session, items: list[pytest.Item]) -> None:
     """Take out the cases that are not in the requested families.
 
@@ -179,9 +178,9 @@ def _deselect(config: pytest.Config, session: Session, items: list[pytest.Item])
     """
     cells = {item: item.stash[CELL] for item in items if CELL in item.stash}
     requested = _selections(session, cells)
-    _check_families(
-        {name for selection in requested.values() for name in selection.families or ()}, cells
-    )
+    families = {name for selection in requested.values() for name in selection.families or ()}
+    if families:
+        check_families(families, (cell.workload.family for cell in cells.values()))
     everything = _names_tests(config)
     out = {
         item
@@ -205,17 +204,6 @@ def _selections(session: Session, items: Iterable[pytest.Item]) -> dict[pytest.I
             by_mark[id(mark)] = session.selection(mark)
         requested[item] = by_mark[id(mark)]
     return requested
-
-
-def _check_families(requested: set[str], cells: Mapping[pytest.Item, Cell]) -> None:
-    """Refuse families that are not there; operations of the user's own may have some, too."""
-    if not requested:
-        return
-    used = [workload.family for workload in MODELS]
-    used += [cell.workload.family for cell in cells.values()]
-    known = dict.fromkeys(name for name in (*FAMILIES, *used, ALL, REPRESENTATIVES) if name)
-    for name in sorted(requested - known.keys()):
-        raise unknown("family", name, known)
 
 
 def _is_in(requested: Selection, cell: Cell) -> bool:
@@ -265,11 +253,32 @@ def _names_tests(config: pytest.Config) -> bool:
     )
 
 
+def _misspelt(expression: str, items: Iterable[pytest.Item]) -> list[str]:
+    """A line for each word of ``-k`` that no test has, and that is like a part of a case's name."""
+    if not expression:
+        return []
+    every = [*items]
+    texts = " ".join(item.nodeid for item in every).lower()
+    cells = (item.stash[CELL] for item in every if CELL in item.stash)
+    parts = dict.fromkeys(part for cell in cells for part in cell.id.split("-"))
+    lines = []
+    for word in re.findall(r"[^\s()]+", expression):
+        meant = [CALLED[word]] if CALLED.get(word) in parts else get_close_matches(word, parts, 1)
+        if word.lower() not in texts and word not in ("and", "or", "not") and meant:
+            lines.append(f"fwbench: no test has {word!r} in its name; did you mean {meant[0]!r}?")
+    return lines
+
+
 class CaseHooks:
     """Hooks of every process that has cases."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self._misspelt: list[str] = []
+
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Say which words of ``-k`` are in no test's name, and what they may stand for."""
+        return self._misspelt
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(
@@ -284,6 +293,7 @@ class CaseHooks:
             if isinstance(cell, grid.Cell):
                 item.stash[CELL] = cell
         if not self.session.in_worker:  # which collects what the parent has deselected
+            self._misspelt = _misspelt(config.option.keyword, items)
             _refusing(_deselect, config, self.session, items)
         yield
         if self.session.in_worker:

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 #: In the name of what xdist's workers collect instead of cases: its controller then refuses them.
 _UNDER_XDIST = "fwbench-under-xdist"
 
+_NOT_UNDER_XDIST = (
+    "benchmarks cannot run under pytest-xdist: their processes would slow each other down. "
+    "Leave out -n (or give -n0), or deselect the tests marked fwbench"
+)
+
 _PLAIN = "fwbench-PlainHooks"
 
 #: The variable by which a module has pytest hide its frames.
@@ -69,6 +74,8 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Undecided(), "fwbench-Undecided")
     if config.option.pyargs and not suite.is_packaged():
         config.args = [suite.path(argument) or argument for argument in config.args]
+    if getattr(config.option, "numprocesses", None) and options.is_of_cases(config):
+        raise pytest.UsageError(_NOT_UNDER_XDIST)
     if options.has_gate(config) or options.resumes(config):
         from fwbench.plugin.case import begin
 
@@ -197,10 +204,7 @@ def _place(item: pytest.Item) -> str:
 def pytest_xdist_node_collection_finished(ids: list[str]) -> None:
     """In xdist's controller, before anything runs: refuse to time cases side by side."""
     if any(_UNDER_XDIST in nodeid for nodeid in ids):
-        raise pytest.UsageError(
-            "benchmarks cannot run under pytest-xdist: their processes would slow each other down. "
-            "Leave out -n (or give -n0), or deselect the tests marked fwbench"
-        )
+        raise pytest.UsageError(_NOT_UNDER_XDIST)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from fwbench import suite
 from fwbench.errors import UsageError, unknown
 from fwbench.options import values
 from fwbench.options.options import (
@@ -177,6 +178,20 @@ def has_gate(config: pytest.Config) -> bool:
     """True if there is a gate; without a look at any other option."""
     dest = DEST["gate"]
     return config.getoption(dest) is not None or bool(config.getini(dest))
+
+
+def names_suite_alone(config: pytest.Config) -> bool:
+    """True if the tests of a session are those of fwbench's suite, and no others."""
+    named = ((suite.path(name) or name).partition("::")[0] for name in config.args)
+    files = (config.invocation_params.dir / name for name in named)
+    return all(file.resolve().is_relative_to(suite.folder()) for file in files)
+
+
+def is_of_cases(config: pytest.Config) -> bool:
+    """True if the command line is about cases for certain, before any test is collected."""
+    given = (config.getoption(option.dest) for option in (*SELECTORS.values(), *SETTINGS.values()))
+    asked = any(value is not None for value in given) or names_suite_alone(config)
+    return asked and not config.option.markexpr
 
 
 def resumes(config: pytest.Config) -> bool:

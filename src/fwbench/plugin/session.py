@@ -19,6 +19,7 @@ import pytest
 from fwbench import machine, project
 from fwbench.ceilings import Ceiling, Ceilings
 from fwbench.errors import FwbenchError, UsageError, unknown
+from fwbench.frameworks import registry
 from fwbench.measure import limits
 from fwbench.measure.limits import Limits
 from fwbench.options.options import DEST, REPRESENTATIVES, Selection
@@ -28,6 +29,7 @@ from fwbench.plugin.options import (
     from_config,
     from_marker,
     ignored,
+    names_suite_alone,
     precision_of,
     threshold_of,
 )
@@ -39,7 +41,7 @@ from fwbench.terms.names import CALLED, framework_of, without_environment
 from fwbench.terms.presets import Schedule
 from fwbench.workers.environments import Environments
 from fwbench.workers.inventory import Inventory, Watch
-from fwbench.workloads import data, gaps, grid
+from fwbench.workloads import FAMILIES, MODELS, data, gaps, grid
 from fwbench.workloads.function import Function, check_names
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.model import Model, ModelInference, ModelTraining
@@ -206,6 +208,7 @@ class Session:
                 names = {name for workload in workloads for name in _implemented(workload)}
                 selection = replace(selection, frameworks=tuple(n for n in known if n in names))
             if not self.in_worker:
+                self._check_names(selection, known)
                 self.inventory.ask(selection.frameworks)
                 grid.check_dtypes(selection, self.manifests)
                 self._check_requested()
@@ -224,6 +227,14 @@ class Session:
         except FwbenchError as error:
             self.problem = UsageError(str(error))
         return ()
+
+    def _check_names(self, selection: Selection, frameworks: Iterable[str]) -> None:
+        """Refuse what is known to be misspelt before frameworks are asked, which takes seconds."""
+        if all(map(registry.is_own, frameworks)):  # another one may have dtypes and toggles, too
+            grid.check_dtypes(selection, {})
+            toggles.checked(self.options.toggles, ())
+        if self.options.requested.families and names_suite_alone(self._config):
+            check_families(self.options.requested.families)
 
     def selection(self, mark: pytest.Mark) -> Selection:
         """Requested selection of tests with this marker.
@@ -287,6 +298,22 @@ class Session:
             apart = {name for name in self.absent if self.inventory.is_named(name)}
             grid.check(requested, self.manifests, self.absent, apart)
             gaps.refuse_unbuilt(self.options.toggles, requested.frameworks or (), self.manifests)
+
+
+#: What stands for every family that a session need not ask for by name, and for work in none.
+ALL = "all"
+
+
+def check_families(requested: Iterable[str], others: Iterable[str | None] = ()) -> None:
+    """Refuse families that are not there.
+
+    Args:
+        others: families of operations of the user's own.
+    """
+    used = [*FAMILIES, *(model.family for model in MODELS), *others]
+    known = dict.fromkeys(name for name in (*used, ALL, REPRESENTATIVES) if name)
+    for name in sorted({*requested} - known.keys()):
+        raise unknown("family", name, known)
 
 
 @contextmanager

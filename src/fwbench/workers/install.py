@@ -140,10 +140,19 @@ def run_installer(arguments: Sequence[str], say: Callable[[str], Any], temporary
         )
 
 
+#: Settings of uv that say where packages come from. Whoever has one has chosen the builds; else uv
+#: takes PyTorch's for this machine, and no CUDA to one without a GPU.
+_SOURCES = (
+    *("UV_TORCH_BACKEND", "UV_INDEX", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL"),
+    *("UV_FIND_LINKS", "UV_NO_INDEX", "UV_OFFLINE", "UV_CONFIG_FILE"),
+)
+
+
 def outside(temporary: Path) -> dict[str, str]:
     """Variables of an installer: an activated environment must not pass for the one it makes."""
     variables = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "PYTHONHOME")}
-    return {**variables, "TMPDIR": str(temporary)}
+    fitting = {} if variables.keys() & {*_SOURCES} else {"UV_TORCH_BACKEND": "auto"}
+    return {**variables, **fitting, "TMPDIR": str(temporary)}
 
 
 def this_fwbench() -> list[str]:
