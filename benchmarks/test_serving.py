@@ -1,4 +1,4 @@
-"""Work of workers and parameter servers, without a model: add --fw-replicas 2 --fw-servers 1."""
+"""Work of workers and servers, without a model: add --fw-replicas 2 --fw-toggle servers=1."""
 
 import pytest
 

@@ -171,8 +171,12 @@ def options(folder: Path, source: random.Random) -> None:
     """A wrong value of an option is refused by the option's name."""
     _suite(folder)
     option, word = source.choice(_OPTIONS), source.choice(WORDS)
-    line = option.flag if option.switch or source.random() < 0.1 else f"{option.flag}={word}"
-    _assert_refused_or_used(_collected(option, line), option.flag, line)
+    if option.ini:
+        name, line = option.dest, f"-o{option.dest}={word}"
+    else:
+        name = option.flag
+        line = name if option.switch or source.random() < 0.1 else f"{name}={word}"
+    _assert_refused_or_used(_collected(option, line), name, line)
 
 
 def _collected(attacked: Option, *given: str) -> tuple[int, str]:

@@ -28,7 +28,12 @@ from fwbench_extras.cheats.naive import first_call_checked
 
 _CALLS = 20
 #: Processor time is looked at in rounds of more than a tenth of a second.
-_QUICKLY = ("--benchmark-max-time=0.2", "--fw-warmup=0.05", "--fw-epochs=2", "--fw-steps=2")
+_QUICKLY = (
+    "--benchmark-max-time=0.2",
+    "--fw-warmup=0.05",
+    "--fw-train=epochs=2",
+    "--fw-train=steps=2",
+)
 
 #: A cheat's name and its direction.
 _Case = tuple[str, str]

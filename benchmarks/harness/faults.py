@@ -270,8 +270,13 @@ _ARGUMENTS = (
     "--fw-timeout=20",
     *("-v", "--color=no", "--benchmark-json=results.json", "--benchmark-max-time=0.05"),
     *("--fw-warmup=0.1", "--fw-threads=1", "--fw-toggle=workers=1"),
-    *("--fw-execution=eager", "--fw-steps=20", "--fw-epochs=4", "--fw-warmup-epochs=1"),
-    "--fw-repetitions=1",
+    *(
+        "--fw-execution=eager",
+        "--fw-train=steps=20",
+        "--fw-train=epochs=4",
+        "--fw-train=warmup-epochs=1",
+    ),
+    "--fw-train=repetitions=1",
 )
 
 

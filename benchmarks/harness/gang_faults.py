@@ -63,25 +63,25 @@ def _faults(gang: Tried) -> list[Fault]:
     return [fault for fault in every if fault.kind != "cut" or gang.has_links]
 
 
-_SERVERS = ("--fw-servers=1",)
+_SERVERS = ("--fw-toggle=servers=1",)
 
 GANGS = {
     "numpy": Tried(("--fw=numpy",), "all_reduce", has_port=False),
     "torch": Tried(("--fw=torch", "--fw-execution=eager"), has_port=False),
     "tensorflow": Tried(("--fw=tensorflow", "--fw-execution=graph")),
     "tensorflow ps_async": Tried(
-        ("--fw=tensorflow", "--fw-execution=graph", "--fw-strategy=ps_async", *_SERVERS),
+        ("--fw=tensorflow", "--fw-execution=graph", "--fw-toggle=strategy=ps_async", *_SERVERS),
         roles=4,
         takes_steps="the coordinator",
     ),
     "mxnet": Tried(
-        ("--fw=mxnet", "--fw-execution=eager", "--fw-strategy=ps_sync", *_SERVERS), roles=4
+        ("--fw=mxnet", "--fw-execution=eager", "--fw-toggle=strategy=ps_sync", *_SERVERS), roles=4
     ),
     "jax": Tried(("--fw=jax",)),
     # Started as elsewhere, by what has to be installed: mpiexec, or `ray start --head`.
     **{
         f"numpy {engine}": Tried(
-            ("--fw=numpy", f"--fw-engine={engine}"), "all_reduce", has_port=False, has_links=False
+            ("--fw=numpy", f"-ofw_engine={engine}"), "all_reduce", has_port=False, has_links=False
         )
         for engine in ("mpi", "ray")
     },

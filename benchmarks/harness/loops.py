@@ -303,7 +303,7 @@ def main() -> int:
     given = bounds.arguments(__doc__, rounds=3, texts=texts)
     times_s: dict[str, list[tuple[float, float]]] = defaultdict(list)
     alternately: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    options = [f"--fw-epochs={_EPOCHS}", f"--fw-steps={_STEPS}", f"-k={given.select}"]
+    options = [f"--fw-train=epochs={_EPOCHS}", f"--fw-train=steps={_STEPS}", f"-k={given.select}"]
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(given.rounds):
             # Written by hand it runs where the framework likes: here on the CPU, like the cases.

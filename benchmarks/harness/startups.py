@@ -39,7 +39,10 @@ _ALONE = ("gemm", ())
 _GANG = ("lenet_step", ("--fw-replicas=2",))
 _GANGS = {
     "numpy": ("all_reduce", ("--fw-replicas=2",)),
-    "mxnet": ("lenet_step", ("--fw-replicas=2", "--fw-strategy=ps_sync", "--fw-servers=1")),
+    "mxnet": (
+        "lenet_step",
+        ("--fw-replicas=2", "--fw-toggle=strategy=ps_sync", "--fw-toggle=servers=1"),
+    ),
 }
 
 

@@ -53,7 +53,7 @@ def _difference_ns(folder: Path) -> float:
 
 
 def _call_ns(folder: Path, waits: str) -> float:
-    command = (sys.executable, "-P", "-m", "pytest", "-q", f"--fw-wait={waits}")
+    command = (sys.executable, "-P", "-m", "pytest", "-q", f"-ofw_wait={waits}")
     more = ("--benchmark-json=measured.json", "-p", "no:randomly", "test_it.py")
     subprocess.run([*command, *more], cwd=folder, check=True, capture_output=True)
     stored = json.loads((folder / "measured.json").read_text(encoding="utf-8"))

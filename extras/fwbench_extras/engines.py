@@ -52,9 +52,9 @@ class Mpi:
         program = machines.mpiexec[0]
         if shutil.which(program) is None:
             raise UsageError(
-                f"--fw-engine mpi starts replicas by {program}, which is not there: install Open "
-                "MPI or MPICH, name another command in the file of --fw-places (mpiexec = "
-                '["srun"]), or use --fw-engine local'
+                f"-o fw_engine=mpi starts replicas by {program}, which is not there: install Open "
+                "MPI or MPICH, name another command in the file of fw_places (mpiexec = "
+                '["srun"]), or use -o fw_engine=local'
             )
 
     def refuse_more(self, number: int) -> None:
@@ -91,8 +91,8 @@ class Ray:
         machines.refuse_places("ray", "Ray")
         if find_spec("ray") is None:
             raise UsageError(
-                "--fw-engine ray starts replicas by Ray, which is not installed: pip install "
-                '"fwbench[ray]", or use --fw-engine local'
+                "-o fw_engine=ray starts replicas by Ray, which is not installed: pip install "
+                '"fwbench[ray]", or use -o fw_engine=local'
             )
         self._machines = machines
 

@@ -25,9 +25,10 @@ _OPTIONS = """# Options of pytest
 
 <!-- Written by `python -m fwbench_extras.pages options > docs/options.md`; do not edit. -->
 
-The options that fwbench adds to pytest's, as `pytest --help` lists them under *fwbench*. Each is
-also an ini setting, with underscores for hyphens: `fw_size = paper`. The command line wins over a
-test's marker, and a marker over the ini file.
+The options that fwbench adds to pytest's; `pytest --help` has a line for each, under *fwbench*.
+Each is also an ini setting, with underscores for hyphens: `fw_size = paper`. The command line wins
+over a test's marker, and a marker over the ini file. What begins with `-o` has no flag: it is a
+setting of ini files, which pytest's `-o` gives on a command line.
 
 pytest-benchmark's own options do what they always do: `--benchmark-json`, `--benchmark-autosave`,
 `--benchmark-compare`, `--benchmark-max-time`, `--benchmark-disable` (verify, and time nothing), ...
@@ -62,11 +63,13 @@ def options() -> str:
 
 
 def _option_row(option: Option, *more: str) -> str:
-    return _option_cells((f"`{_option_form(option)}`", option.help, *more))
+    return _option_cells((f"`{_option_form(option)}`", option.about, *more))
 
 
 def _option_form(option: Option) -> str:
     """The option as it is written on a command line."""
+    if option.ini:
+        return f"-o {option.dest}={option.metavar or 'true'}"
     if option.switch:
         return option.flag
     if option.alone is not None:

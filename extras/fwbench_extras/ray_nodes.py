@@ -30,7 +30,7 @@ _ROOM_S = 30.0
 
 _HOW = (
     "start one on every machine (ray start --head on the first, ray start --address=HOST:PORT on "
-    "the others), set RAY_ADDRESS=HOST:PORT if there are several, or use --fw-engine local"
+    "the others), set RAY_ADDRESS=HOST:PORT if there are several, or use -o fw_engine=local"
 )
 
 

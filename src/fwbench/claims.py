@@ -473,7 +473,7 @@ def faster(
 
     Raises:
         ClaimFailed: the claim is false: an AssertionError.
-        CannotTell: neither is shown; pytest skips the test (``--fw-cannot-tell``).
+        CannotTell: neither is shown; pytest skips the test (``fw_cannot_tell``).
         UsageError: an argument makes no claim.
     """
     functions = _named(function, than)

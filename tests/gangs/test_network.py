@@ -167,7 +167,7 @@ def test_a_session_records_its_network(project: Project) -> None:
     imports = "from fwbench.workloads import all_reduce"
     project.write("test_it.py", measuring("all_reduce, sizes=(65536,)", imports))
     result = project.run(
-        *("--fw-replicas=2", "--fw-network=0.1gbit", "--fw-straggler=none,1@1ms"),
+        *("--fw-replicas=2", "--fw-network=0.1gbit", "--fw-toggle=straggler=none,1@1ms"),
         *("--benchmark-json=run.json", "--benchmark-max-time=0.1"),
     )
     result.assert_outcomes(passed=2)

@@ -59,7 +59,7 @@ def test_engines_of_other_packages_start_gangs() -> None:
 
 @pytest.mark.usefixtures("packages")
 def test_an_engine_that_does_not_work_is_named() -> None:
-    message = r"the engine broken \(of_nobody:Engine\) cannot be used: .*use --fw-engine local"
+    message = r"the engine broken \(of_nobody:Engine\) cannot be used: .*use -o fw_engine=local"
     with pytest.raises(UsageError, match=message):
         engine("broken")
 

@@ -77,13 +77,13 @@ def test_too_few_places_are_refused_before_anything_is_measured(project: Project
     """
     project.write("test_it.py", _FRAIL)
     (project.path / "places.toml").write_text('[[place]]\ncommand = ["env"]\nroles = 2')
-    result = project.run("--fw-replicas=2,3", "--fw-places=places.toml")
+    result = project.run("--fw-replicas=2,3", "-ofw_places=places.toml")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     output = "\n".join([*result.outlines, *result.errlines])
     assert "a gang of 3 processes needs as many places, and " in output
     assert "places.toml has 2: add places, or roles to a place" in output
     assert not (project.path / "cases").exists()
-    result = project.run("--fw-replicas=2,3", "--fw-places=places.toml", "-k=gemm")
+    result = project.run("--fw-replicas=2,3", "-ofw_places=places.toml", "-k=gemm")
     result.assert_outcomes(passed=3, deselected=6)
 
 

@@ -35,6 +35,6 @@ def test_a_schedule_leaves_an_epoch_to_measure(
     with pytest.raises(UsageError) as caught:
         from_config(pytester.parseconfig(*arguments)).schedule(PRESET)
     assert str(caught.value) == (
-        f"{numbers} are for warm-up, which leaves none to measure; give more --fw-epochs, "
-        "fewer --fw-warmup-epochs"
+        f"{numbers} are for warm-up, which leaves none to measure; give --fw-train more epochs, "
+        "or fewer warmup-epochs"
     )

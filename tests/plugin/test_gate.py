@@ -70,7 +70,7 @@ _STEADY = "steady-numpy-cpu-eager-forward-float32-3000"
 _GATE = ("--fw-launches=5", "--fw-gate=95%")
 
 #: Where nothing has regressed: whether a busy machine could judge is not what is tested here.
-_PASSING = (*_GATE, "--fw-fail-on=regressed,missing")
+_PASSING = (*_GATE, "-ofw_fail_on=regressed,missing")
 
 _REGRESSED, _MISSING, _INCONCLUSIVE = 1, 11, 10
 
@@ -241,7 +241,7 @@ def test_a_named_run_is_what_is_compared_with(slowed: Project, has_data: bool) -
                 del entry["stats"]["data"]
             saved.write_text(json.dumps(run), encoding="utf-8")
     result = slowed.run(
-        *("--fw-launches=5", "--fw-gate=30%", "--fw-fail-on=regressed"), "--benchmark-compare=0001"
+        *("--fw-launches=5", "--fw-gate=30%", "-ofw_fail_on=regressed"), "--benchmark-compare=0001"
     )
     assert result.ret == pytest.ExitCode.OK, str(result.stdout) + str(result.stderr)
     assert _rows(result)[_SLOWING] == "improved"
@@ -340,7 +340,7 @@ def test_a_gate_that_judges_nothing_is_not_green(
     start = next(i for i, line in enumerate(result.outlines) if "- fwbench gate -" in line)
     first = "nothing could be judged: all 2 cases are inconclusive"
     assert result.outlines[start + 1] == first
-    result = gated.run(*_GATE, "-k", "steady", "--fw-fail-on=regressed")
+    result = gated.run(*_GATE, "-k", "steady", "-ofw_fail_on=regressed")
     assert result.ret == pytest.ExitCode.OK
     assert _rows(result) == {_STEADY: "inconclusive", _SLOWING: "missing"}
 

@@ -93,7 +93,7 @@ def test_launches_are_processes_and_one_record(ordered: Project) -> None:
 
 def test_first_calls_are_measured_in_fresh_processes(ordered: Project) -> None:
     """In the first launch every case has one of its own; the others are shared as ever."""
-    _, records = ordered.measure("--fw-launches=2", "--fw-first-call=fresh")
+    _, records = ordered.measure("--fw-launches=2", "-ofw_first_call=fresh")
     assert sorted(map(len, _by_process(ordered))) == [1, 1, 1, 1, 4]
     for entry in records.values():
         facts = entry["extra_info"]["fwbench"]

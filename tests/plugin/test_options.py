@@ -84,14 +84,15 @@ def test_each_option_is_read_from_either_source(
 
 def test_every_option_is_among_those_tested() -> None:
     tested = tables(__file__)["test_each_option_is_read_from_either_source"]["rows"]
-    assert {*tested} == {*options.SELECTORS, *options.SETTINGS}
+    # That of a schedule is what its numbers are tested by.
+    assert {*tested, "train"} == {*options.SELECTORS, *options.SETTINGS}
 
 
 def test_first_calls_are_fresh_in_launches_alone(pytester: pytest.Pytester) -> None:
     for argument in ("--fw-launches=2", "--fw-race", "--fw-budget=9s"):
-        assert options_of(pytester, argument, "--fw-first-call=fresh").first_call == "fresh"
+        assert options_of(pytester, argument, "-ofw_first_call=fresh").first_call == "fresh"
     with pytest.raises(UsageError, match="add --fw-launches 5, or leave it out"):
-        options_of(pytester, "--fw-first-call=fresh")
+        options_of(pytester, "-ofw_first_call=fresh")
 
 
 def test_a_gate_needs_no_threshold(pytester: pytest.Pytester) -> None:
@@ -111,8 +112,8 @@ def test_one_process_ignores_launches_of_the_ini_file(pytester: pytest.Pytester,
         message = f"^{argument.partition('=')[0]} .*{flag}.* leave out one of them"
         with pytest.raises(UsageError, match=message):
             options_of(pytester, flag, argument, ini=ini)
-    with pytest.raises(UsageError, match=r"^--fw-first-call"):
-        options_of(pytester, flag, "--fw-first-call=fresh", ini=ini)
+    request = options_of(pytester, flag, "-ofw_first_call=fresh", ini=ini)  # a setting, likewise
+    assert request.first_call == "shared"
 
 
 def test_settings_that_ask_for_no_launches_are_not_ignored(pytester: pytest.Pytester) -> None:
@@ -164,9 +165,40 @@ def test_the_help_says_per_cent_once() -> None:
     add_to(parser)
     helps = [call.kwargs["help"] for call in parser.getgroup().addoption.call_args_list]
     settings = [call.args[1] for call in parser.addini.call_args_list]
-    assert [text % {} for text in helps] == settings
-    assert any("3%;" in text or "3%)" in text for text in settings)
+    every = [*options.SELECTORS.values(), *options.SETTINGS.values()]
+    with_flags = [option for part in options.PARTS for option in every if option.part == part]
+    shown = [option.help for option in with_flags if not option.ini]
+    assert sorted(text % {} for text in helps) == sorted(shown)
+    assert any("3%)" in text for text in shown)
     assert not any("%%" in text for text in settings)
+
+
+def test_the_help_is_short(pytester: pytest.Pytester) -> None:
+    """At most thirty options, in three parts, each with one line of help in 80 columns."""
+    every = [*options.SELECTORS.values(), *options.SETTINGS.values()]
+    shown = [option for option in every if not option.ini]
+    assert len(shown) <= 30
+    assert [option.flag for option in every if len(option.help) > 54] == []
+    output = str(pytester.runpytest_inprocess("--help").stdout)
+    heads = [f"\nfwbench: {part}:\n  --fw" for part in options.PARTS]
+    assert [head for head in heads if head not in output] == []
+    assert all(f"\n  {option.flag}" in output for option in shown)
+    assert not any(f"\n  {option.flag}" in output for option in every if option.ini)
+
+
+def test_a_setting_without_a_flag_is_given_by_o(pytester: pytest.Pytester) -> None:
+    request = options_of(pytester, "-o", "fw_engine=local", "-ofw_scaling=weak")
+    assert (request.engine, request.scaling) == ("local", "weak")
+
+
+def test_a_schedule_is_one_option(pytester: pytest.Pytester) -> None:
+    """Its numbers are over those of the ini file, one by one."""
+    ini = "fw_epochs = 9\nfw_steps = 3"
+    request = options_of(pytester, "--fw-train=epochs=5,warmup-epochs=2", ini=ini)
+    assert (request.epochs, request.warmup_epochs, request.steps) == (5, 2, 3)
+    for wrong in ("epoch=5", "epochs", "epochs=5,,steps=2"):
+        with pytest.raises((pytest.UsageError, SystemExit)):
+            options_of(pytester, f"--fw-train={wrong}")
 
 
 def test_whether_threads_were_given_is_known(pytester: pytest.Pytester) -> None:

@@ -151,7 +151,7 @@ def test_rounds_end_when_the_arrays_exist(project: Project) -> None:
     for name in ("test_marked", "test_nothing_to_wait_for"):
         assert by_name[name]["extra_info"] == {}
         assert by_name[name]["stats"]["median"] < 0.05
-    for off in (("-o", "fw_wait=false"), ("--fw-wait=false",)):
+    for off in (("-o", "fw_wait=false"), ("-ofw_wait=false",)):
         project.run("--benchmark-json=measured.json", *off, fw=None)
         assert all(entry["extra_info"] == {} for entry in _stored(project)["benchmarks"])
     run = SampleSet.from_json("measured.json", _stored(project))

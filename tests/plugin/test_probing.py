@@ -86,7 +86,7 @@ def test_a_framework_without_a_profiler_is_a_gap(project: Project) -> None:
     """Unless its functions can be sampled; the traces' folder is created where it is wanted."""
     project.write("test_it.py", _CASES)
     project.write("packages/pyinstrument.py", "raise ImportError('not here')")
-    result, records = project.measure("--fw-profile", "--fw-traces=some/traces")
+    result, records = project.measure("--fw-profile", "-ofw_traces=some/traces")
     result.assert_outcomes(passed=1)
     gap = profile_of(records)["gap"]
     assert gap.startswith("numpy has no profiler; functions are sampled by pyinstrument, which ")

@@ -29,7 +29,7 @@ def _no_data(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_schedule_and_toggles_are_the_options(pytester: pytest.Pytester) -> None:
-    options = request_of(pytester, "--fw-epochs=7", "--fw-toggle=workers=0,2")
+    options = request_of(pytester, "--fw-train=epochs=7", "--fw-toggle=workers=0,2")
     assert options.schedule(lenet.schedules["quick"]) == Schedule(epochs=7)
     assert options.toggles == {"workers": ("0", "2")}
     assert options.find("mnist") == generated("mnist")
@@ -49,7 +49,7 @@ def test_verifying_alone_trains_two_steps_on_generated_data(
 ) -> None:
     """However much is asked for: nothing is timed. Toggles change the work, so they stay."""
     (tmp_path / "mnist.npz").touch()
-    arguments = ("--fw-epochs=7", "--fw-repetitions=2", "--fw-toggle=sparse=on")
+    arguments = ("--fw-train=epochs=7", "--fw-train=repetitions=2", "--fw-toggle=sparse=on")
     options = request_of(pytester, "--benchmark-disable", *arguments, f"--fw-data={tmp_path}")
     assert options.schedule(lenet.schedules["paper"]) == Schedule(1, warmup_epochs=0, steps=2)
     assert options.find("mnist") == generated("mnist")

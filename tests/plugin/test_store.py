@@ -288,7 +288,7 @@ def test_records_are_fit_to_be_shared(private: Project) -> None:
 
 
 def test_records_may_say_whose_they_are(private: Project) -> None:
-    lines, _ = _recorded(private, "--x-value=hush", "--fw-record-host")
+    lines, _ = _recorded(private, "--x-value=hush", "-ofw_record_host=true")
     assert "hush" not in lines.lower()
     assert str(private.path / "x") in lines
     assert lines.count(f'"node": "{platform.node()}"') == 3

@@ -84,7 +84,7 @@ def test_without_a_single_replica_there_is_no_efficiency() -> None:
 
 
 def test_batches_that_grow_with_the_replicas_are_one_work() -> None:
-    """Each replica has the same share (--fw-scaling=weak); the ideal is the same time."""
+    """Each replica has the same share (-ofw_scaling=weak); the ideal is the same time."""
     one, two = shared(1, 1.0, size=24), shared(2, 1.25, size=48)
     section = _only(one, two)
     assert section.weak

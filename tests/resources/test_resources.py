@@ -145,7 +145,7 @@ def _can_unshare() -> bool:
 @installed("torch")
 def test_no_shared_memory(project: Project) -> None:
     project.write("test_it.py", _LOADING)
-    arguments = ["--fw=torch", "--fw-toggle=workers=0,1", "--fw-steps=2", "-rf"]
+    arguments = ["--fw=torch", "--fw-toggle=workers=0,1", "--fw-train=steps=2", "-rf"]
     session = start(project.path, *arguments, prefix=_UNSHARED)
     output = printed_by(session)
     assert "1 failed, 2 passed" in output

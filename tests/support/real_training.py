@@ -71,7 +71,12 @@ MLP = measuring("mlp", "from fwbench.workloads import mlp")
 
 
 #: Two trainings of three epochs, the first of each a warm-up epoch.
-SCHEDULE = ("--fw-steps=5", "--fw-epochs=3", "--fw-warmup-epochs=1", "--fw-repetitions=2")
+SCHEDULE = (
+    "--fw-train=steps=5",
+    "--fw-train=epochs=3",
+    "--fw-train=warmup-epochs=1",
+    "--fw-train=repetitions=2",
+)
 
 
 _BESIDE = Path(__file__).parents[3] / "shared" / "data"

@@ -11,7 +11,12 @@ _STEPS = 3
 
 #: Of generated data, so that nothing has to be found; batches of eight examples.
 _OPTIONS = (
-    *("--fw-size=8", f"--fw-steps={_STEPS}", "--fw-epochs=2", "--fw-warmup-epochs=1"),
+    *(
+        "--fw-size=8",
+        f"--fw-train=steps={_STEPS}",
+        "--fw-train=epochs=2",
+        "--fw-train=warmup-epochs=1",
+    ),
     *("--fw-replicas=1,2", "--fw-device=cpu", "--fw-threads=1"),
 )
 

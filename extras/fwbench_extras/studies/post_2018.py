@@ -33,7 +33,7 @@ OPTION = "sentiment-post"
 
 HELP = (
     "trainings of sentiment_lstm next to statements and settings of the PyTorch / MXNet post of "
-    "2018 (measure with --fw-epochs 20)"
+    "2018 (measure with --fw-train epochs=20)"
 )
 
 _FRAMEWORKS = ("torch", "mxnet")
@@ -80,7 +80,8 @@ def sections(runs: Sequence[Run]) -> list[Section]:
     if not records:
         raise UsageError(
             f"--{OPTION} shows trainings of sentiment_lstm in {' and '.join(_FRAMEWORKS)}, and "
-            f"these runs have none; measure some: {_FULL} --fw-epochs 20 --benchmark-json=run.json"
+            f"these runs have none; measure some: {_FULL} --fw-train epochs=20 "
+            "--benchmark-json=run.json"
         )
     return [
         section
@@ -115,7 +116,7 @@ def _first_epoch(records: Sequence[Measurement]) -> Finding:
     if not ratios:
         return Verdict.UNKNOWN, (
             "needs two or more whole epochs of a loop that is the first case of its process: "
-            f"{_FULL} --fw-epochs 3"
+            f"{_FULL} --fw-train epochs=3"
         )
     low, high = _FIRST
     inside = {low <= ratio <= high for ratio, _ in ratios}
@@ -137,7 +138,7 @@ def _oscillation(records: Sequence[Measurement]) -> Finding:
     if not long:
         return (
             Verdict.UNKNOWN,
-            f"needs whole epochs, {_EPOCHS} of them: {_FULL} --fw-epochs {_EPOCHS}",
+            f"needs whole epochs, {_EPOCHS} of them: {_FULL} --fw-train epochs={_EPOCHS}",
         )
     rises = {name: _first_rise(losses) for name, losses in long.items()}
     after = {rise is not None and rise > _SMOOTH for rise in rises.values()}

@@ -209,7 +209,7 @@ class Engine(Protocol):
     """Finds hosts for gangs.
 
     Engines other than ``local`` are created from the
-    :class:`~fwbench.gangs.engines.places.Machines` of the file of ``--fw-places``.
+    :class:`~fwbench.gangs.engines.places.Machines` of the file of ``fw_places``.
     """
 
     def refuse_more(self, number: int) -> None:
@@ -236,7 +236,7 @@ def refuse_network(network: str, owner: str) -> None:
     if owner and network != LOOPBACK:
         raise NetworkUnavailable(
             f"--fw-network {network} is created between processes of one machine, and {owner} have "
-            f"their own: leave out --fw-network, or use --fw-engine {LOCAL} without --fw-places"
+            f"their own: leave out --fw-network, or use -o fw_engine={LOCAL} without fw_places"
         )
 
 

@@ -105,7 +105,7 @@ def engine(name: str, places: Path | None = None) -> Engine:
     except Exception as error:
         raise UsageError(
             f"the engine {name} ({point.value}) cannot be used: {error!r}; fix it, or use "
-            f"--fw-engine {LOCAL}"
+            f"-o fw_engine={LOCAL}"
         ) from error
     return created
 

@@ -75,7 +75,7 @@ def measure_profiles(
         def begin(side: int, turns: Mapping[str, str]) -> AbstractContextManager[ChildSession]:
             return start(
                 sides[side],
-                [*probes, f"--fw-traces={traces / SIDES[side]}"],
+                [*probes, f"-ofw_traces={traces / SIDES[side]}"],
                 environments,
                 seed,
                 results[side],

@@ -115,9 +115,13 @@ class Options:
         if schedule.warmup_epochs >= schedule.epochs:
             raise UsageError(
                 f"of {schedule.epochs} epochs {schedule.warmup_epochs} are for warm-up, which "
-                "leaves none to measure; give more --fw-epochs, fewer --fw-warmup-epochs"
+                "leaves none to measure; give --fw-train more epochs, or fewer warmup-epochs"
             )
         return schedule
+
+
+#: The parts of the options in pytest's help.
+PARTS = ("what is measured", "how long", "judged by")
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,9 @@ class Option:
     repeated: bool = False  # given several times, or in an ini file several in a row
     switch: bool = False  # a flag without a value; in an ini file true or false
     alone: str | None = None  # what is meant where the flag has no value; None: it needs one
+    about: str = ""  # all that there is to know; the help is one line
+    ini: bool = False  # without a flag: a setting of ini files, and of -o
+    part: str = PARTS[0]
 
     @property
     def dest(self) -> str:
@@ -165,29 +172,39 @@ def _option(row: Mapping[str, Any]) -> Option:
         row["flag"],
         (lambda text: parse(text, *given)) if given else parse,
         row.get("metavar", ""),
-        " ".join(row["help"].format(**_LISTS).split()),
+        row["help"],
         lambda: kept,
         row.get("repeated", False),
         switch,
         row.get("alone"),
+        " ".join(row["about"].format(**_LISTS).split()),
+        row.get("ini", False),
+        row.get("part", PARTS[0]),
     )
 
 
 SELECTORS: Mapping[str, Option] = {name: _option(row) for name, row in _FILE["selectors"].items()}
 
-#: The toggles of gangs, which have flags of their own.
+#: The toggles of gangs, which have settings of their own; and flags, those that all gangs need.
 GANG_TOGGLES = tuple(name for name, toggle in toggles.TOGGLES.items() if toggle.gang)
+_WITH_FLAGS = {
+    "replicas": "train with so many processes together",
+    "network": "limit the network between replicas: 1gbit",
+}
 
 
 def _toggle_option(toggle: toggles.Toggle) -> Option:
     def parse(text: str) -> Any:
         return toggles.parse(f"{toggle.name}={text}")
 
+    same = f"as --fw-toggle {toggle.name}="
     return Option(
         f"--fw-{toggle.name}",
         parse,
         toggle.metavar,
-        f"{toggle.meaning}; as --fw-toggle {toggle.name}= (default: {toggle.default})",
+        _WITH_FLAGS.get(toggle.name, same),
+        about=f"{toggle.meaning}; {same} (default: {toggle.default})",
+        ini=toggle.name not in _WITH_FLAGS,
     )
 
 

@@ -119,6 +119,28 @@ def natural(text: str, what: str) -> int:
     return int(text)
 
 
+def schedule(text: str) -> tuple[tuple[str, int], ...]:
+    """``"epochs=5,steps=20"`` as the numbers of a training's schedule, by their settings."""
+    parts = (part.partition("=") for part in names(text))
+    return tuple(_scheduled(name.strip(), value.strip()) for name, _, value in parts)
+
+
+#: What reads each number, and what it is of.
+_SCHEDULE = {
+    "epochs": (positive, "number of epochs"),
+    "warmup-epochs": (natural, "number of warm-up epochs"),
+    "repetitions": (positive, "number of repetitions"),
+    "steps": (positive, "number of steps"),
+}
+
+
+def _scheduled(name: str, value: str) -> tuple[str, int]:
+    if name not in _SCHEDULE:
+        raise unknown("number of a schedule", name, [f"{known}=N" for known in _SCHEDULE])
+    read, what = _SCHEDULE[name]
+    return name.replace("-", "_"), read(value, what)
+
+
 def _is_whole(text: str) -> bool:
     """True for a number in ASCII: other scripts have digits, too, which nobody gives on purpose."""
     return text.isascii() and text.isdecimal() and len(text) <= _DIGITS
@@ -255,7 +277,7 @@ def engine(text: str) -> str:
     if text in _EXTRA_ENGINES and text not in known:
         raise UsageError(
             f"the engine {text} comes with fwbench-extras, which is not installed here: install it "
-            f"(docs/installing.md), or use --fw-engine {LOCAL}"
+            f"(docs/installing.md), or use -o fw_engine={LOCAL}"
         )
     return one_of(text, "engine", known)
 

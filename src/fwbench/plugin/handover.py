@@ -32,8 +32,10 @@ _LEFT_TO_PARENT: dict[str, Any] = {
     "benchmark_histogram": [],
     "benchmark_csv": [],
     "cov_source": [],
-    "fw_first_call": "shared",
 }
+
+#: What a worker has in the place of settings of the project, which are not for it.
+_OF_WORKERS = {"fw_first_call": "shared"}
 
 
 def worker_session(
@@ -51,6 +53,7 @@ def worker_session(
     """
     options = dict(vars(config.option))
     options |= {name: value for name, value in _LEFT_TO_PARENT.items() if name in options}
+    options |= _OF_WORKERS
     options["file_or_dir"] = files
     options["pyargs"] = suite.is_packaged()
     options["rootdir"] = str(config.rootpath)

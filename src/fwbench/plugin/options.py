@@ -6,6 +6,7 @@ command line wins over a test's marker, a marker over the ini file.
 
 import argparse
 import hashlib
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,6 +20,7 @@ from fwbench.options import values
 from fwbench.options.options import (
     DEST,
     GANG_TOGGLES,
+    PARTS,
     SELECTORS,
     SETTINGS,
     Option,
@@ -48,12 +50,14 @@ def debugger_flag(config: pytest.Config) -> str:
 
 
 def add_to(parser: pytest.Parser) -> None:
-    """Add the group ``fwbench`` to pytest's options, and each as an ini setting."""
-    group = parser.getgroup("fwbench", "benchmarks of deep-learning frameworks")
+    """Add the groups of fwbench to pytest's options, and each as an ini setting."""
+    groups = {part: parser.getgroup(f"fwbench {part}", f"fwbench: {part}") for part in PARTS}
     for option in (*SELECTORS.values(), *SETTINGS.values()):
-        help_text = option.help.replace("%", "%%")  # which argparse formats, and ini settings not
-        group.addoption(option.flag, dest=option.dest, help=help_text, **_form(option))
-        parser.addini(option.dest, option.help, default=None)
+        parser.addini(option.dest, option.help if option.ini else f"as {option.flag}", default=None)
+        if not option.ini:
+            text = option.help.replace("%", "%%")  # which argparse formats, and ini settings not
+            group = groups[option.part]
+            group.addoption(option.flag, dest=option.dest, help=text, **_form(option))
 
 
 def _form(option: Option) -> dict[str, Any]:
@@ -102,6 +106,7 @@ def from_config(config: pytest.Config) -> Options:
     """The options of a session, from the command line and the ini file."""
     debugging = debugger_flag(config)
     settings = {n: _setting(config, n) for n in SETTINGS}
+    settings |= dict(itertools.chain(*settings.pop("train")))
     settings |= {n: SETTINGS[n].default() for n in ignored(config)}
     given = [toggle for name in GANG_TOGGLES if (toggle := settings.pop(name))]
     settings["toggles"] = _united([*settings["toggles"], *given])
@@ -136,7 +141,7 @@ def from_config(config: pytest.Config) -> Options:
         )
     if options.first_call == "fresh" and flag is None:
         raise UsageError(
-            "--fw-first-call=fresh measures first calls in the first launch, and there are no "
+            "fw_first_call=fresh measures first calls in the first launch, and there are no "
             "launches: add --fw-launches 5, or leave it out"
         )
     return options
@@ -170,7 +175,7 @@ def ignored(config: pytest.Config) -> list[str]:
     """
     if not debugger_flag(config) and config.getoption(DEST["isolation"]) != "none":
         return []
-    configured = [name for name in _LAUNCHING if config.getoption(DEST[name]) is None]
+    configured = [name for name in _LAUNCHING if config.getoption(DEST[name], None) is None]
     return [n for n in configured if _ini(config, n) not in (None, SETTINGS[n].default())]
 
 
@@ -189,7 +194,8 @@ def names_suite_alone(config: pytest.Config) -> bool:
 
 def is_of_cases(config: pytest.Config) -> bool:
     """True if the command line is about cases for certain, before any test is collected."""
-    given = (config.getoption(option.dest) for option in (*SELECTORS.values(), *SETTINGS.values()))
+    every = (*SELECTORS.values(), *SETTINGS.values())
+    given = (config.getoption(option.dest, None) for option in every)
     asked = any(value is not None for value in given) or names_suite_alone(config)
     return asked and not config.option.markexpr
 
@@ -230,7 +236,7 @@ def _setting(config: pytest.Config, name: str) -> Any:
 
 def _given(config: pytest.Config, name: str) -> Any:
     """Value on the command line, or else in the ini file; None where there is none."""
-    given = config.getoption(DEST[name])
+    given = config.getoption(DEST[name], None)  # not of a setting without a flag
     return _ini(config, name) if given is None else given
 
 
@@ -265,7 +271,7 @@ def from_marker(mark: pytest.Mark) -> Selection:
 def waits(item: pytest.Item) -> bool:
     """True if the results of a plain test are waited for: by its marker, or else by the options."""
     mark = item.get_closest_marker(WAIT_MARKER)
-    if mark is not None and mark.args and item.config.getoption(DEST["wait"]) is None:
+    if mark is not None and mark.args:
         return bool(mark.args[0])
     try:
         return bool(_setting(item.config, "wait"))

@@ -66,7 +66,7 @@ class Probes:
         except OSError as error:
             raise UsageError(
                 f"traces of profiles cannot be written to {self._traces}: {error.strerror}; name "
-                "another directory with --fw-traces"
+                "another directory with fw_traces"
             ) from None
 
     def complete(

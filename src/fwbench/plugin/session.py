@@ -259,7 +259,7 @@ class Session:
         for name in options.toggles:
             if toggles.is_of_gang(name) and options.isolation == "none":
                 raise UsageError(
-                    f"--fw-{name} is for cases that several processes do together, and "
+                    f"the toggle {name} is for cases that several processes do together, and "
                     f"{self.debugger or '--fw-isolation=none'} has one for all: leave out one of "
                     "them"
                 )

@@ -262,7 +262,7 @@ def unshared(records: Iterable[Measurement]) -> list[Measurement]:
 
 
 def _grown(groups: Mapping[tuple[Any, ...], Sequence[Shared]]) -> list[list[Shared]]:
-    """Batches that grow with the number of replicas (``--fw-scaling weak``), by what each has."""
+    """Batches that grow with the number of replicas (``-o fw_scaling=weak``), by what each has."""
     lone = (
         case
         for group in groups.values()

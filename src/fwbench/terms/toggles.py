@@ -270,18 +270,20 @@ def check_gangs(requested: Values) -> None:
     given = [name for name in ("strategy", "servers", *_RARE) if name in requested]
     if given and {*requested.get("replicas", ("1",))} == {"1"}:
         raise UsageError(
-            f"--fw-{given[0]} is for several replicas, and one is asked for: add --fw-replicas 2"
+            f"--fw-toggle {given[0]} is for several replicas, and one is asked for: add "
+            "--fw-replicas 2"
         )
     with_servers = [name for name in strategies if name in WITH_SERVERS]
     if with_servers and "0" in servers:
         raise UsageError(
             f"the strategy {with_servers[0]} needs servers, and none are asked for: add "
-            "--fw-servers 1"
+            "--fw-toggle servers=1"
         )
     if "servers" in requested and not with_servers:
         raise UsageError(
-            f"the strategy {strategies[0]} has no servers, and --fw-servers {','.join(servers)} is "
-            f"asked for: leave it out, or add --fw-strategy {WITH_SERVERS[0]}"
+            f"the strategy {strategies[0]} has no servers, and --fw-toggle "
+            f"servers={','.join(servers)} is asked for: leave it out, or add --fw-toggle "
+            f"strategy={WITH_SERVERS[0]}"
         )
 
 

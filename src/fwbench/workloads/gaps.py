@@ -297,7 +297,7 @@ def _of_split(w: Any, c: Cell, m: Manifest) -> str | None:
     shares = c.batch, 1 if together else c.replicas
     if toggles.asynchronous(c.toggles):
         if together:
-            return "workers that do not wait have no common batch (--fw-normalization local)"
+            return "workers that do not wait have no common batch (--fw-toggle normalization=local)"
         shares = c.batch // c.replicas, 1
     reason: str | None = objective.split_gap(c.batch, c.replicas) if c.replicas > 1 else None
     return reason or objective.rounding_gap(*shares, c.dtype)

@@ -40,7 +40,7 @@ def test_refused(idle: Project, given: str, said: list[str]) -> None:
     idle.assert_refused(said, *given.split(), fw="trainer")
 
 
-@pytest.mark.parametrize("argument", ["--fw-size=100000", "--fw-data=part", "--fw-epochs=1"])
+@pytest.mark.parametrize("argument", ["--fw-size=100000", "--fw-data=part", "--fw-train=epochs=1"])
 def test_what_is_left_out_refuses_nothing(idle: Project, argument: str) -> None:
     """A training that cannot be is no problem of a session that runs other cases of its file."""
     both = MLP.replace("import mlp", "import mlp, tanh").replace("(mlp)", "(mlp, tanh)")

@@ -48,7 +48,7 @@ def test_a_step_has_what_it_is_made_of(project: Project) -> None:
     frameworks = all_of(*_EXECUTIONS)
     project.write("test_it.py", _NETWORK)
     records = project.facts(
-        *("--fw-profile", "--fw-traces=traces", "--fw-device=cpu"),
+        *("--fw-profile", "-ofw_traces=traces", "--fw-device=cpu"),
         *("-k", " or ".join(f"{name}-cpu-{how}" for name, how in _EXECUTIONS.items())),
         fw=frameworks,
     )
@@ -90,7 +90,7 @@ def test_a_trace_in_each_call_is_counted(project: Project) -> None:
     """With its time, which is most of the call."""
     project.write("test_it.py", _RETRACED)
     records = project.facts(
-        *("--fw-profile", "--fw-traces=traces", "--fw-device=cpu"), fw=all_of("tensorflow")
+        *("--fw-profile", "-ofw_traces=traces", "--fw-device=cpu"), fw=all_of("tensorflow")
     )
     (facts,) = records.values()
     profile = facts["profile"]

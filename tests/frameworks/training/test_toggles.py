@@ -97,7 +97,12 @@ def test_decay(project: Project) -> None:
     """The learning rate falls after ten epochs, and training is the same until then."""
     project.write("test_it.py", MLP)
     records = project.facts(
-        *("--fw-toggle=decay=off,on", "--fw-epochs=11", "--fw-warmup-epochs=1", "--fw-steps=2"),
+        *(
+            "--fw-toggle=decay=off,on",
+            "--fw-train=epochs=11",
+            "--fw-train=warmup-epochs=1",
+            "--fw-train=steps=2",
+        ),
         *("--fw-device=cpu", "--fw-execution=eager"),
         fw=one_of("mxnet", "torch"),
     )

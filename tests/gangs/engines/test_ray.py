@@ -93,7 +93,7 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[pytest.MonkeyPatch]:
 def test_each_role_has_a_node_of_its_own(project: Project) -> None:
     """The record says what started them; a session with more roles than nodes measures nothing."""
     project.write("test_it.py", _CASES)
-    requested = ("--fw=numpy", "--fw-engine=ray", "--benchmark-json=run.json")
+    requested = ("--fw=numpy", "-ofw_engine=ray", "--benchmark-json=run.json")
     result = project.run("--fw-replicas=3", *requested)
     result.assert_outcomes(passed=1)
     (record,) = json.loads((project.path / "run.json").read_text())["benchmarks"]
@@ -142,7 +142,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 def test_ray_has_nodes_and_a_network_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "find_spec", lambda _: True)
     machines = Machines(by_role=[Machine(["env"])], file="places.toml")
-    with pytest.raises(UsageError, match="with --fw-engine ray Ray decides where roles run"):
+    with pytest.raises(UsageError, match="with -o fw_engine=ray Ray decides where roles run"):
         engines.Ray(machines)
     with pytest.raises(NetworkUnavailable, match="nodes of Ray have their own: leave out"):
         check("ray", None, ("100mbit",))

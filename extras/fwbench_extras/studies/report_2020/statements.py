@@ -194,7 +194,7 @@ def _name(record: Measurement) -> str:
 def _missing(*cases: tuple[str, str]) -> Finding:
     return Verdict.UNKNOWN, (
         f"needs LeNet in {' and '.join(map(' '.join, cases))}, as many whole epochs of the real "
-        "MNIST: pytest benchmarks/test_training.py -k lenet --fw-epochs 5"
+        "MNIST: pytest benchmarks/test_training.py -k lenet --fw-train epochs=5"
     )
 
 
@@ -254,7 +254,7 @@ def _first_epoch(evidence: _Evidence) -> Finding:
     if not ratios:
         return Verdict.UNKNOWN, (
             "needs two or more whole epochs of a loop that is the first case of its process: "
-            "pytest benchmarks/test_training.py -k lenet --fw-epochs 5"
+            "pytest benchmarks/test_training.py -k lenet --fw-train epochs=5"
         )
     (low, least), (high, most) = min(ratios), max(ratios)
     verdict = Verdict.FAILS

@@ -57,7 +57,7 @@ _ACROSS = [
 _GRAPH_OF_15 = "tensorflow graph 1322 s, 98.64%"
 _WHOLE_EPOCHS = (
     "as many whole epochs of the real MNIST: pytest benchmarks/test_training.py -k lenet "
-    "--fw-epochs 5"
+    "--fw-train epochs=5"
 )
 
 
@@ -72,7 +72,7 @@ def test_all_statements_are_judged() -> None:
         HYBRIDIZE: f"needs LeNet in mxnet eager and mxnet hybridize, {_WHOLE_EPOCHS}",
         XLA: f"needs LeNet in tensorflow xla and tensorflow graph, {_WHOLE_EPOCHS}",
         FIRST_EPOCH: "needs two or more whole epochs of a loop that is the first case of its "
-        "process: pytest benchmarks/test_training.py -k lenet --fw-epochs 5",
+        "process: pytest benchmarks/test_training.py -k lenet --fw-train epochs=5",
         EAGER: "needs a model, or its step, in tensorflow eager and graph",
     }
 

@@ -1,4 +1,4 @@
-"""The file of ``--fw-places``, and the engine that starts roles on the machines that it lists.
+"""The file of ``fw_places``, and the engine that starts roles on the machines that it lists.
 
 Roles on other machines are started by commands, such as mpiexec or ssh.
 """
@@ -87,8 +87,8 @@ class Machines(NamedTuple):
         """Refuse a file that lists machines for an engine that chooses them itself."""
         if self.by_role:
             raise UsageError(
-                f"{self.file} has places, and with --fw-engine {engine} {decider} decides where "
-                "roles run: leave them out of the file, or use --fw-engine local"
+                f"{self.file} has places, and with -o fw_engine={engine} {decider} decides where "
+                "roles run: leave them out of the file, or use -o fw_engine=local"
             )
 
 
@@ -209,7 +209,7 @@ class ListedMachines:
     def __init__(self, machines: Machines) -> None:
         if not machines.by_role:
             raise UsageError(
-                f"{machines.file} has no places for --fw-engine {LOCAL}: add [[place]], and "
+                f"{machines.file} has no places for -o fw_engine={LOCAL}: add [[place]], and "
                 'below it command = ["ssh", "node1"]'
             )
         self._machines = machines

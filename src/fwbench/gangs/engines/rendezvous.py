@@ -97,5 +97,5 @@ def connect(ticket: Ticket, kind: int) -> socket.socket:
         raise GangFailed(
             f"the controller at {ticket.host}, port {ticket.port}, cannot be reached from "
             f"{socket.gethostname()} ({error.strerror or error}): check that it still runs, and "
-            "give an address of it that this machine reaches (address, in the file of --fw-places)"
+            "give an address of it that this machine reaches (address, in the file of fw_places)"
         ) from None
