@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from fwbench.options.options import PARTS
 from fwbench_extras import pages
 from support.documents import PAGES, ROOT, read
 
@@ -22,10 +23,11 @@ def test_the_page_of_commands_shows_what_a_command_needs() -> None:
 
 
 def test_the_page_has_every_option_that_fwbench_adds_to_pytest(pytestconfig: pytest.Config) -> None:
-    group = pytestconfig._parser.getgroup("fwbench")
+    groups = [pytestconfig._parser.getgroup(f"fwbench {part}") for part in PARTS]
     page = read("docs/options.md")
-    flags = [flag for option in group.options for flag in option.names()]
+    flags = [flag for group in groups for option in group.options for flag in option.names()]
     assert "--fw-size" in flags
+    assert len(flags) <= 30
     assert [flag for flag in flags if f"| `{flag}" not in page] == []
 
 
