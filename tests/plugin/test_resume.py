@@ -46,7 +46,7 @@ def test_a_session_goes_on_where_another_was_interrupted(stopped: Project) -> No
     lines = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     result, records = stopped.measure(*_IN_ORDER, "--fw-resume", "-v")
     result.assert_outcomes(passed=6)
-    taken = f"3 of 5 benchmarks are taken from the interrupted session of {journal.name}"
+    taken = f"3 records taken from the interrupted session of {journal.name}"
     result.stdout.fnmatch_lines([f"fwbench: {taken}"])
     earlier = {line["param"]: line for line in lines if line.get("param")}
     assert {name: records[name]["stats"]["data"] for name in earlier} == {
@@ -71,9 +71,10 @@ def test_a_session_that_has_ended_well_is_not_gone_on_with(stopped: Project) -> 
     [
         ((), "no session with the same settings is kept under "),
         (("--benchmark-disable",), "--benchmark-disable times none"),
-        (("--fw-launches=2",), "--fw-launches measures in launches"),
+        (("--fw-race",), "with --fw-race it depends on their results"),
+        (("--fw-budget=9s",), "with --fw-budget it depends on their results"),
     ],
-    ids=["nothing there", "not timed", "launches"],
+    ids=["nothing there", "not timed", "race", "budget"],
 )
 def test_what_cannot_be_gone_on_with_is_refused(
     cases: Project, arguments: tuple[str, ...], said: str
@@ -112,3 +113,36 @@ def test_an_interrupted_session_says_what_was_kept(stopped: Project) -> None:
     assert ", whose session was interrupted, written to recovered.json" in done.stdout
     outcome = {"failed": 0, "interrupted": True}
     assert stopped.session("recovered.json")["outcome"] == outcome
+
+
+_COUNTING = measuring(
+    "double",
+    "import os",
+    body="""
+        with open("order", "a") as file:
+            file.write("x")
+        if os.path.getsize("order") == 4:
+            raise KeyboardInterrupt
+        case.measure()
+        """,
+)
+
+
+def test_the_launches_that_are_missing_are_measured(project: Project) -> None:
+    """Two cases in two launches, the last of which was interrupted: one is left."""
+    project.write("test_it.py", _COUNTING)
+    assert project.run("--fw-launches=2").ret == pytest.ExitCode.INTERRUPTED
+    result, records = project.measure("--fw-launches=2", "--fw-resume")
+    result.assert_outcomes(passed=2)
+    assert (project.path / "order").stat().st_size == 5
+    launches = [entry["extra_info"]["fwbench"]["launches"] for entry in records.values()]
+    assert [[launch["launch"] for launch in each] for each in launches] == [[0, 1], [0, 1]]
+    own = [launch for each in launches for launch in each if "resumed_from" not in launch]
+    assert len(own) == 1
+    assert own[0]["launch"] == 1
+
+
+def test_records_that_are_not_taken_over_stay_where_they_are(stopped: Project) -> None:
+    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    assert stopped.run(*_IN_ORDER, "--fw-resume", "-k", "double").ret == pytest.ExitCode.OK
+    assert "fwbench_journal_end" not in journal.read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -35,6 +35,8 @@ class MultiLaunchRunner(IsolatedRunner):
         self.plan = plan
         self.allocation = allocation
         self.history = History()
+        #: Reports of an interrupted session, by node id and launch; they are not measured again.
+        self.kept: Mapping[tuple[str, int], list[pytest.TestReport]] = {}
         self.launched: dict[str, _CaseLaunches] = defaultdict(_CaseLaunches)
 
     def begin(self, session: pytest.Session) -> None:
@@ -54,6 +56,15 @@ class MultiLaunchRunner(IsolatedRunner):
 
     def _launch(self, launch: int, cases: list[pytest.Item]) -> None:
         """Measure every case once, in workers that have measured nothing before."""
+        for item in cases:
+            if reports := self.kept.get((item.nodeid, launch)):
+                entry = self.launched[item.nodeid].add(launch, reports)
+                self.history.add(item.nodeid, _result(reports, entry, 0.0))
+        cases = [item for item in cases if (item.nodeid, launch) not in self.kept]
+        if cases:
+            self._measure(launch, cases)
+
+    def _measure(self, launch: int, cases: list[pytest.Item]) -> None:
         hook = self.config.hook
         launches = self.allocation.launches
         hook.pytest_fwbench_launch(

@@ -134,10 +134,10 @@ def from_config(config: pytest.Config) -> Options:
             f"{options.probing} runs each case again in a process of its own, and "
             f"{debugging or '--fw-isolation=none'} has one process for all: leave out one of them"
         )
-    if options.resume and flag is not None:
+    if options.resume and options.is_adaptive:
         raise UsageError(
-            f"--fw-resume goes on with sessions that measure each case once, and {flag} measures "
-            "in launches: leave out one of them"
+            f"--fw-resume goes on with a number of launches, and with {flag} it depends on their "
+            "results: leave out one of them"
         )
     if options.first_call == "fresh" and flag is None:
         raise UsageError(

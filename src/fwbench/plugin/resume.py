@@ -5,7 +5,7 @@ complete by itself, and each says when the session that measured it began.
 """
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,8 @@ class Resumption:
         self._store = store
         self._folder = journal.journal_folder(config.rootpath)
         self._path = Path()
-        self._entries: dict[str, Entry] = {}
-        self._planned = 0
+        self._taken: list[tuple[pytest.Item, Entry]] = []
+        self._is_whole = True
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -51,16 +51,19 @@ class Resumption:
         except UsageError as error:
             raise pytest.UsageError(f"{FLAG}: {error}; run this without {FLAG}") from None
         benchmarks = [item for item in items if "benchmark" in getattr(item, "fixturenames", ())]
-        nodeids = {i.nodeid for i in benchmarks if i.get_closest_marker("skip") is None}
-        self._planned = len(nodeids)
-        self._entries = {e["fullname"]: e for e in entries if e["fullname"] in nodeids}
+        wanted = {i.nodeid: i for i in benchmarks if i.get_closest_marker("skip") is None}
+        fitting = [entry for entry in entries if entry["fullname"] in wanted]
+        if self._launches is not None:  # those of plain tests follow a first one of this session
+            fitting = [entry for entry in fitting if _launch(entry) is not None]
+        self._taken = [(wanted[entry["fullname"]], entry) for entry in fitting]
+        self._is_whole = len(fitting) == len(entries)
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Say what is not measured again."""
-        if not self._entries:
+        if not self._taken:
             return []
-        of_all = f"{len(self._entries)} of {count(self._planned, 'benchmark')}"
-        return [f"fwbench: {of_all} are taken from the interrupted session of {self._path.name}"]
+        records = count(len(self._taken), "record")
+        return [f"fwbench: {records} taken from the interrupted session of {self._path.name}"]
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
@@ -68,40 +71,37 @@ class Resumption:
         option = self._config.option
         if session.testsfailed and not option.continue_on_collection_errors:
             return (yield)
-        if self._entries:
-            self._store.take_over([*self._entries.values()])
+        self._store.take_over([entry for _, entry in self._taken])
+        if self._is_whole:
             journal.finish(self._path)
-        earlier = [item for item in session.items if item.nodeid in self._entries]
-        session.items[:] = [item for item in session.items if item.nodeid not in self._entries]
-        for item in earlier:
-            self._report(item)
+        if self._launches is not None:
+            self._launches.kept = {
+                (item.nodeid, _launch(entry)): _passed(item, entry) for item, entry in self._taken
+            }
+            return (yield)
+        earlier = {item for item, _ in self._taken}
+        session.items[:] = [item for item in session.items if item not in earlier]
+        for item, entry in self._taken:
+            BenchmarkSession(self._config).add(_record(entry))
+            item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+            for report in _passed(item, entry):
+                item.ihook.pytest_runtest_logreport(report=report)
+            item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return (yield)
 
-    def _report(self, item: pytest.Item) -> None:
-        record = {"entry": self._entries[item.nodeid], "cprofile": None, "journaled": True}
-        BenchmarkSession(self._config).add(record)
-        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        for when in ("setup", "call", "teardown"):
-            report = pytest.TestReport(
-                nodeid=item.nodeid,
-                location=item.location,
-                keywords=dict.fromkeys(item.keywords, 1),
-                outcome="passed",
-                longrepr=None,
-                when=when,
-            )
-            if when == "call" and CELL in item.stash:
-                report.fwbench = record  # type: ignore[attr-defined]
-            item.ihook.pytest_runtest_logreport(report=report)
-        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    @property
+    def _launches(self) -> Any:
+        """What runs launches; None where each case is measured once."""
+        return self._config.pluginmanager.get_plugin("fwbench-MultiLaunchRunner")
 
-    def _found(self) -> list[Entry]:
+    def _found(self) -> Sequence[Entry]:
         """The records of the newest session that was asked for the same."""
         head = loads(dumps(self._store.head()).encode())
         path = journal.newest(self._folder, head[journal.KEY])
         if path is None:
             raise UsageError(f"no session with the same settings is kept under {self._folder}")
-        run = journal.recover(path, host.with_statistics).run
+        recovered = journal.recover(path, host.with_statistics)
+        run = recovered.run
         outcome = run.get("fwbench", {}).get("outcome") or {}
         if journal.is_finished(path) and not outcome.get("interrupted"):
             raise UsageError(f"the newest session with these settings, {path.name}, has ended well")
@@ -113,10 +113,38 @@ class Resumption:
                 f"the session of {path.name} was measured with other {', '.join(differences)}"
             )
         self._path = path
-        for entry in run["benchmarks"]:
+        for entry in recovered.entries:
             facts = entry["extra_info"].setdefault("fwbench", {"plain_test": True})
             facts.setdefault("resumed_from", run["datetime"])
-        return list(run["benchmarks"])
+        return recovered.entries
+
+
+def _launch(entry: Entry) -> int | None:
+    """The launch that a record is of; None in a session without any."""
+    launch: int | None = entry["extra_info"]["fwbench"].get("launch")
+    return launch
+
+
+def _record(entry: Entry) -> dict[str, Any]:
+    return {"entry": entry, "cprofile": None, "journaled": True}
+
+
+def _passed(item: pytest.Item, entry: Entry) -> list[pytest.TestReport]:
+    """The reports of a test that has passed with this record."""
+    reports = [
+        pytest.TestReport(
+            nodeid=item.nodeid,
+            location=item.location,
+            keywords=dict.fromkeys(item.keywords, 1),
+            outcome="passed",
+            longrepr=None,
+            when=when,
+        )
+        for when in ("setup", "call", "teardown")
+    ]
+    if CELL in item.stash:
+        reports[1].fwbench = _record(entry)  # type: ignore[attr-defined]
+    return reports
 
 
 def _is_running(path: Path) -> bool:

@@ -255,7 +255,9 @@ class Store:
             return []
         kept = f"{len(self._kept)} of {count(len(self.unmeasured.planned), 'case')}"
         go_on = "the same command with --fw-resume measures the others, "
-        how = f"{go_on * (self.session.plan is None)}fwbench recover writes them to a file"
+        how = (
+            f"{go_on * (not self.session.options.is_adaptive)}fwbench recover writes them to a file"
+        )
         return [f"interrupted; {kept} are kept in {self.journal.path}: {how}"]
 
     @pytest.hookimpl(tryfirst=True)

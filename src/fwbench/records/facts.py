@@ -319,6 +319,7 @@ class Launch(Measured):
     """One launch of a case, in a fresh process."""
 
     launch: int = fact()
+    resumed_from: str | None = fact()
     value_s: float = fact()
     min_s: float | None = fact()
     median_s: float | None = fact()

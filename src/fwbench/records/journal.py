@@ -121,10 +121,17 @@ def is_finished(journal: Path) -> bool:
 
 @dataclass(frozen=True)
 class Recovered:
-    """Content of a journal."""
+    """Content of a journal.
+
+    Attributes:
+        run: its records, those of several launches merged, and what surrounds them.
+        lost: what is wrong with the lines that are left out.
+        entries: its records one by one.
+    """
 
     run: dict[str, Any]
     lost: Sequence[str]
+    entries: Sequence[launches.Entry]
 
 
 def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recovered:
@@ -152,7 +159,8 @@ def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recover
             f"{problems}"
         )
     gathered = launches.gather(reader.entries)
-    return Recovered({**reader.head, "benchmarks": [*map(complete, gathered)]}, reader.lost)
+    run = {**reader.head, "benchmarks": [*map(complete, gathered)]}
+    return Recovered(run, reader.lost, reader.entries)
 
 
 class _Reader:

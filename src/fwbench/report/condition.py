@@ -151,8 +151,8 @@ def _spinning(cases: Cases, spinning: Cases) -> str:
 def _resumed(cases: Cases, resumed: Cases) -> str:
     began = " and ".join(sorted({f"{facts.resumed_from:.16}" for facts in resumed}))
     return (
-        f"{_some(resumed, cases)} were measured by an interrupted session of {began} UTC "
-        "(--fw-resume): the machine may have been faster or slower than for the others"
+        f"{_some(resumed, cases)} were measured, in part at least, by an interrupted session of "
+        f"{began} UTC (--fw-resume): the machine may have been faster or slower then"
     )
 
 
