@@ -91,7 +91,7 @@ class Resumption:
 
     @property
     def _launches(self) -> Any:
-        """What runs launches; None where each case is measured once."""
+        """The hooks that run launches; None where each case is measured once."""
         return self._config.pluginmanager.get_plugin("fwbench-MultiLaunchRunner")
 
     def _found(self) -> Sequence[Entry]:
