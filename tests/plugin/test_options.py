@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 
 from fwbench.errors import UsageError
-from fwbench.options import options
+from fwbench.options import options, values
 from fwbench.options.options import Options, Selection
 from fwbench.plugin.options import (
     add_to,
@@ -84,8 +84,9 @@ def test_each_option_is_read_from_either_source(
 
 def test_every_option_is_among_those_tested() -> None:
     tested = tables(__file__)["test_each_option_is_read_from_either_source"]["rows"]
-    # That of a schedule is what its numbers are tested by.
-    assert {*tested, "train"} == {*options.SELECTORS, *options.SETTINGS}
+    numbers = {*values.SCHEDULE}  # of --fw-train
+    assert numbers < {*tested}
+    assert {*tested, "train"} == {*options.SELECTORS, *options.SETTINGS, *numbers}
 
 
 def test_first_calls_are_fresh_in_launches_alone(pytester: pytest.Pytester) -> None:
@@ -192,10 +193,11 @@ def test_a_setting_without_a_flag_is_given_by_o(pytester: pytest.Pytester) -> No
 
 
 def test_a_schedule_is_one_option(pytester: pytest.Pytester) -> None:
-    """Its numbers are over those of the ini file, one by one."""
-    ini = "fw_epochs = 9\nfw_steps = 3"
-    request = options_of(pytester, "--fw-train=epochs=5,warmup-epochs=2", ini=ini)
+    """The command line's is instead of the ini file's."""
+    request = options_of(pytester, "--fw-train=epochs=5,warmup-epochs=2", "--fw-train=steps=3")
     assert (request.epochs, request.warmup_epochs, request.steps) == (5, 2, 3)
+    request = options_of(pytester, "--fw-train=epochs=5", ini="fw_train = epochs=9,steps=3")
+    assert (request.epochs, request.steps) == (5, None)
     for wrong in ("epoch=5", "epochs", "epochs=5,,steps=2"):
         with pytest.raises((pytest.UsageError, SystemExit)):
             options_of(pytester, f"--fw-train={wrong}")

@@ -177,7 +177,7 @@ def _option(row: Mapping[str, Any]) -> Option:
         row.get("repeated", False),
         switch,
         row.get("alone"),
-        " ".join(row["about"].format(**_LISTS).split()),
+        " ".join(row.get("about", row["help"]).format(**_LISTS).split()),
         row.get("ini", False),
         row.get("part", PARTS[0]),
     )

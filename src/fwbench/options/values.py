@@ -125,20 +125,22 @@ def schedule(text: str) -> tuple[tuple[str, int], ...]:
     return tuple(_scheduled(name.strip(), value.strip()) for name, _, value in parts)
 
 
-#: What reads each number, and what it is of.
-_SCHEDULE = {
+#: What reads each number of a schedule, and what it is of.
+SCHEDULE = {
     "epochs": (positive, "number of epochs"),
-    "warmup-epochs": (natural, "number of warm-up epochs"),
+    "warmup_epochs": (natural, "number of warm-up epochs"),
     "repetitions": (positive, "number of repetitions"),
     "steps": (positive, "number of steps"),
 }
 
 
 def _scheduled(name: str, value: str) -> tuple[str, int]:
-    if name not in _SCHEDULE:
-        raise unknown("number of a schedule", name, [f"{known}=N" for known in _SCHEDULE])
-    read, what = _SCHEDULE[name]
-    return name.replace("-", "_"), read(value, what)
+    setting = name.replace("-", "_")
+    if setting not in SCHEDULE:
+        known = [f"{known.replace('_', '-')}=N" for known in SCHEDULE]
+        raise unknown("number of a schedule", name, known)
+    read, what = SCHEDULE[setting]
+    return setting, read(value, what)
 
 
 def _is_whole(text: str) -> bool:

@@ -106,7 +106,7 @@ def from_config(config: pytest.Config) -> Options:
     """The options of a session, from the command line and the ini file."""
     debugging = debugger_flag(config)
     settings = {n: _setting(config, n) for n in SETTINGS}
-    settings |= dict(itertools.chain(*settings.pop("train")))
+    settings |= dict.fromkeys(values.SCHEDULE) | dict(itertools.chain(*settings.pop("train")))
     settings |= {n: SETTINGS[n].default() for n in ignored(config)}
     given = [toggle for name in GANG_TOGGLES if (toggle := settings.pop(name))]
     settings["toggles"] = _united([*settings["toggles"], *given])
