@@ -151,7 +151,7 @@ def test_a_run_that_judges_nothing_does_not_become_the_baseline(
     for i in range(number):
         write(folder / "unfit" / f"{i}.json", entry(contended=number > 1))
     error = out(capsys, "baseline", "set", "unfit", status=_USAGE_ERROR)
-    assert "not one of 1 cases could be judged" in error
+    assert "not one of 1 case could be judged" in error
     assert "--anyway" in error
     assert not (folder / ".fwbench" / "baseline").exists()
     assert cli.main(["baseline", "set", "--anyway", "unfit"]) == 0

@@ -260,7 +260,7 @@ class Baseline:
             raise UsageError("two of the files have one name; a baseline keeps them side by side")
         if not anyway and not any(map(_could_be_judged, run.samples.values())):
             raise UsageError(
-                f"not one of {len(run.samples)} cases could be judged by this baseline: "
+                f"not one of {count(len(run.samples), 'case')} could be judged by this baseline: "
                 f"{SESSIONS_AT_LEAST} sessions or more are needed, in which no other process took "
                 "the processors; give their files together, or --anyway"
             )
