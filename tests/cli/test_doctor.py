@@ -217,7 +217,10 @@ def test_doctor_says_why_a_framework_sees_no_gpu(
     sees_gpu: bool,
     build: dict[str, str],
     message: str | None,
+    runtime: str | None,
 ) -> None:
+    runtime = "11.8.89" if runtime is None else runtime
+    monkeypatch.setattr(doctor, "_version", lambda name: runtime if "cuda" in name else None)
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(Card("GPU-a"), Card("GPU-b")))
     seen = {} if sees_gpu else {"devices": (Device("cpu", "Fake CPU"),)}
     machine.answers = {"fake": manifest(build=build, **seen)}

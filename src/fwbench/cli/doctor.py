@@ -1,6 +1,7 @@
 """``fwbench doctor``: what this machine has, at length."""
 
 import argparse
+import ctypes
 import dataclasses
 import json
 import sys
@@ -171,10 +172,28 @@ def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> str:
             f"this build is for CUDA {built}, and the driver for CUDA up to {newest}: update the "
             f"driver, or install a build for CUDA {newest} or earlier"
         )
+    if not _has_runtime(built.partition(".")[0]):
+        return (
+            f"this build is for CUDA {built}, whose libraries are not here: install it with them "
+            f"in an environment of its own, as in fwbench env add {manifest.name} "
+            f'"{manifest.name}[and-cuda]" (docs/gpu.md)'
+        )
     return (
         f"this build is for CUDA {built}: look at CUDA_VISIBLE_DEVICES, and at the permissions of "
         "/dev/nvidia*"
     )
+
+
+def _has_runtime(major: str) -> bool:
+    """True if CUDA's runtime of a first number can be loaded, or is an installed package."""
+    packages = (f"nvidia-cuda-runtime-cu{major}", "nvidia-cuda-runtime")
+    if any((_version(name) or "").startswith(f"{major}.") for name in packages):
+        return True
+    try:
+        ctypes.CDLL(f"libcudart.so.{major}")
+    except OSError:
+        return False
+    return True
 
 
 def _rates(stored: Mapping[str, Any]) -> list[tuple[str, str, str]]:
