@@ -50,6 +50,7 @@ lint: venv ## check style, types and workflows
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/actionlint -shellcheck $(BIN)/shellcheck
 	$(BIN)/zizmor --offline --pedantic --quiet .github
 
 .PHONY: docs
