@@ -1,13 +1,16 @@
 """``fwbench report``: what it writes, of whose runs, and what it makes of bad input."""
 
 import csv
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from fwbench import cli
+from fwbench.gate.verdicts import Comparison, Judgement, Verdict
 from fwbench.records.session_facts import NOT_REACHED
 from fwbench.report import escaping, sections, summary, writers
 from fwbench.report.model import read
@@ -203,3 +206,44 @@ def test_a_choice_of_cases_does_not_make_a_run_incomplete(folder: Path) -> None:
     arguments = ["report", "run.json", "-k", "gemm", "--markdown", "report.md"]
     assert cli.main(arguments) == _INCOMPLETE
     assert "1 of 2 cases measured" in Path("report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("changes", "took_s", "text", "colour"),
+    [
+        ([0.021] * 9 + [None], 130.0, "3 % in 2 min", "#1a7f37"),
+        ([0.021] * 8 + [0.151] * 2, 20.0, "16 % in 20 s", "#9a6700"),
+        ([0.07], 89.0, "7 % in 1 min", "#1a7f37"),
+        ([0.021] * 8 + [None] * 2, 600.0, "no change in 10 min", "#9a6700"),
+        ([], 600.0, "no change in 10 min", "#9a6700"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_a_badge_says_what_a_runner_sees(
+    changes: list[float | None], took_s: float, text: str, colour: str
+) -> None:
+    """The change that nine of ten cases would have shown, and how long that took."""
+    judgements = [
+        Judgement(f"{n}", f"{n}", "", Verdict.UNCHANGED, metric="minimum", visible=change)
+        for n, change in enumerate(changes)
+    ]
+    judgements.append(Judgement("new", "new", "", Verdict.NEW))
+    rules = {"took_s": took_s, "confidence": 0.9}
+    comparison = Comparison("git:HEAD", "git:HEAD", judgements, rules)
+    Path("same.json").write_text(json.dumps(comparison.to_json()), encoding="utf-8")
+    assert cli.main(["report", "same.json", "--badge", "badge.svg"]) == 0
+    picture = Path("badge.svg").read_text(encoding="utf-8")
+    assert f'aria-label="this runner sees {text}"' in picture
+    assert colour in picture
+    assert ET.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"  # noqa: S314
+
+
+def test_a_badge_is_of_a_comparison_in_turns(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gated = Comparison("main", "branch", [], {"confidence": 0.9})
+    (folder / "gated.json").write_text(json.dumps(gated.to_json()), encoding="utf-8")
+    for given, why in (("run.json", "0 are given"), ("gated.json", "no such time")):
+        arguments = ("report", given, "-o", "report.html", "--badge", "badge.svg")
+        assert why in out(capsys, *arguments, status=USAGE_ERROR)
+    assert not (folder / "report.html").exists()

@@ -217,3 +217,35 @@ def test_changed_statistics_are_named(folder: Path, name: str, value: Any, optio
     saved(folder / "run.json", case())
     what = [".benchmarks/x0.json", "run.json"] if option == "run" else ["--history", ".benchmarks"]
     assert cli.main(["report", *what, "-o", "h.html"]) == _SOME_UNREADABLE
+
+
+def test_runs_are_added_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever their names are; the page has them at once."""
+    for name in ("run.json", "again.json"):
+        saved(folder / name, case(), at=30)
+    arguments = ["report", "--history", ".benchmarks", "-o", "h.html"]
+    added = [*arguments, "--add", "run.json", "--add", "again.json"]
+    for _ in range(2):
+        assert cli.main(added) == 0
+    said = capsys.readouterr().out
+    (name,) = re.findall(r"^added: .benchmarks/(.+)$", said, re.MULTILINE)
+    assert re.fullmatch(r"2026-01-31T12-00-00-[0-9a-f]{12}\.json", name)
+    kept = (folder / ".benchmarks" / name).read_bytes()
+    assert kept == (folder / "run.json").read_bytes()
+    assert len([*(folder / ".benchmarks").rglob("*.json")]) == 24 + 1
+    assert day(30) in (folder / "h.html").read_text(encoding="utf-8")
+
+
+def test_what_is_no_run_is_not_added(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor is a run that is given with it."""
+    saved(folder / "run.json", case(), at=30)
+    (folder / "bad.json").write_text("{}", encoding="utf-8")
+    saved(folder / "empty.json")
+    both = ["--add", "run.json", "--add"]
+    for name in ("bad.json", "empty.json"):
+        arguments = ["report", "--history", "new", *both, name, "-o", "h.html"]
+        assert name in out(capsys, *arguments, status=_USAGE_ERROR)
+    assert not (folder / "new").exists()
+    assert "--history FOLDER" in out(
+        capsys, "report", "run.json", "--add", "run.json", "-o", "h.html", status=_USAGE_ERROR
+    )

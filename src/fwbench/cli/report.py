@@ -57,10 +57,14 @@ def _report(arguments: argparse.Namespace) -> int:
     if arguments.runs and not runs:
         warn(*problems)
         raise UsageError("none of these is a run; nothing is written")
+    badge = _badge(runs) if arguments.badge else ""
     before = [
         section for study in dict.fromkeys(arguments.studies) for section in study.sections(runs)
     ]
     if arguments.history:
+        if arguments.add:
+            added = history.add(arguments.history, arguments.add)
+            print("".join(f"added: {path}\n" for path in added), end="")
         lines, unread = history.collect(arguments.history, arguments.only)
         before += history.sections(lines)
         problems += unread
@@ -70,6 +74,7 @@ def _report(arguments: argparse.Namespace) -> int:
     _write(arguments.output, partial(writers.html, runs, problems, before))
     _write(arguments.markdown, partial(writers.markdown, runs, problems, before))
     _write(arguments.csv, partial(writers.comma_separated, runs))
+    _write(arguments.badge, lambda: badge)
     if arguments.png:
         _draw(arguments.png, [*before, *sections.details(runs)])
     return _INCOMPLETE if problems or incomplete else 0
@@ -77,7 +82,8 @@ def _report(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse before any work what is not clear, or cannot be written."""
-    written = [path for path in (arguments.output, arguments.markdown, arguments.csv) if path]
+    outputs = (arguments.output, arguments.markdown, arguments.csv, arguments.badge)
+    written = [path for path in outputs if path]
     _check_requested(arguments, nothing_written=not written)
     _check_outputs(arguments, [files.target(path) for path in written])
     for path in written:
@@ -90,10 +96,13 @@ def _check(arguments: argparse.Namespace) -> None:
 def _check_requested(arguments: argparse.Namespace, *, nothing_written: bool) -> None:
     if nothing_written and not arguments.png:
         raise UsageError(
-            "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER"
+            "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER, "
+            "--badge FILE"
         )
     if not (arguments.runs or arguments.history):
         raise UsageError("say what to show: files that --benchmark-json wrote, or --history FOLDER")
+    if arguments.add and not arguments.history:
+        raise UsageError("--add keeps runs in the folder of --history FOLDER, and none is given")
     if arguments.csv and not arguments.runs:
         raise UsageError("--csv holds the cases of RUN files, and none is given")
 
@@ -148,6 +157,16 @@ def _read(paths: list[Path], only: str) -> tuple[list[Run], list[str]]:
         if only and runs[-1].is_empty:
             problems.append(f"{path}: no case has {only!r} in its name")
     return runs, problems
+
+
+def _badge(runs: Sequence[Run]) -> str:
+    comparisons = [run.comparison for run in runs if run.comparison]
+    if len(comparisons) != 1:
+        raise UsageError(
+            f"--badge is of one comparison, and {len(comparisons)} are given; give it a file that "
+            "fwbench ab --json wrote"
+        )
+    return writers.badge(comparisons[0])
 
 
 def _chosen(run: Run, only: str) -> Run:

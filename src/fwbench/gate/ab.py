@@ -161,10 +161,12 @@ class PairedComparison:
             judgements += self._judged(case, len(sides.cases))
         pairs = [(case.base, case.contender) for case in sides.cases.values()]
         marked = [*self.rules.marked(pairs), *agreement(pairs)]
+        took_s = self._clock() - (self._ends_s - self.plan.budget_s)
+        rules = {**dataclasses.asdict(self.rules), **dataclasses.asdict(self.plan)}
         return Comparison(
             *names,
             [*judgements, *one_sided(sides.base, sides.contender)],
-            {**dataclasses.asdict(self.rules), **dataclasses.asdict(self.plan)},
+            {**rules, "took_s": round(took_s, 1)},
             [*sides.differences, *notes, *marked, *self._measured(sides.cases)],
             interrupted=self._interrupted,
         )

@@ -20,6 +20,18 @@ _AUTOMATIC = re.compile(r"(?<=://)|(?<=\bwww\.)|(?<!\w)@(?=\w)|#(?=\d)|\bGH-(?=\
 #: Nothing is seen of it, and no line breaks at it.
 _JOINER = "\u2060"
 
+#: What :func:`markdown` never leaves in a text: HTML, links and pictures, entities, and what GitHub
+#: makes a link or a mention of.
+_LIVE = re.compile(
+    rf"<|(?<!\\)(?:\\\\)*\[|&(?!amp;|lt;)|(?:{_AUTOMATIC.pattern})(?!{_JOINER})", re.IGNORECASE
+)
+
+#: A comparison in Markdown begins with it.
+HEADING = "### fwbench: "
+
+#: What is behind this line of it is not commented on a pull request: its first line says all.
+FOLDED = "<details><summary>Cases</summary>"
+
 #: With these a spreadsheet begins a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -35,6 +47,11 @@ def markdown(text: str) -> str:
     line = _MARKUP.sub(r"\\\g<0>", line)
     line = line.replace("&", "&amp;").replace("<", "&lt;")
     return _AUTOMATIC.sub(rf"\g<0>{_JOINER}", line)
+
+
+def is_inert(text: str) -> bool:
+    """True if Markdown has no HTML, link, picture or mention, and nothing that cannot be seen."""
+    return not (_LIVE.search(text) or _INVISIBLE.search(text))
 
 
 def markdown_row(cells: Iterable[str]) -> str:

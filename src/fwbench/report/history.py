@@ -9,6 +9,7 @@ docs/figures.md says how well that works.
 """
 
 import gc
+import hashlib
 import itertools
 import math
 import signal
@@ -26,6 +27,8 @@ from numpy.typing import NDArray
 
 from fwbench.errors import UnreadableRun, UsageError
 from fwbench.machine import usable_cpus
+from fwbench.records.files import read as content_of
+from fwbench.records.files import write_atomically
 from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import count, time
 from fwbench.report.drawing import lines
@@ -301,6 +304,37 @@ def collect(folder: Path, only: str = "") -> tuple[list[HistoryLine], list[str]]
     return [
         _line(record, machine, moments) for (_, machine), (record, moments) in cases.items()
     ], problems
+
+
+def add(folder: Path, runs: Iterable[Path]) -> list[Path]:
+    """Keep runs in a folder, each once: one that is there already, under any name, is not added.
+
+    Returns:
+        The new files, whose names are the time of the run (UTC) and the digest of its content.
+
+    Raises:
+        UnreadableRun: one is not a run, or has no case; then none is added.
+        StorageError: it cannot be written.
+    """
+    kept = {_digest(content_of(path)) for path in folder.rglob("*.json")}
+    new = {}
+    for path in runs:
+        content = content_of(path)
+        run = read(path)
+        if not run.records:
+            raise UnreadableRun(f"{path} has no case of a session, and cannot be one of a history")
+        when = datetime.fromisoformat(_when(run.when, path))
+        digest = _digest(content)
+        new[digest] = folder / f"{when:%Y-%m-%dT%H-%M-%S}-{digest[:12]}.json", content
+    added = dict(new[digest] for digest in new if digest not in kept)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, content in added.items():
+        write_atomically(path, content.decode())
+    return [*added]
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _each_part(files: Sequence[Path], only: str) -> Iterable[tuple[_Records, list[str]]]:

@@ -33,6 +33,12 @@ _VERDICTS = ("undecided", "tie", "fastest")
 #: From this difference on, a factor is easier to read than per cent.
 _FACTOR = 1.0
 
+#: The share of cases in which a change must show for a machine to be said to see it.
+MOST = 0.9
+
+#: Verdicts on cases that are not on both sides, or not the same there: no change could have shown.
+_INCOMPARABLE = (Verdict.DIFFERENT, Verdict.MISSING, Verdict.NEW)
+
 
 def _judged(
     text: Callable[[Judgement], str], value: Callable[[Judgement], float | None] = lambda _: None
@@ -139,21 +145,65 @@ def table(comparison: Comparison) -> list[str]:
 
 
 def markdown(comparison: Comparison) -> str:
-    """The comparison as Markdown, for a comment on a pull request."""
-    shown, left_out = _shown(comparison)
-    head, *rows = _texts(comparison, shown)
+    """The comparison as Markdown, for a comment on a pull request.
+
+    Where no case and no package has changed, the first line says so, and all else is behind
+    :data:`fwbench.report.escaping.FOLDED`.
+    """
+    heading = f"{escaping.HEADING}{escaping.markdown(_headline(comparison))}"
+    would = escaping.markdown(_would_have_shown(comparison))
+    if not (
+        comparison.interrupted or comparison.versions or {*comparison.counts} - {Verdict.UNCHANGED}
+    ):
+        heading = ": ".join(filter(None, [heading, would]))
+        lines = [heading, "", escaping.FOLDED, "", *_markdown_table(comparison), "", "</details>"]
+        return "\n".join(lines) + "\n"
     lines = [
-        f"### fwbench: {escaping.markdown(_headline(comparison))}",
+        heading,
         "",
         *(f"**{escaping.markdown(line)}**\n" for line in _alarm(comparison)),
         *(f"- {escaping.markdown(line)}" for line in _versions(comparison)),
         *([""] if comparison.versions else []),
+        *_markdown_table(comparison),
+        *([f"- {would}"] if would else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(comparison: Comparison) -> list[str]:
+    """The lines of the table, then means, counts and notes."""
+    shown, left_out = _shown(comparison)
+    head, *rows = _texts(comparison, shown)
+    return [
         *(escaping.markdown_row(cells) for cells in (head, ["---"] * len(head), *rows)),
         "",
         *([f"... and {count(left_out, 'unchanged case')} more", ""] if left_out else []),
         *(f"- {escaping.markdown(line)}" for line in _summary(comparison)),
     ]
-    return "\n".join(lines) + "\n"
+
+
+def detectable(comparison: Comparison, share: float) -> float | None:
+    """The change of the time that would have shown, as a share, in this share of the cases.
+
+    None where no change would have shown in that many, and without a case on both sides.
+    """
+    visible = sorted(
+        math.inf if judgement.visible is None else judgement.visible
+        for judgement in ranked(comparison)
+        if judgement.metric not in THRESHOLDS and judgement.verdict not in _INCOMPARABLE
+    )
+    if not visible:
+        return None
+    change = visible[math.ceil(share * len(visible)) - 1]
+    return None if change == math.inf else change
+
+
+def _would_have_shown(comparison: Comparison) -> str:
+    """The change that most cases would have shown; empty if half of them would have shown none."""
+    shares = {"nine of ten": MOST, "half of the": 0.5}
+    changes = {which: detectable(comparison, share) for which, share in shares.items()}
+    texts = (f"{c:+.1%} would have shown in {which} cases" for which, c in changes.items() if c)
+    return next(texts, "")
 
 
 def _alarm(comparison: Comparison) -> list[str]:

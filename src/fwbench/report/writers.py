@@ -2,34 +2,40 @@
 
 import csv
 import io
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jinja2
 
+from fwbench.errors import UsageError
+from fwbench.gate.verdicts import Comparison
 from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import MachineFacts, SessionFacts
-from fwbench.records.units import count
+from fwbench.records.units import count, duration
 from fwbench.report import escaping, sections, summary
 from fwbench.report.condition import condition_of
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import SCRIPT, style_sheet
 from fwbench.report.model import Run, frameworks, have_same_machine, labels
 from fwbench.report.section import AGAINST_FASTEST, KEYS, Section
+from fwbench.report.verdicts import MOST, detectable
 from fwbench.version import __version__
 
 _UNKNOWN = "not recorded"
 
+#: Width of a letter of a badge, in pixels.
+_LETTER = 6.3
+
+_MINUTE_S = 60
+
+#: What a runner must see for a green badge: the resolution of ``fwbench ab``.
+_FINE = 0.1
+
 
 def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()) -> str:
     """The page of one or several runs; nothing in it asks for anything from anywhere else."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("fwbench.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    environment = _templates()
     details = sections.linkable([*before, *sections.details(runs)])
     drawn = [chart for section in details for chart in section.charts]
     names = labels(runs)
@@ -54,6 +60,48 @@ def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Sec
         script=source.get_source(environment, "report.js")[0],
         charts={"config": {chart.uuid: chart.tooltips for chart in drawn}},
         tooltips=SCRIPT if drawn else "",
+    )
+
+
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("fwbench.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+
+
+def badge(comparison: Comparison) -> str:
+    """A picture (SVG) of the change that nine of ten cases would have shown, and in what time.
+
+    Args:
+        comparison: of ``fwbench ab``, best of a revision with itself.
+
+    Raises:
+        UsageError: it does not say how long it took, as that of ``fwbench gate`` does not.
+    """
+    took_s = comparison.rules.get("took_s")
+    if not isinstance(took_s, int | float):
+        raise UsageError(
+            "--badge says what a runner sees in the time that fwbench ab takes, and this "
+            "comparison has no such time; give it what fwbench ab --json wrote"
+        )
+    change = detectable(comparison, MOST)
+    sees = "no change" if change is None else f"{math.ceil(round(100 * change, 3))} %"
+    about_s = took_s if took_s < _MINUTE_S else _MINUTE_S * round(took_s / _MINUTE_S)
+    label, value = "this runner sees", f"{sees} in {duration(about_s)}"
+    return (
+        _templates()
+        .get_template("badge.svg.j2")
+        .render(
+            label=label,
+            value=value,
+            width=round(_LETTER * len(label)) + 12,
+            shown=round(_LETTER * len(value)) + 12,
+            colour="#1a7f37" if change is not None and change <= _FINE else "#9a6700",
+        )
     )
 
 
