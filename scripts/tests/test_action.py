@@ -86,10 +86,10 @@ def _run(action: str, folder: Path, inputs: str = "", **variables: str) -> Simpl
         (temporary / name).chmod(0o755)
     path = f"{temporary}{os.pathsep}{os.environ['PATH']}"
     runner = {"PATH": path, "RUNNER_TEMP": str(temporary), "GITHUB_REPOSITORY": "me/mine"}
+    runner["GITHUB_ACTION_PATH"] = str(_ROOT / ".github" / "actions" / action)
     runner |= {"GITHUB_SERVER_URL": "https://github.com", "GITHUB_RUN_ID": "6"}
     known = {"inputs.arguments": inputs, "inputs.base": "HEAD~1", "inputs.contender": "HEAD"}
     known["inputs.python"] = variables.get("PYTHON", "python")
-    known["github.action_path"] = str(_ROOT / ".github" / "actions" / action)
     known |= {name: value for name, value in variables.items() if "." in name}
     told = dict.fromkeys(_FILES, "")
     ran = SimpleNamespace(status=0, log="", errors="", told=told, known=known)
