@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -310,6 +311,17 @@ def _documented() -> dict[str, str]:
     return {block.before.removeprefix("<!-- ").removesuffix(" -->"): block.text for block in shown}
 
 
+def _variant() -> str:
+    """The first of them with both parts that the page shows: on a label, and other arguments."""
+    known = [block for block in blocks("docs/ci.md") if block.language == "yaml"]
+    label, arguments = (b.text for b in known if not b.before.startswith("<!-- "))
+    workflow, on_label = yaml.safe_load(known[0].text), yaml.safe_load(label)
+    workflow["jobs"]["ab"] |= on_label["jobs"]["ab"]
+    workflow["jobs"]["ab"]["steps"][-1]["with"] |= yaml.safe_load(textwrap.dedent(arguments))
+    del workflow[True]
+    return yaml.safe_dump({"on": on_label[True], **workflow})
+
+
 def _workflows() -> dict[str, str]:
     """The workflows of the page, and this repository's own."""
     own = (_ROOT / ".github" / "workflows").glob("*.yml")
@@ -370,7 +382,8 @@ _TOOLS = Path(sys.executable).parent
 @pytest.mark.skipif(not (_TOOLS / "actionlint").exists(), reason="the linters are not installed")
 def test_workflows_and_scripts_of_actions_are_linted(tmp_path: Path) -> None:
     """The documented workflows as those of the repository, which make lint looks at."""
-    for name, text in _documented().items():
+    variant = {".github/workflows/variant.yml": _variant()}
+    for name, text in {**_documented(), **variant}.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(re.sub(r"(?<=/)(\w+)@main", rf"\1@{'a' * 40}", text), encoding="utf-8")
