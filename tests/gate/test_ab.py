@@ -120,6 +120,7 @@ def test_an_unchanged_suite_takes_five_pairs() -> None:
         len(judgement.base) == len(judgement.contender) == 5 for judgement in comparison.judgements
     )
     assert "0 of 10 cases took more than 5 pairs" in comparison.notes
+    assert comparison.rules["took_s"] == 5 * _PAIR_S
 
 
 def test_what_has_changed_gets_the_pairs_that_it_takes() -> None:
