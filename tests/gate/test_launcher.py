@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fwbench.errors import ComparisonError, DifferentSettings, UsageError
+from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.gate import resume
 from fwbench.gate.ab import Launcher, refuse_launching
 from fwbench.gate.resume import ComparisonJob
@@ -155,9 +156,11 @@ def test_a_launch_is_one_whatever_the_project_sets(
     job: ComparisonJob, sessions: Sessions, pytester: pytest.Pytester
 ) -> None:
     _launcher(job)(None, 7)
-    pytester.makeini("[pytest]\nfw_race = true\nfw_budget = 5min\nfw_gate = 5%\nfw_launches = 9")
+    settings = ("race = true", "budget = 5min", "gate = 5%", "launches = 9", "profile = true")
+    pytester.makeini("\n".join(["[pytest]", *(f"fw_{setting}" for setting in settings)]))
     options = from_config(pytester.parseconfig("-o", "fw_race=true", *sessions.arguments))
     assert (options.race, options.budget_s, options.gate) == (False, None, None)
+    assert not options.profile
     assert (options.launches, options.seed) == (1, 7)
 
 
@@ -168,11 +171,14 @@ def test_a_launch_is_one_whatever_addopts_say(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _launcher(job)(None, 7)
-    pytester.makeini("[pytest]\naddopts = --fw-race --fw-launches=9 --fw-threads=3")
+    pytester.makeini("[pytest]\naddopts = --fw-race --fw-launches=9 --fw-threads=3 --fw-profile")
     monkeypatch.setenv("PYTEST_ADDOPTS", "--fw-budget=5min --fw-gate=5%")
     options = from_config(pytester.parseconfigure(*sessions.arguments))
     assert (options.race, options.budget_s, options.gate) == (False, None, None)
     assert (options.launches, options.seed, options.threads) == (1, 7, 3)
+    assert not options.profile
+    monkeypatch.setenv(UNTIL_VARIABLE, "1e9")  # which a session has that only profiles
+    assert from_config(pytester.parseconfigure(*sessions.arguments)).profile
 
 
 @tabled

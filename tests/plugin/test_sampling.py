@@ -82,6 +82,13 @@ def test_calls_are_prepared_as_they_were(project: Project) -> None:
     assert project.lines("calls") == ["6", "3"]
 
 
+def test_launches_that_follow_profile_nothing_whoever_asks_for_it(project: Project) -> None:
+    """Here the project's own settings, which every session has."""
+    project.write("pytest.ini", "[pytest]\naddopts = --fw-profile --fw-launches=3\n")
+    assert _measured(project, _PREPARED).facts.sampled is not None
+    assert project.lines("calls") == ["6", "3", "3"]
+
+
 def test_a_call_that_cannot_be_made_again_is_a_gap(project: Project) -> None:
     """The test passes, and its times stand."""
     test = "def test_it(benchmark):\n    benchmark.pedantic([1, 2, 3].pop, rounds=3)\n"

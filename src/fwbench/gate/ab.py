@@ -352,8 +352,11 @@ def _joined(runs: Sequence[SampleSet]) -> SampleSet:
 
 
 #: Settings of a project's own sessions that a launch is measured without: it is a single one, and
-#: the comparison judges it.
-_ONE_LAUNCH = ("-o", "fw_race=false", "-o", "fw_budget=", "-o", "fw_gate=")
+#: the comparison judges and explains it.
+_ONE_LAUNCH = (
+    *("-o", "fw_race=false", "-o", "fw_budget=", "-o", "fw_gate="),
+    *("-o", "fw_profile=false"),  # of what is timed nothing is profiled
+)
 
 #: What a command line has for the same, and what fwbench ab has instead.
 _INSTEAD = {
@@ -362,6 +365,7 @@ _INSTEAD = {
     "--fw-resume": "--resume goes on with the comparison",
     "--fw-race": "a race is a session of its own: pytest --fw-race",
     "--fw-budget": "--budget TIME is that of the comparison",
+    "--fw-profile": "--explain profiles the cases that changed, after the comparison",
     "--fw-gate": "--threshold and --fail-on are those of the comparison",
 }
 

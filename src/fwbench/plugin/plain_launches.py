@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from fwbench.gate.budget import Budget, Fixed, History, Precise, Result
-from fwbench.options.options import SETTINGS, Options
+from fwbench.options.options import Options
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.plain import is_plain
 from fwbench.processes import scratch, session
@@ -83,8 +83,7 @@ class PlainLaunches:
 
     def _measured(self, keys: Sequence[str]) -> Sequence[Entry]:
         """The entries of one more launch; none of tests that fail now."""
-        given = map(str, self._config.invocation_params.args)
-        arguments = [argument for argument in given if argument != SETTINGS["profile"].flag]
+        arguments = map(str, self._config.invocation_params.args)
         with scratch.folder() as folder:
             results = folder / "launch.json"
             session.run(

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.options.options import DEST
 from fwbench.plugin.host import take_turns
 from fwbench.processes.session import MACHINE_VARIABLE, SELECTED_VARIABLE
@@ -22,6 +23,8 @@ from fwbench.turns import visits
 #: What a command line asks of a project's own sessions, which launches are not.
 _OF_OWN_SESSIONS = ("race", "budget_s", "gate")
 
+#: What is never done where times are compared: a session of its own does, to which this is known.
+_PROFILE = "profile"
 
 #: What would save each launch as a run of its own, or compare it with one.
 _WRITING = ("benchmark_save", "benchmark_autosave", "benchmark_compare", "benchmark_histogram")
@@ -40,7 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
     ``fwbench ab`` has refused the same on its own command line.
     """
-    for name in _OF_OWN_SESSIONS:
+    is_timed = UNTIL_VARIABLE not in os.environ
+    for name in (*_OF_OWN_SESSIONS, *[_PROFILE] * is_timed):
         setattr(config.option, DEST[name], None)
     for name in _WRITING:
         setattr(config.option, name, None)
