@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.frameworks.profiler import COMPILATION, DATA_MOVEMENT
 from fwbench.gate.explanation import Cause, CauseKind
 from fwbench.gate.profiles import measure_profiles, profile_causes
@@ -155,13 +156,17 @@ def test_as_many_cases_are_profiled_as_there_is_time_for(
     names = [f"test_it.py::test_it[{n}]" for n in range(4)]
     said: list[str] = []
     selected, given = dict.fromkeys(range(2), names), ["-q", "--fw-memory"]
-    runs = measure_profiles(both, given, Environments(tmp_path), selected, 0, 25.0, said.append)
+    more = selected, 0, 25.0, said.append
+    runs = measure_profiles(both, given, Environments(tmp_path), *more, "1.0-to-2.0")
     assert [run is None for run in runs].count(True) == 1
     assert said[0].startswith("profiles of 2 of 4 cases, by turns")
     assert "last output: killed" in said[1]
     for each in begun:
         assert each["selected"] == names[:2]
         assert "--fw-profile" in each["arguments"]
+        assert UNTIL_VARIABLE in each["variables"]
+        (traces,) = (word for word in each["arguments"] if word.startswith("--fw-traces="))
+        assert Path(traces).parent.name == "1.0-to-2.0"
         assert "--fw-memory" not in each["arguments"]
     none = measure_profiles(both, [], Environments(tmp_path), {0: names, 1: []}, 0, 1.0, print)
     assert none == (None, None)

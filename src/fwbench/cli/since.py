@@ -4,6 +4,7 @@ import argparse
 import json
 import math
 import random
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -40,6 +41,9 @@ from fwbench.workers.environments import Environments
 
 #: Files that a suite of tests is made of.
 _SUFFIXES = (".py", ".toml", ".ini", ".cfg")
+
+#: Characters of versions and revisions that folders are not named by.
+_NOT_IN_NAMES = re.compile(r"[^\w.+-]+")
 
 
 def add_to(commands: Any) -> None:
@@ -145,7 +149,8 @@ def _explained(
         left_s = ends_s - time.monotonic()
         profiles: Profiles = None, None
         if left_s > 0 or not explained:
-            profiles = measure_profiles(both, *more, left_s, say)
+            names = (_NOT_IN_NAMES.sub("-", side.name) for side in both)
+            profiles = measure_profiles(both, *more, left_s, say, "-to-".join(names))
         base, contender = ([SampleSet(sides[p].name, lineup.samples[p])] for p in step)
         profiled = partial(causes.profiled_causes, profiles)
         versions = changed_versions(*both)

@@ -50,6 +50,7 @@ def measure_profiles(
     seed: int,
     budget_s: float,
     say: Callable[[str], object],
+    step: str = "",
 ) -> tuple[StoredRun | None, StoredRun | None]:
     """Profile cases on both sides; None for a side whose session has brought nothing.
 
@@ -59,6 +60,7 @@ def measure_profiles(
             profiled, and one in any case.
         budget_s: of both sessions together.
         say: hears how many cases are profiled, and why a side has brought nothing.
+        step: the folder of these traces among those of other sides; empty if there are none.
     """
     number = min(len(nodeids[side]) for side in range(2))
     if not number:
@@ -75,7 +77,7 @@ def measure_profiles(
         def begin(side: int, turns: Mapping[str, str]) -> AbstractContextManager[ChildSession]:
             return start(
                 sides[side],
-                [*probes, f"-ofw_traces={traces / SIDES[side]}"],
+                [*probes, f"-ofw_traces={traces / step / SIDES[side]}"],
                 environments,
                 seed,
                 results[side],
