@@ -85,6 +85,23 @@ def test_each_ending_has_its_status(
     assert ("Traceback" in errors) == ("bug" in expected_text)
 
 
+def test_all_behind_two_dashes_goes_to_pytest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An option that the command has as well, too; and the sign itself does not."""
+    given: list[argparse.Namespace] = []
+
+    def add_to(commands: Any) -> None:
+        command = commands.add_parser("tried", allow_abbrev=False)
+        command.add_argument("base")
+        command.add_argument("--pairs")
+        command.set_defaults(run=given.append, takes_more=True)
+
+    monkeypatch.setattr(cli, "_commands", lambda: (SimpleNamespace(add_to=add_to),))
+    cli.main(["tried", "numpy", "tests", "--pairs", "3", "--", "--fw-threads=1", "--pairs", "--"])
+    (parsed,) = given
+    assert (parsed.base, parsed.pairs) == ("numpy", "3")
+    assert parsed.more == ["tests", "--fw-threads=1", "--pairs", "--"]
+
+
 def test_what_is_said_moves_no_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Names of cases come from files that were sent."""
     made = entry(load="high")

@@ -20,6 +20,9 @@ _USAGE_ERROR = 2
 _FAILED = 3  # 1 says that something has regressed
 _INTERRUPTED = 130
 
+#: What follows goes to pytest, whether or not the command has such an option, too.
+_PASSED_ON = "--"
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command of ``fwbench``.
@@ -62,11 +65,18 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     parser = build_parser()
-    parsed, more = parser.parse_known_args(arguments)
+    given = [*(sys.argv[1:] if arguments is None else arguments)]
+    parsed, more = parser.parse_known_args(given)
     if not hasattr(parsed, "run"):
         parser.exit(_USAGE_ERROR, parser.format_help())
-    if more and not getattr(parsed, "takes_more", False):
+    takes_more = getattr(parsed, "takes_more", False)
+    if more and not takes_more:
         parser.error(f"unrecognized arguments: {' '.join(more)}")
+    if takes_more and _PASSED_ON in given:
+        # argparse leaves the sign among the others, where pytest would take options for files.
+        place = given.index(_PASSED_ON)
+        parsed, more = parser.parse_known_args(given[:place])
+        more += given[place + 1 :]
     parsed.more = more
     run: Callable[[argparse.Namespace], int] = parsed.run
     status = run(parsed)
