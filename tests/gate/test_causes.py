@@ -131,8 +131,16 @@ while True:
 """
 
 
+_PLAIN = """
+def test_plain(benchmark):
+    benchmark.pedantic(lambda: sum(range(100_000)), rounds=200)
+"""
+
+
 @pytest.mark.serial
 def test_a_contended_machine_is_named(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    """Around a case, and around a plain test."""
+    project.write("test_plain.py", _PLAIN)
     long = "--benchmark-min-rounds=1000"  # The kernel counts the time of others in steps of 10 ms.
     facts = _measure_base(project, long)
     if any((case["others_cpus"] or 0.0) > 0.5 for case in facts.values()):
@@ -145,6 +153,10 @@ def test_a_contended_machine_is_named(project: Project, capsys: pytest.CaptureFi
         finally:
             os.killpg(busy.pid, signal.SIGKILL)
     assert [line for line in causes if line.startswith("machine: CPUs kept busy by other")], causes
+    paths = [str(project.path / name) for name in ("base.json", "measured.json")]
+    assert cli.main(["explain", *paths, "-k", "test_plain"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search("^  machine: CPUs kept busy by other", printed, re.MULTILINE), printed
 
 
 def test_a_lower_instruction_set_is_named(

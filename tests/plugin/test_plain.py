@@ -138,6 +138,13 @@ def test_nothing_to_wait_for(benchmark):
 """
 
 
+#: What is recorded of a plain test that has nothing to wait for.
+_CONTENTION = {
+    "plain_test",
+    *("others_cpus", "siblings_cpus", "idle_cpus", "queued_cpus", "throttled_cpus"),
+}
+
+
 def test_rounds_end_when_the_arrays_exist(project: Project) -> None:
     """One marker and one ini setting turn it off; the record tells both times."""
     project.write("packages/jax.py", _LATER)
@@ -149,11 +156,13 @@ def test_rounds_end_when_the_arrays_exist(project: Project) -> None:
         assert facts["completion_s"] == by_name[name]["stats"]["median"] >= 0.1
         assert facts["dispatch_s"] < 0.05
     for name in ("test_marked", "test_nothing_to_wait_for"):
-        assert by_name[name]["extra_info"] == {}
+        assert by_name[name]["extra_info"].keys() == {"fwbench"}
+        assert by_name[name]["extra_info"]["fwbench"].keys() == _CONTENTION
         assert by_name[name]["stats"]["median"] < 0.05
     for off in (("-o", "fw_wait=false"), ("-ofw_wait=false",)):
         project.run("--benchmark-json=measured.json", *off, fw=None)
-        assert all(entry["extra_info"] == {} for entry in _stored(project)["benchmarks"])
+        facts = [entry["extra_info"]["fwbench"] for entry in _stored(project)["benchmarks"]]
+        assert all(of_test.keys() == _CONTENTION for of_test in facts)
     run = SampleSet.from_json("measured.json", _stored(project))
     assert len(run.samples) == 4
     shown = project.python("-m", "fwbench", "report", "measured.json", "--csv=shown.csv")

@@ -495,6 +495,34 @@ def waiting(fixture: Any, results: AwaitedResults) -> Iterator[None]:
         _keep(fixture, dispatch_s=dispatch_s, completion_s=completion_s)
 
 
+@contextmanager
+def watching_others(fixture: Any) -> Iterator[None]:
+    """Record which processors others kept busy while a plain test measures within the block.
+
+    Not where it takes turns: between its rounds the other one works.
+
+    Args:
+        fixture: the test's ``benchmark``; one of another plugin is left as it is.
+    """
+    if not _times(fixture) or visits.are_taken():
+        yield
+        return
+    from fwbench.measure.resources import OtherProcesses, RunQueue
+
+    others, queue = OtherProcesses(), RunQueue()
+    with others, queue:
+        yield
+    if fixture.stats and not fixture.has_error:
+        _keep(
+            fixture,
+            others_cpus=others.cpus,
+            siblings_cpus=others.siblings_cpus,
+            idle_cpus=others.idle_cpus,
+            queued_cpus=queue.cpus,
+            throttled_cpus=queue.throttled_cpus,
+        )
+
+
 def _keep(fixture: BenchmarkFixture, **facts: Any) -> None:
     """Add facts to the record of a plain test."""
     known = fixture.extra_info.get("fwbench", {})

@@ -6,6 +6,7 @@ They are registered in every session that has such a test, so this module import
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -79,16 +80,18 @@ class PlainHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
-        """Wait for what a plain test's function returns, and profile it, where that is wanted."""
+        """Wait for what a plain test's function returns, and profile it, where that is wanted.
+
+        And see what else the machine does meanwhile.
+        """
         if not is_plain(item):
             return (yield)
         fixture = getattr(item, "funcargs", {}).get("benchmark")
         results = self._results if options.waits(item) else None
         if options.profiles(self._config):
             host.repeat(fixture, self._sampled, results, item.nodeid)
-        if results is None:
-            return (yield)
-        with host.waiting(fixture, results):
+        is_waited = nullcontext() if results is None else host.waiting(fixture, results)
+        with host.watching_others(fixture), is_waited:
             return (yield)
 
     def _sampled(self, call: RepeatedCall) -> Sampled:
