@@ -119,6 +119,19 @@ def test_events_that_one_side_has_more_of() -> None:
     assert gaps == ["none here"]
 
 
+def test_both_sides_times_add_up_to_the_difference() -> None:
+    """For every cause that has seconds: a report shows them in two columns."""
+    base = side(("mm", 10.0, 1), ("copy", 1.0, 1), ("add", 1.0, 1), rest_us=2.0)
+    contender = side(("mm", 12.0, 1), ("copy", 2.0, 2), ("add", 1.001, 1), rest_us=3.0)
+    causes, _ = profile_causes(base, contender)
+    assert len(causes) == 4
+    for cause in causes:
+        assert cause.sides_s is not None
+        assert cause.sides_s[1] - cause.sides_s[0] == pytest.approx(cause.time_s)
+    ((_, copies_s),) = [cause.sides_s or (0, 0) for cause in causes if "copy" in cause.text]
+    assert copies_s == pytest.approx(2 * _US, rel=0.2)
+
+
 def test_a_side_without_a_profile_is_a_gap() -> None:
     base, contender = side(("mm", 1.0, 1)), sample(profile=Profile(gap="numpy has no profiler"))
     assert profile_causes(base, contender) == ([], ["contender's operators: numpy has no profiler"])

@@ -48,7 +48,10 @@ def cold_start_causes(base: CaseFacts, contender: CaseFacts) -> tuple[list[Cause
         if not (side.import_parts and side.call_s)
     ]
     parts = [] if gaps else _largest(_scaled(base), _scaled(contender))
-    causes = [Cause(CauseKind.FUNCTIONS, str(part), part.difference_s) for part in parts]
+    causes = [
+        Cause(CauseKind.FUNCTIONS, str(part), part.difference_s, (part.base_s, part.contender_s))
+        for part in parts
+    ]
     return [*_modules(base, contender), *causes, *_memory(base, contender)], gaps
 
 

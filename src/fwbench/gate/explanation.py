@@ -30,11 +30,13 @@ class Cause:
     Attributes:
         text: both sides' values, and whatever else helps: ``threads: 2 -> 1``.
         time_s: what it adds to a call of the contender, by a profile; None of facts that differ.
+        sides_s: what it takes of a call on either side, where the text has that behind a colon.
     """
 
     kind: CauseKind
     text: str
     time_s: float | None = None
+    sides_s: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)

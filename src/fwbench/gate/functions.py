@@ -152,7 +152,10 @@ def function_causes(
     if not real:
         visible_s = max(change.allowed_s for change in every)
         return [], [f"functions: no difference above {time(visible_s)} of a call", *notes]
-    causes = [Cause(CauseKind.FUNCTIONS, change.text, change.difference_s) for change in real]
+    causes = []
+    for change in real:
+        own_s = change.base.own_s, change.contender.own_s
+        causes.append(Cause(CauseKind.FUNCTIONS, change.text, change.difference_s, own_s))
     others = [change.difference_s for change in every if change not in real and change.difference_s]
     if others:
         number, together = count(len(others), "function"), signed(sum(others))

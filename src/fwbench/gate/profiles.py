@@ -185,8 +185,8 @@ class _Change:
     def joined(self, other: Self) -> Self:
         return replace(
             self,
-            times_s=[*map(sum, zip(self.times_s, other.times_s, strict=True))],
-            calls=[*map(sum, zip(self.calls, other.calls, strict=True))],
+            times_s=_added([self.times_s, other.times_s]),
+            calls=_added([self.calls, other.calls]),
             error_s=math.hypot(self.error_s, other.error_s),
         )
 
@@ -271,11 +271,14 @@ def _work(changes: Sequence[_Change]) -> Iterator[Cause]:
         calls = ", ".join(f"{change.name} {change.calls_text}" for change in moved[:_NAMES])
         every = functools.reduce(_Change.joined, moved)
         text = f"{DATA_MOVEMENT}: {calls} a call: {_times(*every.times_s)}"
-        yield Cause(CauseKind.WORK, text, every.time_s)
+        yield Cause(CauseKind.WORK, text, every.time_s, every.times_s)
     for change in (change for change in work if change not in moved):
-        times = f": {_times(*change.times_s)}" * any(change.times_s)
-        text = f"{change.name}: {change.calls_text} a call{times}"
-        yield Cause(CauseKind.WORK, text, change.time_s if times else None)
+        text = f"{change.name}: {change.calls_text} a call"
+        if any(change.times_s):
+            text += f": {_times(*change.times_s)}"
+            yield Cause(CauseKind.WORK, text, change.time_s, change.times_s)
+        else:
+            yield Cause(CauseKind.WORK, text)
 
 
 def _operators(changes: Sequence[_Change], profiles: Sequence[Profile]) -> Iterator[Cause]:
@@ -285,17 +288,18 @@ def _operators(changes: Sequence[_Change], profiles: Sequence[Profile]) -> Itera
     rests_s = [
         (p.operators_s or 0.0) - sum(op.time_s for op in p.operators or ()) for p in profiles
     ]
-    others_s = sum(change.time_s for change in untold) + rests_s[1] - rests_s[0]
+    others_s = _added([rests_s, *(change.times_s for change in untold)])
     most_s = max((change.limit_s for change in untold), default=0.0)
     others = "others" if told else f"no operator differs by more than {shown(most_s)}"
     between_s = [(profile.call_s or 0.0) - (profile.operators_s or 0.0) for profile in profiles]
     text = f"between operators (dispatch, Python): {_times(*between_s)}"
-    lines = [(text, between_s[1] - between_s[0])]
+    lines: list[tuple[str, Sequence[float]]] = [(text, between_s)]
     for change in told:
         calls = f", {change.calls_text} calls" * change.is_recounted
-        lines.append((f"{change.name}: {_times(*change.times_s)}{calls}", change.time_s))
-    lines.sort(key=lambda line: -abs(line[1]))
-    yield from (Cause(CauseKind.OPERATORS, *line) for line in [*lines, (others, others_s)])
+        lines.append((f"{change.name}: {_times(*change.times_s)}{calls}", change.times_s))
+    lines.sort(key=lambda line: -abs(line[1][1] - line[1][0]))
+    for text, sides_s in [*lines, (others, others_s)]:
+        yield Cause(CauseKind.OPERATORS, text, sides_s[1] - sides_s[0], sides_s)
 
 
 def _events(base: Profile, contender: Profile) -> Iterator[Cause]:
@@ -307,6 +311,11 @@ def _events(base: Profile, contender: Profile) -> Iterator[Cause]:
             if abs(after - before) > max(1.0, share * max(before, after)):
                 words = name.replace("_", " ")
                 yield Cause(kind, f"{words} of a call: {before:,.0f} -> {after:,.0f}")
+
+
+def _added(numbers: Iterable[Sequence[float]]) -> list[float]:
+    """Numbers of both sides, added up on either."""
+    return [*map(sum, zip(*numbers, strict=True))]
 
 
 def _times(*times_s: float) -> str:

@@ -125,6 +125,8 @@ class StoredCause(Table):
     kind: str = fact()
     words: str = fact()
     time_s: float | None = fact()
+    base_s: float | None = fact()
+    contender_s: float | None = fact()
 
 
 class StoredExplanation(Table):

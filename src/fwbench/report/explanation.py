@@ -1,8 +1,8 @@
-"""Explanations of changes in words: for a terminal, as Markdown, and as figures."""
+"""Explanations of changes: as lines, as Markdown, as figures, and as sections of a report."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from fwbench.gate.causes import BYTES, ExplainedChange
 from fwbench.gate.explanation import Cause, Explanation
@@ -10,9 +10,13 @@ from fwbench.gate.verdicts import CHANGES
 from fwbench.records.session_facts import StoredCause, StoredExplanation
 from fwbench.records.units import signed, time
 from fwbench.report import escaping
+from fwbench.report.section import Section, TableCell, columns, quantity, share
 
 #: Lines of a case in Markdown, its headline apart.
 _LINES = 10
+
+#: Causes with seconds that come before facts where not all have a line.
+_LARGEST = 4
 
 #: From this share on, per cent without a digit behind the point.
 _WHOLE = 0.1
@@ -57,14 +61,20 @@ def _stored(each: ExplainedChange) -> StoredExplanation:
         reason=judgement.reason,
         base_s=explanation.base_s,
         contender_s=explanation.contender_s,
-        causes=[
-            StoredCause(kind=cause.kind, words=cause.text, time_s=cause.time_s)
-            for cause in explanation.causes
-        ],
+        causes=[*map(_stored_cause, explanation.causes)],
         gaps=[*explanation.gaps],
         unexplained_s=explanation.unexplained_s,
         nothing_above=None if each.nothing_above == math.inf else each.nothing_above,
     )
+
+
+def _stored_cause(cause: Cause) -> StoredCause:
+    stored = StoredCause(kind=cause.kind, words=cause.text, time_s=cause.time_s)
+    if cause.sides_s is None:
+        return stored
+    # As in the words: less than nothing, by a profiler's cost, is nothing.
+    base_s, contender_s = (max(0.0, time_s) for time_s in cause.sides_s)
+    return StoredCause(**stored, base_s=base_s, contender_s=contender_s)
 
 
 def headline(each: ExplainedChange) -> str:
@@ -84,17 +94,24 @@ def _causes(each: ExplainedChange, most: int | None = None) -> list[str]:
     """A line for each cause, then what is left, and what could not be looked at.
 
     Args:
-        most: number of lines; causes that hold the least are left out.
+        most: number of lines; of more causes smaller ones are left out.
     """
     explanation, last = each.explanation, _left(each)
     causes = [*explanation.causes]
     if most is not None and len(causes) + len(last) > most:
         kept = most - len(last) - 1
-        largest = sorted(causes, key=lambda cause: -abs(cause.time_s or 0.0))[:kept]
         last = [f"and {len(causes) - kept} more", *last]
-        causes = [cause for cause in causes if cause in largest]
+        causes = [causes[place] for place in _kept(causes, kept)]
     shown = [_line(cause, explanation) for cause in causes]
     return [*shown, *last] if each.nothing_above is None else [*last, *shown]
+
+
+def _kept(causes: Sequence[Cause | StoredCause], number: int) -> list[int]:
+    """The places of so many causes, in their order: the largest, then facts, then smaller ones."""
+    timed = [place for place, cause in enumerate(causes) if cause.time_s is not None]
+    timed.sort(key=lambda place: -abs(causes[place].time_s or 0.0))
+    facts = [place for place in range(len(causes)) if place not in timed]
+    return sorted([*timed[:_LARGEST], *facts, *timed[_LARGEST:]][:number])
 
 
 def _left(each: ExplainedChange) -> list[str]:
@@ -122,3 +139,106 @@ def _line(cause: Cause, explanation: Explanation) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:+.{0 if abs(share) >= _WHOLE else 1}f} %"
+
+
+# As a section
+
+
+class _Shown(NamedTuple):
+    """A cause of a change of a call by so much."""
+
+    cause: StoredCause
+    difference_s: float
+
+
+def _what(row: _Shown) -> TableCell:
+    is_rest = row.cause.kind == _REST
+    return TableCell("" if is_rest else _name(row.cause), hint=row.cause.words)
+
+
+def _difference(row: _Shown) -> TableCell:
+    return quantity(row.cause.time_s, signed)
+
+
+def _of_it(row: _Shown) -> TableCell:
+    time_s = row.cause.time_s
+    return share(time_s / row.difference_s if time_s is not None and row.difference_s else None)
+
+
+_COLUMNS = columns("explanation", _what, _difference, _of_it)
+
+#: Bars that are drawn, and characters of their names, with which a chart fits onto a phone.
+_DRAWN, _LABEL = 20, 26
+
+#: The kind of what no cause holds.
+_REST = "not explained"
+
+
+def section(explained: StoredExplanation, suffix: str = "") -> Section:
+    """The times of a call on both sides by cause, and bars of the differences, largest first.
+
+    In Markdown it has ten lines at most, and smaller causes are left out.
+
+    Args:
+        suffix: of the title.
+    """
+    from fwbench.report.drawing import bars
+
+    title = f"why it changed: {explained.name}{suffix}"
+    change_s = explained.contender_s - explained.base_s
+    notes = [*_notes(explained)]
+    causes = [*explained.causes, *_not_explained(explained)]
+    left = [*range(len(explained.causes), len(causes))]
+    most = _LINES - len(notes)
+    brief = None
+    if len(causes) > most:
+        brief = [*_kept(explained.causes, most - len(left) - 1), *left]
+    differences_s = _differences_s(causes)
+    return Section.from_items(
+        title,
+        _COLUMNS,
+        [_Shown(cause, change_s) for cause in causes],
+        charts=[bars.draw_differences(f"{title}: extra time of a call", differences_s)]
+        if differences_s
+        else [],
+        notes=notes,
+        brief=brief,
+    )
+
+
+def _notes(explained: StoredExplanation) -> Iterator[str]:
+    """The times of a call, and what could not be looked at."""
+    parts = []
+    if explained.base_s:
+        parts.append(_percent((explained.contender_s - explained.base_s) / explained.base_s))
+    if explained.verdict not in CHANGES:
+        parts += filter(None, (explained.verdict, explained.reason))
+    times = f"{time(explained.base_s)} -> {time(explained.contender_s)}"
+    yield f"A call: {times} ({'; '.join(parts)})." if parts else f"A call: {times}."
+    if not explained.causes:
+        yield f"{NOTHING_FOUND.capitalize()}."
+    if explained.gaps:
+        yield f"Not looked at: {'; '.join(explained.gaps)}."
+
+
+def _not_explained(explained: StoredExplanation) -> Iterator[StoredCause]:
+    """The rest that no cause holds, as one more."""
+    if explained.unexplained_s is not None:
+        yield StoredCause(kind=_REST, words=_REST, time_s=explained.unexplained_s)
+
+
+def _name(cause: StoredCause) -> str:
+    """The words of a cause, without its times where these are known beside them."""
+    name, _, times = cause.words.rpartition(": ")
+    return name if name and times and cause.base_s is not None else cause.words
+
+
+def _differences_s(causes: Sequence[StoredCause]) -> dict[str, float]:
+    """Seconds by cause, the largest first; the second of one label has all its words."""
+    differences_s: dict[str, float] = {}
+    for cause in sorted(causes, key=lambda cause: -abs(cause.time_s or 0.0))[:_DRAWN]:
+        if cause.time_s:
+            name = _name(cause)
+            label = name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"
+            differences_s[cause.words if label in differences_s else label] = cause.time_s
+    return differences_s

@@ -5,13 +5,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from fwbench import ceilings
 from fwbench.ceilings import Ceiling
 from fwbench.errors import UnreadableRun
 from fwbench.gate.verdicts import Comparison
 from fwbench.records.measurement import Measurement
-from fwbench.records.session_facts import NOT_REACHED, NotMeasured, SessionFacts, StoredRow
+from fwbench.records.session_facts import (
+    NOT_REACHED,
+    NotMeasured,
+    SessionFacts,
+    StoredExplanation,
+    StoredRow,
+)
 from fwbench.records.stored import StoredRun, damaged, from_json, parse
 from fwbench.records.table import DamagedFact
 from fwbench.records.units import count
@@ -20,11 +27,12 @@ from fwbench.report.ranking import Contest, contests
 
 @dataclass(frozen=True)
 class Run(StoredRun):
-    """A stored run, a comparison or a row of versions, with what a report needs beside it."""
+    """A stored run, or what was said of two sides or a row, with what a report needs beside it."""
 
     number: int = 0
     comparison: Comparison | None = None
     row: StoredRow | None = None
+    explanations: Sequence[StoredExplanation] = ()
     #: Of the machine's devices, by device name, where these are known.
     ceilings: Mapping[str, Ceiling] = field(default_factory=dict)
     incompleteness: str = ""
@@ -36,14 +44,16 @@ class Run(StoredRun):
 
     @property
     def is_measured(self) -> bool:
-        """True if it is neither a comparison nor a row of versions alone."""
-        return bool(self.records or self.session) or not (self.comparison or self.row)
+        """True if it is not a comparison, a row of versions or explanations alone."""
+        others = self.comparison or self.row or self.explanations
+        return bool(self.records or self.session) or not others
 
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to show."""
         judged = self.comparison and self.comparison.judgements
-        return not self.records and not judged and not (self.row and self.row.cases)
+        shown = judged or self.explanations or (self.row and self.row.cases)
+        return not self.records and not shown
 
     @property
     def lost(self) -> list[NotMeasured]:
@@ -52,11 +62,11 @@ class Run(StoredRun):
 
 
 def read(path: Path, number: int = 0) -> Run:
-    """The run, the comparison or the row of versions in a file.
+    """The run, the comparison, the row of versions or the explanations in a file.
 
     Args:
-        path: what ``--benchmark-json`` wrote, or ``--json`` of ``fwbench ab``, ``gate`` or
-            ``since``.
+        path: what ``--benchmark-json`` wrote, or ``--json`` of ``fwbench ab``, ``gate``, ``since``
+            or ``explain``.
     """
     return interpreted(parse(path), path, number)
 
@@ -64,13 +74,25 @@ def read(path: Path, number: int = 0) -> Run:
 def interpreted(values: object, path: Path, number: int = 0) -> Run:
     """The same of the JSON that a file holds; see :func:`read`."""
     try:
-        if isinstance(values, dict) and "judgements" in values:
-            return Run(path.name, (), number=number, comparison=Comparison.from_json(values))
-        if isinstance(values, dict) and {"row", "versions", "cases"} <= values.keys():
-            return Run(path.name, (), number=number, row=StoredRow.checked(values))
+        if isinstance(values, dict) and (judged := _judged(values)):
+            return Run(path.name, (), number=number, **judged)
         return _run(from_json(path.name, values, str(path)), number)
     except DamagedFact as error:
         raise UnreadableRun(damaged(str(path), f"its verdicts: {error}")) from error
+
+
+def _judged(values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Judgements of two sides or of a row, as parts of a run; nothing of a run itself."""
+    parts: dict[str, Any] = {}
+    if "judgements" in values:
+        parts["comparison"] = Comparison.from_json(values)
+    elif {"row", "versions", "cases"} <= values.keys():
+        parts["row"] = StoredRow.checked(values)
+    if isinstance(every := values.get("explanations"), list):
+        parts["explanations"] = [
+            StoredExplanation.checked(each, f"explanations[{n}]") for n, each in enumerate(every)
+        ]
+    return parts
 
 
 def _run(stored: StoredRun, number: int) -> Run:

@@ -186,6 +186,8 @@ class Section:
     charts: Sequence["Chart"] = ()
     notes: Sequence[str] = ()
     gaps: Sequence[str] = ()
+    #: The numbers of the rows that Markdown has; None for all.
+    brief: Sequence[int] | None = None
     #: Of the table; empty for the title.
     caption: str = ""
     legend: Mapping[str, "Look"] = field(default_factory=dict)

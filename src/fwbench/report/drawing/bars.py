@@ -8,6 +8,7 @@ from typing import Any
 import pygal
 from pygal.util import alter
 
+from fwbench.records.units import signed
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Chart, Point, blank, dot, marks, rendered
 from fwbench.report.drawing.palette import Look
@@ -95,6 +96,21 @@ def _parts_text(
     values: Mapping[str, float], parts: Sequence[str], show: Callable[[float], str]
 ) -> str:
     return ", ".join(f"{part} {show(values[part])}" for part in parts if values.get(part))
+
+
+def draw_differences(title: str, seconds: Mapping[str, float]) -> Chart:
+    """A chart of a bar for each name, to either side of zero, downwards in their order."""
+    low, high = min(0.0, *seconds.values()), max(0.0, *seconds.values())
+    looks = {"takes longer": Look(palette.LONGER), "takes less": Look(palette.SHORTER)}
+    series = {
+        name: "takes longer" if value > 0 else "takes less" for name, value in seconds.items()
+    }
+    used = [each for each in looks if each in series.values()]
+    chart = _stacked(len(used), [*seconds], (low, high), signed)
+    for each in used:
+        chart.add(each, [seconds[n] if series[n] == each else None for n in chart.x_labels])
+    text = "; ".join(f"{name} {signed(value)}" for name, value in seconds.items())
+    return rendered(chart, title, text, looks)
 
 
 def draw_changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart:

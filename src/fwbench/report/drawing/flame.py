@@ -12,6 +12,7 @@ from html import escape
 from fwbench.records.facts import SEPARATOR
 from fwbench.records.units import signed, time
 from fwbench.report import escaping
+from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Chart
 
 _WIDTH, _ROW, _GAP = 880, 18, 1
@@ -22,7 +23,7 @@ _LABELLED, _DRAWN = 0.02, 0.001
 #: Rows that are drawn.
 _ROWS = 40
 
-_LONGER, _SHORTER, _SAME = "#d6402f", "#2f6fd6", "var(--faint)"
+_SAME = "var(--faint)"
 
 #: Opacity of what is the same, of a barely visible difference, and of the largest one: the page's
 #: text has enough contrast on all of them.
@@ -122,7 +123,7 @@ def _box(node: _Node, left: float, width: float, depth: int, change: float) -> s
     Args:
         change: of its own time, as a share of the largest change; 0 for none.
     """
-    colour = _LONGER if change > 0 else _SHORTER if change < 0 else _SAME
+    colour = palette.LONGER if change > 0 else palette.SHORTER if change < 0 else _SAME
     opacity = _FAINT + (_FULL - _FAINT) * abs(change) if change else _PALE
     across, high = f"{100 * width:.3f}%", _ROW - _GAP
     place = f'x="{100 * left:.3f}%" y="{_ROW * depth}" width="{across}" height="{high}"'

@@ -21,6 +21,9 @@ COLOURS: Mapping[str, str] = _TABLES["colours"]
 #: Of other frameworks, of other versions, and of series that are not a framework's.
 SPARE: Sequence[str] = _TABLES["others"]["spare"]
 
+#: Of what takes longer than before, and of what takes less.
+LONGER, SHORTER = _TABLES["changes"]["longer"], _TABLES["changes"]["shorter"]
+
 #: Of executions that the table does not know.
 _OTHER_DASH = "5 2 1 2"
 

@@ -1,4 +1,4 @@
-"""Verdicts: races of contestants at the same work, comparisons of two sides, rows of versions."""
+"""Verdicts: races at the same work, comparisons of two sides, rows of versions, and causes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement
 from fwbench.records.session_facts import StoredBudget, StoredContestant, StoredGroup, StoredRace
-from fwbench.report import since, verdicts
+from fwbench.report import explanation, since, verdicts
 from fwbench.report.drawing import bars
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run
@@ -20,7 +20,7 @@ _DRAWN = 40
 
 
 def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
-    """A section for each race, then for each comparison, then for each row of versions."""
+    """A section for each race, comparison and row of versions, then for each explained change."""
     named = [(run, run_suffix(number, names)) for number, run in enumerate(runs)]
     return [
         *(
@@ -30,6 +30,11 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         ),
         *(_comparison(run.comparison, suffix) for run, suffix in named if run.comparison),
         *(since.section(run.row, suffix) for run, suffix in named if run.row),
+        *(
+            explanation.section(explained, suffix)
+            for run, suffix in named
+            for explained in run.explanations
+        ),
     ]
 
 
