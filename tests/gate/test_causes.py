@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from fwbench.gate.causes import profiled_causes
 from fwbench.records.stored import StoredRun
 from support.launched_runs import sample
 from support.projects import Project
+from support.real_training import all_of
 
 _TESTS = """
 import os
@@ -159,14 +161,48 @@ def test_a_contended_machine_is_named(project: Project, capsys: pytest.CaptureFi
     assert re.search("^  machine: CPUs kept busy by other", printed, re.MULTILINE), printed
 
 
+_CONVOLVING = """
+import pytest
+from fwbench.workloads import CONVOLUTION
+
+(convolution,) = (each for each in CONVOLUTION if each.name == "conv2d_3x3")
+
+@pytest.mark.fwbench(convolution, sizes="quick", executions="eager")
+def test_it(case):
+    case.measure()
+"""
+
+
+@pytest.mark.parametrize("framework", ["torch", "tensorflow"])
 def test_a_lower_instruction_set_is_named(
-    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    project: Project,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    framework: str,
 ) -> None:
-    pytest.importorskip("torch")
-    _measure_base(project, fw="torch")
+    """By its variable, and by what oneDNN says that it computes with."""
+    fw, more = all_of(framework), ("--fw-profile", "-k", "forward and n4h56")
+    _measure_base(project, *more, fw=fw, tests=_CONVOLVING)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
-    causes = _explained(project, capsys, fw="torch")
+    causes = _explained(project, capsys, *more, fw=fw, selected="conv2d")
     assert "settings: ONEDNN_MAX_CPU_ISA: not set -> SSE41" in causes
+    told = re.compile(f"build: {framework} onednn isa: .*AVX.* -> .*SSE4.1")
+    assert [*filter(told.fullmatch, causes)], causes
+
+
+@pytest.mark.parametrize("head", ["onednn_verbose,v1,info,", "dnnl_verbose,info,"])
+def test_what_onednn_logs_is_read(head: str) -> None:
+    """In the form that each of its versions has."""
+    log = f"{head}oneDNN v3.7.1\n{head}cpu,isa:Intel AVX2\n{head}gpu,runtime:none\n".encode()
+    done = libraries.onednn_isa(lambda: os.write(1, log), nullcontext())
+    assert done == (len(log), "Intel AVX2")
+
+
+def test_work_without_onednn_has_no_instruction_set() -> None:
+    """And a failure is the work's own."""
+    assert libraries.onednn_isa(lambda: "done", nullcontext()) == ("done", None)
+    with pytest.raises(ZeroDivisionError):
+        libraries.onednn_isa(lambda: 1 // 0, nullcontext())
 
 
 def test_libraries_are_those_of_the_package() -> None:

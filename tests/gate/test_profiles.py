@@ -119,6 +119,20 @@ def test_events_that_one_side_has_more_of() -> None:
     assert gaps == ["none here"]
 
 
+def test_another_instruction_set_is_a_cause() -> None:
+    """Unless one side's profile has nothing of it."""
+    known = side(("mm", 10.0, 1.0))
+    profile = known.facts.profile or Profile()
+    low, high, none = (
+        replace(known, facts=known.facts | CaseFacts(profile=profile | more))
+        for more in (Profile(onednn_isa="SSE4.1"), Profile(onednn_isa="AVX2"), Profile())
+    )
+    first = profile_causes(high, low)[0][0]
+    assert (first.kind, first.text) == (CauseKind.BUILD, "numpy onednn isa: AVX2 -> SSE4.1")
+    for other in (high, none):
+        assert all(each.kind is not CauseKind.BUILD for each in profile_causes(high, other)[0])
+
+
 def test_both_sides_times_add_up_to_the_difference() -> None:
     """For every cause that has seconds: a report shows them in two columns."""
     base = side(("mm", 10.0, 1), ("copy", 1.0, 1), ("add", 1.0, 1), rest_us=2.0)
@@ -178,7 +192,7 @@ def test_as_many_cases_are_profiled_as_there_is_time_for(
         assert each["selected"] == names[:2]
         assert "--fw-profile" in each["arguments"]
         assert UNTIL_VARIABLE in each["variables"]
-        (traces,) = (word for word in each["arguments"] if word.startswith("--fw-traces="))
+        (traces,) = (word for word in each["arguments"] if word.startswith("-ofw_traces="))
         assert Path(traces).parent.name == "1.0-to-2.0"
         assert "--fw-memory" not in each["arguments"]
     none = measure_profiles(both, [], Environments(tmp_path), {0: names, 1: []}, 0, 1.0, print)

@@ -39,6 +39,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fwbench.frameworks import probes
 from fwbench.machine import THREAD_VARIABLES, thread_variables
 from fwbench.terms.toggles import TOGGLES, variable
 
@@ -59,7 +60,7 @@ _READ_ONCE = ("PYTHON", "COV", "LANG", "LC_", "LD_", "MALLOC_", "NPY_", "OPENBLA
 _MAY_DIFFER = ("PYTHONPATH", "OPENBLAS_NUM_THREADS", "OPENBLAS_THREAD_TIMEOUT")
 
 #: What frameworks and their libraries read when they are imported.
-_READ_BY_FRAMEWORKS = (*THREAD_VARIABLES, *map(variable, TOGGLES))
+_READ_BY_FRAMEWORKS = (*THREAD_VARIABLES, *map(variable, TOGGLES), probes.VARIABLE)
 
 #: What is meant for the session that starts the server.
 _OURS = ("PYTHONPATH", "PYTEST_PLUGINS", "PYTEST_XDIST_WORKER")

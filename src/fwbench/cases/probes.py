@@ -33,7 +33,7 @@ from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.sampling import RepeatedCall, sampled
 from fwbench.cases.training import LoopCase, StepCase, TrainingCase
 from fwbench.errors import ProbeError
-from fwbench.frameworks import probes
+from fwbench.frameworks import libraries, probes
 from fwbench.frameworks.contract import BoundCall, Framework
 from fwbench.frameworks.learner import Learner, Placed, Predictor
 from fwbench.frameworks.models import ModelLearner, arrays_of
@@ -259,7 +259,9 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
         with turn():
             return CaseFacts(sampled=_sampled(case, clock))
     trace = folder / f"{_NOT_IN_NAMES.sub('-', case.cell.id)}.json"
-    run = case.bind().run
+    run, onednn_isa = libraries.onednn_isa(
+        partial(_bound_and_called, case), case.framework.onednn_log()
+    )
     warm_up(run, clock, _WARMUP_S, _WARMUP_AT_LEAST_S)
     calls_s, blocks = _blocks(partial(clock.time, run), profiler, trace, clock, turn)
     operators, call_s = _typical(blocks), statistics.median(map(statistics.mean, calls_s))
@@ -276,7 +278,14 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
         operators=_recorded(operators, blocks),
         trace=trace.name,
     )
-    return CaseFacts(profile=facts)
+    told = Profile(onednn_isa=onednn_isa) if onednn_isa else Profile()
+    return CaseFacts(profile=facts | told)
+
+
+def _bound_and_called(case: Case) -> BoundCall:
+    run = case.bind().run
+    run()
+    return run
 
 
 def _events(call: Callable[[], object], number: int) -> Profile:

@@ -318,6 +318,13 @@ class Framework(Replicable, ABC):
 
         return libraries.loaded(self.name)
 
+    def onednn_log(self) -> AbstractContextManager[object]:
+        """The block within which its oneDNN logs what it does, if that can be had.
+
+        Entered in processes that profile, and time nothing; by default nothing is switched on.
+        """
+        return nullcontext()
+
     def implementation(self, operation: str) -> Implementation:
         """The implementation of an operation of fwbench's.
 

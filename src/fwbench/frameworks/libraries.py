@@ -1,13 +1,27 @@
 """BLAS and OpenMP libraries of this process: versions, and what they chose for this CPU.
 
 What a framework holds within a library of its own, as PyTorch does oneDNN and MKL, is not among
-them.
+them. oneDNN tells which instruction set it computes with in the first line of its log alone.
 """
 
-from collections.abc import Iterator
+import ctypes
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import PurePath
+from typing import TypeVar
 
 import threadpoolctl
+
+#: As oneDNN 1 to 3 write it: ``onednn_verbose,v1,info,cpu,isa:Intel AVX-512 with ...``.
+_ISA = re.compile(rb"_verbose,(?:v\d+,)?info,cpu,isa:(.+)")
+
+#: The descriptor that libraries in C print to.
+_STANDARD_OUTPUT = 1
+
+T = TypeVar("T")
 
 #: The folders that packages are installed into.
 _PACKAGES = ("site-packages", "dist-packages")
@@ -47,3 +61,28 @@ def _facts(library: dict[str, object]) -> Iterator[tuple[str, str]]:
     for key, word in (("version", "version"), ("architecture", "core"), ("num_threads", "threads")):
         if library.get(key) is not None:
             yield f"{name} {word}", str(library[key])
+
+
+def onednn_isa(work: Callable[[], T], log: AbstractContextManager[object]) -> tuple[T, str | None]:
+    """Do some work, and find out which instruction set oneDNN does it with, in its own words.
+
+    Args:
+        work: the first that this process does with oneDNN while that logs.
+        log: the block within which it does.
+
+    Returns:
+        What the work returns; and None if oneDNN has no part in it, or has begun its log earlier.
+    """
+    kept = os.dup(_STANDARD_OUTPUT)
+    try:
+        with tempfile.TemporaryFile() as file:
+            os.dup2(file.fileno(), _STANDARD_OUTPUT)
+            with log:
+                result = work()
+            ctypes.CDLL(None).fflush(None)
+            file.seek(0)
+            found = _ISA.search(file.read())
+    finally:
+        os.dup2(kept, _STANDARD_OUTPUT)
+        os.close(kept)
+    return result, found[1].decode(errors="replace").strip() if found else None

@@ -213,7 +213,15 @@ def profile_causes(base: Measurement, contender: Measurement) -> tuple[list[Caus
     changes.sort(key=lambda change: -abs(change.time_s))
     others = [change for change in changes if not change.is_work]
     gaps = [*dict.fromkeys(profile.events_gap for profile in every if profile.events_gap)]
-    return [*_work(changes), *_operators(others, every), *_events(*every)], gaps
+    causes = [*_work(changes), *_operators(others, every), *_events(*every)]
+    return [*_instruction_sets(base.facts.framework, *every), *causes], gaps
+
+
+def _instruction_sets(framework: str, base: Profile, contender: Profile) -> Iterator[Cause]:
+    """A difference of what oneDNN computes with; none where either profile has nothing of it."""
+    sides = base.onednn_isa, contender.onednn_isa
+    if all(sides) and sides[0] != sides[1]:
+        yield Cause(CauseKind.BUILD, f"{framework} onednn isa: {sides[0]} -> {sides[1]}")
 
 
 def _cost_s(profiles: Sequence[Profile], sides: Sequence[Measurement]) -> float:

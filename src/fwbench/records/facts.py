@@ -158,6 +158,7 @@ class Profile(Table):
     events: dict[str, float] | None = fact()
     events_gap: str | None = fact()
     trace: str | None = fact()
+    onednn_isa: str | None = fact()
 
 
 #: In folded stacks: what is between two functions, and the calls themselves, which all begin with.

@@ -9,12 +9,15 @@ from functools import partial
 from operator import methodcaller
 from typing import Any
 
+from fwbench.frameworks import probes
 from fwbench.terms.names import real_dtype
 from fwbench.terms.toggles import devices_of_process, is_on, variable
 
 # Read at import.
 if variable("onednn") in os.environ:
     os.environ["TF_ENABLE_ONEDNN_OPTS"] = str(int(os.environ[variable("onednn")] == "on"))
+if probes.requested() == probes.PROFILE:  # a few lines: TensorFlow keeps what oneDNN has created
+    os.environ.setdefault("ONEDNN_VERBOSE", "profile_create")
 # Its log of CPU features and missing CUDA libraries, not its warnings; read at import.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 

@@ -306,6 +306,12 @@ class Torch(Framework):
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         }
 
+    def onednn_log(self) -> AbstractContextManager[object]:
+        """``torch.backends.mkldnn.verbose``."""
+        if not torch.backends.mkldnn.is_available():
+            return super().onednn_log()
+        return torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON)
+
     @cached_property
     def libraries(self) -> dict[str, str]:
         """OpenMP, and what is within PyTorch's own library: MKL, oneDNN and its kernels."""
