@@ -169,9 +169,9 @@ def lenets(run: Run, device: str = "cpu") -> dict[tuple[str, int], dict[str, str
 def trained(run: Run, device: str = "cpu") -> dict[tuple[str, int], tuple[str, str]]:
     """Today's seconds and accuracies in the table of LeNet, where there are any."""
     return {
-        name: (row["today (wall clock)"], row["accuracy today"])
+        name: (row.get("today (wall clock)", ""), row.get("accuracy today", ""))
         for name, row in lenets(run, device).items()
-        if row["today (wall clock)"] or row["accuracy today"]
+        if row.get("today (wall clock)") or row.get("accuracy today")
     }
 
 

@@ -283,3 +283,25 @@ def test_values_are_before_statistics() -> None:
     (row,) = rows(part_of("gemm", made))
     assert (row["median"], row["middle half"]) == ("5 ms", "3 ms to 7 ms")
     assert row["measured"] == "9 rounds"
+
+
+def test_one_run_is_no_change() -> None:
+    """Nothing is +0.0 %, and a shift needs more runs than there are."""
+    lasting, section = history.sections([line([1.0], name) for name in ("gemm", "dot")])
+    assert [*lasting.notes] == [
+        f"2 cases in up to 1 run, {day(0)}, on Fake CPU, 2 threads.",
+        "Shifts of 3% and more that lasted for 5 runs at least (PELT).",
+        "2 cases had fewer than 10 runs: too few to tell.",
+    ]
+    assert [*section.columns] == ["case", "runs", "first", "since"]
+    page = parsed(writers.html([], before=[lasting, section]))
+    assert page.all("title")[0].text == "fwbench history"
+
+
+def test_contended_runs_are_marked(tmp_path: Path) -> None:
+    for number, condition in enumerate(("clean", "contended")):
+        saved(tmp_path / f"{number}.json", case(condition=condition), at=number)
+    _, section = history.sections(collect(tmp_path)[0])
+    assert rows(section)[0]["contended"] == "1 of 2"
+    clean, contended = dots(section.charts[0])
+    assert [dot.attributes.get("opacity") for dot in (clean, contended)] == [None, ".3"]

@@ -81,7 +81,7 @@ def test_what_cannot_be_told_is_said_alike_everywhere() -> None:
     assert (len(page.of_class("shares")), len(page.of_class("step0"))) == (0, 6)
     assert notes.answer(run.records) == [f"Fastest here: {text}"]
     head = writers.markdown([run]).partition("\n\n### ")[0].splitlines()
-    assert head[0] == "# torch and numpy on Fake CPU"
+    assert head[0] == "# numpy and torch on Fake CPU"
     assert {"- machine: Fake CPU", f"- Fastest (operations, forward): {text}"} <= {*head}
     (found,) = [section for section in summary.sections([run]) if section.title == "Not ranked"]
     assert found.rows[0].cells[1].text == (
@@ -139,9 +139,9 @@ def test_an_interrupted_run_says_so_above_its_answer() -> None:
 
 def test_a_report_has_a_title() -> None:
     runs = [_run(machine={"cpu": "Fake CPU"})]
-    assert summary.title(runs) == "torch and numpy on Fake CPU"
+    assert summary.title(runs) == "numpy and torch on Fake CPU"
     other = run_of(case("gemm", "jax"), machine={"cpu": "Other CPU"})
-    assert summary.title([*runs, other]) == "torch, numpy and jax"
+    assert summary.title([*runs, other]) == "jax, numpy and torch"
     assert summary.title([]) == "fwbench report"
     assert summary.title([run_of(plain())]) == "fwbench report"
 
@@ -171,7 +171,7 @@ def _contest() -> list[Run]:
 
 def test_geometric_means() -> None:
     found = part(_contest(), "Geometric mean")
-    means = column(found, "largest size (2 of 2 cases)")
+    means = column(found, "largest size (2 of 2 rows)")
     assert {name: cell.value for name, cell in means.items()} == pytest.approx(
         {"tensorflow eager": math.sqrt(2), "torch eager": math.sqrt(8)}
     )
@@ -195,7 +195,7 @@ def test_a_case_that_two_tests_measured_is_two_contestants() -> None:
     again["fullname"] = "test_other.py::test_other[gemm]"
     first = [case("gemm", "torch", 1.0), case("gemm", "numpy", 2.0)]
     found = part_of("Geometric mean", *first, again)
-    means = column(found, "largest size (1 of 1 case)")
+    means = column(found, "largest size (1 of 1 row)")
     assert {name: cell.text for name, cell in means.items()} == {
         "torch eager": "1.00x",
         "numpy eager": "2.00x",
@@ -220,7 +220,7 @@ def test_a_case_without_a_rival_is_no_difference() -> None:
 def test_the_same_work_is_compared() -> None:
     entries = [case("gemm", "torch", 2.0), case("gemm", "numpy"), case("dot", "numpy")]
     entries = [{**one, "group": one["params"]["framework"]} for one in entries]
-    means = column(part_of("Geometric mean", *entries), "largest size (1 of 1 case)")
+    means = column(part_of("Geometric mean", *entries), "largest size (1 of 1 row)")
     assert [*means] == ["numpy eager", "torch eager"]
 
 
@@ -249,7 +249,7 @@ def test_summaries_are_of_one_run_each() -> None:
         )
         for run in ("slow", "fast")
     ]
-    means = column(part(runs, titles[0]), "largest size (1 of 1 case)")
+    means = column(part(runs, titles[0]), "largest size (1 of 1 row)")
     assert {name: cell.text for name, cell in means.items()} == {
         "torch eager": "1.00x",
         "mxnet eager": "2.00x",
@@ -274,3 +274,28 @@ def test_different_machines_are_noted(tmp_path: Path, brand: str, differs: bool)
     for one, other in ((own, there), (own, plain_there), (plain_here, plain_there)):
         notes = summary.notes([one, other])
         assert ["different machines" in note for note in notes] == [True] * differs
+
+
+def test_the_answer_is_a_picture() -> None:
+    """Small sizes and large ones apart, for the kind with most rows first."""
+    run = run_of(
+        *(case("gemm", name, s, size=9) for name, s in (("torch", 1.0), ("numpy", 4.0))),
+        *(case("gemm", name, s, size=99) for name, s in (("torch", 8.0), ("numpy", 1.0))),
+        *(training(name) for name in ("torch", "mxnet")),
+    )
+    operations, trained = summary.cards([run], palette.COLOURS)
+    assert (operations.title, trained.title) == ("operations, forward", "training loops")
+    assert [(verdict.title, verdict.text) for verdict in operations.verdicts] == [
+        ("fastest", "torch for 1 of 2, numpy for 1"),
+        ("smallest sizes", "torch for 1 of 1"),
+        ("largest sizes", "numpy for 1 of 1"),
+    ]
+    bars = [[cell.bar and cell.bar.share for cell in row.cells] for row in operations.table.rows]
+    numpy, torch = bars
+    assert (numpy[1:], torch[1:]) == (pytest.approx([0.25, 1.0]), pytest.approx([1.0, 0.125]))
+    assert len(trained.verdicts) == 1
+    page = shown(run)
+    meters = page.all("header")[0].of_class("meter")
+    styles = [meter.all("span")[0].attributes["style"] for meter in meters]
+    assert styles[0] == f"--share:0.250;background:{palette.COLOURS['numpy']}"
+    assert len(styles) == 6

@@ -6,7 +6,7 @@ is nothing to draw. An entry point names it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,9 @@ from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
 from fwbench.report.training import accuracy, deviation_text, epochs_s
 
+#: The line at the speed of eager, in charts of gains.
+_AS_EAGER = "as fast as eager"
+
 #: The entry points by which other packages add charts.
 ENTRY_POINTS = "fwbench.charts"
 
@@ -36,6 +39,8 @@ class Group:
     records: Sequence[tuple[str, Measurement]]
     runs: Sequence[str]
     colours: Mapping[str, str] = field(default_factory=dict)
+    #: The only one that its records have, for titles; empty for several.
+    size: str = ""
 
     @cached_property
     def looks(self) -> dict[str, Look]:
@@ -47,6 +52,27 @@ class Group:
     def has_one_size(self) -> bool:
         """True where there is nothing to draw over sizes."""
         return len({record.facts.size_text for _, record in self.records}) == 1
+
+    def size_text(self, size: float) -> str:
+        """The size, or the shape, that its records have for a place on the horizontal axis."""
+        return self._sizes.get(size, f"{size:,.0f}")
+
+    @cached_property
+    def _sizes(self) -> dict[float, str]:
+        return {record.facts.size: record.facts.size_text for _, record in self.records}
+
+    @property
+    def apart(self) -> "list[Group]":
+        """A group for each of its sizes, the smallest first; itself if a line can join these."""
+        by_size = group_by(self.records, lambda named: (named[1].facts.size, named[1].facts.shape))
+        if len(by_size) >= lines.A_LINE:
+            return [self]
+        return [
+            replace(
+                self, records=by_size[size], size=f" at size {by_size[size][0][1].facts.size_text}"
+            )
+            for size in sorted(by_size, key=lambda size: (size[0], size[1] or ""))
+        ]
 
     @cached_property
     def gains(self) -> list[Point | None]:
@@ -61,9 +87,14 @@ class Drawing:
     section: str
     order: int
     draw: Callable[[Group], Chart | None]
+    #: Whether it is drawn for each size where there are too few for a line.
+    apart: bool = False
 
 
 _EAGER = "eager"
+
+#: Of the line at the speed of eager; its key keeps it out of legends.
+_DASHED = Look("var(--ink)", "6 4", has_dots=False, keys={"line": _AS_EAGER})
 
 
 def gains(records: Sequence[Measurement]) -> list[Point | None]:
@@ -97,6 +128,20 @@ def point_label(record: Measurement) -> str:
     return ", ".join(filter(None, [record.facts.shape, record.values_text]))
 
 
+def time_point(record: Measurement, x: float, label: str = "") -> Point:
+    """The median of a record in seconds, with its quartiles; pale where it is an upper bound."""
+    text = marked(label or point_label(record), record.facts)
+    is_pale = is_contended(record.facts)
+    return Point(x, record.median_s, *record.quartiles_s, text, is_pale)
+
+
+def rate_point(record: Measurement, x: float, work: float, label: str = "") -> Point:
+    """Work a second: a slow quartile of times is a low one of rates."""
+    point = time_point(record, x, label)
+    rate, low, high = (work / time_s for time_s in (point.y, point.high, point.low))
+    return replace(point, y=rate, low=low, high=high)
+
+
 def _but_execution(record: Measurement) -> tuple[Any, ...]:
     """All that two records must have in common, except their execution."""
     return (
@@ -113,23 +158,22 @@ def operation_times(group: Group) -> Chart:
     if group.has_one_size:
         return _bars(group)
     by_name = group_by(group.records, lambda named: named[0])
-    series = {name: [_point(record) for _, record in line] for name, line in by_name.items()}
-    return lines.draw(f"{group.title}: time against size", series, "size", looks=group.looks)
+    series = {
+        name: [time_point(record, record.facts.size) for _, record in line]
+        for name, line in by_name.items()
+    }
+    title, show_x = f"{group.title}: time against size", group.size_text
+    return lines.draw(title, series, "size", show_x=show_x, looks=group.looks)
 
 
 def _bars(group: Group) -> Chart:
-    """The fastest first; in a lighter tone until the call returned, where that was early."""
-    ordered = sorted(group.records, key=lambda named: named[1].median_s)
-    ranked = {name: Bar(_point(record), _returned_s(record)) for name, record in ordered}
-    size = group.records[0][1].facts.size_text
+    """A bar for each, in their order; in a lighter tone until the call returned, if early."""
+    shown = {
+        name: Bar(time_point(record, record.facts.size), _returned_s(record))
+        for name, record in group.records
+    }
     parts = ("done", "call returned")
-    return bars.draw_ranked(f"{group.title}: time at size {size}", ranked, time, group.looks, parts)
-
-
-def _point(record: Measurement) -> Point:
-    label = marked(point_label(record), record.facts)
-    is_pale = is_contended(record.facts)
-    return Point(record.facts.size, record.median_s, *record.quartiles_s, label, is_pale)
+    return bars.draw_each(f"{group.title}: time{group.size}", shown, time, group.looks, parts)
 
 
 def _returned_s(record: Measurement) -> float:
@@ -138,9 +182,12 @@ def _returned_s(record: Measurement) -> float:
 
 
 def operation_dispatch(group: Group) -> Chart | None:
-    """Two lines for each framework and execution whose calls return early; None if none does.
+    """Two lines for each framework and execution whose calls return early.
 
     Until the call returned is drawn in a lighter tone. Bars of a single size show both.
+
+    Returns:
+        None where none does at several sizes.
     """
     series: dict[str, list[Point]] = {}
     looks: dict[str, Look] = {}
@@ -153,31 +200,34 @@ def operation_dispatch(group: Group) -> Chart | None:
             ("returned", "done"), (dark.lighter, dark), times_s, strict=True
         ):
             looks[f"{name}, {what}"] = look
-            point = Point(record.facts.size, value, value, value, record.facts.shape or "")
+            point = replace(time_point(record, record.facts.size), y=value, low=value, high=value)
             series.setdefault(f"{name}, {what}", []).append(point)
-    if not series:
+    if max(map(len, series.values()), default=0) < 2:  # noqa: PLR2004 (a single size)
         return None
-    title = f"{group.title}: returned (lighter), and done"
-    return lines.draw(title, series, "size", looks=looks)
+    title = f"{group.title}: time until calls returned (lighter), and until their work was done"
+    return lines.draw(title, series, "size", show_x=group.size_text, looks=looks)
 
 
 def speedup(group: Group) -> Chart | None:
-    """A line of ratios for each execution, a bar of a single size; None where all are eager.
-
-    The longest bar is the first.
-    """
+    """A line of ratios for each execution, a bar of a single size; None where all are eager."""
     series: dict[str, list[Point]] = {}
     for (name, _), gain in zip(group.records, group.gains, strict=True):
         if gain is not None:
             series.setdefault(name, []).append(gain)
     if not series:
         return None
-    title = f"{group.title}: how many times as fast as eager"
-    if group.has_one_size:
-        ordered = sorted(series.items(), key=lambda named: -named[1][0].y)
-        ranked = {name: Bar(gain) for name, (gain,) in ordered}
-        return bars.draw_ranked(title, ranked, times, group.looks)
-    return lines.draw(title, series, "size", None, times, looks=group.looks)
+    title = f"{group.title}: how many times as fast as eager{group.size}"
+    sizes = sorted({gain.x for line in series.values() for gain in line})
+    if len(sizes) == 1:
+        where = "" if group.has_one_size else f" at size {group.size_text(sizes[0])}"
+        shown = {name: Bar(gain) for name, (gain,) in series.items()}
+        return bars.draw_each(f"{title}{where}", shown, times, group.looks)
+    limits = {_AS_EAGER: [(sizes[0], 1.0), (sizes[-1], 1.0)]}
+    looks = {**group.looks, _AS_EAGER: _DASHED}
+    title, joined = f"{title} (dashed: 1x)", len(sizes) >= lines.A_LINE
+    return lines.draw(
+        title, series, "size", None, times, group.size_text, limits, looks=looks, joined=joined
+    )
 
 
 def training_times(group: Group) -> Chart:
@@ -249,9 +299,9 @@ def training_memory(group: Group) -> Chart | None:
 
 #: fwbench's own charts.
 _CHARTS = (
-    Drawing("operations", 10, operation_times),
-    Drawing("operations", 20, operation_dispatch),
-    Drawing("operations", 30, speedup),
+    Drawing("operations", 10, operation_times, apart=True),
+    Drawing("operations", 20, operation_dispatch, apart=True),
+    Drawing("operations", 30, speedup, apart=True),
     Drawing("training", 10, training_times),
     Drawing("training", 20, speedup),
     Drawing("training", 30, training_losses),
@@ -266,5 +316,10 @@ def draw_all(section: str, group: Group) -> list[Chart]:
     modules = extensions(None, ENTRY_POINTS, "SECTION", "draw")
     others = [Drawing(module.SECTION, module.ORDER, module.draw) for module in modules]
     every = sorted([*_CHARTS, *others], key=lambda drawing: drawing.order)
-    drawn = [drawing.draw(group) for drawing in every if drawing.section == section]
+    drawn = [
+        drawing.draw(part)
+        for drawing in every
+        if drawing.section == section
+        for part in (group.apart if drawing.apart else [group])
+    ]
     return [chart for chart in drawn if chart is not None]

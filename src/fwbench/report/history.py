@@ -27,10 +27,12 @@ from numpy.typing import NDArray
 
 from fwbench.errors import UnreadableRun, UsageError
 from fwbench.machine import usable_cpus
+from fwbench.measure.condition import CONTENDED
 from fwbench.records.files import read as content_of
 from fwbench.records.files import write_atomically
 from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import count, time
+from fwbench.report.condition import is_contended
 from fwbench.report.drawing import lines
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run, read
@@ -123,6 +125,7 @@ class Moment:
         low_s: where the middle half of its launches, or rounds, begins.
         version: of the framework; empty if it is not recorded.
         revision: of the project, abbreviated.
+        is_contended: whether its times are upper bounds.
     """
 
     when: str
@@ -131,6 +134,7 @@ class Moment:
     high_s: float
     version: str
     revision: str
+    is_contended: bool = False
 
     @property
     def day(self) -> str:
@@ -177,9 +181,21 @@ class _FollowedCase:
         return len(self.moments)
 
     @property
-    def change(self) -> float:
-        """From the first run to the last, as a share."""
-        return self.moments[-1].median_s / self.moments[0].median_s - 1
+    def change(self) -> float | None:
+        """From the first run to the last, as a share; None where there is one alone."""
+        first, last = self.moments[0], self.moments[-1]
+        return None if first is last else last.median_s / first.median_s - 1
+
+    @property
+    def contended(self) -> str:
+        """The number of its contended runs; empty for none."""
+        number = sum(moment.is_contended for moment in self.moments)
+        return f"{number} of {self.runs}" if number else ""
+
+    @property
+    def last_s(self) -> float | None:
+        """Seconds in the last of several runs."""
+        return self.moments[-1].median_s if self.runs > 1 else None
 
     @property
     def upgrades(self) -> str:
@@ -245,14 +261,24 @@ def _shifts(cases: Sequence[_FollowedCase]) -> Section:
     every = [_Lasting(case.line, shift) for case in cases for shift in case.shifts]
     every.sort(key=lambda row: -row.shift.change)
     few = sum(case.runs < 2 * _WINDOW for case in cases)
-    notes = [f"Shifts of {_SMALLEST:.0%} and more that lasted for {_WINDOW} runs at least (PELT)."]
+    notes = [_extent(cases)]
+    notes += [f"Shifts of {_SMALLEST:.0%} and more that lasted for {_WINDOW} runs at least (PELT)."]
     if few:
         notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")
-    if not every:
+    if not every and few < len(cases):
         notes.append("None was found.")
     return Section.from_items(
         "Lasting shifts", _SHIFTS, every, lambda row: row.line.keys, notes=notes
     )
+
+
+def _extent(cases: Sequence[_FollowedCase]) -> str:
+    """The number of cases and of their runs, the days of these, and their machines."""
+    days = sorted({moment.day for case in cases for moment in case.moments})
+    machines = "; ".join(dict.fromkeys(case.line.machine for case in cases))
+    period = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    runs = count(max(case.runs for case in cases), "run")
+    return f"{count(len(cases), 'case')} in up to {runs}, {period}, on {machines}."
 
 
 def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
@@ -261,9 +287,9 @@ def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
         event = f"{shift.change:+.1%} ({time(shift.before_s)} -> {time(shift.after_s)})"
         marks[shift.at] = f"{marks[shift.at]}, {event}" if shift.at in marks else event
     points = [
-        Point(number, moment.median_s, moment.low_s, moment.high_s, " ".join(filter(None, known)))
-        for number, moment in enumerate(line.moments)
-        for known in [(moment.when[:16], moment.version, moment.revision)]
+        Point(number, m.median_s, m.low_s, m.high_s, " ".join(filter(None, known)), m.is_contended)
+        for number, m in enumerate(line.moments)
+        for known in [(m.when[:16], m.version, m.revision, CONTENDED * m.is_contended)]
     ]
     return lines.draw_over_time(line.name, _labels(line.moments), points, marks)
 
@@ -416,4 +442,5 @@ def _moment(record: Measurement, run: Run, when: str) -> Moment:
     version = record.facts.framework_version or ""
     revision = str(run.commit_info.get("id") or "")
     known = "" if revision == "unversioned" else revision[:9]
-    return Moment(when, record.median_s, low_s, high_s, version, known)
+    contended = is_contended(record.facts)
+    return Moment(when, record.median_s, low_s, high_s, version, known, contended)

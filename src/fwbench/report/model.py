@@ -1,6 +1,5 @@
 """Model of a report: runs, read and flattened, from any writer."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -149,11 +148,8 @@ def foreign(records: Iterable[Measurement]) -> list[Measurement]:
 
 
 def frameworks(runs: Sequence[Run]) -> list[str]:
-    """The frameworks of all runs, those with most cases first."""
-    cases = Counter(
-        record.facts.framework for run in runs for record in run.records if record.facts
-    )
-    return [name for name, _ in cases.most_common()]
+    """The frameworks of all runs, in the order in which they are shown everywhere."""
+    return sorted({r.facts.framework for run in runs for r in run.records if r.facts})
 
 
 def have_same_machine(runs: Iterable[Run]) -> bool:

@@ -3,7 +3,7 @@
 import bisect
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -33,9 +33,6 @@ _SLOWER = (1.5, 2.0, 4.0, 10.0)
 
 #: Characters of a cell that stay on one line.
 _LONGEST_ON_A_LINE = 40
-
-#: Characters of gaps that are shown at once; more of them are folded on the page.
-_UNFOLDED = 400
 
 
 @dataclass(frozen=True)
@@ -76,6 +73,22 @@ class TableCell:
     #: The title of the section that it leads to.
     target: str = ""
     timing: Timing | None = None
+    bar: "Meter | None" = None
+
+
+@dataclass(frozen=True)
+class Meter:
+    """A bar in a cell, of a part of its width."""
+
+    #: 0 to 1.
+    share: float
+    #: As in CSS.
+    colour: str
+
+    @property
+    def style(self) -> str:
+        """Its style on the page."""
+        return f"--share:{self.share:.3f};background:{self.colour}"
 
 
 @dataclass(frozen=True)
@@ -105,6 +118,8 @@ class Column(Generic[T]):
     #: Whether it is left out where no row has a text.
     optional: bool = True
     keys: Mapping[str, str] = field(default_factory=dict)
+    #: Whether the page has it among those that a reader must ask for.
+    folded: bool = False
 
 
 def legends(columns: Iterable[Column[Any]]) -> str:
@@ -145,6 +160,7 @@ def columns(table: str, *cells: Callable[[Any], TableCell]) -> tuple[Column[Any]
             by_name[row["cell"]] if "cell" in row else _cell_of(**row),
             " ".join(row.get("legend", "").split()),
             optional=not row.get("always", False),
+            folded=bool(row.get("folded")),
         )
         for name, row in rows.items()
     )
@@ -193,6 +209,8 @@ class Section:
     legend: Mapping[str, "Look"] = field(default_factory=dict)
     #: The facts by which columns can be hidden, by the number of the column.
     column_keys: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    #: The numbers of the columns that a reader of the page must ask for.
+    folded: Collection[int] = frozenset()
     #: For links; empty until :func:`fwbench.report.sections.linkable` gives one.
     id: str = ""
 
@@ -221,8 +239,18 @@ class Section:
                 for place, number in enumerate(shown)
                 if columns[number].keys
             },
+            folded={place for place, number in enumerate(shown) if columns[number].folded},
             **parts,
         )
+
+    @property
+    def compact(self) -> Self:
+        """The same without the columns in which no row has a text."""
+        filled = [
+            n for n in range(len(self.columns)) if any(row.cells[n].text for row in self.rows)
+        ]
+        rows = [replace(row, cells=[row.cells[n] for n in filled]) for row in self.rows]
+        return replace(self, columns=[self.columns[n] for n in filled], rows=rows)
 
     @property
     def shared_keys(self) -> dict[str, str]:
@@ -240,9 +268,9 @@ class Section:
         return attributes(self.shared_keys)
 
     @property
-    def folds_gaps(self) -> bool:
-        """True if its gaps take so much room that a reader must ask for them."""
-        return sum(map(len, self.gaps)) > _UNFOLDED
+    def topic(self) -> str:
+        """The part of a table of contents that it belongs to: its family, or its first word."""
+        return self.shared_keys.get("family") or self.title.split(maxsplit=1)[0].rstrip(":")
 
     @property
     def prose(self) -> frozenset[int]:
@@ -306,7 +334,11 @@ def line_names(
     runs: Sequence[str],
     where: Callable[[Measurement], str] = lambda record: record.facts.size_text,
 ) -> list[NamedRecord]:
-    """Records with the names of their lines; repeats at the same place are numbered from 2."""
+    """Records with the names of their lines, by framework and ``eager`` first, as everywhere.
+
+    Repeats at the same place are numbered from 2.
+    """
+    records = sorted(records, key=lambda record: (record.run, *in_order(record.facts)))
     numbers = repeats((record.run, record.contestant, where(record)) for record in records)
     return [
         NamedRecord(
@@ -314,6 +346,11 @@ def line_names(
         )
         for record, number in zip(records, numbers, strict=True)
     ]
+
+
+def in_order(facts: CaseFacts) -> tuple[str, bool, str]:
+    """Key of the order of contestants: by framework, ``eager`` before what compiles."""
+    return facts.framework, facts.execution != "eager", facts.execution
 
 
 def by_work(records: Iterable[Measurement], runs: Sequence[str]) -> list[list[NamedRecord]]:
@@ -357,7 +394,7 @@ def against_fastest(
 
 def row_keys(record: Measurement) -> dict[str, str]:
     """The facts that the row of a record can be filtered by."""
-    return {name: str(record.facts[name]) for name in KEYS if name in record.facts}
+    return {name: str(fact) for name in KEYS if (fact := record.facts.get(name)) is not None}
 
 
 def quantity(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fwbench.records.measurement import uncertainty
 from fwbench.records.session_facts import MachineFacts, SessionFacts
@@ -10,9 +10,20 @@ from fwbench.records.units import count
 from fwbench.report import condition, ranking
 from fwbench.report.condition import marked
 from fwbench.report.model import Run, frameworks, have_same_machine, labels
-from fwbench.report.ranking import Answer, Difference, Mean, Ranking, Unranked, answers
+from fwbench.report.ranking import (
+    Answer,
+    Contest,
+    Coverage,
+    Difference,
+    Mean,
+    Ranking,
+    Unranked,
+    answers,
+    extremes,
+)
 from fwbench.report.section import (
     Column,
+    Meter,
     Section,
     TableCell,
     columns,
@@ -48,6 +59,18 @@ class HeadVerdict:
 
 
 @dataclass(frozen=True)
+class Card:
+    """The answer for one kind of workload on one device: in words, and as a picture."""
+
+    title: str
+    verdicts: Sequence[HeadVerdict]
+    #: Means, with a bar in each cell.
+    table: Section
+    #: The reason why there are none.
+    why: str = ""
+
+
+@dataclass(frozen=True)
 class Head:
     """Head of one run."""
 
@@ -68,15 +91,15 @@ def title(runs: Sequence[Run]) -> str:
 
 
 def heads(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Head]:
-    """Head of each run that has cases."""
+    """Head of each run that has cases, or whose machine is known."""
     return [
         Head(
             name if len(runs) > 1 else "",
             {what: text for what, text in _facts(run) if text},
-            [_verdict(answer, run, colours) for answer in answers(run.contests)],
+            [*_verdicts(run, run.contests, colours).values()],
         )
         for run, name in zip(runs, labels(runs), strict=True)
-        if run.records
+        if run.records or run.session.machine
     ]
 
 
@@ -87,7 +110,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "measured", f"{run.when[:_MINUTE].replace('T', ' ')} UTC" if run.when else ""
     yield "machine", ", ".join(_machine(run, machine))
     yield "threads", str(run.session.threads or "")
-    versions = (run.session.frameworks or {}).items()
+    versions = sorted((run.session.frameworks or {}).items())
     yield "versions", ", ".join(f"{name} {framework.version}" for name, framework in versions)
     number = launches(run.session)
     yield "launches", f"{number}, shuffled" if number else ""
@@ -117,9 +140,20 @@ def _machine(run: Run, machine: MachineFacts) -> Iterator[str]:
         yield machine.os
 
 
-def _verdict(answer: Answer, run: Run, colours: Mapping[str, str]) -> HeadVerdict:
+def _verdicts(
+    run: Run, contests: Iterable[Contest], colours: Mapping[str, str]
+) -> dict[tuple[str, str], HeadVerdict]:
+    """The answers of some contests, by kind and device."""
     devices = {record.facts.device for record in run.records if record.facts}
-    where = f" on {answer.device}" if len(devices) > 1 else ""
+    return {
+        (answer.kind, answer.device): _verdict(
+            answer, f" on {answer.device}" if len(devices) > 1 else "", colours
+        )
+        for answer in answers(contests)
+    }
+
+
+def _verdict(answer: Answer, where: str, colours: Mapping[str, str]) -> HeadVerdict:
     shares = [FastestShare(name, number, colours[name]) for name, number in answer.fastest.items()]
     others = {"too close to call": answer.too_close, "disturbed": answer.disturbed}
     shares += [FastestShare(name, number, "") for name, number in others.items() if number]
@@ -176,6 +210,33 @@ def _filled(runs: Sequence[Run], make: Callable[[Run, str], Iterable[Section]]) 
     return [section for run, suffix in suffixed for section in make(run, suffix) if section.rows]
 
 
+def cards(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Card]:
+    """The answers of all runs, of each run those over most contests first."""
+    names = labels(runs)
+    return [
+        card
+        for number, run in enumerate(runs)
+        for card in _cards(run, run_suffix(number, names), colours)
+    ]
+
+
+def _cards(run: Run, suffix: str, colours: Mapping[str, str]) -> list[Card]:
+    """A card for each kind of workload; small sizes and large ones have different fastest."""
+    kinds = ranking.by_kind(run.contests)
+    every, *parts = (
+        _verdicts(run, contests, colours) for contests in (run.contests, *extremes(run.contests))
+    )
+    made = []
+    for (key, contests), kind in zip(kinds.items(), ranking.rankings(run.contests), strict=True):
+        sizes = {"smallest sizes": parts[0], "largest sizes": parts[1]}
+        shown = {"fastest": every, **(sizes if all(key in part for part in parts) else {})}
+        verdicts = [replace(of[key], title=what) for what, of in shown.items() if key in of]
+        why = "" if kind.means else f"No means: {kind.why_empty}."
+        card = Card(f"{kind.title}{suffix}", verdicts, _ranking(kind, suffix, colours), why)
+        made.append((len(contests), card))
+    return [card for _, card in sorted(made, key=lambda each: -each[0])]
+
+
 def rankings(runs: Sequence[Run]) -> list[Section]:
     """Who is how fast: a table of means for each kind of workload and each device."""
     return _filled(runs, _rankings)
@@ -188,13 +249,15 @@ def remarks(runs: Sequence[Run]) -> list[Section]:
 
 def _rankings(run: Run, suffix: str) -> Iterator[Section]:
     ranked = ranking.rankings(run.contests)
-    for kind in ranked:
-        if kind.means:
-            heading = f"Geometric mean of time against the fastest: {kind.title}{suffix}"
-            rows: list[Mean | Unranked] = [*kind.means, *kind.unranked]
-            yield Section.from_items(heading, _mean_columns(kind), rows)
+    yield from (_ranking(kind, suffix, {}) for kind in ranked if kind.means)
     empty = [kind for kind in ranked if not kind.means]
     yield Section.from_items(f"Not ranked{suffix}", _WHY_EMPTY, empty)
+
+
+def _ranking(kind: Ranking, suffix: str, colours: Mapping[str, str]) -> Section:
+    heading = f"Geometric mean of time against the fastest: {kind.title}{suffix}"
+    rows: list[Mean | Unranked] = [*kind.means, *kind.unranked]
+    return Section.from_items(heading, _mean_columns(kind, colours), rows)
 
 
 def _differences(run: Run, suffix: str) -> Iterator[Section]:
@@ -213,22 +276,31 @@ def _gaps(run: Run, suffix: str) -> Iterator[Section]:
 _WHY_EMPTY = columns("not-ranked")
 
 
-def _mean_columns(kind: Ranking) -> list[Column[Mean | Unranked]]:
+def _mean_columns(kind: Ranking, colours: Mapping[str, str]) -> list[Column[Mean | Unranked]]:
+    def ratio(row: Mean | Unranked, number: float | None) -> TableCell:
+        """The ratio, and a bar for the speed: the longer, the faster."""
+        if number is None:
+            return TableCell("")
+        colour = colours.get(row.name.partition(" ")[0], "var(--faint)")
+        return TableCell(f"{number:.2f}x", number, bar=Meter(1 / number, colour))
+
     return [
         Column("framework and execution", lambda row: TableCell(row.name)),
         Column(
-            f"smallest size ({kind.smallest.text})",
-            lambda row: _ratio(None if isinstance(row, Unranked) else row.smallest),
+            f"smallest size ({_rows(kind.smallest)})",
+            lambda row: ratio(row, None if isinstance(row, Unranked) else row.smallest),
         ),
         Column(
-            f"largest size ({kind.largest.text})",
-            lambda row: TableCell(row.text) if isinstance(row, Unranked) else _ratio(row.largest),
+            f"largest size ({_rows(kind.largest)})",
+            lambda row: (
+                TableCell(row.text) if isinstance(row, Unranked) else ratio(row, row.largest)
+            ),
         ),
     ]
 
 
-def _ratio(ratio: float | None) -> TableCell:
-    return quantity(ratio, "{:.2f}x".format)
+def _rows(part: Coverage) -> str:
+    return f"{part.known} of {count(part.of, 'row')}"
 
 
 _DIFFERENCES: tuple[Column[Difference], ...] = (

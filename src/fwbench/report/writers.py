@@ -2,7 +2,9 @@
 
 import csv
 import io
+import itertools
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,26 +34,31 @@ _MINUTE_S = 60
 #: What a runner must see for a green badge: the resolution of ``fwbench ab``.
 _FINE = 0.1
 
+#: What the titles of operations name behind the operation.
+_CELL = ("device", "direction", "dtype")
+
 
 def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()) -> str:
     """The page of one or several runs; nothing in it asks for anything from anywhere else."""
     environment = _templates()
     details = sections.linkable([*before, *sections.details(runs)])
     drawn = [chart for section in details for chart in section.charts]
-    names = labels(runs)
+    names, colours = labels(runs), palette.colours(frameworks(runs))
     source = environment.loader
     assert source is not None  # noqa: S101 (it was just given)
     return environment.get_template("report.html.j2").render(
-        title=summary.title(runs),
+        title=_title(runs, before),
         lead=_lead(runs),
-        heads=summary.heads(runs, palette.colours(frameworks(runs))),
+        heads=summary.heads(runs, colours),
         problems=problems,
         notes=summary.notes(runs),
-        rankings=summary.rankings(runs),
+        cards=summary.cards(runs, colours),
         remarks=summary.remarks(runs),
         filters=_filters(details),
         baselines=_baselines(details, runs),
         details=details,
+        contents=_contents(details),
+        folds=any(section.folded for section in details),
         places={section.title: section.id for section in details},
         provenance={name: _provenance(run) for run, name in zip(runs, names, strict=True)},
         relative=AGAINST_FASTEST,
@@ -103,6 +110,30 @@ def badge(comparison: Comparison) -> str:
             colour="#1a7f37" if change is not None and change <= _FINE else "#9a6700",
         )
     )
+
+
+def _title(runs: Sequence[Run], before: Sequence[Section]) -> str:
+    return "fwbench history" if before and not runs else summary.title(runs)
+
+
+def _contents(details: Sequence[Section]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """A table of contents: by topic the ids and the shortest titles of the sections in a row.
+
+    Device, direction and dtype of most operations are left out.
+    """
+    operations = [section.shared_keys for section in details if "family" in section.shared_keys]
+    cells = Counter("".join(f" {keys.get(name)}" for name in _CELL) for keys in operations)
+    most = max(cells, key=cells.__getitem__, default="")
+    return [
+        (topic, [(section.id, _short(section, topic, most)) for section in sections])
+        for topic, sections in itertools.groupby(details, lambda section: section.topic)
+    ]
+
+
+def _short(section: Section, topic: str, most: str) -> str:
+    if "family" in section.shared_keys:
+        return section.title.replace(most, "")
+    return section.title.removeprefix(topic).lstrip(": ") or section.title
 
 
 def _filters(details: Sequence[Section]) -> dict[str, list[str]]:
@@ -162,7 +193,7 @@ def _provenance(run: Run) -> Mapping[str, Any]:
         "written by": f"fwbench {session.version}" if session.version else "pytest-benchmark",
     }
     facts |= {
-        name: f"{framework.version}; {_joined(framework.build or {})}"
+        name: "; ".join(filter(None, [framework.version, _joined(framework.build or {})]))
         for name, framework in (session.frameworks or {}).items()
     }
     facts |= {f"{name}, absent": why for name, why in (session.absent or {}).items()}
@@ -195,7 +226,7 @@ def markdown(
     runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()
 ) -> str:
     """Summary and tables without charts, for pull requests and README files."""
-    lines = [f"# {escaping.markdown(summary.title(runs))}", "", *_heads(runs)]
+    lines = [f"# {escaping.markdown(_title(runs, before))}", "", *_heads(runs)]
     lines += [f"- {escaping.markdown(note)}" for note in (*problems, *summary.notes(runs))]
     for section in (*summary.sections(runs), *before, *sections.details(runs)):
         notes = [escaping.markdown(note) for note in section.notes]

@@ -4,7 +4,7 @@ const overview = document.getElementById("part-overview-cpu-forward-float32");
 const visible = (...where) => all(...where).filter((tag) => tag.getBoundingClientRect().width);
 const names = (nodes, key) => [...new Set(nodes.map((node) => node.dataset[key]))].sort();
 const drawn = () => ({
-  series: names(visible(".chart .series", gemm), "line"),
+  series: names(visible(".chart .series[data-framework]", gemm), "line"),
   legend: names(visible(".legend button", gemm), "line"),
   columns: visible("thead th", overview).map((node) => node.textContent),
   hash: decodeURIComponent(location.hash),

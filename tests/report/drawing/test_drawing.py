@@ -5,7 +5,7 @@ import pytest
 from fwbench.report.drawing import bars, lines
 from fwbench.report.drawing.chart import Point
 from support.reports import case, chart_of, parsed, part, part_of, run_of, training
-from support.section_parts import outside
+from support.section_parts import marks, outside
 
 
 @pytest.mark.parametrize("size", [1, 2, 100])
@@ -41,7 +41,7 @@ def test_points_say_value_and_spread() -> None:
     assert "3 launches, 1 ms to 3 ms" in bar.text
 
 
-@pytest.mark.parametrize(("sizes", "mark"), [([10], "bar"), ([10, 20], "dot")])
+@pytest.mark.parametrize(("sizes", "mark"), [([10], "bar"), ([10, 20, 30], "dot")])
 def test_upper_bounds_are_pale(sizes: list[int], mark: str) -> None:
     conditions = {"numpy": "clean", "torch": "drifting", "jax": "contended"}
     cases = [
@@ -90,7 +90,7 @@ def test_bars_are_told_one_by_one() -> None:
 def test_accuracy_is_drawn_over_time() -> None:
     run = run_of(training(), training("mxnet", accuracies=(0.5,)))
     chart = chart_of(part([run], "training"), "time against accuracy")
-    assert chart.text.endswith("torch eager 8.5 s, 85.00%; mxnet eager 8.5 s, 50.00%")
+    assert chart.text.endswith("mxnet eager 8.5 s, 50.00%; torch eager 8.5 s, 85.00%")
     assert len(parsed(chart.svg).all("circle")) == 2
 
 
@@ -102,3 +102,42 @@ def test_few_bars_are_no_blocks() -> None:
     assert heights == sorted(heights)
     assert heights[1] - heights[0] == heights[2] - heights[1] < heights[0] / 2
     assert heights[3] < 30 * heights[0] / 2
+
+
+def test_two_sizes_suggest_no_law() -> None:
+    """A line between them would: each has its bars."""
+    entries = [case(size=size, values_s=size * 1e-3) for size in (100, 10)]
+    drawn = part_of("gemm", *entries).charts
+    assert [chart.title.partition(": ")[2] for chart in drawn] == [
+        "time at size 10",
+        "time at size 100",
+    ]
+    assert [len(parsed(chart.svg).of_class("bar")) for chart in drawn] == [1, 1]
+
+
+def test_shapes_are_on_the_axis() -> None:
+    """A size alone does not say which row of the table a point is."""
+    shapes = {8_576: "n1h14w14c16k16", 91_000: "n2h28w28c32k32", 1_642_496: "n4h56w56c64k64"}
+    entries = [case("conv", size=size, shape=shape) for size, shape in shapes.items()]
+    (chart,) = part_of("conv", *entries).charts
+    assert marks(chart, "x") == [*shapes.values()]
+    assert outside(chart) == []
+
+
+def test_early_returns_of_one_size_each_are_not_drawn() -> None:
+    """Dots in an empty frame compare nothing."""
+    late = {"dispatch_s": 0.1, "completion_s": 1.0}
+    entries = [case(size=10, **late), *(case("gemm", "torch", size=size) for size in (100, 1000))]
+    assert len(part_of("gemm", *entries).charts) == 1
+    assert len(part_of("gemm", *entries, case(size=100, **late)).charts) == 2
+
+
+def test_contestants_have_the_same_order_everywhere() -> None:
+    """By name, and eager before what compiles: neither as measured nor as fast as they are."""
+    who = [("torch", "compile", 1.0), ("torch", "eager", 2.0), ("mxnet", "eager", 3.0)]
+    entries = [case("gemm", name, seconds, execution) for name, execution, seconds in who]
+    names = ["mxnet eager", "torch eager", "torch compile"]
+    assert [*part_of("gemm", *entries).legend] == names
+    assert part_of("overview", *entries).columns[2:] == names
+    bars = parsed(chart_of(part_of("gemm", *entries), "time at size").svg).of_class("bar")
+    assert [bar.attributes["data-line"] for bar in bars] == names[::-1]  # from the bottom

@@ -48,13 +48,14 @@ def test_gains_are_shown_over_sizes() -> None:
         case("gemm", "mxnet", 1.0, "hybridize", size=1000),
         case("gemm", "mxnet", 2.0, "hybridize", size=100, condition="contended"),
         case("gemm", "mxnet", 2.0, size=1000, condition="contended"),
+        case("gemm", "mxnet", 2.0, size=10),
     )
     assert _gains(found) == [
         *(("torch compile", "2.00x"), ("tensorflow xla", "0.25x"), ("torch compile", "8.00x"))
     ]
     chart = chart_of(found, "times as fast as eager")
-    assert legends(chart) == ["torch compile", "tensorflow xla"]
-    assert chart.text.endswith("torch compile 2x to 8x; tensorflow xla 0.25x to 0.25x")
+    assert legends(chart) == ["tensorflow xla", "torch compile", "as fast as eager"]
+    assert "tensorflow xla 0.25x to 0.25x; torch compile 2x to 8x" in chart.text
     assert len(parsed(chart.svg).all("circle")) == 3
 
 
@@ -121,11 +122,13 @@ def test_gains_are_within_a_run() -> None:
     found = part(runs, "gemm")
     first, second = "numpy compile (first.json)", "numpy compile (second.json)"
     assert dict(_gains(found)) == {first: "2.00x", second: "3.00x"}
-    assert chart_of(found, "times as fast as eager").text.endswith(f"{second} 3x; {first} 2x")
+    assert chart_of(found, "times as fast as eager").text.endswith(f"{first} 2x; {second} 3x")
 
 
 @pytest.mark.parametrize(
-    "others", [[], [case("gemm", "torch", 9.0, "compile", size=900)]], ids=["bars", "lines"]
+    "others",
+    [[], [case("gemm", "torch", 9.0, "compile", size=size) for size in (900, 9000)]],
+    ids=["bars", "lines"],
 )
 def test_a_case_that_two_tests_measured_is_two_lines(others: list[dict[str, Any]]) -> None:
     again = case("gemm", "torch", 3.0, "compile")
@@ -148,10 +151,13 @@ def test_shapes_are_shown_and_their_numbers_order_them() -> None:
         case("conv", "torch", 4.0, size=9000, shape="9x9"),
         case("conv", "torch", 1.0, size=20, shape="10x1"),
         case("conv", "torch", 2.0, "compile", size=20, shape="10x1"),
+        case("conv", "torch", 9.0, size=9100, shape="9x10"),
     )
     found = part([made], "conv")
     sizes = [row.cells[1] for row in found.rows]
-    assert [(one.text, one.value) for one in sizes] == [("10x1", 20), ("10x1", 20), ("9x9", 9000)]
+    assert [(one.text, one.value) for one in sizes[:3]] == [
+        *(("10x1", 20), ("10x1", 20), ("9x9", 9000))
+    ]
     assert "10x1, 5 launches" in parsed(chart_of(found, "time against size").svg).text
     assert "10x1, 5 launches" in parsed(chart_of(found, "times as fast as eager").svg).text
     written = csv.DictReader(io.StringIO(writers.comma_separated([made])))
@@ -178,7 +184,7 @@ def test_rows_are_by_size_and_speed() -> None:
     assert [(row["case"], row["size"], row["against fastest"]) for row in rows(found)] == [
         # An upper bound below all others is the fastest; two of them are not.
         *(("mxnet eager", "8", "1x"), ("numpy eager", "8", "1.33x"), ("torch eager", "8", "2x")),
-        *((f"{name} eager", "9", "") for name in ("mxnet", "jax", "torch", "numpy")),
+        *((f"{name} eager", "9", "") for name in ("jax", "mxnet", "torch", "numpy")),
     ]
 
 

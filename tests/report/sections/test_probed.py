@@ -30,7 +30,7 @@ def test_memory_is_drawn_and_listed() -> None:
         case("step", "jax", direction="train", memory={"gap": "it died"}),
     )
     section = part([made], "memory: step train cpu float32 100")
-    torch, mxnet, jax = ({k: v for k, v in row.items() if v} for row in rows(section))
+    jax, mxnet, torch = ({k: v for k, v in row.items() if v} for row in rows(section))
     assert torch == {
         "case": "torch eager",
         "forward: peak": "20 MiB",
@@ -87,7 +87,7 @@ def test_shares_are_drawn_and_listed() -> None:
     )
     section = part([made], f"where the time goes: {_WORK}")
     assert section.columns[:4] == ["case", "matmul", "loss", "other"]
-    first, second, gap = rows(section)
+    second, gap, first = rows(section)
     assert {name: text for name, text in first.items() if text} == {
         "case": "torch eager",
         "matmul": "75%",
@@ -102,7 +102,7 @@ def test_shares_are_drawn_and_listed() -> None:
     assert gap["nothing profiled"] == "numpy has no profiler"
     chart = chart_of(section, "where the time goes")
     assert legends(chart) == ["matmul", "loss", "other"]
-    assert "torch eager: matmul 75%, other 25%; mxnet eager: loss 100%" in chart.text
+    assert "mxnet eager: loss 100%; torch eager: matmul 75%, other 25%" in chart.text
     assert section.notes[0] in writers.markdown([made])
 
 

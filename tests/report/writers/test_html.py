@@ -103,7 +103,7 @@ def test_tables_say_what_they_are(full: Node) -> None:
 
 def test_fields_have_labels(full: Node) -> None:
     fields = full.all("select", "input", "textarea")
-    assert [control.tag for control in fields] == ["select"] * 5 + ["input"]
+    assert [control.tag for control in fields] == ["select"] * 6 + ["input"]
     for field in fields:
         label = field.within("label")
         assert label is not None
@@ -233,14 +233,20 @@ def test_a_thousand_cases_are_below_three_megabytes() -> None:
 
 def test_sentences_begin_at_the_left() -> None:
     """So that their lines can be read; short texts and figures stay at the right."""
+    why = "measured before, and found to be among those whose memory is not known"
+    gap = {"nodeid": "x", "framework": "jax", "why": "deselected"}
+    page = shown(run_of(case(memory={"gap": why}), missing=[gap]))
+    assert [node.text for node in page.of_class("prose")] == ["not measured", why]
+
+
+def test_means_that_are_not_known_have_their_reason() -> None:
     run = run_of(
         *(case(condition="contended"), case(framework="torch")),
         *(case("dot"), case("dot", framework="torch", condition="contended")),
     )
-    page = shown(run)
-    (sentence,) = [node for node in page.all("td") if "of them undisturbed" in node.text]
-    assert sentence.attributes["class"] == "prose"
-    assert [node.text for node in page.of_class("prose")] == ["why", sentence.text]
+    (card,) = shown(run).of_class("card")
+    assert "No means: numpy eager, torch eager share 2 cases, 0 of them undisturbed." in card.text
+    assert card.all("table") == []
 
 
 def test_sentences_among_figures_stay_at_the_right() -> None:
@@ -271,3 +277,30 @@ def test_pictures_have_no_title_of_the_library(full: Node) -> None:
     pictures = full.all("svg")
     assert pictures
     assert "Pygal" not in {title.text for node in pictures for title in node.all("title")}
+
+
+def test_columns_for_few_are_folded(full: Node) -> None:
+    """A first reader sees who, at what size and how fast."""
+    (section,) = full.all("section", id="part-gemm-cpu-forward-float32")
+    heads = {node.text: node.attributes.get("class", "") for node in section.all("th", scope="col")}
+    assert [name for name, names in heads.items() if "more" not in names] == [
+        *("case", "size", "median", "against fastest", "middle half")
+    ]
+    assert {"dispatch", "first call in process", "measured"} <= {*heads}
+    width = sum("more" in names for names in heads.values())
+    assert {len(row.of_class("more")) for row in section.all("tr")} == {width}
+
+
+def test_contents_can_be_scanned() -> None:
+    """Families, and in each of them operations without what all have in common."""
+    families = {"relu": "activations", "gelu": "activations", "gemm": "linalg"}
+    entries = [case(name, family=family) for name, family in families.items()]
+    (nav,) = shown(run_of(*entries, training())).all("nav")
+    listed = {
+        entry.all("dt")[0].text: [link.text for link in entry.all("a")] for entry in nav.all("div")
+    }
+    assert listed == {
+        "activations": ["relu", "gelu"],
+        "linalg": ["gemm"],
+        "training": ["lenet cpu float32 200"],
+    }

@@ -74,9 +74,9 @@ def section(device: str, records: Sequence[Measurement]) -> Section:
         f"2020, LeNet on the {device.upper()}",
         ("case", "epochs", "2020 (CPU time)", "accuracy", "today (wall clock)", "accuracy today"),
         [_row(device, case, then.get(case), today.get(case)) for case in {**then, **today}],
-        [chart],
+        [chart] if today else [],
         [_NOTE],
-    )
+    ).compact
 
 
 def _total_s(record: Measurement) -> float:

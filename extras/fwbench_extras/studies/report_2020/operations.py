@@ -115,22 +115,23 @@ def sections(device: str, ratios: Sequence[Ratios]) -> list[Section]:
         for name, group in by.items()
     }
     about = {name: measured[name] or group for name, group in by.items()}
+    shown = {what: ratio for what, ratio in _SHOWN.items() if any(map(ratio, ratios))}
     title = f"2020, operations on the {device.upper()}: TensorFlow's time over MXNet's"
     rows = [
         Row(
             [
                 TableCell(name),
                 TableCell(f"{len(measured[name])} of {len(group)}"),
-                *(_mean_and_range([*map(ratio, about[name])]) for ratio in _SHOWN.values()),
+                *(_mean_and_range([*map(ratio, about[name])]) for ratio in shown.values()),
             ],
             {"workload": name, "device": device},
         )
         for name, group in by.items()
     ]
-    columns = ("operation", "sizes measured", *(f"{what} (range)" for what in _SHOWN))
+    columns = ("operation", "sizes measured", *(f"{what} (range)" for what in shown))
     chart = bars.draw(title, _means(about), times)
     return [
-        Section(title, columns, rows, [chart], [_NOTE]),
+        Section(title, columns, rows, [chart] if any(measured.values()) else [], [_NOTE]),
         *_size_by_size(title, device, [entry for entry in ratios if entry.completion is not None]),
     ]
 

@@ -26,7 +26,7 @@ from fwbench.report.model import Run
 from fwbench_extras.studies import report_2020
 from fwbench_extras.studies.report_2020 import operations
 from fwbench_extras.studies.report_2020.operations import Ratios
-from support.reports import case, column, parsed, run_of
+from support.reports import case, column, run_of
 
 
 def ratios(run: Run, device: str = "cpu") -> dict[tuple[str, int], Ratios]:
@@ -149,14 +149,12 @@ def test_only_the_first_gpu_counts() -> None:
     """No figure is of the second, and no ratio is of both."""
     title = "2020, operations on the GPU: TensorFlow's time over MXNet's"
     first, second = (pair("gemm", 100, factor, device=f"gpu:{i}") for i, factor in ((0, 3), (1, 9)))
-    for entries, notes in (
-        ((*first, *second), "3.00x (3.00x to 3.00x)"),
-        ((*second, *first), "3.00x (3.00x to 3.00x)"),
-        ((first[0], second[1]), "not measured"),
-    ):
+    for entries in ((*first, *second), (*second, *first)):
         table = section([run_of(*entries)], title)
         actual = column(table, "today, until the work was done (range)")["gemm"]
-        assert actual.text == notes
+        assert actual.text == "3.00x (3.00x to 3.00x)"
+    of_both = section([run_of(first[0], second[1])], title)
+    assert [*of_both.columns] == ["operation", "sizes measured", "2020, published (range)"]
 
 
 @pytest.mark.parametrize("device", ["gpu:1", "gpu", "gpu:00", "cpu:0", "tpu:0"])
@@ -212,7 +210,4 @@ def test_operations_are_drawn() -> None:
     assert "dot, 2020, published: 13.29x" in chart.text
     for name in sizes_of():
         assert f"{name}, 2020, published: " in chart.text
-    run = run_of(case("gemm", "torch"))
-    (chart,) = section([run], title).charts
-    assert "today" not in chart.text
-    assert [node.text for node in parsed(chart.svg).of_class("legend")] == ["2020, published"]
+    assert section([run_of(case("gemm", "torch"))], title).charts == []  # nothing to compare

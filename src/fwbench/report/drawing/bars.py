@@ -148,7 +148,7 @@ class Bar:
     lighter: float = 0.0
 
 
-def draw_ranked(
+def draw_each(
     title: str,
     bars: Mapping[str, Bar],
     show: Callable[[float], str],

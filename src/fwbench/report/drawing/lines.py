@@ -13,8 +13,11 @@ from fwbench.report.drawing.palette import Look
 #: Up to this many powers of ten there are marks between them, too.
 _FEW_DECADES = 2
 
-#: Number of labels that have room below an axis.
-_LABELS = 8
+#: Number of labels that have room below an axis, and characters of all of them.
+_LABELS, _CHARACTERS = 8, 45
+
+#: Fewer sizes are not joined by a line: two of them would suggest a law.
+A_LINE = 3
 
 #: The corners of a line on which nothing was measured.
 Limits = Mapping[str, Sequence[tuple[float, float]]]
@@ -48,7 +51,7 @@ def draw(
         value_formatter=show,
         x_value_formatter=show_x,
         dots_size=3,
-        **_axes(series, limits),
+        **_axes(series, limits, show_x),
     )
     for name, points in series.items():
         dots = [dot(point, show) for point in sorted(points, key=lambda point: point.x)]
@@ -61,17 +64,21 @@ def draw(
     return rendered(chart, title, "; ".join(ranges), {**of_limits, **(looks or {})})
 
 
-def _axes(series: Mapping[str, Sequence[Point]], limits: Limits) -> dict[str, Any]:
+def _axes(
+    series: Mapping[str, Sequence[Point]], limits: Limits, show_x: Callable[[float], str]
+) -> dict[str, Any]:
     points = [point for line in series.values() for point in line]
     corners = [corner for line in limits.values() for corner in line]
     places = sorted({point.x for point in points})
     across = [*places, *(x for x, _ in corners)]
     ends = [end for point in points for end in (point.low, point.y, point.high)]
     marks = _decades([*ends, *(y for _, y in corners)])
+    longest = max(len(show_x(place)) for place in places)
+    # A little room at both ends, for half a label; without it a single size has none at all.
+    room = max(1.3, (max(across) / min(across)) ** (longest / _CHARACTERS / 2.5))
     return {
-        "x_labels": _thinned(places),
-        # A little room at both ends; without it a single size has none at all.
-        "xrange": (min(across) / 1.3, max(across) * 1.3),
+        "x_labels": _thinned(places, min(_LABELS, _CHARACTERS // longest)),
+        "xrange": (min(across) / room, max(across) * room),
         "range": (marks[0], marks[-1] * 1.02),  # pygal leaves out a label at the very top
         "y_labels": marks,
     }
@@ -106,9 +113,9 @@ def _decades(values: Sequence[float]) -> list[float]:
     return needed if len(needed) > 1 else [low, 10 * low]
 
 
-def _thinned(places: Sequence[float]) -> list[float]:
+def _thinned(places: Sequence[float], labels: int) -> list[float]:
     """So few of the places, in their order, that their labels do not overlap."""
-    apart = (places[-1] / places[0]) ** (1 / _LABELS)
+    apart = (places[-1] / places[0]) ** (1 / max(1, labels))
     shown: list[float] = []
     for place in places:
         if not shown or place >= shown[-1] * apart:
@@ -174,7 +181,8 @@ def draw_over_time(
         print_labels=are_printed,
     )
     chart.x_labels = runs
-    chart.add("median", [{"value": point.y, "label": point.label} for point in points])
+    medians = [{"value": p.y, "label": p.label, "node": p.attributes} for p in points]
+    chart.add("median", medians)
     faint = {"width": 1, "dasharray": "3, 3"}
     for name, values in (
         (f"lower {ends}", [point.low for point in points]),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import mebibytes, time
+from fwbench.report.charts import rate_point, time_point
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.lines import Stop
@@ -158,18 +159,17 @@ def _batch_columns(batches: Sequence[int]) -> Iterator[Column[ByBatch]]:
 
 
 def _batch_charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> Iterator[Chart]:
-    """Latency, and throughput: a slow quartile of times is a low one of rates."""
+    """Latency, and throughput."""
     times: dict[str, list[Point]] = {}
     rates: dict[str, list[Point]] = {}
     for name, by_batch in by_name.items():
         for batch, record in by_batch.items():
-            median, low, high, text = record.median_s, *record.quartiles_s, record.values_text
-            times.setdefault(name, []).append(Point(batch, median, low, high, text))
-            rate = Point(batch, batch / median, batch / high, batch / low, text)
-            rates.setdefault(name, []).append(rate)
-    yield lines.draw(f"{title}: latency", times, "batch size", looks=looks)
+            times.setdefault(name, []).append(time_point(record, batch))
+            rates.setdefault(name, []).append(rate_point(record, batch, batch))
+    joined = len({batch for by_batch in by_name.values() for batch in by_batch}) >= lines.A_LINE
+    yield lines.draw(f"{title}: latency", times, "batch size", looks=looks, joined=joined)
     title = f"{title}: examples a second"
-    yield lines.draw(title, rates, "batch size", None, _shown, looks=looks)
+    yield lines.draw(title, rates, "batch size", None, _shown, looks=looks, joined=joined)
 
 
 # Accuracy, time and bytes of trained networks

@@ -13,7 +13,7 @@ from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import amount, time
 from fwbench.report import charts
 from fwbench.report.charts import Group
-from fwbench.report.condition import condition_of, marks
+from fwbench.report.condition import condition_of, is_contended, marks
 from fwbench.report.drawing import palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run, frameworks, operations
@@ -52,15 +52,22 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
         for title, group in grouped(records, "workload", "device", "direction", "dtype").items()
         for label, part in split(group, lambda record: record.facts).items()
     ]
+    groups.sort(key=lambda group: group.records[0][1].facts.family or "")
     drawn = sorted(groups, key=_difference, reverse=True)[:_DRAWN]
     left_out = [] if len(drawn) == len(groups) else [_PROSE["left_out"].format(_DRAWN, len(groups))]
     titles = {group.title for group in drawn}
     return [
-        _section(group, charts.draw_all("operations", group), [])
+        _section(group, charts.draw_all("operations", group), _doubts(group))
         if group.title in titles
         else _section(group, [], left_out)
         for group in groups
     ]
+
+
+def _doubts(group: Group) -> list[str]:
+    """Notes on its charts."""
+    pale = any(is_contended(record.facts) for _, record in group.records)
+    return [_PROSE["pale"]] if pale else []
 
 
 def _difference(group: Group) -> float:

@@ -21,6 +21,7 @@ from fwbench.report.section import (
     against_fastest,
     columns,
     grouped,
+    in_order,
     line_names,
     prose,
     run_suffix,
@@ -83,10 +84,10 @@ class _HeatMap:
     @cached_property
     def columns(self) -> dict[str, Keys]:
         """Contestants, those of gaps alone last, with what their columns can be hidden by."""
+        lines = [line for named in self.works.values() for line in named]
         measured = {
-            name: _keys(record.facts.framework, record.facts.execution)
-            for named in self.works.values()
-            for name, record in named
+            line.name: _keys(line.facts.framework, line.facts.execution)
+            for line in sorted(lines, key=lambda line: (line.record.run, *in_order(line.facts)))
         }
         skipped = {gap.column: gap.keys for gap in self.gaps}
         return {**measured, **{name: skipped[name] for name in sorted({*skipped} - {*measured})}}

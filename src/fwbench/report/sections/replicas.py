@@ -8,7 +8,7 @@ from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.measurement import group_by
 from fwbench.records.units import four_digits
 from fwbench.report import scaling
-from fwbench.report.condition import marked
+from fwbench.report.condition import is_contended, marked
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
@@ -157,14 +157,15 @@ def _by_number(
 
 
 def _point(case: Shared) -> Point:
-    return Point(case.replicas, case.time_s, *case.spread_s, case.record.values_text)
+    label, is_pale = marked(case.record.values_text, case.facts), is_contended(case.facts)
+    return Point(case.replicas, case.time_s, *case.spread_s, label, is_pale)
 
 
 def _rate_point(case: Shared, x: float | None = None, rate: float | None = None) -> Point:
     """The rate of a case by its replicas, or another rate over another place."""
     rate = rate or case.rate or 0.0
     high, low = (rate * case.time_s / end_s for end_s in case.spread_s)
-    return Point(case.replicas if x is None else x, rate, low, high, case.record.values_text)
+    return replace(_point(case), x=case.replicas if x is None else x, y=rate, low=low, high=high)
 
 
 def _ideals(work: Scaling, series: Mapping[str, Sequence[Point]], *, gains: bool) -> lines.Limits:

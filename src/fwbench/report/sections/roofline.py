@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fwbench.ceilings import path_of
 from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import amount, four_digits
+from fwbench.report.charts import rate_point
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
@@ -157,10 +158,9 @@ def _series(
     series: dict[str, list[Point]] = {}
     for (name, workload, direction), record in best.items():
         if work(record) and record.facts.bytes:
-            low_s, high_s = record.quartiles_s
-            rate, low, high = (work(record) / time_s for time_s in (record.median_s, high_s, low_s))
             label = f"{workload} {direction} {record.facts.size_text}"
-            series.setdefault(name, []).append(Point(place(record), rate, low, high, label))
+            point = rate_point(record, place(record), work(record), label)
+            series.setdefault(name, []).append(point)
     return series
 
 

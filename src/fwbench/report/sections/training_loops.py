@@ -9,7 +9,6 @@ from fwbench.records.units import mebibytes, percent, time
 from fwbench.report import charts
 from fwbench.report.charts import Group
 from fwbench.report.drawing import lines, palette
-from fwbench.report.drawing.chart import Point
 from fwbench.report.model import Run, frameworks, trainings
 from fwbench.report.section import (
     ByBatch,
@@ -67,7 +66,8 @@ def _section(
     title: str, records: Sequence[Measurement], runs: Sequence[str], colours: Colours
 ) -> Section:
     named = line_names(records, runs)
-    unequal = equality.unequal({line.name: line.facts for line in named})
+    as_measured = sorted(named, key=lambda line: [*map(id, records)].index(id(line.record)))
+    unequal = equality.unequal({line.name: line.facts for line in as_measured})
     rows = [
         NamedRecord(f"{name} (unequal: {_why(unequal[name])})" if name in unequal else name, record)
         for name, record in named
@@ -140,15 +140,12 @@ def _by_batch(
         where = f"{record.facts.device} {record.facts.dtype}{_data_suffix(record)}"
         by_name.setdefault(f"{name}, {where}", {})[record.facts.size] = record
     series = {
-        name: [
-            Point(b, record.median_s, *record.quartiles_s, record.values_text)
-            for b, record in by.items()
-        ]
+        name: [charts.time_point(record, batch, record.values_text) for batch, record in by.items()]
         for name, by in by_name.items()
     }
     title = f"training {workload}: time of an epoch by batch size and loader workers"
     first = {name: next(iter(by.values())) for name, by in by_name.items()}
-    looks = palette.looks_of(first.items(), colours)
+    looks, joined = palette.looks_of(first.items(), colours), len(batches) >= lines.A_LINE
     columns: list[Column[ByBatch]] = [
         Column("case", lambda line: TableCell(line[0])),
         *(batch_column(batch, lambda record: seconds(record.median_s)) for batch in batches),
@@ -159,7 +156,7 @@ def _by_batch(
             columns,
             by_name.items(),
             lambda line: row_keys(first[line[0]]),
-            charts=[lines.draw(title, series, "batch size", looks=looks)],
+            charts=[lines.draw(title, series, "batch size", looks=looks, joined=joined)],
         )
     ]
 

@@ -73,6 +73,7 @@ function showDrawn(section, rows) {
 let untouched = true;
 
 function show() {
+  document.body.classList.toggle("every", document.querySelector("[data-columns]")?.value === "all");
   const text = search.value.toLowerCase();
   const chosen = text !== "" || filters.some(({ value }) => value !== "");
   const status = document.querySelector("[data-status]");
