@@ -157,10 +157,10 @@ def test_rows_and_parts_are_chosen(browser: Browser, report: str) -> None:
     assert len(seen["torch"]["rows"]) == 8
     assert all("torch" in row for row in seen["torch"]["rows"] if overview not in row)
     assert seen["torch"]["index"] == [
-        "cpu forward float32",
-        "cpu forward float32",
-        "gpu:0 forward float32",
-        "lenet cpu float32 200",
+        "overview cpu forward float32",
+        "gemm cpu forward float32",
+        "dot gpu:0 forward float32",
+        "training lenet cpu float32 200",
     ]
     assert seen["compiled"]["rows"][2:] == [f"{gemm}: torch compile"] * 2
     assert seen["compiled"]["status"] == "4 of 12 rows"

@@ -142,7 +142,7 @@ def test_a_history_has_a_text() -> None:
 def test_labels_have_room(runs: int) -> None:
     result = marks(drawn(runs), "x")
     assert result[0] == day(0)
-    assert min(runs, 5) <= len(result) <= 9
+    assert min(runs, 3) <= len(result) <= 4
 
 
 def test_a_case_of_one_run_has_no_chart() -> None:

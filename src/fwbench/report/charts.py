@@ -14,7 +14,7 @@ from fwbench.records.equality import curve
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, blur, group_by, ratio
 from fwbench.records.repeatability import INTERVAL
-from fwbench.records.units import mebibytes, percent, time, times
+from fwbench.records.units import percent, time, times
 from fwbench.report.condition import early, is_contended, marked
 from fwbench.report.discovery import extensions
 from fwbench.report.drawing import bars, lines, palette
@@ -55,11 +55,8 @@ class Group:
 
     def size_text(self, size: float) -> str:
         """The size, or the shape, that its records have for a place on the horizontal axis."""
-        return self._sizes.get(size, f"{size:,.0f}")
-
-    @cached_property
-    def _sizes(self) -> dict[float, str]:
-        return {record.facts.size: record.facts.size_text for _, record in self.records}
+        texts = (r.facts.size_text for _, r in self.records if r.facts.size == size)
+        return next(texts, f"{size:,.0f}")
 
     @property
     def apart(self) -> "list[Group]":
@@ -237,7 +234,8 @@ def training_times(group: Group) -> Chart:
         "the first epoch": {name: epochs_s(record)[0] for name, record in group.records},
         "all epochs": {name: sum(epochs_s(record)) for name, record in group.records},
     }
-    return bars.draw(f"{group.title}: time of training", series, time, group.looks)
+    title = f"{group.title}: time of training"
+    return bars.draw(title, series, time, group.looks, downwards=True)
 
 
 def training_losses(group: Group) -> Chart:
@@ -254,7 +252,8 @@ def training_accuracy(group: Group) -> Chart | None:
     }
     if not values:
         return None
-    return bars.draw(f"{group.title}: test accuracy", {"accuracy": values}, percent, group.looks)
+    shown = {name: Bar(Point(0, value, value, value)) for name, value in values.items()}
+    return bars.draw_each(f"{group.title}: test accuracy", shown, percent, group.looks)
 
 
 def training_accuracy_against_time(group: Group) -> Chart | None:
@@ -282,9 +281,9 @@ _PEAKS: Mapping[str, Callable[[CaseFacts], int | None]] = {
 def training_memory(group: Group) -> Chart | None:
     """Up to two bars for each training; None where no memory is known."""
     series = {
-        # Whole numbers are drawn as counts, with more marks than there is room for in MiB.
+        # In MiB, so that the marks below the bars are round.
         what: {
-            name: float(value)
+            name: value / 2**20
             for name, record in group.records
             if (value := peak_bytes(record.facts))
         }
@@ -294,7 +293,7 @@ def training_memory(group: Group) -> Chart | None:
     if not known:
         return None
     title = f"{group.title}: peak memory above what was held before"
-    return bars.draw(title, known, mebibytes, group.looks)
+    return bars.draw(title, known, "{:,.0f} MiB".format, group.looks, downwards=True)
 
 
 #: fwbench's own charts.

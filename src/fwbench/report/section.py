@@ -144,7 +144,7 @@ _SHOWS: Mapping[str, Callable[[float], str]] = {
     **vars(units),
     "megabytes": lambda size_bytes: four_digits(size_bytes / 1e6),
     "gigabytes": lambda size_bytes: four_digits(size_bytes / 1e9),
-    "billions": lambda rate: f"{rate / 1e9:,.3g}",
+    "billions": lambda rate: f"{rate / 1e9:,.0f}" if rate >= 1e11 else f"{rate / 1e9:.3g}",  # noqa: PLR2004
 }
 
 
@@ -266,11 +266,6 @@ class Section:
     def attributes(self) -> dict[str, str]:
         """Attributes of the section on the page."""
         return attributes(self.shared_keys)
-
-    @property
-    def topic(self) -> str:
-        """The part of a table of contents that it belongs to: its family, or its first word."""
-        return self.shared_keys.get("family") or self.title.split(maxsplit=1)[0].rstrip(":")
 
     @property
     def prose(self) -> frozenset[int]:

@@ -117,23 +117,23 @@ def _title(runs: Sequence[Run], before: Sequence[Section]) -> str:
 
 
 def _contents(details: Sequence[Section]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """A table of contents: by topic the ids and the shortest titles of the sections in a row.
+    """A table of contents: families, or none, with ids and titles of the sections in a row.
 
-    Device, direction and dtype of most operations are left out.
+    Device, direction and dtype of most operations of families are left out.
     """
-    operations = [section.shared_keys for section in details if "family" in section.shared_keys]
+    families = {part.id: _family(part) for part in details}
+    operations = [part.shared_keys for part in details if families[part.id]]
     cells = Counter("".join(f" {keys.get(name)}" for name in _CELL) for keys in operations)
     most = max(cells, key=cells.__getitem__, default="")
     return [
-        (topic, [(section.id, _short(section, topic, most)) for section in sections])
-        for topic, sections in itertools.groupby(details, lambda section: section.topic)
+        (family, [(part.id, part.title.replace(most * bool(family), "")) for part in sections])
+        for family, sections in itertools.groupby(details, lambda part: families[part.id])
     ]
 
 
-def _short(section: Section, topic: str, most: str) -> str:
-    if "family" in section.shared_keys:
-        return section.title.replace(most, "")
-    return section.title.removeprefix(topic).lstrip(": ") or section.title
+def _family(section: Section) -> str:
+    """The family of an operation's section; empty for others, overviews of one family too."""
+    return "" if section.column_keys else section.shared_keys.get("family", "")
 
 
 def _filters(details: Sequence[Section]) -> dict[str, list[str]]:

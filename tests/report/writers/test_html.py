@@ -302,5 +302,5 @@ def test_contents_can_be_scanned() -> None:
     assert listed == {
         "activations": ["relu", "gelu"],
         "linalg": ["gemm"],
-        "training": ["lenet cpu float32 200"],
+        "sections": ["training lenet cpu float32 200"],
     }

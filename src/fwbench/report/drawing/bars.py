@@ -22,14 +22,20 @@ def draw(
     series: Mapping[str, Mapping[str, float]],
     show: Callable[[float], str],
     looks: Mapping[str, Look] | None = None,
+    *,
+    downwards: bool = False,
 ) -> Chart:
-    """A chart of a bar for each category and name; whole numbers below it if all are counts."""
+    """A chart of a bar for each category and name; whole numbers below it if all are counts.
+
+    Args:
+        downwards: whether the first category is the uppermost, and not the lowest.
+    """
     categories = list(dict.fromkeys(name for values in series.values() for name in values))
     bars = len(categories) * len(series)
     chart = blank(
         pygal.HorizontalBar, len(series), bars=bars, labels=categories, value_formatter=show
     )
-    chart.x_labels = categories
+    chart.x_labels = categories[::-1] if downwards else categories
     values = [value for by_category in series.values() for value in by_category.values()]
     if all(isinstance(value, int) for value in values):
         most = max(values, default=0)
@@ -37,7 +43,7 @@ def draw(
     elif values:
         chart.y_labels = marks(min(0.0, *values), max(0.0, *values), categories)
     for name, by_category in series.items():
-        chart.add(name, [_bar(category, by_category, looks or {}) for category in categories])
+        chart.add(name, [_bar(category, by_category, looks or {}) for category in chart.x_labels])
     text = [
         f"{category}, {name}: {show(by_category[category])}"
         for category in categories

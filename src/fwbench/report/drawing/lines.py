@@ -174,7 +174,7 @@ def draw_over_time(
         pygal.Line,
         3 + bool(marks),
         value_formatter=time,
-        x_labels_major_every=max(1, math.ceil(len(runs) / _LABELS)),
+        x_labels_major_every=math.ceil(len(runs) / max(1, _CHARACTERS // max(map(len, runs)))),
         show_minor_x_labels=False,
         show_dots=len(points) <= _DOTS,
         dots_size=2,

@@ -57,17 +57,11 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     left_out = [] if len(drawn) == len(groups) else [_PROSE["left_out"].format(_DRAWN, len(groups))]
     titles = {group.title for group in drawn}
     return [
-        _section(group, charts.draw_all("operations", group), _doubts(group))
+        _section(group, charts.draw_all("operations", group), [])
         if group.title in titles
         else _section(group, [], left_out)
         for group in groups
     ]
-
-
-def _doubts(group: Group) -> list[str]:
-    """Notes on its charts."""
-    pale = any(is_contended(record.facts) for _, record in group.records)
-    return [_PROSE["pale"]] if pale else []
 
 
 def _difference(group: Group) -> float:
@@ -82,6 +76,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
     has_doubts = any(
         marks(record.facts) or condition_of(record.facts) != CLEAN for _, record in group.records
     )
+    pale = bool(drawn) and any(is_contended(record.facts) for _, record in group.records)
     ratios = against_fastest(group.records, group.runs)
     rows = [
         _Operation(name, record, gain, ratio)
@@ -94,7 +89,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
         rows,
         lambda row: row_keys(row.record),
         charts=drawn,
-        notes=notes,
+        notes=[*notes, *[_PROSE["pale"]] * pale],
         legend=group.looks if drawn else {},
     )
 

@@ -118,7 +118,9 @@ def _memory_charts(title: str, cases: Sequence[NamedRecord]) -> Iterator[Chart]:
     }
     known = {name: peaks for name, peaks in series.items() if peaks}
     if known:
-        yield bars.draw(f"{title}: peak above what was held before", known, "{:,.0f} MiB".format)
+        yield bars.draw(
+            f"{title}: peak above what was held before", known, "{:,.0f} MiB".format, downwards=True
+        )
 
 
 def _peaks(memories: Iterable[tuple[str, Memory | None]]) -> dict[str, float]:
