@@ -61,7 +61,7 @@ def test_contended_steps_are_in_no_ratio() -> None:
     )
     _, today = tensorflow_2016.sections([run])
     assert [row.cells[1].text for row in today.rows] == [
-        *("1 s (contended)", "2 s (1.00x)", "3 s (contended)", "1 s (0.50x)")
+        *("1 s (0.50x)", "1 s (contended)", "2 s (1.00x)", "3 s (contended)")
     ]
 
 
