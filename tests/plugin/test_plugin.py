@@ -196,7 +196,7 @@ def test_header_names_the_absent(cases: Project) -> None:
     cases.hide_frameworks()
     cases.write("packages/tensorflow.py", "raise OSError('libcuda.so.1: no such file')")
     cases.write("packages/mxnet.py", "import os; os.write(2, b'bad CPU'); os._exit(7)")
-    result = cases.run(fw=None)
+    result = cases.run("-v", fw=None)
     result.assert_outcomes(passed=5)
     output = str(result.stdout)
     assert "torch: absent: not installed (No module named 'torch')" in output

@@ -8,13 +8,13 @@ import pytest
 
 from fwbench.plugin.session import CELL
 from fwbench.plugin.summary import Summary, header, view
-from fwbench.report.terminal.screen import View
+from fwbench.report.terminal.screen import Outcome, View, screen
 from fwbench.terms.manifest import Absent, Device
 from fwbench.terms.toggles import TOGGLES
 from fwbench.workloads import gemm
 from support.fakes import cell, manifest
 from support.tables import tabled
-from support.terminals import entry, shown
+from support.terminals import entry, texts
 
 # Header
 
@@ -49,9 +49,18 @@ def test_the_header_names_frameworks() -> None:
 
 
 def test_the_header_names_what_is_missing() -> None:
-    absent = Absent("torch", "not installed", "pip install it")
-    lines = header(session(absent={"torch": absent}), in_full=False)
-    assert lines[-1] == "  torch: absent: not installed; pip install it"
+    missing = {
+        name: Absent(name, "not installed", "pip install it", missing=True)
+        for name in ("jax", "torch")
+    }
+    broken = {"mxnet": Absent("mxnet", "does not import", "mend it")}
+    lines = header(session(absent={**missing, **broken}), in_full=False)
+    assert lines[1:] == [
+        "  not installed: jax, torch (-v: how to install them)",
+        "  mxnet: absent: does not import; mend it",
+    ]
+    full = header(session(absent=missing), in_full=True)
+    assert full[-1] == "  torch: absent: not installed; pip install it"
 
 
 def test_the_header_warns_of_a_shared_process() -> None:
@@ -68,6 +77,7 @@ def test_the_header_warns_of_a_shared_process() -> None:
 class Page:
     isatty = False
     verbosity = 0
+    config = SimpleNamespace(option=SimpleNamespace(benchmark_json=None))
 
     def __init__(self) -> None:
         self.lines = [""]
@@ -142,7 +152,7 @@ def test_records_and_skips_are_summed_up(
     summary.pytest_runtest_logreport(report(skipped=True, longrepr=gap))
     assert printed(summary, error) == [
         "== fwbench",
-        *shown(entry("a"), view=View(width=80), skips=["torch has no float16"]),
+        *texts(screen(Outcome([entry("a")], ["torch has no float16"]), View(width=80))),
     ]
 
 

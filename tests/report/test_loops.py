@@ -11,7 +11,8 @@ from fwbench.report import training
 from fwbench.report.terminal import training as shown
 from fwbench.terms.toggles import TOGGLES, Toggle, known
 from support.tables import tabled
-from support.terminals import entry, texts
+from support.terminals import IN_FULL, entry, texts
+from support.terminals import shown as screened
 
 
 def loop(
@@ -82,9 +83,9 @@ def test_loops_have_a_table() -> None:
             "lenet cpu float32 200: mnist (real), 2 epochs of 4 steps, the first 1 outside the "
             "statistics; tested on 2,000 examples"
         ),
-        "                 epoch   first     per second  accuracy  CPUs  memory",
-        "torch eager        1 s  +152 %   3,200 images   97.12 %   1.0   9 MiB",
-        "mxnet hybridize    1 s          50,000 tokens   97.12 %   1.0   9 MiB  contended",
+        "                 epoch  1st epoch     per second  accuracy  CPUs  memory",
+        "torch eager        1 s     +152 %   3,200 images   97.12 %   1.0   9 MiB",
+        "mxnet hybridize    1 s             50,000 tokens   97.12 %   1.0   9 MiB  contended",
     ]
 
 
@@ -191,3 +192,11 @@ def test_a_parameter_of_the_user_s_own_is_not_in_the_name() -> None:
     made = loop()
     made["params"]["mine"] = "x"
     assert table(made)[-1].startswith("torch eager    1 s")
+
+
+def test_loops_beside_operations_are_left_out() -> None:
+    """Their tables stand alone, or where all is shown."""
+    said = "training: median times (-v: rates, accuracy, memory)"
+    assert said in screened(loop(), entry("torch"))
+    assert said not in screened(loop())
+    assert said not in screened(loop(), entry("torch"), view=IN_FULL)

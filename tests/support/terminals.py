@@ -137,12 +137,18 @@ def texts(lines: Iterable[Line]) -> list[str]:
 
 
 def shown(*records: dict[str, Any], view: View = WIDE, **outcome: Any) -> list[str]:
-    """The lines that are printed of cases.
+    """The lines that are printed of cases, but those on what to do next.
 
     Args:
         view: how much is shown.
     """
-    return texts(screen(Outcome(records, **outcome), view))
+    return up_to_next(texts(screen(Outcome(records, **outcome), view)))
+
+
+def up_to_next(lines: Sequence[str]) -> list[str]:
+    """Lines of a screen above those on what to do next."""
+    ends = [number for number, line in enumerate(lines) if line.startswith("Next: ")]
+    return [*lines[: ends[0]]] if ends else [*lines]
 
 
 def styled(lines: Iterable[Line], style: str) -> list[str]:

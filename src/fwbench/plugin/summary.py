@@ -47,8 +47,12 @@ def header(session: Session, *, in_full: bool) -> list[str]:
             threads = "unknown" if manifest.threads is None else str(manifest.threads)
             lines.append(f"  {manifest.name} {manifest.version}: {devices}; threads: {threads}")
         lines += [f"  {notice}" for notice in manifest.notices]
-    lines += [f"  {name}: absent: {why}" for name, why in session.absent.items()]
-    return lines
+    missing = [name for name, why in session.absent.items() if why.missing and not in_full]
+    if missing:
+        lines.append(f"  not installed: {', '.join(missing)} (-v: how to install them)")
+    return lines + [
+        f"  {name}: absent: {why}" for name, why in session.absent.items() if name not in missing
+    ]
 
 
 def view(reporter: pytest.TerminalReporter) -> "View":
@@ -124,6 +128,7 @@ class Summary:
             os.cpu_count(),
             str(self.session.traces),
             self.session.revisits,
+            getattr(reporter.config.option.benchmark_json, "name", ""),
         )
         lines = screen(outcome, view(reporter))
         if lines:

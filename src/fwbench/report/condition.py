@@ -126,25 +126,25 @@ def _contended(cases: Cases, contended: Cases, cpus: int | None) -> str:
     others = [facts.others_cpus for facts in contended if facts.others_cpus is not None]
     used = f"{statistics.median(others):.1f}" if others else "some"
     of_all = f"of {count(cpus, 'CPU')}" if cpus else "CPUs"
+    bounds = "its time is an upper bound" if len(contended) == 1 else "their times are upper bounds"
     return (
-        f"other processes used {used} {of_all} during {_some(contended, cases)} (contended): their "
-        "times are upper bounds; measure again on an idle machine"
+        f"other processes used {used} {of_all} during {_some(contended, cases)} (contended): "
+        f"{bounds}; measure again on an idle machine"
     )
 
 
 def _drifting(cases: Cases, drifting: Cases) -> str:
     most = max(drifting, key=lambda facts: abs(math.log1p(facts.drift or 0.0)))
     return (
-        f"{_some(drifting, cases)} became slower or faster while being measured (drifting), most "
-        f"of all {_name(most)}: its last rounds took {_change(most)} time than its first"
+        f"{_some(drifting, cases)} changed while being measured (drifting), most of all "
+        f"{_name(most)}: {100 * (most.drift or 0.0):+.0f} % from first rounds to last"
     )
 
 
 def _spinning(cases: Cases, spinning: Cases) -> str:
     return (
-        f"{_some(spinning, cases)} ({_frameworks(spinning)}) spent processor time on threads that "
-        f"wait for each other (spinning); if these are OpenMP's, set {_PASSIVE} or measure on an "
-        "idle machine"
+        f"{_some(spinning, cases)} ({_frameworks(spinning)}) kept processors busy with waiting "
+        f"(spinning); if OpenMP's threads did, set {_PASSIVE} or measure on an idle machine"
     )
 
 
@@ -158,8 +158,8 @@ def _resumed(cases: Cases, resumed: Cases) -> str:
 
 def _reduced(cases: Cases, reduced: Cases) -> str:
     return (
-        f"{_some(reduced, cases)} ({_frameworks(reduced)}) were computed in fewer bits than their "
-        "dtype has: they are ranked apart"
+        f"{_some(reduced, cases)} ({_frameworks(reduced)}), computed in fewer bits than the dtype "
+        "has: ranked apart"
     )
 
 
@@ -184,8 +184,3 @@ def _name(facts: CaseFacts) -> str:
     size = facts.shape or facts.size
     work = (facts.workload, facts.framework, facts.execution, facts.direction, size)
     return " ".join(map(str, work))
-
-
-def _change(facts: CaseFacts) -> str:
-    drift = facts.drift or 0.0
-    return f"{100 * abs(drift):.0f} % {'more' if drift > 0 else 'less'}"

@@ -556,6 +556,27 @@ def group_means(
     }
 
 
+def framework_means(contests: Sequence[Contest]) -> tuple[Coverage, Mapping[str, float]]:
+    """Geometric means of the times of frameworks, as fast as their fastest executions.
+
+    Returns:
+        The contests that all frameworks entered and whose fastest is known, of all contests; and
+        the means over them of times over those of the fastest, by framework, the fastest first.
+    """
+    names = {case.framework for contest in contests for case in contest.comparable}
+    shared = [
+        contest
+        for contest in contests
+        if contest.fastest is not None
+        and not is_contended(contest.fastest.facts)
+        and {rival.fastest.framework for rival in contest.rivals} == names
+    ]
+    chosen = {id(rival.fastest) for contest in shared for rival in contest.rivals}
+    means = group_means(shared, lambda case: case.framework, lambda case: id(case) in chosen)
+    ordered = sorted(means.items(), key=lambda mean: mean[1])
+    return Coverage(len(shared), len(contests)), dict(ordered)
+
+
 def _unranked(
     contests: Iterable[Contest], cases: Counter[str], ranked: Collection[str]
 ) -> list[Unranked]:

@@ -68,7 +68,7 @@ def test_noop_is_no_contestant() -> None:
 
 def test_noop_alone_has_no_table() -> None:
     lines = shown(entry("a", workload="noop"), entry("b", workload="noop"))
-    assert [lines[1], *lines[3:]] == ["", "nothing to compare: a, b share no workload and size"]
+    assert [lines[1], *lines[4:]] == ["", "nothing to compare: a, b share no workload and size"]
 
 
 @tabled
@@ -193,7 +193,7 @@ def test_memory_has_a_line_in_full() -> None:
     lines = shown(*records, view=IN_FULL)
     start = lines.index("peak memory above what was held before, each in a process of its own:")
     assert lines[start + 1 : start + 4] == [
-        "  gemm-torch: forward 40 MiB (7 MiB planned), train 90 MiB (60 MiB saved)",
+        "  gemm-torch: forward 40 MiB (7 MiB planned), train 90 MiB (60 MiB kept for the gradient)",
         "  gemm-numpy: forward it died",
         "  gemm-mxnet: forward unknown",
     ]
@@ -269,3 +269,54 @@ def test_exchanges_say_in_their_row_how_many_replicas_there_are() -> None:
 def test_sessions_without_replicas_have_no_table() -> None:
     for records in ([entry("torch")], [_replicated(1, 1.0)]):
         assert not [line for line in shown(*records) if line.startswith("replicas")]
+
+
+# Next
+
+
+def test_the_next_steps_follow_from_what_was_seen() -> None:
+    """Two of them: an idle machine, a race, a report, one's own code."""
+    lone = [entry("torch"), entry("numpy", 2.0)]
+    close = [entry("torch", workload="dot"), entry("numpy", workload="dot")]
+    busy = [entry("torch", size=9, condition="contended"), entry("numpy", size=9)]
+    for records, first, second in (
+        ([*busy, *close], "stop what else", '-k "dot" --fw-race'),
+        ([*busy, *lone], "stop what else", "fwbench recover -o run.json; fwbench report run.json"),
+        ([*close, *lone], '-k "dot" --fw-race', "fwbench report run.json -o run.html"),
+        (lone, "fwbench recover", "docs/own-operation.md"),
+    ):
+        steps = notes.next_steps([just_measured(record) for record in records], "")
+        assert len(steps) == 2
+        assert first in steps[0]
+        assert second in steps[1]
+        assert max(map(len, steps)) <= 80
+    (report, _) = notes.next_steps([just_measured(record) for record in lone], "mine.json")
+    assert report == "Next: charts: fwbench report mine.json -o run.html"
+
+
+def test_small_and_large_sizes_have_answers_of_their_own() -> None:
+    """Means are over the rows of all, and there is none over small and large sizes."""
+    times_s = {"torch": {1: 4.0, 100: 50.0}, "numpy": {1: 1.0, 100: 100.0}}
+    records = [
+        entry(framework, seconds * place, workload=work, size=size)
+        for place, work in enumerate(("dot", "gemm", "add"), 1)
+        for framework, sizes in times_s.items()
+        for size, seconds in sizes.items()
+        if not (framework == "torch" and work == "add")
+    ]
+    assert notes.answer([just_measured(record) for record in records]) == [
+        "Fastest here:",
+        "  small sizes: numpy for 2 of 2",
+        "    means of 2 rows: numpy 1.00x, torch 4.00x",
+        "  large sizes: torch for 2 of 2",
+        "    means of 2 rows: torch 1.00x, numpy 2.00x",
+    ]
+    assert notes.answer([just_measured(record) for record in records[:4]]) == [
+        "Fastest here: numpy for 1 of 2, torch for 1"
+    ]
+
+
+def test_a_profile_does_not_cost_less_than_nothing() -> None:
+    faster = entry("torch", profile={**_PROFILE, "call_s": 0.9})
+    (line,) = (line for line in shown(faster, view=IN_FULL) if line.startswith("  gemm-torch"))
+    assert line.endswith("(profiler: cost too small to measure)")

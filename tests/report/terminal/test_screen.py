@@ -46,6 +46,7 @@ def test_a_session_in_words_and_numbers() -> None:
         "gemm 1024  12.3 ms   1 ms",
         "",
         "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it",
+        "",
         "Fastest here: numpy for 1 of 2, torch for 1",
     ]
 
@@ -71,7 +72,7 @@ _SESSIONS = {
 }
 
 
-@pytest.mark.parametrize("width", [20, 30, 80, 100])
+@pytest.mark.parametrize("width", [20, 30, 40, 80, 100, 200])
 @pytest.mark.parametrize("records", _SESSIONS.values(), ids=_SESSIONS)
 @pytest.mark.parametrize("verbosity", [-1, 0, 1])
 def test_no_line_is_wider_than_the_terminal(
@@ -86,27 +87,36 @@ def test_no_line_is_wider_than_the_terminal(
 @pytest.mark.parametrize("width", [80, 100])
 @pytest.mark.parametrize("operations", [1, 20, 60])
 def test_the_answer_is_on_the_screen(width: int, operations: int) -> None:
-    lines = shown(*grid(operations), view=View(width=width))
-    assert lines[-1].startswith("Fastest here: torch for ")
+    lines = texts(screen(Outcome(grid(operations)), View(width=width)))
+    assert any(line.startswith("Fastest here") for line in lines[-14:])
+    assert lines[-2].startswith("Next: ")
     assert len(lines) <= 60
 
 
 def test_many_rows_are_summed_up_by_size_then_by_family() -> None:
     few, many, most = (shown(*grid(number)) for number in (5, 18, 60))
     assert sum(line.startswith("operation_4 ") for line in few) == 3
-    assert sum(line.startswith("operation_4 ") for line in many) == 2
-    assert "at the smallest and the largest size" in "\n".join(many)
+    (row,) = (line.split() for line in many if line.startswith("operation_4 "))
+    assert row[1:5] == ["6.00x", "8.00x", "3.00x", "1"]
+    assert row[-5:] == ["6.00x", "8.00x", "3.00x", "100", "us"]
+    assert "small: cost of a call" in "\n".join(many)
     assert [line.split()[:3] for line in most if line.startswith("family")] == [
-        [f"family_{number}", "(15)", size] for number in range(4) for size in ("small", "large")
+        [f"family_{number}", "(15)", "6.00x"] for number in range(4)
     ]
     full = shown(*grid(20), view=IN_FULL)
     assert sum(line.startswith("operation_") for line in full) == 60
 
 
 def test_without_rivals_nothing_is_summed_up() -> None:
+    """Times at the smallest and the largest size; there is nothing that they are multiples of."""
     records = [record for record in grid(40) if record["param"].endswith("-numpy")]  # type: ignore[attr-defined]
     lines = shown(*records)
-    assert sum(line.startswith("operation_") for line in lines) == 120
+    assert (
+        "operations, forward: median times at the smallest and the largest size (-v: all)" in lines
+    )
+    rows = [line.split() for line in lines if line.startswith("operation_")]
+    assert len(rows) == 40
+    assert rows[0] == ["operation_0", "8", "us", "800", "us"]
     assert lines[-1] == "only numpy was measured: nothing to compare"
 
 
@@ -128,12 +138,10 @@ def test_an_answer_for_each_kind_and_device() -> None:
     ]
     lines = shown(*records)
     assert lines[0] == "Fake CPU (cpu), Fake 9000 (gpu:0), 2 threads: jax 1.0, torch 1.0"
-    assert lines[-4:] == [
-        "Fastest here:",
-        "  operations, forward, cpu: torch for 1 of 1",
-        "  operations, backward, cpu: torch for 1 of 1",
-        "  operations, forward, gpu:0 (completion time): torch for 1 of 1",
-    ]
+    assert lines[-1] == (
+        "Fastest here, operations, forward, cpu: torch for 1 of 1; operations, backward, cpu: "
+        "torch for 1 of 1; operations, forward, gpu:0 (completion time): torch for 1 of 1"
+    )
 
 
 def test_threads_that_differ_are_each_framework_s() -> None:
@@ -150,14 +158,20 @@ def test_doubts_come_before_numbers() -> None:
         entry("jax", 2.0, condition="drifting", drift=0.34, spinning=True),
     ]
     lines = screen(Outcome(records, cpus=2), View(width=200))
-    (doubt,) = styled(lines, "yellow")
-    assert doubt.startswith("other processes used 1.8 of 2 CPUs during 1 of 3 cases")
-    assert plain(lines[1]) == doubt
-    assert [plain(line) for line in lines][4:7] == [
-        "        jax   numpy   torch",
-        "gemm 8  2 s~*   9 s!    1 s",
-        "! contended (an upper bound)  ~ drifting  * spinning",
+    contended, drifting, spinning = styled(lines, "yellow")
+    assert contended.startswith("other processes used 1.8 of 2 CPUs during 1 of 3 cases")
+    assert "most of all gemm jax eager forward 8" in drifting
+    assert "OMP_WAIT_POLICY=PASSIVE" in spinning
+    assert [plain(line) for line in lines][4:9] == [
+        "",
+        "! contended: an upper bound",
+        "operations, forward: median times",
+        "          jax numpy   torch",
+        "gemm 8    2 s   9 s!    1 s",
     ]
+    full = texts(screen(Outcome(records, cpus=2), IN_FULL))
+    assert "gemm 8  2 s~*   9 s!    1 s" in full
+    assert "! contended: an upper bound  ~ drifting  * spinning" in full
 
 
 def test_training_has_a_table_of_its_own() -> None:
@@ -198,3 +212,42 @@ def test_skips_are_said_once() -> None:
 
 def test_what_others_wrote_is_shown_as_it_is() -> None:
     assert shown(skips=["\x1b[2Jgone\nnew line"]) == ["skipped 1 case: \\x1b[2Jgone new line"]
+
+
+def test_sizes_stand_side_by_side() -> None:
+    """A row for each operation, of any dtype; the fastest by its time, the others by how much."""
+    records = [
+        entry(framework, seconds, execution=execution, workload=work, size=size, dtype=dtype)
+        for work, dtype in (*((f"op_{n}", "float32") for n in range(30)), ("fft", "complex64"))
+        for size, framework, execution, seconds in (
+            *(
+                (1, "torch", "eager", 2e-6),
+                (1, "torch", "compile", 4e-6),
+                (1, "numpy", "eager", 1e-6),
+            ),
+            *((9, "torch", "eager", 8e-3), (9, "torch", "compile", 1e-3)),
+            *((9, "numpy", "eager", 1.04e-3), (9, "jax", "eager", 2e-2)),
+        )
+    ]
+    lines = texts(screen(Outcome(records), View(width=80)))
+    at = lines.index("= too close to call")
+    assert lines[at + 1] == (
+        "operations, forward, float32: time of the fastest, others as multiples (-v: all)"
+    )
+    rows = {line.split()[0]: line.split()[1:] for line in lines[at + 3 :] if line}
+    assert rows["op_0"] == ["1", "us", "2.00x", "20.0x", "=1.04x", "1", "ms"]
+    assert rows["fft"] == ["complex64", *rows["op_0"]]
+    assert sum("small: cost of a call" in line for line in lines) == 1
+
+
+def test_undecided_sizes_have_times_and_no_ratio() -> None:
+    records = grid(20)
+    for record in records:
+        facts = record["extra_info"]["fwbench"]  # type: ignore[index]
+        if facts["workload"] == "operation_3" and facts["framework"] == "numpy":
+            facts["condition"] = "contended"
+    lines = shown(*records)
+    (row,) = (line for line in lines if line.startswith("operation_3 "))
+    assert "x" not in row
+    legend = next(n for n, line in enumerate(lines) if "times alone" in line)
+    assert legend < next(n for n, line in enumerate(lines) if line.startswith("operations"))

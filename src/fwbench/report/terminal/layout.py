@@ -1,6 +1,7 @@
 """Lays tables out within the width of a terminal."""
 
 import itertools
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -12,7 +13,10 @@ from fwbench.report.terminal.text import Line, Span, wrapped
 #: Columns between two numbers, the first that does not need blocks, or else the last.
 _GAPS = (2, 1)
 
-#: Names of operations are cut where the terminal is narrow, but not below this.
+#: Names of operations are cut rather than columns wrapped, but not below this.
+_SHORT_NAME = 12
+
+#: Below the other where not one column would fit otherwise.
 _SHORTEST_NAME = 8
 
 _CUT = ".."
@@ -20,39 +24,48 @@ _CUT = ".."
 _NOTHING = MatrixCell("-")
 
 
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - len(_CUT)] + _CUT
+
+
 @dataclass(frozen=True)
 class _Column:
     """A column as it is drawn."""
 
     names: ColumnKey
+    #: The lines under the name of its group.
+    heading: Sequence[str]
     #: Columns that the signs after its numbers take.
     signs: int
     width: int
-
-    @property
-    def heading(self) -> Sequence[str]:
-        """The lines under the name of the framework."""
-        return self.names[1:]
 
     def aligned(self, text: str, width: int) -> str:
         """A text that ends where the numbers do, if there is room for that."""
         return text.rjust(width - self.signs).ljust(width)
 
     @classmethod
-    def of_matrix(cls, matrix: Matrix, names: ColumnKey) -> Self:
-        """Width of the widest cell or heading."""
+    def of_matrix(cls, matrix: Matrix, names: ColumnKey, is_narrow: bool) -> Self:
+        """Width of the widest cell or heading; the heading of a narrow one may be cut."""
         cells = [row.cells.get(names, _NOTHING) for row in matrix.rows]
         signs = max(len(cell.signs) for cell in cells)
-        numbers = max(len(cell.text) for cell in cells)
-        return cls(names, signs, max(numbers + signs, *map(len, names[1:])))
+        numbers = signs + max(len(cell.text) for cell in cells)
+        most = max(numbers, _SHORTEST_NAME) if is_narrow else sys.maxsize
+        heading = [_cut(name, most) for name in names[1:]]
+        return cls(names, heading, signs, max(numbers, *map(len, heading)))
 
 
 def drawn(matrix: Matrix, width: int) -> list[Line]:
     """A table under its title, its columns in blocks where they do not fit beside each other."""
     lines = wrapped(f"{matrix.title}: {matrix.what}", width, "bold")
-    columns = [_Column.of_matrix(matrix, names) for names in matrix.columns]
-    widest = max(max(column.width, len(column.names[0])) for column in columns)
-    labels = _Labels.of_rows(matrix.rows, width - _GAPS[-1] - widest)
+    for is_narrow, shortest in ((False, None), (True, _SHORT_NAME)):
+        columns = [_Column.of_matrix(matrix, names, is_narrow) for names in matrix.columns]
+        together = sum(group.width for group in _groups(columns, sys.maxsize, _GAPS[-1]))
+        labels = _Labels.of_rows(matrix.rows, width - together, shortest)
+        if labels is not None:
+            break
+    else:
+        widest = max(max(column.width, len(column.names[0])) for column in columns)
+        labels = _Labels.of_rows(matrix.rows, width - _GAPS[-1] - widest, _SHORTEST_NAME)
     if labels is None:
         return [*lines, *wrapped(_TOO_NARROW, width)]
     for number, block in enumerate(_blocks(columns, width - labels.width)):
@@ -74,21 +87,19 @@ class _Labels:
     size: int
 
     @classmethod
-    def of_rows(cls, rows: Iterable[MatrixRow], most: int) -> Self | None:
-        """Needed width, up to a limit; None if that is too little."""
+    def of_rows(cls, rows: Iterable[MatrixRow], most: int, shortest: int | None) -> Self | None:
+        """Needed width, up to a limit; None if names would be cut below the shortest, or at all."""
         name = max(len(row.name) for row in rows)
-        size = max(len(row.size) + 1 for row in rows)
+        size = max(len(row.size) + bool(row.size) for row in rows)
         shown = min(name, most - size)
-        return cls(shown, size) if shown >= min(name, _SHORTEST_NAME) else None
+        return cls(shown, size) if shown >= min(name, shortest or name) else None
 
     @property
     def width(self) -> int:
         return self.name + self.size
 
     def of_row(self, row: MatrixRow) -> str:
-        name = escaping.terminal(row.name)
-        if len(name) > self.name:
-            name = name[: self.name - len(_CUT)] + _CUT
+        name = _cut(escaping.terminal(row.name), self.name)
         return f"{name:<{self.name}}{row.size:>{self.size}}"
 
 
@@ -106,7 +117,8 @@ class _Group:
     @property
     def width(self) -> int:
         columns_width = sum(self.gap + column.width for column in self.columns)
-        return max(columns_width, self.gap + len(self.name))
+        between_groups = self.gap * (len(self.columns) > 1)
+        return max(between_groups + columns_width, self.gap + len(self.name))
 
     @property
     def heading(self) -> str:

@@ -1,10 +1,10 @@
-"""Times as tables: a row for each work, a column for each contestant, in full or summed up."""
+"""Times as tables: every time, the fastest with ratios of the others, or means of such ratios."""
 
-import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from fwbench.measure.condition import DRIFTING
@@ -18,10 +18,11 @@ from fwbench.report.condition import (
     is_exchange,
     reduced_bits,
 )
-from fwbench.report.ranking import Contest, extremes, group_means, kind, named
+from fwbench.report.ranking import Contest, extremes, fastest, group_means, kind, named
 from fwbench.terms.toggles import TOGGLES
 
-#: Framework, execution, and each requested toggle that leaves the work as it is.
+#: Framework, execution, and each requested toggle that leaves the work as it is; or the part of
+#: the sizes, framework and toggles.
 ColumnKey = tuple[str, ...]
 
 
@@ -31,12 +32,17 @@ _FAR_BEHIND = 10.0
 #: Of operations without a family: a user's own.
 _NO_FAMILY = "others"
 
+#: Headings of the parts of the sizes, and of works that have one size each.
+SMALL, LARGE, ONE_SIZE = _PARTS = ("small: cost of a call", "large: throughput", "one size each")
 
 #: Stands where a column lacks some of the cases that a mean is over.
 PARTIAL = "<"
 
+#: Stands before a ratio that is too close to call.
+CLOSE = "="
+
 _SIGNS: dict[str, tuple[Callable[[CaseFacts], bool], str]] = {
-    "!": (is_contended, "contended (an upper bound)"),
+    "!": (is_contended, "contended: an upper bound"),
     "~": (lambda facts: condition_of(facts) == DRIFTING, "drifting"),
     "*": (lambda facts: bool(facts.spinning), "spinning"),
     "m": (is_after_leak, "memory leaked before"),
@@ -44,7 +50,12 @@ _SIGNS: dict[str, tuple[Callable[[CaseFacts], bool], str]] = {
     "#": (lambda facts: facts.unequal is not None, "another training (not ranked)"),
 }
 
+#: Those that change what a number means. The others are counted above the tables, and stand after
+#: numbers where all is shown.
+_NEEDED = "!b#"
+
 _MEANINGS = {
+    CLOSE: "too close to call",
     **{sign: meaning for sign, (_, meaning) in _SIGNS.items()},
     PARTIAL: "lacks some of them",
 }
@@ -75,8 +86,10 @@ def variant(case: Measurement) -> str:
 
 
 def in_order(columns: Iterable[ColumnKey]) -> list[ColumnKey]:
-    """Columns by framework, ``eager`` before what compiles."""
-    return sorted({*columns}, key=lambda names: (names[0], names[1] != "eager", names[1:]))
+    """Columns by framework, ``eager`` before what compiles; those of small sizes before large."""
+    return sorted(
+        {*columns}, key=lambda names: (names[0] == LARGE, names[0], names[1] != "eager", names[1:])
+    )
 
 
 def _changes_work(toggle: str) -> bool:
@@ -84,16 +97,9 @@ def _changes_work(toggle: str) -> bool:
     return known is not None and known.changes_work
 
 
-def signs(cases: Iterable[CaseFacts]) -> str:
-    """The signs of what is in doubt about some of these cases; often empty."""
-    cases = list(cases)
-    return "".join(sign for sign, (holds, _) in _SIGNS.items() if any(map(holds, cases)))
-
-
-def legend(used: Iterable[str]) -> str:
-    """Meaning of the signs that were used; empty where there are none."""
-    used = {*used}
-    return "  ".join(f"{sign} {what}" for sign, what in _MEANINGS.items() if sign in used)
+def signs(facts: CaseFacts, shown: str) -> str:
+    """The signs of what is in doubt about a case, of those that are shown; often empty."""
+    return "".join(sign for sign, (holds, _) in _SIGNS.items() if sign in shown and holds(facts))
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,7 @@ class MatrixRow:
     """A row of a table."""
 
     name: str
-    #: Of it; ``small`` or ``large`` where operations are summed up.
+    #: Of it; empty where the columns are of sizes.
     size: str
     cells: Mapping[ColumnKey, MatrixCell]
 
@@ -132,11 +138,29 @@ class Matrix:
         return in_order(names for row in self.rows for names in row.cells)
 
 
+def legend(tables: Iterable[Matrix]) -> str:
+    """Meaning of the signs in some tables, to be read before them; empty where there are none."""
+    rows = [row for table in tables for row in table.rows]
+    used = {
+        sign for row in rows for cell in row.cells.values() for sign in cell.signs + cell.text[:1]
+    }
+    meanings = [f"{sign} {what}" for sign, what in _MEANINGS.items() if sign in used]
+    if any(map(_is_undecided, rows)):
+        meanings.append("times alone: not decided")
+    return "  ".join(meanings)
+
+
+def _is_undecided(row: MatrixRow) -> bool:
+    """True if one of its parts has several times: no ratios are formed there."""
+    timed = [names[0] for names, cell in row.cells.items() if cell.text.endswith("s")]
+    return any(timed.count(part) > 1 for part in _PARTS)
+
+
 #: The columns of failed cases, by their work.
 Failures = Mapping[tuple[Any, ...], Sequence[ColumnKey]]
 
 #: Makes the rows of a table from contests and failures.
-Rows = Callable[[Iterable[Contest], Failures], list[MatrixRow]]
+Rows = Callable[[Sequence[Contest], Failures], list[MatrixRow]]
 
 
 @dataclass(frozen=True)
@@ -145,37 +169,55 @@ class Detail:
 
     what: str
     rows: Rows
+    #: Whether a table holds works of every dtype.
+    joins_dtypes: bool = False
 
 
 def matrices(
     works: Iterable[Contest], detail: Detail, failed: Iterable[Measurement] = ()
 ) -> list[Matrix]:
-    """A table for each kind of workload, device and dtype.
-
-    Times of every size, where none of its works has rivals that all are known.
-    """
+    """A table for each kind of workload, device and dtype; less detailed ones hold all dtypes."""
     failures: dict[tuple[Any, ...], list[ColumnKey]] = defaultdict(list)
     for case in failed:
         failures[_key(case)].append(column(case))
-    groups = group_by(works, _matrix_key)
+    groups = group_by(works, _joined_key if detail.joins_dtypes else _matrix_key)
     several = [len({*values}) > 1 for values in zip(*groups, strict=True)]
     return [
-        Matrix(_title(key, several), named(used.what, key[1]), used.rows(group, failures))
+        Matrix(_title(key, several, group), named(what, key[1]), rows(group, failures))
         for key, group in groups.items()
-        for used in [detail if any(work.is_undisturbed for work in group) else EVERY_SIZE]
+        for what, rows in [_what(detail, group)]
     ]
 
 
-def _matrix_key(work: Contest) -> tuple[str, str, str]:
+def _what(detail: Detail, works: Sequence[Contest]) -> tuple[str, Rows]:
+    """Means where at least half of the works are undisturbed; no multiples where none is known."""
+    if detail.rows is _by_family and 2 * sum(work.is_undisturbed for work in works) < len(works):
+        detail = _AT_EXTREMES
+    is_known = not detail.joins_dtypes or any(work.fastest for work in works)
+    return detail.what if is_known else _TIMES, detail.rows
+
+
+def _joined_key(work: Contest) -> tuple[str, ...]:
     facts = work.facts
-    name = "training" if facts.direction == "train" else kind(facts)
-    return name, facts.device, facts.dtype
+    return "training" if facts.direction == "train" else kind(facts), facts.device
 
 
-def _title(key: Sequence[str], several: Sequence[bool]) -> str:
+def _matrix_key(work: Contest) -> tuple[str, ...]:
+    return *_joined_key(work), work.facts.dtype
+
+
+def _title(key: Sequence[str], several: Sequence[bool], works: Sequence[Contest]) -> str:
+    """The kind, and of device and dtype what differs between tables or, for a dtype, within it."""
     name, *others = key
-    differing = (part for part, differs in zip(others, several[1:], strict=True) if differs)
-    return ", ".join([name, *differing])
+    differing = [part for part, differs in zip(others, several[1:], strict=True) if differs]
+    within = {work.facts.dtype for work in works}
+    return ", ".join([name, *differing, *([_main_dtype(works)] if len(within) > 1 else ())])
+
+
+def _main_dtype(works: Iterable[Contest]) -> str:
+    """The dtype of most works; rows of other dtypes say theirs."""
+    ((dtype, _),) = Counter(work.facts.dtype for work in works).most_common(1)
+    return dtype
 
 
 def _key(case: Measurement) -> tuple[Any, ...]:
@@ -185,12 +227,15 @@ def _key(case: Measurement) -> tuple[Any, ...]:
 
 
 def _with_failures(
-    cells: Mapping[ColumnKey, MatrixCell], works: Iterable[Contest], failures: Failures
+    cells: Mapping[ColumnKey, MatrixCell], failed: Iterable[ColumnKey]
 ) -> Mapping[ColumnKey, MatrixCell]:
     """The cells of a row, and one for each case that failed where there is no other."""
-    keys = {_key(work.entrants[0]) for work in works}
-    failed = (names for key in keys for names in failures.get(key, ()))
     return {**dict.fromkeys(failed, _FAILED), **cells}
+
+
+def _failed_in(works: Iterable[Contest], failures: Failures) -> Iterator[ColumnKey]:
+    for key in {_key(work.entrants[0]) for work in works}:
+        yield from failures.get(key, ())
 
 
 def _order(work: Contest) -> tuple[Any, ...]:
@@ -206,23 +251,23 @@ def _name(work: Contest) -> str:
 # In full
 
 
-def _of_works(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
+def _of_works(works: Iterable[Contest], failures: Failures, shown: str) -> list[MatrixRow]:
     return [
         MatrixRow(
             _name(work),
             str(work.facts.shape or work.size),
-            _with_failures(_cells(work), [work], failures),
+            _with_failures(_cells(work, shown), _failed_in([work], failures)),
         )
         for work in sorted(works, key=_order)
     ]
 
 
-def _cells(work: Contest) -> dict[ColumnKey, MatrixCell]:
-    """Times, with colours where it can be told who is fastest."""
+def _cells(work: Contest, shown: str) -> dict[ColumnKey, MatrixCell]:
+    """Times, with colours where it can be told who is fastest, and the signs that are shown."""
     return {
         column(case): MatrixCell(
             time(case.median_s),
-            signs([case.facts]),
+            signs(case.facts, shown),
             _style(work.ratio(case), [(work.fastest or case, case)]),
         )
         for case in work.entrants
@@ -244,57 +289,109 @@ def ratio_text(number: float) -> str:
     return f"{number:.1f}x" if number < 99.95 else f"{number:,.0f}x"  # noqa: PLR2004 (to 100)
 
 
-# Summed up
+# Small sizes beside large ones
+
+#: The column of a case: its framework and toggles, and where there is one framework its execution.
+_Key = Callable[[Measurement], ColumnKey]
 
 
-def _at_extremes(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
-    return _of_works(itertools.chain.from_iterable(extremes(works)), failures)
-
-
-def _by_family(works: Iterable[Contest], failures: Failures) -> list[MatrixRow]:
-    """Two rows for each family: small sizes and large ones have different fastest."""
-    groups = group_by(sorted(works, key=_order), lambda work: work.facts.family or _NO_FAMILY)
-    return [
-        _mean_row(family, size, part, failures)
-        for family, group in groups.items()
-        for size, part in zip(("small", "large"), extremes(group), strict=True)
-        if part
-    ]
-
-
-def _mean_row(family: str, size: str, works: Sequence[Contest], failures: Failures) -> MatrixRow:
-    """Means over the works that nothing disturbed; no number for columns that lack one of these."""
-    over = [work for work in works if work.is_undisturbed]
-    means = group_means(over, column)
-    least = min(means, key=means.__getitem__, default=())
-    in_means, all_cases = (
-        group_by((case for work in part for case in work.entrants), column)
-        for part in (over, works)
+def _side_by_side(
+    works: Sequence[Contest],
+    failures: Failures,
+    name: Callable[[Contest], str],
+    cells: Callable[[Sequence[Contest], _Key], dict[ColumnKey, MatrixCell]],
+) -> Iterator[tuple[MatrixRow, Sequence[Contest]]]:
+    """Rows of the works of each name, and these; columns of small sizes before those of large."""
+    main = _main_dtype(works)
+    parts = SMALL, LARGE if extremes(works)[0] else ONE_SIZE
+    first = 2 if len({case.framework for work in works for case in work.entrants}) > 1 else 1
+    named_works = group_by(
+        sorted(works, key=_order),
+        lambda work: name(work) + ("" if work.facts.dtype == main else f" {work.facts.dtype}"),
     )
-    cells = {
+    for label, group in named_works.items():
+        row: dict[ColumnKey, MatrixCell] = {}
+        for part, sized in zip(parts, extremes(group), strict=True):
+            failed = [(names[0], *names[first:]) for names in _failed_in(sized, failures)]
+            known = cells(sized, lambda case: (column(case)[0], *column(case)[first:]))
+            both = _with_failures(known, failed)
+            row |= {(part, *names): cell for names, cell in both.items()}
+        yield MatrixRow(label, "", row), group
+
+
+def _fastest_cases(work: Contest, key: _Key) -> dict[ColumnKey, Measurement]:
+    """The fastest case of each column, of those that can be compared if there are any."""
+    return fastest(work.comparable or work.entrants, key)
+
+
+def _by_operation(works: Sequence[Contest], failures: Failures) -> list[MatrixRow]:
+    return [row for row, _ in _side_by_side(works, failures, _name, _against_fastest)]
+
+
+def _against_fastest(works: Sequence[Contest], key: _Key) -> dict[ColumnKey, MatrixCell]:
+    """The time of the fastest, and ratios of the others; times where it cannot be told."""
+    cells = {}
+    for work in works[:1]:
+        for names, case in _fastest_cases(work, key).items():
+            behind, least = work.ratio(case), work.fastest or case
+            style = _style(behind, [(least, case)])
+            if behind is None or case is least:
+                sign = "!" if work.fastest is case and is_contended(case.facts) else ""
+                cells[names] = MatrixCell(time(case.median_s), sign, style)
+            else:
+                close = CLOSE if work.is_close(case) else ""
+                cells[names] = MatrixCell(close + ratio_text(behind), style=style)
+    return cells
+
+
+def _by_family(works: Sequence[Contest], failures: Failures) -> list[MatrixRow]:
+    rows = _side_by_side(works, failures, lambda work: work.facts.family or _NO_FAMILY, _mean_cells)
+    return [replace(row, name=f"{row.name} ({_coverage(group)})") for row, group in rows]
+
+
+def _coverage(works: Iterable[Contest]) -> str:
+    """Operations that means are over, at the sizes where these are fewest: ``7``, ``5 of 7``."""
+    parts = [part for part in extremes(works) if part]
+    known, of = min((sum(work.is_undisturbed for work in part), len(part)) for part in parts)
+    return str(of) if known == of else f"{known} of {of}"
+
+
+def _mean_cells(works: Sequence[Contest], key: _Key) -> dict[ColumnKey, MatrixCell]:
+    """Means over the works that nothing disturbed; no number for columns that lack one of these."""
+    entrants = {names for work in works for names in _fastest_cases(work, key)}
+    over = [work for work in works if work.is_undisturbed]
+    cases = [_fastest_cases(work, key) for work in over]
+    chosen = {id(case) for each in cases for case in each.values()}
+    means = group_means(over, key, lambda case: id(case) in chosen)
+    least = min(means, key=means.__getitem__, default=())
+    unknown = MatrixCell("-", PARTIAL if over else "!")
+    return dict.fromkeys(entrants, unknown) | {
         names: MatrixCell(
-            ratio_text(means[names]),
-            signs(case.facts for case in in_means[names])[:1],
-            _style(means[names] / means[least], zip(in_means[least], in_means[names], strict=True)),
+            ratio_text(mean),
+            style=_style(mean / means[least], [(each[least], each[names]) for each in cases]),
         )
-        if names in means
-        else MatrixCell("-", PARTIAL if over else signs(case.facts for case in cases)[:1])
-        for names, cases in all_cases.items()
+        for names, mean in means.items()
     }
-    number = f"{len(over)} of {len(works)}" if len(over) < len(works) else str(len(works))
-    return MatrixRow(f"{family} ({number})", size, _with_failures(cells, works, failures))
 
 
-#: Every size of every operation.
-EVERY_SIZE = Detail("median times", _of_works)
+#: Every size of every operation, with all signs; and with those that change what a time means.
+IN_FULL = Detail("median times", partial(_of_works, shown="".join(_SIGNS)))
+EVERY_SIZE = Detail("median times", partial(_of_works, shown=_NEEDED))
+
+_AT_EXTREMES = Detail(
+    "time of the fastest, others as multiples (-v: all)", _by_operation, joins_dtypes=True
+)
 
 #: From the most detailed on, for what has to fit on a screen.
 DETAILS = (
     EVERY_SIZE,
-    Detail("median times at the smallest and the largest size (-v: each)", _at_extremes),
+    _AT_EXTREMES,
     Detail(
-        "ratios to the fastest, geometric means over operations at their smallest and at their "
-        "largest size (-v: each)",
+        "multiples of the fastest time, geometric means over operations (-v: all)",
         _by_family,
+        joins_dtypes=True,
     ),
 )
+
+#: Heads times where no work can be decided.
+_TIMES = "median times at the smallest and the largest size (-v: all)"

@@ -8,8 +8,9 @@ from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.records.measurement import Measurement
 from fwbench.records.units import JOULES, count, mebibytes, time
 from fwbench.report import ranking
-from fwbench.report.condition import early
-from fwbench.report.ranking import Answer, Ranking, answers, contests, fastest, works
+from fwbench.report.condition import early, is_contended
+from fwbench.report.ranking import Contest, Decision, Ranking, answers, contests, fastest, works
+from fwbench.report.terminal.matrix import ratio_text
 
 Cases = Sequence[Measurement]
 
@@ -44,20 +45,53 @@ def _versions(cases: Cases, *, with_threads: bool) -> list[str]:
     ]
 
 
-def answer(cases: Cases) -> list[str]:
-    """The fastest framework: a line, or one for each kind of workload and device."""
-    by_kind = answers(contests(cases))
-    if not by_kind:
+def answer(cases: Cases, *, in_full: bool = False) -> list[str]:
+    """The fastest framework for each kind of workload and device, by size, and by how much."""
+    several = [contest for contest in contests(cases) if contest.is_between_frameworks]
+    if not several:
         return [_why_none(cases)]
+    by_kind = ranking.by_kind(several)
+    devices = {device for _, device in by_kind}
     if len(by_kind) == 1:
-        return [f"{ranking.named(_FASTEST, by_kind[0].device)}: {by_kind[0].text}"]
-    devices = {answer.device for answer in by_kind}
-    return [f"{_FASTEST}:", *(f"  {_kind(answer, devices)}: {answer.text}" for answer in by_kind)]
+        return [*_by_size(ranking.named(_FASTEST, *devices), several, in_full=in_full)]
+    every = {_kind(*key, devices): group for key, group in by_kind.items()}
+    lone = [name for name, group in every.items() if len(group) == 1]
+    lines = [
+        line
+        for name, group in every.items()
+        if name not in lone
+        for line in _by_size(f"{_FASTEST}, {name}", group, in_full=in_full)
+    ]
+    texts = [line for name in lone for line in _by_size(name, every[name], in_full=in_full)]
+    return [*lines, f"{_FASTEST}, {'; '.join(texts)}"] if texts else lines
 
 
-def _kind(answer: Answer, devices: set[str]) -> str:
-    kind = f"{answer.kind}, {answer.device}" if len(devices) > 1 else answer.kind
-    return ranking.named(kind, answer.device)
+def _by_size(name: str, contests: Sequence[Contest], *, in_full: bool) -> Iterator[str]:
+    """The answer, or one for small sizes and one for large where there are several of both."""
+    (whole,) = answers(contests)
+    small, large = ranking.extremes(contests)
+    is_divided = len(small) > 1 and whole.is_known
+    if in_full or not is_divided:
+        yield f"{name}: {whole.text}"
+    if not small:
+        yield from _ahead(contests)
+    if is_divided:
+        yield from [] if in_full else [f"{name}:"]
+        for size, part in (("small", small), ("large", large)):
+            yield from (f"  {size} sizes: {answer.text}" for answer in answers(part))
+            yield from _ahead(part)
+
+
+def _ahead(contests: Sequence[Contest]) -> Iterator[str]:
+    """Geometric means of the times of frameworks over the fastest of each row that all have."""
+    over, means = ranking.framework_means(contests)
+    if over.is_enough and over.known > 1:
+        texts = ", ".join(f"{name} {ratio_text(mean)}" for name, mean in means.items())
+        yield f"    means of {over.known} rows: {texts}"
+
+
+def _kind(kind: str, device: str, devices: set[str]) -> str:
+    return ranking.named(f"{kind}, {device}" if len(devices) > 1 else kind, device)
 
 
 def _why_none(cases: Cases) -> str:
@@ -65,6 +99,28 @@ def _why_none(cases: Cases) -> str:
     if len(names) == 1:
         return f"only {names[0]} was measured: nothing to compare"
     return f"nothing to compare: {', '.join(names)} share no workload and size"
+
+
+def next_steps(cases: Cases, stored: str) -> list[str]:
+    """Two things to do next, by what was seen.
+
+    Args:
+        stored: the file of the records; empty if they are in the journal alone.
+    """
+    every = contests(cases)
+    contended = [case for case in cases if is_contended(case.facts)]
+    close = {
+        contest.facts.workload: None for contest in every if contest.decision is Decision.CLOSE
+    }
+    keep = "" if stored else "fwbench recover -o run.json; "
+    steps = [
+        "stop what else keeps processors busy (top lists it), and measure again" * bool(contended),
+        f'what is too close to call: -k "{" or ".join([*close][:_SHOWN])}" --fw-race' * bool(close),
+        f"charts: {keep}fwbench report {stored or 'run.json'} -o run.html",
+        "a function or a model of your own, in ten lines: docs/own-operation.md",
+    ]
+    first, second = [step for step in steps if step][:2]
+    return [f"Next: {first}", f"      {second}"]
 
 
 def geometric_means(cases: Cases) -> list[str]:
@@ -149,10 +205,8 @@ def unsteady(cases: Cases, *, in_full: bool) -> list[str]:
     names = [case.name for case in cases if case.facts.steady is False]
     if not names:
         return []
-    line = (
-        f"{count(len(names), 'case')} not steady when the warm-up ended: a longer --fw-warmup may "
-        "help, or a quieter machine"
-    )
+    cases_of = count(len(names), "case")
+    line = f"{cases_of} not steady after warm-up: --fw-warmup or a quiet machine may help"
     return [line, f"  {some(names, _SHOWN)}"] if in_full else [line]
 
 
@@ -195,10 +249,15 @@ def _shares(facts: CaseFacts, profile: Profile) -> str:
     if rest >= _LEAST / 2:
         shown[_REST] = rest
     overhead = facts.profile_overhead
-    cost = "" if overhead is None else f" (profiler: {overhead:+.0%})"
+    cost = "" if overhead is None else f" ({_cost_of_profiler(overhead)})"
     points = round(100 * (profile.shares_within or 0.0))
     within = "" if profile.shares_within is None else f" within {count(points, 'point')}"
     return ", ".join(f"{name} {share:.0%}" for name, share in shown.items()) + within + cost
+
+
+def _cost_of_profiler(overhead: float) -> str:
+    """A cost is not negative: what calls differ by is then more than what it costs."""
+    return f"profiler: {overhead:+.0%}" if overhead > 0 else "profiler: cost too small to measure"
 
 
 def memory(cases: Cases, *, in_full: bool) -> Iterator[str]:
@@ -220,7 +279,7 @@ def _memory(what: str, memory: Memory) -> str:
     """The peak, and in brackets what else is known."""
     if memory.above_bytes is None:
         return f"{what} {memory.gap or 'unknown'}"
-    known = {"planned": memory.planned_bytes, "saved": memory.saved_bytes}
+    known = {"planned": memory.planned_bytes, "kept for the gradient": memory.saved_bytes}
     more = [f"{mebibytes(size)} {name}" for name, size in known.items() if size is not None]
     brackets = f" ({', '.join(more)})" if more else ""
     return f"{what} {mebibytes(memory.above_bytes)}{brackets}"

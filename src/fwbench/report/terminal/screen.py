@@ -1,7 +1,7 @@
 """The section of fwbench at the end of a session, as lines of a terminal."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,15 @@ from fwbench.report import condition, ranking
 from fwbench.report.ranking import Contest, works
 from fwbench.report.terminal import notes, training
 from fwbench.report.terminal.layout import drawn
-from fwbench.report.terminal.matrix import DETAILS, EVERY_SIZE, Matrix, failed, legend, matrices
+from fwbench.report.terminal.matrix import (
+    DETAILS,
+    EVERY_SIZE,
+    IN_FULL,
+    Matrix,
+    failed,
+    legend,
+    matrices,
+)
 from fwbench.report.terminal.text import Line, wrapped
 from fwbench.terms.toggles import TOGGLES, Toggle
 
@@ -51,6 +59,8 @@ class Outcome:
     cpus: int | None = None
     traces: str = ""
     revisits: Revisits = field(default_factory=dict)
+    #: The file that the records are stored in; empty if that is the journal alone.
+    stored: str = ""
 
     @cached_property
     def cases(self) -> Sequence[Measurement]:
@@ -64,12 +74,12 @@ class Outcome:
 
 
 def screen(outcome: Outcome, view: View) -> list[Line]:
-    """Machine and doubts, tables, notes, and the answer last, where a terminal is looked at."""
+    """Machine and doubts, tables, notes, and at the end the answer and what to do next."""
     skips = _skips(outcome.skips, view)
     if not outcome.records:
         return skips
     equality.annotate(outcome.records, outcome.toggles)
-    answer = _wrapped(notes.answer(outcome.cases), view, "bold")
+    answer = _wrapped(notes.answer(outcome.cases, in_full=view.in_full), view, "bold")
     doubts = _wrapped(_doubts(outcome, view), view, "yellow")
     if view.verbosity < 0:
         return _apart([doubts, answer])
@@ -81,10 +91,14 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
                 *doubts,
             ],
             *_tables(outcome, view),
-            *_short(training.loops(outcome.cases, view.width, outcome.toggles), view),
+            *_loops(outcome, view),
             *_short(training.replicas(outcome.cases, view.width), view),
-            [*_wrapped(_notes(outcome, view), view), *skips],
-            [*wrapped(uncertainty(outcome.cases), view.width), *answer],
+            [
+                *_wrapped(_notes(outcome, view), view),
+                *skips,
+                *wrapped(uncertainty(outcome.cases), view.width),
+            ],
+            [*answer, *_wrapped(notes.next_steps(outcome.cases, outcome.stored), view)],
         ]
     )
 
@@ -98,37 +112,46 @@ def _apart(parts: Iterable[Sequence[Line]]) -> list[Line]:
 
 
 def _doubts(outcome: Outcome, view: View) -> list[str]:
-    """Doubts to be read before any number; the others have signs in the tables."""
+    """Doubts to be read before any number."""
     doubts = condition.notes(outcome.facts, outcome.cpus)
     contended = any(map(condition.is_contended, outcome.facts))
-    return doubts if view.in_full else doubts[:contended]
+    return doubts if view.verbosity >= 0 else doubts[:contended]
 
 
 def _tables(outcome: Outcome, view: View) -> Iterator[list[Line]]:
-    """Operations as detailed as fits, training in full, and what their signs mean."""
+    """Operations as detailed as fits and training in full, under the meaning of their signs."""
     failures = [failed(facts) for facts in outcome.failed]
     every = works(outcome.cases)
     operations = [work for work in every if work.facts.direction != "train"]
     trained = [work for work in every if work.facts.direction == "train"]
-    tables = [*_fitting(operations, failures, view), *matrices(trained, EVERY_SIZE, failures)]
-    rows = [row for table in tables for row in table.rows]
-    used = {sign for row in rows for cell in row.cells.values() for sign in cell.signs}
+    detail = IN_FULL if view.in_full else EVERY_SIZE
+    if any(facts.epochs for facts in outcome.facts) and not _loops(outcome, view):
+        detail = replace(detail, what=f"{detail.what} (-v: rates, accuracy, memory)")
+    tables = [*_fitting(operations, failures, view), *matrices(trained, detail, failures)]
+    meanings = wrapped(legend(tables), view.width)
     for table in tables:
-        last = table is tables[-1]
-        yield [*drawn(table, view.width), *(wrapped(legend(used), view.width) if last else ())]
+        yield [*(meanings if table is tables[0] else ()), *drawn(table, view.width)]
 
 
 def _fitting(
     operations: Sequence[Contest], failures: Sequence[Measurement], view: View
 ) -> list[Matrix]:
     """The most detailed tables that are short enough, or the least detailed."""
+    if view.in_full:
+        return matrices(operations, IN_FULL, failures)
     tables: list[Matrix] = []
     for detail in DETAILS:
         tables = matrices(operations, detail, failures)
-        lines = sum(len(drawn(table, view.width)) for table in tables)
-        if view.in_full or lines <= view.height:
+        if sum(len(drawn(table, view.width)) for table in tables) <= view.height:
             break
     return tables
+
+
+def _loops(outcome: Outcome, view: View) -> list[list[Line]]:
+    """Tables of loops where nothing else was measured, or all is shown in full."""
+    is_alone = all(facts.direction == "train" for facts in outcome.facts)
+    tables = training.loops(outcome.cases, view.width, outcome.toggles)
+    return _short(tables, view) if is_alone or view.in_full else []
 
 
 def _short(tables: list[list[Line]], view: View) -> list[list[Line]]:
