@@ -16,14 +16,14 @@ def count(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def time(seconds: float) -> str:
-    """Three significant digits in the largest unit that leaves something before the point."""
+def time(seconds: float, digits: int = 3) -> str:
+    """Significant digits in the largest unit that leaves something before the point."""
     if seconds == 0:
         return "0 s"
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
         if seconds * factor >= 1:
-            return f"{_three_digits(seconds * factor)} {unit}"
-    return f"{_three_digits(seconds * 1e9)} ns"
+            return f"{_at_least(digits, seconds * factor)} {unit}"
+    return f"{_at_least(digits, seconds * 1e9)} ns"
 
 
 def signed(seconds: float) -> str:
@@ -31,9 +31,10 @@ def signed(seconds: float) -> str:
     return f"{'-' if seconds < 0 else '+'}{time(abs(seconds))}"
 
 
-def _three_digits(number: float) -> str:
-    """At least three significant digits, never with an exponent."""
-    return f"{number:.0f}" if number >= _HUNDRED else f"{number:.3g}"
+def _at_least(digits: int, number: float) -> str:
+    """At least these significant digits, never with an exponent."""
+    whole = 10 ** (digits - 1) - 0.05  # what rounds to as many digits before the point
+    return f"{number:.0f}" if number >= whole else f"{number:.{digits}g}"
 
 
 def duration(seconds: float) -> str:

@@ -152,6 +152,16 @@ def test_ratios_have_three_digits(number: float, text: str) -> None:
     assert ratio_text(number) == text
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(9.94e-6, "9.9 us!"), (9.96e-6, "10 us!"), (99.6e-6, "100 us!"), (0.9996, "1000 ms!")],
+)
+def test_upper_bounds_have_two_digits(seconds: float, text: str) -> None:
+    records = [entry("a", seconds, condition="contended"), entry("b")]
+    (row,) = cells(table(*records, detail=_AT_EXTREMES))
+    assert row == {f"{ONE_SIZE} a": text, f"{ONE_SIZE} b": "1 s"}
+
+
 def test_small_and_large_sizes_are_not_averaged() -> None:
     records = [
         *(entry("a", 1.0, size=1), entry("b", 4.0, size=1), entry("a", 5.0, size=2)),
@@ -213,7 +223,7 @@ def test_means_are_over_undisturbed_operations() -> None:
         {f"{ONE_SIZE} a": "2.00x", f"{ONE_SIZE} b": "1.00x"},
     ]
     (disturbed,) = cells(table(*records[4:6], detail=_BY_FAMILY))
-    assert disturbed == {f"{ONE_SIZE} a": "9 s", f"{ONE_SIZE} b": "1 s"}
+    assert disturbed == {f"{ONE_SIZE} a": "9 s", f"{ONE_SIZE} b": "1 s!"}
 
 
 def test_tables_are_of_one_kind() -> None:

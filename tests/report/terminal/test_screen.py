@@ -249,5 +249,6 @@ def test_undecided_sizes_have_times_and_no_ratio() -> None:
     lines = shown(*records)
     (row,) = (line for line in lines if line.startswith("operation_3 "))
     assert "x" not in row
+    assert row.count("!") == 2
     legend = next(n for n, line in enumerate(lines) if "times alone" in line)
     assert legend < next(n for n, line in enumerate(lines) if line.startswith("operations"))

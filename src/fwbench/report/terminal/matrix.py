@@ -141,9 +141,8 @@ class Matrix:
 def legend(tables: Iterable[Matrix]) -> str:
     """Meaning of the signs in some tables, to be read before them; empty where there are none."""
     rows = [row for table in tables for row in table.rows]
-    used = {
-        sign for row in rows for cell in row.cells.values() for sign in cell.signs + cell.text[:1]
-    }
+    cells = [cell for row in rows for cell in row.cells.values()]
+    used = {sign for cell in cells for sign in cell.signs + cell.text[:1] + cell.text[-1:]}
     meanings = [f"{sign} {what}" for sign, what in _MEANINGS.items() if sign in used]
     if any(map(_is_undecided, rows)):
         meanings.append("times alone: not decided")
@@ -152,7 +151,7 @@ def legend(tables: Iterable[Matrix]) -> str:
 
 def _is_undecided(row: MatrixRow) -> bool:
     """True if one of its parts has several times: no ratios are formed there."""
-    timed = [names[0] for names, cell in row.cells.items() if cell.text.endswith("s")]
+    timed = [names[0] for names, cell in row.cells.items() if cell.text.endswith(("s", "!"))]
     return any(timed.count(part) > 1 for part in _PARTS)
 
 
@@ -336,8 +335,9 @@ def _against_fastest(works: Sequence[Contest], key: _Key) -> dict[ColumnKey, Mat
             behind, least = work.ratio(case), work.fastest or case
             style = _style(behind, [(least, case)])
             if behind is None or case is least:
-                sign = "!" if work.fastest is case and is_contended(case.facts) else ""
-                cells[names] = MatrixCell(time(case.median_s), sign, style)
+                bound = is_contended(case.facts)  # shorter, which leaves room for its sign
+                text = f"{time(case.median_s, 2)}!" if bound else time(case.median_s)
+                cells[names] = MatrixCell(text, style=style)
             else:
                 close = CLOSE if work.is_close(case) else ""
                 cells[names] = MatrixCell(close + ratio_text(behind), style=style)
