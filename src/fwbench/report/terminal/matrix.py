@@ -33,7 +33,7 @@ _FAR_BEHIND = 10.0
 _NO_FAMILY = "others"
 
 #: Headings of the parts of the sizes, and of works that have one size each.
-SMALL, LARGE, ONE_SIZE = _PARTS = ("small: cost of a call", "large: throughput", "one size each")
+SMALL, LARGE, ONE_SIZE = "small: cost of a call", "large: throughput", "one size each"
 
 #: Stands where a column lacks some of the cases that a mean is over.
 PARTIAL = "<"
@@ -140,19 +140,11 @@ class Matrix:
 
 def legend(tables: Iterable[Matrix]) -> str:
     """Meaning of the signs in some tables, to be read before them; empty where there are none."""
-    rows = [row for table in tables for row in table.rows]
-    cells = [cell for row in rows for cell in row.cells.values()]
+    cells = [cell for table in tables for row in table.rows for cell in row.cells.values()]
     used = {sign for cell in cells for sign in cell.signs + cell.text[:1] + cell.text[-1:]}
     meanings = [f"{sign} {what}" for sign, what in _MEANINGS.items() if sign in used]
-    if any(map(_is_undecided, rows)):
-        meanings.append("times alone: not decided")
-    return "  ".join(meanings)
-
-
-def _is_undecided(row: MatrixRow) -> bool:
-    """True if one of its parts has several times: no ratios are formed there."""
-    timed = [names[0] for names, cell in row.cells.items() if cell.text.endswith(("s", "!"))]
-    return any(timed.count(part) > 1 for part in _PARTS)
+    is_undecided = any(cell.text.endswith("!") for cell in cells)
+    return "  ".join([*meanings, *(["times alone: not decided"] if is_undecided else ())])
 
 
 #: The columns of failed cases, by their work.
@@ -179,7 +171,7 @@ def matrices(
     failures: dict[tuple[Any, ...], list[ColumnKey]] = defaultdict(list)
     for case in failed:
         failures[_key(case)].append(column(case))
-    groups = group_by(works, _joined_key if detail.joins_dtypes else _matrix_key)
+    groups = group_by(works, lambda work: _matrix_key(work, detail))
     several = [len({*values}) > 1 for values in zip(*groups, strict=True)]
     return [
         Matrix(_title(key, several, group), named(what, key[1]), rows(group, failures))
@@ -196,13 +188,10 @@ def _what(detail: Detail, works: Sequence[Contest]) -> tuple[str, Rows]:
     return detail.what if is_known else _TIMES, detail.rows
 
 
-def _joined_key(work: Contest) -> tuple[str, ...]:
+def _matrix_key(work: Contest, detail: Detail) -> tuple[str, ...]:
     facts = work.facts
-    return "training" if facts.direction == "train" else kind(facts), facts.device
-
-
-def _matrix_key(work: Contest) -> tuple[str, ...]:
-    return *_joined_key(work), work.facts.dtype
+    name = "training" if facts.direction == "train" else kind(facts)
+    return name, facts.device, "" if detail.joins_dtypes else facts.dtype
 
 
 def _title(key: Sequence[str], several: Sequence[bool], works: Sequence[Contest]) -> str:
