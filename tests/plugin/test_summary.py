@@ -156,6 +156,15 @@ def test_records_and_skips_are_summed_up(
     ]
 
 
+def test_the_report_to_write_is_of_the_stored_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    option = SimpleNamespace(benchmark_json=SimpleNamespace(name="mine.json"))
+    monkeypatch.setattr(Page, "config", SimpleNamespace(option=option))
+    summary = Summary(session())
+    summary.pytest_runtest_logreport(report(fwbench={"entry": entry("a")}))
+    assert "Next: charts: fwbench report mine.json -o run.html" in printed(summary)
+
+
 @tabled
 def test_other_reports_are_not_summed_up(values: dict[str, Any]) -> None:
     summary = Summary(session())
