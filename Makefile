@@ -67,6 +67,7 @@ pages: venv ## write the pages of docs/ that come from the code
 	$(BIN)/python -m fwbench_extras.pages cheats > docs/cheats.md
 	$(BIN)/python -m fwbench_extras.pages regressions > docs/regressions.md
 	$(BIN)/fwbench list --markdown > docs/operations.md
+	$(BIN)/python -m fwbench_extras.schemas
 
 .PHONY: idioms
 idioms: venv ## measure how else frameworks compute operations, on an idle machine: all, or $(ARGS)

@@ -13,7 +13,10 @@ from pathlib import Path
 _HOST = "https://github.com/"
 
 #: What is published, or tells readers where to find what is.
-_NAMING = ("pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/**/*.md")
+_NAMING = (
+    *("pyproject.toml", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/**/*.md"),
+    "src/fwbench/records/schemas/*.json",
+)
 
 
 def named(root: Path) -> str:

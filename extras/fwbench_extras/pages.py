@@ -14,6 +14,7 @@ from fwbench.frameworks.declared import manifests
 from fwbench.options.options import SELECTORS, SETTINGS, Option
 from fwbench.records import facts, files, session_facts, units
 from fwbench.records.table import Fact, Table, type_words
+from fwbench.report.writers import COLUMNS
 from fwbench_extras import regressions
 from fwbench_extras.cheats import CHEATS, Cheat, check_harness, naive
 from fwbench_extras.cheats.table import CHEATS_BY_SUBJECT
@@ -234,9 +235,35 @@ are finite and within the limits of their unit:
 
 {{units}}
 
+The package has all of this as JSON Schemas (draft 2020-12), with the version of the layout in
+their names and in `$id`: `fwbench/records/schemas` has `run-{facts.SCHEMA}.json` for runs,
+`comparison` for `--json` of `fwbench ab` and `gate`, `row` of `since`, `explanations` of `explain`,
+and `cases` of `report`. Units are in `x-unit`. As reading does, they allow further keys, and null
+for what may be absent.
+
+```python
+import json
+from importlib import resources
+
+import jsonschema
+
+schemas = resources.files("fwbench.records") / "schemas"
+schema = json.loads((schemas / "run-{facts.SCHEMA}.json").read_text("utf-8"))
+jsonschema.validate(json.load(open("run.json")), schema)
+```
+
 A file is also refused if it is larger than {files.LARGEST_BYTES // 2**20} MiB (reading it takes
 about three times its size of memory, and recovering a journal five times), is nested more than 100
 levels deep, or has an object with the same key twice.
+"""
+
+_COLUMNS = """## A case in a line
+
+What `--csv` and `--json` of `fwbench report` write: a line for each case of each file, so that
+lines of several files, machines and days can be joined.
+In CSV a null is an empty cell; `--json` writes an object whose list `cases` has the lines, with
+numbers as numbers. Facts of a case are null of plain tests and of cases that were not measured. New
+columns come at the end. [Examples](reporting.md#lines-for-other-programs).
 """
 
 #: Suffixes of the keys of several tables.
@@ -256,7 +283,13 @@ def record() -> str:
             f"### `{path}`\n\n{_meaning(table)}\n\n{_fact_table(table)}"
             for path, table in _within(root, "")
         ]
-    return "\n".join(parts)
+    return "\n".join([*parts, _COLUMNS, _column_table()])
+
+
+def _column_table() -> str:
+    """The columns of lines; all are always there."""
+    declared = {**facts.CaseFacts.declared(), **facts.CaseLine.declared()}
+    return _table(declared[name] for name in COLUMNS).replace(", required", "")
 
 
 def _units() -> str:
@@ -283,7 +316,11 @@ def _meaning(table: type[Table]) -> str:
 
 
 def _fact_table(table: type[Table]) -> str:
-    rows = [_fact_row(declared) for declared in table.declared().values()]
+    return _table(table.declared().values())
+
+
+def _table(declared: Iterable[Fact]) -> str:
+    rows = map(_fact_row, declared)
     return "\n".join(["| key | type | unit | meaning |", "|---|---|---|---|", *rows, ""])
 
 

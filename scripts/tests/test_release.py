@@ -26,7 +26,7 @@ def checkout(tmp_path: Path) -> Path:
     """Metadata and documents as they are here, and what names the repository in them."""
     for name in ("pyproject.toml", *_DOCUMENTS):
         shutil.copy(_ROOT / name, tmp_path)
-    for name in ("docs", "scripts"):
+    for name in ("docs", "scripts", "src/fwbench/records/schemas"):
         shutil.copytree(_ROOT / name, tmp_path / name)
     return tmp_path
 
@@ -42,7 +42,7 @@ def _rename(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def _naming(folder: Path, repository: str) -> list[Path]:
-    files = [path for path in folder.rglob("*") if path.suffix in (".md", ".toml")]
+    files = [path for path in folder.rglob("*") if path.suffix in (".json", ".md", ".toml")]
     return [path for path in files if repository in path.read_text(encoding="utf-8")]
 
 

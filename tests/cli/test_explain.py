@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from fwbench.records.session_facts import StoredComparison, StoredExplanation
 from fwbench.report.explanation import NOTHING_FOUND
 from support.gangs import out
 from support.launched_runs import case_id, entry, plain, times, write
+from support.schemas import load_valid
 from support.suites import FEW, SLOWING, Suite
 from support.tables import tabled
 
@@ -166,7 +166,7 @@ def test_markdown_has_ten_lines_a_case_and_json_has_all(capsys: pytest.CaptureFi
     points = [line for line in markdown if line.startswith("- ")]
     assert len(points) == 10
     assert points[-2] == "- and 13 more"
-    (figures,) = json.loads(Path("why.json").read_text(encoding="utf-8"))["explanations"]
+    (figures,) = load_valid("explanations", Path("why.json"))["explanations"]
     explanation = StoredExplanation.checked(figures)
     assert explanation.unknown() == []
     assert len(explanation.causes) == 21

@@ -1,6 +1,5 @@
 """``fwbench gate`` judges stored runs, and ``fwbench baseline`` says which one is compared with."""
 
-import json
 import shutil
 from pathlib import Path
 from statistics import median
@@ -10,6 +9,7 @@ import pytest
 from fwbench import cli
 from support.gangs import out
 from support.launched_runs import case_id, entry, plain, times, write
+from support.schemas import load_valid
 from support.tables import tabled
 
 # Fwbench gate
@@ -58,7 +58,7 @@ def test_gate_writes_what_it_says(folder: Path, capsys: pytest.CaptureFixture[st
     assert cli.main(["gate", "base", "slower.json", *arguments]) == 1
     table = capsys.readouterr().out
     markdown = (folder / "verdicts.md").read_text(encoding="utf-8")
-    figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
+    figures = load_valid("comparison", folder / "figures.json")
     headline = "slower.json against base: 1 regressed, 1 unchanged"
     assert headline in table
     assert headline in markdown

@@ -8,6 +8,7 @@ import pytest
 from fwbench import cli
 from fwbench.records.session_facts import StoredRow
 from support import wheels
+from support.schemas import load_valid
 from support.suites import commit_all, run_git
 from support.tables import tabled
 
@@ -50,7 +51,7 @@ def test_the_release_that_is_slower_is_named(
     assert out.startswith("test_it.py::test_work: slower since 2.0 (+"), out + err
     assert "environment of 2.0: built in " in err
     assert "launch 2: 2 versions, 1 case open, " in err
-    row = json.loads((project / "row.json").read_text(encoding="utf-8"))
+    row = load_valid("row", project / "row.json")
     (change,) = row["cases"]["test_it.py::test_work"]["changes"]
     assert (change["after"], change["since"]) == ("1.0", "2.0")
     assert 2.5 < change["ratio"] < 3.5
@@ -89,7 +90,7 @@ def test_a_change_is_explained(project: Path, capfd: pytest.CaptureFixture[str])
     out, err = capfd.readouterr()
     assert "test_it.py::test_work, 1.0 to 2.0: " in out, out + err
     assert "  functions: sum() (built-in): " in out, out + err
-    row = StoredRow.checked(json.loads((project / "row.json").read_text(encoding="utf-8")))
+    row = StoredRow.checked(load_valid("row", project / "row.json"))
     (explained,) = row.explanations or []
     assert explained.verdict == "regressed"
     assert "### Why it changed" in (project / "row.md").read_text(encoding="utf-8")

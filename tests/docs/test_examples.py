@@ -2,10 +2,14 @@
 
 import importlib.util
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.documents import blocks
+from fwbench import cli
+from support.documents import blocks, commands
+from support.launched_runs import QUIET, case_id, entry, write
 from support.projects import Project
 from support.real_training import facts_of
 
@@ -70,3 +74,50 @@ def test_claims_of_the_page_hold(project: Project) -> None:
     (claims,) = _examples("docs/comparing.md")
     project.write("test_claims.py", claims)
     project.run("test_claims.py", fw=None).assert_outcomes(passed=3)
+
+
+# Lines of a report
+
+
+def _lines(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files that docs/reporting.md names: on Tuesday one case takes twice as long."""
+    monkeypatch.chdir(folder)
+    write(folder / "monday.json", entry(condition="clean"), entry("dot", condition="clean"))
+    slower = entry("dot", [2 * value for value in QUIET], condition="clean")
+    write(folder / "tuesday.json", entry(condition="clean"), slower)
+    (report,) = [each for each in commands("docs/reporting.md") if "--csv cases.csv" in each.text]
+    assert cli.main(report.arguments[1:]) == 0
+
+
+def test_lines_are_read_with_pandas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pandas")
+    _lines(tmp_path, monkeypatch)
+    (example,) = _examples("docs/reporting.md")
+    found: dict[str, Any] = {}
+    exec(example, found)  # noqa: S102 (the page's)
+    assert found["ratios"].to_dict() == pytest.approx({case_id(): 1.0, case_id("dot"): 2.0})
+    assert case_id("dot") in capsys.readouterr().out
+
+
+def test_lines_are_read_with_duckdb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    _lines(tmp_path, monkeypatch)
+    (query,) = [block.text for block in blocks("docs/reporting.md") if block.language == "sql"]
+    (first, ratio, slower), _ = duckdb.sql(query).fetchall()
+    assert (first, slower) == (case_id("dot"), "tuesday.json")
+    assert ratio == pytest.approx(2.0)
+
+
+def test_a_run_is_validated_with_the_schema_of_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    monkeypatch.chdir(tmp_path)
+    (example,) = _examples("docs/record.md")
+    write(tmp_path / "run.json", entry())
+    exec(example)  # noqa: S102 (the page's)
+    write(tmp_path / "run.json", entry(load="high"))
+    with pytest.raises(jsonschema.ValidationError, match="'high' is not of type 'number'"):
+        exec(example)  # noqa: S102 (the page's)

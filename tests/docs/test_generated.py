@@ -18,7 +18,7 @@ def test_pages_are_up_to_date(name: str) -> None:
 
 def test_the_page_of_commands_shows_what_a_command_needs() -> None:
     usages = read("docs/commands.md").splitlines()
-    assert "fwbench recover --output FILE [journal]" in usages
+    assert "fwbench recover --output FILE [options] [journal]" in usages
     assert "fwbench env add [options] name REQUIREMENT [REQUIREMENT ...]" in usages
 
 

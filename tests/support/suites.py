@@ -1,6 +1,5 @@
 """A repository with a small suite, two revisions of which ``fwbench ab`` compares."""
 
-import json
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from support.projects import Project
+from support.schemas import load_valid
 
 _MYMATH = """
 import numpy as np
@@ -131,9 +131,7 @@ class Suite:
 
     def figures(self) -> dict[str, Any]:
         """The content of ``--json figures.json``."""
-        results: dict[str, Any] = json.loads(
-            (self.path / "figures.json").read_text(encoding="utf-8")
-        )
+        results: dict[str, Any] = load_valid("comparison", self.path / "figures.json")
         return results
 
     def kept(self) -> list[str]:

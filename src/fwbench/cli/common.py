@@ -4,6 +4,7 @@ pytest and Jinja are imported on use: Ctrl-C is not handled while this module is
 """
 
 import argparse
+import json
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
@@ -35,7 +36,7 @@ def add_command(
         words: what stands in braces in its texts.
     """
     row = {**_declared()["commands"][name]}
-    kept = row.pop("layout_kept", False)
+    kept, prints_json = row.pop("layout_kept", False), row.pop("json", False)
     for key, value in row.items():
         if isinstance(value, str):
             row[key] = value.format(**words) if kept else _text(value, words)
@@ -43,6 +44,8 @@ def add_command(
         row["formatter_class"] = argparse.RawDescriptionHelpFormatter
     parser: argparse.ArgumentParser = commands.add_parser(name.rpartition(" ")[2], **row)
     add_arguments(parser, name, **words)
+    if prints_json:
+        add_arguments(parser, "json")
     if run is not None:
         parser.set_defaults(run=run)
     return parser
@@ -79,6 +82,11 @@ def rendered(template: str, **values: Any) -> str:
         undefined=jinja2.StrictUndefined,
     )
     return environment.get_template(template).render(values).rstrip("\n")
+
+
+def print_result(arguments: argparse.Namespace, facts: Mapping[str, Any], text: str) -> None:
+    """Print the result of a command: a text for people, or with ``--json`` its facts."""
+    print(json.dumps(facts, indent=2) if arguments.json else text)
 
 
 def warn(*texts: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fwbench import ceilings, machine
 from fwbench.ceilings import Ceiling, Ceilings
-from fwbench.cli.common import add_command, rendered
+from fwbench.cli.common import add_command, print_result, rendered
 from fwbench.errors import FwbenchError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
@@ -78,7 +78,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
             if not isinstance(a, Manifest)
         },
     }
-    print(json.dumps(facts, indent=2) if arguments.json else _report(facts))
+    print_result(arguments, facts, _report(facts))
     return 0
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.common import add_command
+from fwbench.cli.common import add_command, print_result
 from fwbench.errors import unknown
 from fwbench.gate.sides import remove_abandoned
 from fwbench.plugin.lines import Live
@@ -36,22 +36,26 @@ def _add(arguments: argparse.Namespace) -> int:
         made = install.add(
             _environments(), arguments.name, arguments.requirements, arguments.python, live.say
         )
-    print(f"{_line(made)}\nmeasure it: pytest benchmarks --fw {','.join(made.references)}")
+    text = f"{_line(made)}\nmeasure it: pytest benchmarks --fw {','.join(made.references)}"
+    print_result(arguments, _facts(made), text)
     return 0
 
 
-def _list(_: argparse.Namespace) -> int:
+def _list(arguments: argparse.Namespace) -> int:
     environments = _environments()
     by_name = environments.all()
     names = environments.names()
     unfinished = install.unfinished_names(environments.folder)
-    for name in names:
-        unreadable = f"{name}: cannot be read; fwbench env remove {name}, and recreate it"
-        print(_line(by_name[name]) if name in by_name else unreadable)
-    for name in unfinished:
-        print(install.conflict(environments.folder_of(name)))
-    if not names and not unfinished:
-        print(f"there is no environment under {environments.folder}; make one: fwbench env add")
+    facts = {
+        "folder": str(environments.folder),
+        "environments": [_facts(environment) for environment in by_name.values()],
+        "unreadable": [name for name in names if name not in by_name],
+        "unfinished": unfinished,
+    }
+    lines = [_line(by_name[name]) if name in by_name else _unreadable(name) for name in names]
+    lines += [install.conflict(environments.folder_of(name)) for name in unfinished]
+    none = f"there is no environment under {environments.folder}; make one: fwbench env add"
+    print_result(arguments, facts, "\n".join(lines or [none]))
     return 0
 
 
@@ -60,23 +64,32 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.name not in by_name:
         raise unknown("environment", arguments.name, by_name)
     environment = by_name[arguments.name]
-    print(
-        f"{environment.name}\n"
-        f"  folder        {environment.folder}\n"
-        f"  python        {environment.python}\n"
-        f"  requirements  {' '.join(environment.requirements)}\n"
-        f"  installed by  {environment.installer}\n"
-        f"  --fw          {','.join(environment.references)}"
-    )
-    for framework, version in environment.frameworks.items():
-        print(f"  {framework:<13} {version}")
+    rows = {
+        "folder": environment.folder,
+        "python": environment.python,
+        "requirements": " ".join(environment.requirements),
+        "installed by": environment.installer,
+        "--fw": ",".join(environment.references),
+        **environment.frameworks,
+    }
+    lines = [f"  {name:<13} {value}" for name, value in rows.items()]
+    print_result(arguments, _facts(environment), "\n".join([environment.name, *lines]))
     return 0
 
 
 def _remove(arguments: argparse.Namespace) -> int:
     install.remove(_environments(), arguments.name)
-    print(f"removed {arguments.name}")
+    print_result(arguments, {"removed": arguments.name}, f"removed {arguments.name}")
     return 0
+
+
+def _facts(environment: Environment) -> dict[str, Any]:
+    more = {"references": environment.references, "made_here": environment.is_made_here}
+    return {**vars(environment), "folder": str(environment.folder), **more}
+
+
+def _unreadable(name: str) -> str:
+    return f"{name}: cannot be read; fwbench env remove {name}, and recreate it"
 
 
 def _line(environment: Environment) -> str:

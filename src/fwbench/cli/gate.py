@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.common import add_arguments, add_command, warn
+from fwbench.cli.common import add_arguments, add_command, print_result, warn
 from fwbench.errors import UsageError
 from fwbench.gate.causes import ExplainedChange
 from fwbench.gate.samples import THRESHOLDS, SampleSet, read, refuse_differences
@@ -141,16 +141,23 @@ def _set(arguments: argparse.Namespace) -> int:
     run = _baseline().set(arguments.files, anyway=arguments.anyway)
     note_unknown(run)
     cases, sessions = count(len(run.samples), "case"), count(len(arguments.files), "session")
-    print(f"the baseline has {cases} of {sessions}")
+    print_result(arguments, _sessions(run), f"the baseline has {cases} of {sessions}")
     return 0
 
 
-def _show(_: argparse.Namespace) -> int:
+def _sessions(run: SampleSet) -> dict[str, Any]:
+    """Number of sessions of each case of the baseline."""
+    cases = {sample.label: len(sample.launches) for sample in run.samples.values()}
+    return {"folder": str(_baseline().folder), "cases": cases}
+
+
+def _show(arguments: argparse.Namespace) -> int:
     baseline = _baseline()
     run = baseline.run()
     note_unknown(run)
-    print(f"{len(run.samples)} cases under {baseline.folder}")
+    lines = [f"{len(run.samples)} cases under {baseline.folder}"]
     for sample in run.samples.values():
         sessions = count(len(sample.launches), "session", "sessions")
-        print(f"  {escaping.terminal(sample.label)}: {sessions}")
+        lines.append(f"  {escaping.terminal(sample.label)}: {sessions}")
+    print_result(arguments, _sessions(run), "\n".join(lines))
     return 0

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from fwbench import ceilings
-from fwbench.cli.common import add_command, warn
+from fwbench.cli.common import add_command, print_result, warn
 from fwbench.errors import UsageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
@@ -33,7 +33,14 @@ def _recover(arguments: argparse.Namespace) -> int:
     interrupted = run.get("fwbench", {}).get("outcome", {}).get("interrupted")
     ended = ", whose session was interrupted," if interrupted else ""
     records = count(len(run["benchmarks"]), "record")
-    print(f"{records} of {path}{ended} written to {arguments.output}")
+    facts = {
+        "journal": str(path),
+        "output": str(arguments.output),
+        "records": len(run["benchmarks"]),
+        "left_out": [*recovered.lost],
+    }
+    text = f"{records} of {path}{ended} written to {arguments.output}"
+    print_result(arguments, facts, text)
     return 0
 
 

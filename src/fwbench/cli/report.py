@@ -1,4 +1,4 @@
-"""``fwbench report``: stored runs as one HTML file, as Markdown, as CSV, or as pictures."""
+"""``fwbench report``: stored runs as one HTML file, as Markdown, CSV, JSON, or pictures."""
 
 from __future__ import annotations
 
@@ -74,6 +74,7 @@ def _report(arguments: argparse.Namespace) -> int:
     _write(arguments.output, partial(writers.html, runs, problems, before))
     _write(arguments.markdown, partial(writers.markdown, runs, problems, before))
     _write(arguments.csv, partial(writers.comma_separated, runs))
+    _write(arguments.json, partial(writers.as_json, runs))
     _write(arguments.badge, lambda: badge)
     if arguments.png:
         _draw(arguments.png, [*before, *sections.details(runs)])
@@ -82,7 +83,8 @@ def _report(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse before any work what is not clear, or cannot be written."""
-    outputs = (arguments.output, arguments.markdown, arguments.csv, arguments.badge)
+    texts = (arguments.output, arguments.markdown, arguments.csv, arguments.json)
+    outputs = (*texts, arguments.badge)
     written = [path for path in outputs if path]
     _check_requested(arguments, nothing_written=not written)
     _check_outputs(arguments, [files.target(path) for path in written])
@@ -96,15 +98,16 @@ def _check(arguments: argparse.Namespace) -> None:
 def _check_requested(arguments: argparse.Namespace, *, nothing_written: bool) -> None:
     if nothing_written and not arguments.png:
         raise UsageError(
-            "say what to write: -o report.html, --markdown FILE, --csv FILE, --png FOLDER, "
-            "--badge FILE"
+            "say what to write: -o report.html, --markdown FILE, --csv FILE, --json FILE, "
+            "--png FOLDER, --badge FILE"
         )
     if not (arguments.runs or arguments.history):
         raise UsageError("say what to show: files that --benchmark-json wrote, or --history FOLDER")
     if arguments.add and not arguments.history:
         raise UsageError("--add keeps runs in the folder of --history FOLDER, and none is given")
-    if arguments.csv and not arguments.runs:
-        raise UsageError("--csv holds the cases of RUN files, and none is given")
+    for option, path in (("--csv", arguments.csv), ("--json", arguments.json)):
+        if path and not arguments.runs:
+            raise UsageError(f"{option} holds the cases of RUN files, and none is given")
 
 
 def _check_outputs(arguments: argparse.Namespace, outputs: Sequence[Path]) -> None:

@@ -493,6 +493,28 @@ class PlainFacts(CaseFacts):
         return []
 
 
+class CaseLine(Table):
+    """A line of ``fwbench report --csv`` and ``--json``: columns that are not facts of a case."""
+
+    run: str = fact()
+    case: str = fact()
+    median_s: float | None = fact()
+    low_s: float | None = fact()
+    high_s: float | None = fact()
+    values: int | None = fact()  # type: ignore[assignment] # a column's name; no line is a Table
+    of: str | None = fact()
+    outcome: str = fact()
+    nodeid: str = fact()
+    requested: str | None = fact()
+    date: str | None = fact()
+    cpu: str | None = fact()
+    usable_cpus: int | None = fact()
+    os: str | None = fact()
+    python: str | None = fact()
+    fwbench: str | None = fact()
+    commit: str | None = fact()
+
+
 def recorded(values: Mapping[str, Any]) -> CaseFacts:
     """The facts in a record that is known to be sound; false if they are not of a case."""
     return (PlainFacts if values.get("plain_test") else CaseFacts).unchecked(values)

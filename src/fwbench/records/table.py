@@ -47,6 +47,8 @@ class Check:
     holds: Callable[[Any], bool]
     #: Of a number, which must be as large as a quantity of it can be.
     unit: Unit = NONE
+    #: The condition in JSON Schema; empty where that cannot say it.
+    keywords: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def is_met(self, value: Any) -> bool:
         """True if a value can be, and is what it must be."""
@@ -75,22 +77,29 @@ def _always(_: Any) -> bool:
 
 
 ANY = Check("", _always)
-_NOT_NEGATIVE = Check("of at least 0", lambda value: value >= 0)
+_NOT_NEGATIVE = Check("of at least 0", lambda value: value >= 0, keywords={"minimum": 0})
 
 #: Conditions of quantities, by the words of ``facts.toml``.
 _CHECKS = {
     "of either sign": ANY,
     "of at least 0": _NOT_NEGATIVE,
-    "above 0": Check("above 0", lambda value: value > 0),
-    "above 0 and below 1": Check("above 0 and below 1", lambda value: 0 < value < 1),
-    "from 0 to 1": Check("from 0 to 1", lambda value: 0 <= value <= 1),
-    "above -1": Check("above -1", lambda value: value > -1),
+    "above 0": Check("above 0", lambda value: value > 0, keywords={"exclusiveMinimum": 0}),
+    "above 0 and below 1": Check(
+        "above 0 and below 1",
+        lambda value: 0 < value < 1,
+        keywords={"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    ),
+    "from 0 to 1": Check(
+        "from 0 to 1", lambda value: 0 <= value <= 1, keywords={"minimum": 0, "maximum": 1}
+    ),
+    "above -1": Check("above -1", lambda value: value > -1, keywords={"exclusiveMinimum": -1}),
 }
 
 
 def one_of(*choices: str) -> Check:
     """The check that a text is one of ``choices``."""
-    return Check(f"out of {', '.join(choices)}", lambda value: value in choices)
+    words, keywords = f"out of {', '.join(choices)}", {"enum": [*choices]}
+    return Check(words, lambda value: value in choices, keywords=keywords)
 
 
 #: Characters of a damaged value that a message shows.

@@ -3,6 +3,7 @@
 import csv
 import io
 import itertools
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -259,15 +260,17 @@ _CASE = ("workload", "framework", "device", "execution", "direction", "dtype", "
 
 _TIMES = ("dispatch_s", "first_call_s", "first_call_in_process_s")
 
+_BUILD = ("framework_version", "device_name", "threads")
+
 #: The columns of CSV that are facts, as they are recorded.
-FACTS = (*_CASE, *_TIMES)
+FACTS = (*_CASE, *_TIMES, *_BUILD)
 
 
 def _fact(name: str) -> Callable[[Measurement], object]:
-    return lambda record: record.facts.get(name, "")
+    return lambda record: record.facts.get(name)
 
 
-#: The columns of CSV after the run's name, by their names.
+#: The columns of CSV that a case has, by their names; what a session has follows them.
 _COLUMNS: Mapping[str, Callable[[Measurement], object]] = {
     "case": lambda record: record.name,
     **{name: _fact(name) for name in _CASE},
@@ -277,27 +280,62 @@ _COLUMNS: Mapping[str, Callable[[Measurement], object]] = {
     **{name: _fact(name) for name in _TIMES},
     "values": lambda record: record.number,
     "of": lambda record: record.values_text.partition(" ")[2],
-    "condition": lambda record: condition_of(record.facts),
+    "condition": lambda record: condition_of(record.facts) or None,
     "outcome": lambda _: "measured",
+    "nodeid": lambda record: record.nodeid,
+    "requested": lambda record: _settings(record.requested),
+    **{name: _fact(name) for name in _BUILD},
 }
 
 
-def comma_separated(runs: Sequence[Run]) -> str:
-    """A line for each case, as CSV (RFC 4180); times in seconds for one call.
+def _settings(requested: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in requested.items())
+
+
+def _of_session(run: Run) -> dict[str, object]:
+    """The columns that all cases of a session share; None where a run does not say."""
+    machine, info = run.session.machine or MachineFacts(), run.machine_info
+    return {
+        "date": run.when or None,
+        "cpu": run.cpu,
+        "usable_cpus": machine.usable_cpus,
+        "os": machine.os or info.system,
+        "python": machine.python or info.python_version,
+        "fwbench": run.session.version,
+        "commit": run.commit_info.id,
+    }
+
+
+#: All columns of CSV, in their order; earlier ones stay where they are.
+COLUMNS = ("run", *_COLUMNS, *_of_session(Run("", ())))
+
+
+def lines(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
+    """A line for each case, by :data:`COLUMNS`; times in seconds for one call.
 
     Cases that an interrupted session did not reach have a line without times.
     """
-    text = io.StringIO()
-    writer = csv.DictWriter(text, ("run", *_COLUMNS))
-    writer.writeheader()
     for run in runs:
         measured = ({name: value(x) for name, value in _COLUMNS.items()} for x in run.records)
-        lost = [
-            dict[str, object](case=case.nodeid, framework=case.framework, outcome=case.why)
-            for case in run.lost
-        ]
+        lost: Iterator[dict[str, object]] = (
+            {"case": x.nodeid, "framework": x.framework, "outcome": x.why, "nodeid": x.nodeid}
+            for x in run.lost
+        )
         for line in (*measured, *lost):
-            cells = {"run": run.name, **line}
-            texts = {k: escaping.spreadsheet(v) for k, v in cells.items() if isinstance(v, str)}
-            writer.writerow({**cells, **texts})
+            yield {**dict.fromkeys(COLUMNS), "run": run.name, **line, **_of_session(run)}
+
+
+def comma_separated(runs: Sequence[Run]) -> str:
+    """The :func:`lines` as CSV (RFC 4180)."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS)
+    writer.writeheader()
+    for line in lines(runs):
+        texts = {k: escaping.spreadsheet(v) for k, v in line.items() if isinstance(v, str)}
+        writer.writerow({**line, **texts})
     return text.getvalue()
+
+
+def as_json(runs: Sequence[Run]) -> str:
+    """The :func:`lines` as JSON: an object with the list ``cases``."""
+    return json.dumps({"cases": [*lines(runs)]}, indent=2) + "\n"

@@ -3,9 +3,11 @@
 import csv
 import io
 import re
+from dataclasses import replace
 
 import pytest
 
+from fwbench.records.upstream import CommitInfo
 from fwbench.report import sections, summary, writers
 from support.launched_runs import plain
 from support.reports import case, everything, markdown_cells, run_of, runs_of, training
@@ -27,6 +29,27 @@ def test_csv_has_a_line_for_each_case() -> None:
     for row in (first, second, third):
         assert None not in row
         assert None not in row.values()
+
+
+#: Columns as they have been since the first version; further ones follow.
+_EARLIER = (
+    "run,case,workload,framework,device,execution,direction,dtype,size,shape,median_s,low_s,high_s,"
+    "dispatch_s,first_call_s,first_call_in_process_s,values,of,condition,outcome,"
+)
+
+
+def test_a_csv_alone_can_be_joined_with_another() -> None:
+    """Every line has its machine, versions and date; columns stay where they were."""
+    run = run_of(case(), plain())
+    run = replace(run, when="2026-01-02T03:04:05+00:00", commit_info=CommitInfo(id="0123abc"))
+    written = writers.comma_separated([run])
+    assert written.startswith(_EARLIER)
+    for line in csv.DictReader(io.StringIO(written)):
+        assert (line["cpu"], line["fwbench"]) == ("Fake CPU", "0.1.0")
+        assert (line["date"], line["commit"]) == (run.when, "0123abc")
+        assert line["nodeid"].startswith("test_it.py::")
+    first = next(csv.DictReader(io.StringIO(written)))
+    assert (first["framework_version"], first["threads"]) == ("1.26.4", "2")
 
 
 def test_csv_of_several_runs_says_which() -> None:
