@@ -18,8 +18,8 @@ from support.tables import tabled
 
 _STORED = Path(__file__).parents[1] / "records" / "stored" / "current"
 
-#: What this prints is a session of pytest's own, which has ``--benchmark-json``.
-_OTHERS = {"fwbench run"}
+#: What these print is a session of pytest's own, which has ``--benchmark-json``; or messages.
+_OTHERS = {"fwbench run", "fwbench mcp"}
 
 
 @pytest.fixture

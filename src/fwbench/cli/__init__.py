@@ -93,9 +93,21 @@ def _escape_what_cannot_be_encoded() -> None:
 
 def _commands() -> Sequence[Any]:
     """The commands, imported within :func:`main`: in that half a second Ctrl-C says no more."""
-    from fwbench.cli import ab, doctor, env, explain, gate, operations, recover, report, run, since
+    from fwbench.cli import (
+        ab,
+        doctor,
+        env,
+        explain,
+        gate,
+        mcp,
+        operations,
+        recover,
+        report,
+        run,
+        since,
+    )
 
-    return run, ab, since, doctor, env, gate, explain, operations, recover, report
+    return run, ab, since, doctor, env, gate, explain, operations, recover, report, mcp
 
 
 class _Parser(argparse.ArgumentParser):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -116,6 +116,7 @@ def started(
     command: Sequence[str],
     *,
     output: Path,
+    errors: Path | None = None,
     folder: Path | None = None,
     variables: Mapping[str, str] | None = None,
 ) -> Iterator["Running"]:
@@ -125,15 +126,18 @@ def started(
 
     Args:
         output: the file for what it writes.
+        errors: the file for its standard error; None for that of the output.
 
     Raises:
         OSError: the program cannot be started.
     """
-    with (
-        output.open("w", encoding="utf-8") as file,
-        _guarded(command, folder, variables, output=file.fileno()) as program,
-    ):
-        yield program
+    with ExitStack() as files:
+        out, *more = (
+            files.enter_context(path.open("wb")).fileno() for path in (output, errors) if path
+        )
+        err = more[0] if more else subprocess.STDOUT
+        with _guarded(command, folder, variables, output=out, errors=err) as program:
+            yield program
 
 
 class Running:
@@ -163,12 +167,16 @@ class Running:
         self._status_text = self._connection.recv(_STATUS_BYTES).decode()
         self.process.wait()
 
-    def end(self) -> None:
-        """End the program as Ctrl-C does; soon after, kill it and all that it has started."""
+    def end(self, grace_s: float = _GRACE_S) -> None:
+        """End the program as Ctrl-C does; soon after, kill it and all that it has started.
+
+        Args:
+            grace_s: how long it gets to end by itself.
+        """
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGINT)
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(_GRACE_S)
+                self.process.wait(grace_s)
             os.killpg(self.process.pid, signal.SIGKILL)
 
 
