@@ -1,12 +1,12 @@
 # Every target sets up .venv by itself; `make help` lists them.
 #
-#   PYTHON     the interpreter .venv is built on
-#   EXTRAS     the extras it holds: "make test EXTRAS=tensorflow,dev" leaves PyTorch and MXNet out
+#   PYTHON     the interpreter .venv is built on; python3 if there is no .venv yet
+#   EXTRAS     the extras it gets: "make test EXTRAS=tensorflow,dev" leaves PyTorch and MXNet out
 #   INSTALLER  what installs them, uv or pip; scripts/install says more
 #   ARGS       what is passed on to the tool: make test ARGS="-k numpy"
 
-PYTHON ?= python3
-EXTRAS ?= tensorflow,mxnet,torch,dev
+PYTHON ?=
+EXTRAS ?= tensorflow,mxnet,torch,explain,since
 ARGS ?=
 
 export PYTHON EXTRAS
@@ -16,8 +16,9 @@ export PYTHONDONTWRITEBYTECODE :=
 
 BIN := .venv/bin
 
-# What is tested is installed; a first measurement is quicker without them.
-test lint verify: EXTRAS := $(EXTRAS),onnxruntime,litert,ray
+# A first measurement is quicker without what developers need, and without all that is tested.
+docs pages idioms samples format lock dist: EXTRAS := $(EXTRAS),dev
+test lint verify: EXTRAS := $(EXTRAS),dev,onnxruntime,litert,ray
 
 .DEFAULT_GOAL := help
 
@@ -28,7 +29,7 @@ help: ## list the targets
 	done
 
 .PHONY: venv
-venv: ## create or refresh .venv
+venv: ## create .venv, or add to it what is missing
 	@scripts/install
 
 .PHONY: bench

@@ -77,7 +77,7 @@ def test_settings_of_uv_win() -> None:
 _PYTHON = f"""\
 #!/bin/sh
 case "$*" in
-    "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
+    "-m venv"*) mkdir -p .venv/bin && cp "$0" .venv/bin/python && touch .venv/bin/activate ;;
     *"config list") echo "$PIP_SETTINGS" ;;
     "-m pip"*)
         for word; do :; done
@@ -111,6 +111,7 @@ def checkout(tmp_path: Path) -> Path:
         shutil.copy(ROOT / name, tmp_path / name)
     programs = {
         "python3": _PYTHON,
+        "python3.12": "#!/bin/sh\necho 3 12 1 /elsewhere\n",
         "uv": _UV,
         "uname": '#!/bin/sh\necho "${SYSTEM:-Linux}"\n',
         "nvidia-smi": '#!/bin/sh\nexit "${NVIDIA_SMI:-1}"\n',
@@ -187,3 +188,72 @@ def test_what_cannot_be_installed(checkout: Path) -> None:
     repeated = _install(checkout, **requested)
     assert repeated.stdout.startswith("Installing fwbench[dev]")
     assert _install(checkout, **requested).stdout == ""
+
+
+# What is there
+
+
+def test_what_is_missing_is_added(checkout: Path) -> None:
+    """Another target adds its extras, and neither it nor an active environment removes anything."""
+    assert "Creating .venv\n" in _install(checkout, EXTRAS="torch").stdout
+    own = checkout / ".venv" / "of the user"
+    own.write_text("", encoding="utf-8")
+    added = _install(checkout, EXTRAS="dev")
+    assert added.stdout.startswith("Installing fwbench[torch,dev]; large downloads:\n")
+    assert _calls(checkout)[-1].endswith(" --editable .[torch,dev] --editable ./extras")
+    for more in ({"EXTRAS": "torch"}, {"EXTRAS": "dev,torch", "PYTHON": ".venv/bin/python"}):
+        done = _install(checkout, **more)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (checkout / "constraints.txt").write_text("uv==1\ntorch==3\n", encoding="utf-8")
+    assert "fwbench[torch,dev]" in _install(checkout, EXTRAS="dev").stdout
+    assert own.exists()
+
+
+def test_an_interrupted_creation_is_repeated(checkout: Path) -> None:
+    _install(checkout, EXTRAS="dev")
+    (checkout / ".venv" / "bin" / "activate").unlink()
+    assert "Creating .venv\n" in _install(checkout, EXTRAS="dev").stdout
+
+
+def test_an_environment_that_does_not_fit_stays(checkout: Path) -> None:
+    _install(checkout, EXTRAS="dev")
+    moved = checkout / "moved"
+    shutil.copytree(checkout, moved, ignore=lambda *_: ["moved"])
+    cases = {
+        "built on another Python than python3.12": (checkout, {"PYTHON": "python3.12"}),
+        f"was created in {checkout}": (moved, {}),
+    }
+    for reason, (place, variables) in cases.items():
+        done = _install(place, EXTRAS="torch", **variables)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert reason in done.stderr
+        assert "remove it: rm -rf .venv" in done.stderr
+        assert (place / ".venv" / "bin" / "activate").exists()
+    (checkout / ".venv" / "fwbench-origin").unlink()
+    done = _install(checkout, EXTRAS="dev")
+    assert done.returncode == 1
+    assert "mv .venv .venv-mine" in done.stderr
+
+
+@_NO_GPU
+def test_builds_stay_when_a_gpu_appears(checkout: Path) -> None:
+    _install(checkout, EXTRAS="tensorflow,torch")
+    done = _install(checkout, EXTRAS="tensorflow,dev", NVIDIA_SMI="0")
+    assert "keeps its builds of frameworks (cpu)" in done.stderr
+    assert _calls(checkout)[-1].endswith(" .[tensorflow-cpu,torch,dev] --editable ./extras")
+
+
+@pytest.mark.parametrize(
+    ("target", "developing"), [("bench", False), ("venv", False), ("test", True)]
+)
+def test_a_measurement_installs_what_measures(
+    checkout: Path, target: str, developing: bool
+) -> None:
+    shutil.copy(ROOT / "Makefile", checkout)
+    (checkout / "scripts" / "install").write_text("#!/bin/sh\necho $EXTRAS\n", encoding="utf-8")
+    done = subprocess.run(
+        ["make", target, "BIN=none"], cwd=checkout, capture_output=True, text=True, check=False
+    )
+    extras = done.stdout.splitlines()[0].split(",")
+    assert {"tensorflow", "mxnet", "torch", "since"} <= {*extras}
+    assert ("dev" in extras) == developing
