@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 from fwbench import machine as machine_facts
 from fwbench.cli import doctor
-from fwbench.errors import DeclarationError, UsageError
+from fwbench.errors import ComparisonError, DeclarationError, UsageError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
+from fwbench.gate import releases
+from fwbench.gate.releases import Newer
 from fwbench.terms.manifest import Absent, Device, Manifest
 from fwbench.version import __version__
 from fwbench.workers import environments
@@ -207,6 +210,38 @@ def test_errors_are_one_line_and_a_status(
 ) -> None:
     machine.error = error
     assert out(capsys, "doctor", status=status) == f"fwbench: error: {error}\n"
+
+
+@pytest.mark.usefixtures("machine")
+def test_doctor_names_newer_releases_on_request(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Releases of what frameworks are imported from; other facts do without an answer."""
+
+    def newer(installed: dict[str, str]) -> list[Newer]:
+        if not offline:
+            return [
+                Newer(name, at, version, reason)
+                for name, at in installed.items()
+                for version, reason in (("98.1", "numpy is old"), ("99.0", ""))
+            ]
+        raise ComparisonError("newer releases are not known")
+
+    offline = False
+    monkeypatch.setattr(metadata, "packages_distributions", lambda: {"fake": ["Pytest"]})
+    monkeypatch.setattr(releases, "newer", newer)
+    assert "newer" not in out(capsys, "doctor")
+    lines = out(capsys, "doctor", "--newer").splitlines()
+    at = lines.index("newer releases (fwbench env add measures one side by side with what is here)")
+    version = metadata.version("pytest")
+    assert lines[at + 1 : at + 3] == [
+        f"  pytest           98.1 (here {version}); held back: numpy is old",
+        f"  pytest           99.0 (here {version}); nothing holds it back",
+    ]
+    offline = True
+    assert "\n  newer releases are not known\n" in out(capsys, "doctor", "--newer")
+    facts = json.loads(out(capsys, "doctor", "--newer", "--json"))
+    assert facts["newer"] == {"releases": [], "unknown": "newer releases are not known"}
 
 
 @tabled

@@ -221,7 +221,7 @@ def test_requirements_that_contradict_each_other(place: Place) -> None:
 
 def test_a_long_explanation_is_cut() -> None:
     errors = "error: No solution found:\n  cause: Because " + "of many reasons, " * 99 + "\n"
-    words = builds._conflict(errors)
+    words = builds.conflict(errors)
     assert words.startswith("Because of many")
     assert words.endswith(" ...")
     assert len(words) < 700

@@ -2,10 +2,10 @@
 
 import argparse
 import ctypes
-import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from fwbench.cli.common import add_command, print_result, rendered
 from fwbench.errors import FwbenchError
 from fwbench.frameworks import registry
 from fwbench.gangs import network
+from fwbench.gate import builds, releases
 from fwbench.plugin.lines import Live
 from fwbench.project import project_root
 from fwbench.records.units import four_digits, mebibytes
@@ -51,7 +52,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
         stored.prepare()
         stored.store(ceilings.measure(threads, live.watching))
     if arguments.gpu:
-        return _try_gpu(threads, live, as_json=arguments.json)
+        return _try_gpu(arguments, threads, live)
     names = list(registry.registered())
     with live.doing(f"starting {', '.join(names)}"):
         answers = describe(names, threads, environments.interpreter_of)
@@ -78,19 +79,20 @@ def _doctor(arguments: argparse.Namespace) -> int:
             if not isinstance(a, Manifest)
         },
     }
+    if arguments.newer:
+        with live.doing("looking for newer releases"):
+            facts["newer"] = _newer(set(facts["frameworks"]) - set(facts["environments"]))
     print_result(arguments, facts, _report(facts))
     return 0
 
 
-def _try_gpu(threads: int, live: Live, *, as_json: bool) -> int:
+def _try_gpu(arguments: argparse.Namespace, threads: int, live: Live) -> int:
     from fwbench.ceilings import gpu_suite
 
     device = "gpu:0" if machine.gpus().get("models") else "cpu"
     outcomes = gpu_suite.measure(threads, device, watching=live.watching)
-    if as_json:
-        print(json.dumps([dataclasses.asdict(outcome) for outcome in outcomes], indent=2))
-    else:
-        print(rendered("doctor_gpu.txt.j2", device=device, outcomes=outcomes))
+    text = rendered("doctor_gpu.txt.j2", device=device, outcomes=outcomes)
+    print_result(arguments, [*map(asdict, outcomes)], text)
     return int(any(outcome.holds is False for outcome in outcomes))
 
 
@@ -103,6 +105,17 @@ def _data(name: str) -> dict[str, str]:
     return {"source": location.source, "origin": location.origin}
 
 
+def _newer(frameworks: Iterable[str]) -> dict[str, Any]:
+    """Newer releases of what is imported as these frameworks here, or why they are not known."""
+    distributions = metadata.packages_distributions()
+    named = (distributions[name][0] for name in frameworks if name in distributions)
+    installed = {builds.canonical(package): metadata.version(package) for package in named}
+    try:
+        return {"releases": [*map(asdict, releases.newer(installed))], "unknown": ""}
+    except FwbenchError as error:
+        return {"releases": [], "unknown": str(error)}
+
+
 def _version(name: str) -> str | None:
     try:
         return metadata.version(name)
@@ -113,7 +126,7 @@ def _version(name: str) -> str | None:
 def _report(facts: dict[str, Any]) -> str:
     return rendered(
         "doctor.txt.j2",
-        **facts,
+        **{"newer": None, **facts},
         interpreter=sys.executable,
         data_variable=data.VARIABLE,
         rates_by_device={name: _rates(stored) for name, stored in facts["ceilings"].items()},

@@ -159,7 +159,7 @@ class Builder:
     ) -> None:
         self.folder = project.own_folder(root, "builds")
         self._say = say
-        self._uv = _uv()
+        self._uv = uv_program()
         self._python = self._interpreter(python)
         self._index = ["--index", index] if index else []
         self._extra = [_requirement(text) or text for text in extra]
@@ -171,7 +171,7 @@ class Builder:
         done = command.ask(find)
         if done.status:
             raise UsageError(
-                f"--python {python}: uv finds no such interpreter ({_first_words(done.errors)}); "
+                f"--python {python}: uv finds no such interpreter ({first_words(done.errors)}); "
                 f"give the path of one, or install it: uv python install {python}"
             )
         return done.output.strip()
@@ -218,14 +218,14 @@ class Builder:
         export = [self._uv, "export", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes"]
         done = command.ask([*export, "--no-header", "--no-annotate", "--project", str(lock.parent)])
         if done.status:
-            raise InstallationError(f"uv cannot read {lock.name}: {_first_words(done.errors)}")
+            raise InstallationError(f"uv cannot read {lock.name}: {first_words(done.errors)}")
         return done.output
 
     def _unresolved(self, side: str, errors: str) -> InstallationError | UsageError:
         if "No solution found" in errors:
             return UsageError(
                 f"{side}: no versions satisfy all that its environment is to hold: "
-                f"{_conflict(errors)}"
+                f"{conflict(errors)}"
             )
         log = self._log(side, errors)
         lines = "\n".join(f"  {line}" for line in errors.splitlines()[-_SHOWN_LINES:])
@@ -262,7 +262,7 @@ class Builder:
         done = command.ask([self._python, "-I", "-c", ask])
         if done.status:
             raise UsageError(
-                f"--python {self._python} does not run: {_first_words(done.errors)}; give another"
+                f"--python {self._python} does not run: {first_words(done.errors)}; give another"
             )
         return done.output.strip()
 
@@ -359,7 +359,7 @@ class Builder:
 
 def installed_pythons() -> dict[tuple[int, int], str]:
     """An interpreter of each version that is installed and fwbench can run on."""
-    listing = [_uv(), "python", "list", "--only-installed", "--output-format", "json"]
+    listing = [uv_program(), "python", "list", "--only-installed", "--output-format", "json"]
     done = command.ask([*listing, _PYTHONS])
     found: dict[tuple[int, int], str] = {}
     for entry in json.loads(done.output) if not done.status else ():
@@ -378,11 +378,19 @@ def remove_unfinished(root: Path) -> None:
                 install.discard(folder / name)
 
 
-def _uv() -> str:
+def uv_program(purpose: str = "builds need") -> str:
+    """The path of uv: the first on the PATH, or that of this Python's environment.
+
+    Args:
+        purpose: subject and verb of the message if there is none.
+
+    Raises:
+        UsageError: there is none.
+    """
     found = shutil.which("uv") or shutil.which("uv", path=sysconfig.get_path("scripts"))
     if found is None:
         raise UsageError(
-            "builds need uv, which is neither on the PATH nor installed with this Python; get it: "
+            f"{purpose} uv, which is neither on the PATH nor installed with this Python; get it: "
             "pip install uv"
         )
     return found
@@ -411,7 +419,7 @@ def _pins_in(text: str) -> Iterator[str]:
             yield str(requirement)
 
 
-def _conflict(errors: str) -> str:
+def conflict(errors: str) -> str:
     """Explanation of a conflict by the resolver, in one line."""
     _, _, why = errors.partition("No solution found")
     why = re.split(r"\n\s*hint: ", why.partition("\n")[2])[0]
@@ -419,7 +427,8 @@ def _conflict(errors: str) -> str:
     return words if len(words) <= _SHOWN_WORDS else f"{words[:_SHOWN_WORDS]} ..."
 
 
-def _first_words(errors: str) -> str:
+def first_words(errors: str) -> str:
+    """The beginning of an error message of uv, in one line."""
     return " ".join(errors.removeprefix("error: ").split())[:_SHOWN_WORDS]
 
 

@@ -1,11 +1,13 @@
 """The releases of a package: which an index has, and for which of them it has wheels."""
 
 import os
+import re
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +16,8 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from fwbench.errors import ComparisonError, UsageError, unknown
-from fwbench.processes import command
+from fwbench.gate.builds import conflict, first_words, uv_program
+from fwbench.processes import command, scratch
 
 #: Where pip looks if nothing else is configured.
 _DEFAULT_INDEX = "https://pypi.org/simple/"
@@ -160,3 +163,76 @@ def _counts(text: str, requirement: Requirement, *, pre: bool) -> bool:
     except InvalidVersion:
         return False
     return requirement.specifier.contains(version, prereleases=pre)
+
+
+@dataclass(frozen=True)
+class Newer:
+    """A release that is newer than what is installed."""
+
+    package: str
+    installed: str
+    version: str
+    #: Why it cannot be installed with the other packages; empty if it can.
+    held_back: str
+
+
+def newer(installed: Mapping[str, str]) -> list[Newer]:
+    """The newest releases of packages that are installed side by side, by uv's configured indexes.
+
+    Of a package these may be two: the newest for this Python, and that for the newest Python which
+    fwbench supports. One is held back if no versions of the others, from those that are installed
+    on, can be installed with it. Only wheels count.
+
+    Args:
+        installed: versions by package.
+
+    Raises:
+        UsageError: there is no uv.
+        ComparisonError: no index answers.
+    """
+    here, newest = "{}.{}".format(*sys.version_info), _newest_python()
+    found: dict[tuple[str, str], str] = {}
+    for python, why in ((here, ""), (newest, f"there is none for Python {here}")):
+        compiled = _compiled([*installed], "--no-deps", "--python-version", python)
+        if compiled.status:
+            raise ComparisonError(
+                "newer releases are not known, since uv gets no answer: "
+                + first_words(compiled.errors)
+            )
+        for line in compiled.output.split():
+            name, _, version = line.partition("==")
+            found.setdefault((name, version), why)
+    return [
+        Newer(name, installed[name], version, why or _held_back(name, version, installed))
+        for (name, version), why in sorted(found.items())
+        if Version(version) > Version(installed[name])
+    ]
+
+
+def _newest_python() -> str:
+    """The newest Python that fwbench supports, by its own classifiers."""
+    prefix = "Programming Language :: Python :: "
+    named = metadata.metadata("fwbench").get_all("Classifier") or ()
+    versions = [text.removeprefix(prefix) for text in named if re.match(rf"{prefix}3\.\d+$", text)]
+    return max(versions, key=Version, default="{}.{}".format(*sys.version_info))
+
+
+def _held_back(package: str, version: str, installed: Mapping[str, str]) -> str:
+    others = [f"{name}>={Version(at).public}" for name, at in installed.items() if name != package]
+    compiled = _compiled([f"{package}=={version}", *others])
+    if not compiled.status:
+        return ""
+    if "No solution found" not in compiled.errors:
+        return first_words(compiled.errors)
+    reason, _, _ = conflict(compiled.errors).partition(", we can conclude")
+    return reason.removeprefix("Because ").replace(f" and you require {package}=={version}", "")
+
+
+def _compiled(requirements: Sequence[str], *options: str) -> command.Captured:
+    """Resolve requirements by uv; nothing is installed."""
+    compiling = [uv_program("to look for newer releases takes"), "pip", "compile", *options]
+    compiling += ["--no-header", "--no-annotate", "--only-binary", ":all:"]
+    with scratch.folder() as temporary:
+        given = temporary / "requirements.in"
+        given.write_text("\n".join(requirements) + "\n", encoding="utf-8")
+        return command.ask([*compiling, "--python", sys.executable, str(given)])
