@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fwbench.frameworks import registry
 from fwbench.frameworks.learner import Job
-from fwbench.report.drawing.chart import on_white
+from fwbench.report.drawing.chart import on_page
 from fwbench.workloads import MODELS
 from fwbench_extras.studies import memory_plan
 
@@ -88,7 +88,7 @@ def shown(page: str) -> Plans:
 def figure(plans: Plans) -> str:
     """The picture, the same each time."""
     chart = memory_plan.draw(_TITLE, plans)
-    return on_white(chart).replace(chart.uuid, "memory-plan") + "\n"
+    return on_page(chart).replace(chart.uuid, "memory-plan") + "\n"
 
 
 def main() -> int:

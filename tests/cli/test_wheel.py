@@ -88,13 +88,20 @@ def test_the_sdist_has_what_is_committed(in_sdist: set[str]) -> None:
     assert {*listed.stdout.splitlines()} - in_sdist == set()
 
 
+def _is_relative(target: str) -> bool:
+    return bool(target) and not re.match(r"[a-z]+:|#", target)
+
+
 def test_links_of_the_package_index_are_absolute(metadata: Message) -> None:
     """Links and pictures of the README lead to the files of the release."""
     readme, shown = (ROOT / "README.md").read_text(encoding="utf-8"), str(metadata.get_payload())
-    link = re.compile(r"!?\]\(([^)]+)\)")
-    relative = [target for target in link.findall(readme) if not re.match(r"[a-z]+:|#", target)]
-    assert relative
-    assert [target for target in link.findall(shown) if not re.match(r"[a-z]+:|#", target)] == []
+    link = re.compile(r"!?\]\(([^)]+)\)|src(?:set)?=\"([^\"]+)\"")
+    relative, remaining = (
+        [target for pair in link.findall(text) for target in pair if _is_relative(target)]
+        for text in (readme, shown)
+    )
+    assert any(target.endswith(".svg") for target in relative)
+    assert remaining == []
     release = re.escape(f"/blob/v{metadata['Version']}/")
     assert len(re.findall(release, shown)) + shown.count("/raw/v") == len(relative)
 

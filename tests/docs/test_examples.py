@@ -55,6 +55,16 @@ def test_operations_and_models_of_ones_own_are_measured(project: Project) -> Non
 
 
 @needs_torch
+def test_a_function_of_ones_own_takes_ten_lines(project: Project) -> None:
+    (text,) = _examples("README.md")
+    assert len([line for line in text.splitlines() if line.strip()]) <= 10
+    project.write("test_squash.py", text)
+    result, records = project.measure("--fw-size=2", "--fw-threads=1", fw="torch")
+    assert not {"failed", "errors"} & result.parseoutcomes().keys()
+    assert [name.split("-")[:2] for name in records] == [["squash", "torch"]]
+
+
+@needs_torch
 def test_a_model_of_another_package_is_collected_without_that_package(project: Project) -> None:
     """It is imported in the process of the framework alone, when its model is built."""
     (bert,) = [text for text in _examples("docs/own-model.md") if "from transformers" in text]

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from subprocess import CalledProcessError
 
@@ -25,6 +27,7 @@ _GENERATED = (
 )
 
 _ALL = [sample for page in PAGES for sample in samples.samples(page)]
+_PICTURES = [picture for page in PAGES for picture in samples.pictures(page)]
 
 #: What takes a second: nothing is measured.
 _CHEAP = [sample for sample in _ALL if re.match(r"fwbench (list|gate)\b", sample.command)]
@@ -119,6 +122,58 @@ def test_the_words_of_a_measured_sample_are_still_printed(
             # Its first word may be one of several, for one thing or more.
             known = phrase in printed or phrase.partition(" ")[2] in printed
             assert known, f"nothing prints {phrase!r}"
+
+
+@pytest.mark.parametrize("picture", _PICTURES, ids=lambda picture: picture.name)
+def test_pictures_are_what_is_drawn_of_their_runs(picture: samples.Picture) -> None:
+    """If this fails: make samples ARGS=--draw."""
+    drawn = picture.drawn()
+    assert len(drawn) == len({*drawn.values()}) == 2
+    for file, text in drawn.items():
+        assert file.read_text(encoding="utf-8") == text
+        assert "var(--" not in text
+        assert f"docs/{file.name}" in documents.read(picture.page)
+    assert f"`{picture.command}`" in documents.read(picture.page)
+
+
+def test_a_picture_that_no_report_has_is_not_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (picture,) = _PICTURES
+    (tmp_path / "page.md").write_text(f"<!-- picture (other): {picture.command} -->\n", "utf-8")
+    shutil.copy(picture.run, tmp_path / "other.json")
+    for module in (documents, samples):
+        monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(samples, "PAGES", ["page.md"])
+    monkeypatch.setattr(samples, "_RUNS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["samples", "--draw"])
+    assert samples.main() == 1
+    assert "left as it is: other: there are ['lenet_step " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("last", "shown"), [("2", ["", "5 end"]), ("0", []), ("3rd", ["3rd", "4"])]
+)
+def test_a_sample_may_show_its_ends_alone(last: str, shown: list[str]) -> None:
+    printed = "1\n2\n3rd\n4\n\n5 end\n"
+    sample = samples.Sample("page.md", "fwbench", False, (1, last), "", (0, 0))
+    assert sample.cut(printed).splitlines() == ["1", "[...]", *shown]
+    assert replace(sample, ends=(6, "0")).cut(printed) == printed
+    with pytest.raises(ValueError, match="no line begins with other"):
+        replace(sample, ends=(1, "other")).cut(printed)
+
+
+def test_the_readme_is_short_and_shows_first() -> None:
+    """A sentence and a picture, for white and for dark, stand before everything else."""
+    lines = documents.read("README.md").splitlines()
+    assert len(lines) <= 100
+    assert [line for line in lines if len(line) > 120] == []
+    before, _, after = "\n".join(lines).partition("\n## ")
+    assert "<picture>" in before
+    assert 'media="(prefers-color-scheme: dark)"' in before
+    assert {"make bench", "fwbench ab", "fwbench since"} <= {
+        *re.findall(r"make bench|fwbench \w+", after)
+    }
 
 
 def test_samples_are_written_one_by_one(

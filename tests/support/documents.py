@@ -20,8 +20,8 @@ _SPAN = re.compile(r"`((?:pytest|fwbench|make|python|pip|uv) [^`]+)`")
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
-#: A command whose output is shown: see samples.py.
-_SAMPLED = re.compile(r"^<!-- sample[^:]*: (.+) -->$", re.MULTILINE)
+#: A command whose output, or a picture of it, is shown: see samples.py.
+_SAMPLED = re.compile(r"^<!-- (?:sample|picture)[^:]*: (.+) -->$", re.MULTILINE)
 
 _SHELL = ("sh", "console")
 

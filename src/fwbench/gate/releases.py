@@ -179,9 +179,8 @@ class Newer:
 def newer(installed: Mapping[str, str]) -> list[Newer]:
     """The newest releases of packages that are installed side by side, by uv's configured indexes.
 
-    Of a package these may be two: the newest for this Python, and that for the newest Python which
-    fwbench supports. One is held back if no versions of the others, from those that are installed
-    on, can be installed with it. Only wheels count.
+    The newest for this Python, and for the newest one that fwbench supports. One is held back if
+    the others, from their installed versions on, cannot be installed with it. Only wheels count.
 
     Args:
         installed: versions by package.

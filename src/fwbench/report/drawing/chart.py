@@ -255,13 +255,13 @@ def png_converter() -> Callable[..., bytes]:
 
 def png(chart: Chart) -> bytes:
     """A chart as a PNG file's content, on white."""
-    return png_converter()(on_white(chart).encode(), scale=2, background_color="white")
+    return png_converter()(on_page(chart).encode(), scale=2, background_color="white")
 
 
-def on_white(chart: Chart) -> str:
-    """A chart as an SVG file's content, with the colours of a white page."""
+def on_page(chart: Chart, background: str = "white") -> str:
+    """A chart as an SVG file's content, with the colours of a page that is white or dark."""
     style = f"svg{{background:var(--paper)}}{style_sheet()}"
     svg = chart.svg.replace(">", f"><style>{style}</style>", 1)
-    for variable, colour in _PYGAL["on-white"].items():
+    for variable, colour in _PYGAL["on"][background].items():
         svg = svg.replace(f"var({variable})", colour)
     return svg
