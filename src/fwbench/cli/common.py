@@ -84,7 +84,7 @@ def rendered(template: str, **values: Any) -> str:
     return environment.get_template(template).render(values).rstrip("\n")
 
 
-def print_result(arguments: argparse.Namespace, facts: Mapping[str, Any], text: str) -> None:
+def print_result(arguments: argparse.Namespace, facts: Any, text: str) -> None:
     """Print the result of a command: a text for people, or with ``--json`` its facts."""
     print(json.dumps(facts, indent=2) if arguments.json else text)
 

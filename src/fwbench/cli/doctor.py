@@ -2,7 +2,6 @@
 
 import argparse
 import ctypes
-import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
