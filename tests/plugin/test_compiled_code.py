@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
-from support.projects import Project, measuring
+from support.projects import QUICKLY, Project, measuring
+from support.terminals import OFTEN, Terminal
 
 #: NumPy with a compiler that keeps what it has compiled in a folder, and notes what it finds.
 _HOARD = """
@@ -51,6 +53,23 @@ def test_folders_are_empty_or_filled_before(project: Project) -> None:
     assert [files for _, files in measuring] == [["4", "8", "below"]] * 4
     assert len({process for process, _ in warm}) == 4
     assert not any(Path(folder).exists() for _, _, folder, *_ in found)
+
+
+def test_what_is_compiled_ahead_is_shown(project: Project) -> None:
+    """On a terminal with the case, in a log by a line before the first."""
+    project.install("hoard", "hoard_fwbench:Hoard", _HOARD)
+    project.write("test_it.py", _CASES)
+    project.write("packages/often.py", OFTEN)
+    given = ["--fw-toggle=cache=warm", "--fw=hoard", "-p", "no:randomly", "-p", "often", *QUICKLY]
+    terminal = Terminal(columns=120)
+    with project.forking():
+        terminal.run([sys.executable, "-m", "pytest", *given], project.path, {})
+    for number, size in enumerate((4, 8), start=1):
+        case = f"tanh-hoard-cpu-eager-forward-float32-{size}-cache:warm"
+        assert f"cache=warm, compiling ahead {number} of 2: {case}" in terminal.written
+    assert "cache=warm, compiling" not in "\n".join(terminal.shown)
+    result = project.run("--fw-toggle=cache=warm", fw="hoard")
+    result.stdout.fnmatch_lines(["fwbench: cache=warm: 2 cases to compile before the first"])
 
 
 def test_a_framework_that_keeps_nothing_says_why(project: Project) -> None:

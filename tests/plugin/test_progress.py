@@ -14,7 +14,7 @@ from fwbench.plugin import progress as module
 from fwbench.plugin.lines import Status
 from fwbench.plugin.progress import Estimate, Progress
 from support.projects import ORDINARY, QUICKLY, Project, measuring
-from support.terminals import Terminal
+from support.terminals import OFTEN, Terminal
 
 #: Four cases, the second of which ends its process, and an ordinary test.
 _MIXED = (
@@ -30,15 +30,12 @@ _MIXED = (
     + ORDINARY
 )
 
-#: Lets terminals and logs have every line, however fast the machine is.
-_OFTEN = "from fwbench.plugin import lines\nlines._LOG_S = lines._TERMINAL_S = 0.0\n"
-
 
 @pytest.fixture
 def mixed(project: Project) -> Project:
     """A project of four cases and an ordinary test."""
     project.write("test_it.py", _MIXED)
-    project.write("packages/often.py", _OFTEN)
+    project.write("packages/often.py", OFTEN)
     return project
 
 
@@ -129,7 +126,7 @@ def test_logs_have_plain_lines(mixed: Project, where: str) -> None:
 
 
 def test_cases_that_are_skipped_are_not_counted(project: Project) -> None:
-    project.write("packages/often.py", _OFTEN)
+    project.write("packages/often.py", OFTEN)
     project.write(
         "test_it.py",
         """

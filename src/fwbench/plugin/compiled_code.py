@@ -18,7 +18,9 @@ import pytest
 from fwbench.errors import FwbenchError
 from fwbench.frameworks import probes
 from fwbench.plugin.probing import RunAlone
+from fwbench.plugin.progress import Progress
 from fwbench.plugin.session import CELL
+from fwbench.records.units import count
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.toggles import CACHE
 from fwbench.workloads.grid import Cell
@@ -68,12 +70,15 @@ def empty() -> None:
                 path.unlink(missing_ok=True)
 
 
-def fill(items: Iterable[pytest.Item], run_alone: RunAlone) -> None:
+def fill(items: Iterable[pytest.Item], run_alone: RunAlone, progress: Progress) -> None:
     """Have each case that begins with a filled folder compiled once, in a process of its own.
 
     One that cannot be compiled says so when it is measured.
     """
-    for item in items:
-        if _value(item.stash[CELL]) == "warm":
-            with suppress(FwbenchError):
-                deque(run_alone(item, _CALLED), maxlen=0)
+    warm = [item for item in items if _value(item.stash[CELL]) == "warm"]
+    if warm:
+        progress.announce(f"cache=warm: {count(len(warm), 'case')} to compile before the first")
+    for number, item in enumerate(warm, start=1):
+        part = f"cache=warm, compiling ahead {number} of {len(warm)}"
+        with progress.ahead(part, item), suppress(FwbenchError):
+            deque(run_alone(item, _CALLED), maxlen=0)

@@ -53,6 +53,7 @@ class Progress(Watch):
         self._start_s = 0.0
         self._epoch: Mapping[str, Any] = {}
         self._doing, self._doing_start_s = "", 0.0
+        self._ahead: tuple[str, pytest.Item | None] = "", None
 
     # What others tell it
 
@@ -71,6 +72,20 @@ class Progress(Watch):
         self._launch = part
         self._number, self._total = 0, len(nodeids)
         self._estimate.plan(dict.fromkeys(nodeids, times))
+
+    @contextmanager
+    def ahead(self, part: str, item: pytest.Item) -> Iterator[None]:
+        """Show what is done for a case before any is measured."""
+        self._ahead, self._doing, self._doing_start_s = (part, item), "", time.monotonic()
+        try:
+            yield
+        finally:
+            self.clear()
+            self._ahead = "", None
+
+    def announce(self, text: str) -> None:
+        """Say what logs are to have."""
+        self._display.announce(text)
 
     @contextmanager
     def case(self, item: pytest.Item, *others: pytest.Item) -> Iterator[None]:
@@ -146,7 +161,9 @@ class Progress(Watch):
         now_s = time.monotonic()
         item = self._running
         if item is None:
-            return Status("", self._doing, whole(now_s - self._doing_start_s))
+            part, ahead = self._ahead
+            doing = self._doing or _name(ahead)
+            return Status(part, doing, whole(now_s - self._doing_start_s))
         elapsed_s = now_s - self._start_s
         left = self._estimate.left(item.nodeid, elapsed_s, _share(self._epoch))
         if left and self._launch and self._launches is None:
@@ -157,7 +174,7 @@ class Progress(Watch):
         if self._doing:
             return Status(head, self._doing, whole(now_s - self._doing_start_s))
         tail = _of_epoch(self._epoch) if self._epoch else whole(elapsed_s)
-        return Status(head, item.nodeid.partition("[")[2].rstrip("]") or item.nodeid, tail)
+        return Status(head, _name(item), tail)
 
     def _begin_again(self) -> None:
         """Let pytest begin its line again; in launches, it has not begun any."""
@@ -165,6 +182,11 @@ class Progress(Watch):
         reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
         if item is not None and not self._launch:
             reporter.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+
+
+def _name(item: pytest.Item | None) -> str:
+    """A case id, or the node id of what has none."""
+    return "" if item is None else item.nodeid.partition("[")[2].rstrip("]") or item.nodeid
 
 
 def _durations(cache: Any) -> dict[str, float]:

@@ -82,7 +82,7 @@ class IsolatedRunner:
         with compared(item.stash[CELL] for item in cases_of(session)):
             start_s = time.monotonic()
             if self.will_run(session):
-                compiled_code.fill(cases_of(session), self.run_alone)
+                compiled_code.fill(cases_of(session), self.run_alone, self.progress)
             self.begin(session)
             ran = yield
             if self.workers is not None:
