@@ -4,16 +4,15 @@ Under ``jit`` most of them are fusions of several operators, whose class is ``fu
 """
 
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.monitoring
 from jax.profiler import ProfileData, ProfileOptions
 
 from fwbench.frameworks import profiler
+from fwbench.frameworks.jax import compilation
 from fwbench.frameworks.profiler import (
     Counts,
     Event,
@@ -23,12 +22,11 @@ from fwbench.frameworks.profiler import (
     instruction_class,
 )
 
-#: The events of ``jax.monitoring`` that are counted, and whether they last: a trace is timed with
-#: those that it calls.
+#: What is counted, by the events that JAX has of it.
 _COUNTED = {
-    "/jax/core/compile/jaxpr_trace_duration": ("traces", False),
-    "/jax/core/compile/jaxpr_to_mlir_module_duration": ("lowerings", True),
-    "/jax/core/compile/backend_compile_duration": ("compilations", True),
+    "traces": compilation.TRACE,
+    "lowerings": compilation.LOWER,
+    "compilations": compilation.COMPILE,
 }
 
 
@@ -36,18 +34,12 @@ class JaxProfiler(Profiler):
     """Times of XLA's instructions by JAX's profiler."""
 
     def __init__(self) -> None:
-        self._counts: defaultdict[str, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
-        jax.monitoring.register_event_duration_secs_listener(self._count)
-
-    def _count(self, event: str, duration_s: float, **_: Any) -> None:
-        if event in _COUNTED:
-            name, lasts = _COUNTED[event]
-            number, time_s = self._counts[name]
-            self._counts[name] = number + 1, time_s + duration_s * lasts
+        self._seconds = compilation.seconds()
 
     def counts(self) -> Counts:
-        """Functions that JAX has traced, lowered and compiled."""
-        return {**self._counts}
+        """Functions that JAX has traced, lowered and compiled, with their times."""
+        seconds = {name: self._seconds[event] for name, event in _COUNTED.items()}
+        return {name: (len(of_each), sum(of_each)) for name, of_each in seconds.items()}
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """From the events of instructions; those of the runtime and of Python are left out."""
