@@ -166,6 +166,21 @@ def test_a_first_call_that_compiles_twice_is_explained_by_its_phase() -> None:
     assert gaps == []
 
 
+def test_a_session_that_is_optimised_for_longer_is_explained_by_its_phase() -> None:
+    """ONNX Runtime compiles when work is bound; a moment is no matter."""
+    base, contender, moment = (
+        _first_call(0.1, bind_phases={"load": 1e-3, "optimise": optimise_s})
+        for optimise_s in (20e-3, 60e-3, 20.5e-3)
+    )
+    causes, gaps = cold_start_causes(base, contender)
+    assert [cause.text for cause in causes] == [
+        "compiled when bound: 21 ms -> 61 ms",
+        "bind, optimise: 20 ms -> 60 ms",
+    ]
+    assert gaps == []
+    assert cold_start_causes(base, moment) == ([], [])
+
+
 def test_what_is_not_known_of_a_cold_start_is_said() -> None:
     """And what has not changed is no cause; nor is the first call of a process that had others."""
     assert cold_start_causes(_first_call(1.0), _first_call(1.05)) == ([], [])
@@ -174,7 +189,11 @@ def test_what_is_not_known_of_a_cold_start_is_said() -> None:
     eager = _first_call(1.0) | CaseFacts(execution="eager")
     assert cold_start_causes(eager, _first_call(2.0)) == ([], [])
     (slower,), gaps = cold_start_causes(_first_call(1.0), _first_call(2.0))
-    assert gaps == ["first call by phase: not recorded on both sides"]
+    assert gaps == ["first call by phase: none told by its framework, compile"]
+    known = _first_call(2.0, first_call_phases={"trace": 1.0})
+    assert cold_start_causes(_first_call(1.0), known)[1] == [
+        "first call by phase: the base has none"
+    ]
     assert (slower.text, slower.time_s) == ("first call: 1 s -> 2 s", None)
     imported = CaseFacts(imported_modules=3, completion_s=1.0, imported_bytes=2**20)
     causes, gaps = cold_start_causes(

@@ -16,7 +16,7 @@ from fwbench.cases.inputs import OPERAND_CACHE, check_room, drawn_operands
 from fwbench.cases.random import Random
 from fwbench.cases.work import OperationWork, Work
 from fwbench.errors import FwbenchError, NotOnDevice
-from fwbench.frameworks.contract import BoundCall, Framework
+from fwbench.frameworks.contract import Compilation, Framework
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
@@ -146,10 +146,10 @@ class Case:
                 draw(self.cell.workload, self.cell.size)
             memory = PeakMemory()
             on_device = self._device_memory()
-            bind_s, work = self._clock.time(self.bind)
+            bind_s, work, bound = self._compiling(self.bind)
             self._clock.before = work.before
             with benchmark.alone("first call"):
-                first_call_s, result, compiled = self._first_call(work.run)
+                first_call_s, result, called = self._compiling(work.run)
             memory.pause()
             held = _held(on_device)
             kept_bytes = OPERAND_CACHE.size_bytes
@@ -170,20 +170,22 @@ class Case:
                 warmed_up |= self._energy(watch) | self._watched(watch)
             memory.pause()
             verified |= self._verify_again(work, last)
-        warmed_up |= CaseFacts(bind_s=bind_s, first_call_in_process_s=first_call_s) | compiled
+        warmed_up |= CaseFacts(bind_s=bind_s, first_call_in_process_s=first_call_s)
+        warmed_up |= _compiled(bound, called)
         warmed_up |= CaseFacts(operand_sets=len(work.runs))
         self._record(warmed_up | verified | held | host_memory(memory))
         return last
 
-    def _first_call(self, run: BoundCall) -> tuple[float, Any, CaseFacts]:
-        """Time and result of the first call, and what it compiled."""
+    def _compiling(self, call: Callable[[], Any]) -> tuple[float, Any, Compilation | None]:
+        """Time and result of a call, and what it compiled, of an execution that compiles."""
         if not compiles(self.cell.execution):
-            return *self._clock.time(run), CaseFacts()
+            return *self._clock.time(call), None
         compiled = self.framework.watch_compilation()
-        seconds, result = self._clock.time(run)
-        number, phases_s = compiled() or (None, None)
-        facts = CaseFacts(first_call_phases=phases_s, first_call_compilations=number)
-        return seconds, result, facts
+        try:
+            seconds, result = self._clock.time(call)
+        finally:
+            compilation = compiled()
+        return seconds, result, compilation
 
     def _device_memory(self) -> DeviceMemory | None:
         device = self.cell.device
@@ -326,6 +328,16 @@ def host_memory(memory: PeakMemory) -> CaseFacts:
         host_memory_before_bytes=memory.before_bytes,
         peak_host_memory_bytes=memory.peak_bytes,
         peak_children_memory_bytes=memory.children_bytes,
+    )
+
+
+def _compiled(bound: Compilation | None, called: Compilation | None) -> CaseFacts:
+    """Compilations of binding, if there are any, and of the first call."""
+    facts = CaseFacts(bind_phases=bound.phases_s) if bound and bound.number else CaseFacts()
+    if called is None:
+        return facts
+    return facts | CaseFacts(
+        first_call_phases=called.phases_s, first_call_compilations=called.number
     )
 
 

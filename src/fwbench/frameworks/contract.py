@@ -42,7 +42,7 @@ class Saved(NamedTuple):
 
 
 class Compilation(NamedTuple):
-    """Number of compilations, and seconds by phase: trace, lower, compile, load from cache."""
+    """Number of compilations, and seconds by phase: each framework has phases of its own."""
 
     number: int
     phases_s: dict[str, float]
@@ -284,7 +284,9 @@ class Framework(Replicable, ABC):
         return None
 
     def watch_compilation(self) -> Callable[[], Compilation | None]:
-        """Begin to note what is compiled.
+        """Begin to note what is compiled, until that is asked for.
+
+        Functions of the framework may be replaced meanwhile, so no round comes in between.
 
         Returns:
             ``compiled()``: all that was since then; None where the framework does not tell.

@@ -12,8 +12,9 @@ from fwbench.terms.names import compiles
 _LARGEST = 5
 _SHARE = 0.05
 
-#: Launches of the same build differ by so much in what they do once, and in memory.
-_NOISE = 0.1
+#: Launches of the same build differ by so much in what they do once, and in memory; and a shorter
+#: time is no matter of what is done once.
+_NOISE, _LEAST_S = 0.1, 1e-3
 
 
 class _Part(NamedTuple):
@@ -41,7 +42,7 @@ def cold_start_causes(base: CaseFacts, contender: CaseFacts) -> tuple[list[Cause
         Causes, the largest first within a kind; what could not be compared, and why.
     """
     if base.imported_modules is None or contender.imported_modules is None:
-        return _of_first_call(base, contender)
+        return _of_compilation(base, contender)
     gaps = [
         f"import by part: the {name} has none"
         for name, side in (("base", base), ("contender", contender))
@@ -76,21 +77,57 @@ def _memory(base: CaseFacts, contender: CaseFacts) -> Iterator[Cause]:
         )
 
 
-def _of_first_call(base: CaseFacts, contender: CaseFacts) -> tuple[list[Cause], list[str]]:
-    before_s, after_s = _first_call_s(base), _first_call_s(contender)
-    is_compiled = compiles(base.get("execution", "eager"))  # others have too little in it
-    if not (before_s and after_s and is_compiled and abs(after_s - before_s) > _NOISE * before_s):
+def _of_compilation(base: CaseFacts, contender: CaseFacts) -> tuple[list[Cause], list[str]]:
+    """Causes of the compilations of binding and of a first call, and gaps."""
+    if not compiles(base.get("execution", "eager")):  # others have too little in it
         return [], []
-    texts = [str(_Part("first call", before_s, after_s))]
-    before, after = base.first_call_compilations, contender.first_call_compilations
-    if before != after:
-        texts.append(f"compilations of the first call: {before} -> {after}")
-    phases = base.first_call_phases, contender.first_call_phases
-    known = phases[0] is not None and phases[1] is not None
-    parts = _largest(phases[0] or {}, phases[1] or {}) if known else []
-    texts += [f"first call, {part}" for part in parts]
-    gaps = [] if known else ["first call by phase: not recorded on both sides"]
+    texts = _changed("compiled when bound", *map(_bound_s, (base, contender)))
+    texts += _phases("bind", base.bind_phases, contender.bind_phases) if texts else []
+    first_call = _changed("first call", *map(_first_call_s, (base, contender)))
+    gaps: list[str] = []
+    if first_call:
+        texts += first_call
+        before, after = base.first_call_compilations, contender.first_call_compilations
+        if before != after:
+            texts.append(f"compilations of the first call: {before} -> {after}")
+        texts += _phases("first call", base.first_call_phases, contender.first_call_phases)
+        gaps += _untold(base, contender)
     return [Cause(CauseKind.WORK, text) for text in texts], gaps
+
+
+def _changed(name: str, base_s: float | None, contender_s: float | None) -> list[str]:
+    """A text on what is done once, if it takes another time on the contender."""
+    if not (base_s and contender_s):
+        return []
+    part = _Part(name, base_s, contender_s)
+    return [str(part)] if abs(part.difference_s) > max(_LEAST_S, _NOISE * base_s) else []
+
+
+def _phases(
+    name: str, base: Mapping[str, float] | None, contender: Mapping[str, float] | None
+) -> list[str]:
+    """Texts on the phases that hold most of a change; none unless both sides know theirs."""
+    if base is None or contender is None:
+        return []
+    return [f"{name}, {part}" for part in _largest(base, contender)]
+
+
+def _untold(base: CaseFacts, contender: CaseFacts) -> Iterator[str]:
+    """Why the phases of a first call cannot be compared."""
+    lacking = [
+        name
+        for name, side in (("base", base), ("contender", contender))
+        if side.first_call_phases is None
+    ]
+    if len(lacking) == 2:  # noqa: PLR2004 (sides)
+        execution = f"{base.get('framework', 'its framework')}, {base.execution}"
+        yield f"first call by phase: none told by {execution}"
+    elif lacking:
+        yield f"first call by phase: the {lacking[0]} has none"
+
+
+def _bound_s(facts: CaseFacts) -> float | None:
+    return sum(facts.bind_phases.values()) if facts.bind_phases else None
 
 
 def _first_call_s(facts: CaseFacts) -> float | None:

@@ -289,6 +289,7 @@ class Measured(MeasuredOnGpu):
     # Before the rounds.
     first_call_s: float | None = fact()
     bind_s: float | None = fact()
+    bind_phases: dict[str, float] | None = fact()
     first_call_in_process_s: float | None = fact()
     first_call_phases: dict[str, float] | None = fact()
     first_call_compilations: int | None = fact()

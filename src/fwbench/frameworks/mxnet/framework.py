@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks import probes
-from fwbench.frameworks.contract import BoundCall, Framework, differentiated, differentiates_all
+from fwbench.frameworks.contract import (
+    BoundCall,
+    Compilation,
+    Framework,
+    differentiated,
+    differentiates_all,
+)
 from fwbench.frameworks.gpus import PINNED, Copies
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import WORKER, Participant, Place, RoleCopies
@@ -263,6 +269,19 @@ class MXNet(Framework):
         from fwbench.frameworks.mxnet.replicas import MXNetMember, MXNetServing
 
         return MXNetMember(place, _context) if place.role == WORKER else MXNetServing(place)
+
+    def watch_compilation(self) -> Callable[[], Compilation | None]:
+        """Steps of a block until its first call is enqueued; the run is none of them."""
+        from fwbench.frameworks.compilation import watch_functions
+
+        block = mx.gluon.HybridBlock
+        phases = {
+            "trace": (block, "_get_graph"),
+            "infer shapes": (block, "_deferred_infer_shape"),
+            "bind": (block, "_build_cache"),
+            "plan memory and enqueue": (block, "_call_cached_op"),
+        }
+        return watch_functions(phases, "bind")
 
     def profiler(self, device: str) -> Profiler:
         """``mx.profiler``."""

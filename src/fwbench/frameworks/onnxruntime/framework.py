@@ -1,13 +1,13 @@
 """ONNX Runtime on the CPU: graphs of ONNX's operators, and networks that frameworks export."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import onnxruntime as ort
 
 from fwbench.errors import ExportError
-from fwbench.frameworks.contract import BoundCall, HostFramework
+from fwbench.frameworks.contract import BoundCall, Compilation, HostFramework
 from fwbench.frameworks.learner import Job, Predictor
 from fwbench.frameworks.onnxruntime.exporting import EXPORTED_OPSET, SOURCES
 from fwbench.frameworks.onnxruntime.kernels import OPSET, Operators, model_of
@@ -97,6 +97,18 @@ class OnnxRuntime(HostFramework):
         except Exception as error:  # its exceptions have no base of their own
             *_, what = str(error).split(" : ")  # behind "[ONNXRuntimeError]", number and kind
             raise ExportError(f"onnxruntime {self.version} refuses the model: {what}") from error
+
+    def watch_compilation(self) -> Callable[[], Compilation | None]:
+        """Both steps of opening a session, which is when work is bound: the first call has none."""
+        from onnxruntime.capi import onnxruntime_inference_collection as sessions
+
+        from fwbench.frameworks.compilation import watch_functions
+
+        phases = {
+            "load": (sessions.InferenceSession, "_create_inference_session"),
+            "optimise": (sessions.C.InferenceSession, "initialize_session"),
+        }
+        return watch_functions(phases, "load")
 
     def profiler(self, device: str) -> "Profiler":
         """Its own, for the sessions that are opened from now on."""

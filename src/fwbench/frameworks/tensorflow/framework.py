@@ -25,7 +25,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from fwbench.frameworks.contract import BoundCall, Framework, differentiated
+from fwbench.frameworks.contract import BoundCall, Compilation, Framework, differentiated
 from fwbench.frameworks.gpus import Copies
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Participant, Place, RoleCopies
@@ -268,6 +268,19 @@ class TensorFlow(Framework):
         memory, name = tf.config.experimental, device.upper()
         memory.reset_memory_stats(name)
         return lambda: int(memory.get_memory_info(name)["peak"])
+
+    def watch_compilation(self) -> Callable[[], Compilation | None]:
+        """Traces, and what calls take besides: Grappler and XLA tell Python no times."""
+        from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
+        from tensorflow.python.framework import func_graph
+
+        from fwbench.frameworks.compilation import watch_functions
+
+        phases = {
+            "trace": (func_graph, "func_graph_from_py_func"),
+            "optimise, compile and run": (Function, "__call__"),
+        }
+        return watch_functions(phases, "trace")
 
     def profiler(self, device: str) -> Profiler:
         """``tf.profiler``."""
