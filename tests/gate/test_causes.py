@@ -1,4 +1,8 @@
-"""Planted causes of real measurements are found in what was recorded."""
+"""Planted causes of real measurements are found in what was recorded.
+
+Twelve causes are planted by tests, here and elsewhere: which one plants which is in tables.toml,
+under the first test. Each of them names the cause, and none of these tests needs JAX.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,23 @@ import signal
 import subprocess
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fwbench import cli
 from fwbench.frameworks import libraries
-from fwbench.gate.causes import profiled_causes
+from fwbench.gate.causes import explained, profiled_causes
+from fwbench.gate.explanation import Cause, CauseKind
+from fwbench.gate.samples import SampleSet
+from fwbench.gate.verdicts import Verdict, unjudged
 from fwbench.records.stored import StoredRun
 from support.launched_runs import sample
 from support.projects import Project
 from support.real_training import all_of
+from support.tables import tabled
 
 _TESTS = """
 import os
@@ -45,6 +55,37 @@ product.implement("torch")(lambda torch: torch.matmul)
 def test_it(case):
     case.measure()
 """
+
+
+@tabled
+def test_each_cause_is_planted(path: str, test: str) -> None:
+    """By a test that is there, and not for JAX alone; what it plants is the row's name."""
+    source = (Path(__file__).parents[1] / path).read_text(encoding="utf-8")
+    (body,) = re.findall(rf"^def {test}\((.*?)(?=^\S|\Z)", source, re.DOTALL | re.MULTILINE)
+    assert "jax" not in body.lower()
+
+
+def test_the_largest_cause_is_first_within_its_kind() -> None:
+    """Whatever finds it, and in whichever order; facts, which hold no seconds, are last."""
+    rng = np.random.default_rng(7)
+    kinds = [*CauseKind]
+    found = [
+        Cause(kinds[rng.integers(len(kinds))], str(number), time_s if number % 3 else None)
+        for number, time_s in enumerate(rng.uniform(-1.0, 1.0, 60).tolist())
+    ]
+    case = sample()
+    judgement = unjudged(case, Verdict.REGRESSED, "")
+    side = [SampleSet("side", {case.key: case})]
+    (change,) = explained([judgement], side, side, profiled=lambda *_: (found, []))
+    causes = [cause for cause in change.explanation.causes if cause in found]
+    assert [cause.kind for cause in causes] == sorted(
+        (cause.kind for cause in found), key=kinds.index
+    )
+    for kind in kinds:
+        held = [cause.time_s for cause in causes if cause.kind is kind]
+        times_s = [abs(time_s) for time_s in held if time_s is not None]
+        assert times_s == sorted(times_s, reverse=True)
+        assert held[len(times_s) :] == [None] * (len(held) - len(times_s))
 
 
 def _explained(
@@ -203,6 +244,53 @@ def test_work_without_onednn_has_no_instruction_set() -> None:
     assert libraries.onednn_isa(lambda: "done", nullcontext()) == ("done", None)
     with pytest.raises(ZeroDivisionError):
         libraries.onednn_isa(lambda: 1 // 0, nullcontext())
+
+
+_TRACED = """
+import os
+import numpy as np
+import pytest
+from fwbench import Operation
+
+chain = Operation(
+    name="chain",
+    inputs=lambda size, rng: (rng.standard_normal(size),),
+    reference=lambda x: x + 100,
+    sizes=(4,),
+    differentiable=False,
+)
+
+@chain.implement("tensorflow")
+def chained(tf):
+    made = []
+
+    def function(x):
+        if "TWICE" in os.environ and not made:
+            made.append(tf.Variable(0.0))  # such a first call is traced again
+        for _ in range(100):
+            x = tf.add(x, 1.0)
+        return x + made[0] if made else x
+
+    return function
+
+@pytest.mark.fwbench(chain, executions=["graph"])
+def test_it(case):
+    case.measure()
+"""
+
+
+def test_a_first_call_that_compiles_twice_is_named(
+    project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the phase that takes longer."""
+    pytest.importorskip("tensorflow")
+    _measure_base(project, fw="tensorflow", tests=_TRACED)
+    monkeypatch.setenv("TWICE", "1")
+    causes = _explained(project, capsys, fw="tensorflow", selected="chain")
+    again = re.compile(r"work: compilations of the first call: 1 -> [23]")
+    assert [*filter(again.fullmatch, causes)], causes
+    phases = [line for line in causes if line.startswith("work: first call, ")]
+    assert phases[0].startswith("work: first call, trace: "), causes
 
 
 def test_libraries_are_those_of_the_package() -> None:

@@ -22,7 +22,7 @@ from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
 from support.launched_runs import entry, output, sample
 from support.projects import Project
-from support.real_training import all_of
+from support.real_training import all_of, if_installed
 from support.tables import tabled
 
 _US = 1e-6
@@ -254,8 +254,8 @@ _PLANTED = {
 class Planted(Installed):
     """A side that can have causes to be found."""
 
-    def __init__(self, variables: Mapping[str, str]) -> None:
-        super().__init__("torch", ["torch"])
+    def __init__(self, variables: Mapping[str, str], framework: str = "torch") -> None:
+        super().__init__(framework, [framework])
         self._variables = variables
 
     @property
@@ -295,3 +295,88 @@ def test_planted_causes_are_found(project: Project) -> None:
     same, causes, _ = found["same"]
     limit_s = 0.1 * (same.facts.call_s or 0.0)
     assert max(abs(cause.time_s or 0.0) for cause in causes) < limit_s, causes
+
+
+_MOVED = """
+import os
+import numpy as np
+import pytest
+from fwbench import Operation
+
+moved = Operation(
+    name="moved",
+    inputs=lambda size, rng: (np.abs(rng.standard_normal((size, size))),),
+    reference=lambda x: x.T if "IS_CONTENDER" in os.environ else x,
+    sizes=(2048,),
+    differentiable=False,
+)
+
+def planted(base, contender):
+    return contender if "IS_CONTENDER" in os.environ else base
+
+moved.implement("torch")(
+    lambda torch: planted(torch.relu, lambda x: torch.relu(x.t().contiguous()))
+)
+moved.implement("tensorflow")(
+    lambda tf: planted(tf.nn.relu, lambda x: tf.nn.relu(tf.transpose(x)))
+)
+moved.implement("mxnet")(lambda F: planted(F.relu, lambda x: F.relu(F.transpose(x))))
+moved.implement("onnxruntime")(
+    lambda op: planted(op.Relu, lambda x: op.Relu(op.Transpose(x, perm=[1, 0])))
+)
+moved.implement("jax")(
+    lambda jnp: planted(lambda x: jnp.maximum(x, 0), lambda x: jnp.maximum(x.T, 0))
+)
+
+@pytest.mark.fwbench(moved)
+def test_it(case):
+    case.measure()
+"""
+
+
+@pytest.mark.serial
+@pytest.mark.usefixtures("started")
+@pytest.mark.parametrize(
+    ("framework", "execution", "named"),
+    [
+        if_installed("torch", "compile", "cpp_fused_clone"),
+        if_installed("tensorflow", "eager", "Transpose", nightly=True),
+        if_installed("tensorflow", "graph", "Transpose"),
+        if_installed("tensorflow", "xla", "transpose"),
+        if_installed("mxnet", "eager", "transpose", nightly=True),
+        if_installed("mxnet", "hybridize", "transpose"),
+        if_installed("onnxruntime", "graph", "Transpose"),
+        if_installed("jax", "jit", "transpose"),
+    ],
+)
+def test_a_transposition_is_named_in_each_execution(
+    project: Project, framework: str, execution: str, named: str
+) -> None:
+    """The contender's profile alone has it, and no other operator differs by more."""
+    project.write("test_it.py", _MOVED)
+    case = f"test_it.py::test_it[moved-{framework}-cpu-{execution}-forward-float32-2048]"
+    given = ["--fw-device=cpu", "--fw-warmup=0", "--fw-threads=1", f"--fw-execution={execution}"]
+    sides = measure_profiles(
+        (Planted({}, framework), Planted({"IS_CONTENDER": "1"}, framework)),
+        given,
+        Environments(project.path),
+        {0: [case], 1: [case]},
+        seed=0,
+        budget_s=300.0,
+        say=print,
+    )
+    (base,), (contender,) = (side.records if side else () for side in sides)
+    has = [
+        any(
+            named in operator.name for operator in (side.facts.profile or Profile()).operators or ()
+        )
+        for side in (base, contender)
+    ]
+    assert has == [False, True]
+    causes, gaps = profile_causes(base, contender)
+    if any(cause.text.startswith("no operator differs") for cause in causes):
+        pytest.skip("other processes are at work: operators differ from block to block")
+    of_operators = [cause for cause in causes if not cause.text.startswith("between operators")]
+    largest = max(of_operators, key=lambda cause: abs(cause.time_s or 0.0))
+    assert named in largest.text, (causes, gaps)
+    assert (largest.time_s or 0.0) > 0

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
+from fwbench.frameworks import probes
 from fwbench.frameworks.contract import (
     BoundCall,
     Compilation,
@@ -34,6 +35,11 @@ from fwbench.terms.names import INT8
 from fwbench.terms.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
 from fwbench.workloads.photos import PhotoJob, PhotoLoader
+
+# Read when Inductor is imported: its profiler knows the kernels of a compiled region by their names
+# then, which have the operators that are in them.
+if probes.requested() == probes.PROFILE:
+    os.environ.setdefault("TORCHINDUCTOR_CPP_ENABLE_KERNEL_PROFILE", "1")
 
 
 def _index(device: str) -> int:

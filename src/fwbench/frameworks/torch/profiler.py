@@ -1,5 +1,6 @@
 """``torch.profiler``: self times of operators, on the CPU or of the kernels that they launch."""
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -57,6 +58,10 @@ def _operator(event: Any, time_s: float) -> Operator:
             return Operator(_COMPILATIONS, profiler.COMPILATION, time_s, 0)
         outer = outer.cpu_parent
     name = next((stem for stem in _NUMBERED if event.name.startswith(stem)), event.name)
+    if kernel := _KERNEL.fullmatch(name):
+        name = kernel["name"]
+    if _MOVING.fullmatch(name):
+        return Operator(name, profiler.DATA_MOVEMENT, time_s, 1)
     return Operator(name, profiler.class_of(name, profiler.prefixes("torch")), time_s, 1)
 
 
@@ -71,3 +76,11 @@ _COMPILATIONS = "compilations"
 
 #: Before the number of a graph, or a digest of its code: other processes have others.
 _NUMBERED = ("Torch-Compiled Region", "## Call CompiledFxGraph")
+
+#: A kernel of Inductor's, between the numbers of its graph and of itself there.
+_KERNEL = re.compile(r"(?:graph_\d+_)?(?P<name>(?:cpp|triton)_\w*?fused_\w+?)(?:_\d+)?")
+
+#: One that only copies, by the operators that it has been made of.
+_MOVING = re.compile(
+    r"\w+?_fused(?:_(?:clone|copy|_to_copy|t|transpose|permute|contiguous|view|cat))+"
+)
