@@ -112,11 +112,11 @@ def next_steps(cases: Cases, stored: str) -> list[str]:
     close = {
         contest.facts.workload: None for contest in every if contest.decision is Decision.CLOSE
     }
-    keep = "" if stored else "fwbench recover -o run.json; "
+    charts = "fwbench recover -o run.json; fwbench report run.json -o run.html"
     steps = [
         "stop what else keeps processors busy (top lists it), and measure again" * bool(contended),
         f'what is too close to call: -k "{" or ".join([*close][:_SHOWN])}" --fw-race' * bool(close),
-        f"charts: {keep}fwbench report {stored or 'run.json'} -o run.html",
+        f"charts: {f'fwbench report {stored} -o run.html' if stored else charts}",
         "a function or a model of your own, in ten lines: docs/own-operation.md",
     ]
     first, second = [step for step in steps if step][:2]
