@@ -100,7 +100,7 @@ framework = load("tensorflow", 1)
 framework._gpus = ["GPU:0"]
 found = {}
 for soft in (True, False):
-    tf.config.set_soft_device_placement(soft)
+    framework._place_softly(allowed=soft)
     try:
         with framework.scope("gpu:0", "float32"):
             array = framework.creator("gpu:0", "float32")(np.ones(3))

@@ -86,8 +86,6 @@ class TensorFlow(Framework):
         for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.
             tf.config.experimental.set_memory_growth(gpu, True)
-            # By default what has no kernel there is computed on the CPU, in silence.
-            tf.config.set_soft_device_placement(False)
         if devices_of_process() > 1:
             (cpu,) = tf.config.list_physical_devices("CPU")
             logical = [tf.config.LogicalDeviceConfiguration() for _ in range(devices_of_process())]
@@ -112,6 +110,14 @@ class TensorFlow(Framework):
                 for i, gpu in enumerate(self._gpus)
             ),
         )
+
+    def _place_softly(self, *, allowed: bool) -> None:
+        """Let TensorFlow compute on the CPU, in silence, what has no kernel on a GPU; or do not.
+
+        Loaders of trainings belong there: ``tf.data`` has no kernels on GPUs.
+        """
+        if self._gpus:
+            tf.config.set_soft_device_placement(allowed)
 
     @contextmanager
     def scope(self, device: str, dtype: str) -> Iterator[None]:
@@ -194,6 +200,7 @@ class TensorFlow(Framework):
         self, implementation: Implementation, inputs: Sequence[Any], execution: str
     ) -> BoundCall:
         """The function, or the graph of it, with its inputs as arguments."""
+        self._place_softly(allowed=False)
         return partial(_EXECUTIONS[execution](implementation(tf)), *inputs)
 
     def backward(
@@ -209,6 +216,7 @@ class TensorFlow(Framework):
         The graph returns the result, too: it would leave out unused results. The gradients
         of what is indexed are dense, as the other frameworks' are.
         """
+        self._place_softly(allowed=False)
         function = implementation(tf)
 
         def step(inputs: Sequence[Any], cotangent: Any) -> Any:
@@ -223,6 +231,7 @@ class TensorFlow(Framework):
 
     def learner(self, job: Job) -> Learner:
         """Keras layers, and a step of one's own or ``fit``."""
+        self._place_softly(allowed=True)
         from fwbench.frameworks.tensorflow.training import KerasFit, TensorFlowLearner
 
         if job.model_parallel > 1:
@@ -237,6 +246,7 @@ class TensorFlow(Framework):
 
     def predictor(self, job: Job) -> Predictor:
         """The learner; of LiteRT an interpreter."""
+        self._place_softly(allowed=True)
         if job.execution not in self.capabilities.int8_executions:
             return super().predictor(job)
         from fwbench.frameworks.tensorflow.training import LiteRTPredictor
@@ -245,12 +255,14 @@ class TensorFlow(Framework):
 
     def photo_loader(self, job: PhotoJob) -> PhotoLoader:
         """``tf.data``."""
+        self._place_softly(allowed=True)
         from fwbench.frameworks.tensorflow.training import photo_loader
 
         return photo_loader(job)
 
     def model_learner(self, job: Job) -> ModelLearner:
         """A Keras model of the user's."""
+        self._place_softly(allowed=True)
         from fwbench.frameworks.tensorflow.models import TensorFlowModelLearner
 
         return TensorFlowModelLearner(job)
