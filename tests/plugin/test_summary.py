@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from fwbench import machine
 from fwbench.plugin.session import CELL
 from fwbench.plugin.summary import Summary, header, view
 from fwbench.report.terminal.screen import Outcome, View, screen
 from fwbench.terms.manifest import Absent, Device
 from fwbench.terms.toggles import TOGGLES
-from fwbench.workloads import gemm
+from fwbench.workloads import COPIES, gemm
 from support.fakes import cell, manifest
 from support.tables import tabled
 from support.terminals import entry, texts
@@ -61,6 +62,22 @@ def test_the_header_names_what_is_missing() -> None:
     ]
     full = header(session(absent=missing), in_full=True)
     assert full[-1] == "  torch: absent: not installed; pip install it"
+
+
+@pytest.mark.parametrize("models", [[], ["NVIDIA H200"]])
+def test_the_header_names_who_sees_no_gpu(
+    monkeypatch: pytest.MonkeyPatch, models: list[str]
+) -> None:
+    """Frameworks that could measure one, on a machine that has one."""
+    monkeypatch.setattr(machine, "gpus", lambda: {"models": models})
+    cpu = (Device("cpu", "a CPU"),)
+    known = {
+        "able": manifest(name="able", operations=(COPIES[0].name,)),
+        "blind": manifest(name="blind", operations=(COPIES[0].name,), devices=cpu),
+        "host": manifest(name="host", devices=cpu),
+    }
+    line = "  no GPU is seen by blind: fwbench doctor says why"
+    assert header(session(manifests=known), in_full=False)[1:] == [line] * len(models)
 
 
 def test_the_header_warns_of_a_shared_process() -> None:

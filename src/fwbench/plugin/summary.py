@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from fwbench import machine
 from fwbench.plugin.host import RERUN
 from fwbench.plugin.session import CELL, Session
 from fwbench.records.entry import identity
 from fwbench.records.facts import CaseFacts, recorded
+from fwbench.terms.manifest import Manifest
+from fwbench.workloads import COPIES
 from fwbench.workloads.grid import Cell
 
 if TYPE_CHECKING:
@@ -47,12 +50,22 @@ def header(session: Session, *, in_full: bool) -> list[str]:
             threads = "unknown" if manifest.threads is None else str(manifest.threads)
             lines.append(f"  {manifest.name} {manifest.version}: {devices}; threads: {threads}")
         lines += [f"  {notice}" for notice in manifest.notices]
+    lines += _without_gpu([*session.manifests.values()])
     missing = [name for name, why in session.absent.items() if why.missing and not in_full]
     if missing:
         lines.append(f"  not installed: {', '.join(missing)} (-v: how to install them)")
     return lines + [
         f"  {name}: absent: {why}" for name, why in session.absent.items() if name not in missing
     ]
+
+
+def _without_gpu(manifests: Sequence[Manifest]) -> list[str]:
+    """The frameworks that could measure a GPU of this machine, and see none."""
+    can = [manifest for manifest in manifests if COPIES[0].name in manifest.operations]
+    blind = [manifest.name for manifest in can if all(d.name == "cpu" for d in manifest.devices)]
+    if not blind or not machine.gpus()["models"]:
+        return []
+    return [f"  no GPU is seen by {', '.join(blind)}: fwbench doctor says why"]
 
 
 def view(reporter: pytest.TerminalReporter) -> "View":
