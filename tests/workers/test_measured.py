@@ -182,7 +182,9 @@ _UNUSABLE = {
 
 def test_what_cannot_be_used_is_skipped_with_the_reason(beside: Project) -> None:
     """The others run, the session succeeds, and the header and the skips say what is wrong."""
-    result, records = beside.measure("--junitxml=junit.xml", fw=",".join(["numpy", *_UNUSABLE]))
+    result, records = beside.measure(
+        "-v", "--junitxml=junit.xml", fw=",".join(["numpy", *_UNUSABLE])
+    )
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     result.assert_outcomes(passed=5, skipped=4 * len(_UNUSABLE))
     assert sorted(records) == sorted(_ids("numpy"))

@@ -74,7 +74,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Undecided(), "fwbench-Undecided")
     if config.option.pyargs and not suite.is_packaged():
         config.args = [suite.path(argument) or argument for argument in config.args]
-    if getattr(config.option, "numprocesses", None) and options.is_of_cases(config):
+    parallel = getattr(config.option, "numprocesses", None)
+    # Of other tests it is known once they are collected.
+    if parallel and options.names_suite_alone(config) and not config.option.markexpr:
         raise pytest.UsageError(_NOT_UNDER_XDIST)
     if options.has_gate(config) or options.resumes(config):
         from fwbench.plugin.case import begin

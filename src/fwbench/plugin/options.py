@@ -192,14 +192,6 @@ def names_suite_alone(config: pytest.Config) -> bool:
     return all(file.resolve().is_relative_to(suite.folder()) for file in files)
 
 
-def is_of_cases(config: pytest.Config) -> bool:
-    """True if the command line is about cases for certain, before any test is collected."""
-    every = (*SELECTORS.values(), *SETTINGS.values())
-    given = (config.getoption(option.dest, None) for option in every)
-    asked = any(value is not None for value in given) or names_suite_alone(config)
-    return asked and not config.option.markexpr
-
-
 def resumes(config: pytest.Config) -> bool:
     """True if an interrupted session is to be gone on with, likewise."""
     return bool(config.getoption(DEST["resume"]))
