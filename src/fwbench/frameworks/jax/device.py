@@ -51,7 +51,9 @@ class JaxCopies(Copies):
 
     def renew(self, array: Any) -> None:
         """Have the next call copy a new array with the same values."""
-        self._renewed = {id(array): jnp.copy(array)}
+        copied = jnp.copy(array)
+        self._keep((copied,))  # or else it would be made within the round
+        self._renewed = {id(array): copied}
 
     def _put_on(self, device: Any) -> Callable[[Any], Any]:
         keep = self._keep
