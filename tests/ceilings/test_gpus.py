@@ -113,7 +113,7 @@ _SOUND: dict[str, list[dict[str, Any]]] = {
     "copies": [_COPIED],
     "clocks": [
         {**_KERNEL, "size": 10_000_000},
-        {**_KERNEL, "framework": "other", "size": 10_000_000, "device_clock": "cupti"},
+        {**_KERNEL, "size": 10_000_000, "device_clock": "cupti"},
     ],
     "caches": [{**_IN_CACHE, "toggles": {"l2": "hot"}, "device_s": 5e-4},
                {**_IN_CACHE, "toggles": {"l2": "cold"}, "device_s": 1e-3}],

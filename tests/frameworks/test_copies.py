@@ -82,10 +82,17 @@ with tf.device("CPU:1"):
     begun = copies.on_host(np.arange(3.0), "float32")
     there = copies.to_device(begun)
     back = copies.to_host(there)
+
+@tf.function
+def inner(x):
+    with tf.device("CPU:0"):
+        return x + 1.0
+
 print(json.dumps({
     "places": [copies.place(x) for x in (begun, there, back)],
     "devices": [framework.device_of(x) for x in (begun, there, back, np.zeros(1))],
     "values": back.numpy().tolist(),
+    "inner": framework.device_of(inner(there)),
 }))
 """
 
@@ -100,13 +107,16 @@ framework = load("tensorflow", 1)
 framework._gpus = ["GPU:0"]
 found = {}
 for soft in (True, False):
-    framework._place_softly(allowed=soft)
-    try:
-        with framework.scope("gpu:0", "float32"):
-            array = framework.creator("gpu:0", "float32")(np.ones(3))
-            found[str(soft)] = framework.device_of(tf.nn.relu(array))
-    except Exception as error:
-        found[str(soft)] = type(error).__name__
+    for execution in ("eager", "graph"):
+        try:
+            framework._place_softly(allowed=True)
+            with framework.scope("gpu:0", "float32"):
+                array = framework.creator("gpu:0", "float32")(np.ones(3))
+                run = framework.forward(lambda tf: tf.nn.relu, [array], execution)
+                framework._place_softly(allowed=soft)
+                found[f"{execution}, {soft}"] = framework.device_of(run())
+        except Exception as error:
+            found[f"{execution}, {soft}"] = type(error).__name__
 print(json.dumps(found))
 """
 
@@ -117,11 +127,15 @@ def test_tensorflow_tells_where_a_tensor_is() -> None:
     assert found["places"] == ["cpu", "cpu:1", "cpu"]
     assert found["devices"] == ["cpu", "cpu:1", "cpu", None]
     assert found["values"] == [0.0, 1.0, 2.0]
+    assert found["inner"] == "cpu", "where a graph has computed, and not where it was called"
 
 
 def test_tensorflow_s_silent_way_to_the_cpu_is_seen_and_closed() -> None:
     pytest.importorskip("tensorflow")
-    assert programs.result("-c", _WITHOUT_GPU) == {"True": "cpu", "False": "InvalidArgumentError"}
+    found = programs.result("-c", _WITHOUT_GPU)
+    assert {found[f"{execution}, True"] for execution in ("eager", "graph")} == {"cpu"}
+    for execution in ("eager", "graph"):
+        assert found[f"{execution}, False"] == "InvalidArgumentError"
 
 
 def test_frameworks_with_gpus_copy() -> None:

@@ -83,6 +83,7 @@ class Case:
         self._tell = tell
         self._cache = cache
         self._limits = limits
+        self._was_called = False
         self._probe = probe
         self._is_first = is_first
         self._other_processes = OtherProcesses()
@@ -116,7 +117,7 @@ class Case:
             Diverged: a loss became infinite or NaN.
         """
         self.measured = True
-        with _explained(self.cell, self.framework, lambda: self.gpu):
+        with _explained(self.cell, self._lacking, lambda: self.gpu):
             return self._measure() if self._probe is None else self._probed(self._probe)
 
     @cached_property
@@ -150,6 +151,7 @@ class Case:
             self._clock.before = work.before
             with benchmark.alone("first call"):
                 first_call_s, result, called = self._compiling(work.run)
+            self._was_called = True
             memory.pause()
             held = _held(on_device)
             kept_bytes = OPERAND_CACHE.size_bytes
@@ -293,6 +295,14 @@ class Case:
         except BaseException:
             self._benchmark.discard()
             raise
+
+    def _lacking(self, error: Exception) -> str | None:
+        """A kernel that its device lacks; only of operations, and until their first call is over.
+
+        Later it would hide what has gone wrong. Gaps on the CPU are known, and declared.
+        """
+        is_early = not self._was_called and isinstance(self.cell.workload, Operation)
+        return self.framework.lacks(error) if is_early and self.cell.device != "cpu" else None
 
     @property
     def _possible(self) -> Limits:
@@ -460,12 +470,15 @@ _ONE_AT_A_TIME = (
 
 
 @contextmanager
-def _explained(cell: Cell, framework: Framework, gpu: Callable[[], Gpu | None]) -> Iterator[None]:
+def _explained(
+    cell: Cell, lacking: Callable[[Exception], str | None], gpu: Callable[[], Gpu | None]
+) -> Iterator[None]:
     """Add to an error of a framework's what NVML knows of the GPU at that moment.
 
     The error stays as it is; what fwbench itself has found wrong needs no explanation.
 
     Args:
+        lacking: lack of the device that an error tells of; None of other errors.
         gpu: gives its GPU; None where NVML does not know it.
 
     Raises:
@@ -476,9 +489,8 @@ def _explained(cell: Cell, framework: Framework, gpu: Callable[[], Gpu | None]) 
     except FwbenchError:
         raise
     except Exception as error:
-        # Gaps on the CPU are known, and declared.
-        if cell.device != "cpu" and (lacking := framework.lacks(error)):
-            raise NotOnDevice(f"{cell.device}: {lacking}") from error
+        if lack := lacking(error):
+            raise NotOnDevice(f"{cell.device}: {lack}") from error
         if isinstance(cell.workload, Function):
             error.add_note(cell.workload.called_on(cell.size))
         known = None if cell.device == "cpu" else gpu()

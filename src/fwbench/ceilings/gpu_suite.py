@@ -4,7 +4,7 @@ What fwbench takes for granted of a GPU, tried on this one in some minutes. With
 cases run on the CPU, and what needs one is not tried.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from statistics import median
@@ -19,6 +19,7 @@ from fwbench.measure.limits import of_link
 from fwbench.measure.nvml import Gpu
 from fwbench.processes import session
 from fwbench.records.facts import CaseFacts
+from fwbench.records.measurement import group_by
 from fwbench.records.stored import StoredRun, from_json
 from fwbench.records.units import amount, count, four_digits, time
 from fwbench.workloads import COPIES, WORKLOADS, gemm
@@ -123,16 +124,23 @@ def _times_itself(cases: Sequence[CaseFacts], _gpu: Gpu | None) -> Seen:
 
 
 def _agree(cases: Sequence[CaseFacts], _gpu: Gpu | None) -> Seen:
-    times_s = {
-        facts.device_clock: facts.device_s
-        for facts in cases
-        if facts.size == _LARGE and facts.device_s and not _is_cold(facts)
-    }
-    if not {"events", "cupti"} <= times_s.keys():
+    """In one framework: kernels of others are others."""
+    pairs = []
+    for same in _alike(cases, lambda facts: (facts.framework, facts.execution, facts.size)):
+        times_s = {f.device_clock: f.device_s for f in same if f.device_s and not _is_cold(f)}
+        if {"events", "cupti"} <= times_s.keys() and same[0].size == _LARGE:
+            pairs.append((times_s["events"] or 0.0, times_s["cupti"] or 0.0))
+    if not pairs:
         return None
-    events_s, cupti_s = times_s["events"] or 0.0, times_s["cupti"] or 0.0
+    events_s, cupti_s = max(pairs, key=lambda pair: abs(pair[0] - pair[1]))
     near = abs(events_s - cupti_s) <= _APART_S + _APART * cupti_s
     return f"{time(events_s)} and {time(cupti_s)}", near
+
+
+def _alike(
+    cases: Sequence[CaseFacts], key: Callable[[CaseFacts], Hashable]
+) -> Iterable[Sequence[CaseFacts]]:
+    return group_by(cases, key).values()
 
 
 def _is_cold(facts: CaseFacts) -> bool:
@@ -141,12 +149,12 @@ def _is_cold(facts: CaseFacts) -> bool:
 
 def _flushes(cases: Sequence[CaseFacts], _gpu: Gpu | None) -> Seen:
     kernels = [facts for facts in cases if facts.size == _IN_CACHE and facts.device_s]
-    cold = [facts.device_s or 0.0 for facts in kernels if _is_cold(facts)]
-    hot = [facts.device_s or 0.0 for facts in kernels if not _is_cold(facts)]
-    if not cold or not hot:
-        return None
-    ratio = min(cold) / min(hot)
-    return f"{ratio:.2f} times as long", ratio >= _COLDER
+    ratios = []
+    for same in _alike(kernels, lambda f: (f.framework, f.execution, f.device_clock)):
+        cold = [facts.device_s or 0.0 for facts in same if _is_cold(facts)]
+        hot = [facts.device_s or 0.0 for facts in same if not _is_cold(facts)]
+        ratios += [min(cold) / min(hot)] if cold and hot else []
+    return (f"{min(ratios):.2f} times as long", min(ratios) >= _COLDER) if ratios else None
 
 
 def _releases(cases: Sequence[CaseFacts], _gpu: Gpu | None) -> Seen:
@@ -231,16 +239,23 @@ def measure(
     return judged(from_json("doctor", results), nvml.gpu(device, uuid))
 
 
+#: Why a case that could have a number has none.
+_NO_NUMBER = ("failed", "not reached")
+
+
 def judged(run: StoredRun, gpu: Gpu | None) -> list[TriedAssumption]:
     """Every assumption with what was seen; that cases are verified on their device comes first."""
     cases = [record.facts for record in run.records]
-    failed = [case for case in run.session.missing or () if case.why == "failed"]
+    failed = [case for case in run.session.missing or () if case.why in _NO_NUMBER]
     seen = f"{len(cases)} of {count(len(cases) + len(failed), 'case')}"
     if failed:
         seen += f"; not {', '.join(case.nodeid for case in failed)}"
     outcomes = [
         TriedAssumption(
-            "results are right, and on the device", seen, not failed, "cases have no number"
+            "results are right, and on the device",
+            seen,
+            not failed if cases or failed else None,
+            "cases have no number",
         )
     ]
     for assumed in ASSUMPTIONS:

@@ -350,7 +350,8 @@ def _devices(kind: str) -> Sequence[Any]:
     try:
         return jax.local_devices(backend=kind)
     except RuntimeError as error:
-        if jax.config.jax_platforms or _NOT_STARTED not in str(error):
+        platforms = (jax.config.jax_platforms or "cuda,cpu").split(",")
+        if len(platforms) == 1 or "cpu" not in platforms or _NOT_STARTED not in str(error):
             return ()
         _FAILURES.append(str(error).partition("\n")[0].partition(" (you may")[0])
         jax.config.update("jax_platforms", "cpu")

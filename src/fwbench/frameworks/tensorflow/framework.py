@@ -80,8 +80,10 @@ class TensorFlow(Framework):
 
     def __init__(self) -> None:
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
+        # Cases in other dtypes: :meth:`scope`.
         tf.config.experimental.enable_tensor_float_32_execution(is_on("tf32"))
         self._gpus = tf.config.list_physical_devices("GPU")
+        self._device = "cpu"
         self.forks = sys.platform == "linux" and not self._gpus
         for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.
@@ -119,6 +121,22 @@ class TensorFlow(Framework):
         if self._gpus:
             tf.config.set_soft_device_placement(allowed)
 
+    def _on_device(self, function: Any, execution: str) -> Any:
+        """The function with the device of the scope within it, where it is traced.
+
+        A graph does without the device that it is traced on: TensorFlow would compute on the CPU
+        what has no kernel on a GPU, whatever is set.
+        """
+        if execution == "eager" or not self._gpus:
+            return function
+        device = self._device
+
+        def placed(*inputs: Any) -> Any:
+            with tf.device(device):
+                return function(*inputs)
+
+        return placed
+
     @contextmanager
     def scope(self, device: str, dtype: str) -> Iterator[None]:
         """``tf.device``, where there is a choice: it costs every eager call 0.3 us.
@@ -129,6 +147,7 @@ class TensorFlow(Framework):
         tf32 = tf.config.experimental
         before = tf32.tensor_float_32_execution_enabled()
         tf32.enable_tensor_float_32_execution(before or real_dtype(dtype) != "float32")
+        self._device = device
         try:
             with tf.device(device) if self._gpus else nullcontext():
                 yield
@@ -148,12 +167,15 @@ class TensorFlow(Framework):
         return self.to_numpy(array[(0,) * len(array.shape)])
 
     def device_of(self, array: Any) -> str | None:
-        """By the device of the operation that made the tensor.
+        """By the memory that the tensor is in.
 
-        Memory tells less: whole numbers of 32 bits are kept on the host for kernels on a GPU.
+        Its ``device`` is that of the call, and of a graph's results says nothing. Whole numbers of
+        32 bits are kept on the host for kernels on a GPU: of these it is all that is known.
         """
-        is_placed = isinstance(array, tf.Tensor | tf.Variable)
-        return _named(array.device) if is_placed else None
+        if not isinstance(array, tf.Tensor | tf.Variable):
+            return None
+        is_kept = array.dtype == tf.int32 or not hasattr(array, "backing_device")
+        return _named(array.device if is_kept else array.backing_device)
 
     def lacks(self, error: Exception) -> str | None:
         """A kernel, in TensorFlow's words: it is not to compute elsewhere in silence."""
@@ -201,7 +223,8 @@ class TensorFlow(Framework):
     ) -> BoundCall:
         """The function, or the graph of it, with its inputs as arguments."""
         self._place_softly(allowed=False)
-        return partial(_EXECUTIONS[execution](implementation(tf)), *inputs)
+        function = self._on_device(implementation(tf), execution)
+        return partial(_EXECUTIONS[execution](function), *inputs)
 
     def backward(
         self,
@@ -227,7 +250,8 @@ class TensorFlow(Framework):
             target, given = differentiated(result, cotangent)
             return result, [*map(_dense, tape.gradient(target, sources, given))]
 
-        return partial(_EXECUTIONS[execution](step), tuple(inputs), cotangent)
+        placed = self._on_device(step, execution)
+        return partial(_EXECUTIONS[execution](placed), tuple(inputs), cotangent)
 
     def learner(self, job: Job) -> Learner:
         """Keras layers, and a step of one's own or ``fit``."""
@@ -303,7 +327,7 @@ class TensorFlow(Framework):
     def toggles(self) -> dict[str, Any]:
         """TF32, and whether oneDNN computes on the CPU (on by default on x86)."""
         return {
-            "tensor_float_32": tf.config.experimental.tensor_float_32_execution_enabled(),
+            "float32_in_tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
             "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
         }
 
