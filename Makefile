@@ -17,8 +17,13 @@ export PYTHONDONTWRITEBYTECODE :=
 BIN := .venv/bin
 
 # A first measurement is quicker without what developers need, and without all that is tested.
-docs pages idioms samples format lock dist: EXTRAS := $(EXTRAS),dev
-test lint verify: EXTRAS := $(EXTRAS),dev,onnxruntime,litert,ray
+# Of all targets of a call, as .venv is made once.
+ifneq (,$(filter docs pages idioms samples format lock dist test lint verify,$(MAKECMDGOALS)))
+EXTRAS := $(EXTRAS),dev
+endif
+ifneq (,$(filter test lint verify,$(MAKECMDGOALS)))
+EXTRAS := $(EXTRAS),onnxruntime,litert,ray
+endif
 
 .DEFAULT_GOAL := help
 

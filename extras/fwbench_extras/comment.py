@@ -43,6 +43,11 @@ def pull_request(event: Mapping[str, Any], candidates: Iterable[Mapping[str, Any
     """
     if "pull_request" in event:
         return int(event["pull_request"]["number"])
+    if "workflow_run" not in event:
+        raise UsageError(
+            "the event is neither of a pull request nor of a run that has measured one: call the "
+            "action in a workflow on pull_request or on workflow_run"
+        )
     run = event["workflow_run"]
     of_run = (run["head_repository"], run["head_branch"], run["head_sha"])
     heads = {each["number"]: each["head"] for each in candidates}

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,7 +70,7 @@ def _mcp(_: argparse.Namespace) -> int:
     async def call_tool(_: Any, call: Any) -> Any:
         try:
             found, text = await tools.call(call.name, call.arguments or {})
-        except FwbenchError as error:
+        except (FwbenchError, OSError, ValueError) as error:
             found, text = None, str(error)
         content = [TextContent(type="text", text=text)]
         return CallToolResult(content=content, structured_content=found, is_error=found is None)
@@ -148,8 +149,11 @@ class Tools:
         try:
             with scratch.folder() as temporary:
                 files = {part: str(temporary / part) for part in _FILES}
-                save = given.get("save") or files["save"]
-                return await _called(template, {**files, **given, "save": save})
+                wanted = given.pop("save", "")
+                result = await _called(template, {**given, **files})
+                if wanted and _is_written(files["save"]):
+                    shutil.copyfile(files["save"], wanted)
+                return result
         finally:
             self._is_busy = False
 
@@ -167,6 +171,8 @@ class Tools:
             raise UsageError(f"there is no folder {folder}; name one in {self._root}")
         for name in (name for name in _PATHS if given.get(name)):
             given[name] = str(self._inside(folder / given[name]))
+        if (save := given.get("save")) and Path(save).exists():
+            raise UsageError(f"{save} is there already; name a new file, or remove it")
         return given
 
     def _inside(self, place: str | Path) -> Path:
@@ -276,7 +282,10 @@ def _outcomes(junit: str) -> dict[str, Any]:
     """Tests by outcome, from JUnit's XML; those that have failed with their messages."""
     if not _is_written(junit):
         return {"passed": 0, "skipped": 0, "failed": []}
-    (suite,) = ET.parse(junit).iter("testsuite")  # noqa: S314 (our own)
+    try:
+        (suite,) = ET.parse(junit).iter("testsuite")  # noqa: S314 (our own)
+    except ET.ParseError:  # the session was killed while it wrote it
+        return {"passed": 0, "skipped": 0, "failed": []}
     failed = [
         {"test": f"{test.get('classname')}::{test.get('name')}", "message": each.get("message", "")}
         for test in suite.iter("testcase")
