@@ -1,6 +1,11 @@
 """Where several processes share the tests, a serial one runs alone, and its turn comes."""
 
+import multiprocessing
+import os
+import signal
 import threading
+import time
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
 from support.turns import Turns
@@ -80,3 +85,28 @@ def test_serial_tests_take_turns(tmp_path: Path) -> None:
     first.leave()
     assert _came_in(second)
     second.leave()
+
+
+def _die(folder: Path, pids: SimpleQueue[int]) -> None:
+    """End while it is somebody's turn, and while a process that was forked is there."""
+    with Turns(folder).take(alone=False):
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(2 * _PATIENCE_S)
+            os._exit(0)
+        pids.put(pid)
+        os._exit(1)
+
+
+def test_a_process_that_dies_has_had_its_turn(tmp_path: Path) -> None:
+    """What it has forked does not keep the others waiting."""
+    context = multiprocessing.get_context("spawn")
+    pids = context.SimpleQueue()
+    dead = context.Process(target=_die, args=(tmp_path, pids))
+    dead.start()
+    dead.join()
+    serial = Visitor(tmp_path, alone=True)
+    came_in = _came_in(serial)
+    os.kill(pids.get(), signal.SIGKILL)
+    serial.leave()
+    assert came_in

@@ -1,6 +1,7 @@
 """Whose turn it is where several processes share the tests: a ``serial`` test runs alone."""
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ class Turns:
     def __init__(self, folder: Path) -> None:
         self._entrance = folder / "entrance.lock"
         self._room = (folder / "room.lock").open("w")
+        # A lock is held until the last copy of its file is closed: what a test has forked may be
+        # there when its process has died.
+        os.register_at_fork(after_in_child=self._room.close)
         self._stays = False
 
     @contextmanager
