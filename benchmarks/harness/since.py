@@ -107,6 +107,8 @@ def main() -> int:
         shares.append(share)
         print(lines[0].what, lines[0].figure, cases, f"{share:.0%} of all sessions", flush=True)
     right, wrong = told.count(True), told.count(False)
+    all_share = statistics.mean(shares)
+    pairs_share = all_share * _VERSIONS / (2 * (_VERSIONS - 1))
     findings += [
         bounds.Finding(
             "tests with the right version",
@@ -115,7 +117,8 @@ def main() -> int:
             right >= _RIGHT_AT_LEAST * len(told),
         ),
         bounds.Finding("tests with a wrong version", f"{wrong}", "none", wrong == 0),
-        bounds.Finding("sessions, of those of all versions", f"{statistics.mean(shares):.0%}"),
+        bounds.Finding("sessions, of those of all versions", f"{all_share:.0%}"),
+        bounds.at_most("sessions, of those of all neighbours", 100 * pairs_share, 50, "%"),
     ]
     return bounds.conclude(findings)
 
