@@ -71,12 +71,13 @@ def _is_head(
     return of_head == (repository["full_name"], branch, commit)
 
 
-def body(comparison: str, url: str) -> str:
+def body(comparison: str, url: str, head: str) -> str:
     """The comment on a comparison, in GitHub's Markdown; one line where nothing has changed.
 
     Args:
         comparison: as ``fwbench ab --markdown`` writes it, if it is that.
         url: of the run, which keeps all figures.
+        head: the commit that was measured: the comment stays where a later one is not.
 
     Raises:
         UnreadableRun: it has a link, a mention or HTML, which fwbench escapes, or begins otherwise.
@@ -86,7 +87,7 @@ def body(comparison: str, url: str) -> str:
     is_own = heading.startswith(escaping.HEADING) and len(heading) <= _LONGEST_HEADING
     if not (is_own and escaping.is_inert(shown)):
         raise UnreadableRun("the comparison is not as fwbench writes it, and is not commented")
-    text = f"{MARK}\n{heading} ([figures]({url}))\n{rest}".rstrip() + "\n"
+    text = f"{MARK}\n{heading} ([figures of {head[:7]}]({url}))\n{rest}".rstrip() + "\n"
     if _size(text) <= LONGEST:
         return text
     kept = text.encode()[: LONGEST - _size(_CUT)].decode(errors="ignore")
@@ -115,6 +116,12 @@ def _url(event: Mapping[str, Any], environment: Mapping[str, str]) -> str:
     return f"{server}/{repository}/actions/runs/{run}"
 
 
+def _head(event: Mapping[str, Any]) -> str:
+    """The commit that was measured, as the head of its branch."""
+    run = event.get("workflow_run")
+    return str(run["head_sha"] if run else event["pull_request"]["head"]["sha"])
+
+
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     """Print the number of the pull request, or its comment; see ``.github/actions/comment``.
 
@@ -131,7 +138,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         if what == "number":
             print(pull_request(event, json.loads(Path(file).read_text(encoding="utf-8"))))
         else:
-            print(body(_read(Path(file)), _url(event, environment)), end="")
+            print(body(_read(Path(file)), _url(event, environment), _head(event)), end="")
     except FwbenchError as error:
         kind = "error" if isinstance(error, UnreadableRun) else "warning"
         line = " ".join(escaping.terminal(str(error)).split())

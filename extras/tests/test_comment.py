@@ -16,6 +16,7 @@ from fwbench_extras import comment
 from support.launched_runs import run, sample, times
 
 _URL = "https://github.com/me/mine/actions/runs/5"
+_HEAD = "0123456789abcdef"
 
 _RUN = {"head_repository": {"full_name": "you/fork"}, "head_branch": "fast", "head_sha": "abc"}
 
@@ -53,14 +54,14 @@ def test_where_nothing_has_changed_the_comment_is_one_line() -> None:
         "of ten cases"
     )
     assert "| unchanged | a |" in written
-    mark, heading = comment.body(written, _URL).splitlines()
+    mark, heading = comment.body(written, _URL, _HEAD).splitlines()
     assert mark == comment.MARK
-    assert heading == f"{written.splitlines()[0]} ([figures]({_URL}))"
+    assert heading == f"{written.splitlines()[0]} ([figures of 0123456]({_URL}))"
 
 
 def test_a_change_is_commented_with_its_table() -> None:
     written = _compared(1.5)
-    text = comment.body(written, _URL)
+    text = comment.body(written, _URL, _HEAD)
     assert text.startswith(f"{comment.MARK}\n### fwbench: git:HEAD against git:main: 1 regressed")
     assert "| regressed | a |" in text
     assert "- +3.0% would have shown in nine of ten cases\n" in text
@@ -70,7 +71,7 @@ def test_a_change_is_commented_with_its_table() -> None:
 @pytest.mark.parametrize("row", ["| row |", "| größe \N{SNOWMAN} |"])
 def test_a_long_comment_is_cut_after_a_line(row: str) -> None:
     written = "### fwbench: 1 regressed\n\n" + f"{row}\n" * 9000
-    text = comment.body(written, _URL)
+    text = comment.body(written, _URL, _HEAD)
     assert 60_000 < len(text.encode()) <= comment.LONGEST
     assert text.endswith(
         f"{row}\n\nThat is not all of it: the artifact fwbench-ab of that run has the rest.\n"
@@ -104,9 +105,9 @@ def test_what_is_escaped_is_inert(text: str) -> None:
 def test_what_fwbench_has_not_written_is_refused(text: str) -> None:
     for written in (f"### fwbench: {text}\n", f"### fwbench: fine\n\n{text}\n", text):
         with pytest.raises(UnreadableRun, match="not as fwbench writes it"):
-            comment.body(written, _URL)
+            comment.body(written, _URL, _HEAD)
     with pytest.raises(UnreadableRun):
-        comment.body(f"### fwbench: {'a' * 5000}\n", _URL)
+        comment.body(f"### fwbench: {'a' * 5000}\n", _URL, _HEAD)
 
 
 def test_the_run_that_has_measured_is_named(
@@ -122,7 +123,7 @@ def test_the_run_that_has_measured_is_named(
         "GITHUB_REPOSITORY": "me/mine",
     }
     assert comment.main(["body", str(tmp_path / "comparison.md")], environment) == 0
-    assert f"([figures]({_URL}))" in capsys.readouterr().out
+    assert f"([figures of abc]({_URL}))" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", ["link", "folder", "bytes", "gone"])

@@ -217,7 +217,7 @@ def _comment(
     kept = folder / "fwbench-ab"
     kept.mkdir(exist_ok=True)
     (kept / "comparison.md").write_text(comparison, encoding="utf-8")
-    event: dict[str, Any] = {"pull_request": {"number": 7}}
+    event: dict[str, Any] = {"pull_request": {"number": 7, "head": {"sha": "0123456789"}}}
     known = {"github.event_name": "pull_request"}
     if pulls:
         event = {"workflow_run": _MEASURED}
@@ -254,7 +254,8 @@ def test_the_comment_is_the_actions_own(
     text = (tmp_path / "comment.md").read_text(encoding="utf-8")
     heading, rest = _TABLE.split("\n", 1)
     url = "https://github.com/me/mine/actions/runs/6"
-    assert text.startswith(f"<!-- fwbench ab -->\n{heading} ([figures]({url}))\n{rest}| row |\n")
+    told = f"{heading} ([figures of 0123456]({url}))\n{rest}| row |\n"
+    assert text.startswith(f"<!-- fwbench ab -->\n{told}")
     assert ("the artifact fwbench-ab of that run has the rest" in text) == (lines > 1)
     assert len(text) <= 2**16
 
