@@ -40,7 +40,7 @@ _ALWAYS = ("folder", "timeout")
 _PATHS = ("save", "base_run", "contender_run")
 
 #: Files that a command writes.
-_FILES = ("save", "figures", "junit", "journal", "lines")
+_FILES = ("figures", "junit", "journal", "lines")
 
 #: What was found, and lines that say it.
 _Result = tuple[dict[str, Any], Sequence[str]]
@@ -150,6 +150,9 @@ class Tools:
             with scratch.folder() as temporary:
                 files = {part: str(temporary / part) for part in _FILES}
                 wanted = given.pop("save", "")
+                run = temporary / "run"  # results name it by its file
+                run.mkdir()
+                files["save"] = str(run / Path(wanted or "run.json").name)
                 result = await _called(template, {**given, **files})
                 if wanted and _is_written(files["save"]):
                     shutil.copyfile(files["save"], wanted)
