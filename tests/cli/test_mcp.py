@@ -158,7 +158,7 @@ def test_two_revisions_are_compared(folder: Path) -> None:
     commit_all(folder, test_it__py=_PLAIN.replace("1000", "5000"))
 
     async def ask(client: Any) -> list[Any]:
-        more = {"tests": ["test_it.py"], "budget": "20s", "timeout": "2min"}
+        more = {"tests": ["test_it.py"], "budget": "90s", "timeout": "5min"}
         both = {"base": "git:HEAD~1", "contender": "git:HEAD", **more}
         row = {"row": "git:HEAD~1..git:HEAD", **more}
         return [await client.call_tool("ab", both), await client.call_tool("since", row)]
