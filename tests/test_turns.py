@@ -99,7 +99,7 @@ def _die(folder: Path, pids: SimpleQueue[int]) -> None:
 
 
 def test_a_process_that_dies_has_had_its_turn(tmp_path: Path) -> None:
-    """What it has forked does not keep the others waiting."""
+    """Its forks do not keep the others waiting."""
     context = multiprocessing.get_context("spawn")
     pids = context.SimpleQueue()
     dead = context.Process(target=_die, args=(tmp_path, pids))

@@ -251,7 +251,8 @@ def test_a_measurement_installs_what_measures(
 ) -> None:
     shutil.copy(ROOT / "Makefile", checkout)
     (checkout / "scripts" / "install").write_text("#!/bin/sh\necho $EXTRAS\n", encoding="utf-8")
-    given = ("EXTRAS", "PYTHON", "MAKEFLAGS", "MAKELEVEL")  # by the call of make that runs these tests
+    # By the call of make that runs these tests.
+    given = ("EXTRAS", "PYTHON", "MAKEFLAGS", "MAKELEVEL")
     done = subprocess.run(
         ["make", target, "BIN=none"],
         cwd=checkout,
