@@ -198,6 +198,8 @@ def test_a_schedule_is_one_option(pytester: pytest.Pytester) -> None:
     assert (request.epochs, request.warmup_epochs, request.steps) == (5, 2, 3)
     request = options_of(pytester, "--fw-train=epochs=5", ini="fw_train = epochs=9,steps=3")
     assert (request.epochs, request.steps) == (5, None)
+    request = options_of(pytester, ini="fw_train = epochs=5 warmup-epochs = 1")
+    assert (request.epochs, request.warmup_epochs) == (5, 1)
     for wrong in ("epoch=5", "epochs", "epochs=5,,steps=2"):
         with pytest.raises((pytest.UsageError, SystemExit)):
             options_of(pytester, f"--fw-train={wrong}")

@@ -93,7 +93,7 @@ def _ini(config: pytest.Config, name: str) -> Any:
         if isinstance(text, list):  # of TOML
             raise UsageError(f"{text} is a list; give a text, with commas between values")
         if option.repeated:
-            return [option.parse(part) for part in re.split(r"\s+(?=\w+\s*=)", text.strip())]
+            return [option.parse(part) for part in re.split(r"\s+(?=[\w-]+\s*=)", text.strip())]
         if option.parse in values.PATHS and config.inipath:
             # Relative to the file that says so, wherever pytest is started.
             text = str(config.inipath.parent / values.path(text))
