@@ -94,7 +94,7 @@ def test_the_header_warns_of_a_shared_process() -> None:
 class Page:
     isatty = False
     verbosity = 0
-    config = SimpleNamespace(option=SimpleNamespace(benchmark_json=None))
+    config = SimpleNamespace(invocation_params=SimpleNamespace(dir=Path("/here")))
 
     def __init__(self) -> None:
         self.lines = [""]
@@ -175,11 +175,9 @@ def test_records_and_skips_are_summed_up(
 
 def test_the_report_to_write_is_of_the_stored_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    option = SimpleNamespace(benchmark_json=SimpleNamespace(name="mine.json"))
-    monkeypatch.setattr(Page, "config", SimpleNamespace(option=option))
-    summary = Summary(session())
+    summary = Summary(session(), lambda: Path("/here/of mine/1.json"))
     summary.pytest_runtest_logreport(report(fwbench={"entry": entry("a")}))
-    assert "Next: charts: fwbench report mine.json -o run.html" in printed(summary)
+    assert "Next: charts: fwbench report 'of mine/1.json' -o run.html" in printed(summary)
 
 
 @tabled

@@ -62,7 +62,7 @@ def _parent_plugins(
     unmeasured = Unmeasured()
     store = Store(config, session, unmeasured)
     tables = Tables(shown=session.options.tables or are_requested(config))
-    yield from (unmeasured, store, Summary(session), tables, progress)
+    yield from (unmeasured, store, Summary(session, lambda: store.written), tables, progress)
     if session.options.resume:
         from fwbench.plugin.resume import Resumption
 

@@ -344,19 +344,21 @@ class BenchmarkSession:
     def replace_writers(
         self,
         write_json: Callable[[Path, dict[str, Any]], Any],
+        on_saved: Callable[[Path], Any],
         on_unsaved: Callable[[str, OSError], Any],
     ) -> None:
         """Have runs written without harm to earlier files.
 
         Args:
-            on_unsaved: called when a run cannot be saved (``--benchmark-save``), with the place
-                and the error; nothing is left of the run then.
+            on_saved: called with the file of a run that was saved (``--benchmark-save``).
+            on_unsaved: called when it cannot be saved, with the place and the error; nothing is
+                left of the run then.
         """
         # Asking what the CPU is takes a second, and pytest-benchmark asks again each time.
         self._session.get_machine_info = functools.cache(self._session.get_machine_info)
         self._session.save_json = lambda output: write_json(Path(self._session.json), output)
         storage = self._session.storage
-        storage.save = functools.partial(_save, storage, storage.save, on_unsaved)
+        storage.save = functools.partial(_save, storage, storage.save, on_saved, on_unsaved)
 
     def say(self, text: str) -> None:
         """Print a line as pytest-benchmark prints its own."""
@@ -366,6 +368,7 @@ class BenchmarkSession:
 def _save(
     storage: Any,
     save: Callable[[dict[str, Any], str], Any],
+    on_saved: Callable[[Path], Any],
     on_unsaved: Callable[[str, OSError], Any],
     output_json: dict[str, Any],
     name: str,
@@ -377,6 +380,10 @@ def _save(
         for unfinished in {*storage.query()} - before:
             unfinished.unlink(missing_ok=True)
         on_unsaved(str(storage), error)
+    else:
+        for path in {*storage.query()} - before:
+            if isinstance(path, Path):  # not of a storage elsewhere
+                on_saved(path)
 
 
 def stop_when_precise(

@@ -51,6 +51,7 @@ class Store:
         self.tests: pytest.Session | None = None
         self.gate: StoredGate | None = None
         self.launched = SessionFacts()
+        self.written: Path | None = None  # the first file that has all records
         self.benchmarks = BenchmarkSession(config)
         self.journal: Journal | None = None
         self.problems: list[str] = []
@@ -74,7 +75,7 @@ class Store:
                 raise pytest.UsageError(f"{option}: {error}") from None
         # pytest-benchmark empties a file before it writes it: a full disk would cost the earlier
         # one, too.
-        self.benchmarks.replace_writers(self._write_json, self._unsaved)
+        self.benchmarks.replace_writers(self._write_json, self._saved, self._unsaved)
 
     def _refuse_other_data(self, cells: list[Cell]) -> None:
         trained = {_same(cell.params): cell for cell in cells if cell.data and not cell.gap}
@@ -223,6 +224,10 @@ class Store:
             self._failed("--benchmark-json", error)
         else:
             self.benchmarks.say(f"Wrote benchmark data in: {path}")
+            self._saved(path)
+
+    def _saved(self, path: Path) -> None:
+        self.written = self.written or path
 
     def _unsaved(self, storage: str, error: OSError) -> None:
         problem = StorageError(f"cannot write under {storage}: {error.strerror}")

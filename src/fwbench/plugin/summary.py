@@ -2,8 +2,10 @@
 
 import dataclasses
 import os
+import shlex
 import shutil
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -86,8 +88,9 @@ def view(reporter: pytest.TerminalReporter) -> "View":
 class Summary:
     """The hooks that print the header and the section."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, stored: Callable[[], Path | None] = lambda: None) -> None:
         self.session = session
+        self._stored = stored
         self.records: list[Entry] = []
         self.skips: list[str] = []
         self.failed: dict[str, CaseFacts] = {}
@@ -141,13 +144,20 @@ class Summary:
             os.cpu_count(),
             str(self.session.traces),
             self.session.revisits,
-            getattr(reporter.config.option.benchmark_json, "name", ""),
+            _named(self._stored(), reporter.config.invocation_params.dir),
         )
         lines = screen(outcome, view(reporter))
         if lines:
             reporter.section("fwbench", sep="-", yellow=True)
         for line in lines:
             _write(reporter, line)
+
+
+def _named(path: Path | None, here: Path) -> str:
+    """A file as a shell in this folder takes it; empty for none."""
+    if path is not None and path.is_relative_to(here):
+        path = path.relative_to(here)
+    return "" if path is None else shlex.quote(str(path))
 
 
 def _write(reporter: pytest.TerminalReporter, line: "Line") -> None:
