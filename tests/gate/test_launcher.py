@@ -157,10 +157,11 @@ def test_a_launch_is_one_whatever_the_project_sets(
 ) -> None:
     _launcher(job)(None, 7)
     settings = ("race = true", "budget = 5min", "gate = 5%", "launches = 9", "profile = true")
-    pytester.makeini("\n".join(["[pytest]", *(f"fw_{setting}" for setting in settings)]))
+    lines = [f"fw_{setting}" for setting in (*settings, "resume = true")]
+    pytester.makeini("\n".join(["[pytest]", *lines]))
     options = from_config(pytester.parseconfig("-o", "fw_race=true", *sessions.arguments))
     assert (options.race, options.budget_s, options.gate) == (False, None, None)
-    assert not options.profile
+    assert (options.profile, options.resume) == (False, False)
     assert (options.launches, options.seed) == (1, 7)
 
 
@@ -172,11 +173,11 @@ def test_a_launch_is_one_whatever_addopts_say(
 ) -> None:
     _launcher(job)(None, 7)
     pytester.makeini("[pytest]\naddopts = --fw-race --fw-launches=9 --fw-threads=3 --fw-profile")
-    monkeypatch.setenv("PYTEST_ADDOPTS", "--fw-budget=5min --fw-gate=5%")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--fw-budget=5min --fw-gate=5% --fw-resume")
     options = from_config(pytester.parseconfigure(*sessions.arguments))
     assert (options.race, options.budget_s, options.gate) == (False, None, None)
     assert (options.launches, options.seed, options.threads) == (1, 7, 3)
-    assert not options.profile
+    assert (options.profile, options.resume) == (False, False)
     monkeypatch.setenv(UNTIL_VARIABLE, "1e9")  # which a session has that only profiles
     assert from_config(pytester.parseconfigure(*sessions.arguments)).profile
 

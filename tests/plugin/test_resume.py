@@ -1,9 +1,13 @@
 """An interrupted session says what was kept, and another one measures only what is missing."""
 
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from fwbench.plugin.resume import _has_other_data
+from fwbench.plugin.session import CELL
 from support.projects import Project, measuring
 
 #: A test of two operations, one that interrupts the session while a file is there, and a plain one.
@@ -101,6 +105,99 @@ def test_other_packages_are_told(stopped: Project) -> None:
     assert "was measured with other frameworks; run this without" in str(result.stderr)
 
 
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("OMP_WAIT_POLICY", "was measured with other variables; run this without"),
+        ("FWBENCH_DATA", "no session with the same settings is kept under "),
+    ],
+)
+def test_other_variables_are_told(
+    stopped: Project, monkeypatch: pytest.MonkeyPatch, variable: str, said: str
+) -> None:
+    monkeypatch.setenv(variable, "passive")
+    result = stopped.run(*_IN_ORDER, "--fw-resume")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in str(result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("measured", "has_other_data"),
+    [
+        ({"source": "real", "origin": "mnist.npz"}, False),
+        ({"source": "real", "origin": "MNIST"}, True),
+        ({"source": "synthetic", "origin": "mnist.npz"}, True),
+        (None, False),
+    ],
+)
+def test_a_training_is_gone_on_with_on_the_same_data(
+    measured: dict[str, str] | None, has_other_data: bool
+) -> None:
+    now = SimpleNamespace(data=SimpleNamespace(source="real", origin="mnist.npz"))
+    item: Any = SimpleNamespace(stash={CELL: now})
+    facts = {} if measured is None else {"data": measured}
+    assert _has_other_data(item, {"extra_info": {"fwbench": facts}}) is has_other_data
+
+
+def test_a_later_session_does_not_hide_the_interrupted_one(stopped: Project) -> None:
+    stopped.run(*_IN_ORDER, "-k", "double").assert_outcomes(passed=2, deselected=4)
+    result, records = stopped.measure(*_IN_ORDER, "--fw-resume")
+    result.assert_outcomes(passed=6)
+    assert len(records) == 5
+    result.stdout.fnmatch_lines(["fwbench: 3 records taken from the interrupted session of *"])
+
+
+def test_a_recovered_session_can_be_gone_on_with(stopped: Project) -> None:
+    """Also one that was killed, whose journal does not say how it ended."""
+    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    *lines, outcome = journal.read_text(encoding="utf-8").splitlines()
+    assert "fwbench_journal_outcome" in outcome
+    journal.write_text("\n".join((*lines, "")), encoding="utf-8")
+    stopped.python("-m", "fwbench", "recover", "-o", "recovered.json")
+    result = stopped.run(*_IN_ORDER, "--fw-resume")
+    result.stdout.fnmatch_lines(["fwbench: 3 records taken from the interrupted session of *"])
+
+
+_FULL = """
+from fwbench.errors import StorageError
+from fwbench.records.journal import Journal
+
+def append(self, values):
+    raise StorageError("cannot write: No space left on device")
+
+Journal.append = append
+"""
+
+
+def test_what_does_not_fit_the_new_journal_stays_in_the_old_one(stopped: Project) -> None:
+    conftest = stopped.write("conftest.py", _FULL)
+    assert "records are lost from here on" in str(stopped.run(*_IN_ORDER, "--fw-resume").stdout)
+    conftest.unlink()
+    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    assert "fwbench_journal_end" not in journal.read_text(encoding="utf-8")
+    result = stopped.run(*_IN_ORDER, "--fw-resume")
+    result.stdout.fnmatch_lines(["fwbench: 3 records taken from the interrupted session of *"])
+
+
+_GATE = """
+import pytest
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session):
+    yield
+    session.exitstatus = 10
+"""
+
+
+def test_a_session_that_fails_a_gate_has_ended_well(cases: Project) -> None:
+    """Its exit status is decided after all cases were measured."""
+    cases.write("conftest.py", _GATE)
+    assert cases.run("--benchmark-json=measured.json").ret == 10
+    assert cases.session()["outcome"] == {"failed": 0, "interrupted": False}
+    again = cases.run("--fw-resume")
+    assert "has ended well; run this without --fw-resume" in str(again.stderr)
+
+
 def test_an_interrupted_session_says_what_was_kept(stopped: Project) -> None:
     """Its last line names the journal and how to go on; recover says that it was interrupted."""
     stopped.write("stop", "")
@@ -113,6 +210,41 @@ def test_an_interrupted_session_says_what_was_kept(stopped: Project) -> None:
     assert ", whose session was interrupted, written to recovered.json" in done.stdout
     outcome = {"failed": 0, "interrupted": True}
     assert stopped.session("recovered.json")["outcome"] == outcome
+
+
+_FAILING = (
+    measuring("double")
+    + """
+
+import os
+
+def test_plain(benchmark):
+    benchmark.pedantic(lambda: 1, rounds=3)
+    assert os.path.exists("mended")
+
+def test_last(benchmark):
+    benchmark.pedantic(lambda: 1, rounds=3)
+"""
+)
+
+
+def test_a_test_that_failed_after_its_measurement_runs_again(project: Project) -> None:
+    """A session that a failure has stopped is gone on with, also twice."""
+    project.write("test_it.py", _FAILING)
+    stopped, first = project.measure(*_IN_ORDER, "-x")
+    assert stopped.ret == pytest.ExitCode.TESTS_FAILED
+    assert stopped.outlines[-1].startswith("fwbench: stopped early; 2 of 4 cases are kept in ")
+    again = project.run(*_IN_ORDER, "-x", "--fw-resume")
+    again.assert_outcomes(passed=2, failed=1)
+    project.write("mended", "")
+    result, records = project.measure(*_IN_ORDER, "-x", "--fw-resume")
+    result.assert_outcomes(passed=4)
+    assert len(project.entries("measured.json")) == 4
+    names = [name for name in records if name]
+    assert len(names) == 2
+    times, earlier = ([of[n]["stats"]["data"] for n in names] for of in (records, first))
+    assert times == earlier
+    assert project.run(*_IN_ORDER, "--fw-resume").ret == pytest.ExitCode.USAGE_ERROR
 
 
 _COUNTING = measuring(
@@ -131,7 +263,10 @@ _COUNTING = measuring(
 def test_the_launches_that_are_missing_are_measured(project: Project) -> None:
     """Two cases in two launches, the last of which was interrupted: one is left."""
     project.write("test_it.py", _COUNTING)
-    assert project.run("--fw-launches=2").ret == pytest.ExitCode.INTERRUPTED
+    stopped = project.run("--fw-launches=2")
+    assert stopped.ret == pytest.ExitCode.INTERRUPTED
+    said = "fwbench: interrupted; 3 of 4 launches of 2 cases are kept in "
+    assert stopped.outlines[-1].startswith(said)
     result, records = project.measure("--fw-launches=2", "--fw-resume")
     result.assert_outcomes(passed=2)
     assert (project.path / "order").stat().st_size == 5
@@ -140,6 +275,23 @@ def test_the_launches_that_are_missing_are_measured(project: Project) -> None:
     own = [launch for each in launches for launch in each if "resumed_from" not in launch]
     assert len(own) == 1
     assert own[0]["launch"] == 1
+
+
+@pytest.mark.parametrize("given", ["--fw-resume", "-ofw_resume=true"])
+def test_plain_benchmarks_have_all_their_launches(project: Project, given: str) -> None:
+    """They are measured anew, by further sessions, of which none goes on with another."""
+    project.write("test_it.py", _STOPPING)
+    project.write("stop", "")
+    launches = (*_IN_ORDER, "--fw-launches=2")
+    assert project.run(*launches).ret == pytest.ExitCode.INTERRUPTED
+    (project.path / "stop").unlink()
+    result, records = project.measure(*launches, given)
+    result.assert_outcomes(passed=6)
+    each = [entry["extra_info"]["fwbench"]["launches"] for entry in records.values()]
+    assert [len(of_case) for of_case in each] == [2] * 5
+    assert [bool(of_case[0].get("resumed_from")) for of_case in each] == [True] * 4 + [False]
+    again = project.run(*launches, given)
+    assert "has ended well; run this without --fw-resume" in str(again.stderr)
 
 
 def test_records_that_are_not_taken_over_stay_where_they_are(stopped: Project) -> None:

@@ -1,5 +1,7 @@
 """The journal: written case by case, and recovered as a run."""
 
+import errno
+import fcntl
 import json
 import resource
 from pathlib import Path
@@ -230,6 +232,49 @@ def test_an_unfinished_journal_stays(folder: Path) -> None:
     assert crashed.exists()
     assert alive.path.exists()
     assert len([*folder.iterdir()]) == 2 + 10
+
+
+def test_what_ends_a_journal_says_whether_another_session_can_go_on(folder: Path) -> None:
+    path = written(folder, HEAD, entry("first"))
+    assert (journal.is_finished(path), journal.is_resumable(path)) == (False, True)
+    journal.finish(path, resumable=True)
+    assert (journal.is_finished(path), journal.is_resumable(path)) == (True, True)
+    journal.finish(path)
+    assert (journal.is_finished(path), journal.is_resumable(path)) == (True, False)
+
+
+def test_a_journal_is_locked_while_it_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ids of processes repeat in containers; where there are no locks nobody knows."""
+    begun = Journal(folder, "20200102T000000-1.jsonl")
+    begun.append(HEAD)
+    assert journal.is_running(begun.path)
+    begun.close()
+    assert not journal.is_running(begun.path)
+
+    def flock(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    begun = Journal(folder, "20200103T000000-1.jsonl")
+    begun.append(HEAD)
+    assert not journal.is_running(begun.path)
+
+
+def test_a_test_that_did_not_pass_is_to_run_again(folder: Path) -> None:
+    """Its record is recovered, and not gone on with, unless it ran once more."""
+    begun = Journal(folder, "now.jsonl")
+    for line in (HEAD, entry("failed"), entry("rerun")):
+        begun.append(line)
+    for name in ("failed", "rerun"):
+        begun.mark_not_passed(entry(name)["fullname"])
+    begun.append(entry("rerun"))
+    begun.close()
+    result = recovered(begun.path)
+    assert result.run["benchmarks"] == [entry("failed"), entry("rerun")]
+    assert result.entries == [entry("rerun")]
+    assert not result.lost
 
 
 def test_a_finished_journal_can_be_recovered(folder: Path) -> None:

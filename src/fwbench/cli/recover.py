@@ -10,7 +10,7 @@ from fwbench.errors import UsageError
 from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.records import files
-from fwbench.records.journal import finish, journal_folder, recover
+from fwbench.records.journal import finish, is_finished, is_running, journal_folder, recover
 from fwbench.records.units import count
 
 
@@ -28,7 +28,8 @@ def _recover(arguments: argparse.Namespace) -> int:
     ceilings.annotate(run["benchmarks"], ceilings.of_run(run))
     # Without indentation it is no larger than the journal, and so can be read again.
     files.write_atomically(arguments.output, dumps(run))
-    finish(path)
+    if not (is_finished(path) or is_running(path)):
+        finish(path, resumable=True)
     warn(*(f"left out: {problem}" for problem in recovered.lost))
     interrupted = run.get("fwbench", {}).get("outcome", {}).get("interrupted")
     ended = ", whose session was interrupted," if interrupted else ""

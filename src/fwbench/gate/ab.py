@@ -355,6 +355,7 @@ def _joined(runs: Sequence[SampleSet]) -> SampleSet:
 #: the comparison judges and explains it.
 _ONE_LAUNCH = (
     *("-o", "fw_race=false", "-o", "fw_budget=", "-o", "fw_gate="),
+    *("-o", "fw_resume=false"),
     *("-o", "fw_profile=false"),  # of what is timed nothing is profiled
 )
 

@@ -23,7 +23,7 @@ _LEFT_TO_PARENT: dict[str, Any] = {
     **dict.fromkeys(("deselect", "xmlpath", "durations", "debug", "numprocesses")),
     **dict.fromkeys(("benchmark_json", "benchmark_save", "benchmark_autosave")),
     **dict.fromkeys(("benchmark_compare_fail", "htmlpath", "report_log")),
-    **dict.fromkeys(("fw_launches", "fw_budget", "fw_race", "fw_gate", "fw_resume")),
+    **dict.fromkeys(("fw_launches", "fw_budget", "fw_race", "fw_gate")),
     "maxfail": 0,
     "log_file": os.devnull,  # the ini setting would be next
     "dist": "no",
@@ -35,7 +35,7 @@ _LEFT_TO_PARENT: dict[str, Any] = {
 }
 
 #: What a worker has in the place of settings of the project, which are not for it.
-_OF_WORKERS = {"fw_first_call": "shared"}
+_OF_WORKERS = {"fw_first_call": "shared", "fw_resume": False}
 
 
 def worker_session(

@@ -7,6 +7,7 @@ command line wins over a test's marker, a marker over the ini file.
 import argparse
 import hashlib
 import itertools
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -159,8 +160,10 @@ def asked_for(config: pytest.Config, options: Options) -> str:
 
     It may select other tests, and write other files.
     """
+    from fwbench.workloads.data import VARIABLE
+
     rounds = {name: str(config.getoption(f"benchmark_{name}", None)) for name in _OF_ROUNDS}
-    asked = rounds, replace(options, resume=False)
+    asked = rounds, replace(options, resume=False), os.environ.get(VARIABLE)
     return hashlib.sha256(repr(asked).encode()).hexdigest()
 
 
@@ -194,7 +197,10 @@ def names_suite_alone(config: pytest.Config) -> bool:
 
 def resumes(config: pytest.Config) -> bool:
     """True if an interrupted session is to be gone on with, likewise."""
-    return bool(config.getoption(DEST["resume"]))
+    try:
+        return bool(_setting(config, "resume"))
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
 
 
 def skips_what_cannot_be_told(config: pytest.Config) -> bool:

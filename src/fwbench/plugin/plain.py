@@ -15,7 +15,7 @@ import pytest
 from fwbench.errors import ProbeError
 from fwbench.plugin import host, options
 from fwbench.plugin.host import RERUN, BenchmarkSession
-from fwbench.records.session_facts import SKIPPED, SessionFacts
+from fwbench.records.session_facts import SKIPPED, SessionFacts, SessionOutcome
 from fwbench.records.units import count
 from fwbench.version import __version__
 
@@ -51,6 +51,12 @@ def of_process() -> SessionFacts:
 
     variables = privacy.variables(variables_of())
     return SessionFacts(variables=variables, libraries=libraries.loaded())
+
+
+def outcome_of(session: pytest.Session) -> SessionOutcome:
+    """Outcome of a session that ends, before a gate or a file that cannot be written fails it."""
+    ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    return SessionOutcome(failed=session.testsfailed, interrupted=session.exitstatus not in ended)
 
 
 class PlainHooks:
@@ -143,12 +149,10 @@ class PlainHooks:
         """Add what could not be measured; in a session with cases the store does."""
         if self._config.pluginmanager.hasplugin(STORE) or self._tests is None:
             return
-        ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        interrupted = self._tests.exitstatus not in ended
         output_json["fwbench"] = {
             "version": __version__,
             **of_process(),
-            "outcome": {"failed": self._tests.testsfailed, "interrupted": interrupted},
+            "outcome": dict(outcome_of(self._tests)),
             "missing": [
                 {"nodeid": nodeid, "framework": "", "why": why} for nodeid, why in self._why.items()
             ],

@@ -90,6 +90,7 @@ class PlainLaunches:
                 [
                     *("-p", SELECTOR, *arguments, "-o", "fw_budget=", "-o", "fw_race=false"),
                     *("-o", "fw_profile=false"),  # the first launch has done so
+                    *("-o", "fw_resume=false"),
                     *("--fw-launches", "1", "--fw-seed", str(self._seed)),
                 ],
                 folder=Path(self._config.invocation_params.dir),

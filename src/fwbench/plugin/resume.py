@@ -4,9 +4,8 @@ Its journal has the records. They go into the journal of the session that goes o
 complete by itself, and each says when the session that measured it began.
 """
 
-import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from fwbench.records.units import count
 FLAG = SETTINGS["resume"].flag
 
 #: Facts of a session that must be equal in the one that goes on.
-_EQUAL = ("version", "machine", "threads", "isolation", "frameworks")
+_EQUAL = ("version", "machine", "threads", "isolation", "frameworks", "variables")
 
 
 class Resumption:
@@ -39,24 +38,19 @@ class Resumption:
         self._folder = journal.journal_folder(config.rootpath)
         self._path = Path()
         self._taken: list[tuple[pytest.Item, Entry]] = []
-        self._is_whole = True
+        self._is_whole = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Find the session to go on with, before anything is measured."""
         if self._config.option.collectonly:
             return
-        try:
-            entries = self._found()
-        except UsageError as error:
-            raise pytest.UsageError(f"{FLAG}: {error}; run this without {FLAG}") from None
         benchmarks = [item for item in items if "benchmark" in getattr(item, "fixturenames", ())]
         wanted = {i.nodeid: i for i in benchmarks if i.get_closest_marker("skip") is None}
-        fitting = [entry for entry in entries if entry["fullname"] in wanted]
-        if self._launches is not None:  # those of plain tests follow a first one of this session
-            fitting = [entry for entry in fitting if _launch(entry) is not None]
-        self._taken = [(wanted[entry["fullname"]], entry) for entry in fitting]
-        self._is_whole = len(fitting) == len(entries)
+        try:
+            self._find(wanted)
+        except UsageError as error:
+            raise pytest.UsageError(f"{FLAG}: {error}; run this without {FLAG}") from None
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Say what is not measured again."""
@@ -72,7 +66,7 @@ class Resumption:
         if session.testsfailed and not option.continue_on_collection_errors:
             return (yield)
         self._store.take_over([entry for _, entry in self._taken])
-        if self._is_whole:
+        if self._is_whole and not self._store.problems:
             journal.finish(self._path)
         if self._launches is not None:
             self._launches.kept = {
@@ -94,29 +88,46 @@ class Resumption:
         """The hooks that run launches; None where each case is measured once."""
         return self._config.pluginmanager.get_plugin("fwbench-MultiLaunchRunner")
 
-    def _found(self) -> Sequence[Entry]:
-        """The records of the newest session that was asked for the same."""
+    def _find(self, wanted: Mapping[str, pytest.Item]) -> None:
+        """Find the newest session that was asked for the same and can be gone on with."""
         head = loads(dumps(self._store.head()).encode())
-        path = journal.newest(self._folder, head[journal.KEY])
-        if path is None:
+        paths = journal.with_key(self._folder, head[journal.KEY])
+        if not paths:
             raise UsageError(f"no session with the same settings is kept under {self._folder}")
+        refusals = []
+        for path in filter(journal.is_resumable, paths):
+            try:
+                self._take(path, head, wanted)
+            except UsageError as error:
+                refusals.append(error)
+            else:
+                return
+        if refusals:
+            raise refusals[0]
+        raise UsageError(f"the newest session with these settings, {paths[0].name}, has ended well")
+
+    def _take(self, path: Path, head: Mapping[str, Any], wanted: Mapping[str, pytest.Item]) -> None:
+        """Take the records of a session, if it can be gone on with."""
+        if journal.is_running(path):
+            raise UsageError(f"the session of {path.name} is still running")
         recovered = journal.recover(path, host.with_statistics)
         run = recovered.run
-        outcome = run.get("fwbench", {}).get("outcome") or {}
-        if journal.is_finished(path) and not outcome.get("interrupted"):
-            raise UsageError(f"the newest session with these settings, {path.name}, has ended well")
-        if not outcome and _is_running(path):
-            raise UsageError(f"the session of {path.name} is still running")
-        differences = _differences(run, head)
+        for entry in recovered.entries:
+            entry["extra_info"].setdefault("fwbench", {"plain_test": True})
+        taken = [(wanted[e["fullname"]], e) for e in recovered.entries if e["fullname"] in wanted]
+        if self._launches is not None:  # those of plain tests follow a first one of this session
+            taken = [(item, entry) for item, entry in taken if _launch(entry) is not None]
+        differences = [*_differences(run, head), *["data"] * any(starmap(_has_other_data, taken))]
         if differences:
             raise UsageError(
                 f"the session of {path.name} was measured with other {', '.join(differences)}"
             )
-        self._path = path
-        for entry in recovered.entries:
-            facts = entry["extra_info"].setdefault("fwbench", {"plain_test": True})
-            facts.setdefault("resumed_from", run["datetime"])
-        return recovered.entries
+        if not taken:
+            raise UsageError(f"the session of {path.name} has no record of the tests selected here")
+        for _, entry in taken:
+            entry["extra_info"]["fwbench"].setdefault("resumed_from", run["datetime"])
+        self._path, self._taken = path, taken
+        self._is_whole = all(entry["fullname"] in wanted for entry in run["benchmarks"])
 
 
 def _launch(entry: Entry) -> int | None:
@@ -147,12 +158,12 @@ def _passed(item: pytest.Item, entry: Entry) -> list[pytest.TestReport]:
     return reports
 
 
-def _is_running(path: Path) -> bool:
-    """True if the process that writes a journal is there."""
-    with suppress(OSError, ValueError):
-        os.kill(int(path.stem.rpartition("-")[2]), 0)
-        return True
-    return False
+def _has_other_data(item: pytest.Item, entry: Entry) -> bool:
+    """True if a training has learned from other data than it would learn from here."""
+    cell, before = item.stash.get(CELL, None), entry["extra_info"]["fwbench"].get("data")
+    if cell is None or cell.data is None or before is None:
+        return False
+    return (before.get("source"), before.get("origin")) != (cell.data.source, cell.data.origin)
 
 
 def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from fwbench.processes.session import MACHINE_VARIABLE, SELECTED_VARIABLE
 from fwbench.turns import visits
 
 #: What a command line asks of a project's own sessions, which launches are not.
-_OF_OWN_SESSIONS = ("race", "budget_s", "gate")
+_OF_OWN_SESSIONS = ("race", "budget_s", "gate", "resume")
 
 #: What is never done where times are compared: a session of its own does, to which this is known.
 _PROFILE = "profile"

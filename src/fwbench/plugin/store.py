@@ -3,7 +3,8 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.plugin.host import RERUN, BenchmarkSession
 from fwbench.plugin.options import asked_for
-from fwbench.plugin.plain import of_process, reason
+from fwbench.plugin.plain import of_process, outcome_of, reason
 from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
@@ -48,22 +49,23 @@ class Store:
         self.config = config
         self.session = session
         self.unmeasured = unmeasured
-        self.tests: pytest.Session | None = None
         self.gate: StoredGate | None = None
         self.launched = SessionFacts()
+        self.outcome: SessionOutcome | None = None  # once the session ends
+        self.variables: dict[str, str] | None = None
         self.written: Path | None = None  # the first file that has all records
         self.benchmarks = BenchmarkSession(config)
         self.journal: Journal | None = None
         self.problems: list[str] = []
-        self._kept: set[str] = set()  # node ids that the journal has
+        #: The launches of which the journal has records, by node id; None without launches.
+        self._kept: dict[str, set[int | None]] = defaultdict(set)
+        self._is_cut_short = False
         self._seen = 0  # benchmarks whose entries are in the journal, or are on their way
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(
-        self, session: pytest.Session, items: list[pytest.Item]
-    ) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Find out before the first measurement whether its record can be kept, and compared."""
-        self.tests = session  # to be asked in the end whether tests failed
+        self.variables = of_process().variables  # before a test changes some
         cases = any(CELL in item.stash for item in items)
         if not cases or self.config.option.collectonly or self.session.verify_only:
             return
@@ -102,6 +104,9 @@ class Store:
         plain, self._seen = self.benchmarks.plain_entries(self._seen)
         for entry in plain:
             self._append(entry)
+        if not report.passed and report.nodeid in self._kept:
+            del self._kept[report.nodeid]
+            self._write(lambda journal: journal.mark_not_passed(report.nodeid))
 
     def pytest_fwbench_launched(self, entry: Mapping[str, Any] | None) -> None:
         """Append the record of a launch."""
@@ -114,13 +119,17 @@ class Store:
             self._append(entry)
 
     def _append(self, entry: Mapping[str, Any]) -> None:
+        self._write(lambda journal: journal.append(self._private(entry)))
+        launch = entry["extra_info"].get("fwbench", {}).get("launch")
+        self._kept[entry["fullname"]].add(launch)
+
+    def _write(self, write: Callable[[Journal], None]) -> None:
         if self.problems:
             return
         try:
             if self.journal is None:
                 self.journal = self._begin_journal()
-            self.journal.append(self._private(entry))
-            self._kept.add(entry["fullname"])
+            write(self.journal)
         except StorageError as error:
             self.problems.append(
                 f"{error}; should this session crash, records are lost from here on"
@@ -132,7 +141,11 @@ class Store:
             Path(named) if named else journal_folder(self.config.rootpath),
             f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.jsonl",
         )
-        journal.append(self.head())
+        try:
+            journal.append(self.head())
+        except StorageError:
+            journal.close()
+            raise
         return journal
 
     def head(self) -> Mapping[str, Any]:
@@ -145,7 +158,7 @@ class Store:
                 "commit_info": self.benchmarks.commit_info(),
                 "datetime": datetime.now(UTC).isoformat(),
                 "version": host.version,
-                "fwbench": dict(self.session_facts()),
+                "fwbench": dict(self.session_facts() | SessionFacts(variables=self.variables)),
             }
         )
 
@@ -161,7 +174,7 @@ class Store:
         cases = [just_measured(entry, revisits) for entry in output_json["benchmarks"]]
         measured = {entry["fullname"] for entry in output_json["benchmarks"]}
         ended = of_process() | SessionFacts(
-            outcome=self._outcome(),
+            outcome=self.outcome,
             missing=self.unmeasured.facts(measured),
             gate=self.gate,
             revisits=revisits or None,
@@ -208,15 +221,6 @@ class Store:
             missing=self.unmeasured.facts(),
         )
 
-    def _outcome(self) -> SessionOutcome | None:
-        """Outcome of the session; None in a journal, which a crash may have left."""
-        if self.tests is None:
-            return None
-        ended = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        return SessionOutcome(
-            failed=self.tests.testsfailed, interrupted=self.tests.exitstatus not in ended
-        )
-
     def _write_json(self, path: Path, output_json: dict[str, Any]) -> None:
         try:
             files.write_atomically(path, dumps(output_json, indent=4))
@@ -242,6 +246,8 @@ class Store:
     @pytest.hookimpl(wrapper=True, tryfirst=True)  # around pytest's own last line
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Do not let a session end well whose records could not be saved; say so last of all."""
+        self.outcome = outcome_of(session)
+        self._is_cut_short = self.outcome.interrupted or bool(session.shouldfail)
         try:
             yield
         finally:
@@ -252,30 +258,38 @@ class Store:
                 reporter.line(f"fwbench: {problem}", red=True)
 
     def _unfinished(self) -> list[str]:
-        """Say of an interrupted session what was kept, and how to go on."""
-        outcome = self._outcome()
-        if self.journal is None or self.problems or outcome is None or not outcome.interrupted:
+        """Say of a session that was cut short what was kept, and how to go on."""
+        if self.journal is None or self.problems or self.outcome is None or not self._is_cut_short:
             return []
         if JOURNAL_VARIABLE in os.environ:  # the journal of whoever started this session
             return []
-        kept = f"{len(self._kept)} of {count(len(self.unmeasured.planned), 'case')}"
         go_on = "the same command with --fw-resume measures the others, "
         how = (
             f"{go_on * (not self.session.options.is_adaptive)}fwbench recover writes them to a file"
         )
-        return [f"interrupted; {kept} are kept in {self.journal.path}: {how}"]
+        ended = "interrupted" if self.outcome.interrupted else "stopped early"
+        return [f"{ended}; {self._share_kept()} are kept in {self.journal.path}: {how}"]
+
+    def _share_kept(self) -> str:
+        kept, planned = sum(map(len, self._kept.values())), len(self.unmeasured.planned)
+        cases, plan = count(planned, "case"), self.session.plan
+        if plan is None:
+            return f"{kept} of {cases}"
+        if self.session.options.is_adaptive:  # nobody knows how many there would have been
+            return f"{count(kept, 'launch', 'launches')} of {cases}"
+        launches = count(plan.launches * planned, "launch", "launches")
+        return f"{kept} of {launches} of {cases}"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
         """Close the journal, however the session ended."""
         if self.journal is None:
             return
-        outcome = self._outcome()
         with contextlib.suppress(StorageError):
-            if outcome is not None and outcome.interrupted:
-                self.journal.interrupt(dict(outcome))
-            elif outcome is not None and not self.problems:
-                self.journal.finish()
+            if self.outcome is not None and self.outcome.interrupted:
+                self.journal.interrupt(dict(self.outcome))
+            elif self.outcome is not None and not self.problems:
+                self.journal.finish(resumable=self._is_cut_short)
         self.journal.close()
 
 

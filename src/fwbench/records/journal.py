@@ -20,13 +20,15 @@ from fwbench.records.upstream import LaunchEntry
 #: How many journals of finished sessions are kept; a session that begins one deletes older ones.
 _JOURNALS = 10
 
-#: The last line of the journal of a session that is over, and whose records are safe elsewhere.
-_END = {"fwbench_journal_end": True}
-
 #: Prefix of what a journal has and a run has not; in the first line the digest of what the session
-#: was asked for, and in the last one of an interrupted session its outcome.
+#: was asked for, in the last one of an interrupted session its outcome, and in others the node id
+#: of a test that did not pass although it had been measured.
 _OWN = "fwbench_journal"
-KEY, _OUTCOME = f"{_OWN}_key", f"{_OWN}_outcome"
+KEY, _OUTCOME, _NOT_PASSED = f"{_OWN}_key", f"{_OWN}_outcome", f"{_OWN}_not_passed"
+
+#: The last line of the journal of a session that is over, and whose records are safe elsewhere: of
+#: one that ended well or that another one has gone on with, and of one to go on with.
+_END, _END_TO_RESUME = {f"{_OWN}_end": True}, {f"{_OWN}_end": "resumable"}
 
 
 def journal_folder(root: Path) -> Path:
@@ -38,7 +40,8 @@ class Journal:
     """The records of a session, appended as they finish, so that a crash loses none.
 
     The first line is what surrounds the records in pytest-benchmark's JSON, every other one is an
-    entry, but for the one that :meth:`finish` writes. A line is complete or it is the last one.
+    entry, but for those that the methods below write. A line is complete or it is the last one.
+    While it is written, its process holds a lock on it (:func:`is_running`).
 
     A new journal deletes old ones, and never that of a session that is alive, was interrupted or
     has crashed: it may be all that is left of hours of measuring.
@@ -56,6 +59,10 @@ class Journal:
             raise StorageError(
                 f"cannot write a journal under {folder}: {error.strerror}"
             ) from error
+        import fcntl  # Windows, where reports are read, has none
+
+        with suppress(OSError):  # of a file system without locks
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def append(self, values: Mapping[str, Any]) -> None:
         """Append one line and hand it to the operating system.
@@ -69,13 +76,24 @@ class Journal:
         except OSError as error:
             raise StorageError(f"cannot write to {self.path}: {error.strerror}") from error
 
-    def finish(self) -> None:
+    def mark_not_passed(self, nodeid: str) -> None:
+        """Note that a test did not pass although it had been measured: it is to run again.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self.append({_NOT_PASSED: nodeid})
+
+    def finish(self, *, resumable: bool) -> None:
         """Mark the journal as finished: its session is over, and its records are safe.
+
+        Args:
+            resumable: whether another session can go on with it.
 
         Raises:
             StorageError: it cannot be written; the journal is kept then.
         """
-        self.append(_END)
+        self.append(_END_TO_RESUME if resumable else _END)
 
     def interrupt(self, outcome: Mapping[str, Any]) -> None:
         """Say how its session ended before its time; the journal is kept.
@@ -93,29 +111,57 @@ class Journal:
                 self.path.unlink()
 
 
-def finish(journal: Path) -> None:
+def finish(journal: Path, *, resumable: bool = False) -> None:
     """Say of a session's journal that its records are safe, so that it can be deleted one day."""
     with suppress(OSError), journal.open("a", encoding="utf-8") as file:
-        file.write(dumps(_END) + "\n")
+        file.write(dumps(_END_TO_RESUME if resumable else _END) + "\n")
 
 
-def newest(folder: Path, key: str) -> Path | None:
-    """The newest journal whose session was asked for the same; None if there is none."""
-    for path in sorted(folder.glob("*.jsonl"), reverse=True):
-        with suppress(OSError), path.open("rb") as file:
-            head = _parsed(file.readline())
-            if isinstance(head, dict) and head.get(KEY) == key:
-                return path
+def with_key(folder: Path, key: str) -> list[Path]:
+    """The journals of sessions that were asked for the same, the newest first."""
+    return [path for path in sorted(folder.glob("*.jsonl"), reverse=True) if _key(path) == key]
+
+
+def _key(journal: Path) -> str | None:
+    with suppress(OSError), journal.open("rb") as file:
+        head = _parsed(file.readline())
+        return head.get(KEY) if isinstance(head, dict) else None
     return None
 
 
 def is_finished(journal: Path) -> bool:
     """True if the session of a journal is over, and its records are safe elsewhere."""
+    return _ends_with(journal, _END, _END_TO_RESUME)
+
+
+def is_resumable(journal: Path) -> bool:
+    """True unless its session ended well, or another one has gone on with it."""
+    return not _ends_with(journal, _END)
+
+
+def is_running(journal: Path) -> bool:
+    """True if the session of a journal writes it: it has a lock until its process ends.
+
+    False where a file system has no locks: whoever asks says that the session is over, and could
+    never go on with it otherwise.
+    """
+    with suppress(ImportError, OSError), journal.open("rb") as file:
+        import fcntl
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _ends_with(journal: Path, *lines: Mapping[str, Any]) -> bool:
+    ends = tuple(dumps(line).encode() + b"\n" for line in lines)
     with suppress(OSError), journal.open("rb") as file:
-        end = dumps(_END).encode() + b"\n"
         file.seek(0, os.SEEK_END)
-        file.seek(-min(file.tell(), len(end)), os.SEEK_CUR)
-        return file.read(len(end)) == end  # a device has no end
+        longest = max(map(len, ends))
+        file.seek(-min(file.tell(), longest), os.SEEK_CUR)
+        return file.read(longest).endswith(ends)  # a device has no end
     return False
 
 
@@ -126,7 +172,7 @@ class Recovered:
     Attributes:
         run: its records, those of several launches merged, and what surrounds them.
         lost: what is wrong with the lines that are left out.
-        entries: its records one by one.
+        entries: its records one by one, without those of tests that did not pass.
     """
 
     run: dict[str, Any]
@@ -160,7 +206,8 @@ def recover(journal: Path, complete: Callable[[launches.Entry], Any]) -> Recover
         )
     gathered = launches.gather(reader.entries)
     run = {**reader.head, "benchmarks": [*map(complete, gathered)]}
-    return Recovered(run, reader.lost, reader.entries)
+    passed = [entry for entry in reader.entries if entry["fullname"] not in reader.not_passed]
+    return Recovered(run, reader.lost, passed)
 
 
 class _Reader:
@@ -168,6 +215,7 @@ class _Reader:
         self.is_journal = False
         self.head: dict[str, Any] = {}
         self.lost: list[str] = []
+        self.not_passed: set[str] = set()
         self._journal = journal
         self._records: dict[str, dict[int | None, launches.Entry]] = defaultdict(dict)
 
@@ -180,7 +228,9 @@ class _Reader:
             elif isinstance(values, dict) and _OUTCOME in values:
                 outcome = SessionOutcome.checked(values[_OUTCOME])
                 self.head["fwbench"] = {**self.head.get("fwbench", {}), "outcome": dict(outcome)}
-            elif values != _END:
+            elif isinstance(values, dict) and _NOT_PASSED in values:
+                self.not_passed.add(str(values[_NOT_PASSED]))
+            elif values not in (_END, _END_TO_RESUME):
                 self._read_entry(values)
         except DamagedFact as error:
             self.lost.append(f"{self._journal}: line {number}: {error}")
@@ -204,6 +254,7 @@ class _Reader:
         if before.keys() - {None} if new is None else before.keys() & {None, new}:
             raise DamagedFact(f"{values['fullname']} has such a record in a line before")
         before[new] = values
+        self.not_passed.discard(values["fullname"])
 
     @property
     def entries(self) -> list[launches.Entry]:
