@@ -71,6 +71,18 @@ def test_what_is_damaged_is_left_out_and_told(
     assert not path.exists()
 
 
+def test_the_journal_of_a_running_session_is_left_as_it_is(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running = Journal(journal_folder(project), "20300101T000000-9.jsonl")
+    for line in ({"fwbench_journal": 1, "version": "5"}, entry("first")):
+        running.append(line)
+    before = running.path.read_bytes()
+    assert "1 record of " in out(capsys, "recover", "-o", "run.json")
+    assert running.path.read_bytes() == before
+    running.close()
+
+
 def test_a_journal_is_not_replaced(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = journal(project, "20300101T000000-9.jsonl", "first")
     before = path.read_bytes()

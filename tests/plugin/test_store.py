@@ -105,6 +105,13 @@ def test_writable_json_is_left_alone_until_the_end(cases: Project) -> None:
     assert _named_like(earlier) == [earlier]
 
 
+def test_a_saved_run_is_named_in_the_next_step(cases: Project) -> None:
+    result = cases.run("--benchmark-save=a run", "-k", "double")
+    (saved,) = (cases.path / ".benchmarks").rglob("*.json")
+    named = shlex.quote(str(saved.relative_to(cases.path)))
+    assert f"charts: fwbench report {named} -o run.html" in str(result.stdout)
+
+
 def _named_like(path: Path) -> list[Path]:
     """The files beside a file that have its name in theirs."""
     return [other for other in path.parent.iterdir() if path.name in other.name]
