@@ -222,8 +222,34 @@ def test_means_are_over_undisturbed_operations() -> None:
         {f"{ONE_SIZE} a": "-!", f"{ONE_SIZE} b": "-!"},
         {f"{ONE_SIZE} a": "2.00x", f"{ONE_SIZE} b": "1.00x"},
     ]
+    assert found.what.endswith("; not in means: 2 contended")
     (disturbed,) = cells(table(*records[4:6], detail=_BY_FAMILY))
     assert disturbed == {f"{ONE_SIZE} a": "9 s", f"{ONE_SIZE} b": "1 s!"}
+
+
+def test_operations_without_a_rival_are_alone_and_not_contended() -> None:
+    records = [
+        *(entry(name, workload="v", family="f") for name in "ab"),
+        *(entry("a", workload=work, size=size, family="g") for work in "wx" for size in (1, 2)),
+        *(entry(name, workload="y", family="h") for name in "ab"),
+        *(entry(name, workload="z", family="h") for name in "ab"),
+        *(entry(name, workload="u", family="f") for name in "ab"),
+    ]
+    found = table(*records, detail=_BY_FAMILY)
+    assert [row.name for row in found.rows] == ["f (2)", "g (0 of 2)", "h (2)"]
+    assert cells(found)[1] == {f"{SMALL} a": "alone", f"{LARGE} a": "alone"}
+    assert found.what.endswith("; not in means: 2 alone")
+
+
+def test_shapes_of_one_size_have_a_row_each() -> None:
+    records = [
+        entry(name, time_s, size=81, shape=shape)
+        for shape in ("n1h9", "n9h1")
+        for name, time_s in (("a", 1.0), ("b", 2.0))
+    ]
+    found = table(*records, entry("a", workload="relu"), detail=_AT_EXTREMES)
+    assert [row.name for row in found.rows] == ["gemm n1h9", "gemm n9h1", "relu"]
+    assert cells(found)[1] == {f"{ONE_SIZE} a": "1 s", f"{ONE_SIZE} b": "2.00x"}
 
 
 def test_tables_are_of_one_kind() -> None:

@@ -250,5 +250,5 @@ def test_undecided_sizes_have_times_and_no_ratio() -> None:
     (row,) = (line for line in lines if line.startswith("operation_3 "))
     assert "x" not in row
     assert row.count("!") == 2
-    legend = next(n for n, line in enumerate(lines) if "times alone" in line)
+    legend = next(n for n, line in enumerate(lines) if "only times" in line)
     assert legend < next(n for n, line in enumerate(lines) if line.startswith("operations"))

@@ -18,7 +18,7 @@ from fwbench.report.condition import (
     is_exchange,
     reduced_bits,
 )
-from fwbench.report.ranking import Contest, extremes, fastest, group_means, kind, named
+from fwbench.report.ranking import Contest, Decision, extremes, fastest, group_means, kind, named
 from fwbench.terms.toggles import TOGGLES
 
 #: Framework, execution, and each requested toggle that leaves the work as it is; or the part of
@@ -37,6 +37,9 @@ SMALL, LARGE, ONE_SIZE = "small: cost of a call", "large: throughput", "one size
 
 #: Stands where a column lacks some of the cases that a mean is over.
 PARTIAL = "<"
+
+#: Stands where nothing else did the same work.
+_ALONE = "alone"
 
 #: Stands before a ratio that is too close to call.
 CLOSE = "="
@@ -144,7 +147,7 @@ def legend(tables: Iterable[Matrix]) -> str:
     used = {sign for cell in cells for sign in cell.signs + cell.text[:1] + cell.text[-1:]}
     meanings = [f"{sign} {what}" for sign, what in _MEANINGS.items() if sign in used]
     is_undecided = any(cell.text.endswith("!") for cell in cells)
-    return "  ".join([*meanings, *(["times alone: not decided"] if is_undecided else ())])
+    return "  ".join([*meanings, *(["only times: not decided, or no rival"] * is_undecided)])
 
 
 #: The columns of failed cases, by their work.
@@ -185,7 +188,21 @@ def _what(detail: Detail, works: Sequence[Contest]) -> tuple[str, Rows]:
     if detail.rows is _by_family and 2 * sum(work.is_undisturbed for work in works) < len(works):
         detail = _AT_EXTREMES
     is_known = not detail.joins_dtypes or any(work.fastest for work in works)
-    return detail.what if is_known else _TIMES, detail.rows
+    what = f"{detail.what}{_left_out(works) if detail.rows is _by_family else ''}"
+    return what if is_known else _TIMES, detail.rows
+
+
+def _left_out(works: Iterable[Contest]) -> str:
+    """The reasons why means are not over all operations, with numbers of these; often empty."""
+    left_out = {
+        (_name(work), _ALONE if work.decision is Decision.ALONE else "contended")
+        for part in extremes(works)
+        for work in part
+        if not work.is_undisturbed
+    }
+    numbers = Counter(reason for _, reason in left_out)
+    reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(numbers.items()))
+    return f"; not in means: {reasons}" if reasons else ""
 
 
 def _matrix_key(work: Contest, detail: Detail) -> tuple[str, ...]:
@@ -313,13 +330,21 @@ def _fastest_cases(work: Contest, key: _Key) -> dict[ColumnKey, Measurement]:
 
 
 def _by_operation(works: Sequence[Contest], failures: Failures) -> list[MatrixRow]:
-    return [row for row, _ in _side_by_side(works, failures, _name, _against_fastest)]
+    """A row for each operation; for each of its shapes where several are of one size."""
+    by_size = group_by(works, lambda work: (_name(work), work.facts.dtype, work.size))
+    shaped = {name for (name, *_), same in by_size.items() if len(same) > 1}
+
+    def name(work: Contest) -> str:
+        shape = work.facts.shape if _name(work) in shaped else None
+        return " ".join(filter(None, [_name(work), shape]))
+
+    return [row for row, _ in _side_by_side(works, failures, name, _against_fastest)]
 
 
 def _against_fastest(works: Sequence[Contest], key: _Key) -> dict[ColumnKey, MatrixCell]:
     """The time of the fastest, and ratios of the others; times where it cannot be told."""
     cells = {}
-    for work in works[:1]:
+    for work in works:
         for names, case in _fastest_cases(work, key).items():
             behind, least = work.ratio(case), work.fastest or case
             style = _style(behind, [(least, case)])
@@ -353,8 +378,15 @@ def _mean_cells(works: Sequence[Contest], key: _Key) -> dict[ColumnKey, MatrixCe
     chosen = {id(case) for each in cases for case in each.values()}
     means = group_means(over, key, lambda case: id(case) in chosen)
     least = min(means, key=means.__getitem__, default=())
-    unknown = MatrixCell("-", PARTIAL if over else "!")
-    return dict.fromkeys(entrants, unknown) | {
+    rivals = {
+        names
+        for work in works
+        if work.decision is not Decision.ALONE
+        for names in _fastest_cases(work, key)
+    }
+    disturbed = MatrixCell("-", PARTIAL if over else "!")
+    unknown = {names: disturbed if names in rivals else MatrixCell(_ALONE) for names in entrants}
+    return unknown | {
         names: MatrixCell(
             ratio_text(mean),
             style=_style(mean / means[least], [(each[least], each[names]) for each in cases]),
