@@ -62,6 +62,22 @@ def test_both_sides_have_a_column_and_the_largest_difference_the_first_bar() -> 
     assert all(colour in chart.svg for colour in (palette.LONGER, palette.SHORTER))
 
 
+def test_what_is_a_profilers_cost_alone_is_about_nothing() -> None:
+    """It stays in the figures, so that these add up."""
+    cost = Cause(CauseKind.OPERATORS, "others: 0 -> 0 s", -3 * _US, (-1 * _US, -4 * _US))
+    (stored,) = _figures(*_CAUSES, cost)["explanations"]
+    assert stored["causes"][-1]["time_s"] == pytest.approx(-3 * _US)
+    section = _section(*_CAUSES, cost)
+    others = [cell.text for cell in section.rows[3].cells]
+    assert others == ["operators", "others", "0 s", "0 s", "about 0", ""]
+    assert "others" not in section.charts[0].text
+    explained = Explanation("key", "gemm", 90 * _US, 97 * _US, [cost])
+    judgement = Judgement("key", "gemm", "", Verdict.REGRESSED, ratio=1.08)
+    assert explanation.lines([ExplainedChange(explained, judgement)])[1] == (
+        "  operators: others: 0 -> 0 s"
+    )
+
+
 def test_names_of_bars_fit_onto_a_phone() -> None:
     """Two that are cut off alike have a bar each."""
     long = "aten::convolution_backward_of_"

@@ -146,7 +146,7 @@ def function_causes(
     every = changes(base, contender, times_s, by_turns=by_turns)
     real = [change for change in every if abs(change.difference_s) > change.allowed_s][:_NAMED]
     costs = {side: (sampled and sampled.overhead) or 0.0 for side, sampled in sides.items()}
-    shown = ", ".join(f"{side} {cost:+.0%}" for side, cost in costs.items())
+    shown = ", ".join(f"{side} {max(0.0, cost):+.0%}" for side, cost in costs.items())
     notes = [f"functions: the profiler's cost, where calls are many: {shown}"]
     notes = notes if max(costs.values()) >= _COST else []
     if not real:

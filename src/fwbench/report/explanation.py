@@ -131,10 +131,15 @@ def _left(each: ExplainedChange) -> list[str]:
 
 def _line(cause: Cause, explanation: Explanation) -> str:
     text = f"{cause.kind}: {cause.text}"
-    if cause.time_s is None:
+    if cause.time_s is None or _is_cost_alone(_stored_cause(cause)):
         return text
     share = cause.time_s / explanation.difference_s if explanation.difference_s else 0.0
     return f"{text}: {signed(cause.time_s)} ({share:.0%} of it)"
+
+
+def _is_cost_alone(cause: StoredCause) -> bool:
+    """True if a profiler's cost is all that either side has, so that no time differs."""
+    return cause.base_s == cause.contender_s == 0
 
 
 def _percent(share: float) -> str:
@@ -157,11 +162,13 @@ def _what(row: _Shown) -> TableCell:
 
 
 def _difference(row: _Shown) -> TableCell:
+    if _is_cost_alone(row.cause):
+        return TableCell("about 0", 0.0)
     return quantity(row.cause.time_s, signed)
 
 
 def _of_it(row: _Shown) -> TableCell:
-    time_s = row.cause.time_s
+    time_s = None if _is_cost_alone(row.cause) else row.cause.time_s
     return share(time_s / row.difference_s if time_s is not None and row.difference_s else None)
 
 
@@ -237,7 +244,7 @@ def _differences_s(causes: Sequence[StoredCause]) -> dict[str, float]:
     """Seconds by cause, the largest first; the second of one label has all its words."""
     differences_s: dict[str, float] = {}
     for cause in sorted(causes, key=lambda cause: -abs(cause.time_s or 0.0))[:_DRAWN]:
-        if cause.time_s:
+        if cause.time_s and not _is_cost_alone(cause):
             name = _name(cause)
             label = name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"
             differences_s[cause.words if label in differences_s else label] = cause.time_s

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from fwbench.frameworks.profiler import CLASSES
 from fwbench.report import sections, writers
 from fwbench.report.drawing import palette
@@ -104,6 +106,13 @@ def test_shares_are_drawn_and_listed() -> None:
     assert legends(chart) == ["matmul", "loss", "other"]
     assert "mxnet eager: loss 100%; torch eager: matmul 75%, other 25%" in chart.text
     assert section.notes[0] in writers.markdown([made])
+
+
+@pytest.mark.parametrize("completion_s", [3.2e-3, 2.999e-3])
+def test_the_cost_of_a_profiler_is_not_negative(completion_s: float) -> None:
+    made = run_of(case(framework="torch", profile=profile(), completion_s=completion_s))
+    (row,) = rows(part([made], f"where the time goes: {_WORK}"))
+    assert row["overhead"] == "about 0"
 
 
 def test_a_case_that_was_profiled_twice_has_two_lines() -> None:
