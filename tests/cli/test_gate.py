@@ -1,6 +1,8 @@
 """``fwbench gate`` judges stored runs, and ``fwbench baseline`` says which one is compared with."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from statistics import median
 
@@ -11,6 +13,7 @@ from support.gangs import out
 from support.launched_runs import case_id, entry, plain, times, write
 from support.schemas import load_valid
 from support.tables import tabled
+from support.terminals import Terminal
 
 # Fwbench gate
 
@@ -51,6 +54,22 @@ def test_gate_exits_with_its_verdict(
 
 
 _USAGE_ERROR = 2
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_the_table_fits_the_terminal(folder: Path, columns: int) -> None:
+    """In a file a case has one line, however long that is."""
+    command = [sys.executable, "-m", "fwbench", "gate", "base", "slower.json"]
+    terminal = Terminal(columns=columns)
+    ascii_alone = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "NO_COLOR": "1"}
+    assert terminal.run(command, folder, ascii_alone) == 1
+    lines = terminal.written.splitlines()
+    assert max(map(len, lines)) <= columns
+    written = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False
+    ).stdout
+    assert terminal.written.split()[-8:] == written.split()[-8:]
+    assert max(map(len, written.splitlines())) > columns
 
 
 def test_gate_writes_what_it_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,6 +113,23 @@ def test_most_unchanged_cases_are_left_out() -> None:
     assert "more" not in "\n".join(shown.table(fewer))
 
 
+@pytest.mark.parametrize("width", [200, 100, 80, 60, 40])
+def test_a_table_fits_the_terminal_and_nothing_is_cut(width: int) -> None:
+    """Reasons, then cases, go below the numbers; on a phone's columns all is a text."""
+    known = sample("tests/bench/test_text.py::test_top", times(1.0))
+    lost = sample("tests/bench/test_text.py::test_lost", times(1.0))
+    wild = sample("tests/bench/test_text.py::test_wild", (1.0, 2.0, 4.0, 8.0, 16.0))
+    comparison = compare(run(known, lost, wild), run(known, wild), RULES, ["a note, " * 20])
+    lines = shown.table(comparison, width)
+    assert max(map(len, lines)) <= width
+    words = {*" ".join(lines).replace(",", " ").split()}
+    assert words >= {known.key, lost.key, wild.key, "+163.3%", "-62.0%", "+3.0%"}
+    text = " ".join(" ".join(lines).split())
+    for part in ("not collected", "its sessions are too far apart", "a note, a note"):
+        assert part in text
+    assert (lines[:-1] == shown.table(comparison)[:-1]) == (width == 200)
+
+
 def test_markdown_is_a_table() -> None:
     piped = "test_it[a|b]"
     base = run(sample(piped, times(1.0)), sample("lost"), name="git:main")

@@ -5,15 +5,17 @@ pytest and Jinja are imported on use: Ctrl-C is not handled while this module is
 
 import argparse
 import json
+import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
 
 from fwbench.options import values
 from fwbench.report import escaping
+from fwbench.report.terminal.text import plain_lines
 
 
 @cache
@@ -82,6 +84,17 @@ def rendered(template: str, **values: Any) -> str:
         undefined=jinja2.StrictUndefined,
     )
     return environment.get_template(template).render(values).rstrip("\n")
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that results are printed on; None of a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines, on a terminal wrapped to its columns."""
+    width = terminal_width()
+    print("\n".join(lines if width is None else plain_lines(lines, width)))
 
 
 def print_result(arguments: argparse.Namespace, facts: Any, text: str) -> None:

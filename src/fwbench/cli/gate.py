@@ -6,7 +6,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from fwbench.cli.common import add_arguments, add_command, print_result, warn
+from fwbench.cli.common import (
+    add_arguments,
+    add_command,
+    print_lines,
+    print_result,
+    terminal_width,
+    warn,
+)
 from fwbench.errors import UsageError
 from fwbench.gate.causes import ExplainedChange
 from fwbench.gate.samples import THRESHOLDS, SampleSet, read, refuse_differences
@@ -97,7 +104,9 @@ def conclude(
         if explained is not None:
             figures["explanations"] = explanation.to_json(explained)
         files.write_atomically(arguments.json, json.dumps(figures, indent=2) + "\n")
-    print("\n".join([*verdicts.table(comparison), *explanation.lines(explained or ())]))
+    print_lines(
+        [*verdicts.table(comparison, terminal_width()), *explanation.lines(explained or ())]
+    )
     return comparison.exit_status([*map(FailOn, arguments.fail_on)])
 
 

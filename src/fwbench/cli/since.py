@@ -17,7 +17,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 
 from fwbench.cli.ab import EXPLAINING, LEVEL, MARGIN, added, job_settings
-from fwbench.cli.common import add_command
+from fwbench.cli.common import add_command, print_lines
 from fwbench.cli.gate import check_writable
 from fwbench.errors import UsageError
 from fwbench.gate import builds, causes, releases, resume
@@ -176,7 +176,7 @@ def _write(
         if arguments.explain:
             figures["explanations"] = explanation.to_json(explained)
         files.write_atomically(arguments.json, json.dumps(figures, indent=2) + "\n")
-    print("\n".join([*since.table(row), *explanation.lines(explained)]))
+    print_lines([*since.table(row), *explanation.lines(explained)])
 
 
 def _row(

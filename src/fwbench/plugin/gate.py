@@ -8,6 +8,7 @@ from fwbench.errors import UsageError
 from fwbench.gate.samples import SampleSet, refuse_differences, together
 from fwbench.gate.stored import SESSIONS_AT_LEAST, Baseline, compare
 from fwbench.gate.verdicts import Comparison, FailOn, Rules
+from fwbench.plugin import summary
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import Session
 from fwbench.plugin.store import Store
@@ -110,5 +111,5 @@ class Gate:
                 terminalreporter.line(f"fwbench: --fw-gate: {self.problem}", red=True)
             if self.comparison is not None:
                 terminalreporter.section("fwbench gate", sep="-", yellow=True)
-                for line in verdicts.table(self.comparison):
+                for line in verdicts.table(self.comparison, summary.view(terminalreporter).width):
                     terminalreporter.line(line)

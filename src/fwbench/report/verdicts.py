@@ -14,7 +14,7 @@ from fwbench.records.session_facts import StoredBudget, StoredContestant, Stored
 from fwbench.records.units import count, duration, time, times
 from fwbench.report import escaping
 from fwbench.report.section import Column, TableCell
-from fwbench.report.terminal.text import plain, wrapped
+from fwbench.report.terminal.text import plain_lines
 
 _MEBIBYTE = 2**20
 
@@ -115,10 +115,13 @@ def _texts(comparison: Comparison, judgements: Iterable[Judgement]) -> list[list
 # The comparison
 
 
-def table(comparison: Comparison) -> list[str]:
+def table(comparison: Comparison, width: int | None = None) -> list[str]:
     """The lines of a table: worst first; then means, counts and notes.
 
     Where nothing could be judged, the first line says so.
+
+    Args:
+        width: of the terminal; None where a case has one line, however long that is.
     """
     shown, left_out = _shown(comparison)
     # Names may hold line breaks.
@@ -126,22 +129,63 @@ def table(comparison: Comparison) -> list[str]:
         [" ".join(escaping.terminal(cell).split()) for cell in row]
         for row in _texts(comparison, shown)
     ]
+    more = [f"... and {count(left_out, 'unchanged case')} more"] * bool(left_out)
+    above = [*map(escaping.terminal, [*_alarm(comparison), *_versions(comparison)])]
+    below = [*map(escaping.terminal, [*more, *_summary(comparison)])]
+    if width is None:
+        return [*above, *_in_lines(rows), *below]
+    return [*plain_lines(above, width), *_within(rows, width), *plain_lines(below, width)]
+
+
+def _in_lines(rows: Sequence[Sequence[str]], texts: int = _TEXTS) -> list[str]:
+    """Rows with aligned cells, the last one apart, which is a reason of any length.
+
+    Args:
+        texts: the number of columns before the first one of numbers.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
+    return [
         "  ".join(
-            cell.ljust(width) if i < _TEXTS else cell.rjust(width)
+            cell.ljust(width) if i < texts else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row[:-1], widths, strict=False))
         )
         + ("  " + row[-1] if row[-1] else "")
         for row in rows
     ]
-    if left_out:
-        lines.append(f"... and {count(left_out, 'unchanged case')} more")
-    alarm, versions, summary = (
-        [escaping.terminal(line) for line in part(comparison)]
-        for part in (_alarm, _versions, _summary)
-    )
-    return [*alarm, *versions, *lines, *summary]
+
+
+def _within(rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Rows as lines of at most this width."""
+    return [
+        line
+        for beside, below in _laid_out(rows, width)
+        for line in plain_lines([beside, *(f"  {text}" for text in below if text)], width)
+    ]
+
+
+def _laid_out(rows: Sequence[Sequence[str]], width: int) -> Iterable[tuple[str, Sequence[str]]]:
+    """Rows with the texts below them: reasons where these have no room, then cases, then all."""
+    head, *cases = rows
+    lines = _in_lines(rows)
+    if max(map(len, lines)) <= width:
+        return [(line, ()) for line in lines]
+    lines = _in_lines([[*row[:-1], ""] for row in rows])
+    if max(map(len, lines)) <= width:
+        return zip(lines, ([row[-1]] for row in rows), strict=True)
+    names = [*head[:1], *head[2:-2], head[-2].partition(" ")[0], ""]
+    lines = _in_lines([names, *([row[0], *row[2:-1], ""] for row in cases)], _TEXTS - 1)
+    if max(map(len, lines)) <= width:
+        return zip(lines, [(), *([row[1], row[-1]] for row in cases)], strict=True)
+    return [(f"{row[0]} {row[1]}", [_in_words(head, row), row[-1]]) for row in cases]
+
+
+def _in_words(names: Sequence[str], row: Sequence[str]) -> str:
+    """The numbers of a row: ``median 61 us -> 74 us, +21.3%, ...``; empty where there are none."""
+    metric, base, contender, ratio, *others = row[_TEXTS - 1 : -1]
+    if not ratio:
+        return ""
+    more = [f"{name} {cell}" for name, cell in zip(names[-3:], others, strict=False) if cell]
+    return ", ".join([f"{metric} {base} -> {contender}", ratio, *more])
 
 
 def markdown(comparison: Comparison) -> str:
@@ -284,11 +328,7 @@ def race_lines(race: StoredRace, width: int, *, every: bool = False) -> list[str
     texts += [f"{group.title}: {verdict(group)}" for group in ordered]
     if len(ordered) < len(race.groups):
         texts.append(f"{count(len(race.groups) - len(ordered), 'more group')}: -v shows all")
-    return _wrapped(texts, width)
-
-
-def _wrapped(texts: Iterable[str], width: int) -> list[str]:
-    return [plain(line) for text in texts for line in wrapped(text, width)]
+    return plain_lines(texts, width)
 
 
 def headline(race: StoredRace) -> str:
@@ -343,7 +383,7 @@ def why_undecided(group: StoredGroup) -> str:
 
 def budget_lines(budget: StoredBudget, width: int) -> list[str]:
     """A budget for a terminal: what it was spent on, and what is still uncertain."""
-    return _wrapped([spent(budget), *_too_short(budget), *unsettled(budget)], width)
+    return plain_lines([spent(budget), *_too_short(budget), *unsettled(budget)], width)
 
 
 def spent(budget: StoredBudget) -> str:

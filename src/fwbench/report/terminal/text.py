@@ -32,17 +32,24 @@ def plain(line: Line) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], texts: Collection[int], width: int) -> list[Line]:
-    """Rows of a table as lines: as many columns as fit, at least the first two.
+    """Rows of a table as lines, or each but the first as a text where a line has no room.
 
     Args:
         texts: the numbers of the columns that begin at the left; others end at the right.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    fitting = max(
-        (n for n in range(3, len(widths) + 1) if sum(widths[:n]) + len(_GAP) * (n - 1) <= width),
-        default=2,
-    )
-    return [(Span(_row(row[:fitting], widths, texts)[:width]),) for row in rows]
+    lines = [_row(row, widths, texts) for row in rows]
+    if max(map(len, lines)) <= width:
+        return [(Span(line),) for line in lines]
+    names, *others = rows
+    return [line for row in others for line in wrapped(_in_words(names, row), width)]
+
+
+def _in_words(names: Sequence[str], row: Sequence[str]) -> str:
+    """The cells of a row that are not empty: ``torch eager: epoch 1 s, accuracy 97.12 %``."""
+    title, *cells = row
+    parts = (f"{name} {cell}".strip() for name, cell in zip(names[1:], cells, strict=True) if cell)
+    return f"{title}: {', '.join(parts)}"
 
 
 def _row(row: Iterable[str], widths: Sequence[int], texts: Collection[int]) -> str:
@@ -63,3 +70,8 @@ def wrapped(text: str, width: int, style: str = "") -> list[Line]:
         break_on_hyphens=False,
     )
     return [(Span(line, style),) for line in lines]
+
+
+def plain_lines(texts: Iterable[str], width: int) -> list[str]:
+    """Texts as lines of a width, without styles."""
+    return [plain(line) for text in texts for line in wrapped(text, width)]
