@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fwbench.report import history, sections, writers
-from fwbench.report.drawing import lines
+from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.history import collect
 from fwbench.report.section import Section
@@ -128,7 +128,16 @@ def test_lines_of_a_history_have_names_and_colours() -> None:
     for events, expected in (({}, names), ({1: "x"}, [*names, "upgrade or lasting shift"])):
         legends = parsed(drawn(5, events).svg).of_class("legend")
         assert [legend.text for legend in legends] == expected
-        assert len({node.attributes["style"] for node in legends}) == len(expected)
+        median, lower, upper, *marked = [node.attributes["style"] for node in legends]
+        assert median == lower == upper
+        assert median not in marked
+        opacities = [node.all("rect")[0].attributes["style"] for node in legends]
+        assert len({*opacities[:3]}) == 2, "quartiles are paler than medians"
+
+
+def test_a_history_has_the_colour_of_its_framework() -> None:
+    *_, section = history.sections([line([1.0, 1.1], "gemm", framework="mxnet")])
+    assert palette.COLOURS["mxnet"] in section.charts[0].svg
 
 
 def test_a_history_has_a_text() -> None:
@@ -153,7 +162,7 @@ def test_a_case_of_one_run_has_no_chart() -> None:
 
 
 def test_only_300_cases_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "draw_over_time", lambda title, *_: Chart(title, "", ""))
+    monkeypatch.setattr(lines, "draw_over_time", lambda title, *_, **_more: Chart(title, "", ""))
     still = [line([1.0, 1.0], f"still {number}") for number in range(303)]
     other = [
         line([1.0] * 10 + [2.0] * 10, f"shifted {number}", machine="Other CPU, 2 threads")

@@ -171,6 +171,7 @@ def test_a_slow_clean_case_is_not_the_fastest() -> None:
     relu = row(xla="159", torch="1.3!", numpy="6.03!")
     assert relu.ratio(relu.entrants[0]) is None
     assert differences([relu]) == []
+    assert differences([row(torch="1", numpy="1")]) == []
     (difference,) = differences([row(xla="159", torch="1.3!", numpy="6.03")])
     assert (difference.fastest.facts.framework, difference.slowest.facts.framework) == ("t", "x")
 

@@ -16,6 +16,7 @@ from support.reports import (
     case,
     column,
     foreign_run,
+    interpreted,
     part,
     part_of,
     rounds_of,
@@ -24,6 +25,7 @@ from support.reports import (
     shown,
     training,
 )
+from support.section_parts import compared
 from support.tables import tabled
 
 
@@ -144,6 +146,8 @@ def test_a_report_has_a_title() -> None:
     assert summary.title([*runs, other]) == "jax, numpy and torch"
     assert summary.title([]) == "fwbench report"
     assert summary.title([run_of(plain())]) == "fwbench report"
+    compared_alone = interpreted(compared().to_json())
+    assert summary.title([compared_alone]) == "head.json against base.json"
 
 
 def test_several_runs_have_their_names() -> None:

@@ -14,7 +14,7 @@ from fwbench.records.equality import curve
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, blur, group_by, ratio
 from fwbench.records.repeatability import INTERVAL
-from fwbench.records.units import percent, time, times
+from fwbench.records.units import time, times
 from fwbench.report.condition import early, is_contended, marked
 from fwbench.report.discovery import extensions
 from fwbench.report.drawing import bars, lines, palette
@@ -252,14 +252,15 @@ def training_accuracy(group: Group) -> Chart | None:
     }
     if not values:
         return None
-    shown = {name: Bar(Point(0, value, value, value)) for name, value in values.items()}
-    return bars.draw_each(f"{group.title}: test accuracy", shown, percent, group.looks)
+    points = {name: 100 * value for name, value in values.items()}
+    shown = {name: Bar(Point(0, point, point, point)) for name, point in points.items()}
+    return bars.draw_each(f"{group.title}: test accuracy", shown, "{:.4g} %".format, group.looks)
 
 
 def training_accuracy_against_time(group: Group) -> Chart | None:
-    """A point for each training that was tested; None where none was."""
+    """A point for each training that was tested; None where there are not two to compare."""
     tested = [(name, record) for name, record in group.records if accuracy(record) is not None]
-    if not tested:
+    if len(tested) < 2:  # noqa: PLR2004 (one point says nothing)
         return None
     return accuracy_against_time(f"{group.title}: time against accuracy", tested, group.looks)
 
@@ -293,6 +294,11 @@ def training_memory(group: Group) -> Chart | None:
     if not known:
         return None
     title = f"{group.title}: peak memory above what was held before"
+    if len(known) == 1:
+        ((what, values),) = known.items()
+        shown = {name: Bar(Point(0, value, value, value)) for name, value in values.items()}
+        title = title.replace("memory", f"memory {what}")
+        return bars.draw_each(title, shown, "{:,.0f} MiB".format, group.looks)
     return bars.draw(title, known, "{:,.0f} MiB".format, group.looks, downwards=True)
 
 

@@ -33,7 +33,7 @@ from fwbench.records.files import write_atomically
 from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import count, time
 from fwbench.report.condition import is_contended
-from fwbench.report.drawing import lines
+from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.model import Run, read
 from fwbench.report.section import Section, columns, row_keys
@@ -291,7 +291,8 @@ def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
         for number, m in enumerate(line.moments)
         for known in [(m.when[:16], m.version, m.revision, CONTENDED * m.is_contended)]
     ]
-    return lines.draw_over_time(line.name, _labels(line.moments), points, marks)
+    colour = palette.COLOURS.get(line.keys.get("framework", ""), "")
+    return lines.draw_over_time(line.name, _labels(line.moments), points, marks, colour=colour)
 
 
 def _labels(moments: Sequence[Moment]) -> list[str]:

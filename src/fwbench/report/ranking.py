@@ -249,11 +249,16 @@ class Difference:
 
 
 def differences(contests: Iterable[Contest]) -> list[Difference]:
-    """The difference within each contest whose fastest case can be told, the largest first."""
+    """The difference within each contest whose fastest case can be told, the largest first.
+
+    There is none where even the slowest is too close to call.
+    """
     pairs = []
     for contest in contests:
         if contest.fastest is not None:
             slowest = max(contest.ranked, key=lambda case: case.median_s)
+            if contest.is_close(slowest):
+                continue
             pairs.append(Difference(contest.title, contest.fastest, slowest))
     return sorted(pairs, key=lambda pair: -pair.ratio)
 

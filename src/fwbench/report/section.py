@@ -279,9 +279,28 @@ class Section:
             and all(row.cells[number].value is None for row in self.rows)
         )
 
+    @property
+    def text_classes(self) -> Mapping[int, str]:
+        """The class on the page of each column without any number: sentences, words, or neither.
+
+        Heat maps have none.
+        """
+        columns = range(len(self.columns) if not self.column_keys else 0)
+        cells = {number: [row.cells[number] for row in self.rows] for number in columns}
+        return {
+            number: "prose" if number in self.prose else _class_of(cells[number])
+            for number in columns
+            if all(cell.value is None for cell in cells[number])
+        }
+
     def column_attributes(self, number: int) -> dict[str, str]:
         """Attributes of a column's head on the page."""
         return attributes(self.column_keys.get(number, {}))
+
+
+def _class_of(cells: Iterable[TableCell]) -> str:
+    """The class of short texts: ``words`` begin at the left, others end at the right."""
+    return "words" if any(cell.text[:1].isalpha() for cell in cells) else "figures"
 
 
 class NamedRecord(NamedTuple):

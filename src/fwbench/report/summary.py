@@ -82,6 +82,9 @@ class Head:
 def title(runs: Sequence[Run]) -> str:
     """Title of the report: its frameworks and its machine."""
     names = frameworks(runs)
+    compared = [run.comparison for run in runs if run.comparison]
+    if not names and len(compared) == 1:
+        return f"{compared[0].contender} against {compared[0].base}"
     if not names:
         return "fwbench report"
     *others, last = names
@@ -314,7 +317,8 @@ _DIFFERENCES: tuple[Column[Difference], ...] = (
 
 
 def _cases(row: tuple[str, int]) -> TableCell:
-    return TableCell(count(row[1], "case") if row[1] else "all", row[1])
+    cases = "1 case" if row[1] == 1 else f"{row[1]:,} cases"
+    return TableCell(cases if row[1] else "all", row[1])
 
 
 _MISSING = columns("not-measured", _cases)

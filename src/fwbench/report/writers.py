@@ -27,6 +27,9 @@ from fwbench.version import __version__
 
 _UNKNOWN = "not recorded"
 
+#: Values of settings that are not shown as Python spells them.
+_AS_WORDS = {"None": "none", "True": "yes", "False": "no"}
+
 #: Width of a letter of a badge, in pixels.
 _LETTER = 6.3
 
@@ -178,7 +181,7 @@ def _provenance(run: Run) -> Mapping[str, Any]:
     """The source of a run's numbers: machine, versions, threads, toggles, data, revision."""
     if not run.is_measured:
         judged = run.comparison or run.row
-        return judged.rules if judged else {}
+        return {name: _plain(rule) for name, rule in judged.rules.items()} if judged else {}
     session = run.session
     machine = session.machine or MachineFacts()
     facts: dict[str, Any] = {
@@ -194,17 +197,28 @@ def _provenance(run: Run) -> Mapping[str, Any]:
         "written by": f"fwbench {session.version}" if session.version else "pytest-benchmark",
     }
     facts |= {
-        name: "; ".join(filter(None, [framework.version, _joined(framework.build or {})]))
+        name: "; ".join(filter(None, [framework.version, _plain(framework.build or {})]))
         for name, framework in (session.frameworks or {}).items()
     }
     facts |= {f"{name}, absent": why for name, why in (session.absent or {}).items()}
+    settings: dict[str, dict[str, Any]] = {}
     for record in run.records:
         data = record.facts.data
         if data is not None:
             facts[f"data set {data.name}"] = f"{data.source}: {data.origin}"
         for name, value in (record.facts.toggles or {}).items():
-            facts.setdefault(f"{record.facts.framework} {name}", value)
-    return facts
+            settings.setdefault(f"{record.facts.framework} settings", {}).setdefault(name, value)
+    facts |= {name: _plain(values) for name, values in settings.items()}
+    known = {name: fact for name, fact in facts.items() if fact != _UNKNOWN}
+    unknown = ", ".join(name for name in facts if name not in known)
+    return {**known, **({_UNKNOWN: unknown} if unknown else {})}
+
+
+def _plain(value: Any) -> Any:
+    """A table as words: ``dispatch 0.5, memory 0.5``."""
+    if isinstance(value, dict):
+        return _joined({name: _plain(each) for name, each in value.items()})
+    return _AS_WORDS.get(str(value), value)
 
 
 def _revision(commit: Mapping[str, Any]) -> str:

@@ -56,7 +56,6 @@ def test_a_row_holds_what_was_measured() -> None:
             "case": "numpy eager",
             "size": "100",
             "median": "5 ms",
-            "against fastest": "",
             "middle half": "3 ms to 7 ms",
             "dispatch": "500 us",
             "first call in process": "250 ms",
@@ -67,6 +66,12 @@ def test_a_row_holds_what_was_measured() -> None:
     ]
     values = [column(section, name)["numpy eager"].value for name in ("median", "GFLOP/s", "size")]
     assert values == pytest.approx([0.005, 2e9, 100])
+
+
+def test_what_stands_alone_has_no_column_of_ratios() -> None:
+    section = part_of("gemm", case(size=10), case(size=100))
+    assert "against fastest" not in section.columns
+    assert "against fastest" in part_of("gemm", case(), case(framework="torch")).columns
 
 
 def test_work_that_is_not_declared_has_no_rate() -> None:
@@ -99,7 +104,7 @@ def test_a_training_is_told_in_a_row() -> None:
             "an epoch": "2.75 s",
             "first epoch": "4 s (+78%)",
             "all epochs": "8.5 s",
-            "a second": "3,200",
+            "a second": "3,200 images",
             "last loss": "0.5000",
             "accuracy": "85.00%",
             "compiling": "0 s",

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from fwbench.report import sections
+from fwbench.report.drawing import palette
 from support.reports import chart_of, column, parsed, part, part_of, run_of, runs_of, training
 from support.section_parts import legends, marks, outside, rows, taking, titles
 from support.tables import tabled
@@ -74,7 +75,8 @@ def test_memory_is_drawn() -> None:
     assert legends(chart) == ["of the process", "of the device"]
     assert 2 <= len(marks(chart, "x")) <= 5  # more would lie on each other
     of_cpu = chart_of(part_of("training lenet", training()), "peak memory")
-    assert legends(of_cpu) == ["of the process"]
+    assert of_cpu.title.endswith("peak memory of the process above what was held before")
+    assert palette.COLOURS["torch"] in of_cpu.svg
     unknown = part_of("training lenet", training(peak_host_memory_bytes=None))
     assert [chart.title for chart in unknown.charts if "memory" in chart.title] == []
     assert "peak memory" not in unknown.columns

@@ -180,9 +180,9 @@ def test_where_numbers_come_from() -> None:
         "written by": "fwbench 0.1.0",
         "torch": "2.9; blas mkl",
         "jax, absent": "not installed",
-        "numpy blas": "openblas",
-        "torch blas": "openblas",
         "data set mnist": "real: its authors",
+        "numpy settings": "blas openblas",
+        "torch settings": "blas openblas",
     }
 
 
@@ -254,6 +254,20 @@ def test_sentences_among_figures_stay_at_the_right() -> None:
     sentence = Row([TableCell("mxnet"), TableCell("not ranked: 11 of 40 cases, and 33 unequal")])
     assert Section("mixed", ["framework", "all"], [*figures, sentence]).prose == frozenset()
     assert Section("prose", ["framework", "all"], [sentence]).prose == {1}
+
+
+def test_texts_are_aligned_as_words_or_figures() -> None:
+    rows = [[TableCell(text) for text in ("a", "slow", "+1% to +2%", "x" * 50)]]
+    section = Section("texts", ["a", "b", "c", "d"], [*map(Row, rows)])
+    assert section.text_classes == {0: "words", 1: "words", 2: "figures", 3: "prose"}
+
+
+def test_settings_are_not_spelt_as_python_has_them() -> None:
+    made = output([case(toggles={"mkldnn": True, "benchmark": False})], frameworks={})
+    made["fwbench"]["frameworks"] = {"torch": {"version": "2.9", "build": {"cuda": None}}}
+    (section,) = shown(interpreted(made)).all("section", **{"aria-labelledby": "provenance"})
+    for expected in ("mkldnn yes, benchmark no", "2.9; cuda none", "not recorded measured, "):
+        assert expected in section.text
 
 
 def test_charts_are_told_in_words(full: Node) -> None:

@@ -62,6 +62,7 @@ def test_markdown_tables_are_whole() -> None:
     names = ("a|b", "a\\|b", "a\\", "a\nb", "a | b ||")
     entries = [
         *(case(framework=name, execution=name, group=name) for name in names),
+        case(framework="slow", values_s=9.0),
         *(plain(name) for name in names),
     ]
     missing = [{"nodeid": "x", "framework": "x", "why": name} for name in names]

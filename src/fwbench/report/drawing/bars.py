@@ -119,7 +119,9 @@ def draw_differences(title: str, seconds: Mapping[str, float]) -> Chart:
     return rendered(chart, title, text, looks)
 
 
-def draw_changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart:
+def draw_changes(
+    title: str, series: Mapping[str, Mapping[str, Point]], looks: Mapping[str, Look]
+) -> Chart:
     """A chart of a horizontal bar for each name, in per cent, downwards in their order."""
     names = [name for points in series.values() for name in points]
     points = [point for by_name in series.values() for point in by_name.values()]
@@ -137,7 +139,7 @@ def draw_changes(title: str, series: Mapping[str, Mapping[str, Point]]) -> Chart
         for verdict, by_name in series.items()
         for name, point in by_name.items()
     )
-    return rendered(chart, title, "; ".join(text))
+    return rendered(chart, title, "; ".join(text), looks)
 
 
 def _percent(value: float) -> str:

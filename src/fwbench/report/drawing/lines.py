@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pygal
 
 from fwbench.records.units import time
 from fwbench.report.drawing.chart import Chart, Point, blank, dot, marks, rendered
-from fwbench.report.drawing.palette import Look
+from fwbench.report.drawing.palette import SPARE, Look
 
 #: Up to this many powers of ten there are marks between them, too.
 _FEW_DECADES = 2
@@ -157,6 +158,7 @@ def draw_over_time(
     of_marks: str = "upgrade or lasting shift",
     ends: str = "quartile",
     *,
+    colour: str = "",
     are_printed: bool = False,
 ) -> Chart:
     """A chart of times over runs.
@@ -167,6 +169,7 @@ def draw_over_time(
         marks: what happened, by the number of the run.
         of_marks: their name.
         ends: the name of an end of an interval.
+        colour: of the framework, if there is one.
         are_printed: whether the labels of points and marks are in the picture, and not only shown
             to a pointer.
     """
@@ -183,12 +186,11 @@ def draw_over_time(
     chart.x_labels = runs
     medians = [{"value": p.y, "label": p.label, "node": p.attributes} for p in points]
     chart.add("median", medians)
-    faint = {"width": 1, "dasharray": "3, 3"}
     for name, values in (
         (f"lower {ends}", [point.low for point in points]),
         (f"upper {ends}", [point.high for point in points]),
     ):
-        chart.add(name, values, show_dots=False, stroke_style=faint)
+        chart.add(name, values, show_dots=False)
     if marks:
         dots = [
             {"value": point.y, "label": marks[i]} if i in marks else None
@@ -197,7 +199,10 @@ def draw_over_time(
         chart.add(of_marks, dots, stroke=False, show_dots=True, dots_size=5)
     events = "; ".join(f"{runs[number]}: {event}" for number, event in sorted(marks.items()))
     first, last = (f"{time(points[end].y)} ({runs[end]})" for end in (0, -1))
-    return rendered(chart, title, f"{first}, {last}; {events or f'no {of_marks}'}")
+    line = Look(colour or SPARE[0])
+    end = replace(line.lighter, dash="3 3")
+    looks = {"median": line, f"lower {ends}": end, f"upper {ends}": end, of_marks: Look(SPARE[3])}
+    return rendered(chart, title, f"{first}, {last}; {events or f'no {of_marks}'}", looks)
 
 
 def draw_scatter(

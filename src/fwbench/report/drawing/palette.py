@@ -24,6 +24,9 @@ SPARE: Sequence[str] = _TABLES["others"]["spare"]
 #: Of what takes longer than before, and of what takes less.
 LONGER, SHORTER = _TABLES["changes"]["longer"], _TABLES["changes"]["shorter"]
 
+#: Of verdicts, by their words.
+VERDICTS: Mapping[str, str] = _TABLES["verdicts"]
+
 #: Of executions that the table does not know.
 _OTHER_DASH = "5 2 1 2"
 

@@ -20,6 +20,7 @@ from fwbench.report.model import Run, frameworks, operations
 from fwbench.report.ranking import split
 from fwbench.report.scaling import unshared
 from fwbench.report.section import (
+    AGAINST_FASTEST,
     Section,
     TableCell,
     against_fastest,
@@ -76,6 +77,9 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
     has_doubts = any(
         marks(record.facts) or condition_of(record.facts) != CLEAN for _, record in group.records
     )
+    is_alone = len({name for name, _ in group.records}) == 1
+    useless = {_CONDITION: not has_doubts, AGAINST_FASTEST: is_alone}
+    left_out = {name for name, is_useless in useless.items() if is_useless}
     pale = bool(drawn) and any(is_contended(record.facts) for _, record in group.records)
     ratios = against_fastest(group.records, group.runs)
     rows = [
@@ -85,7 +89,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
     rows.sort(key=lambda row: (row.facts.size, row.facts.size_text, row.record.median_s))
     return Section.from_items(
         group.title,
-        [column for column in _COLUMNS if has_doubts or column.name != _CONDITION],
+        [column for column in _COLUMNS if column.name not in left_out],
         rows,
         lambda row: row_keys(row.record),
         charts=drawn,

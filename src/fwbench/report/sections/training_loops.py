@@ -111,7 +111,9 @@ def _tested(row: NamedRecord) -> TableCell:
 
 def _rate(row: NamedRecord) -> TableCell:
     facts = row.facts
-    return quantity(facts.images_per_s or facts.tokens_per_s or None, "{:,.0f}".format)
+    unit = "images" if facts.images_per_s else "tokens"
+    rate = facts.images_per_s or facts.tokens_per_s or None
+    return quantity(rate, lambda number: f"{number:,.0f} {unit}")
 
 
 def _all_epochs(row: NamedRecord) -> TableCell:

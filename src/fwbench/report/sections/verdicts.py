@@ -8,12 +8,16 @@ from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement
 from fwbench.records.session_facts import StoredBudget, StoredContestant, StoredGroup, StoredRace
 from fwbench.report import explanation, since, verdicts
-from fwbench.report.drawing import bars
+from fwbench.report.drawing import bars, palette
 from fwbench.report.drawing.chart import Chart, Point
+from fwbench.report.drawing.palette import Look
 from fwbench.report.model import Run
 from fwbench.report.section import Section, TableCell, columns, run_suffix
 
 ORDER = 5
+
+#: Of verdicts, the same in every chart.
+_LOOKS = {verdict: Look(colour) for verdict, colour in palette.VERDICTS.items()}
 
 #: Cases that are drawn, the worst first.
 _DRAWN = 40
@@ -95,7 +99,7 @@ def _comparison(comparison: Comparison, suffix: str) -> Section:
 
 def _counts(title: str, comparison: Comparison) -> Chart | None:
     counts = {verdict: {"cases": number} for verdict, number in comparison.counts.items()}
-    return bars.draw(f"{title}: verdicts", counts, "{:.0f}".format) if counts else None
+    return bars.draw(f"{title}: verdicts", counts, "{:.0f}".format, _LOOKS) if counts else None
 
 
 def _changes(title: str, judgements: Sequence[Judgement]) -> Chart | None:
@@ -108,7 +112,7 @@ def _changes(title: str, judgements: Sequence[Judgement]) -> Chart | None:
             series.setdefault(judgement.verdict, {})[name] = point
     if not series:
         return None
-    return bars.draw_changes(f"{title}: change of the time, with its interval", series)
+    return bars.draw_changes(f"{title}: change of the time, with its interval", series, _LOOKS)
 
 
 def _change(judgement: Judgement) -> Point | None:
