@@ -123,7 +123,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"fwbench {__version__}")
     shtab.add_argument_to(
-        parser, help="print what completes commands and options in a shell: docs/installing.md"
+        parser, help="print a completion script for a shell: docs/installing.md"
     )
     commands = parser.add_subparsers(metavar="COMMAND")
     for command in _commands():

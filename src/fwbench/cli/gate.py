@@ -49,7 +49,7 @@ def add_rules(parser: argparse.ArgumentParser, level: float = Rules.level) -> No
             metavar="SHARE",
             type=checked(values.growth, f"threshold of {name}"),
             default=default,
-            help=f"the same of {name} (default: {default:.0%})".replace("%", "%%"),
+            help=f"the same for {name} (default: {default:.0%})".replace("%", "%%"),
         )
     add_arguments(parser, "rules", level=level)
     defaults = {name: getattr(Rules, name) for name in ("threshold", "resolution", "confidence")}

@@ -12,8 +12,8 @@ _SHORT_S = 9.5
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun, and its plural if that is not an s: ``1 case``, ``2 cases``."""
-    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+    """A number with its noun, and its plural if that is not an s: ``1 case``, ``2,000 cases``."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def time(seconds: float, digits: int = 3) -> str:

@@ -96,7 +96,7 @@ def test_a_row_that_is_not_decided_has_times() -> None:
         linalg("sum", "jax", 0.008),
     )
     found = part([run], _TITLE)
-    assert any(note.startswith("A row of times is not decided") for note in found.notes)
+    assert any(note.startswith("A row that has times is not decided") for note in found.notes)
     shown = {
         name: [(cell.text, cell.shade) for cell in [*row.values()][2:] if cell.text]
         for name, row in cells(found).items()
