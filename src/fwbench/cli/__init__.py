@@ -122,9 +122,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Benchmarks of deep-learning frameworks. fwbench COMMAND --help says more.",
     )
     parser.add_argument("--version", action="version", version=f"fwbench {__version__}")
-    shtab.add_argument_to(
-        parser, help="print a completion script for a shell: docs/installing.md"
-    )
+    shtab.add_argument_to(parser, help="print a completion script for a shell: docs/installing.md")
     commands = parser.add_subparsers(metavar="COMMAND")
     for command in _commands():
         command.add_to(commands)

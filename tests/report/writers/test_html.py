@@ -256,6 +256,14 @@ def test_sentences_among_figures_stay_at_the_right() -> None:
     assert Section("prose", ["framework", "all"], [sentence]).prose == {1}
 
 
+@pytest.mark.parametrize(("reasons", "is_folded"), [(10, False), (11, True)])
+def test_long_lists_of_gaps_are_folded(reasons: int, is_folded: bool) -> None:
+    missing = [{"nodeid": "x", "framework": "jax", "why": f"skipped: {n}"} for n in range(reasons)]
+    (section,) = shown(run_of(missing=missing)).all("section", **{"aria-labelledby": "remarks"})
+    assert len(section.all("table")) == 1
+    assert [node.text for node in section.all("summary")] == ["11 rows"] * is_folded
+
+
 def test_texts_are_aligned_as_words_or_figures() -> None:
     rows = [[TableCell(text) for text in ("a", "slow", "+1% to +2%", "x" * 50)]]
     section = Section("texts", ["a", "b", "c", "d"], [*map(Row, rows)])
