@@ -16,6 +16,9 @@ from textwrap import dedent, indent
 from typing import Any
 from xml.etree import ElementTree as ET
 
+# Its importlib_metadata takes the interpreter's finder of distributions away, and puts its own on
+# sys.meta_path; pytester, which restores that, would leave none after a test that has imported it.
+import pygal  # noqa: F401
 import pytest
 
 from support import programs
