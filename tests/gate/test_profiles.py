@@ -90,6 +90,25 @@ def test_what_a_profiler_costs_is_no_ones_time() -> None:
     assert sum(cause.time_s or 0.0 for cause in causes) == pytest.approx(difference_s)
 
 
+@pytest.mark.parametrize(
+    ("takes_us", "added_us", "left_us"),
+    [(10.0, 1.0, 9.0), (10.0, 15.0, 8.5), (40.0, 30.0, 28.0)],
+    ids=["the profiler", "more than it has", "more than a profiler takes"],
+)
+def test_no_operator_loses_all_that_it_has(
+    takes_us: float, added_us: float, left_us: float
+) -> None:
+    """It is called once and twice in calls of 100 us, longer than timed ones by so much each."""
+    sides = []
+    for calls in (1, 2):
+        known = side(("mm", takes_us * calls, calls), between_us=100.0 - takes_us * calls)
+        timed = CaseFacts(completion_s=(100.0 - added_us * calls) * _US)
+        sides.append(replace(known, facts=known.facts | timed))
+    causes, _ = profile_causes(*sides)
+    (product,) = [cause for cause in causes if cause.text.startswith("mm: ")]
+    assert product.sides_s == pytest.approx([left_us * _US, 2 * left_us * _US])
+
+
 def test_many_operators_are_few_lines() -> None:
     """The largest have their own; the others are not lost."""
     base = side(*((f"op{n}", 10.0, 1) for n in range(20)))

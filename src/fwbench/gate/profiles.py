@@ -4,8 +4,9 @@ Nothing that is timed is profiled. Both sessions are alive together, and their b
 calls take turns, so that a slow stretch of the machine meets both.
 
 What the profiles of a case differ by is added up: its operators, and the time between them. As
-much as a profiler costs is taken off the operators by their calls; what that does not account for
-is in no line, and so in :attr:`fwbench.gate.explanation.Explanation.unexplained_s`.
+much as a profiler costs is taken off the operators by their calls, and of none all that it has;
+what that does not account for is in no line, and so in
+:attr:`fwbench.gate.explanation.Explanation.unexplained_s`.
 """
 
 import functools
@@ -41,6 +42,9 @@ from fwbench.workers.environments import Environments
 #: The seconds that two sessions take until they profile, and each case on both sides.
 _START_S, _CASE_S = 6.0, 7.0
 
+#: Times tell nothing here; but the visits of a case end once they are known.
+_EFFORT = Effort(lambda _, contest: are_known(contest, ERROR))
+
 
 def measure_profiles(
     sides: Sequence[Side],
@@ -71,41 +75,37 @@ def measure_profiles(
     probes = [*(given for given in arguments if given != "--fw-memory"), "--fw-profile"]
     traces = own_folder(project_root(Path.cwd()), "traces")
     variables = {**EXAMINED, UNTIL_VARIABLE: str(time.monotonic() + budget_s)}
-    with scratch.folder() as folder:
-        results = [folder / f"{name}.json" for name in SIDES]
-
-        def begin(side: int, turns: Mapping[str, str]) -> AbstractContextManager[ChildSession]:
-            return start(
-                sides[side],
-                [*probes, f"-ofw_traces={traces / step / SIDES[side]}"],
-                environments,
-                seed,
-                results[side],
-                {**variables, **turns},
-                selected=nodeids[side][:first],
-                machine={},
-            )
-
-        try:
-            make_own_folder(traces)
-            ended = _in_turns(begin, folder, seed)
+    try:
+        make_own_folder(traces)
+        with scratch.folder() as folder:
+            results = [folder / f"{name}.json" for name in SIDES]
+            referee = Referee(folder, len(SIDES), _EFFORT, seed)
+            begun = [
+                start(
+                    sides[side],
+                    [*probes, f"-ofw_traces={traces / step / name}"],
+                    environments,
+                    seed,
+                    results[side],
+                    {**variables, **referee.variables(side)},
+                    selected=nodeids[side][:first],
+                    machine={},
+                )
+                for side, name in enumerate(SIDES)
+            ]
+            ended = _served(referee, begun)
             base, contender = map(functools.partial(_read, say), sides, results, ended)
-        except (FwbenchError, OSError) as error:
-            say(f"no profiles: {error}")
-            return None, None
+    except (FwbenchError, OSError) as error:
+        say(f"no profiles: {error}")
+        return None, None
     return base, contender
 
 
-def _in_turns(
-    begin: Callable[[int, Mapping[str, str]], AbstractContextManager[ChildSession]],
-    folder: Path,
-    seed: int,
+def _served(
+    referee: Referee, begun: Iterable[AbstractContextManager[ChildSession]]
 ) -> Sequence[ChildSession]:
-    """Run the sessions of both sides by turns, to their end."""
-    effort = Effort(lambda _, contest: are_known(contest, ERROR))
+    """Both sessions, which have taken turns to their end."""
     with ExitStack() as running:
-        referee = Referee(folder, len(SIDES), effort, seed)
-        begun = [begin(side, referee.variables(side)) for side in range(len(SIDES))]
         children = [running.enter_context(session) for session in begun]
         referee.serve(children)
     return children
@@ -139,6 +139,9 @@ _EVENTS = {
 
 #: An operator of the other side alone.
 _NOTHING = ProfiledOperator(name="", operator_class=OTHER, time_s=0.0, calls=0.0)
+
+#: Profilers take microseconds for each call of an operator.
+_MOST_COST_S = 20e-6
 
 #: Operators that have a line of their own, and that have their name in a line of several.
 _LINES, _NAMES = 6, 3
@@ -209,7 +212,7 @@ def profile_causes(base: Measurement, contender: Measurement) -> tuple[list[Caus
         f"{name}'s operators: {p.gap}" for name, p in zip(SIDES, every, strict=True) if p.gap
     ]:
         return [], gaps
-    changes = _renamed(_changes(every, _cost_s(every, sides)))
+    changes = _renamed(_changes(every, _cost(every, sides)))
     changes.sort(key=lambda change: -abs(change.time_s))
     others = [change for change in changes if not change.is_work]
     gaps = [*dict.fromkeys(profile.events_gap for profile in every if profile.events_gap)]
@@ -224,30 +227,46 @@ def _instruction_sets(framework: str, base: Profile, contender: Profile) -> Iter
         yield Cause(CauseKind.BUILD, f"{framework} onednn isa: {sides[0]} -> {sides[1]}")
 
 
-def _cost_s(profiles: Sequence[Profile], sides: Sequence[Measurement]) -> float:
-    """Seconds that a profiler adds to an operator for each call; 0 where that is not known.
+def _cost(profiles: Sequence[Profile], sides: Sequence[Measurement]) -> tuple[float, float]:
+    """Seconds by which calls take longer under a profiler, by the calls of their operators.
 
-    The lower figure of both sides, since a disturbed profile looks costly; and no more than the
-    cheapest operator takes: the rest of the cost is between operators.
+    The lower figure of both sides, since a disturbed profile looks costly; 0 where it is not known.
+
+    Returns:
+        These seconds, and their share of the time under the profiler, likewise.
     """
-    costs_s = []
+    costs_s, shares = [], []
     for profile, side in zip(profiles, sides, strict=True):
         every = profile.operators or ()
-        seen = [op for op in every if op.calls and op.operator_class != COMPILATION]
-        added_s = (profile.call_s or 0.0) - (side.facts.call_s or math.inf)
-        costs_s += [added_s / sum(op.calls for op in seen)] if seen else []
-        costs_s += [op.time_s / op.calls for op in seen]
-    return max(0.0, min(costs_s, default=0.0))
+        calls = sum(op.calls for op in every if op.operator_class != COMPILATION)
+        if calls and profile.call_s:
+            added_s = max(0.0, profile.call_s - (side.facts.call_s or math.inf))
+            costs_s.append(added_s / calls)
+            shares.append(added_s / profile.call_s)
+    return min(costs_s, default=0.0), min(shares, default=0.0)
 
 
-def _changes(profiles: Sequence[Profile], cost_s: float) -> list[_Change]:
+def _own_time_s(operator: ProfiledOperator, cost_s: float, share: float) -> float:
+    """An operator's time without the profiler's cost, which is never all of it.
+
+    Where the cost is more than it has, or than a profiler takes, something else made the calls
+    longer, and the operator as much as any other part of them.
+    """
+    if operator.operator_class == COMPILATION:
+        return operator.time_s
+    added_s = cost_s * operator.calls
+    if cost_s < _MOST_COST_S and added_s < operator.time_s:
+        return operator.time_s - added_s
+    return operator.time_s * (1 - share)
+
+
+def _changes(profiles: Sequence[Profile], cost: tuple[float, float]) -> list[_Change]:
     """The operators of both sides, those of either among them."""
     by_key = [{(op.name, op.operator_class): op for op in p.operators or ()} for p in profiles]
     changes = []
     for key in dict.fromkeys(itertools.chain(*by_key)):
         both = [of_side.get(key, _NOTHING) for of_side in by_key]
-        added_s = 0.0 if key[1] == COMPILATION else cost_s
-        times_s = [op.time_s - added_s * op.calls for op in both]
+        times_s = [_own_time_s(op, *cost) for op in both]
         errors_s = (_LEAST * op.time_s if op.error_s is None else op.error_s for op in both)
         changes.append(_Change(*key, times_s, [op.calls for op in both], math.hypot(*errors_s)))
     return changes
@@ -327,7 +346,7 @@ def _added(numbers: Iterable[Sequence[float]]) -> list[float]:
 
 
 def _times(*times_s: float) -> str:
-    """Times on both sides: ``61 -> 74 us``; less than nothing, by a profiler's cost, is nothing."""
+    """Times on both sides: ``61 -> 74 us``; less than nothing, between overlapping ones, is 0."""
     base, contender = (shown(max(0.0, time_s)) for time_s in times_s)
     number, _, unit = base.partition(" ")
     return (

@@ -72,7 +72,7 @@ def _stored_cause(cause: Cause) -> StoredCause:
     stored = StoredCause(kind=cause.kind, words=cause.text, time_s=cause.time_s)
     if cause.sides_s is None:
         return stored
-    # As in the words: less than nothing, by a profiler's cost, is nothing.
+    # As in the words: less than nothing, between operators that overlap, is nothing.
     base_s, contender_s = (max(0.0, time_s) for time_s in cause.sides_s)
     return StoredCause(**stored, base_s=base_s, contender_s=contender_s)
 
