@@ -326,7 +326,7 @@ moved = Operation(
     name="moved",
     inputs=lambda size, rng: (np.abs(rng.standard_normal((size, size))),),
     reference=lambda x: x.T if "IS_CONTENDER" in os.environ else x,
-    sizes=(2048,),
+    sizes=(2048, 4096),
     differentiable=False,
 )
 
@@ -356,24 +356,26 @@ def test_it(case):
 @pytest.mark.serial
 @pytest.mark.usefixtures("started")
 @pytest.mark.parametrize(
-    ("framework", "execution", "named"),
+    ("framework", "execution", "size", "named"),
+    # On a busy machine TensorFlow's calls wait milliseconds for its threads: more than it takes to
+    # transpose the smaller array. MXNet's ReLU of the larger one differs by as much.
     [
-        if_installed("torch", "compile", "cpp_fused_clone"),
-        if_installed("tensorflow", "eager", "Transpose", nightly=True),
-        if_installed("tensorflow", "graph", "Transpose"),
-        if_installed("tensorflow", "xla", "transpose"),
-        if_installed("mxnet", "eager", "transpose", nightly=True),
-        if_installed("mxnet", "hybridize", "transpose"),
-        if_installed("onnxruntime", "graph", "Transpose"),
-        if_installed("jax", "jit", "transpose"),
+        if_installed("torch", "compile", 2048, "cpp_fused_clone"),
+        if_installed("tensorflow", "eager", 4096, "Transpose", nightly=True),
+        if_installed("tensorflow", "graph", 4096, "Transpose"),
+        if_installed("tensorflow", "xla", 2048, "transpose"),
+        if_installed("mxnet", "eager", 2048, "transpose", nightly=True),
+        if_installed("mxnet", "hybridize", 2048, "transpose"),
+        if_installed("onnxruntime", "graph", 2048, "Transpose"),
+        if_installed("jax", "jit", 2048, "transpose"),
     ],
 )
-def test_a_transposition_is_named_in_each_execution(
-    project: Project, framework: str, execution: str, named: str
+def test_a_transposition_is_the_largest_cause_in_each_execution(
+    project: Project, framework: str, execution: str, size: int, named: str
 ) -> None:
-    """The contender's profile alone has it, and no other operator differs by more."""
+    """The contender's profile alone has it, and nothing else differs by more."""
     project.write("test_it.py", _MOVED)
-    case = f"test_it.py::test_it[moved-{framework}-cpu-{execution}-forward-float32-2048]"
+    case = f"test_it.py::test_it[moved-{framework}-cpu-{execution}-forward-float32-{size}]"
     given = ["--fw-device=cpu", "--fw-warmup=0", "--fw-threads=1", f"--fw-execution={execution}"]
     sides = measure_profiles(
         (Planted({}, framework), Planted({"IS_CONTENDER": "1"}, framework)),
@@ -393,9 +395,6 @@ def test_a_transposition_is_named_in_each_execution(
     ]
     assert has == [False, True]
     causes, gaps = profile_causes(base, contender)
-    if any(cause.text.startswith("no operator differs") for cause in causes):
-        pytest.skip("other processes are at work: operators differ from block to block")
-    of_operators = [cause for cause in causes if not cause.text.startswith("between operators")]
-    largest = max(of_operators, key=lambda cause: abs(cause.time_s or 0.0))
+    largest = max(causes, key=lambda cause: abs(cause.time_s or 0.0))
     assert named in largest.text, (causes, gaps)
     assert (largest.time_s or 0.0) > 0

@@ -1,6 +1,7 @@
 """Explanations as sections of a report: both sides' times, and bars of their differences."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,25 @@ def test_names_of_bars_fit_onto_a_phone() -> None:
     section = _section(_operator(f"{long}one", 1, 3), _operator(f"{long}two", 1, 2))
     (chart,) = section.charts
     assert f"{long[:25]}… +2 us; {long}two: 1 -> 2 us +1 us" in chart.text
+
+
+_SIGNED_US = re.compile(r"([+-][\d.]+) us(?: \(| together|$)")
+
+
+def test_causes_add_up_to_the_difference_in_every_form() -> None:
+    """With what is not explained; in Markdown also with those that have no line of their own."""
+    operators = [_operator(f"op{number}", 10, 30 - number) for number in range(20)]
+    explained = Explanation("key", "gemm", 90 * _US, 300 * _US, [_THREADS, *operators])
+    change = ExplainedChange(explained, Judgement("key", "gemm", "", Verdict.REGRESSED))
+    terminal, markdown = explanation.lines([change]), explanation.markdown([change]).splitlines()
+    assert len(terminal) == 1 + 21 + 1
+    assert len([line for line in markdown if line.startswith("- ")]) == 10
+    for lines in (terminal[1:], markdown):
+        told = [float(us) for line in lines for us in _SIGNED_US.findall(line)]
+        assert sum(told) == pytest.approx(210)
+    (stored,) = explanation.to_json([change])
+    held_s = sum(cause.get("time_s") or 0.0 for cause in stored["causes"])
+    assert held_s + stored["unexplained_s"] == pytest.approx(210 * _US)
 
 
 def test_nothing_that_differs_is_said_without_a_table() -> None:

@@ -99,11 +99,18 @@ def _causes(each: ExplainedChange, most: int | None = None) -> list[str]:
     explanation, last = each.explanation, _left(each)
     causes = [*explanation.causes]
     if most is not None and len(causes) + len(last) > most:
-        kept = most - len(last) - 1
-        last = [f"and {len(causes) - kept} more", *last]
-        causes = [causes[place] for place in _kept(causes, kept)]
+        kept = _kept(causes, most - len(last) - 1)
+        last = [_more([causes[place] for place in {*range(len(causes))} - {*kept}]), *last]
+        causes = [causes[place] for place in kept]
     shown = [_line(cause, explanation) for cause in causes]
     return [*shown, *last] if each.nothing_above is None else [*last, *shown]
+
+
+def _more(left_out: Sequence[Cause]) -> str:
+    """The line for causes without one of their own, with the seconds that they hold together."""
+    held_s = [cause.time_s for cause in left_out if cause.time_s is not None]
+    together = f", {signed(sum(held_s))} together" * bool(held_s)
+    return f"and {len(left_out)} more{together}"
 
 
 def _kept(causes: Sequence[Cause | StoredCause], number: int) -> list[int]:
