@@ -41,6 +41,29 @@ print(json.dumps({
 }))
 """
 
+#: A case on the CPU, in a process that has another backend in the place of a GPU's. Prints whether
+#: that was to start when JAX had been loaded, and when the case was done.
+OPENED = """
+import json
+import numpy as np
+from jax._src import xla_bridge
+from fwbench.frameworks.registry import load
+
+opened = []
+
+def start():
+    opened.append("other")
+    raise RuntimeError("a second pool of threads would be counted")
+
+xla_bridge.register_backend_factory("other", start, priority=500)
+jax = load("jax", 1)
+loaded = [*opened]
+with jax.scope("cpu", "float32"):
+    inputs = [jax.place(np.ones((4, 4)), "cpu", "float32")] * 2
+    jax.to_numpy(jax.forward(jax.implementation("gemm"), inputs, "jit")())
+print(json.dumps({"loaded": loaded, "ended": opened}))
+"""
+
 #: Every operation, lowered for CUDA at its smallest size, in the dtypes of the arguments. Prints by
 #: dtype the operations by the precision that their products and convolutions ask for, and why the
 #: others could not be lowered.

@@ -116,7 +116,7 @@ class ManifestCache:
 
 
 def _may_see_more(manifest: Manifest) -> bool:
-    return bool(_gpu_nodes()) and all(device.name == "cpu" for device in manifest.devices)
+    return bool(_gpu_nodes()) and not manifest.sees_gpu
 
 
 def _gpu_nodes() -> list[str]:

@@ -1,12 +1,23 @@
 """GPUs: copies between them and the host, and their own clock, without launching and waiting."""
 
 import importlib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
+
+#: The environment variable that is set in processes which measure the CPU alone, on a machine with
+#: a GPU: what opens one takes half a gigabyte of it for as long as the process lives.
+HIDDEN = "FWBENCH_HIDE_GPUS"
+
+
+def are_hidden() -> bool:
+    """True in a process that must not open a GPU: a framework may do so when it is first asked."""
+    return HIDDEN in os.environ
+
 
 #: The place of an array in memory of the host which the GPU can copy by itself.
 PINNED = "cpu, pinned"

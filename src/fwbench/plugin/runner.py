@@ -16,6 +16,7 @@ import pytest
 
 from fwbench import suite
 from fwbench.errors import FwbenchError, UsageError
+from fwbench.frameworks import gpus
 from fwbench.plugin import compiled_code, handover, host, rows
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import Probes
@@ -29,6 +30,7 @@ from fwbench.records.stored import just_measured
 from fwbench.records.units import count
 from fwbench.records.units import time as shown
 from fwbench.report.condition import is_contended
+from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import framework_of
 from fwbench.workers.pool import PENDING, Turns, WorkerPool
 from fwbench.workers.process import WorkerSpec
@@ -131,8 +133,7 @@ class IsolatedRunner:
     def load(self, cases: Sequence[pytest.Item]) -> None:
         """Have the workers of all cases made ready, before the first is measured."""
         if cases:
-            # Those of gangs are started one after the other, each when its first case comes.
-            specs = (spec for spec in map(self._worker_of, cases) if not spec.gang)
+            specs = map(self._worker_of, filter(_starts_early, cases))
             for kind, values in self._pool(cases[0].session).load(specs):
                 self._pass_on(kind, values)
             self.progress.clear()
@@ -283,12 +284,12 @@ class IsolatedRunner:
         return handover.worker_session(self.config, list(files), manifest, worker.interpreter)
 
     def _worker_of(self, item: pytest.Item) -> WorkerSpec:
-        """Which worker an item is for: toggles of a process need one of their own."""
+        """Which worker an item is for: some need an environment of their own."""
         cell, number = item.stash[CELL], self.rows.number(item)
-        redirected = compiled_code.variables(cell, self.session.manifests[cell.framework], number)
+        variables = _variables(cell, self.session.manifests[cell.framework], number)
         return WorkerSpec(
             cell.framework,
-            (*cell.variables.items(), *redirected.items()),
+            tuple(variables.items()),
             self.session.inventory.interpreter_of(cell.framework),
             cell.gang,
             number,
@@ -319,6 +320,24 @@ class IsolatedRunner:
             self.workers.kill()
         for worker in self.session.inventory.take_workers().values():  # no case was run
             worker.stop()
+
+
+def _starts_early(item: pytest.Item) -> bool:
+    """False if an item's worker is started for its first case: it takes what others need."""
+    cell = item.stash[CELL]
+    return not cell.gang and cell.device == "cpu"
+
+
+def _variables(cell: Cell, manifest: Manifest, number: int) -> dict[str, str]:
+    """The environment of a case: toggles, and that a process for the CPU must not open a GPU.
+
+    Args:
+        number: of the worker.
+    """
+    variables = {**cell.variables, **compiled_code.variables(cell, manifest, number)}
+    if cell.device == "cpu" and manifest.sees_gpu:
+        variables[gpus.HIDDEN] = "1"
+    return variables
 
 
 def _check_processors(limit: int, cell: Cell, report: pytest.TestReport, *uses: Any) -> None:

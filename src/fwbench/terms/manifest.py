@@ -228,6 +228,11 @@ class Manifest(Capabilities):
             first.setdefault(device.model, device.name)
         return [*first.values()]
 
+    @property
+    def sees_gpu(self) -> bool:
+        """True if one of its devices is not the CPU."""
+        return any(device.name != "cpu" for device in self.devices)
+
     def has(self, device: str) -> bool:
         """True if the framework sees a device of that name."""
         return any(there.name == device for there in self.devices)

@@ -220,7 +220,8 @@ def _at_once(
             if isinstance(answer, Absent):
                 workers.pop(spec).kill()
         for spec, worker in workers.items():
-            if kept is None or _sees_gpu(answers[spec.framework]):
+            answer = answers[spec.framework]
+            if kept is None or (isinstance(answer, Manifest) and answer.sees_gpu):
                 # Not killed: what measures coverage writes its file when a process ends by itself.
                 worker.stop()
             else:
@@ -230,11 +231,6 @@ def _at_once(
         for worker in workers.values():
             worker.kill()
         raise
-
-
-def _sees_gpu(answer: Manifest | Absent) -> bool:
-    devices = answer.devices if isinstance(answer, Manifest) else ()
-    return any(device.name != "cpu" for device in devices)
 
 
 def _described(worker: WorkerProcess) -> Manifest | Absent:

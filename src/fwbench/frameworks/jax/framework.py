@@ -76,6 +76,8 @@ class Jax(Framework):
 
     def __init__(self) -> None:
         self._latest: Any = ()
+        if gpus.are_hidden():  # else the first question for a device starts them all
+            jax.config.update("jax_platforms", "cpu")
         if devices_of_process() > 1:
             jax.config.update("jax_num_cpu_devices", devices_of_process())
 

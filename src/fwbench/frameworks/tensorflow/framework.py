@@ -26,7 +26,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall, Compilation, Framework, differentiated
-from fwbench.frameworks.gpus import Copies
+from fwbench.frameworks.gpus import Copies, are_hidden
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
@@ -82,9 +82,11 @@ class TensorFlow(Framework):
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
         # Cases in other dtypes: :meth:`scope`.
         tf.config.experimental.enable_tensor_float_32_execution(is_on("tf32"))
-        self._gpus = tf.config.list_physical_devices("GPU")
         self._device = "cpu"
-        self.forks = sys.platform == "linux" and not self._gpus
+        if are_hidden():  # else the first operation starts them all
+            tf.config.set_visible_devices([], "GPU")
+        self._gpus = tf.config.get_visible_devices("GPU")
+        self.forks = sys.platform == "linux" and not tf.config.list_physical_devices("GPU")
         for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.
             tf.config.experimental.set_memory_growth(gpu, True)
