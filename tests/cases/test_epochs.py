@@ -426,7 +426,10 @@ def test_the_use_of_the_gpu_is_kept_with_each_epoch() -> None:
     training = trained(3, framework=framework, device="gpu:0", gpu=Gpu(FakeNvml(card), card))
     facts = training.epochs.facts()
     _, *timed = (epoch["gpu"] for epoch in facts["epochs"])
-    energies_j = [gpu.pop("energy_j") for gpu in map(dict, timed)]
+    energies_j = [gpu["energy_j"] for gpu in timed]
     assert energies_j == pytest.approx([100 * each_s for each_s in training.rounds_s], abs=0.01)
     assert facts["energy_j"] == pytest.approx(100 * training.rounds_s[0], abs=0.01)
+    uncertain = [0.1 / each_s for each_s in training.rounds_s]
+    assert [gpu["energy_uncertainty"] for gpu in timed] == pytest.approx(uncertain, rel=0.01)
+    assert facts["energy_uncertainty"] == pytest.approx(max(uncertain), rel=0.01)
     assert {(gpu["utilization"], gpu["memory_bytes"]) for gpu in timed} == {(0.5, 1)}

@@ -203,8 +203,55 @@ def test_a_clock_that_someone_has_set_is_no_throttling(monkeypatch: pytest.Monke
     assert (record["discarded_rounds"], record["throttled"]) == (0, [])
 
 
+class PowerLimited(SimulatedGpu):
+    """A GPU that has five eighths of its clock after 1/16 s of work, until it rests."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: HZ * 5 / 8 if self.is_limited else HZ, WAIT_S)
+        self._began_s = 0.0
+
+    @property
+    def is_limited(self) -> bool:
+        return self.busy_s - self._began_s >= 2.0**-4
+
+    def rest(self, seconds: float) -> None:
+        self.spend(seconds)
+        self._began_s = self.busy_s
+
+
+def test_work_at_the_power_limit_is_told_as_burst_and_sustained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rounds are those of the clock that the GPU keeps, and are not made again after a pause."""
+    gpu = PowerLimited()
+    _known(monkeypatch, gpu, reasons=lambda: 4 * gpu.is_limited)
+    monkeypatch.setattr(nvml.time, "sleep", gpu.rest)
+    framework = OnSimulatedGpu(gpu=gpu, launch_s=LAUNCH_S, cycles=_HEAVY)
+    record = recorded(case_of(cell(device="gpu:0"), framework, max_time=0.5))
+    around_s = LAUNCH_S + WAIT_S
+    assert record["burst_s"] == around_s + _HEAVY_S
+    assert record["completion_s"] == pytest.approx(around_s + _HEAVY_S * 8 / 5)
+    assert (record["discarded_rounds"], record["throttled"]) == (0, ["power"])
+    assert record["steady"]
+
+
+def test_calls_that_are_longer_than_a_burst_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    gpu = PowerLimited()
+    _known(monkeypatch, gpu, reasons=0x04)
+    monkeypatch.setattr(nvml.time, "sleep", gpu.rest)
+    framework = OnSimulatedGpu(gpu=gpu, launch_s=LAUNCH_S, cycles=8 * _HEAVY)
+    assert "burst_s" not in recorded(case_of(cell(device="gpu:0"), framework, max_time=0.5))
+
+
+@pytest.mark.parametrize(("device", "statistic"), [("cpu", "min"), ("gpu:0", "median")])
+def test_the_median_stands_for_a_launch_on_a_gpu(device: str, statistic: str) -> None:
+    """The fastest rounds are those of a clock that it does not keep."""
+    assert facts(device=device)["statistic"] == statistic
+
+
 #: A kernel of 1/64 s, at 512 W.
 _HEAVY = 2.0**24
+_HEAVY_S = _HEAVY / HZ
 _HEAVY_J = 8.0
 
 
@@ -214,7 +261,9 @@ def _energy_j(
     framework = simulated(_HEAVY, cold_cycles=_HEAVY)
     _known(monkeypatch, framework.gpu, energy_mj=lambda: int(framework.gpu.busy_s * 512e3), **card)
     gpu_cell = cell(device="gpu:0", toggles=toggles)
-    energy_j: float | None = recorded(case_of(gpu_cell, framework, max_time=max_time))["energy_j"]
+    record = recorded(case_of(gpu_cell, framework, max_time=max_time))
+    energy_j: float | None = record["energy_j"]
+    assert energy_j is None or record["energy_uncertainty"] == pytest.approx(0.1 / 3.0, rel=0.1)
     return energy_j
 
 

@@ -29,7 +29,7 @@ class Card:
         busy: percent of the last second.
         used_bytes: of its memory.
         clock_mhz: of its multiprocessors; a callable is asked each time.
-        reasons: bits.
+        reasons: bits; a callable is asked each time.
         slices: what it is cut into.
         whole: of a slice, the GPU that it is of.
         energy_mj: since its driver was loaded; a callable is asked each time.
@@ -47,7 +47,7 @@ class Card:
     busy: int = 0
     used_bytes: int = 0
     clock_mhz: float | Callable[[], float] = 1980
-    reasons: int = 0
+    reasons: int | Callable[[], int] = 0
     default_mhz: float = 1980
     slices: Sequence["Card"] = ()
     whole: "Card | None" = None
@@ -140,11 +140,11 @@ class FakeNvml:
 
     def nvmlDeviceGetCurrentClocksEventReasons(self, card: Card) -> int:
         self._answers(card, "reasons")
-        return self._of_whole(card, card.reasons)
+        return self._of_whole(card, card.reasons() if callable(card.reasons) else card.reasons)
 
     def nvmlDeviceGetCurrentClocksThrottleReasons(self, card: Card) -> int:
         self._answers(card, "older reasons")
-        return self._of_whole(card, card.reasons)
+        return self._of_whole(card, card.reasons() if callable(card.reasons) else card.reasons)
 
     def nvmlDeviceGetFieldValues(self, card: Card, fields: list[int]) -> list[Any]:
         assert fields == [self.NVML_FI_DEV_POWER_INSTANT]

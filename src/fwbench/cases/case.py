@@ -54,9 +54,6 @@ class Case:
         measured: whether :meth:`measure` was called, even if it failed.
     """
 
-    #: What stands for a launch: the smallest of its rounds.
-    statistic = "min"
-
     measured = False
 
     def __init__(
@@ -88,6 +85,14 @@ class Case:
         self._is_first = is_first
         self._other_processes = OtherProcesses()
         self._run_queue = RunQueue()
+
+    @property
+    def statistic(self) -> str:
+        """Statistic that stands for a launch: other work on a CPU only makes rounds slower.
+
+        The fastest rounds on a GPU are those of a clock that it cannot keep.
+        """
+        return "min" if self.cell.device == "cpu" else "median"
 
     @property
     def benchmark(self) -> Any:
@@ -208,6 +213,8 @@ class Case:
                 if self._clock.wait is not None:
                     waited = CaseFacts(wait_s=wait_s)
             waited |= self._time_on_device(work)
+            if warmup.burst_s is not None:
+                waited |= CaseFacts(burst_s=warmup.burst_s)
         return waited | CaseFacts(
             warmup_calls=warmup.calls, warmup_s=warmup.seconds, steady=warmup.steady
         )
@@ -223,10 +230,10 @@ class Case:
         """Energy of a call, including waits; None where emptying the cache took part of it."""
         if self._clock.wait is not None:
             self._clock.wait()
-        used_j, calls = watch.energy.used_j(), self._benchmark.calls
-        if used_j is None or not calls or self._clock.before is not None:
+        used, calls = watch.energy.used(), self._benchmark.calls
+        if used is None or not calls or self._clock.before is not None:
             return CaseFacts(energy_j=None)
-        return CaseFacts(energy_j=used_j / calls)
+        return CaseFacts(energy_j=used.joules / calls, energy_uncertainty=used.uncertainty)
 
     def _watched(self, watch: GpuWatch) -> CaseFacts:
         others = self.gpu.others() if self.gpu else None
@@ -241,7 +248,8 @@ class Case:
         device = warm_device(work.run, self._clock, self.gpu)
         warmup = warm_up(work.run, self._clock, self._warmup_s)
         steady = warmup.steady and device.steady is not False
-        return WarmUp(warmup.calls + device.calls, warmup.seconds + device.seconds, steady)
+        calls, seconds = warmup.calls + device.calls, warmup.seconds + device.seconds
+        return WarmUp(calls, seconds, steady, device.burst_s)
 
     def _time_on_device(self, work: Work) -> CaseFacts:
         """Time of a call on the GPU itself; from here on its cache is cold if that is requested."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fwbench.errors import DataError, Diverged, WrongTraining
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.measure.clock import Clock
-from fwbench.measure.nvml import EnergyMeter, Gpu
+from fwbench.measure.nvml import Energy, EnergyMeter, Gpu, GpuUse
 from fwbench.measure.resources import CpuClock
 from fwbench.records.facts import CaseFacts, Epoch, EpochGpu, Tested
 from fwbench.terms.names import compiles
@@ -202,7 +202,7 @@ class Epochs:
         self._energy = EnergyMeter(self._gpu, self._clock)
 
     def _end(self, seconds: float, losses: Sequence[Any]) -> None:
-        energy_j = self._energy.used_j()
+        energy = self._energy.used()
         utilization = self._course.utilization(seconds) if seconds else 0.0
         gpu = self._gpu.use() if self._gpu else None
         repetition, epoch = self._position
@@ -230,7 +230,7 @@ class Epochs:
                 validation_accuracy=accuracy,
                 validation_s=validation_s,
                 cpu_utilization=utilization,
-                gpu=None if gpu is None else EpochGpu(**asdict(gpu), energy_j=energy_j),
+                gpu=None if gpu is None else _used(gpu, energy),
                 test_accuracy=tested,
             )
         )
@@ -272,16 +272,31 @@ def _thinned(losses: NDArray[Any]) -> list[float]:
     return [float(part.mean()) for part in np.array_split(losses, min(losses.size, _CURVE_POINTS))]
 
 
+def _used(gpu: GpuUse, energy: Energy | None) -> EpochGpu:
+    if energy is None:
+        return EpochGpu(**asdict(gpu), energy_j=None)
+    return EpochGpu(**asdict(gpu), energy_j=energy.joules, energy_uncertainty=energy.uncertainty)
+
+
+def _energy(epochs: Sequence[Epoch]) -> CaseFacts:
+    """The median epoch's energy, and the largest uncertainty; nothing where none is known."""
+    known = [e.gpu for e in epochs if not e.warmup and e.gpu and e.gpu.energy_j]
+    if not known:
+        return CaseFacts()
+    return CaseFacts(
+        energy_j=float(np.median([gpu.energy_j for gpu in known])),
+        energy_uncertainty=max(gpu.energy_uncertainty or 0.0 for gpu in known),
+    )
+
+
 def _summary(epochs: Sequence[Epoch], job: Job, steps: int) -> CaseFacts:
     timed_s = [epoch.seconds for epoch in epochs if not epoch.warmup]
     epoch_s = float(np.median(timed_s))
-    energies_j = [e.gpu.energy_j for e in epochs if not e.warmup and e.gpu and e.gpu.energy_j]
     training = job.training
     units = steps * job.batch * training.units_per_example
     repetitions = range(1, 1 + max(epoch.repetition for epoch in epochs))
     rate: dict[str, Any] = {f"{training.unit}_per_s": units / epoch_s}
-    energy: dict[str, Any] = {"energy_j": float(np.median(energies_j))} if energies_j else {}
-    return CaseFacts(
+    return _energy(epochs) | CaseFacts(
         epoch_s=epoch_s,
         step_s=epoch_s / steps,
         total_s=[sum(e.seconds for e in epochs if e.repetition == r) for r in repetitions],
@@ -296,7 +311,6 @@ def _summary(epochs: Sequence[Epoch], job: Job, steps: int) -> CaseFacts:
             np.median([e.cpu_utilization or 0.0 for e in epochs if not e.warmup])
         ),
         **rate,
-        **energy,
     )
 
 

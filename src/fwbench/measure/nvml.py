@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psutil
 
@@ -22,9 +22,10 @@ T = TypeVar("T")
 #: Why clocks are lower than they could be: NVML's "clocks event reasons" (NVML API Reference, group
 #: nvmlClocksEventReasons), those that are not a user's own setting. With ``idle`` the clock has not
 #: risen yet.
+POWER = "power"
 _REASONS = {
     0x01: "idle",
-    0x04: "power",
+    0x04: POWER,
     0x08: "hardware",
     0x20: "heat",
     0x40: "heat (hardware)",
@@ -209,9 +210,10 @@ class Gpu:
 def is_throttled(state: GpuState, default_hz: float | None) -> bool:
     """True if a GPU runs so far below its default clock that its times say little.
 
-    A clock that someone has set lower is meant to be.
+    A clock that someone has set lower is meant to be. So is one that the power limit alone keeps
+    low: work that draws as much has it for as long as it goes on.
     """
-    if state.sm_clock_hz is None or default_hz is None or state.reasons == ():
+    if state.sm_clock_hz is None or default_hz is None or state.reasons in ((), (POWER,)):
         return False
     return state.sm_clock_hz < _THROTTLED_BELOW * default_hz
 
@@ -387,8 +389,17 @@ class GpuWatch:
         self._looked_s = self._clock.read()
 
 
-#: The shortest time whose energy is known, to 5 %: an H200's counter moves every 0.1 s.
+#: An H200's counter moves every 0.1 s. So the energy of the shortest time is known to 5 %.
+_COUNTED_EACH_S = 0.1
 LEAST_S = 2.0
+
+
+class Energy(NamedTuple):
+    """Energy that a GPU has taken."""
+
+    joules: float
+    #: What it may be off by, as a share of it, because its counter moves in steps.
+    uncertainty: float
 
 
 class EnergyMeter:
@@ -400,14 +411,15 @@ class EnergyMeter:
         self._before_j = self._total_j()
         self._since_s = clock.read()
 
-    def used_j(self) -> float | None:
-        """Joules until now; None where NVML does not count them, and after too short a time."""
-        after_j = self._total_j()
-        is_short = self._clock.read() - self._since_s < LEAST_S
-        if after_j is None or self._before_j is None or is_short:
+    def used(self) -> Energy | None:
+        """The energy until now; None where NVML does not count it, and after too short a time."""
+        after_j, seconds = self._total_j(), self._clock.read() - self._since_s
+        if after_j is None or self._before_j is None or seconds < LEAST_S:
             return None
         # Of a driver that was reloaded it begins at 0 again.
-        return after_j - self._before_j if after_j > self._before_j else None
+        if after_j <= self._before_j:
+            return None
+        return Energy(after_j - self._before_j, _COUNTED_EACH_S / seconds)
 
     def _total_j(self) -> float | None:
         return self._gpu.energy_j() if self._gpu else None

@@ -26,6 +26,7 @@ class EpochGpu(Table):
     utilization: float = fact()
     memory_bytes: int = fact()
     energy_j: float | None = fact()
+    energy_uncertainty: float | None = fact()
 
 
 class GpuFacts(Table):
@@ -49,6 +50,8 @@ class MeasuredOnGpu(Table):
     throttled: list[str] | None = fact()
     power_w: float | None = fact()
     energy_j: float | None = fact()
+    energy_uncertainty: float | None = fact()
+    burst_s: float | None = fact()
     temperature_c: float | None = fact()
     discarded_rounds: int | None = fact()
     device_memory_before_bytes: int | None = fact()
