@@ -1,6 +1,7 @@
 """``fwbench doctor`` says what is here."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -20,6 +21,7 @@ from fwbench.terms.manifest import Absent, Device, Manifest
 from fwbench.version import __version__
 from fwbench.workers import environments
 from fwbench.workers.environments import Environment, complete
+from support import programs
 from support.fake_nvml import Card, FakeNvml
 from support.fakes import manifest
 from support.gangs import out
@@ -263,6 +265,34 @@ def test_doctor_says_why_a_framework_sees_no_gpu(
     assert "  gpus      2 x NVIDIA H200; driver 470.82, for CUDA up to 11.4" in lines
     unseen = [line for line in lines if line.startswith("  no gpu")]
     assert unseen == ([] if message is None else [f"  no gpu      {message}"])
+
+
+@tabled
+def test_doctor_names_the_build_that_the_driver_runs(
+    framework: str, build: dict[str, str], cuda: str, message: str
+) -> None:
+    unseeing = manifest(name=framework, build=build, devices=(Device("cpu", "Fake CPU"),))
+    assert doctor._unseen_gpus(unseeing, {"models": ["NVIDIA H200"], "cuda": cuda}) == message
+
+
+@pytest.mark.nightly
+@tabled
+def test_builds_for_gpus_are_those_of_their_driver(
+    tmp_path: Path, driver: int, framework: str, cuda: str
+) -> None:
+    """Resolved by the index, and not downloaded; each has one cuDNN, for the CUDA of the driver."""
+    command = shlex.split(doctor.gpu_build(framework, cuda))
+    assert command[:4] == ["fwbench", "env", "add", framework], driver
+    requirement = tmp_path / "requirements.in"
+    requirement.write_text(command[4], encoding="utf-8")
+    resolved = programs.output(
+        *("-m", "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate", requirement),
+        *("--python-version", "3.12", "--python-platform", "x86_64-unknown-linux-gnu"),
+    )
+    versions = dict(line.split("==") for line in resolved.splitlines())
+    runtimes = [v for name, v in versions.items() if name.startswith("nvidia-cuda-runtime")]
+    assert [int(v.partition(".")[0]) <= int(cuda.partition(".")[0]) for v in runtimes] == [True]
+    assert len([name for name in versions if name.startswith("nvidia-cudnn")]) == 1
 
 
 @pytest.mark.usefixtures("machine")

@@ -3,9 +3,10 @@
 import argparse
 import ctypes
 import sys
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib import metadata
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
@@ -173,27 +174,40 @@ def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> str:
     Compatibility, "Minor Version Compatibility").
     """
     cuda_versions = [manifest.build[name] for name in _CUDA_OF_BUILD if name in manifest.build]
-    sees = any(device.name != "cpu" for device in manifest.devices)
-    if sees or not cuda_versions or not gpus["models"]:
+    if manifest.sees_gpu or not gpus["models"]:
         return ""
-    built, newest = cuda_versions[0], gpus["cuda"]
+    newest = gpus["cuda"]
+    command = gpu_build(manifest.framework, newest)
+    if not cuda_versions:  # JAX's is a package of its own
+        return f"no build for CUDA may be here: {command}" if command else ""
+    built, instead = cuda_versions[0], f": {command}" if command else ""
     if not built[:1].isdecimal():
-        return f"this build has no CUDA: install one for CUDA {newest} or earlier"
+        return f"this build has no CUDA: install one for CUDA {newest} or earlier{instead}"
     if int(built.partition(".")[0]) > int(newest.partition(".")[0]):
         return (
             f"this build is for CUDA {built}, and the driver for CUDA up to {newest}: update the "
-            f"driver, or install a build for CUDA {newest} or earlier"
+            f"driver, or install a build for CUDA {newest} or earlier{instead}"
         )
     if not _has_runtime(built.partition(".")[0]):
         return (
             f"this build is for CUDA {built}, whose libraries are not here: install it with them "
-            f"in an environment of its own, as in fwbench env add {manifest.name} "
-            f'"{manifest.name}[and-cuda]" (docs/gpu.md)'
+            f"in an environment of its own{instead} (docs/gpu.md)"
         )
     return (
         f"this build is for CUDA {built}: look at CUDA_VISIBLE_DEVICES, and at the permissions of "
         "/dev/nvidia*"
     )
+
+
+def gpu_build(framework: str, cuda: str) -> str:
+    """The command for a build of a framework that a driver can run; empty where none is known.
+
+    Args:
+        cuda: the newest version that the driver is for: ``12.2``.
+    """
+    table = tomllib.loads((resources.files(__package__) / "gpu_builds.toml").read_text("utf-8"))
+    command: str = table.get(framework, {}).get(cuda.partition(".")[0], "")
+    return command
 
 
 def _has_runtime(major: str) -> bool:
