@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -243,6 +243,18 @@ def test_steps_with_dropout_are_checked_without_it() -> None:
     case(framework, cifar_cnn.step).measure()
     (learner,) = framework.learners
     assert [exact for (exact,) in learner.events_of("reset")][-2:] == [True, False]
+
+
+@pytest.mark.parametrize("workload", [mlp, mlp.step], ids=["loop", "step"])
+def test_parameters_on_another_device_are_found(workload: Any) -> None:
+    """Losses would be right: the same numbers, by another device."""
+
+    class Elsewhere(FakeLearner):
+        def placement(self) -> Mapping[str, int]:
+            return {"cpu:0": 8, "gpu:0": 2}
+
+    message = r"8 on cpu:0, 2 on gpu:0 are .*, and 10 on cpu:0 must"
+    fails(case(Trainer(kind=Elsewhere), workload), WrongTraining, message)
 
 
 class Skipping(FakeLearner):

@@ -168,6 +168,16 @@ def test_a_failed_case_is_named() -> None:
     assert {outcome.holds for outcome in others} == {None}
 
 
+@tabled
+def test_what_fails_refutes_the_claim_that_it_is_held_to(
+    case: str, refuted: tuple[str, ...]
+) -> None:
+    """A copy faster than its link and a product in TF32 have no record: they fail."""
+    missing = [NotMeasured(nodeid=f"test_suite.py::{case}", framework="jax", why="failed")]
+    outcomes = gpu_suite.judged(StoredRun("doctor", [], SessionFacts(missing=missing)), None)
+    assert tuple(each.expected for each in outcomes[1:] if each.holds is False) == refuted
+
+
 def test_without_a_gpu_the_same_cases_run_on_the_cpu(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,6 +25,7 @@ from fwbench.gate.explanation import Cause, CauseKind
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.verdicts import Verdict, unjudged
 from fwbench.records.stored import StoredRun
+from support import programs
 from support.launched_runs import sample
 from support.projects import Project
 from support.real_training import all_of
@@ -244,6 +245,23 @@ def test_work_without_onednn_has_no_instruction_set() -> None:
     assert libraries.onednn_isa(lambda: "done", nullcontext()) == ("done", None)
     with pytest.raises(ZeroDivisionError):
         libraries.onednn_isa(lambda: 1 // 0, nullcontext())
+
+
+_BUFFERED = """
+import ctypes
+from contextlib import nullcontext
+from fwbench.frameworks import libraries
+
+print("by Python, ", end="")
+ctypes.CDLL(None).printf(b"and by C, ")
+done = libraries.onednn_isa(lambda: ctypes.CDLL(None).puts(b"within"), nullcontext())
+print(done[1])
+"""
+
+
+def test_what_was_written_before_the_log_is_not_lost() -> None:
+    """A pipe's writes are buffered, by Python and by C."""
+    assert programs.output("-c", _BUFFERED) == "by Python, and by C, None\n"
 
 
 _TRACED = """

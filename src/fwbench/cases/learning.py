@@ -184,13 +184,16 @@ def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers:
 
 
 def _placement(learner: Learner) -> CaseFacts:
-    """Where the layers or their copies are, if on several devices, which is as it must be."""
-    job = learner.job
+    """Where the layers or their copies are, if on several devices; it is as it must be, on one too.
+
+    There what they count is the framework's own affair, such as running means.
+    """
+    job, actual = learner.job, dict(learner.placement())
     if len(job.devices) == 1:
+        verify.placement(actual, dict.fromkeys(job.devices, sum(actual.values())) if actual else {})
         return CaseFacts()
     stages = job.training.graph.divided(job.model_parallel) * job.data_parallel
     expected = {name: stage.parameters for name, stage in zip(job.devices, stages, strict=True)}
-    actual = dict(learner.placement())
     verify.placement(actual, expected)
     return CaseFacts(parameters_on_devices=actual)
 

@@ -206,7 +206,7 @@ def copied(before: NDArray[Any], after: NDArray[Any]) -> None:
 
 
 def placement(actual: Mapping[str, int], expected: Mapping[str, int]) -> None:
-    """Check that the layers of a network are on the devices that they are divided among.
+    """Check that the layers of a network are on its device, or divided among its devices.
 
     Args:
         actual: how many trained numbers are on each, by the framework's account.
@@ -221,8 +221,8 @@ def placement(actual: Mapping[str, int], expected: Mapping[str, int]) -> None:
             for on in (actual, expected)
         )
         raise WrongTraining(
-            f"the layers are not divided as asked for: of the parameters {there or 'none'} are on "
-            f"a device, and {wanted} must be"
+            f"the layers are not where they were asked for: of the parameters {there or 'none'} "
+            f"are on a device, and {wanted} must be"
         )
 
 

@@ -7,6 +7,7 @@ them. oneDNN tells which instruction set it computes with in the first line of i
 import ctypes
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -73,16 +74,23 @@ def onednn_isa(work: Callable[[], T], log: AbstractContextManager[object]) -> tu
     Returns:
         What the work returns; and None if oneDNN has no part in it, or has begun its log earlier.
     """
+    _flush()  # what was written before is not the log's
     kept = os.dup(_STANDARD_OUTPUT)
     try:
         with tempfile.TemporaryFile() as file:
             os.dup2(file.fileno(), _STANDARD_OUTPUT)
             with log:
                 result = work()
-            ctypes.CDLL(None).fflush(None)
+            _flush()
             file.seek(0)
             found = _ISA.search(file.read())
     finally:
         os.dup2(kept, _STANDARD_OUTPUT)
         os.close(kept)
     return result, found[1].decode(errors="replace").strip() if found else None
+
+
+def _flush() -> None:
+    """Write what Python and C have buffered, of every stream of C's."""
+    sys.stdout.flush()
+    ctypes.CDLL(None).fflush(None)

@@ -3,7 +3,8 @@
 import io
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from importlib import metadata
@@ -255,6 +256,14 @@ class TorchLearner(Learner):
     def weights(self) -> Iterator[NDArray[Any]]:
         """The parameters that have a gradient."""
         return (parameter.detach().cpu().numpy() for parameter in self._parameters)
+
+    def placement(self) -> Mapping[str, int]:
+        """By the device of each parameter."""
+        numbers: Counter[str] = Counter()
+        for parameter in self._parameters:
+            where = parameter.device
+            numbers[f"{where.type.replace('cuda', 'gpu')}:{where.index or 0}"] += parameter.numel()
+        return numbers
 
     def _tensors(self, batch: Batch) -> Placed:
         x, y = batch
