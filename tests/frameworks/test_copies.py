@@ -26,7 +26,7 @@ def test_pytorch_waits_for_copies_of_ordinary_memory_alone(
     monkeypatch: pytest.MonkeyPatch, pinned: bool
 ) -> None:
     """Without waiting it copies from pinned memory, and into some."""
-    fake = Mock(float32="float32")
+    fake = Mock(float32="float32", accelerator=None)
     copies = _module("torch.gpus", monkeypatch, torch=fake).TorchCopies("gpu:1", pinned=pinned)
     made = copies.on_host([1.0], "float32")
     assert fake.tensor.call_args == call([1.0], dtype="float32")

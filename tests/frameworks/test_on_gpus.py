@@ -12,7 +12,7 @@ from support.fakes import adapter
 
 
 class FakeCuda:
-    """``torch.cuda`` with two GPUs, of which only streams can be waited for."""
+    """``torch.cuda``, or ``torch.xpu``, with two GPUs, of which only streams can be waited for."""
 
     def __init__(self) -> None:
         self.waited: list[int] = []
@@ -42,11 +42,19 @@ def cuda() -> FakeCuda:
     return FakeCuda()
 
 
-@pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> Any:
+def _of_build(monkeypatch: pytest.MonkeyPatch, kind: str, interface: Any) -> Any:
+    """The adapter with a PyTorch that is built for GPUs of that kind, and for no other."""
     module = adapter("torch.framework")
-    monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
+    accelerator = SimpleNamespace(current_accelerator=lambda: SimpleNamespace(type=kind))
+    fake = SimpleNamespace(**{kind: interface}, accelerator=accelerator, tensor=dict, float32="f32")
+    monkeypatch.setattr(module, "torch", fake)
+    monkeypatch.setattr(module.gpus, "torch", fake)
     return object.__new__(module.Torch)
+
+
+@pytest.fixture(params=["cuda", "xpu"])
+def torch(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> Any:
+    return _of_build(monkeypatch, request.param, cuda)
 
 
 def test_pytorch_waits_for_the_stream_of_the_case(torch: Any, cuda: FakeCuda) -> None:
@@ -74,6 +82,22 @@ def test_pytorch_tells_the_uuid_of_a_gpu(torch: Any) -> None:
         Device("gpu:0", "NVIDIA H200", "uuid-0"),
         Device("gpu:1", "NVIDIA H200", "uuid-1"),
     )
+
+
+def test_apple_s_gpu_is_a_device_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its interface has no streams, no properties and no account of memory."""
+    waited: list[str] = []
+    mps = SimpleNamespace(
+        is_available=lambda: True, device_count=lambda: 1, synchronize=lambda: waited.append("mps")
+    )
+    torch = _of_build(monkeypatch, "mps", mps)
+    assert torch.devices("a CPU")[1:] == (Device("gpu:0", "Apple GPU"),)
+    torch.waiter("gpu:0")()
+    assert waited == ["mps"]
+    with torch.scope("gpu:0", "float32"):
+        assert torch.creator("gpu:0", "float32")() == {"dtype": "f32", "device": "mps:0"}
+    assert torch.watch_memory("gpu:0")() is None
+    assert torch.device_clock("gpu:0") is None
 
 
 def test_tensorflow_waits_for_the_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:

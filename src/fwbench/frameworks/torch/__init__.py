@@ -9,8 +9,13 @@ def awaited() -> AwaitedArrays:
     """Its tensors; those on the CPU are there when the call returns."""
     import torch
 
+    def is_pending(tensor: Any) -> bool:
+        return tensor.device.type in ("cuda", "xpu", "mps")
+
     def wait(tensor: Any) -> None:
         if tensor.is_cuda:
             torch.cuda.current_stream(tensor.device).synchronize()
+        elif is_pending(tensor):
+            torch.accelerator.synchronize()
 
-    return AwaitedArrays(torch.Tensor, wait, is_pending=lambda tensor: bool(tensor.is_cuda))
+    return AwaitedArrays(torch.Tensor, wait, is_pending=is_pending)

@@ -47,7 +47,9 @@ def _index(device: str) -> int:
 
 
 def _gpu(number: int) -> Device:
-    properties = torch.cuda.get_device_properties(number)
+    if not hasattr(gpus.interface(), "get_device_properties"):
+        return Device(f"gpu:{number}", "Apple GPU")
+    properties = gpus.interface().get_device_properties(number)
     uuid = getattr(properties, "uuid", "")  # PyTorch 2.4 and later tell it
     return Device(f"gpu:{number}", properties.name, str(uuid))
 
@@ -94,7 +96,7 @@ _NO_SERVERS = "PyTorch has no parameter servers: its RPC, which they were built 
 
 
 class Torch(Framework):
-    """PyTorch on the CPU (synchronous) and on NVIDIA GPUs (asynchronous)."""
+    """PyTorch on the CPU (synchronous) and on GPUs (asynchronous): see :func:`gpus.kind`."""
 
     name = "torch"
     version = torch.__version__
@@ -126,19 +128,21 @@ class Torch(Framework):
         return torch.get_num_threads()
 
     def devices(self, cpu_model: str) -> tuple[Device, ...]:
-        """The CPU and every CUDA device."""
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        """The CPU and every GPU."""
+        interface = gpus.interface()
+        count = interface.device_count() if interface.is_available() else 0
         return (*super().devices(cpu_model), *map(_gpu, range(count)))
 
     def scope(self, device: str, dtype: str) -> AbstractContextManager[Any]:
         """The GPU that events, captures and kernels without inputs are for."""
-        return nullcontext() if device == "cpu" else torch.cuda.device(_index(device))
+        if device == "cpu" or not hasattr(gpus.interface(), "device"):
+            return nullcontext()
+        scope: AbstractContextManager[Any] = gpus.interface().device(_index(device))
+        return scope
 
     def creator(self, device: str, dtype: str) -> Callable[[Any], Any]:
         """``torch.tensor``, which copies (``torch.from_numpy`` would not)."""
-        return partial(
-            torch.tensor, dtype=getattr(torch, dtype), device=device.replace("gpu", "cuda")
-        )
+        return partial(torch.tensor, dtype=getattr(torch, dtype), device=gpus.named(device))
 
     def place(self, values: NDArray[Any], device: str, dtype: str) -> Any:
         """Channels last in memory where they are in the values."""
@@ -158,7 +162,7 @@ class Torch(Framework):
         if not isinstance(array, torch.Tensor):
             return None
         kind, number = array.device.type, array.device.index
-        return f"gpu:{number}" if kind == "cuda" else kind
+        return f"gpu:{number}" if kind == gpus.kind() else kind
 
     def write(self, array: Any, source: Any) -> bool:
         """By ``copy_``, past the gradient that the array may require."""
@@ -180,27 +184,32 @@ class Torch(Framework):
         """
         if device == "cpu":
             return None
-        wait: Callable[[], Any] = torch.cuda.current_stream(_index(device)).synchronize
+        interface = gpus.interface()
+        has_streams = hasattr(interface, "current_stream")
+        waits = interface.current_stream(_index(device)) if has_streams else interface
+        wait: Callable[[], Any] = waits.synchronize
         return wait
 
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """``Tensor.to``."""
         return gpus.TorchCopies(device, pinned=pinned)
 
-    def device_clock(self, device: str) -> DeviceClock:
-        """CUDA events."""
-        return gpus.CudaEvents()
+    def device_clock(self, device: str) -> DeviceClock | None:
+        """CUDA events; others have no kernel that keeps the queue full."""
+        return gpus.CudaEvents() if gpus.kind() == "cuda" else None
 
     def release(self, device: str) -> None:
         """Free what the case has left, and what the allocator keeps."""
         gc.collect()
-        torch.cuda.empty_cache()
+        gpus.interface().empty_cache()
 
     def flusher(self, device: str) -> Callable[[], Any]:
         """Zeroes over twice the size of the cache."""
+        if gpus.kind() != "cuda":
+            raise NotImplementedError(f"PyTorch does not tell the size of the cache of {device}")
         size_bytes = 2 * torch.cuda.get_device_properties(_index(device)).L2_cache_size
-        cuda = device.replace("gpu", "cuda")
-        flush: Callable[[], Any] = torch.empty(size_bytes, dtype=torch.int8, device=cuda).zero_
+        where = gpus.named(device)
+        flush: Callable[[], Any] = torch.empty(size_bytes, dtype=torch.int8, device=where).zero_
         return flush
 
     def forward(
@@ -263,10 +272,11 @@ class Torch(Framework):
 
     def watch_memory(self, device: str) -> Callable[[], int | None]:
         """The bytes that PyTorch's allocator has handed out on a GPU."""
-        if device == "cpu":
+        interface = gpus.interface()
+        if device == "cpu" or not hasattr(interface, "reset_peak_memory_stats"):
             return super().watch_memory(device)
-        torch.cuda.reset_peak_memory_stats(_index(device))
-        return partial(torch.cuda.max_memory_allocated, _index(device))
+        interface.reset_peak_memory_stats(_index(device))
+        return partial(interface.max_memory_allocated, _index(device))
 
     def saved_for_backward(self, run: BoundCall) -> Saved:
         """By ``saved_tensors_hooks``; tensors that share memory count once."""

@@ -19,6 +19,26 @@ from fwbench.frameworks.contract import BoundCall
 from fwbench.frameworks.gpus import PINNED, Copies, DeviceClock
 
 
+def kind() -> str:
+    """PyTorch's word for GPUs: ``cuda``, which are AMD's, too, ``xpu`` (Intel), ``mps`` (Apple).
+
+    A build is for one of them (``torch.accelerator``, PyTorch 2.6 and later).
+    """
+    accelerator = getattr(torch, "accelerator", None)
+    found = accelerator.current_accelerator() if accelerator else None
+    return str(found.type) if found else "cuda"
+
+
+def interface() -> Any:
+    """The module of that name, such as ``torch.cuda``; that of Apple's has less than others."""
+    return getattr(torch, kind())
+
+
+def named(device: str) -> str:
+    """PyTorch's name of a device: ``cuda:1`` for ``gpu:1``."""
+    return device.replace("gpu", kind())
+
+
 class TorchCopies(Copies):
     """``Tensor.to``; with pinned memory it does not wait, and gives pinned memory, too.
 
@@ -29,7 +49,7 @@ class TorchCopies(Copies):
     def __init__(self, device: str, *, pinned: bool) -> None:
         self._pinned = pinned
         # In C: a lambda would take a part of the time of short copies.
-        self.to_device = methodcaller("to", device.replace("gpu", "cuda"), non_blocking=pinned)
+        self.to_device = methodcaller("to", named(device), non_blocking=pinned)
         self.to_host = methodcaller("to", "cpu", non_blocking=pinned)
 
     def on_host(self, values: NDArray[Any], dtype: str) -> Any:

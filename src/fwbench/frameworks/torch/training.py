@@ -18,6 +18,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from fwbench.frameworks.learner import ConvertedPredictor, Job, Learner, Loader, Order, Placed
+from fwbench.frameworks.torch import gpus
 from fwbench.frameworks.torch.kernels import IMAGE_AXES, IMAGES, selected
 from fwbench.frameworks.torch.layers import BATCH_NORMS, Network
 from fwbench.workloads.models.gradients import LOSS_SCALE
@@ -262,7 +263,8 @@ class TorchLearner(Learner):
         numbers: Counter[str] = Counter()
         for parameter in self._parameters:
             where = parameter.device
-            numbers[f"{where.type.replace('cuda', 'gpu')}:{where.index or 0}"] += parameter.numel()
+            kind = "gpu" if where.type == gpus.kind() else where.type
+            numbers[f"{kind}:{where.index or 0}"] += parameter.numel()
         return numbers
 
     def _tensors(self, batch: Batch) -> Placed:
@@ -307,7 +309,7 @@ def saved_bytes(module: nn.Module) -> int:
 
 def device_of(job: Job) -> torch.device:
     """PyTorch's device of a job."""
-    return torch.device(job.device.replace("gpu", "cuda"))
+    return torch.device(gpus.named(job.device))
 
 
 def parameters_dtype(job: Job) -> torch.dtype:
