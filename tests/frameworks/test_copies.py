@@ -1,8 +1,4 @@
-"""Copies of adapters between host and GPU, with stand-ins for their frameworks."""
-
-from types import SimpleNamespace
-from typing import Any
-from unittest.mock import Mock, call
+"""Copies of adapters between host and GPU, by the frameworks themselves without one."""
 
 import pytest
 
@@ -10,61 +6,87 @@ from fwbench.frameworks.declared import manifests
 from fwbench.frameworks.gpus import PINNED
 from fwbench.workloads import COPIES
 from support import programs
-from support.fakes import adapter
+from support.verification import installed
+
+#: PyTorch's own tensors without numbers, which may be on GPUs that are not there. A build for CPUs
+#: pins no memory, so that alone is imitated.
+_TORCH = """
+import json
+import torch
+from torch._subclasses import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from fwbench.frameworks.torch.gpus import TorchCopies
+
+waited, pinned_tensors = [], []
+
+class Recorded(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function is torch.ops.aten._to_copy.default:
+            waited.append(not kwargs.get("non_blocking", False))
+        return function(*args, **(kwargs or {}))
+
+def pin(tensor):
+    pinned_tensors.append(tensor)
+    return tensor
+
+torch.Tensor.pin_memory = pin
+torch.Tensor.is_pinned = lambda tensor: any(tensor is each for each in pinned_tensors)
+found = {}
+for pinned in (False, True):
+    copies = TorchCopies("gpu:1", pinned=pinned)
+    begun = copies.on_host([1.0], "float32")
+    with FakeTensorMode(allow_non_fake_inputs=True), Recorded():
+        there = copies.to_device(begun)
+        back = copies.to_host(there)
+        places = [copies.place(x) for x in (begun, there, back)]
+    found[str(pinned)] = {"places": places, "waited": waited[:], "dtype": str(begun.dtype)}
+    waited.clear()
+print(json.dumps(found))
+"""
 
 
-def _module(path: str, monkeypatch: pytest.MonkeyPatch, **names: Any) -> Any:
-    """The module with a framework's copies, with these in place of the framework."""
-    module = adapter(path)
-    for name, value in names.items():
-        monkeypatch.setattr(module, name, value)
-    return module
-
-
-@pytest.mark.parametrize("pinned", [False, True])
-def test_pytorch_waits_for_copies_of_ordinary_memory_alone(
-    monkeypatch: pytest.MonkeyPatch, pinned: bool
-) -> None:
+@installed("torch")
+def test_pytorch_waits_for_copies_of_ordinary_memory_alone() -> None:
     """Without waiting it copies from pinned memory, and into some."""
-    fake = Mock(float32="float32", accelerator=None)
-    copies = _module("torch.gpus", monkeypatch, torch=fake).TorchCopies("gpu:1", pinned=pinned)
-    made = copies.on_host([1.0], "float32")
-    assert fake.tensor.call_args == call([1.0], dtype="float32")
-    assert made is (fake.tensor().pin_memory() if pinned else fake.tensor())
-    array = Mock()
-    copies.to_device(array)
-    copies.to_host(array)
-    assert array.to.call_args_list == [
-        call("cuda:1", non_blocking=pinned),
-        call("cpu", non_blocking=pinned),
-    ]
+    found = programs.result("-c", _TORCH)
+    assert {each["dtype"] for each in found.values()} == {"torch.float32"}
+    assert found["False"]["places"] == ["cpu", "gpu:1", "cpu"]
+    assert found["True"]["places"][:2] == [PINNED, "gpu:1"]
+    assert found["False"]["waited"] == [True, True]
+    assert found["True"]["waited"] == [False, False]
 
 
-def test_pytorch_tells_where_a_tensor_lies(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a GPU, or in either memory of the host."""
-    copies = _module("torch.gpus", monkeypatch).TorchCopies("gpu:1", pinned=True)
-    cuda, cpu = SimpleNamespace(type="cuda", index=1), SimpleNamespace(type="cpu", index=None)
-    assert copies.place(Mock(device=cuda)) == "gpu:1"
-    assert copies.place(Mock(device=cpu, is_pinned=lambda: False)) == "cpu"
-    assert copies.place(Mock(device=cpu, is_pinned=lambda: True)) == PINNED
+#: A second context of the CPU takes the place of a GPU.
+_MXNET = """
+import json
+from types import SimpleNamespace
+from fwbench.frameworks.mxnet.framework import MXNetCopies, mx
+
+found = {}
+for pinned in (False, True):
+    copies = MXNetCopies(mx.cpu(1), pinned=pinned)
+    begun = copies.on_host([1.0, 2.0], "float32")
+    there = copies.to_device(begun)
+    back = copies.to_host(there)
+    found[str(pinned)] = {
+        "contexts": [str(x.context) for x in (begun, there, back)],
+        "places": [copies.place(x) for x in (begun, back)],
+        "values": back.asnumpy().tolist(),
+    }
+found["gpu"] = copies.place(SimpleNamespace(context=mx.gpu(1)))
+print(json.dumps(found))
+"""
 
 
-@pytest.mark.parametrize("pinned", [False, True])
-def test_mxnet_copies_between_contexts(monkeypatch: pytest.MonkeyPatch, pinned: bool) -> None:
-    fake = Mock(
-        cpu=lambda: SimpleNamespace(device_type="cpu", device_id=0),
-        cpu_pinned=lambda: SimpleNamespace(device_type="cpu_pinned", device_id=0),
-    )
-    gpu = SimpleNamespace(device_type="gpu", device_id=1)
-    copies = _module("mxnet.framework", monkeypatch, mx=fake).MXNetCopies(gpu, pinned=pinned)
-    copies.on_host([1.0], "float32")
-    host = fake.nd.array.call_args.kwargs["ctx"]
-    array = Mock()
-    copies.to_device(array)
-    copies.to_host(array)
-    assert array.copyto.call_args_list == [call(gpu), call(host)]
-    assert copies.place(Mock(context=host)) == (PINNED if pinned else "cpu")
-    assert copies.place(Mock(context=gpu)) == "gpu:1"
+@installed("mxnet")
+def test_mxnet_copies_between_contexts() -> None:
+    found = programs.result("-c", _MXNET)
+    for pinned, host, place in (("False", "cpu(0)", "cpu"), ("True", "cpu_pinned(0)", PINNED)):
+        copied = found[pinned]
+        assert copied["contexts"] == [host, "cpu(1)", host]
+        assert copied["places"] == [place, place]
+        assert copied["values"] == [1.0, 2.0]
+    assert found["gpu"] == "gpu:1"
 
 
 #: Two CPUs that share their memory: one takes the place of a GPU.
