@@ -1,7 +1,10 @@
-"""Times of kernels by CUPTI, with stand-ins for the ways to it."""
+"""Times of kernels by CUPTI: with stand-ins for the ways to it, and with cupti-python itself."""
 
+import ctypes.util
+import inspect
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -11,6 +14,8 @@ from fwbench.frameworks import gpus
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time
 from fwbench.testing import HandClock
+from fwbench.workers.environments import Environments
+from support import programs
 from support.fakes import adapter
 
 
@@ -131,6 +136,48 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
 
     assert clock(None, absent) is None
     assert clock(FakeCupti(), absent) is not None
+
+
+_WITHOUT_A_DRIVER = """
+import json
+import sys
+from cupti import cupti
+from fwbench.frameworks import gpus
+
+calls = []
+clock = gpus.cupti_clock(lambda: None)
+times_s = clock.times_s(lambda: calls.append(1), 3, 1.0, lambda: None)
+try:
+    gpus.CuptiPython().begin()
+except Exception as error:
+    why = f"{type(error).__name__}: {error}"
+print(json.dumps({
+    "times_s": times_s,
+    "calls": len(calls),
+    "why": why,
+    "kinds": {kind.name: kind.value for kind in cupti.ActivityKind},
+    "functions": [name for name in dir(cupti) if callable(getattr(cupti, name))],
+}))
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(ctypes.util.find_library("cuda") is not None, reason="there is a driver")
+def test_cupti_python_without_a_driver(tmp_path: Path) -> None:
+    """It can be imported, and raises when it is called; a call is made once, and by the slope.
+
+    All that the stand-in has is the real one's. It needs the network.
+    """
+    (tmp_path / "pytest.ini").write_text("", encoding="utf-8")
+    package = "cupti-python==13.0.1"
+    programs.output("-m", "fwbench", "env", "add", "cupti", package, cwd=tmp_path)
+    interpreter = Environments(tmp_path).all()["cupti"].interpreter
+    found = programs.result("-c", _WITHOUT_A_DRIVER, interpreter=interpreter)
+    assert (found["times_s"], found["calls"]) == ([], 1)
+    assert found["why"].startswith("NotSupportedError: CUDA driver is not found")
+    assert vars(FakeCupti.ActivityKind).items() <= found["kinds"].items()
+    used = {name for name, _ in inspect.getmembers(FakeCupti, inspect.isfunction) if name[0] != "_"}
+    assert used - {"runs"} <= {*found["functions"]}
 
 
 def test_jax_s_own_way_to_cupti(monkeypatch: pytest.MonkeyPatch) -> None:
