@@ -1,9 +1,11 @@
 """The GPU that NVML tells of is the one that the framework computes on."""
 
+import inspect
 import os
 import sys
 from collections.abc import Iterator
 
+import pynvml
 import pytest
 
 from fwbench.measure import nvml
@@ -24,6 +26,16 @@ def two(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeNvml]:
     nvml.gpu.cache_clear()
     yield fake
     nvml.gpu.cache_clear()
+
+
+def test_the_stand_in_has_the_functions_of_nvml() -> None:
+    """Each has its parameters, and each constant its number: NVIDIA's own module says so."""
+    for name, member in inspect.getmembers(FakeNvml):
+        if name.startswith("NVML_"):
+            assert member == getattr(pynvml, name), name
+        elif name.startswith("nvml"):
+            _, *given = inspect.signature(member).parameters
+            inspect.signature(getattr(pynvml, name)).bind(*given)
 
 
 def test_a_slice_has_no_energy_of_its_own() -> None:

@@ -1,22 +1,18 @@
 """NVML without a GPU: as much of the module ``pynvml`` as fwbench asks, of GPUs that a test sets.
 
-Names are NVML's own.
+Names are NVML's own, and so are the structures and the error that it has.
 """
 
 # ruff: noqa: N802
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pynvml
 
 from fwbench.frameworks.gpus import DeviceClock
 from fwbench.testing import FakeFramework, HandClock
-
-
-class NVMLError(Exception):
-    """The error of NVML when it does not answer."""
 
 
 @dataclass
@@ -79,7 +75,7 @@ class FakeNvml:
     def nvmlInit(self) -> None:
         """Needs a driver."""
         if not self.is_there:
-            raise NVMLError("Driver Not Loaded")
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 
     def nvmlSystemGetDriverVersion(self) -> str:
         return "470.82"
@@ -119,10 +115,11 @@ class FakeNvml:
         return self._of_whole(card, 700_000)
 
     def nvmlDeviceGetUtilizationRates(self, card: Card) -> Any:
-        return self._of_whole(card, SimpleNamespace(gpu=card.busy, memory=99))
+        return self._of_whole(card, pynvml.c_nvmlUtilization_t(gpu=card.busy, memory=99))
 
     def nvmlDeviceGetMemoryInfo(self, card: Card) -> Any:
-        return SimpleNamespace(total=card.total_bytes, free=card.free_bytes, used=card.used_bytes)
+        sizes = {"total": card.total_bytes, "free": card.free_bytes, "used": card.used_bytes}
+        return pynvml.c_nvmlMemory_t(**sizes)
 
     def nvmlDeviceGetClockInfo(self, card: Card, kind: int) -> int:
         assert kind == self.NVML_CLOCK_SM
@@ -148,8 +145,9 @@ class FakeNvml:
 
     def nvmlDeviceGetFieldValues(self, card: Card, fields: list[int]) -> list[Any]:
         assert fields == [self.NVML_FI_DEV_POWER_INSTANT]
-        value = SimpleNamespace(uiVal=self._of_whole(card, 512_500))
-        return [SimpleNamespace(nvmlReturn=card.power_error, value=value)]
+        field_value = pynvml.c_nvmlFieldValue_t(nvmlReturn=card.power_error)
+        field_value.value.uiVal = self._of_whole(card, 512_500)
+        return [field_value]
 
     def nvmlDeviceGetTotalEnergyConsumption(self, card: Card) -> int:
         self._answers(card, "energy")
@@ -161,7 +159,7 @@ class FakeNvml:
 
     def nvmlDeviceGetGpuMaxPcieLinkGeneration(self, card: Card) -> int:
         if card.link_generation is None:
-            raise NVMLError("Not Supported")
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return card.link_generation
 
     def nvmlDeviceGetMaxPcieLinkGeneration(self, card: Card) -> int:
@@ -174,22 +172,22 @@ class FakeNvml:
         return self._of_whole(card, card.compute_mode)
 
     def nvmlDeviceGetComputeRunningProcesses(self, card: Card) -> list[Any]:
-        return [SimpleNamespace(pid=pid) for pid in card.pids]
+        return [pynvml.c_nvmlProcessInfo_t(pid=pid) for pid in card.pids]
 
     def _of_whole(self, card: Card, value: Any) -> Any:
         """The functions that a slice does not have of its own."""
         if card.whole is not None:
-            raise NVMLError("Not Supported")
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return value
 
     def _answers(self, card: Card, name: str) -> None:
         if name in card.silent:
-            raise NVMLError("Not Supported")
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
 
     @staticmethod
     def _only(cards: Sequence[Card | None]) -> Card:
         if not cards or cards[0] is None:
-            raise NVMLError("Not Found")
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
         return cards[0]
 
 

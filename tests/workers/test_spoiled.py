@@ -4,6 +4,7 @@ import inspect
 import os
 from collections.abc import Callable
 
+import pynvml
 import pytest
 
 from support import fake_nvml
@@ -183,7 +184,14 @@ def test_frameworks_share_a_gpu_that_takes_one_process(
 
 
 #: NVML in a project, with one GPU in that mode.
-_EXCLUSIVE = f"""{inspect.getsource(fake_nvml)}
+#: The stand-in is ``pynvml`` here, and has the structures of the real one.
+_REAL = f"""import importlib.util
+_spec = importlib.util.spec_from_file_location("pynvml", {pynvml.__file__!r})
+pynvml = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(pynvml)
+"""
+
+_EXCLUSIVE = f"""{inspect.getsource(fake_nvml).replace("import pynvml", _REAL)}
 _NVML = FakeNvml(Card("GPU-1", compute_mode=FakeNvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS))
 
 def __getattr__(name):
