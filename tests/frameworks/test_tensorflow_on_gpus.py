@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.nightly, installed("tensorflow")]
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What that build lacks, of the version that the tests have."""
+    """Kernels that the build lacks, of the version that the tests have."""
     version = programs.output("-c", "import tensorflow; print(tensorflow.__version__)").split()[-1]
     project = tmp_path_factory.mktemp("project")
     (project / "pytest.ini").write_text("", encoding="utf-8")

@@ -29,7 +29,7 @@ def _graphs(device: str) -> Iterator[Cell]:
 
 
 def traceable() -> Mapping[str, tuple[Cell, bool]]:
-    """Those that are no gap on CPUs or on GPUs, by name, and whether they are one on GPUs."""
+    """Graphs that are no gap on CPUs or on GPUs, by name, and whether they are one on GPUs."""
     pairs = zip(_graphs("cpu"), _graphs("gpu:0"), strict=True)
     return {
         _name(cpu): (cpu, gpu.gap is not None) for cpu, gpu in pairs if None in (cpu.gap, gpu.gap)
