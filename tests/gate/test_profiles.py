@@ -109,6 +109,30 @@ def test_no_operator_loses_all_that_it_has(
     assert product.sides_s == pytest.approx([left_us * _US, 2 * left_us * _US])
 
 
+def _under_profiler(takes_us: float, added_us: float, **facts: Any) -> Measurement:
+    """A case that calls one operator once in 100 us, which is longer than when it was timed."""
+    known = side(("mm", takes_us, 1), between_us=100.0 - takes_us)
+    timed = CaseFacts(completion_s=(100.0 - added_us) * _US, **facts)
+    return replace(known, facts=known.facts | timed)
+
+
+def _product(*sides: Measurement) -> Cause:
+    (product,) = [cause for cause in profile_causes(*sides)[0] if cause.text.startswith("mm: ")]
+    return product
+
+
+@pytest.mark.parametrize(("before_us", "after_us"), [(4.0, 6.0), (4.9, 5.1), (6.0, 8.0)])
+def test_what_a_profiler_costs_makes_no_difference(before_us: float, after_us: float) -> None:
+    """Also where one side alone has more of it than the operator takes."""
+    product = _product(_under_profiler(before_us, 5.0), _under_profiler(after_us, 5.0))
+    assert product.time_s == pytest.approx((after_us - before_us) * _US, rel=0.1)
+
+
+def test_on_a_gpu_operators_are_free_of_the_profilers_cost() -> None:
+    sides = [_under_profiler(takes_us, 5.0, device="gpu") for takes_us in (10.0, 20.0)]
+    assert _product(*sides).sides_s == pytest.approx([10 * _US, 20 * _US])
+
+
 def test_many_operators_are_few_lines() -> None:
     """The largest have their own; the others are not lost."""
     base = side(*((f"op{n}", 10.0, 1) for n in range(20)))

@@ -65,9 +65,9 @@ def test_both_sides_have_a_column_and_the_largest_difference_the_first_bar() -> 
 
 def test_what_is_a_profilers_cost_alone_is_about_nothing() -> None:
     """It stays in the figures, so that these add up."""
-    cost = Cause(CauseKind.OPERATORS, "others: 0 -> 0 s", -3 * _US, (-1 * _US, -4 * _US))
+    cost = Cause(CauseKind.OPERATORS, "others: 0 -> 0 s", -0.3 * _US, (-1 * _US, -1.3 * _US))
     (stored,) = _figures(*_CAUSES, cost)["explanations"]
-    assert stored["causes"][-1]["time_s"] == pytest.approx(-3 * _US)
+    assert stored["causes"][-1]["time_s"] == pytest.approx(-0.3 * _US)
     section = _section(*_CAUSES, cost)
     others = [cell.text for cell in section.rows[3].cells]
     assert others == ["operators", "others", "0 s", "0 s", "about 0", ""]
@@ -77,6 +77,14 @@ def test_what_is_a_profilers_cost_alone_is_about_nothing() -> None:
     assert explanation.lines([ExplainedChange(explained, judgement)])[1] == (
         "  operators: others: 0 -> 0 s"
     )
+
+
+def test_operators_that_overlap_less_are_a_change() -> None:
+    """Between them there is less than nothing on both sides, and more of it than before."""
+    between = Cause(CauseKind.OPERATORS, "between: 0 -> 0 s", 5 * _US, (-8 * _US, -3 * _US))
+    section = _section(between)
+    assert [cell.text for cell in section.rows[0].cells][4:] == ["+5 us", "71%"]
+    assert "between +5 us" in section.charts[0].text
 
 
 def test_names_of_bars_fit_onto_a_phone() -> None:

@@ -124,8 +124,9 @@ def _read(
 #: of one operator differ by as much from process to process.
 _ERRORS, _LEAST = 3.0, 0.01
 
-#: Numbers of calls that differ by no more are the same: those of a training step may vary.
-_AS_MANY = 0.01
+#: Numbers of calls that differ by no more are the same: those of a training step may vary. Errors
+#: of times do not make those chance that differ by more than the other share.
+_AS_MANY, _MANY_MORE = 0.01, 0.1
 
 #: Events of a call, with the kind of cause and the share by which the same code may differ; fewer
 #: than one make no difference.
@@ -171,9 +172,11 @@ class _Change:
     def limit_s(self) -> float:
         """The largest difference that two runs of the same code may have.
 
-        Of an operator that is called more often on one side, its errors do not make that chance.
+        Where an operator is called more often, and takes longer, errors do not make that chance.
         """
-        error_s = 0.0 if self.is_recounted else _ERRORS * self.error_s
+        more = self.calls[1] - self.calls[0]
+        is_of_calls = abs(more) > _MANY_MORE * max(self.calls) and more * self.time_s > 0
+        error_s = 0.0 if is_of_calls else _ERRORS * self.error_s
         return max(error_s, _LEAST * max(self.times_s))
 
     @property
@@ -234,12 +237,15 @@ def _instruction_sets(framework: str, base: Profile, contender: Profile) -> Iter
 def _cost(profiles: Sequence[Profile], sides: Sequence[Measurement]) -> tuple[float, float]:
     """Seconds by which calls take longer under a profiler, by the calls of their operators.
 
-    The lower figure of both sides, since a disturbed profile looks costly; 0 where it is not known.
+    The lower figure of both sides, since a disturbed profile looks costly; 0 where it is not known,
+    and on a GPU, whose operators the profiler only starts later.
 
     Returns:
         These seconds, and their share of the time under the profiler, likewise.
     """
     costs_s, shares = [], []
+    if any(side.facts.device.startswith("gpu") for side in sides):
+        return 0.0, 0.0
     for profile, side in zip(profiles, sides, strict=True):
         every = profile.operators or ()
         calls = sum(op.calls for op in every if op.operator_class != COMPILATION)
@@ -250,18 +256,23 @@ def _cost(profiles: Sequence[Profile], sides: Sequence[Measurement]) -> tuple[fl
     return min(costs_s, default=0.0), min(shares, default=0.0)
 
 
-def _own_time_s(operator: ProfiledOperator, cost_s: float, share: float) -> float:
-    """An operator's time without the profiler's cost, which is never all of it.
+def _own_times_s(
+    operators: Sequence[ProfiledOperator], cost_s: float, share: float
+) -> Sequence[float]:
+    """Times of an operator on both sides without the profiler's cost, which is never all of one.
 
-    Where the cost is more than it has, or than a profiler takes, something else made the calls
-    longer, and the operator as much as any other part of them.
+    Where the cost is more than either side has, or than a profiler takes, something else made the
+    calls longer, and the operator as much as any other part of them. Both sides are treated alike,
+    or else the treatment would be a difference.
     """
-    if operator.operator_class == COMPILATION:
-        return operator.time_s
-    added_s = cost_s * operator.calls
-    if cost_s < _MOST_COST_S and added_s < operator.time_s:
-        return operator.time_s - added_s
-    return operator.time_s * (1 - share)
+    times_s = [op.time_s for op in operators]
+    if any(op.operator_class == COMPILATION for op in operators):
+        return times_s
+    added_s = [cost_s * op.calls for op in operators]
+    has_more = all(t > a for t, a in zip(times_s, added_s, strict=True) if t or a)
+    if cost_s < _MOST_COST_S and has_more:
+        return [t - a for t, a in zip(times_s, added_s, strict=True)]
+    return [time_s * (1 - share) for time_s in times_s]
 
 
 def _changes(profiles: Sequence[Profile], cost: tuple[float, float]) -> list[_Change]:
@@ -270,9 +281,9 @@ def _changes(profiles: Sequence[Profile], cost: tuple[float, float]) -> list[_Ch
     changes = []
     for key in dict.fromkeys(itertools.chain(*by_key)):
         both = [of_side.get(key, _NOTHING) for of_side in by_key]
-        times_s = [_own_time_s(op, *cost) for op in both]
         errors_s = (_LEAST * op.time_s if op.error_s is None else op.error_s for op in both)
-        changes.append(_Change(*key, times_s, [op.calls for op in both], math.hypot(*errors_s)))
+        calls, error_s = [op.calls for op in both], math.hypot(*errors_s)
+        changes.append(_Change(*key, _own_times_s(both, *cost), calls, error_s))
     return changes
 
 

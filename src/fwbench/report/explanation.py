@@ -21,6 +21,9 @@ _LARGEST = 4
 #: From this share on, per cent without a digit behind the point.
 _WHOLE = 0.1
 
+#: Less than this share of a change is nothing.
+_NOTHING_OF_IT = 0.05
+
 #: What is said of a change that nothing accounts for.
 NOTHING_FOUND = "no difference found in what was recorded"
 
@@ -138,15 +141,19 @@ def _left(each: ExplainedChange) -> list[str]:
 
 def _line(cause: Cause, explanation: Explanation) -> str:
     text = f"{cause.kind}: {cause.text}"
-    if cause.time_s is None or _is_cost_alone(_stored_cause(cause)):
+    if cause.time_s is None or _is_cost_alone(_stored_cause(cause), explanation.difference_s):
         return text
     share = cause.time_s / explanation.difference_s if explanation.difference_s else 0.0
     return f"{text}: {signed(cause.time_s)} ({share:.0%} of it)"
 
 
-def _is_cost_alone(cause: StoredCause) -> bool:
-    """True if a profiler's cost is all that either side has, so that no time differs."""
-    return cause.base_s == cause.contender_s == 0
+def _is_cost_alone(cause: StoredCause, difference_s: float) -> bool:
+    """True if a profiler's cost is all that either side has, and makes nothing of a difference.
+
+    Operators that overlap leave less than nothing between them, too, and that may be a change.
+    """
+    is_nothing = abs(cause.time_s or 0.0) < _NOTHING_OF_IT * abs(difference_s)
+    return cause.base_s == cause.contender_s == 0 and is_nothing
 
 
 def _percent(share: float) -> str:
@@ -169,13 +176,13 @@ def _what(row: _Shown) -> TableCell:
 
 
 def _difference(row: _Shown) -> TableCell:
-    if _is_cost_alone(row.cause):
+    if _is_cost_alone(row.cause, row.difference_s):
         return TableCell("about 0", 0.0)
     return quantity(row.cause.time_s, signed)
 
 
 def _of_it(row: _Shown) -> TableCell:
-    time_s = None if _is_cost_alone(row.cause) else row.cause.time_s
+    time_s = None if _is_cost_alone(row.cause, row.difference_s) else row.cause.time_s
     return share(time_s / row.difference_s if time_s is not None and row.difference_s else None)
 
 
@@ -207,7 +214,7 @@ def section(explained: StoredExplanation, suffix: str = "") -> Section:
     brief = None
     if len(causes) > most:
         brief = [*_kept(explained.causes, most - len(left) - 1), *left]
-    differences_s = _differences_s(causes)
+    differences_s = _differences_s(causes, change_s)
     return Section.from_items(
         title,
         _COLUMNS,
@@ -247,11 +254,11 @@ def _name(cause: StoredCause) -> str:
     return name if name and times and cause.base_s is not None else cause.words
 
 
-def _differences_s(causes: Sequence[StoredCause]) -> dict[str, float]:
+def _differences_s(causes: Sequence[StoredCause], change_s: float) -> dict[str, float]:
     """Seconds by cause, the largest first; the second of one label has all its words."""
     differences_s: dict[str, float] = {}
     for cause in sorted(causes, key=lambda cause: -abs(cause.time_s or 0.0))[:_DRAWN]:
-        if cause.time_s and not _is_cost_alone(cause):
+        if cause.time_s and not _is_cost_alone(cause, change_s):
             name = _name(cause)
             label = name if len(name) <= _LABEL else f"{name[: _LABEL - 1]}…"
             differences_s[cause.words if label in differences_s else label] = cause.time_s
