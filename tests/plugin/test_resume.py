@@ -1,5 +1,6 @@
 """An interrupted session says what was kept, and another one measures only what is missing."""
 
+import fcntl
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -67,7 +68,7 @@ def test_a_session_that_has_ended_well_is_not_gone_on_with(stopped: Project) -> 
     assert stopped.run(*_IN_ORDER, "--fw-resume").ret == pytest.ExitCode.OK
     again = stopped.run(*_IN_ORDER, "--fw-resume")
     assert again.ret == pytest.ExitCode.USAGE_ERROR
-    assert "has ended well; run this without --fw-resume" in str(again.stderr)
+    assert "ran to its end; run this without --fw-resume" in str(again.stderr)
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,24 @@ def test_a_later_session_does_not_hide_the_interrupted_one(stopped: Project) -> 
     result.stdout.fnmatch_lines(["fwbench: 3 records taken from the interrupted session of *"])
 
 
+def test_a_complete_session_takes_the_place_of_the_interrupted_one(stopped: Project) -> None:
+    stopped.run(*_IN_ORDER).assert_outcomes(passed=6)
+    again = stopped.run(*_IN_ORDER, "--fw-resume")
+    assert "ran to its end; run this without --fw-resume" in str(again.stderr)
+
+
+def test_a_running_session_is_waited_for(stopped: Project) -> None:
+    """Whatever older ones there are: both would measure at the same time."""
+    folder = stopped.path / ".fwbench" / "journal"
+    (journal,) = folder.glob("*.jsonl")
+    newer = folder / "99990101T000000-1.jsonl"
+    newer.write_bytes(journal.read_bytes())
+    with newer.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        result = stopped.run(*_IN_ORDER, "--fw-resume")
+    assert f"the session of {newer.name} is still running" in str(result.stderr)
+
+
 def test_a_recovered_session_can_be_gone_on_with(stopped: Project) -> None:
     """Also one that was killed, whose journal does not say how it ended."""
     (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
@@ -195,7 +214,7 @@ def test_a_session_that_fails_a_gate_has_ended_well(cases: Project) -> None:
     assert cases.run("--benchmark-json=measured.json").ret == 10
     assert cases.session()["outcome"] == {"failed": 0, "interrupted": False}
     again = cases.run("--fw-resume")
-    assert "has ended well; run this without --fw-resume" in str(again.stderr)
+    assert "ran to its end; run this without --fw-resume" in str(again.stderr)
 
 
 def test_an_interrupted_session_says_what_was_kept(stopped: Project) -> None:
@@ -277,6 +296,36 @@ def test_the_launches_that_are_missing_are_measured(project: Project) -> None:
     assert own[0]["launch"] == 1
 
 
+_SPOILT = """
+import pytest
+
+@pytest.fixture(autouse=True)
+def spoilt():
+    yield
+    with open("launches", "a") as file:
+        file.write("x")
+    assert os.path.getsize("launches") != 2
+"""
+
+
+def test_a_launch_that_failed_is_measured_again(project: Project) -> None:
+    """One after whose measurement something failed, before the session was interrupted."""
+    stopped = _COUNTING.replace("== 4", "== 3")  # a case that has failed is not launched again
+    project.write("test_it.py", stopped.replace("import os", f"import os{_SPOILT}", 1))
+    assert project.run("--fw-launches=2").ret == pytest.ExitCode.INTERRUPTED
+    (journal,) = (project.path / ".fwbench" / "journal").glob("*.jsonl")
+    result = project.run("--fw-launches=2", "--fw-resume")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines([f"fwbench: 1 record taken from the * of {journal.name}"])
+
+
+def test_where_nothing_is_kept_nothing_is_to_be_gone_on_with(project: Project) -> None:
+    project.write("test_it.py", _FAILING)
+    stopped = project.run(*_IN_ORDER, "-x", "-k", "plain")
+    assert stopped.outlines[-1].startswith("fwbench: stopped early; 0 of 1 case are kept in ")
+    assert "--fw-resume" not in stopped.outlines[-1]
+
+
 @pytest.mark.parametrize("given", ["--fw-resume", "-ofw_resume=true"])
 def test_plain_benchmarks_have_all_their_launches(project: Project, given: str) -> None:
     """They are measured anew, by further sessions, of which none goes on with another."""
@@ -291,7 +340,7 @@ def test_plain_benchmarks_have_all_their_launches(project: Project, given: str) 
     assert [len(of_case) for of_case in each] == [2] * 5
     assert [bool(of_case[0].get("resumed_from")) for of_case in each] == [True] * 4 + [False]
     again = project.run(*launches, given)
-    assert "has ended well; run this without --fw-resume" in str(again.stderr)
+    assert "ran to its end; run this without --fw-resume" in str(again.stderr)
 
 
 def test_records_that_are_not_taken_over_stay_where_they_are(stopped: Project) -> None:

@@ -111,5 +111,7 @@ class Gate:
                 terminalreporter.line(f"fwbench: --fw-gate: {self.problem}", red=True)
             if self.comparison is not None:
                 terminalreporter.section("fwbench gate", sep="-", yellow=True)
-                for line in verdicts.table(self.comparison, summary.view(terminalreporter).width):
+                view = summary.view(terminalreporter)
+                width = view.width if terminalreporter.isatty else None
+                for line in verdicts.table(self.comparison, width):
                     terminalreporter.line(line)

@@ -84,9 +84,11 @@ class MultiLaunchRunner(IsolatedRunner):
             took_s = (time.monotonic() - start_s) / len(row)
             for item in row:
                 reports = results[item.nodeid]
-                entry = self.launched[item.nodeid].add(launch, reports)
+                case = self.launched[item.nodeid]
+                entry = case.add(launch, reports)
                 self.history.add(item.nodeid, _result(reports, entry, took_s))
-                hook.pytest_fwbench_launched(nodeid=item.nodeid, entry=entry)
+                passed = None if case.failed else entry
+                hook.pytest_fwbench_launched(nodeid=item.nodeid, entry=passed)
             if self._enough_failed():
                 break
         if self.workers is not None:

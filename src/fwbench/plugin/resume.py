@@ -50,7 +50,9 @@ class Resumption:
         try:
             self._find(wanted)
         except UsageError as error:
-            raise pytest.UsageError(f"{FLAG}: {error}; run this without {FLAG}") from None
+            raise pytest.UsageError(
+                f"{FLAG}: {error}; run this without {FLAG}, or with -o fw_resume=false"
+            ) from None
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Say what is not measured again."""
@@ -95,22 +97,32 @@ class Resumption:
         if not paths:
             raise UsageError(f"no session with the same settings is kept under {self._folder}")
         refusals = []
-        for path in filter(journal.is_resumable, paths):
+        complete: set[str] = set()  # in sessions that ran to their ends
+        for path in paths:
+            if journal.is_running(path):
+                raise UsageError(f"the session of {path.name} is still running")
             try:
-                self._take(path, head, wanted)
+                recovered = journal.recover(path, host.with_statistics)
+                if not journal.is_resumable(path):
+                    complete |= {entry["fullname"] for entry in recovered.entries}
+                elif not (names := {e["fullname"] for e in recovered.entries}) or names - complete:
+                    self._take(path, recovered, head, wanted)
+                    return
             except UsageError as error:
                 refusals.append(error)
-            else:
-                return
         if refusals:
             raise refusals[0]
-        raise UsageError(f"the newest session with these settings, {paths[0].name}, has ended well")
+        newest = paths[0].name
+        raise UsageError(f"the newest session with these settings, {newest}, ran to its end")
 
-    def _take(self, path: Path, head: Mapping[str, Any], wanted: Mapping[str, pytest.Item]) -> None:
+    def _take(
+        self,
+        path: Path,
+        recovered: journal.Recovered,
+        head: Mapping[str, Any],
+        wanted: Mapping[str, pytest.Item],
+    ) -> None:
         """Take the records of a session, if it can be gone on with."""
-        if journal.is_running(path):
-            raise UsageError(f"the session of {path.name} is still running")
-        recovered = journal.recover(path, host.with_statistics)
         run = recovered.run
         for entry in recovered.entries:
             entry["extra_info"].setdefault("fwbench", {"plain_test": True})
@@ -127,7 +139,8 @@ class Resumption:
         for _, entry in taken:
             entry["extra_info"]["fwbench"].setdefault("resumed_from", run["datetime"])
         self._path, self._taken = path, taken
-        self._is_whole = all(entry["fullname"] in wanted for entry in run["benchmarks"])
+        names = {entry["fullname"] for entry in run["benchmarks"]}
+        self._is_whole = names <= wanted.keys() and len(taken) == len(recovered.entries)
 
 
 def _launch(entry: Entry) -> int | None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import os
 from collections import defaultdict
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
@@ -106,7 +107,8 @@ class Store:
             self._append(entry)
         if not report.passed and report.nodeid in self._kept:
             del self._kept[report.nodeid]
-            self._write(lambda journal: journal.mark_not_passed(report.nodeid))
+            (nodeid,) = self._private({"fullname": report.nodeid}).values()
+            self._write(lambda journal: journal.mark_not_passed(nodeid))
 
     def pytest_fwbench_launched(self, entry: Mapping[str, Any] | None) -> None:
         """Append the record of a launch."""
@@ -264,14 +266,19 @@ class Store:
         if JOURNAL_VARIABLE in os.environ:  # the journal of whoever started this session
             return []
         go_on = "the same command with --fw-resume measures the others, "
-        how = (
-            f"{go_on * (not self.session.options.is_adaptive)}fwbench recover writes them to a file"
-        )
+        go_on *= bool(self._number_kept) and not self.session.options.is_adaptive
+        how = f"{go_on}fwbench recover writes them to a file"
         ended = "interrupted" if self.outcome.interrupted else "stopped early"
         return [f"{ended}; {self._share_kept()} are kept in {self.journal.path}: {how}"]
 
+    @property
+    def _number_kept(self) -> int:
+        """Of records that another session can go on with; with launches of cases alone."""
+        every = itertools.chain(*self._kept.values())
+        return sum(self.session.plan is None or launch is not None for launch in every)
+
     def _share_kept(self) -> str:
-        kept, planned = sum(map(len, self._kept.values())), len(self.unmeasured.planned)
+        kept, planned = self._number_kept, len(self.unmeasured.planned)
         cases, plan = count(planned, "case"), self.session.plan
         if plan is None:
             return f"{kept} of {cases}"
@@ -279,6 +286,12 @@ class Store:
             return f"{count(kept, 'launch', 'launches')} of {cases}"
         launches = count(plan.launches * planned, "launch", "launches")
         return f"{kept} of {launches} of {cases}"
+
+    @property
+    def _is_safe(self) -> bool:
+        """True if the journal may be deleted one day: its session is whole, or in another file."""
+        is_over = self.outcome is not None and not self.problems
+        return is_over and (self.written is not None or not self._is_cut_short)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
@@ -288,7 +301,7 @@ class Store:
         with contextlib.suppress(StorageError):
             if self.outcome is not None and self.outcome.interrupted:
                 self.journal.interrupt(dict(self.outcome))
-            elif self.outcome is not None and not self.problems:
+            elif self._is_safe:
                 self.journal.finish(resumable=self._is_cut_short)
         self.journal.close()
 

@@ -27,7 +27,7 @@ _OWN = "fwbench_journal"
 KEY, _OUTCOME, _NOT_PASSED = f"{_OWN}_key", f"{_OWN}_outcome", f"{_OWN}_not_passed"
 
 #: The last line of the journal of a session that is over, and whose records are safe elsewhere: of
-#: one that ended well or that another one has gone on with, and of one to go on with.
+#: one that ran to its end or that another one has gone on with, and of one to go on with.
 _END, _END_TO_RESUME = {f"{_OWN}_end": True}, {f"{_OWN}_end": "resumable"}
 
 
@@ -63,6 +63,8 @@ class Journal:
 
         with suppress(OSError):  # of a file system without locks
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A lock is held until the last copy of its file is closed, and tests may fork.
+        os.register_at_fork(after_in_child=self._file.close)
 
     def append(self, values: Mapping[str, Any]) -> None:
         """Append one line and hand it to the operating system.
@@ -113,7 +115,8 @@ class Journal:
 
 def finish(journal: Path, *, resumable: bool = False) -> None:
     """Say of a session's journal that its records are safe, so that it can be deleted one day."""
-    with suppress(OSError), journal.open("a", encoding="utf-8") as file:
+    with suppress(OSError), journal.open("r+", encoding="utf-8") as file:
+        file.seek(0, os.SEEK_END)
         file.write(dumps(_END_TO_RESUME if resumable else _END) + "\n")
 
 
@@ -135,7 +138,7 @@ def is_finished(journal: Path) -> bool:
 
 
 def is_resumable(journal: Path) -> bool:
-    """True unless its session ended well, or another one has gone on with it."""
+    """True unless its session ran to its end, or another one has gone on with it."""
     return not _ends_with(journal, _END)
 
 

@@ -144,8 +144,7 @@ _SHOWS: Mapping[str, Callable[[float], str]] = {
     **vars(units),
     "megabytes": lambda size_bytes: four_digits(size_bytes / 1e6),
     "gigabytes": lambda size_bytes: four_digits(size_bytes / 1e9),
-    # A cost is not negative: what two times differ by is then more than what it is.
-    "added": lambda share: f"+{share:.0%}" if share >= 0.005 else "about 0",  # noqa: PLR2004
+    "added": lambda share: "about 0" if -0.05 <= share < 0.005 else f"{share:+.0%}",  # noqa: PLR2004
     "billions": lambda rate: f"{rate / 1e9:,.0f}" if rate >= 1e11 else f"{rate / 1e9:.3g}",  # noqa: PLR2004
 }
 
