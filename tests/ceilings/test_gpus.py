@@ -169,13 +169,17 @@ def test_a_failed_case_is_named() -> None:
 
 
 @tabled
-def test_what_fails_refutes_the_claim_that_it_is_held_to(
-    case: str, refuted: tuple[str, ...]
+def test_what_failed_leaves_the_claim_open_that_it_is_held_to(
+    case: str, open_claims: tuple[str, ...]
 ) -> None:
-    """A copy faster than its link and a product in TF32 have no record: they fail."""
+    """A copy faster than its link and a product in TF32 fail, as what ran out of memory does."""
     missing = [NotMeasured(nodeid=f"test_suite.py::{case}", framework="jax", why="failed")]
     outcomes = gpu_suite.judged(StoredRun("doctor", [], SessionFacts(missing=missing)), None)
-    assert tuple(each.expected for each in outcomes[1:] if each.holds is False) == refuted
+    assert (
+        tuple(each.expected for each in outcomes[1:] if "cannot be told" in each.seen)
+        == open_claims
+    )
+    assert {each.holds for each in outcomes[1:]} == {None}
 
 
 def test_without_a_gpu_the_same_cases_run_on_the_cpu(

@@ -57,8 +57,8 @@ def test_copy(case: Case) -> None:
     case.measure()
 
 
-#: What was seen, and whether it is as expected; None where it could not be tried.
-Seen = tuple[str, bool] | None
+#: What was seen, and whether it is as expected; None where it cannot be told, or was not tried.
+Seen = tuple[str, bool | None] | None
 
 
 @dataclass(frozen=True)
@@ -69,21 +69,21 @@ class Assumption:
         expected: what must be so.
         otherwise: what it means for figures if it is not.
         look: at the facts of the cases, and at the GPU as NVML knows it.
-        refuted_by: pattern in the node ids of cases that fail where it is not so, and have no facts
-            to look at then.
+        needs: pattern in the node ids of cases without which it cannot be told: those fail where it
+            is not so, and have no facts to look at then.
     """
 
     expected: str
     otherwise: str
     look: Callable[[Sequence[CaseFacts], Gpu | None], Seen]
-    refuted_by: str | None = None
+    needs: str | None = None
 
     def seen(self, cases: Sequence[CaseFacts], failed: Sequence[str], gpu: Gpu | None) -> Seen:
         """Look at the facts of cases, and at the node ids of those that failed."""
-        pattern = self.refuted_by
-        refuting = [nodeid for nodeid in failed if pattern and re.search(pattern, nodeid)]
-        if refuting:
-            return f"failed, for a reason that the output has: {', '.join(refuting)}", False
+        pattern = self.needs
+        missing = [nodeid for nodeid in failed if pattern and re.search(pattern, nodeid)]
+        if missing:  # it may be for any other reason
+            return f"cannot be told: no number of {', '.join(missing)}", None
         return self.look(cases, gpu)
 
 

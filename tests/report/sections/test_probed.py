@@ -108,11 +108,15 @@ def test_shares_are_drawn_and_listed() -> None:
     assert section.notes[0] in writers.markdown([made])
 
 
-@pytest.mark.parametrize("completion_s", [3.2e-3, 2.999e-3])
-def test_the_cost_of_a_profiler_is_not_negative(completion_s: float) -> None:
+@pytest.mark.parametrize(
+    ("completion_s", "overhead"), [(3.1e-3, "about 0"), (2.999e-3, "about 0"), (4e-3, "-25%")]
+)
+def test_a_profiler_that_costs_nothing_is_told_apart_from_disturbed_rounds(
+    completion_s: float, overhead: str
+) -> None:
     made = run_of(case(framework="torch", profile=profile(), completion_s=completion_s))
     (row,) = rows(part([made], f"where the time goes: {_WORK}"))
-    assert row["overhead"] == "about 0"
+    assert row["overhead"] == overhead
 
 
 def test_a_case_that_was_profiled_twice_has_two_lines() -> None:

@@ -15,7 +15,9 @@ def awaited() -> AwaitedArrays:
     def wait(tensor: Any) -> None:
         if tensor.is_cuda:
             torch.cuda.current_stream(tensor.device).synchronize()
+        elif tensor.device.type == "xpu":
+            torch.xpu.synchronize(tensor.device)
         elif is_pending(tensor):
-            torch.accelerator.synchronize()
+            torch.mps.synchronize()
 
     return AwaitedArrays(torch.Tensor, wait, is_pending=is_pending)
