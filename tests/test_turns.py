@@ -1,13 +1,11 @@
 """Where several processes share the tests, a serial one runs alone, and its turn comes."""
 
-import multiprocessing
 import os
 import signal
 import threading
-import time
-from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
+from support import programs
 from support.turns import Turns
 
 #: Longer than anything here takes, and how long to see that something does not happen.
@@ -87,26 +85,28 @@ def test_serial_tests_take_turns(tmp_path: Path) -> None:
     second.leave()
 
 
-def _die(folder: Path, pids: SimpleQueue[int]) -> None:
-    """End while it is somebody's turn, and while a process that was forked is there."""
-    with Turns(folder).take(alone=False):
-        pid = os.fork()
-        if pid == 0:
-            time.sleep(2 * _PATIENCE_S)
-            os._exit(0)
-        pids.put(pid)
-        os._exit(1)
+#: It ends while it is its turn, and a process that it has forked is there.
+_DIES = """
+import os, sys, time
+from pathlib import Path
+from support.turns import Turns
+
+with Turns(Path(sys.argv[1])).take(alone=False):
+    pid = os.fork()
+    if pid == 0:
+        os.closerange(0, 3)
+        time.sleep(300)
+    print(pid, flush=True)
+    os._exit(0)
+"""
 
 
 def test_a_process_that_dies_has_had_its_turn(tmp_path: Path) -> None:
     """Its forks do not keep the others waiting."""
-    context = multiprocessing.get_context("spawn")
-    pids = context.SimpleQueue()
-    dead = context.Process(target=_die, args=(tmp_path, pids))
-    dead.start()
-    dead.join()
-    serial = Visitor(tmp_path, alone=True)
-    came_in = _came_in(serial)
-    os.kill(pids.get(), signal.SIGKILL)
-    serial.leave()
-    assert came_in
+    pid = int(programs.output("-c", _DIES, tmp_path, cwd=Path(__file__).parent))
+    try:
+        serial = Visitor(tmp_path, alone=True)
+        assert _came_in(serial)
+        serial.leave()
+    finally:
+        os.kill(pid, signal.SIGKILL)
