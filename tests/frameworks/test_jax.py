@@ -440,11 +440,11 @@ def test_a_gpu_that_does_not_start_leaves_the_cpu(made: Environment) -> None:
 
 @tabled
 def test_a_process_that_measures_the_cpu_opens_no_gpu(
-    made: Environment, variables: dict[str, str], opened: list[str]
+    made: Environment, variables: dict[str, str], opened: tuple[str, ...]
 ) -> None:
     """JAX starts every backend when it is first asked for a device, for threads by the registry."""
     found = _run(made, jax_devices.OPENED, **variables)
-    assert found == {"loaded": opened, "ended": opened}
+    assert found == {"loaded": [*opened], "ended": [*opened]}
 
 
 _DESCRIBES = """
