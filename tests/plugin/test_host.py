@@ -222,7 +222,7 @@ def test_records_of_another_process_are_this_sessions(session: BenchmarkSession)
 def test_writers_are_replaced(pytester: pytest.Pytester) -> None:
     """The JSON goes where fwbench writes it; a run that cannot be saved leaves nothing."""
     config = _configured(pytester, f"--benchmark-json={pytester.path / 'out.json'}")
-    session, written, unsaved = BenchmarkSession(config), [], []
+    session, written, saved, unsaved = BenchmarkSession(config), [], [], []
     inner = config._benchmarksession  # type: ignore[attr-defined]
 
     def save(output_json: Any, _: str) -> None:
@@ -232,11 +232,14 @@ def test_writers_are_replaced(pytester: pytest.Pytester) -> None:
         raise OSError(28, "No space left on device")
 
     inner.storage.save = save
-    session.replace_writers(lambda *given: written.append(given), lambda *why: unsaved.append(why))
+    session.replace_writers(
+        lambda *given: written.append(given), saved.append, lambda *why: unsaved.append(why)
+    )
     inner.save_json({"a": 1})
     inner.storage.save({"b": 2}, "x")
     assert written == [(pytester.path / "out.json", {"a": 1})]
     ((place, error),) = unsaved
+    assert saved == []
     assert (place, error.strerror) == (str(inner.storage), "No space left on device")
     assert [*inner.storage.query()] == []
     assert session.machine_info() is session.machine_info(), "asked once"

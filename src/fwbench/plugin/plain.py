@@ -46,11 +46,16 @@ def reason(report: pytest.TestReport) -> str | None:
 def of_process() -> SessionFacts:
     """Environment variables and libraries of this process, where plain tests compute."""
     from fwbench.frameworks import libraries
+
+    return SessionFacts(variables=known_variables(), libraries=libraries.loaded())
+
+
+def known_variables() -> dict[str, str]:
+    """Environment variables of this process that change speed, as a record has them."""
     from fwbench.frameworks.variables import variables_of
     from fwbench.records import privacy
 
-    variables = privacy.variables(variables_of())
-    return SessionFacts(variables=variables, libraries=libraries.loaded())
+    return privacy.variables(variables_of())
 
 
 def outcome_of(session: pytest.Session) -> SessionOutcome:

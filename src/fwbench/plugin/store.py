@@ -18,7 +18,7 @@ from fwbench.jsontext import dumps
 from fwbench.plugin import host
 from fwbench.plugin.host import RERUN, BenchmarkSession
 from fwbench.plugin.options import asked_for
-from fwbench.plugin.plain import of_process, outcome_of, reason
+from fwbench.plugin.plain import known_variables, of_process, outcome_of, reason
 from fwbench.plugin.session import CELL, UNASKED, Session
 from fwbench.processes.session import JOURNAL_VARIABLE
 from fwbench.records import equality, files
@@ -66,7 +66,7 @@ class Store:
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Find out before the first measurement whether its record can be kept, and compared."""
-        self.variables = of_process().variables  # before a test changes some
+        self.variables = known_variables()  # before a test changes some
         cases = any(CELL in item.stash for item in items)
         if not cases or self.config.option.collectonly or self.session.verify_only:
             return
