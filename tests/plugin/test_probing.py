@@ -65,7 +65,7 @@ def test_a_profile_is_in_the_record(profiled: Project) -> None:
     result.stdout.fnmatch_lines(
         [
             "where the time goes, by the frameworks' own profilers:",
-            f"  {_ID}: elementwise 50%, other 50% within 0 points (profiler: *%)",
+            f"  {_ID}: elementwise 50%, other 50% within 0 points (profiler: *)",
             f"traces for https://ui.perfetto.dev: {trace.parent}",
         ]
     )
