@@ -273,7 +273,7 @@ class Store:
 
     @property
     def _number_kept(self) -> int:
-        """Of records that another session can go on with; with launches of cases alone."""
+        """Records that another session can go on with; with launches those of cases alone."""
         every = itertools.chain(*self._kept.values())
         return sum(self.session.plan is None or launch is not None for launch in every)
 
