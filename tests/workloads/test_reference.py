@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError, UsageError
-from fwbench.frameworks.learner import Job
 from fwbench.workloads import TRAININGS, cast_bfloat16, gru, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.gradients import Rounded, forward
@@ -42,6 +42,8 @@ from fwbench.workloads.models.layers import (
 from fwbench.workloads.models.reference import Descent
 from fwbench.workloads.models.trajectories import expected_losses
 from fwbench.workloads.training import TRAJECTORY_STEPS, Adam, RMSprop, Training
+from support import programs
+from support.verification import installed
 
 _BATCH = 2
 
@@ -444,16 +446,28 @@ def test_mixed_precision_rounds_as_the_dtype_does(dtype: str) -> None:
     assert Rounded(dtype).rounded([tokens])[0] is tokens
 
 
+#: In a process of its own: TensorFlow may crash in one that PyTorch has computed in.
+_SPARSE = """
+import json
+from fwbench.frameworks.learner import Job
+from fwbench.frameworks.tensorflow.training import TensorFlowLearner
+from test_reference import _texts
+
+texts = _texts(20)
+learner = TensorFlowLearner(Job(texts, "cpu", "graph", "float32", 64, sparse=True))
+learner.reset(exact=True)
+batches = texts.check_batches(64, 4)
+losses = learner.losses([learner.step(*learner.place(batch)) for batch in batches])
+print(json.dumps([[float(loss) for loss in losses], learner.notes()["update"]]))
+"""
+
+
+@installed("tensorflow")
 def test_sparse_updates_are_those_of_keras() -> None:
     """In a batch that repeats its examples, which squares of slices depend on."""
-    training_of = pytest.importorskip(
-        "fwbench.frameworks.tensorflow.training", exc_type=ImportError
-    )
     texts = _texts(20)
-    learner = training_of.TensorFlowLearner(Job(texts, "cpu", "graph", "float32", 64, sparse=True))
-    learner.reset(exact=True)
-    batches = texts.check_batches(64, 4)
-    results = learner.losses([learner.step(*learner.place(batch)) for batch in batches])
-    update = learner.notes()["update"]
+    here = Path(__file__).parent
+    found = {"PYTHONPATH": str(here.parent)}
+    results, update = programs.result("-c", _SPARSE, cwd=here, variables=found)
     assert results == pytest.approx(expected_losses(texts, 64, update=update)[:4], rel=1e-6)
     assert results != pytest.approx(expected_losses(texts, 64, update="dense")[:4], rel=1e-5)
