@@ -1,7 +1,5 @@
 """Copies of adapters between host and GPU, by the frameworks themselves without one."""
 
-import pytest
-
 from fwbench.frameworks.declared import manifests
 from fwbench.frameworks.gpus import PINNED
 from fwbench.workloads import COPIES
@@ -143,8 +141,8 @@ print(json.dumps(found))
 """
 
 
+@installed("tensorflow")
 def test_tensorflow_tells_where_a_tensor_is() -> None:
-    pytest.importorskip("tensorflow")
     found = programs.result("-c", _TENSORFLOW)
     assert found["places"] == ["cpu", "cpu:1", "cpu"]
     assert found["devices"] == ["cpu", "cpu:1", "cpu", None]
@@ -152,8 +150,8 @@ def test_tensorflow_tells_where_a_tensor_is() -> None:
     assert found["inner"] == "cpu", "where a graph has computed, and not where it was called"
 
 
+@installed("tensorflow")
 def test_tensorflow_s_silent_way_to_the_cpu_is_seen_and_closed() -> None:
-    pytest.importorskip("tensorflow")
     found = programs.result("-c", _WITHOUT_GPU)
     assert {found[f"{execution}, True"] for execution in ("eager", "graph")} == {"cpu"}
     for execution in ("eager", "graph"):

@@ -30,6 +30,7 @@ from support.launched_runs import sample
 from support.projects import Project
 from support.real_training import all_of
 from support.tables import tabled
+from support.verification import installed
 
 _TESTS = """
 import os
@@ -297,11 +298,11 @@ def test_it(case):
 """
 
 
+@installed("tensorflow")
 def test_a_first_call_that_compiles_twice_is_named(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the phase that takes longer."""
-    pytest.importorskip("tensorflow")
     _measure_base(project, fw="tensorflow", tests=_TRACED)
     monkeypatch.setenv("TWICE", "1")
     causes = _explained(project, capsys, fw="tensorflow", selected="chain")
