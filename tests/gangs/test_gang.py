@@ -163,7 +163,7 @@ def test_a_gang_that_sleeps_while_it_builds_is_ended(gang: Gang) -> None:
 
 
 def test_a_gang_in_which_something_runs_is_not_asleep(gang: Gang) -> None:
-    """So the limit alone ends it: its steps go on, one after the other."""
+    """So the limit alone ends it: its steps go on, though its roles often wait for each other."""
     with pytest.raises(GangFailed, match="did not answer within 3 s while taking steps"):
         gang.ask("round", _FOR_EVER, limit_s=3.0, doing="taking steps", quiet_s=2.0)
 
@@ -377,18 +377,16 @@ def test_no_time_is_spent_on_asking_roles_that_are_stopped(monkeypatch: pytest.M
     assert (stopped.sent, well.sent, last.sent) == ([], ["usage"], [])
 
 
-@pytest.mark.parametrize(
-    ("awake", "is_quiet"), [([True, False], True), ([True], False), ([False], True)]
-)
+@pytest.mark.parametrize(("used_s", "is_quiet"), [(1e-4, True), (2e-3, False)])
 def test_a_gang_that_only_looks_now_and_then_is_quiet(
-    monkeypatch: pytest.MonkeyPatch, awake: list[bool], is_quiet: bool
+    monkeypatch: pytest.MonkeyPatch, used_s: float, is_quiet: bool
 ) -> None:
-    """Threads that wait for others may poll; those that build are at work each time."""
+    """Threads that wait for others may poll; those that build use their processors."""
     monkeypatch.setattr(gangs, "_POLL_S", 0.01)
-    states = itertools.cycle(awake)
+    has_had_s = itertools.count(5.0, used_s)
     own_end, other_end = socket.socketpair()
     with own_end, other_end:
-        role: Any = SimpleNamespace(fileno=own_end.fileno, is_asleep=lambda: not next(states))
+        role: Any = SimpleNamespace(fileno=own_end.fileno, processors_s=lambda: next(has_had_s))
         begun_s = time.monotonic()
         assert gangs._wait([role], begun_s + 1.0, 0.2) == []
     assert (time.monotonic() < begun_s + 1.0) is is_quiet

@@ -34,8 +34,12 @@ _STOP_S = 2.0
 #: How long a role that has nothing to do may take to answer.
 _IDLE_S = 1.0
 
-#: How often roles are checked for being asleep while nothing is timed.
+#: How often roles are checked for being asleep while nothing is timed, and the processors that all
+#: of them use at least if they are not. Gangs of two that wait use 0.01, as threads of JAX look now
+#: and then, and those that take steps use 1. States of threads at the moment of a look would say
+#: less: where steps are short, all often wait for each other.
 _POLL_S = 0.25
+_AWAKE_CPUS = 0.05
 
 #: How processes report that another one has taken a port between its choice and its use: sockets,
 #: MXNet's scheduler, TensorFlow's server, JAX's and, before that crashes, its gRPC.
@@ -445,18 +449,18 @@ def _wait(roles: Sequence[RoleProcess], until_s: float, quiet_s: float) -> list[
         roles: of the whole gang, also those that have answered: others may wait for them.
         quiet_s: how long all roles may sleep; infinite while they are timed, and not checked.
     """
-    awake_s, was_awake = time.monotonic(), False
+    awake_s, had_s = time.monotonic(), 0.0
     while True:
         left_s = max(0.0, until_s - time.monotonic())
         arrived = ready(roles, left_s if quiet_s == math.inf else min(_POLL_S, left_s))
-        if arrived or time.monotonic() >= until_s:
+        now_s = time.monotonic()
+        if arrived or now_s >= until_s:
             return arrived
-        is_awake = not all(role.is_asleep() for role in roles)
-        if is_awake and was_awake:  # once: a thread that waits by looking now and then
-            awake_s = time.monotonic()
-        elif time.monotonic() - awake_s > quiet_s:
+        have_s = sum(role.processors_s() for role in roles)
+        if have_s - had_s > _AWAKE_CPUS * quiet_s:
+            awake_s, had_s = now_s, have_s
+        elif now_s - awake_s > quiet_s:
             return []
-        was_awake = is_awake
 
 
 def _traffic(

@@ -7,15 +7,12 @@ import os
 import socket
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, Protocol
-
-import psutil
 
 from fwbench.errors import NetworkUnavailable
 from fwbench.gangs.network import ShapedNetwork
 from fwbench.machine import thread_variables
+from fwbench.measure.resources import processors_s
 from fwbench.options.values import LOCAL
 from fwbench.processes.channel import Channel, readable
 from fwbench.processes.process import Process, python
@@ -26,9 +23,6 @@ ROLE_MAIN = "from fwbench.gangs.role import main; main()"
 
 #: How long the rest of a message may take that has begun.
 _PART_S = 5.0
-
-#: States of threads that run or are ready to, and that wait for a disk.
-_AT_WORK = ("R", "D")
 
 #: The variables of this process' environment that roles on other machines get: its toggles.
 _OWN_VARIABLES = "FWBENCH_"
@@ -77,14 +71,9 @@ class LocalRole(Process):
         """Call one of its methods."""
         return getattr(self, name)(*values)
 
-    def is_asleep(self) -> bool:
-        """Return whether no thread of it runs, nor of a process that it started; see proc(5).
-
-        It may wait for others, or be stopped. Always False where the system does not tell.
-        """
-        if sys.platform != "linux":
-            return False
-        return _sleeps(self.pid) and all(map(_sleeps, _descendants(self.pid)))
+    def processors_s(self) -> float:
+        """Seconds of processors that it, and all that it has started, have had."""
+        return processors_s(self.pid)
 
 
 class RoleProcess:
@@ -135,9 +124,9 @@ class RoleProcess:
         """The last lines that it wrote since the mark, ready to append to a message."""
         return str(self._handle.request("tail", lost="; its output is lost"))
 
-    def is_asleep(self) -> bool:
-        """Return whether no thread of it runs."""
-        return bool(self._handle.request("is_asleep", lost=False))
+    def processors_s(self) -> float:
+        """Seconds of processors that it, and all that it has started, have had."""
+        return float(self._handle.request("processors_s", lost=0.0))
 
     def is_stopped(self) -> bool:
         """Return whether a signal or a debugger has stopped it."""
@@ -155,21 +144,6 @@ class RoleProcess:
         """End it, and discard its output."""
         self._handle.kill()
         self._channel.close()
-
-
-def _sleeps(pid: int) -> bool:
-    with suppress(OSError):  # it has ended
-        for stat in Path(f"/proc/{pid}/task").glob("*/stat"):
-            state = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
-            if state in _AT_WORK:
-                return False
-    return True
-
-
-def _descendants(pid: int) -> list[int]:
-    with suppress(psutil.Error):
-        return [process.pid for process in psutil.Process(pid).children(recursive=True)]
-    return []
 
 
 def ready(roles: Collection[RoleProcess], timeout_s: float) -> list[RoleProcess]:
