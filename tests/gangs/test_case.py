@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.errors import ProbeError, TooLargeToVerify, WrongGradient, WrongResult, WrongTraining
+from fwbench.errors import TooLargeToVerify, WrongGradient, WrongResult, WrongTraining
 from fwbench.frameworks.member import Place, RoleCopies
 from fwbench.gangs import loops
 from fwbench.gangs.case import GangCase
@@ -186,13 +186,6 @@ def test_a_batch_that_memory_does_not_hold_is_refused() -> None:
     case = _case(gang, _MLP.step, direction="train", size=10**10)
     fakes.fails(case, TooLargeToVerify, r"^2 replicas take about .* smaller")
     assert gang.requests == []
-
-
-def test_probes_look_into_single_processes() -> None:
-    case = _case(ScriptedGang())
-    case._probe = lambda *_: None
-    with pytest.raises(ProbeError, match="a case of 2 replicas cannot be profiled"):
-        case.measure()
 
 
 def _trained(**changes: Any) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fwbench.errors import DifferentSettings
+from fwbench.gate import sequential
 from fwbench.gate.ab import Pair, PairedComparison, PairPlan
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.verdicts import FAIL_ON, Comparison, FailOn, Rules, Verdict
@@ -160,6 +161,16 @@ def test_the_budget_ends_a_noisy_job() -> None:
     slow = Bench({"slow": (1.0, 1.5)})
     assert _compare(slow, budget_s=7 * _PAIR_S + 1).counts == {"inconclusive": 1}
     assert len(slow.calls) == 7
+
+
+def test_no_more_pairs_are_promised_of_a_case_that_is_decided(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By one metric: no others are measured for what another one cannot tell."""
+    monkeypatch.setattr(sequential, "more_pairs", lambda *_: 0.0)
+    comparison = _compare(Bench(_same(1), spread=0.5, seed=3), budget_s=20 * _PAIR_S)
+    (reason,) = {each.reason for each in comparison.judgements if each.reason}
+    assert reason.endswith("; another metric has decided the case")
 
 
 def test_one_pair_is_measured_whatever_the_budget() -> None:

@@ -1,10 +1,17 @@
 """Cases are run again for probes, in processes of their own; what comes of it fails no case."""
 
 import json
+import time
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fwbench.frameworks.probes import PROFILE, UNTIL_VARIABLE, VARIABLE
+from fwbench.measure.clock import Clock
+from fwbench.plugin.probing import FOUND, probe_of_worker
+from support import fakes
 from support.projects import Project, measuring
 from support.tables import tabled
 
@@ -71,6 +78,21 @@ def test_a_profile_is_in_the_record(profiled: Project) -> None:
     )
 
 
+def test_a_session_for_profiles_needs_one_process(
+    profiled: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And begins no profile but its first when its time is over."""
+    profiled.write("test_it.py", _CASES.replace("(4,)", "(4, 8)"))
+    monkeypatch.setenv(VARIABLE, PROFILE)
+    monkeypatch.setenv(UNTIL_VARIABLE, str(time.monotonic()))
+    result, records = profiled.measure("--fw-profile")
+    result.assert_outcomes(passed=2)
+    assert len({*profiled.lines("processes")}) == 1
+    assert profile_of(records)["shares"] == {"elementwise": 0.5, "other": 0.5}
+    later = records[f"{_ID.removesuffix('4')}8"]["extra_info"]["fwbench"]["profile"]
+    assert later == {"gap": "the time for it was over"}
+
+
 @tabled
 def test_a_profiler_that_fails_is_a_gap(profiled: Project, what: str, reason: str) -> None:
     profiled.write("conftest.py", _PROFILED.replace("PROFILE", what))
@@ -105,6 +127,23 @@ def test_memory_is_in_the_record(project: Project) -> None:
     assert "forward_memory" not in records[_ID]["extra_info"]["fwbench"]
     assert len({*project.lines("processes")}) == 2
     result.stdout.fnmatch_lines(["peak memory above *:", f"  {_ID}: forward * MiB"])
+
+
+@pytest.mark.parametrize("is_of_gang", [True, False])
+def test_times_stand_whatever_a_probe_raises(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_of_gang: bool
+) -> None:
+    """Replicas are several processes, of which a probe would see one."""
+    monkeypatch.setenv(VARIABLE, PROFILE)
+    sent: list[tuple[str, Any]] = []
+    probe = probe_of_worker(tmp_path, lambda *message: sent.append(message))
+    assert probe is not None
+    case: Any = SimpleNamespace(cell=fakes.cell(toggles=(("replicas", "2"),) * is_of_gang))
+    probe(case, Clock())
+    ((kind, facts),) = sent
+    assert kind == FOUND
+    wrong = "a case of 2 replicas cannot be profiled" if is_of_gang else "AttributeError: "
+    assert facts["profile"]["gap"].startswith(wrong)
 
 
 def test_a_probe_that_dies_is_a_gap(project: Project) -> None:

@@ -16,6 +16,7 @@ from fwbench.cases.inputs import OPERAND_CACHE, check_room, drawn_operands
 from fwbench.cases.random import Random
 from fwbench.cases.work import OperationWork, Work
 from fwbench.errors import FwbenchError, NotOnDevice
+from fwbench.frameworks import probes
 from fwbench.frameworks.contract import Compilation, Framework
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
@@ -103,7 +104,8 @@ class Case:
         """Bind, verify, warm up, measure, and verify this case again; record what is known of it.
 
         What fails after the rounds has no record either. With ``--benchmark-disable`` the case is
-        bound and verified, and nothing is timed; in the process of a probe it is only bound.
+        bound and verified, and nothing is timed; in the process of a probe it is only bound, but
+        for a session for profiles.
 
         Returns:
             What the last timed call of the work returned; None for a training loop, and for a
@@ -123,7 +125,11 @@ class Case:
         """
         self.measured = True
         with _explained(self.cell, self._lacking, lambda: self.gpu):
-            return self._measure() if self._probe is None else self._probed(self._probe)
+            is_timed = self._probe is None or probes.are_for_all()
+            last = self._measure() if is_timed else None
+            if self._probe is not None:
+                self._probed(self._probe)
+            return last
 
     @cached_property
     def gpu(self) -> Gpu | None:
@@ -140,7 +146,7 @@ class Case:
         return self._benchmark.alone(what)
 
     def _probed(self, probe: Probe) -> None:
-        """Let a probe have the case, which was verified and timed in another process."""
+        """Let a probe have the case, which was verified and timed before, as a rule elsewhere."""
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             probe(self, self._clock)
         self._benchmark.leave_unused()

@@ -17,16 +17,23 @@ PROFILE = "profile"
 MEMORY = "memory"
 FORWARD_MEMORY = "forward-memory"
 
-#: Names the probe for which a worker was started; no other worker has it.
+#: Names the probe for which a worker was started. Others that measure times have it only in a
+#: session for profiles, whose times nobody reads.
 VARIABLE = "FWBENCH_PROBE"
 
-#: The moment, by the monotonic clock, after which a session begins no probe but its first.
+#: A session for profiles has it: the moment, by the monotonic clock, after which a worker begins no
+#: probe but its first.
 UNTIL_VARIABLE = "FWBENCH_PROBES_UNTIL"
 
 
 def requested() -> str:
     """The probe for which this process was started; empty if it measures times."""
     return os.environ.get(VARIABLE, "")
+
+
+def are_for_all() -> bool:
+    """True in a session for profiles: each worker profiles every case that it has timed."""
+    return requested() == PROFILE and UNTIL_VARIABLE in os.environ
 
 
 #: The attribute by which bound work says so.

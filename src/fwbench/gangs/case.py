@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self, cast
 
 from fwbench.cases import learning
 from fwbench.cases.case import Case
-from fwbench.errors import ProbeError
 from fwbench.gangs import checks
 from fwbench.gangs import rounds as facts
 from fwbench.gangs.checks import Answers
@@ -109,13 +108,6 @@ class GangCase(Case):
     def checked_steps(self) -> int:
         """The number of steps with known results before the timing."""
         return CHECKED_STEPS
-
-    def _probed(self, probe: Any) -> None:
-        """Refuse probes, which look into a single process."""
-        raise ProbeError(
-            f"a case of {self.cell.replicas} replicas cannot be profiled, nor its memory measured: "
-            "that looks into one process"
-        )
 
     def _measure(self) -> None:
         with self._unused_on_failure():

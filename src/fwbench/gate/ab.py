@@ -273,6 +273,8 @@ class PairedComparison:
         if self._interrupted:
             return "interrupted before it was decided"
         more = self._more_pairs(case, cases)
+        if not more:
+            return "{}; another metric has decided the case"
         if math.isinf(more):
             return "{}; more than " + f"{FARTHEST} more pairs would tell"
         took = duration(more * self._pair_s)

@@ -8,7 +8,7 @@ import math
 import statistics
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -31,6 +31,9 @@ _TIMES = tuple(metric.name for metric in METRICS if metric.is_time)
 
 #: Metrics in bytes.
 BYTES = (MEMORY, MEMORY_BEFORE)
+
+#: Facts that a profile gives.
+_PROFILED = ("profile", "sampled")
 
 _ONE_SIDED = (Verdict.MISSING, Verdict.NEW)
 
@@ -262,13 +265,18 @@ def profiled_causes(
     runs: Profiles, base: Measurement, contender: Measurement, times_s: Times
 ) -> tuple[list[Cause], list[str]]:
     """Causes in the profiles of a case that were measured after its verdict, and gaps."""
-    records = {
-        name: record
+    sides = {
+        name: replace(side, facts=side.facts | _profiled(record.facts))
         for name, run, side in zip(SIDES, runs, (base, contender), strict=True)
         for record in (run.records if run else ())
         if record.key == side.key
     }
-    lacking = [name for name in SIDES if name not in records]
+    lacking = [name for name in SIDES if name not in sides]
     if lacking:
         return [], [f"no profile was measured on {_named(lacking)} side"]
-    return recorded_causes(records[SIDES[0]], records[SIDES[1]], times_s, by_turns=True)
+    return recorded_causes(sides[SIDES[0]], sides[SIDES[1]], times_s, by_turns=True)
+
+
+def _profiled(facts: CaseFacts) -> CaseFacts:
+    """Facts of the profile alone: a session that profiles does not measure times to be read."""
+    return facts.unchecked({name: facts[name] for name in _PROFILED if name in facts})

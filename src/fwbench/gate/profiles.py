@@ -1,7 +1,9 @@
 """Profiles of both sides: sessions of their own after a comparison, and what differs in them.
 
-Nothing that is timed is profiled. Both sessions are alive together, and their blocks of profiled
-calls take turns, so that a slow stretch of the machine meets both.
+Nothing that is compared by its time is profiled. These sessions make each case ready as if they
+timed it, and profile it in the same process, as the start of another would take most of the time.
+Both are alive together, and their blocks of profiled calls take turns, so that a slow stretch of
+the machine meets both.
 
 What the profiles of a case differ by is added up: its operators, and the time between them. As
 much as a profiler costs is taken off the operators by their calls, and of none all that it has;
@@ -21,9 +23,9 @@ from pathlib import Path
 from typing import Self
 
 from fwbench.errors import FwbenchError
-from fwbench.frameworks.probes import UNTIL_VARIABLE
+from fwbench.frameworks import probes
 from fwbench.frameworks.profiler import COMPILATION, DATA_MOVEMENT, OTHER
-from fwbench.gate.ab import ERROR, EXAMINED, are_known, start
+from fwbench.gate.ab import EXAMINED, start
 from fwbench.gate.explanation import Cause, CauseKind
 from fwbench.gate.sides import Side
 from fwbench.processes import scratch
@@ -42,8 +44,8 @@ from fwbench.workers.environments import Environments
 #: The seconds that two sessions take until they profile, and each case on both sides.
 _START_S, _CASE_S = 6.0, 7.0
 
-#: Times tell nothing here; but the visits of a case end once they are known.
-_EFFORT = Effort(lambda _, contest: are_known(contest, ERROR))
+#: Times tell nothing here.
+_EFFORT = Effort(lambda *_: True)
 
 
 def measure_profiles(
@@ -72,18 +74,15 @@ def measure_profiles(
     first = max(1, min(number, int((budget_s - _START_S) / _CASE_S)))
     took = duration(_START_S + first * _CASE_S)
     say(f"profiles of {first} of {count(number, 'case')}, by turns: about {took}")
-    probes = [*(given for given in arguments if given != "--fw-memory"), "--fw-profile"]
-    traces = own_folder(project_root(Path.cwd()), "traces")
-    variables = {**EXAMINED, UNTIL_VARIABLE: str(time.monotonic() + budget_s)}
     try:
-        make_own_folder(traces)
+        given, variables = _arguments(arguments, step), _variables(budget_s)
         with scratch.folder() as folder:
             results = [folder / f"{name}.json" for name in SIDES]
             referee = Referee(folder, len(SIDES), _EFFORT, seed)
             begun = [
                 start(
                     sides[side],
-                    [*probes, f"-ofw_traces={traces / step / name}"],
+                    given[side],
                     environments,
                     seed,
                     results[side],
@@ -91,7 +90,7 @@ def measure_profiles(
                     selected=nodeids[side][:first],
                     machine={},
                 )
-                for side, name in enumerate(SIDES)
+                for side in range(2)
             ]
             ended = _served(referee, begun)
             base, contender = map(functools.partial(_read, say), sides, results, ended)
@@ -99,6 +98,19 @@ def measure_profiles(
         say(f"no profiles: {error}")
         return None, None
     return base, contender
+
+
+def _arguments(given: Sequence[str], step: str) -> Sequence[Sequence[str]]:
+    """Arguments of pytest on each side; creates the folder of traces."""
+    traces = own_folder(project_root(Path.cwd()), "traces")
+    make_own_folder(traces)
+    of_both = [*(each for each in given if each != "--fw-memory"), "--fw-profile"]
+    return [[*of_both, f"-ofw_traces={traces / step / name}"] for name in SIDES]
+
+
+def _variables(budget_s: float) -> Mapping[str, str]:
+    until_s = time.monotonic() + budget_s
+    return {**EXAMINED, probes.VARIABLE: probes.PROFILE, probes.UNTIL_VARIABLE: str(until_s)}
 
 
 def _served(

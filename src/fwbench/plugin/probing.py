@@ -1,11 +1,13 @@
 """Runs cases that were timed once more, each in a process of its own, to find out other things.
 
 What a profiler leaves behind in its process, and what memory was held before, then disturbs no
-other case.
+other case. In a session for profiles, whose times are not read, the worker that times a case also
+profiles it.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import tempfile
@@ -50,8 +52,7 @@ class Probes:
         self._options = options
         self._traces = traces
         self._run_alone = run_alone
-        self._until_s = float(os.environ.get(probes.UNTIL_VARIABLE, math.inf))
-        self._longest_s = 0.0
+        self._found: dict[str, Mapping[str, Any]] = {}
 
     def prepare(self) -> None:
         """Create the folder of traces, before anything is measured."""
@@ -69,6 +70,10 @@ class Probes:
                 "another directory with fw_traces"
             ) from None
 
+    def keep(self, item: pytest.Item, facts: Mapping[str, Any]) -> None:
+        """Keep what a worker has found of a case whose record is still to come."""
+        self._found[item.nodeid] = facts
+
     def complete(
         self, item: pytest.Item, reports: Iterable[pytest.TestReport]
     ) -> Iterator[pytest.TestReport]:
@@ -78,7 +83,7 @@ class Probes:
             if measured is not None:
                 facts = measured["entry"]["extra_info"]["fwbench"]
                 for probe in self._requested(item.stash[CELL]):
-                    facts |= self._probed(item, probe)
+                    facts |= self._found.pop(item.nodeid, None) or self._probed(item, probe)
             yield report
 
     def _requested(self, cell: Cell) -> Iterator[str]:
@@ -95,9 +100,6 @@ class Probes:
 
     def _probed(self, item: pytest.Item, probe: str) -> Mapping[str, Any]:
         """Result of a probe, or the reason why there is none."""
-        start_s = time.monotonic()
-        if self._longest_s and start_s + self._longest_s > self._until_s:
-            return GAPS[probe]("the time for it was over")
         reason = "its worker ended without an answer"
         try:
             with closing(self._run_alone(item, {probes.VARIABLE: probe})) as messages:
@@ -108,8 +110,6 @@ class Probes:
                         reason = _reason(values["longrepr"])
         except FwbenchError as error:
             reason = str(error)
-        finally:
-            self._longest_s = max(self._longest_s, time.monotonic() - start_s)
         return GAPS[probe](reason)
 
 
@@ -131,6 +131,7 @@ GAPS: Mapping[str, Callable[[str], CaseFacts]] = {
 }
 
 
+@functools.cache  # a worker has one, which knows how long it has taken
 def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | None:
     """The probe for which this process was started; None if it measures times."""
     requested = probes.requested()
@@ -143,12 +144,37 @@ def probe_of_worker(traces: Path, send: Callable[[str, Any], Any]) -> Probe | No
         probes.MEMORY: memory,
         probes.FORWARD_MEMORY: forward_memory,
     }
+    until_s, longest_s = float(os.environ.get(probes.UNTIL_VARIABLE, math.inf)), 0.0
+
+    def found(case: Case, clock: Clock) -> CaseFacts:
+        if longest_s and time.monotonic() + longest_s > until_s:
+            return GAPS[requested]("the time for it was over")
+        try:
+            _check_single(case.cell)
+            return finds[requested](case, clock)
+        except FwbenchError as error:
+            return GAPS[requested](str(error))
+        except Exception as error:  # noqa: BLE001 (profilers may raise anything, and times stand)
+            return GAPS[requested](f"{type(error).__name__}: {error}")
 
     def probe(case: Case, clock: Clock) -> None:
-        try:
-            facts = finds[requested](case, clock)
-        except ProbeError as error:
-            facts = GAPS[requested](str(error))
+        nonlocal longest_s
+        start_s = time.monotonic()
+        facts = found(case, clock)
+        longest_s = max(longest_s, time.monotonic() - start_s)
         send(FOUND, dict(facts))
 
     return probe
+
+
+def _check_single(cell: Cell) -> None:
+    """Refuse a case of several processes.
+
+    Raises:
+        ProbeError: a probe would see one of them.
+    """
+    if cell.gang:
+        raise ProbeError(
+            f"a case of {cell.replicas} replicas cannot be profiled, nor its memory measured: that "
+            "looks into one process"
+        )

@@ -19,7 +19,7 @@ from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import gpus
 from fwbench.plugin import compiled_code, handover, host, rows
 from fwbench.plugin.host import BenchmarkSession
-from fwbench.plugin.probing import Probes
+from fwbench.plugin.probing import FOUND, Probes
 from fwbench.plugin.progress import Progress
 from fwbench.plugin.rows import Rows, RowSession
 from fwbench.plugin.session import CELL, Session, is_measured
@@ -135,7 +135,7 @@ class IsolatedRunner:
         if cases:
             specs = map(self._worker_of, filter(_starts_early, cases))
             for kind, values in self._pool(cases[0].session).load(specs):
-                self._pass_on(kind, values)
+                self._pass_on(kind, values, cases[0])
             self.progress.clear()
 
     def follow(self, cases: Sequence[pytest.Item]) -> None:
@@ -215,13 +215,10 @@ class IsolatedRunner:
                 if kind == PENDING:
                     yield None
                     continue
-                if kind == "epoch":
-                    item.ihook.pytest_fwbench_epoch(nodeid=item.nodeid, epoch=values)
-                    continue
                 if kind == "rounds":
                     uses.append(values)
                     continue
-                if self._pass_on(kind, values):
+                if self._pass_on(kind, values, item):
                     continue
                 report = self._received(values)
                 if report.when == "call" and len(uses) > 1:
@@ -240,13 +237,17 @@ class IsolatedRunner:
                 when=when,  # type: ignore[arg-type]
             )
 
-    def _pass_on(self, kind: str, values: Any) -> bool:
-        """Hand on what a worker says that is of no case; returns whether it was."""
+    def _pass_on(self, kind: str, values: Any, item: pytest.Item) -> bool:
+        """Hand on what a worker says besides reports; returns whether it was such a thing."""
         if kind == "stopped":
             pytest.exit(*values)
         if kind == "warning":
             _warn(self.config, values)
-        return kind == "warning"
+        if kind == "epoch":
+            item.ihook.pytest_fwbench_epoch(nodeid=item.nodeid, epoch=values)
+        if kind == FOUND:
+            self.probes.keep(item, values)
+        return kind in ("warning", "epoch", FOUND)
 
     def run_alone(self, item: pytest.Item, variables: Mapping[str, str]) -> Generator[list[Any]]:
         """Run a case in a worker that runs nothing else, and give the worker's messages."""
