@@ -227,7 +227,7 @@ def test_as_many_cases_are_profiled_as_there_is_time_for(
     names = [f"test_it.py::test_it[{n}]" for n in range(4)]
     said: list[str] = []
     selected, given = dict.fromkeys(range(2), names), ["-q", "--fw-memory"]
-    more = selected, 0, 25.0, said.append
+    more = selected, 0, 14.0, said.append
     runs = measure_profiles(both, given, Environments(tmp_path), *more, "1.0-to-2.0")
     assert [run is None for run in runs].count(True) == 1
     assert said[0].startswith("profiles of 2 of 4 cases, by turns")

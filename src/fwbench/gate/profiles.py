@@ -42,7 +42,7 @@ from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
 
 #: The seconds that two sessions take until they profile, and each case on both sides.
-_START_S, _CASE_S = 6.0, 7.0
+_START_S, _CASE_S = 5.0, 4.0
 
 #: Times tell nothing here.
 _EFFORT = Effort(lambda *_: True)
