@@ -202,12 +202,16 @@ def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> str:
 def gpu_build(framework: str, cuda: str) -> str:
     """The command for a build of a framework that a driver can run; empty where none is known.
 
+    That of the newest CUDA in the table which is not newer than the driver's: a driver runs builds
+    for earlier CUDAs, too.
+
     Args:
         cuda: the newest version that the driver is for: ``12.2``.
     """
     table = tomllib.loads((resources.files(__package__) / "gpu_builds.toml").read_text("utf-8"))
-    command: str = table.get(framework, {}).get(cuda.partition(".")[0], "")
-    return command
+    builds: dict[str, str] = table.get(framework, {})
+    runnable = [first for first in map(int, builds) if first <= int(cuda.partition(".")[0])]
+    return builds[str(max(runnable))] if runnable else ""
 
 
 def _has_runtime(major: str) -> bool:
