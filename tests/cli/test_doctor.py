@@ -275,6 +275,15 @@ def test_doctor_names_the_build_that_the_driver_runs(
     assert doctor._unseen_gpus(unseeing, {"models": ["NVIDIA H200"], "cuda": cuda}) == message
 
 
+@tabled
+def test_doctor_tells_a_plugin_that_does_not_start_from_none(
+    build: dict[str, str], failure: str, cuda: str, message: str
+) -> None:
+    devices = (Device("cpu", "Fake CPU"),)
+    unseeing = manifest(name="jax", build=build, gpu_failure=failure, devices=devices)
+    assert doctor._unseen_gpus(unseeing, {"models": ["NVIDIA H200"], "cuda": cuda}) == message
+
+
 @pytest.mark.nightly
 @tabled
 def test_builds_for_gpus_are_those_of_their_driver(

@@ -438,6 +438,32 @@ def test_a_gpu_that_does_not_start_leaves_the_cpu(made: Environment) -> None:
     )
 
 
+_PLUGIN = {
+    "METADATA": "Metadata-Version: 2.1\nName: fake-plugin\nVersion: 1.2\n",
+    "entry_points.txt": "[jax_plugins]\nfake = fake_plugin\n",
+}
+
+
+@tabled
+def test_a_plugin_that_does_not_start_is_not_a_plugin_that_is_absent(
+    made: Environment, tmp_path: Path, source: str | None, build: str | None, failure: str
+) -> None:
+    """JAX logs what is wrong with a plugin, and goes on; the plugin is a real entry point."""
+    if source is not None:
+        package = tmp_path / "fake_plugin-1.2.dist-info"
+        package.mkdir()
+        for name, text in _PLUGIN.items():
+            (package / name).write_text(text, encoding="utf-8")
+        (tmp_path / "fake_plugin.py").write_text(source, encoding="utf-8")
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    described = _run(made, _DESCRIBES, PYTHONPATH=path)
+    assert [device["name"] for device in described["devices"]] == ["cpu"]
+    assert described["build"].get("plugins") == build
+    assert described["gpu_failure"] == failure
+    alone = [line for line in described["notices"] if "alone" in line]
+    assert alone == ([f"jax measures the CPU alone: {failure}"] if failure else [])
+
+
 @tabled
 def test_a_process_that_measures_the_cpu_opens_no_gpu(
     made: Environment, variables: dict[str, str], opened: tuple[str, ...]

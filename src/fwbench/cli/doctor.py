@@ -178,8 +178,8 @@ def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> str:
         return ""
     newest = gpus["cuda"]
     command = gpu_build(manifest.framework, newest)
-    if not cuda_versions:  # JAX's is a package of its own
-        return f"no build for CUDA may be here: {command}" if command else ""
+    if not cuda_versions:
+        return _unseen_by_plugin(manifest, command)
     built, instead = cuda_versions[0], f": {command}" if command else ""
     if not built[:1].isdecimal():
         return f"this build has no CUDA: install one for CUDA {newest} or earlier{instead}"
@@ -193,10 +193,22 @@ def _unseen_gpus(manifest: Manifest, gpus: Mapping[str, Any]) -> str:
             f"this build is for CUDA {built}, whose libraries are not here: install it with them "
             f"in an environment of its own{instead} (docs/gpu.md)"
         )
-    return (
-        f"this build is for CUDA {built}: look at CUDA_VISIBLE_DEVICES, and at the permissions of "
-        "/dev/nvidia*"
-    )
+    return f"this build is for CUDA {built}: {_HIDING}"
+
+
+#: What hides a GPU from a framework that is built for it.
+_HIDING = "look at CUDA_VISIBLE_DEVICES, and at the permissions of /dev/nvidia*"
+
+
+def _unseen_by_plugin(manifest: Manifest, command: str) -> str:
+    """The same of a framework whose CUDA is a package of its own, as JAX's is."""
+    plugins = manifest.build.get("plugins")
+    if manifest.gpu_failure:
+        what = f"{plugins or 'a plugin'} is installed, and does not start: {manifest.gpu_failure}"
+        return f"{what}; the build for this driver: {command}" if command else what
+    if plugins:
+        return f"{plugins} is installed: {_HIDING}"
+    return f"no plugin for CUDA is installed: {command}" if command else ""
 
 
 def gpu_build(framework: str, cuda: str) -> str:

@@ -309,6 +309,10 @@ class Framework(Replicable, ABC):
         """Build of this framework: libraries, compilers, CUDA."""
         return {}
 
+    def gpu_failure(self) -> str:
+        """Why its support for GPUs does not start, although it is installed; else empty."""
+        return ""
+
     @cached_property
     def libraries(self) -> dict[str, str]:
         """Libraries that compute for it in this process, and what they chose for this CPU.
@@ -349,6 +353,7 @@ class Framework(Replicable, ABC):
             },
             threads=self.threads(),
             build=self.build(),
+            gpu_failure=self.gpu_failure(),
             sources=cache.packages_of(type(self)),
             notices=tuple(self._notices(missing, operations)),
         )

@@ -179,6 +179,8 @@ class Manifest(Capabilities):
     #: The threads that it computes with; None where it is not known.
     threads: int | None
     build: dict[str, str]
+    #: Why its support for GPUs does not start, although it is installed; else empty.
+    gpu_failure: str = ""
     #: The operations for which fwbench calls several of its functions.
     composed: tuple[str, ...] = ()
     #: The packages of its class, folders or single files, whose change may change what it has.

@@ -1,9 +1,11 @@
 """JAX: eager, and jit. Asynchronous on every device, also on the CPU."""
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import cached_property, partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,7 @@ class Jax(Framework):
 
     def __init__(self) -> None:
         self._latest: Any = ()
+        logging.getLogger("jax").addHandler(_PLUGIN_ERRORS)
         if gpus.are_hidden():  # else the first question for a device starts them all
             jax.config.update("jax_platforms", "cpu")
         if devices_of_process() > 1:
@@ -310,18 +313,25 @@ class Jax(Framework):
 
     def _notices(self, missing: Mapping[str, str], operations: Sequence[str]) -> Iterator[str]:
         yield from super()._notices(missing, operations)
-        for failure in _FAILURES:
+        if failure := self.gpu_failure():
             yield f"jax measures the CPU alone: {failure}"
+
+    def gpu_failure(self) -> str:
+        """The errors of plugins for GPUs that are installed and do not start, in JAX's words."""
+        return "" if _devices("gpu") else "; ".join(_FAILURES)
 
     def toggles(self) -> dict[str, Any]:
         """The precision of products; whether the CPU may lag behind is among the variables."""
         return {"float32_matmul_precision": _float32_precision() or "default"}
 
     def build(self) -> dict[str, str]:
-        """The compiled half, and what it runs on."""
+        """The compiled half, what it runs on, and the plugins for other devices than the CPU."""
+        plugins = (point.dist for point in metadata.entry_points(group="jax_plugins"))
+        versions = sorted(f"{package.name} {package.version}" for package in plugins if package)
         return {
             "jaxlib": jax.lib.__version__,
             "platform": jax.devices()[0].client.platform_version.partition("\n")[0],
+            **({"plugins": ", ".join(versions)} if versions else {}),
         }
 
     @cached_property
@@ -335,8 +345,26 @@ class Jax(Framework):
 #: In JAX's error of a backend that it has found and cannot start.
 _NOT_STARTED = "Unable to initialize backend"
 
-#: Of such backends, in JAX's words.
+#: Of such backends, and of plugins that do not even register one, in JAX's words.
 _FAILURES: list[str] = []
+
+#: Begins what JAX logs of a plugin that it cannot load or initialize, and goes on without.
+_PLUGIN_ERROR = "Jax plugin configuration error: "
+
+
+class _PluginErrors(logging.Handler):
+    """Keeps the errors of plugins, which JAX only logs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep JAX's sentence, and the first line of the exception."""
+        before, of_plugin, sentence = record.getMessage().partition(_PLUGIN_ERROR)
+        if of_plugin and not before:
+            _, error, _ = record.exc_info or (None, None, None)
+            cause = f": {type(error).__name__}: {error}".partition("\n")[0] if error else ""
+            _FAILURES.append(f"{sentence}{cause}")
+
+
+_PLUGIN_ERRORS = _PluginErrors()
 
 
 def _float32_precision() -> str | None:
