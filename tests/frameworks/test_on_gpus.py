@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fwbench.errors import ProbeError
 from fwbench.terms.manifest import Device
-from support.fakes import adapter
+from support.fakes import adapter, manifest
+from support.tables import tabled
 
 
 class FakeCuda:
@@ -98,6 +102,39 @@ def test_apple_s_gpu_is_a_device_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> 
         assert torch.creator("gpu:0", "float32")() == {"dtype": "f32", "device": "mps:0"}
     assert torch.watch_memory("gpu:0")() is None
     assert torch.device_clock("gpu:0") is None
+
+
+@tabled
+def test_on_other_gpus_than_cuda_s_work_that_needs_cuda_is_a_gap(
+    monkeypatch: pytest.MonkeyPatch, execution: str, toggles: tuple[str, ...], reason: str | None
+) -> None:
+    module, other = adapter("torch.framework"), manifest()
+    monkeypatch.setattr(module.Framework, "manifest", lambda *_: other)
+    for kind in ("cuda", "xpu", "mps"):
+        described = _of_build(monkeypatch, kind, SimpleNamespace()).manifest("a CPU")
+        gaps = {
+            device: described.gap("relu", execution, "forward", "float32", device, 0, toggles)
+            for device in ("cpu", "gpu:0")
+        }
+        here = reason and reason.format(kind=kind)
+        assert gaps == {"cpu": None, "gpu:0": None if kind == "cuda" else here}
+
+
+def test_pytorch_s_profiler_is_a_gap_of_gpus_that_it_records_nothing_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = adapter("torch.profiler")
+    activity = Enum("activity", ["CPU", "CUDA", "XPU"])
+    monkeypatch.setattr(module, "ProfilerActivity", activity)
+    monkeypatch.setattr(module, "supported_activities", lambda: {activity.CPU, activity.XPU})
+    for kind, seen in (("xpu", True), ("mps", False), ("cuda", False)):
+        monkeypatch.setattr(module.gpus, "kind", partial(str, kind))
+        module.TorchProfiler("cpu")
+        if seen:
+            assert module.TorchProfiler("gpu:0")._activities == [activity.CPU, activity.XPU]
+            continue
+        with pytest.raises(ProbeError, match=f"PyTorch's profiler records nothing of {kind}"):
+            module.TorchProfiler("gpu:0")
 
 
 def test_tensorflow_waits_for_the_gpu_alone(monkeypatch: pytest.MonkeyPatch) -> None:

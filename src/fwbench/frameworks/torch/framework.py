@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -30,7 +31,7 @@ from fwbench.frameworks.torch import gpus, kernels
 from fwbench.frameworks.torch.kernels import OptimiserSteps
 from fwbench.frameworks.torch.operations import OPERATIONS
 from fwbench.frameworks.variables import variables_of
-from fwbench.terms.manifest import Device
+from fwbench.terms.manifest import Device, Manifest
 from fwbench.terms.names import INT8
 from fwbench.terms.toggles import is_on, variable
 from fwbench.workloads.operation import Implementation
@@ -118,6 +119,11 @@ class Torch(Framework):
             torch.backends.mkldnn.set_flags(onednn == "on")
         # A float32 product in TF32 has 10 bits of mantissa: it is not the float32 work of others.
         gpus.set_tf32(allowed=is_on("tf32"))
+
+    def manifest(self, cpu_model: str) -> Manifest:
+        """With the gaps of the GPUs that this build of PyTorch is for."""
+        made = super().manifest(cpu_model)
+        return replace(made, gaps=(*made.gaps, *gpus.gaps()))
 
     def set_threads(self, threads: int) -> None:
         """Within an operation; between operations there is one at a time."""

@@ -7,7 +7,7 @@ changed by copying others into them, and a result is that of the latest replay.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from operator import methodcaller
 from typing import Any
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.contract import BoundCall
 from fwbench.frameworks.gpus import PINNED, Copies, DeviceClock
+from fwbench.terms.manifest import Gap
 
 
 def kind() -> str:
@@ -37,6 +38,26 @@ def interface() -> Any:
 def named(device: str) -> str:
     """PyTorch's name of a device: ``cuda:1`` for ``gpu:1``."""
     return device.replace("gpu", kind())
+
+
+def gaps() -> Sequence[Gap]:
+    """Gaps of GPUs that are not CUDA's: fwbench has no other graphs, and no size of their cache."""
+    if kind() == "cuda":
+        return ()
+    no_graphs = f"is for CUDA graphs, and the GPUs of this PyTorch are {kind()}"
+    return (
+        Gap(f"the execution cuda_graph {no_graphs}", execution="cuda_graph", device="gpu"),
+        Gap(
+            f"torch.compile's reduce-overhead {no_graphs}",
+            execution="reduce_overhead",
+            device="gpu",
+        ),
+        Gap(
+            f"PyTorch does not tell the size of the cache of {kind()} devices",
+            device="gpu",
+            toggle="l2=cold",
+        ),
+    )
 
 
 class TorchCopies(Copies):

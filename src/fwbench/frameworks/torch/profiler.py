@@ -7,24 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
+from torch.profiler import ProfilerActivity, profile, supported_activities
 
+from fwbench.errors import ProbeError
 from fwbench.frameworks import profiler
 from fwbench.frameworks.profiler import Counts, Operator, Profiler
+from fwbench.frameworks.torch import gpus
 
 
 class TorchProfiler(Profiler):
-    """Times of operators by PyTorch's profiler."""
+    """Times of operators by PyTorch's profiler.
+
+    Raises:
+        ProbeError: it records nothing of GPUs of that kind, or this build of it does not.
+    """
 
     def __init__(self, device: str) -> None:
         self._on_gpu = device != "cpu"
+        self._activities = [ProfilerActivity.CPU]
+        if self._on_gpu:
+            self._activities.append(_activity_of(gpus.kind()))
 
     def profile(self, work: Callable[[], object], trace: Path) -> Sequence[Operator]:
         """With all that a step of an optimiser does as the optimiser's."""
-        activities = [ProfilerActivity.CPU]
-        if self._on_gpu:
-            activities.append(ProfilerActivity.CUDA)
-        with profile(activities=activities) as profiled:
+        with profile(activities=self._activities) as profiled:
             work()
         profiled.export_chrome_trace(str(trace))
         return [*self._operators(profiled.events())]
@@ -46,6 +52,14 @@ class TorchProfiler(Profiler):
                 continue  # a kernel: its time is that of the operator which launched it
             time_us = event.self_device_time_total if self._on_gpu else event.self_cpu_time_total
             yield _operator(event, time_us * 1e-6)
+
+
+def _activity_of(kind: str) -> ProfilerActivity:
+    """The profiler's name of a kind of GPUs; it has one of CUDA's and Intel's, not of Apple's."""
+    activity = ProfilerActivity.__members__.get(kind.upper())
+    if activity not in supported_activities():
+        raise ProbeError(f"this build of PyTorch's profiler records nothing of {kind} devices")
+    return activity
 
 
 def _operator(event: Any, time_s: float) -> Operator:
