@@ -57,6 +57,7 @@ def test_times_of_a_call(cycles: float, further_s: float) -> None:
     assert record["dispatch_s"] == LAUNCH_S
     assert record["wait_s"] == WAIT_S
     assert (record["device_s"], record["device_clock"]) == (cycles / HZ, "events")
+    assert record["slope_reason"] is None
     assert record["completion_s"] == LAUNCH_S + cycles / HZ + WAIT_S
     assert record["throughput_s"] == further_s
 
@@ -66,6 +67,9 @@ def test_without_the_device_s_clock_the_slope_has_to_do(cycles: float, further_s
     """And the record says so: of short kernels it is the time of their launch."""
     record = facts(simulated(cycles, has_events=False))
     assert (record["device_s"], record["device_clock"]) == (further_s, "slope")
+    assert record["slope_reason"] == (
+        "the framework's adapter gives no access to the clock of the device"
+    )
 
 
 def test_cold_means_that_the_cache_is_emptied_before_each_call() -> None:

@@ -154,6 +154,15 @@ def test_what_is_not_so_is_told(part: str, place: int, fact: str, value: Any, cl
     assert refuted == [claim]
 
 
+def test_a_clock_that_was_not_read_is_told_with_the_reason() -> None:
+    slope = {**_GEMM, "device_clock": "slope", "slope_reason": "CUPTI has no record of a call"}
+    run = StoredRun("doctor", [SimpleNamespace(facts=product_facts(**slope))])  # type: ignore[list-item]
+    seen = {outcome.expected: outcome.seen for outcome in gpu_suite.judged(run, _SoundGpu())}
+    framework = product_facts().framework
+    expected = f"{framework} slope (CUPTI has no record of a call)"
+    assert seen["the device's own clock is read"] == expected
+
+
 def test_nvml_that_is_slow_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(100))
     monkeypatch.setattr(gpu_suite, "perf_counter", lambda: float(next(ticks)))

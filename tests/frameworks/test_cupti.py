@@ -103,6 +103,15 @@ def test_where_cupti_tells_nothing_the_slope_has_to_do(
 
     result = device_time(call, Clock(gpu, lambda: None), requested)
     assert (result.device_s, result.device_clock, result.throughput_s) == (0.5, "slope", 0.5)
+    assert result.slope_reason == (
+        "CUPTI cannot be read: RuntimeError: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED"
+    )
+
+
+def test_of_work_without_a_kernel_cupti_has_no_record(clock: Callable[..., Any]) -> None:
+    requested = clock(FakeCupti())
+    assert requested.times_s(lambda: None, 3, 1.0, lambda: None) == []
+    assert requested.failure == "CUPTI has no record of a call"
 
 
 def test_work_that_fails_while_cupti_listens_fails(clock: Callable[..., Any]) -> None:
@@ -118,8 +127,9 @@ def test_work_that_fails_while_cupti_listens_fails(clock: Callable[..., Any]) ->
 
 
 def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) -> None:
-    """Their own way to it, else; and none without either."""
-    assert clock(None) is None
+    """Their own way to it, else; and without either the reason that there is none."""
+    missing = "ModuleNotFoundError: import of cupti.cupti halted; None in sys.modules"
+    assert clock(None).failure == f"there is no way to CUPTI: {missing}"
 
     class Own(gpus.Listener):
         def begin(self) -> None:
@@ -134,8 +144,12 @@ def test_frameworks_have_cupti_where_it_is_installed(clock: Callable[..., Any]) 
     def absent() -> gpus.Listener:
         raise ImportError("this build has none")
 
-    assert clock(None, absent) is None
-    assert clock(FakeCupti(), absent) is not None
+    none = clock(None, absent)
+    assert none.failure == (
+        f"there is no way to CUPTI: {missing}; ImportError: this build has none"
+    )
+    assert none.times_s(lambda: None, 1, 1.0, lambda: None) == []
+    assert clock(FakeCupti(), absent).name == "cupti"
 
 
 _WITHOUT_A_DRIVER = """

@@ -101,7 +101,9 @@ def test_apple_s_gpu_is_a_device_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> 
     with torch.scope("gpu:0", "float32"):
         assert torch.creator("gpu:0", "float32")() == {"dtype": "f32", "device": "mps:0"}
     assert torch.watch_memory("gpu:0")() is None
-    assert torch.device_clock("gpu:0") is None
+    clock = torch.device_clock("gpu:0")
+    assert clock.failure == "PyTorch has no kernel that keeps the queue of mps devices full"
+    assert clock.times_s(lambda: None, 1, 1.0, lambda: None) == []
 
 
 @tabled
@@ -195,9 +197,10 @@ def test_pytorch_s_events_stand_around_each_call_of_a_full_queue(
     monkeypatch.setattr(
         module, "torch", SimpleNamespace(cuda=SimpleNamespace(Event=Event, _sleep=sleep))
     )
-    times_s = module.CudaEvents().times_s(
-        lambda: done.append("call"), 2, 1e-3, lambda: done.append("flush")
-    )
+    clock = module.CudaEvents()
+    times_s = clock.times_s(lambda: done.append("call"), 2, 1e-3, lambda: done.append("flush"))
     in_turn = ["sleep", "event", *["flush", "event", "call", "event"] * 2, "wait"]
     assert done == in_turn * min(long_enough, 3)
     assert times_s == ([0.25e-3, 0.25e-3] if long_enough <= 3 else [])
+    emptied = "the GPU had nothing left to do before the last call was enqueued"
+    assert clock.failure == ("" if long_enough <= 3 else emptied)

@@ -435,6 +435,22 @@ def test_times_of_different_clocks_of_a_gpu_are_in_different_columns() -> None:
     assert "each further call" not in columns
 
 
+def test_a_report_says_why_the_gpu_s_own_clock_did_not_time_calls() -> None:
+    slope = {"device_clock": "slope", "slope_reason": "CUPTI has no record of a call"}
+    clocks = {"torch": {"device_clock": "events"}, "jax": slope, "tensorflow": slope}
+    cases = [
+        case("gemm", name, 4e-6, completion_s=4e-6, device_s=1e-6, **facts)
+        for name, facts in clocks.items()
+    ]
+    section = part([run_of(*cases)], "gemm")
+    assert "each further call" in section.columns
+    (note,) = section.notes
+    assert note == (
+        "The GPU's own clock did not time jax, tensorflow: CUPTI has no record of a call. The time "
+        "of each further call may be that of its launch."
+    )
+
+
 def test_a_cpu_has_one_time() -> None:
     runs = [run_of(*(case("gemm", name, 1.0) for name in ("torch", "jax")))]
     assert "completion time" not in writers.markdown(runs)

@@ -130,9 +130,14 @@ def _settles(cases: Sequence[CaseFacts], _gpu: Gpu | None) -> Seen:
 
 
 def _times_itself(cases: Sequence[CaseFacts], _gpu: Gpu | None) -> Seen:
-    clocks = {(facts.framework, facts.device_clock) for facts in cases if facts.device_clock}
-    seen = ", ".join(f"{name} {clock}" for name, clock in sorted(clocks))
-    return (seen, all(clock != SLOPE for _, clock in clocks)) if clocks else None
+    timed = [facts for facts in cases if facts.device_clock]
+    seen = {
+        f"{facts.framework} {facts.device_clock}"
+        + (f" ({facts.slope_reason})" if facts.slope_reason else "")
+        for facts in timed
+    }
+    by_slope = any(facts.device_clock == SLOPE for facts in timed)
+    return (", ".join(sorted(seen)), not by_slope) if timed else None
 
 
 def _agree(cases: Sequence[CaseFacts], _gpu: Gpu | None) -> Seen:

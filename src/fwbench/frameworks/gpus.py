@@ -3,8 +3,8 @@
 import importlib
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
@@ -61,6 +61,9 @@ class DeviceClock(ABC):
     #: What the record calls it: ``events`` around calls, or ``cupti``, the sum of kernels.
     name: ClassVar[str] = EVENTS
 
+    #: Why the latest times are missing; empty where they are not.
+    failure: str = ""
+
     @abstractmethod
     def times_s(
         self, run: Callable[[], Any], calls: int, enqueue_s: float, before: Callable[[], Any]
@@ -71,6 +74,19 @@ class DeviceClock(ABC):
             calls: how many; few enough for the device's queue.
             before: enqueued before each call, and not timed.
         """
+
+
+class NoClock(DeviceClock):
+    """Stands for the clock of a device that cannot be read, and says why."""
+
+    def __init__(self, failure: str) -> None:
+        self.failure = failure
+
+    def times_s(
+        self, run: Callable[[], Any], calls: int, enqueue_s: float, before: Callable[[], Any]
+    ) -> list[float]:
+        """None."""
+        return []
 
 
 #: Listening costs milliseconds a call, and times of kernels vary little.
@@ -145,24 +161,43 @@ class Cupti(DeviceClock):
         for _ in range(min(calls, _CALLS_AT_MOST)):
             before()
             self._wait()
-            # What is wrong with CUPTI fails no case: another tool may listen, or permission lack.
-            with suppress(Exception):
+            self.failure = _NO_RECORD
+            with self._keeping_failure():
                 self._listener.begin()
             busy_s: Sequence[float] = []
             try:
                 run()
                 self._wait()
             finally:
-                with suppress(Exception):
+                with self._keeping_failure():
                     busy_s = self._listener.end()
             if not busy_s:
                 return []
             times_s.append(sum(busy_s))
+        self.failure = ""
         return times_s
 
+    @contextmanager
+    def _keeping_failure(self) -> Iterator[None]:
+        """Problems of CUPTI fail no case: another tool may listen, or permission lack."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 (whatever CUPTI raises)
+            if self.failure == _NO_RECORD:  # the first one is the cause
+                self.failure = f"CUPTI cannot be read: {_brief(error)}"
 
-def cupti_clock(wait: Callable[[], Any] | None, *others: Callable[[], Listener]) -> Cupti | None:
-    """``cupti-python``, or another way to CUPTI; None without one.
+
+_NO_RECORD = "CUPTI has no record of a call"
+
+
+def _brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def cupti_clock(
+    wait: Callable[[], Any] | None, *others: Callable[[], Listener]
+) -> DeviceClock | None:
+    """``cupti-python``, or another way to CUPTI, or the reason that there is none.
 
     Args:
         wait: until the GPU has nothing left to do; None where nothing runs on one.
@@ -170,7 +205,10 @@ def cupti_clock(wait: Callable[[], Any] | None, *others: Callable[[], Listener])
     """
     if wait is None:
         return None
+    failures = []
     for listener in (CuptiPython, *others):
-        with suppress(Exception):  # of libraries that are not there, or of another version
+        try:
             return Cupti(wait, listener())
-    return None
+        except Exception as error:  # noqa: BLE001 (of libraries that are absent, or other versions)
+            failures.append(_brief(error))
+    return NoClock(f"there is no way to CUPTI: {'; '.join(failures)}")

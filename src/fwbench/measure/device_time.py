@@ -28,6 +28,8 @@ _LONG_S = 0.1
 
 SLOPE = "slope"
 
+_NO_ACCESS = "the framework's adapter gives no access to the clock of the device"
+
 
 @dataclass(frozen=True)
 class DeviceTime:
@@ -36,6 +38,7 @@ class DeviceTime:
     device_s: float | None
     device_clock: str
     throughput_s: float | None
+    slope_reason: str | None = None
 
 
 def device_time(
@@ -58,8 +61,11 @@ def device_time(
     if device_clock is not None:
         timed = max(calls, _TIMED_AT_LEAST)
         times_s = device_clock.times_s(run, timed, enqueue_s, before or (lambda: None))
-    if device_clock is None or not times_s:
-        return DeviceTime(slope_s, SLOPE, slope_s)
+    if device_clock is None:
+        return DeviceTime(slope_s, SLOPE, slope_s, _NO_ACCESS)
+    if not times_s:
+        reason = device_clock.failure or f"{device_clock.name} have told nothing"
+        return DeviceTime(slope_s, SLOPE, slope_s, reason)
     return DeviceTime(statistics.median(times_s), device_clock.name, slope_s)
 
 

@@ -269,6 +269,7 @@ class Measured(MeasuredOnGpu):
     wait_s: float | None = fact()
     device_s: float | None = fact()
     device_clock: str | None = fact(one_of(*DEVICE_CLOCKS, SLOPE))
+    slope_reason: str | None = fact()
     device_cycles: float | None = fact()
     throughput_s: float | None = fact()
     cpu_s: float | None = fact()

@@ -21,7 +21,7 @@ from fwbench.frameworks.contract import (
     differentiated,
     differentiates_all,
 )
-from fwbench.frameworks.gpus import Copies, DeviceClock
+from fwbench.frameworks.gpus import Copies, DeviceClock, NoClock
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
@@ -200,9 +200,11 @@ class Torch(Framework):
         """``Tensor.to``."""
         return gpus.TorchCopies(device, pinned=pinned)
 
-    def device_clock(self, device: str) -> DeviceClock | None:
+    def device_clock(self, device: str) -> DeviceClock:
         """CUDA events; others have no kernel that keeps the queue full."""
-        return gpus.CudaEvents() if gpus.kind() == "cuda" else None
+        if gpus.kind() == "cuda":
+            return gpus.CudaEvents()
+        return NoClock(f"PyTorch has no kernel that keeps the queue of {gpus.kind()} devices full")
 
     def release(self, device: str) -> None:
         """Free what the case has left, and what the allocator keeps."""

@@ -93,7 +93,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
         rows,
         lambda row: row_keys(row.record),
         charts=drawn,
-        notes=[*notes, *[_PROSE["pale"]] * pale],
+        notes=[*notes, *[_PROSE["pale"]] * pale, *_slopes(rows)],
         legend=group.looks if drawn else {},
     )
 
@@ -115,6 +115,16 @@ class _Operation(NamedTuple):
         """Seconds of a call on its device, by the clock that told them; None by the others."""
         clocks = dict.fromkeys((*DEVICE_CLOCKS, SLOPE))
         return SimpleNamespace(**clocks | {self.facts.device_clock or SLOPE: self.facts.device_s})
+
+
+def _slopes(rows: Sequence[_Operation]) -> list[str]:
+    """Reasons that a GPU's own clock did not time calls, with the frameworks whose they were."""
+    reasons = group_by((row.facts for row in rows), lambda facts: facts.slope_reason)
+    return [
+        _PROSE["slope"].format(", ".join(sorted({facts.framework for facts in same})), reason)
+        for reason, same in reasons.items()
+        if reason
+    ]
 
 
 def _spread(row: _Operation) -> TableCell:
