@@ -6,6 +6,7 @@
      ├─ UsageError               a request for something that is not there (pytest exits with 4)
      │   ├─ UnreadableRun        ... a file that is damaged, or not a file of results
      │   ├─ DifferentSettings    ... two runs that differ in more than what is compared
+     │   ├─ NothingToResume      ... no interrupted session has a record that is to be measured
      │   └─ NetworkUnavailable   ... a network between replicas that this machine cannot make
      ├─ DeclarationError         a workload or a framework is declared wrongly
      ├─ FrameworkUnavailable     a framework that cannot be used here
@@ -58,6 +59,10 @@ class UnreadableRun(UsageError):
 
 class DifferentSettings(UsageError):
     """Two runs differ in something that is not what is compared."""
+
+
+class NothingToResume(UsageError):
+    """No session was interrupted that has a record of a test that is to be measured."""
 
 
 class NetworkUnavailable(UsageError):

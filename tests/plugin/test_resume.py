@@ -87,6 +87,39 @@ def test_what_cannot_be_gone_on_with_is_refused(
     cases.assert_refused(["ERROR: ", "--fw-resume", said], "--fw-resume", *arguments)
 
 
+_IN_INI = "[pytest]\nfw_resume = true\n"
+
+
+def test_the_ini_file_begins_anew_where_nothing_is_to_be_gone_on_with(stopped: Project) -> None:
+    """It asks every session to go on, the first one and one after a whole one included."""
+    stopped.write("pytest.ini", _IN_INI)
+    said = "fwbench: begins anew, although fw_resume is set: "
+    first = stopped.run(*_IN_ORDER, "--benchmark-max-time=0.02")
+    first.assert_outcomes(passed=6)
+    first.stdout.fnmatch_lines([f"{said}no session with the same settings is kept under *"])
+    other = stopped.run(*_IN_ORDER)
+    other.stdout.fnmatch_lines(["fwbench: 3 records taken from the interrupted session of *"])
+    assert said not in str(other.stdout)
+    whole = stopped.run(*_IN_ORDER)
+    whole.assert_outcomes(passed=6)
+    whole.stdout.fnmatch_lines([f"{said}the newest session with these settings, *, ran to its end"])
+    for given in ("--fw-resume", "-ofw_resume=true"):
+        assert stopped.run(*_IN_ORDER, given).ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_the_ini_file_leaves_no_record_behind_in_silence(stopped: Project) -> None:
+    """A session of other packages has records, and is refused as on the command line."""
+    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    head, *others = journal.read_text(encoding="utf-8").splitlines()
+    facts = json.loads(head)
+    facts["fwbench"]["threads"] = 99
+    journal.write_text("\n".join((json.dumps(facts), *others, "")), encoding="utf-8")
+    stopped.write("pytest.ini", _IN_INI)
+    result = stopped.run(*_IN_ORDER)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "was measured with other threads; run this without" in str(result.stderr)
+
+
 def test_other_settings_are_another_session(stopped: Project) -> None:
     """Times with other rounds, or of another number of threads, would not compare."""
     for other in ("--benchmark-max-time=0.02", "--fw-threads=1"):

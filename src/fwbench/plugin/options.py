@@ -195,6 +195,13 @@ def names_suite_alone(config: pytest.Config) -> bool:
     return all(file.resolve().is_relative_to(suite.folder()) for file in files)
 
 
+def resumes_by_ini(config: pytest.Config) -> bool:
+    """True if that is set in the ini file alone, and so for first sessions as well."""
+    dest = DEST["resume"]
+    overrides = (text.partition("=")[0].strip() for text in config.option.override_ini or ())
+    return config.getoption(dest) is None and dest not in overrides
+
+
 def resumes(config: pytest.Config) -> bool:
     """True if an interrupted session is to be gone on with, likewise."""
     try:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from fwbench.errors import UsageError
+from fwbench.errors import NothingToResume, UnreadableRun, UsageError
 from fwbench.jsontext import dumps, loads
 from fwbench.options.options import SETTINGS
 from fwbench.plugin import host
 from fwbench.plugin.host import BenchmarkSession
+from fwbench.plugin.options import resumes_by_ini
 from fwbench.plugin.session import CELL
 from fwbench.plugin.store import Store
 from fwbench.records import journal
@@ -38,11 +39,15 @@ class Resumption:
         self._folder = journal.journal_folder(config.rootpath)
         self._path = Path()
         self._taken: list[tuple[pytest.Item, Entry]] = []
+        self._begins_anew = ""  # why, where the ini file asks to go on
         self._is_whole = False
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Find the session to go on with, before anything is measured."""
+        """Find the session to go on with, before anything is measured.
+
+        The ini file asks that of every session, and so of the first one.
+        """
         if self._config.option.collectonly:
             return
         benchmarks = [item for item in items if "benchmark" in getattr(item, "fixturenames", ())]
@@ -50,12 +55,18 @@ class Resumption:
         try:
             self._find(wanted)
         except UsageError as error:
+            if isinstance(error, NothingToResume) and resumes_by_ini(self._config):
+                self._begins_anew = str(error)
+                return
             raise pytest.UsageError(
                 f"{FLAG}: {error}; run this without {FLAG}, or with -o fw_resume=false"
             ) from None
 
     def pytest_report_collectionfinish(self) -> list[str]:
-        """Say what is not measured again."""
+        """Say what is not measured again, or why all is."""
+        if self._begins_anew:
+            setting = SETTINGS["resume"].dest
+            return [f"fwbench: begins anew, although {setting} is set: {self._begins_anew}"]
         if not self._taken:
             return []
         records = count(len(self._taken), "record")
@@ -95,8 +106,8 @@ class Resumption:
         head = loads(dumps(self._store.head()).encode())
         paths = journal.with_key(self._folder, head[journal.KEY])
         if not paths:
-            raise UsageError(f"no session with the same settings is kept under {self._folder}")
-        refusals = []
+            raise NothingToResume(f"no session with the same settings is kept under {self._folder}")
+        refusals: list[UsageError] = []
         complete: set[str] = set()  # in sessions that ran to their ends
         for path in paths:
             if journal.is_running(path):
@@ -108,12 +119,15 @@ class Resumption:
                 elif not (names := {e["fullname"] for e in recovered.entries}) or names - complete:
                     self._take(path, recovered, head, wanted)
                     return
+            except UnreadableRun as error:
+                refusals.append(NothingToResume(str(error)))
             except UsageError as error:
                 refusals.append(error)
         if refusals:
-            raise refusals[0]
+            kept = [error for error in refusals if not isinstance(error, NothingToResume)]
+            raise (kept or refusals)[0]
         newest = paths[0].name
-        raise UsageError(f"the newest session with these settings, {newest}, ran to its end")
+        raise NothingToResume(f"the newest session with these settings, {newest}, ran to its end")
 
     def _take(
         self,
@@ -135,7 +149,9 @@ class Resumption:
                 f"the session of {path.name} was measured with other {', '.join(differences)}"
             )
         if not taken:
-            raise UsageError(f"the session of {path.name} has no record of the tests selected here")
+            raise NothingToResume(
+                f"the session of {path.name} has no record of the tests selected here"
+            )
         for _, entry in taken:
             entry["extra_info"]["fwbench"].setdefault("resumed_from", run["datetime"])
         self._path, self._taken = path, taken
