@@ -2,6 +2,8 @@
 
 import fcntl
 import json
+import os
+import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -197,6 +199,34 @@ def test_a_running_session_is_waited_for(stopped: Project) -> None:
         fcntl.flock(file, fcntl.LOCK_EX)
         result = stopped.run(*_IN_ORDER, "--fw-resume")
     assert f"the session of {newer.name} is still running" in str(result.stderr)
+
+
+_NO_LOCKS = """
+import errno
+import fcntl
+
+def flock(*arguments):
+    raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+fcntl.flock = flock
+"""
+
+
+def test_without_locks_a_session_is_gone_on_with_once(stopped: Project) -> None:
+    """One session takes the records; meanwhile a second one is told whose they are."""
+    (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
+    stopped.write("conftest.py", _NO_LOCKS)
+    owner = journal.with_name(f"{journal.name}.owner-0001")
+    owner.write_text(f"{os.getpid()} {socket.gethostname()}", encoding="utf-8")
+    refused = stopped.run(*_IN_ORDER, "--fw-resume")
+    assert refused.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"still running, or another one goes on with it (delete {owner} if" in str(
+        refused.stderr
+    )
+    owner.unlink()
+    result = stopped.run(*_IN_ORDER, "--fw-resume")
+    result.stdout.fnmatch_lines(["fwbench: 3 records taken from the interrupted session of *"])
+    assert not [*journal.parent.glob("*.owner-*")]
 
 
 def test_a_recovered_session_can_be_gone_on_with(stopped: Project) -> None:

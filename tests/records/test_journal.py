@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import resource
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ from support.launched_runs import entry as launched
 from support.launched_runs import measured
 
 HEAD = {"fwbench_journal": 1, "machine_info": {"node": "here"}, "version": "5.3.1"}
+
+
+def _no_locks(*_: object) -> None:
+    raise OSError(errno.ENOLCK, "No locks available")
 
 
 @pytest.fixture
@@ -243,23 +248,80 @@ def test_what_ends_a_journal_says_whether_another_session_can_go_on(folder: Path
     assert (journal.is_finished(path), journal.is_resumable(path)) == (True, False)
 
 
-def test_a_journal_is_locked_while_it_is_written(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ids of processes repeat in containers; where there are no locks nobody knows."""
+def test_a_journal_is_locked_while_it_is_written(folder: Path) -> None:
     begun = Journal(folder, "20200102T000000-1.jsonl")
     begun.append(HEAD)
     assert journal.is_running(begun.path)
     begun.close()
     assert not journal.is_running(begun.path)
 
-    def flock(*_: object) -> None:
-        raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(fcntl, "flock", flock)
-    begun = Journal(folder, "20200103T000000-1.jsonl")
+@pytest.fixture(params=[None, errno.ENOLCK, errno.ENOTSUP], ids=["locks", "ENOLCK", "ENOTSUP"])
+def locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """True where the file system has locks; both ways are tried."""
+
+    def flock(*_: object) -> None:
+        raise OSError(request.param, "No locks available")
+
+    if request.param is not None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+    return request.param is None
+
+
+def test_a_journal_has_one_session_at_a_time(folder: Path, locks: bool) -> None:
+    """Its own, and then one that goes on with it; without locks a file names the process."""
+    begun = Journal(folder, "20200102T000000-1.jsonl")
     begun.append(HEAD)
-    assert not journal.is_running(begun.path)
+    assert journal.is_running(begun.path)
+    assert journal.hold(begun.path) is None
+    owner = folder / "20200102T000000-1.jsonl.owner-0001"
+    hint = "" if locks else f" (delete {owner} if that is not so)"
+    assert journal.owner_hint(begun.path) == hint
+    begun.close()
+    for _ in range(2):
+        assert not journal.is_running(begun.path)
+        give_back = journal.hold(begun.path)
+        assert give_back is not None
+        assert journal.is_running(begun.path)
+        assert journal.hold(begun.path) is None, "a second one must not go on with it"
+        give_back()
+    assert [*folder.glob("*.jsonl*")] == [begun.path]
+
+
+@pytest.mark.parametrize(
+    ("owner", "is_alive"),
+    [
+        (f"{2**22 + 1} {socket.gethostname()}", False),  # more than Linux has
+        (f"{2**22 + 1} another-machine", True),
+        ("", True),  # it is being written
+    ],
+)
+def test_without_locks_an_owner_that_has_ended_has_no_journal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, owner: str, is_alive: bool
+) -> None:
+    """Nobody knows of processes of other machines. Files that a crash has left are not deleted."""
+    monkeypatch.setattr(fcntl, "flock", _no_locks)
+    path = written(folder, HEAD, name="20200102T000000-1.jsonl")
+    left = path.with_name(f"{path.name}.owner-0007")
+    left.write_text(owner, encoding="utf-8")
+    assert journal.is_running(path) is is_alive
+    give_back = journal.hold(path)
+    assert (give_back is None) is is_alive
+    if give_back is not None:
+        assert path.with_name(f"{path.name}.owner-0008").exists()
+        give_back()
+    assert [*folder.glob("*.owner-*")] == [left]
+
+
+def test_without_locks_the_faster_of_two_sessions_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have seen that nobody has the journal."""
+    monkeypatch.setattr(fcntl, "flock", _no_locks)
+    path = written(folder, HEAD, name="20200102T000000-1.jsonl")
+    assert journal.hold(path) is not None
+    monkeypatch.setattr(journal, "_owners", lambda _: [])
+    assert journal.hold(path) is None
 
 
 def test_a_test_that_did_not_pass_is_to_run_again(folder: Path) -> None:

@@ -4,14 +4,14 @@ Its journal has the records. They go into the journal of the session that goes o
 complete by itself, and each says when the session that measured it began.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fwbench.errors import NothingToResume, UnreadableRun, UsageError
+from fwbench.errors import NothingToResume, StorageError, UnreadableRun, UsageError
 from fwbench.jsontext import dumps, loads
 from fwbench.options.options import SETTINGS
 from fwbench.plugin import host
@@ -41,6 +41,7 @@ class Resumption:
         self._taken: list[tuple[pytest.Item, Entry]] = []
         self._begins_anew = ""  # why, where the ini file asks to go on
         self._is_whole = False
+        self._give_back: Callable[[], object] | None = None
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -54,7 +55,7 @@ class Resumption:
         wanted = {i.nodeid: i for i in benchmarks if i.get_closest_marker("skip") is None}
         try:
             self._find(wanted)
-        except UsageError as error:
+        except (UsageError, StorageError) as error:
             if isinstance(error, NothingToResume) and resumes_by_ini(self._config):
                 self._begins_anew = str(error)
                 return
@@ -96,6 +97,24 @@ class Resumption:
             item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return (yield)
 
+    def pytest_unconfigure(self) -> None:
+        """Leave the journal to others, however the session ended."""
+        self._release()
+
+    def _hold(self, path: Path) -> None:
+        """Have a journal for this session, before it is read."""
+        self._give_back = journal.hold(path)
+        if self._give_back is None:
+            raise UsageError(
+                f"the session of {path.name} is still running, or another one goes on with it"
+                f"{journal.owner_hint(path)}"
+            )
+
+    def _release(self) -> None:
+        if self._give_back is not None:
+            self._give_back()
+        self._give_back = None
+
     @property
     def _launches(self) -> Any:
         """The hooks that run launches; None where each case is measured once."""
@@ -110,8 +129,7 @@ class Resumption:
         refusals: list[UsageError] = []
         complete: set[str] = set()  # in sessions that ran to their ends
         for path in paths:
-            if journal.is_running(path):
-                raise UsageError(f"the session of {path.name} is still running")
+            self._hold(path)
             try:
                 recovered = journal.recover(path, host.with_statistics)
                 if not journal.is_resumable(path):
@@ -123,6 +141,7 @@ class Resumption:
                 refusals.append(NothingToResume(str(error)))
             except UsageError as error:
                 refusals.append(error)
+            self._release()
         if refusals:
             kept = [error for error in refusals if not isinstance(error, NothingToResume)]
             raise (kept or refusals)[0]

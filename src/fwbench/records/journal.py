@@ -1,12 +1,16 @@
 """The journal of a session: its records as they finish, so that a crash loses none."""
 
 import os
+import socket
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import psutil
 
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun
@@ -41,7 +45,7 @@ class Journal:
 
     The first line is what surrounds the records in pytest-benchmark's JSON, every other one is an
     entry, but for those that the methods below write. A line is complete or it is the last one.
-    While it is written, its process holds a lock on it (:func:`is_running`).
+    While it is written, its process has it for itself (:func:`is_running`).
 
     A new journal deletes old ones, and never that of a session that is alive, was interrupted or
     has crashed: it may be all that is left of hours of measuring.
@@ -53,16 +57,14 @@ class Journal:
             project.make_own_folder(folder)
             finished = [path for path in sorted(folder.glob("*.jsonl")) if is_finished(path)]
             for old in finished[: 1 - _JOURNALS]:
-                old.unlink(missing_ok=True)
+                for file in (*_owners(old), old):
+                    file.unlink(missing_ok=True)
             self._file = self.path.open("x", encoding="utf-8")
+            self._give_back = _own(self.path) if _lock(self._file) is None else None
         except OSError as error:
             raise StorageError(
                 f"cannot write a journal under {folder}: {error.strerror}"
             ) from error
-        import fcntl  # Windows, where reports are read, has none
-
-        with suppress(OSError):  # of a file system without locks
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # A lock is held until the last copy of its file is closed, and tests may fork.
         os.register_at_fork(after_in_child=self._file.close)
 
@@ -109,6 +111,8 @@ class Journal:
         """Close the file; an empty journal is removed."""
         with suppress(OSError):
             self._file.close()
+            if self._give_back is not None:
+                self._give_back()
             if self.path.stat().st_size == 0:
                 self.path.unlink()
 
@@ -143,18 +147,86 @@ def is_resumable(journal: Path) -> bool:
 
 
 def is_running(journal: Path) -> bool:
-    """True if the session of a journal writes it: it has a lock until its process ends.
-
-    False where a file system has no locks: whoever asks says that the session is over, and could
-    never go on with it otherwise.
-    """
+    """True if a process has a journal for itself: its own session, or one that goes on with it."""
     with suppress(ImportError, OSError), journal.open("rb") as file:
-        import fcntl
+        is_free = _lock(file, shared=True)
+        return any(map(_is_alive, _owners(journal))) if is_free is None else not is_free
+    return False
 
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
+
+def hold(journal: Path) -> Callable[[], object] | None:
+    """Have a journal for this process, so that no other session goes on with it.
+
+    By a lock; in a file system without locks by a file beside it, which names this process.
+
+    Returns:
+        The function that gives it back; None if another process has it.
+
+    Raises:
+        StorageError: neither can be had.
+    """
+    try:
+        # Network file systems give a lock for writing to files that are open for writing.
+        file = journal.open("r+b" if os.access(journal, os.W_OK) else "rb")
+        is_free = _lock(file)
+        if is_free:
+            os.register_at_fork(after_in_child=file.close)
+            return file.close
+        file.close()
+        return None if is_free is False else _own(journal)
+    except OSError as error:
+        raise StorageError(
+            f"cannot keep other sessions from {journal}: {error.strerror}"
+        ) from error
+
+
+def owner_hint(journal: Path) -> str:
+    """Name of the file by which a process has a journal where files have no locks, else empty."""
+    owners = [owner for owner in _owners(journal) if _is_alive(owner)]
+    return f" (delete {owners[-1]} if that is not so)" if owners else ""
+
+
+def _lock(file: IO[Any], *, shared: bool = False) -> bool | None:
+    """True if a lock is had; False if another process has one; None where files have none."""
+    import fcntl  # Windows, where reports are read, has none
+
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _owners(journal: Path) -> list[Path]:
+    """Files of the processes that have, or had, a journal; only the last may be alive."""
+    return sorted(journal.parent.glob(f"{journal.name}.owner-*"))
+
+
+def _own(journal: Path) -> Callable[[], object] | None:
+    """Name this process the owner of a journal; None if another one is, or was faster.
+
+    Files of processes that have ended stay: to delete one could delete that of a new owner.
+    """
+    owners = _owners(journal)
+    if any(map(_is_alive, owners)):
+        return None
+    number = int(owners[-1].name.rpartition("-")[2]) + 1 if owners else 1
+    owner = journal.with_name(f"{journal.name}.owner-{number:04}")
+    try:
+        with owner.open("x", encoding="utf-8") as file:
+            file.write(f"{os.getpid()} {socket.gethostname()}")
+    except FileExistsError:
+        return None
+    return partial(owner.unlink, missing_ok=True)
+
+
+def _is_alive(owner: Path) -> bool:
+    """True unless a process of this machine that has ended is named; of others nobody can tell."""
+    with suppress(OSError):
+        pid, _, host = owner.read_text("utf-8").partition(" ")
+        return host != socket.gethostname() or psutil.pid_exists(int(pid))
     return False
 
 
