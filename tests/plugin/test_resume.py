@@ -261,6 +261,54 @@ def test_what_does_not_fit_the_new_journal_stays_in_the_old_one(stopped: Project
     result.stdout.fnmatch_lines(["fwbench: 3 records taken from the interrupted session of *"])
 
 
+_FILLING = """
+import errno
+from fwbench.records.journal import Journal
+
+begin = Journal.__init__
+
+class FillingDisk:
+    def __init__(self, file):
+        self._file, self.lines = file, 0
+
+    def write(self, text):
+        self.lines += 1
+        if self.lines == 3:  # of a head and three records
+            self._file.write(text[:len(text) // 2])
+            self._file.flush()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._file.write(text)
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+def begin_on_filling_disk(self, *arguments):
+    begin(self, *arguments)
+    self._file = FillingDisk(self._file)
+
+Journal.__init__ = begin_on_filling_disk
+"""
+
+
+def test_a_disk_that_fills_while_records_are_taken_over_loses_none(stopped: Project) -> None:
+    """The new journal would have hidden the earlier one, which has what did not fit."""
+    folder = stopped.path / ".fwbench" / "journal"
+    (journal,) = folder.glob("*.jsonl")
+    before = journal.read_bytes()
+    conftest = stopped.write("conftest.py", _FILLING)
+    result, records = stopped.measure(*_IN_ORDER, "--fw-resume")
+    result.assert_outcomes(passed=6)
+    assert len(records) == 5, "the session itself has all"
+    assert "No space left on device; should this session crash" in str(result.stdout)
+    assert [*folder.glob("*.jsonl")] == [journal]
+    assert journal.read_bytes() == before
+    conftest.unlink()
+    result = stopped.run(*_IN_ORDER, "--fw-resume")
+    result.stdout.fnmatch_lines(
+        [f"fwbench: 3 records taken from the interrupted session of {journal.name}"]
+    )
+
+
 _GATE = """
 import pytest
 

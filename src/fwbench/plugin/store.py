@@ -116,9 +116,15 @@ class Store:
             self._append(entry)
 
     def take_over(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Append the records of an earlier session, which this one goes on with."""
+        """Append the records of an earlier session, which this one goes on with.
+
+        All or none: a journal with a part of them would be the newest, and hide the earlier one.
+        """
         for entry in entries:
             self._append(entry)
+        if self.problems and self.journal is not None:
+            self.journal.discard()
+            self.journal = None
 
     def _append(self, entry: Mapping[str, Any]) -> None:
         self._write(lambda journal: journal.append(self._private(entry)))

@@ -107,6 +107,12 @@ class Journal:
         """
         self.append({_OUTCOME: outcome})
 
+    def discard(self) -> None:
+        """Close the file, and remove it: its records are in another journal."""
+        with suppress(OSError):
+            self.path.unlink()
+        self.close()
+
     def close(self) -> None:
         """Close the file; an empty journal is removed."""
         with suppress(OSError):
