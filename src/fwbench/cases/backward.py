@@ -230,15 +230,22 @@ def gradient(
         slopes = keep(position, partial(_slopes, reference, inputs, position, cotangents, along))
         for direction, expected in zip(directions(position, operand, along), slopes, strict=True):
             slope = _product(values, direction)
-            error = abs(slope - expected) / (max(abs(expected), norm) or 1.0)
-            if not error <= allowed + _ERROR:
-                raise WrongGradient(
-                    f"the gradient of input {position} is wrong: along a random direction it is "
-                    f"{slope:.9g}, the central difference of the NumPy reference {expected:.9g}; "
-                    f"relative error {error:.3g}, {allowed:.3g} is allowed"
-                )
-            largest = max(largest, error)
+            largest = max(largest, _checked_error(position, slope, expected, norm, allowed))
     return largest
+
+
+def _checked_error(
+    position: int, slope: float, expected: float, norm: float, allowed: float
+) -> float:
+    """The error of a slope of a gradient, relative to its norm, or to the slope if that is more."""
+    error = abs(slope - expected) / (max(abs(expected), norm) or 1.0)
+    if not error <= allowed + _ERROR:
+        raise WrongGradient(
+            f"the gradient of input {position} is wrong: along a random direction it is "
+            f"{slope:.9g}, the central difference of the NumPy reference {expected:.9g}; "
+            f"relative error {error:.3g}, {allowed:.3g} is allowed"
+        )
+    return error
 
 
 def directions(position: int, like: NDArray[Any], along: Along) -> Iterator[NDArray[Any]]:

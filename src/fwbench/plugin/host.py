@@ -551,30 +551,20 @@ def repeat(
     """
     if not _times(fixture):
         return
-    from fwbench.cases.sampling import RepeatedCall
-
     raw, raw_pedantic = fixture._raw, fixture._raw_pedantic  # noqa: SLF001
-
-    def again(function: Callable[..., Any], result: Any, **more: Any) -> Any:
-        stats = fixture.stats
-        assert stats is not None  # noqa: S101 (it has timed the function)
-        is_awaited = results is not None and results.are_pending(result)
-        wait = results.wait if results is not None and is_awaited else None
-        call = RepeatedCall(function, stats.stats.median, wait=wait, **more)
-        with PauseInstrumentation():
-            _keep(fixture, sampled=dict(look(call)))
-        return result
+    again = partial(_look_again, fixture, look, results)
 
     def timed(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         result = raw(function, *args, **kwargs)
         with visits.whole(key, "samples"):  # a fixed number of rounds is within such a block
-            return again(function, result, arguments=lambda: (args, kwargs))
+            again(function, result, arguments=lambda: (args, kwargs))
+        return result
 
     def timed_pedantic(target: Callable[..., Any], **given: Any) -> Any:
         result = raw_pedantic(target, **given)
         setup = given["setup"]
         usual = given["args"], given["kwargs"] or {}
-        return again(
+        again(
             target,
             result,
             arguments=lambda: (setup() if setup else None) or usual,
@@ -582,9 +572,34 @@ def repeat(
             finish=given["teardown"],
             at_most=given["rounds"] * given["iterations"],
         )
+        return result
 
     fixture._raw = timed  # noqa: SLF001
     fixture._raw_pedantic = timed_pedantic  # noqa: SLF001
+
+
+def _look_again(
+    fixture: Any,
+    look: Callable[[RepeatedCall], Sampled],
+    results: AwaitedResults | None,
+    function: Callable[..., Any],
+    result: Any,
+    **more: Any,
+) -> None:
+    """Have a function looked at that was timed, and keep with its record what was seen.
+
+    Args:
+        more: of the call: its arguments, and how calls are made.
+    """
+    from fwbench.cases.sampling import RepeatedCall
+
+    stats = fixture.stats
+    assert stats is not None  # noqa: S101 (it has timed the function)
+    is_awaited = results is not None and results.are_pending(result)
+    wait = results.wait if results is not None and is_awaited else None
+    call = RepeatedCall(function, stats.stats.median, wait=wait, **more)
+    with PauseInstrumentation():
+        _keep(fixture, sampled=dict(look(call)))
 
 
 class WaitingRounds:

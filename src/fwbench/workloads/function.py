@@ -129,15 +129,10 @@ def function(
     functions = _functions(f, framework)
     first = next(iter(functions.values()))
     named = name or _name_of(first)
-    for option in more:
-        if option not in _PASSED_ON:
-            raise DeclarationError(
-                f"fwbench.function does not know {option!r}; what else it takes of an operation is "
-                + ", ".join(_PASSED_ON)
-            )
+    _check_options(named, compare, more)
     updates = _positions(named, first, (changes,) if isinstance(changes, str | int) else changes)
     draw, own_size = _inputs(named, inputs)
-    made = Function(
+    return Function(
         name=named,
         inputs=draw,
         reference=first,
@@ -150,12 +145,21 @@ def function(
         implementations={key: _Given(value) for key, value in functions.items()},
         **{**_dtypes(inputs), **more},
     )
+
+
+def _check_options(named: str, compare: Any, more: Iterable[str]) -> None:
+    """Refuse a comparison that cannot be called, and what is no option of an operation's."""
+    for option in more:
+        if option not in _PASSED_ON:
+            raise DeclarationError(
+                f"fwbench.function does not know {option!r}; what else it takes of an operation is "
+                + ", ".join(_PASSED_ON)
+            )
     if compare is not None and not callable(compare):
         raise DeclarationError(
             f"compare= of {named} is {compare!r}; give a callable of two results that returns None "
             "or True where they are the same"
         )
-    return made
 
 
 def _functions(f: Any, framework: str) -> dict[str, Callable[..., Any]]:

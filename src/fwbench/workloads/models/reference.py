@@ -8,7 +8,7 @@ It is plain rather than fast: a step of eight texts of 500 tokens takes a fifth 
 losses of the suite's loops are stored; ``scripts/trajectories.py`` writes them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -80,12 +80,9 @@ def losses(
         loss, of_nodes = mean_gradients(training, parameters, shares, squares, layer)
         trajectory.append(loss)
         occurring = np.unique(np.concatenate([x for x, _ in shares])) if update == "lazy" else None
-        for place, node in enumerate(training.graph.nodes):
-            table = isinstance(node.layer, layers.Embedding)
-            rows = occurring if table and occurring is not None else EVERY_ROW
-            of_slices = squares[place] / repeats if table and squares is not None else None
-            for gradient, descent in zip(of_nodes[place], descents[place], strict=True):
-                descent.step(gradient, rows, of_slices)
+        if squares is not None:
+            squares = {place: table / repeats for place, table in squares.items()}
+        _descend(training, descents, of_nodes, occurring, squares)
     return trajectory
 
 
@@ -232,6 +229,29 @@ class Descent:
             self._optimizer, self._steps, gradient[rows], squares[rows], self._moments[:, rows]
         )
         self._array[rows] -= decrease
+
+
+def _descend(
+    training: Objective,
+    descents: Sequence[Sequence[Descent]],
+    of_nodes: Sequence[Arrays],
+    occurring: Array | None,
+    squares: Mapping[int, Array] | None,
+) -> None:
+    """Make a step of every parameter.
+
+    Args:
+        of_nodes: the gradients of each node's parameters.
+        occurring: the rows of embedding tables that are updated; None for all.
+        squares: of the gradients of each token's occurrences, by the place of the table; None
+            where their sum is squared.
+    """
+    for place, node in enumerate(training.graph.nodes):
+        is_table = isinstance(node.layer, layers.Embedding)
+        rows = occurring if is_table and occurring is not None else EVERY_ROW
+        of_slices = squares[place] if is_table and squares is not None else None
+        for gradient, descent in zip(of_nodes[place], descents[place], strict=True):
+            descent.step(gradient, rows, of_slices)
 
 
 def _adam(
