@@ -248,6 +248,18 @@ def test_a_history_alone_works(browser: Browser) -> None:
     assert len(seen["sections"]) == 2
 
 
+def test_the_legend_of_a_history_is_that_of_all_its_charts(browser: Browser) -> None:
+    """It stays where frameworks are chosen, and hides a line of every chart."""
+    times_s = [1e-3, 2e-3]
+    cases = [line(times_s, name, framework=name) for name in ("numpy", "torch")]
+    made = writers.html([], before=history.sections(cases))
+    seen = _used(browser, made, _script("shared"))
+    assert (seen["charts"], seen["within"]) == (2, 0)
+    assert seen["legend"] == ["lower quartile", "median", "upper quartile"]
+    assert seen["torch"] == seen["legend"]
+    assert (seen["medians"], seen["switched"]) == (2, 0)
+
+
 @pytest.mark.parametrize(
     ("scheme", "background"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")]
 )

@@ -140,6 +140,19 @@ def test_a_history_has_the_colour_of_its_framework() -> None:
     assert palette.COLOURS["mxnet"] in section.charts[0].svg
 
 
+def test_charts_of_a_history_share_a_legend() -> None:
+    """The one of several frameworks is in the page's ink, that of one in its colour."""
+    upgraded = line([1.0, 1.1], "gemm", versions=((0, "1.0"), (1, "1.1")))
+    *_, section = history.sections([upgraded, line([1.0, 1.1], "gemm", framework="mxnet")])
+    assert [*section.legend] == [*section.charts[0].legends]
+    assert [len(chart.legends) for chart in section.charts] == [4, 3]
+    assert all(chart.has_keys for chart in section.charts)
+    assert section.legend["median"].colour == "var(--ink)"
+    *_, alone = history.sections([line([1.0, 1.1], "gemm", framework="mxnet")])
+    assert [*alone.legend] == [*alone.charts[0].legends]
+    assert alone.legend["median"].colour == palette.COLOURS["mxnet"]
+
+
 def test_a_history_has_a_text() -> None:
     begin = f"gemm: 1 s ({day(0)}), "
     assert drawn(3).text == f"{begin}3 s ({day(2)}); no upgrade or lasting shift"

@@ -247,13 +247,17 @@ def _section(
 ) -> Section:
     left_out = sum(case.runs > 1 and case not in drawn for case in cases)
     note = f"{count(left_out, 'case')} more than are drawn: -k NAME draws less."
+    charts = [_chart(case.line, case.shifts) for case in cases if case in drawn]
+    colours = {_colour(case.line) for case in cases if case in drawn}
+    colour = colours.pop() if len(colours) == 1 else "var(--ink)"
     return Section.from_items(
         f"history of {group}",
         _CASES,
         cases,
         lambda case: case.line.keys,
-        charts=[_chart(case.line, case.shifts) for case in cases if case in drawn],
+        charts=charts,
         notes=[note] if left_out else [],
+        legend=lines.legend_over_time(charts, colour=colour),
     )
 
 
@@ -291,8 +295,13 @@ def _chart(line: HistoryLine, lasting: Iterable[Shift]) -> Chart:
         for number, m in enumerate(line.moments)
         for known in [(m.when[:16], m.version, m.revision, CONTENDED * m.is_contended)]
     ]
-    colour = palette.COLOURS.get(line.keys.get("framework", ""), "")
-    return lines.draw_over_time(line.name, _labels(line.moments), points, marks, colour=colour)
+    labels = _labels(line.moments)
+    return lines.draw_over_time(line.name, labels, points, marks, colour=_colour(line))
+
+
+def _colour(line: HistoryLine) -> str:
+    """The colour of its framework; empty where that has none."""
+    return palette.COLOURS.get(line.keys.get("framework", ""), "")
 
 
 def _labels(moments: Sequence[Moment]) -> list[str]:

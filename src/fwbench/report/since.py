@@ -195,15 +195,10 @@ def section(row: StoredRow, suffix: str) -> Section:
 
     cases = dict(sorted(row.cases.items(), key=lambda item: not item[1].changes))
     drawn = {name: case for name, case in cases.items() if case.times_s}
+    words = {"of_marks": "change", "ends": "bound"}
     charts = [
         lines.draw_over_time(
-            name,
-            [*case.times_s],
-            _points(case),
-            _marks(case),
-            of_marks="change",
-            ends="bound",
-            are_printed=True,
+            name, [*case.times_s], _points(case), _marks(case), **words, are_printed=True
         )
         for name, case in [*drawn.items()][:_DRAWN]
     ]
@@ -215,6 +210,7 @@ def section(row: StoredRow, suffix: str) -> Section:
         [each for name, case in cases.items() for each in _measured(name, case)],
         charts=charts,
         notes=[*sentences, *_notes(row), *filter(None, [left_out])],
+        legend=lines.legend_over_time(charts, **words),
     )
 
 

@@ -69,8 +69,8 @@ class Chart:
     #: Width and height, in the picture's units.
     size: tuple[int, int] = (_WIDTH, _HEIGHT)
     legend_height: int = 0
-    #: Whether its series are contestants, whose looks other charts share.
-    of_contestants: bool = False
+    #: Whether all of its series have keys: then a legend can stand for it and other charts.
+    has_keys: bool = False
 
     @property
     def tooltips(self) -> dict[str, Any]:
@@ -184,10 +184,8 @@ def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None
     # XML does not have control characters, and names may.
     svg = escaping.terminal(etree.tostring(picture, encoding="unicode"))
     size = (chart.config.width, chart.config.height)
-    of_contestants = all(every[name].keys for name in names)
-    return Chart(
-        title, f"{title}: {text}", svg, chart.uuid, names, size, legend_height, of_contestants
-    )
+    has_keys = all(every[name].keys for name in names)
+    return Chart(title, f"{title}: {text}", svg, chart.uuid, names, size, legend_height, has_keys)
 
 
 def _of_class(picture: Any, name: str) -> list[Any]:

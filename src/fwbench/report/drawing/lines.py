@@ -150,12 +150,19 @@ def draw_curves(
 _DOTS = 60
 
 
+#: In charts over time: the line of the values themselves, and what is marked on it.
+_MEDIAN, _EVENT = "median", "upgrade or lasting shift"
+
+#: Of a legend's dot without a line.
+_NO_LINE = "0 99"
+
+
 def draw_over_time(
     title: str,
     runs: Sequence[str],
     points: Sequence[Point],
     marks: Mapping[int, str],
-    of_marks: str = "upgrade or lasting shift",
+    of_marks: str = _EVENT,
     ends: str = "quartile",
     *,
     colour: str = "",
@@ -173,9 +180,10 @@ def draw_over_time(
         are_printed: whether the labels of points and marks are in the picture, and not only shown
             to a pointer.
     """
+    looks = _looks_over_time(of_marks, ends, colour)
     chart = blank(
         pygal.Line,
-        3 + bool(marks),
+        len(looks) if marks else len(looks) - 1,
         value_formatter=time,
         x_labels_major_every=math.ceil(len(runs) / max(1, _CHARACTERS // max(map(len, runs)))),
         show_minor_x_labels=False,
@@ -184,25 +192,42 @@ def draw_over_time(
         print_labels=are_printed,
     )
     chart.x_labels = runs
-    medians = [{"value": p.y, "label": p.label, "node": p.attributes} for p in points]
-    chart.add("median", medians)
-    for name, values in (
-        (f"lower {ends}", [point.low for point in points]),
-        (f"upper {ends}", [point.high for point in points]),
-    ):
-        chart.add(name, values, show_dots=False)
+    chart.add(_MEDIAN, [{"value": p.y, "label": p.label, "node": p.attributes} for p in points])
+    chart.add(f"lower {ends}", [point.low for point in points], show_dots=False)
+    chart.add(f"upper {ends}", [point.high for point in points], show_dots=False)
     if marks:
-        dots = [
-            {"value": point.y, "label": marks[i]} if i in marks else None
-            for i, point in enumerate(points)
-        ]
+        places = enumerate(points)
+        dots = [{"value": p.y, "label": marks[i]} if i in marks else None for i, p in places]
         chart.add(of_marks, dots, stroke=False, show_dots=True, dots_size=5)
-    events = "; ".join(f"{runs[number]}: {event}" for number, event in sorted(marks.items()))
     first, last = (f"{time(points[end].y)} ({runs[end]})" for end in (0, -1))
-    line = Look(colour or SPARE[0])
-    end = replace(line.lighter, dash="3 3")
-    looks = {"median": line, f"lower {ends}": end, f"upper {ends}": end, of_marks: Look(SPARE[3])}
+    events = "; ".join(f"{runs[number]}: {event}" for number, event in sorted(marks.items()))
     return rendered(chart, title, f"{first}, {last}; {events or f'no {of_marks}'}", looks)
+
+
+def _looks_over_time(of_marks: str, ends: str, colour: str) -> dict[str, Look]:
+    """Looks of the lines of a chart over time, by their names, which are the lines' keys."""
+    line = Look(colour or SPARE[0])
+    end = replace(line.lighter, dash="3 3", has_dots=False)
+    looks = {
+        _MEDIAN: line,
+        f"lower {ends}": end,
+        f"upper {ends}": end,
+        of_marks: Look(SPARE[3], dash=_NO_LINE),
+    }
+    return {name: replace(look, keys={"line": name}) for name, look in looks.items()}
+
+
+def legend_over_time(
+    charts: Sequence[Chart], of_marks: str = _EVENT, ends: str = "quartile", *, colour: str = ""
+) -> dict[str, Look]:
+    """The legend that charts over time share: the looks of the lines that any of them has.
+
+    Args:
+        colour: that all charts have.
+    """
+    used = {name for chart in charts for name in chart.legends}
+    looks = _looks_over_time(of_marks, ends, colour)
+    return {name: look for name, look in looks.items() if name in used}
 
 
 def draw_scatter(

@@ -61,12 +61,13 @@ function showRows(section, text) {
 /** Show what charts and legends have of the contestants whose rows are shown. */
 function showDrawn(section, rows) {
   const shown = new Set(rows.filter((row) => !row.hidden).map((row) => contestant(factsOf(row, section))));
+  const isShown = ({ dataset }) => dataset.framework === undefined || shown.has(contestant(dataset));
   const switchedOff = new Set(all(".legend button[aria-pressed=false]", section).map(({ dataset }) => dataset.line));
-  for (const part of all(".chart [data-framework]", section)) {
-    part.classList.toggle("off", !shown.has(contestant(part.dataset)) || switchedOff.has(part.dataset.line));
+  for (const part of all(".chart :is([data-framework], [data-line])", section)) {
+    part.classList.toggle("off", !isShown(part) || switchedOff.has(part.dataset.line));
   }
   for (const button of all(".legend button", section)) {
-    button.parentNode.hidden = !shown.has(contestant(button.dataset));
+    button.parentNode.hidden = !isShown(button);
   }
 }
 
