@@ -293,13 +293,13 @@ def training_memory(group: Group) -> Chart | None:
     known = {what: values for what, values in series.items() if values}
     if not known:
         return None
-    title = f"{group.title}: peak memory above what was held before"
-    if len(known) == 1:
-        ((what, values),) = known.items()
+    only = f" {next(iter(known))}" if len(known) == 1 else ""
+    title, show = f"{group.title}: peak memory{only} above what was held before", "{:,.0f} MiB"
+    if only:
+        (values,) = known.values()
         shown = {name: Bar(Point(0, value, value, value)) for name, value in values.items()}
-        title = title.replace("memory", f"memory {what}")
-        return bars.draw_each(title, shown, "{:,.0f} MiB".format, group.looks)
-    return bars.draw(title, known, "{:,.0f} MiB".format, group.looks, downwards=True)
+        return bars.draw_each(title, shown, show.format, group.looks)
+    return bars.draw(title, known, show.format, group.looks, downwards=True)
 
 
 #: fwbench's own charts.
