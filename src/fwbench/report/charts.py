@@ -228,7 +228,7 @@ def speedup(group: Group) -> Chart | None:
 
 
 def training_times(group: Group) -> Chart:
-    """Three bars for each training."""
+    """Three bars for each training, in its colour."""
     series = {
         "an epoch": {name: record.median_s for name, record in group.records},
         "the first epoch": {name: epochs_s(record)[0] for name, record in group.records},

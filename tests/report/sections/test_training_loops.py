@@ -1,5 +1,6 @@
 """Trainings: gains over eager, memory, losses, batch sizes, and time against accuracy."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -60,6 +61,20 @@ def test_gains_of_trainings_say_their_run() -> None:
     assert len(parsed(chart.svg).of_class("bar")) == 2
     for expected in ("first.json", "2x", "second.json", "3x"):
         assert expected in chart.text
+
+
+def test_bars_of_a_training_have_the_colour_of_its_framework() -> None:
+    """What they are of is told by a step of it, and by a legend in grey."""
+    chart = chart_of(part([run_of(training(), training("mxnet"))], "training lenet"), "time of")
+    picture = parsed(chart.svg)
+    styles = Counter(node.attributes["style"] for node in picture.of_class("bar"))
+    colours = [palette.COLOURS[name] for name in ("torch", "mxnet")]
+    assert styles == {f"fill:{colour};stroke:{colour}": 3 for colour in colours}
+    grey = "fill:var(--faint);stroke:var(--faint)"
+    series = [picture.of_class(f"serie-{number}")[0].attributes["style"] for number in range(3)]
+    assert series == [grey, f"{grey};opacity:0.6", f"{grey};opacity:0.35"]
+    assert legends(chart) == ["an epoch", "the first epoch", "all epochs"]
+    assert {node.attributes["style"] for node in picture.of_class("legend")} == {grey}
 
 
 def test_memory_is_drawn() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pygal
@@ -28,6 +28,8 @@ def draw(
     """A chart of a bar for each category and name; whole numbers below it if all are counts.
 
     Args:
+        looks: of the series, by their names; or of the categories, whose bars are then paler from
+            series to series.
         downwards: whether the first category is the uppermost, and not the lowest.
     """
     categories = list(dict.fromkeys(name for values in series.values() for name in values))
@@ -42,24 +44,29 @@ def draw(
         chart.y_labels = range(0, int(most) + 1, max(1, math.ceil(most / _COUNT_MARKS)))
     elif values:
         chart.y_labels = marks(min(0.0, *values), max(0.0, *values), categories)
+    looks = looks or {}
+    steps = palette.steps(series) if looks.keys() & {*categories} else {}
     for name, by_category in series.items():
-        chart.add(name, [_bar(category, by_category, looks or {}) for category in chart.x_labels])
+        chart.add(name, [_bar(category, by_category, looks) for category in chart.x_labels])
     text = [
         f"{category}, {name}: {show(by_category[category])}"
         for category in categories
         for name, by_category in series.items()
         if category in by_category
     ]
-    return rendered(chart, title, "; ".join(text), looks)
+    return rendered(chart, title, "; ".join(text), {**looks, **steps})
 
 
 def _bar(
     category: str, values: Mapping[str, float], looks: Mapping[str, Look]
 ) -> dict[str, Any] | None:
-    """A bar as pygal takes it; None where there is no value."""
-    look = looks.get(category)
-    node = look.attributes if look is not None else {}
-    return {"value": values[category], "node": node} if category in values else None
+    """A bar as pygal takes it, as pale as its series; None where there is no value."""
+    if category not in values:
+        return None
+    value, look = {"value": values[category]}, looks.get(category)
+    if look is None:
+        return value
+    return {**value, "style": replace(look, opacity=1.0).paint, "node": look.attributes}
 
 
 def draw_stacked(

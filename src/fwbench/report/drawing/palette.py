@@ -33,6 +33,9 @@ _OTHER_DASH = "5 2 1 2"
 #: How much of its colour the lighter tone of a series keeps.
 _LIGHT = 0.45
 
+#: Opacity of the parts that every contestant has a bar of.
+_STEPS = (1.0, 0.6, 0.35)
+
 #: How much paler each further line of the same contestant is, and the palest.
 _PALER, _PALEST = 0.3, 0.4
 
@@ -114,6 +117,14 @@ def looks_of(
 def neutral(names: Iterable[str]) -> dict[str, Look]:
     """Looks of series that are not contestants, in their order: in no framework's colour."""
     return {name: Look(colour) for name, colour in zip(names, itertools.cycle(SPARE))}
+
+
+def steps(names: Iterable[str]) -> dict[str, Look]:
+    """Looks of at most three parts, each paler than the one before: grey stands for all colours."""
+    return {
+        name: Look("var(--faint)", opacity=opacity)
+        for name, opacity in zip(names, _STEPS, strict=False)
+    }
 
 
 def parts(names: Iterable[str]) -> dict[str, Look]:

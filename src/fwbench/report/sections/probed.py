@@ -1,12 +1,13 @@
 """Probes of cases, each in a process of its own: shares of the time by class, and peak memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fwbench.frameworks.profiler import CLASSES
 from fwbench.records.facts import Memory, Profile, ProfiledOperator
-from fwbench.report.drawing import bars
+from fwbench.report.drawing import bars, palette
 from fwbench.report.drawing.chart import Chart
-from fwbench.report.model import Run
+from fwbench.report.drawing.palette import Look
+from fwbench.report.model import Run, frameworks
 from fwbench.report.section import (
     Column,
     NamedRecord,
@@ -28,9 +29,10 @@ def sections(runs: Sequence[Run], names: Sequence[str]) -> list[Section]:
     records = [record for run in runs for record in run.records]
     profiled = (record for record in records if record.facts.profile is not None)
     measured = (record for record in records if record.facts.memory is not None)
+    colours = palette.colours(frameworks(runs))
     return [
         *(section for lines in by_work(profiled, names) for section in _profiles(lines)),
-        *(_memory(lines) for lines in by_work(measured, names)),
+        *(_memory(lines, colours) for lines in by_work(measured, names)),
     ]
 
 
@@ -99,28 +101,29 @@ def _gaps(case: NamedRecord) -> TableCell:
 _MEMORY_COLUMNS = (_CASE, *columns("memory", _gaps))
 
 
-def _memory(cases: Sequence[NamedRecord]) -> Section:
+def _memory(cases: Sequence[NamedRecord], colours: Mapping[str, str]) -> Section:
     title = f"memory: {_title(cases)}"
     return Section.from_items(
         title,
         _MEMORY_COLUMNS,
         cases,
         lambda case: case.keys,
-        charts=[*_memory_charts(title, cases)],
+        charts=[*_memory_charts(title, cases, palette.looks_of(cases, colours))],
         notes=[_PROSE["memory"]],
     )
 
 
-def _memory_charts(title: str, cases: Sequence[NamedRecord]) -> Iterator[Chart]:
+def _memory_charts(
+    title: str, cases: Sequence[NamedRecord], looks: Mapping[str, Look]
+) -> Iterator[Chart]:
     series = {
         "forward": _peaks((case.name, case.facts.forward_memory) for case in cases),
         cases[0].facts.direction: _peaks((case.name, case.facts.memory) for case in cases),
     }
     known = {name: peaks for name, peaks in series.items() if peaks}
     if known:
-        yield bars.draw(
-            f"{title}: peak above what was held before", known, "{:,.0f} MiB".format, downwards=True
-        )
+        title, show = f"{title}: peak above what was held before", "{:,.0f} MiB".format
+        yield bars.draw(title, known, show, looks, downwards=True)
 
 
 def _peaks(memories: Iterable[tuple[str, Memory | None]]) -> dict[str, float]:
