@@ -7,6 +7,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import jinja2
@@ -43,9 +44,13 @@ _CELL = ("device", "direction", "dtype")
 
 
 def html(runs: Sequence[Run], problems: Sequence[str] = (), before: Sequence[Section] = ()) -> str:
-    """The page of one or several runs; nothing in it asks for anything from anywhere else."""
+    """The page of one or several runs; nothing in it asks for anything from anywhere else.
+
+    Charts that compare nothing are left out.
+    """
     environment = _templates()
-    details = sections.linkable([*before, *sections.details(runs)])
+    every = sections.linkable([*before, *sections.details(runs)])
+    details = [replace(part, charts=[c for c in part.charts if not c.is_lone]) for part in every]
     drawn = [chart for section in details for chart in section.charts]
     names, colours = labels(runs), palette.colours(frameworks(runs))
     source = environment.loader

@@ -64,7 +64,7 @@ def test_gains_of_trainings_say_their_run() -> None:
 
 
 def test_bars_of_a_training_have_the_colour_of_its_framework() -> None:
-    """What they are of is told by a step of it, and by a legend in grey."""
+    """Its steps tell the parts, as does a legend in grey."""
     chart = chart_of(part([run_of(training(), training("mxnet"))], "training lenet"), "time of")
     picture = parsed(chart.svg)
     styles = Counter(node.attributes["style"] for node in picture.of_class("bar"))

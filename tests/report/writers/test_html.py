@@ -281,7 +281,7 @@ def test_settings_are_not_spelt_as_python_has_them() -> None:
 def test_charts_are_told_in_words(full: Node) -> None:
     pictures = full.of_class("chart")
     of_parts = [chart for section in sections.details(everything()) for chart in section.charts]
-    assert len(pictures) == len(of_parts) >= 6
+    assert len(pictures) == len([chart for chart in of_parts if not chart.is_lone]) >= 5
     for picture in pictures:
         assert picture.attributes["role"] == "img"
         text = picture.attributes["aria-label"]
@@ -292,6 +292,16 @@ def test_charts_are_told_in_words(full: Node) -> None:
         assert names
         for name in names:
             assert name in text
+
+
+def test_a_lone_bar_is_no_picture() -> None:
+    """Its table says as much, and nothing of a picture is left."""
+    contended = case(values_s=0.2, contended=True)
+    alone, compared = shown(run_of(contended)), shown(run_of(contended, case("gemm", "torch")))
+    assert [len(page.of_class("chart")) for page in (alone, compared)] == [0, 1]
+    assert [len(page.of_class("legend")) > 0 for page in (alone, compared)] == [False, True]
+    assert ["Pale" in page.text for page in (alone, compared)] == [False, True]
+    assert alone.all("section", id="part-gemm-cpu-forward-float32")
 
 
 def test_pictures_have_no_title_of_the_library(full: Node) -> None:

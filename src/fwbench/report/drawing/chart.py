@@ -71,6 +71,8 @@ class Chart:
     legend_height: int = 0
     #: Whether all of its series have keys: then a legend can stand for it and other charts.
     has_keys: bool = False
+    #: Whether it shows one value and compares it with nothing: a table says as much.
+    is_lone: bool = False
 
     @property
     def tooltips(self) -> dict[str, Any]:
@@ -185,7 +187,9 @@ def rendered(chart: Any, title: str, text: str, looks: Mapping[str, Look] | None
     svg = escaping.terminal(etree.tostring(picture, encoding="unicode"))
     size = (chart.config.width, chart.config.height)
     has_keys = all(every[name].keys for name in names)
-    return Chart(title, f"{title}: {text}", svg, chart.uuid, names, size, legend_height, has_keys)
+    shown = [value for values, _ in chart.raw_series for value in values if value is not None]
+    told, is_lone = f"{title}: {text}", len(shown) == 1
+    return Chart(title, told, svg, chart.uuid, names, size, legend_height, has_keys, is_lone)
 
 
 def _of_class(picture: Any, name: str) -> list[Any]:

@@ -80,7 +80,8 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
     is_alone = len({name for name, _ in group.records}) == 1
     useless = {_CONDITION: not has_doubts, AGAINST_FASTEST: is_alone}
     left_out = {name for name, is_useless in useless.items() if is_useless}
-    pale = bool(drawn) and any(is_contended(record.facts) for _, record in group.records)
+    is_drawn = any(not chart.is_lone for chart in drawn)
+    pale = is_drawn and any(is_contended(record.facts) for _, record in group.records)
     ratios = against_fastest(group.records, group.runs)
     rows = [
         _Operation(name, record, gain, ratio)
