@@ -433,6 +433,12 @@ def extremes(contests: Iterable[Contest]) -> tuple[list[Contest], list[Contest]]
     return small, large
 
 
+def have_single_sizes(contests: Iterable[Contest]) -> bool:
+    """True if works of one size, which is not a large one, are among works of several."""
+    small, large = ({contest.family for contest in part} for part in extremes(contests))
+    return bool(small) and small != large
+
+
 @dataclass(frozen=True)
 class Mean:
     """The times of a contestant over those of the fastest, as geometric means."""

@@ -13,6 +13,7 @@ from fwbench.report.terminal.matrix import (
     DETAILS,
     EVERY_SIZE,
     LARGE,
+    LARGE_OR_ONE,
     ONE_SIZE,
     SMALL,
     Matrix,
@@ -179,6 +180,19 @@ def test_small_and_large_sizes_are_not_averaged() -> None:
     ]
 
 
+def test_a_single_size_is_not_called_large() -> None:
+    """It stands behind small ones, below a heading that is true of both."""
+    records = [
+        *(entry(name, size=size) for size in (1, 2) for name in "ab"),
+        *(entry(name, workload="relu") for name in "ab"),
+    ]
+    for detail in (_AT_EXTREMES, _BY_FAMILY):
+        found = table(*records, detail=detail)
+        assert [*dict.fromkeys(heading for heading, _ in found.columns)] == [SMALL, LARGE_OR_ONE]
+    *_, row = table(*records, detail=_AT_EXTREMES).rows
+    assert {heading for heading, _ in row.cells} == {LARGE_OR_ONE}
+
+
 def test_families_are_summed_up_over_operations() -> None:
     records = [
         entry(name, seconds, workload=work, family=family)
@@ -237,7 +251,7 @@ def test_operations_without_a_rival_are_alone_and_not_contended() -> None:
     ]
     found = table(*records, detail=_BY_FAMILY)
     assert [row.name for row in found.rows] == ["f (2)", "g (0 of 2)", "h (2)"]
-    assert cells(found)[1] == {f"{SMALL} a": "alone", f"{LARGE} a": "alone"}
+    assert cells(found)[1] == {f"{SMALL} a": "alone", f"{LARGE_OR_ONE} a": "alone"}
     assert found.what.endswith("; not in means: 2 alone")
 
 

@@ -314,6 +314,11 @@ def test_small_and_large_sizes_have_answers_of_their_own() -> None:
     assert notes.answer([just_measured(record) for record in records[:4]]) == [
         "Fastest here: numpy for 1 of 2, torch for 1"
     ]
+    lone = [
+        entry(name, 1.0 + place, workload="relu") for place, name in enumerate(("numpy", "torch"))
+    ]
+    divided = notes.answer([just_measured(record) for record in [*records, *lone]])
+    assert "  large or only sizes: torch for 2 of 3, numpy for 1" in divided
 
 
 def test_a_profile_does_not_cost_less_than_nothing() -> None:

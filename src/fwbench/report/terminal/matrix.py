@@ -18,7 +18,16 @@ from fwbench.report.condition import (
     is_exchange,
     reduced_bits,
 )
-from fwbench.report.ranking import Contest, Decision, extremes, fastest, group_means, kind, named
+from fwbench.report.ranking import (
+    Contest,
+    Decision,
+    extremes,
+    fastest,
+    group_means,
+    have_single_sizes,
+    kind,
+    named,
+)
 from fwbench.terms.toggles import TOGGLES
 
 #: Framework, execution, and each requested toggle that leaves the work as it is; or the part of
@@ -32,8 +41,9 @@ _FAR_BEHIND = 10.0
 #: Of operations without a family: a user's own.
 _NO_FAMILY = "others"
 
-#: Headings of the parts of the sizes, and of works that have one size each.
-SMALL, LARGE, ONE_SIZE = "small: cost of a call", "large: throughput", "one size each"
+#: Headings of the parts of the sizes; and of the second where some works, or all, have one size.
+SMALL, LARGE = "small: cost of a call", "large: throughput"
+LARGE_OR_ONE, ONE_SIZE = "large, or the only size", "one size each"
 
 #: Stands where a column lacks some of the cases that a mean is over.
 PARTIAL = "<"
@@ -90,8 +100,9 @@ def variant(case: Measurement) -> str:
 
 def in_order(columns: Iterable[ColumnKey]) -> list[ColumnKey]:
     """Columns by framework, ``eager`` before what compiles; those of small sizes before large."""
+    second = {LARGE, LARGE_OR_ONE}
     return sorted(
-        {*columns}, key=lambda names: (names[0] == LARGE, names[0], names[1] != "eager", names[1:])
+        {*columns}, key=lambda names: (names[0] in second, names[0], names[1] != "eager", names[1:])
     )
 
 
@@ -308,7 +319,7 @@ def _side_by_side(
 ) -> Iterator[tuple[MatrixRow, Sequence[Contest]]]:
     """Rows of the works of each name, and these; columns of small sizes before those of large."""
     main = _main_dtype(works)
-    parts = SMALL, LARGE if extremes(works)[0] else ONE_SIZE
+    parts = SMALL, _second_heading(works)
     first = 2 if len({case.framework for work in works for case in work.entrants}) > 1 else 1
     named_works = group_by(
         sorted(works, key=_order),
@@ -322,6 +333,13 @@ def _side_by_side(
             both = _with_failures(known, failed)
             row |= {(part, *names): cell for names, cell in both.items()}
         yield MatrixRow(label, "", row), group
+
+
+def _second_heading(works: Sequence[Contest]) -> str:
+    """The heading of the largest sizes, which says of no single size that it is large."""
+    if not extremes(works)[0]:
+        return ONE_SIZE
+    return LARGE_OR_ONE if have_single_sizes(works) else LARGE
 
 
 def _fastest_cases(work: Contest, key: _Key) -> dict[ColumnKey, Measurement]:

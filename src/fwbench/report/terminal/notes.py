@@ -77,7 +77,8 @@ def _by_size(name: str, contests: Sequence[Contest], *, in_full: bool) -> Iterat
         yield from _ahead(contests)
     if is_divided:
         yield from [] if in_full else [f"{name}:"]
-        for size, part in (("small", small), ("large", large)):
+        others = "large or only" if ranking.have_single_sizes(contests) else "large"
+        for size, part in (("small", small), (others, large)):
             yield from (f"  {size} sizes: {answer.text}" for answer in answers(part))
             yield from _ahead(part)
 
