@@ -133,7 +133,7 @@ def test_markdown_has_ten_lines_a_case(tmp_path: Path) -> None:
     assert kinds[0] == ["| settings", "threads: 2 -> 1"]
     assert kinds[1:7] == [["| operators", f"op{number}"] for number in range(6)]
     assert kinds[7][0] == "| not explained"
-    assert kinds[8][0] == "| and 14 more"
+    assert kinds[8][0] == "| and 14 more, +105 us together"
     assert "op19" in writers.html([run])
 
 

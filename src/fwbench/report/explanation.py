@@ -109,7 +109,7 @@ def _causes(each: ExplainedChange, most: int | None = None) -> list[str]:
     return [*shown, *last] if each.nothing_above is None else [*last, *shown]
 
 
-def _more(left_out: Sequence[Cause]) -> str:
+def _more(left_out: Sequence[Cause | StoredCause]) -> str:
     """The line for causes without one of their own, with the seconds that they hold together."""
     held_s = [cause.time_s for cause in left_out if cause.time_s is not None]
     together = f", {signed(sum(held_s))} together" * bool(held_s)
@@ -211,9 +211,10 @@ def section(explained: StoredExplanation, suffix: str = "") -> Section:
     causes = [*explained.causes, *_not_explained(explained)]
     left = [*range(len(explained.causes), len(causes))]
     most = _LINES - len(notes)
-    brief = None
+    brief, rest = None, ""
     if len(causes) > most:
         brief = [*_kept(explained.causes, most - len(left) - 1), *left]
+        rest = _more([cause for place, cause in enumerate(causes) if place not in brief])
     differences_s = _differences_s(causes, change_s)
     return Section.from_items(
         title,
@@ -224,6 +225,7 @@ def section(explained: StoredExplanation, suffix: str = "") -> Section:
         else [],
         notes=notes,
         brief=brief,
+        rest=rest,
     )
 
 

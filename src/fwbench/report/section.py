@@ -205,6 +205,8 @@ class Section:
     gaps: Sequence[str] = ()
     #: The numbers of the rows that Markdown has; None for all.
     brief: Sequence[int] | None = None
+    #: What Markdown says of the others: their number, and what they hold together.
+    rest: str = ""
     #: Of the table; empty for the title.
     caption: str = ""
     legend: Mapping[str, "Look"] = field(default_factory=dict)

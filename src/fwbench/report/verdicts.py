@@ -123,15 +123,14 @@ def table(comparison: Comparison, width: int | None = None) -> list[str]:
     Args:
         width: of the terminal; None where a case has one line, however long that is.
     """
-    shown, left_out = _shown(comparison)
+    shown, more = _shown(comparison)
     # Names may hold line breaks.
     rows = [
         [" ".join(escaping.terminal(cell).split()) for cell in row]
         for row in _texts(comparison, shown)
     ]
-    more = [f"... and {count(left_out, 'unchanged case')} more"] * bool(left_out)
     above = [*map(escaping.terminal, [*_alarm(comparison), *_versions(comparison)])]
-    below = [*map(escaping.terminal, [*more, *_summary(comparison)])]
+    below = [*map(escaping.terminal, filter(None, [more, *_summary(comparison)]))]
     if width is None:
         return [*above, *_in_lines(rows), *below]
     return [*plain_lines(above, width), *_within(rows, width), *plain_lines(below, width)]
@@ -216,12 +215,12 @@ def markdown(comparison: Comparison) -> str:
 
 def _markdown_table(comparison: Comparison) -> list[str]:
     """The lines of the table, then means, counts and notes."""
-    shown, left_out = _shown(comparison)
+    shown, more = _shown(comparison)
     head, *rows = _texts(comparison, shown)
     return [
         *(escaping.markdown_row(cells) for cells in (head, ["---"] * len(head), *rows)),
         "",
-        *([f"... and {count(left_out, 'unchanged case')} more", ""] if left_out else []),
+        *([more, ""] if more else []),
         *(f"- {escaping.markdown(line)}" for line in _summary(comparison)),
     ]
 
@@ -289,12 +288,18 @@ def _rank(judgement: Judgement) -> tuple[int, float, str]:
     return (_ORDER[judgement.verdict], -_size(judgement), judgement.name)
 
 
-def _shown(comparison: Comparison) -> tuple[list[Judgement], int]:
+def _shown(comparison: Comparison) -> tuple[list[Judgement], str]:
+    """The cases of a table, and a line with the range of the unchanged ones that it leaves out."""
     ordered = ranked(comparison)
     changed = [judgement for judgement in ordered if judgement.verdict is not Verdict.UNCHANGED]
     unchanged = ordered[len(changed) :]
-    shown = unchanged[:_SHOWN_UNCHANGED]
-    return changed + shown, len(unchanged) - len(shown)
+    shown, others = unchanged[:_SHOWN_UNCHANGED], unchanged[_SHOWN_UNCHANGED:]
+    if not others:
+        return changed + shown, ""
+    ratios = [judgement.ratio for judgement in others if judgement.ratio is not None]
+    ends = dict.fromkeys(_change(end) for end in (min(ratios), max(ratios))) if ratios else {}
+    between = f", of {' to '.join(ends)}" * bool(ends)
+    return changed + shown, f"... and {count(len(others), 'unchanged case')} more{between}"
 
 
 def _size(judgement: Judgement) -> float:

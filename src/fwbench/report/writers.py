@@ -269,8 +269,8 @@ def _heads(runs: Sequence[Run]) -> Iterator[str]:
 def _table(section: Section) -> list[str]:
     shown = section.rows if section.brief is None else [section.rows[i] for i in section.brief]
     rows = [[cell.text for cell in row.cells] for row in shown]
-    if left_out := len(section.rows) - len(shown):
-        rows.append([f"and {left_out} more", *[""] * (len(section.columns) - 1)])
+    if section.rest:
+        rows.append([section.rest, *[""] * (len(section.columns) - 1)])
     under = ["---", *("---:" for _ in section.columns[1:])]
     return [escaping.markdown_row(cells) for cells in (section.columns, under, *rows)]
 
