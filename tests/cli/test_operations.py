@@ -2,12 +2,14 @@
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fwbench import cli
+from fwbench.cli import operations
 from fwbench.workloads import FAMILIES, OPERATIONS
 from support import programs
 from support.tables import tabled
@@ -66,6 +68,20 @@ def test_the_table_has_a_column_for_each_framework(capsys: pytest.CaptureFixture
     assert row.split() == [
         *("gemm", "*", "yes", "partly", *("yes",) * 4, "64,", "256,", "1024", "paper")
     ]
+
+
+@pytest.mark.parametrize("width", [200, 100, 80, 60])
+def test_the_table_fits_the_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    """Sizes go below their operations, long reasons on; nothing is cut."""
+    whole = _listed(capsys)
+    monkeypatch.setattr(operations, "terminal_width", lambda: width)
+    lines = _listed(capsys).splitlines()
+    assert max(map(len, lines)) <= width
+    before, after = (Counter(text.replace(";", " ").split()) for text in (whole, "\n".join(lines)))
+    assert {*(before - after)} <= {"quick", "published", "sizes"}, "words of the folded headings"
+    assert {*(after - before)} == ({"quick:", "published:"} if width < 200 else set())
 
 
 def test_composed_operations_are_marked(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fwbench.cli.common import add_arguments, add_command, rendered
+from fwbench.cli.common import add_arguments, add_command, rendered, terminal_width
 from fwbench.errors import unknown
 from fwbench.frameworks.declared import manifests
+from fwbench.report.terminal.text import plain_lines
 from fwbench.terms.manifest import Gap, Manifest
 from fwbench.terms.presets import PRESETS, PUBLISHED
 from fwbench.workloads import FAMILIES, OPERATIONS, gaps
@@ -38,7 +39,7 @@ def _list(arguments: argparse.Namespace) -> int:
     elif arguments.markdown:
         print(_page(families, frameworks))
     else:
-        print("\n".join(_table(families, frameworks)))
+        print("\n".join(_table(families, frameworks, terminal_width())))
     return 0
 
 
@@ -128,16 +129,35 @@ def _reasons(operation: Operation, frameworks: Sequence[Manifest]) -> Iterator[s
             yield f"{operation.name}, {framework.name}{where}: {gap.reason}"
 
 
-def _table(families: Families, frameworks: Sequence[Manifest]) -> Iterator[str]:
+def _table(families: Families, frameworks: Sequence[Manifest], width: int | None) -> Iterator[str]:
+    """The lines of all families, as wide as a terminal; None where they may have any width."""
     for family, operations in families.items():
-        rows = _rows(operations, frameworks, "{} *")
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         yield f"{family} ({len(operations)})"
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            yield f"  {'  '.join(cells)}".rstrip()
-        for operation in operations:
-            yield from (f"    {reason}" for reason in _reasons(operation, frameworks))
+        yield from _family(_rows(operations, frameworks, "{} *"), width)
+        reasons = (f"    {why}" for each in operations for why in _reasons(each, frameworks))
+        yield from reasons if width is None else plain_lines(reasons, width)
+
+
+def _family(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """A family's table; where it is too wide, sizes are below the rows, and columns closer."""
+    lines = _aligned(rows)
+    if width is None or max(map(len, lines)) <= width:
+        return lines
+    without_sizes = [row[:-2] for row in rows]
+    lines = _aligned(without_sizes)
+    if max(map(len, lines)) > width:
+        lines = _aligned(without_sizes, gap=" ")
+    folded = plain_lines(lines[:1], width)
+    for line, (*_, quick, published) in zip(lines[1:], rows[1:], strict=True):
+        sizes = f"      quick: {quick}" + f"; published: {published}" * bool(published)
+        folded += plain_lines([line, sizes], width)
+    return folded
+
+
+def _aligned(rows: Sequence[Sequence[str]], gap: str = "  ") -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    padded = ([cell.ljust(to) for cell, to in zip(row, widths, strict=True)] for row in rows)
+    return [f"  {gap.join(cells)}".rstrip() for cells in padded]
 
 
 def _page(families: Families, frameworks: Sequence[Manifest]) -> str:
