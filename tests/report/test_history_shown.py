@@ -140,6 +140,18 @@ def test_a_history_has_the_colour_of_its_framework() -> None:
     assert palette.COLOURS["mxnet"] in section.charts[0].svg
 
 
+@pytest.mark.parametrize("step", [1e-9, 1e-6, 0.01, 3.0])
+def test_no_two_heights_have_one_label(step: float) -> None:
+    points = [Point(i, 1.02 + i * step, 1.02 + i * step, 1.02 + i * step) for i in range(9)]
+    labels = marks(lines.draw_over_time("gemm", [day(i) for i in range(9)], points, {}), "y")
+    assert 2 <= len({*labels}) == len(labels) <= 7
+
+
+def test_times_that_are_all_the_same_are_drawn() -> None:
+    points = [Point(i, 1.02, 1.02, 1.02) for i in range(9)]
+    assert len(dots(lines.draw_over_time("gemm", [day(i) for i in range(9)], points, {}))) == 9
+
+
 def test_charts_of_a_history_share_a_legend() -> None:
     """The one of several frameworks is in the page's ink, that of one in its colour."""
     upgraded = line([1.0, 1.1], "gemm", versions=((0, "1.0"), (1, "1.1")))

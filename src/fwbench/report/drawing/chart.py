@@ -145,10 +145,13 @@ def _longest(labels: Iterable[str]) -> int:
     return max(map(len, labels), default=0)
 
 
-def marks(low: float, high: float, labels: Iterable[str]) -> list[float]:
-    """Round values below bars, few, from ``low`` (0 or less) to ``high`` (0 or more), with zero."""
+def marks(low: float, high: float, labels: Iterable[str], most: int = _MARKS) -> list[float]:
+    """Few round values from ``low`` to ``high``, to be below bars with these labels, or at lines.
+
+    Zero is among them if it is between the two.
+    """
     longest = _longest(labels)
-    number = _MARKS if longest <= _SHORT or longest > _LONG else _FEW_MARKS
+    number = most if longest <= _SHORT or longest > _LONG else _FEW_MARKS
     least = (high - low) / number or 1.0
     decade = 10.0 ** math.floor(math.log10(least))
     step = next(step * decade for step in (1, 2, 5, 10) if step * decade >= least)

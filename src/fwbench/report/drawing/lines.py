@@ -153,6 +153,15 @@ _DOTS = 60
 #: In charts over time: the line of the values themselves, and what is marked on it.
 _MEDIAN, _EVENT = "median", "upgrade or lasting shift"
 
+#: At most this many labels are beside a vertical axis.
+_HEIGHTS = 6
+
+#: Numbers of digits of labels, up to all that a number has.
+_DIGITS = range(3, 18)
+
+#: Opacity of the ends of intervals over time, whose dashes are thin.
+_END = 0.7
+
 #: Of a legend's dot without a line.
 _NO_LINE = "0 99"
 
@@ -192,6 +201,7 @@ def draw_over_time(
         print_labels=are_printed,
     )
     chart.x_labels = runs
+    chart.y_labels = _time_labels([end for point in points for end in (point.low, point.high)])
     chart.add(_MEDIAN, [{"value": p.y, "label": p.label, "node": p.attributes} for p in points])
     chart.add(f"lower {ends}", [point.low for point in points], show_dots=False)
     chart.add(f"upper {ends}", [point.high for point in points], show_dots=False)
@@ -204,10 +214,18 @@ def draw_over_time(
     return rendered(chart, title, f"{first}, {last}; {events or f'no {of_marks}'}", looks)
 
 
+def _time_labels(times_s: Sequence[float]) -> list[dict[str, Any]]:
+    """Round times between the least and the most, in as many digits as tell them apart."""
+    places = marks(min(times_s), max(times_s), (), _HEIGHTS)
+    texts = ([time(place, digits) for place in places] for digits in _DIGITS)
+    apart = next(labels for labels in texts if len({*labels}) == len(labels))
+    return [{"value": place, "label": text} for place, text in zip(places, apart, strict=True)]
+
+
 def _looks_over_time(of_marks: str, ends: str, colour: str) -> dict[str, Look]:
     """Looks of the lines of a chart over time, by their names, which are the lines' keys."""
     line = Look(colour or SPARE[0])
-    end = replace(line.lighter, dash="3 3", has_dots=False)
+    end = replace(line, opacity=_END, dash="3 3", has_dots=False)
     looks = {
         _MEDIAN: line,
         f"lower {ends}": end,
