@@ -150,7 +150,7 @@ def draw_changes(
 
 
 def _percent(value: float) -> str:
-    return f"{value:+.3g} %"
+    return f"{value:+.3g} %" if value else "0 %"
 
 
 @dataclass(frozen=True)

@@ -146,16 +146,22 @@ def _longest(labels: Iterable[str]) -> int:
 
 
 def marks(low: float, high: float, labels: Iterable[str], most: int = _MARKS) -> list[float]:
-    """Few round values from ``low`` to ``high``, to be below bars with these labels, or at lines.
+    """Round values from ``low`` to ``high``, to be below bars with these labels, or at lines.
 
-    Zero is among them if it is between the two.
+    They are as many as have room, and zero is among them if it is between the two.
     """
     longest = _longest(labels)
     number = most if longest <= _SHORT or longest > _LONG else _FEW_MARKS
-    least = (high - low) / number or 1.0
+    least = (high - low) / (number + 1) or 1.0
     decade = 10.0 ** math.floor(math.log10(least))
-    step = next(step * decade for step in (1, 2, 5, 10) if step * decade >= least)
-    return [step * i for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    steps = (step * decade for step in (1, 2, 5, 10) if step * decade >= least)
+    rows = ([step * i for i in _multiples(low, high, step)] for step in steps)
+    return next(row for row in rows if len(row) <= number + 1)
+
+
+def _multiples(low: float, high: float, step: float) -> range:
+    """The numbers by which a step is multiplied to be between two values."""
+    return range(math.ceil(low / step), math.floor(high / step) + 1)
 
 
 def _legend_height(series: int, columns: int = _LEGEND_COLUMNS) -> int:

@@ -159,6 +159,9 @@ _HEIGHTS = 6
 #: Numbers of digits of labels, up to all that a number has.
 _DIGITS = range(3, 18)
 
+#: Below the lowest point there is room for its label: this share of the height.
+_ROOM_FOR_LABELS = 0.12
+
 #: Opacity of the ends of intervals over time, whose dashes are thin.
 _END = 0.7
 
@@ -201,7 +204,11 @@ def draw_over_time(
         print_labels=are_printed,
     )
     chart.x_labels = runs
-    chart.y_labels = _time_labels([end for point in points for end in (point.low, point.high)])
+    ends_s = [end for point in points for end in (point.low, point.high)]
+    chart.y_labels = _time_labels(ends_s)
+    if are_printed:
+        least, most = min(ends_s), max(ends_s)
+        chart.config(range=(least - _ROOM_FOR_LABELS * (most - least), most))
     chart.add(_MEDIAN, [{"value": p.y, "label": p.label, "node": p.attributes} for p in points])
     chart.add(f"lower {ends}", [point.low for point in points], show_dots=False)
     chart.add(f"upper {ends}", [point.high for point in points], show_dots=False)

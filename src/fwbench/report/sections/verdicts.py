@@ -94,7 +94,7 @@ def _comparison(comparison: Comparison, suffix: str) -> Section:
         lambda judgement: {"framework": judgement.framework} if judgement.framework else {},
         charts=[chart for chart in drawn if chart is not None],
         notes=comparison.notes,
-    )
+    ).compact
 
 
 def _counts(title: str, comparison: Comparison) -> Chart | None:
