@@ -243,3 +243,11 @@ def test_the_memory_of_a_gpu_has_a_column() -> None:
     memory = {"device_memory_before_bytes": 2**20, "peak_device_memory_bytes": 5 * 2**19}
     assert rows(part_of("gemm", case(**memory)))[0]["GPU memory"] == "1.5 MiB"
     assert "GPU memory" not in part_of("gemm", case()).columns
+
+
+def test_no_column_of_ratios_where_at_most_one_time_is_known() -> None:
+    """Not even another baseline has any: contended times are upper bounds."""
+    busy = [case("gemm", name, contended=True) for name in ("numpy", "torch")]
+    assert "against fastest" not in part_of("gemm", *busy, case("gemm", "mxnet")).columns
+    known = [case("gemm", name) for name in ("mxnet", "jax")]
+    assert "against fastest" in part_of("gemm", *busy, *known).columns

@@ -77,6 +77,13 @@ def test_bars_of_a_training_have_the_colour_of_its_framework() -> None:
     assert {node.attributes["style"] for node in picture.of_class("legend")} == {grey}
 
 
+def test_charts_of_a_training_share_a_legend() -> None:
+    section = part([run_of(training(), training("mxnet"))], "training lenet")
+    assert [*section.legend] == ["mxnet eager", "torch eager"]
+    for title, shares in (("training loss", True), ("against accuracy", True), ("time of", False)):
+        assert chart_of(section, title).has_keys is shares
+
+
 def test_memory_is_drawn() -> None:
     made = run_of(
         training(device="gpu:0", peak_device_memory_bytes=3 * 2**30),

@@ -1,5 +1,6 @@
 """Operations, steps and loaders."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -78,11 +79,15 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
         marks(record.facts) or condition_of(record.facts) != CLEAN for _, record in group.records
     )
     is_alone = len({name for name, _ in group.records}) == 1
-    useless = {_CONDITION: not has_doubts, AGAINST_FASTEST: is_alone}
+    ratios = against_fastest(group.records, group.runs)
+    bounds = [cell for cell in ratios if cell.timing and math.isnan(cell.timing.time_s)]
+    useless = {
+        _CONDITION: not has_doubts,
+        AGAINST_FASTEST: is_alone or len(bounds) > len(ratios) - 2,
+    }
     left_out = {name for name, is_useless in useless.items() if is_useless}
     is_drawn = any(not chart.is_lone for chart in drawn)
     pale = is_drawn and any(is_contended(record.facts) for _, record in group.records)
-    ratios = against_fastest(group.records, group.runs)
     rows = [
         _Operation(name, record, gain, ratio)
         for (name, record), gain, ratio in zip(group.records, group.gains, ratios, strict=True)

@@ -74,7 +74,8 @@ def _section(
     ]
     group = Group(f"training {title}", named, runs, colours)
     drawn = charts.draw_all("training", group)
-    return Section.from_items(group.title, _COLUMNS, rows, lambda row: row.keys, charts=drawn)
+    parts = {"charts": drawn, "legend": group.looks}
+    return Section.from_items(group.title, _COLUMNS, rows, lambda row: row.keys, **parts)
 
 
 def _why(unequal: Unequal) -> str:
@@ -159,6 +160,7 @@ def _by_batch(
             by_name.items(),
             lambda line: row_keys(first[line[0]]),
             charts=[lines.draw(title, series, "batch size", looks=looks, joined=joined)],
+            legend=looks,
         )
     ]
 
@@ -180,7 +182,8 @@ def _on_every_device(
     title = f"training {workload}: time against accuracy on every device"
     looks = palette.looks_of(tested, colours)
     drawn = charts.accuracy_against_time(title, tested, looks)
-    return [Section.from_items(title, _TESTED, tested, lambda row: row.keys, charts=[drawn])]
+    parts = {"charts": [drawn], "legend": looks}
+    return [Section.from_items(title, _TESTED, tested, lambda row: row.keys, **parts)]
 
 
 _TESTED: tuple[Column[NamedRecord], ...] = (
