@@ -162,6 +162,9 @@ _DIGITS = range(3, 18)
 #: Below the lowest point there is room for its label: this share of the height.
 _ROOM_FOR_LABELS = 0.12
 
+#: Behind the last point there is room for half of its dot: this share of the width.
+_ROOM_FOR_DOTS = 0.04
+
 #: Opacity of the ends of intervals over time, whose dashes are thin.
 _END = 0.7
 
@@ -262,17 +265,21 @@ def draw_scatter(
     y_title: str,
     looks: Mapping[str, Look] | None = None,
 ) -> Chart:
-    """A chart of points: a share against seconds."""
+    """A chart of points: a share against seconds, which begin at zero."""
+    longest_s = max(time_s for time_s, _ in points.values())
     chart = blank(
         pygal.XY,
         len(points),
         x_title=x_title,
         y_title=y_title,
+        xrange=(0, longest_s * (1 + _ROOM_FOR_DOTS)),
+        range=_range(share for _, share in points.values()),
         stroke=False,
         dots_size=7,
         value_formatter=lambda share: f"{share:.2%}",
         x_value_formatter=time,
     )
+    chart.x_labels = marks(0, longest_s, ())
     for name, point in points.items():
         chart.add(name, [{"value": point, "label": name}])
     text = (f"{name} {time(time_s)}, {share:.2%}" for name, (time_s, share) in points.items())
