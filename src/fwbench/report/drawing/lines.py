@@ -205,13 +205,9 @@ def draw_over_time(
         show_dots=len(points) <= _DOTS,
         dots_size=2,
         print_labels=are_printed,
+        **_time_axis(points, are_printed=are_printed),
     )
     chart.x_labels = runs
-    ends_s = [end for point in points for end in (point.low, point.high)]
-    chart.y_labels = _time_labels(ends_s)
-    if are_printed:
-        least, most = min(ends_s), max(ends_s)
-        chart.config(range=(least - _ROOM_FOR_LABELS * (most - least), most))
     chart.add(_MEDIAN, [{"value": p.y, "label": p.label, "node": p.attributes} for p in points])
     chart.add(f"lower {ends}", [point.low for point in points], show_dots=False)
     chart.add(f"upper {ends}", [point.high for point in points], show_dots=False)
@@ -224,12 +220,16 @@ def draw_over_time(
     return rendered(chart, title, f"{first}, {last}; {events or f'no {of_marks}'}", looks)
 
 
-def _time_labels(times_s: Sequence[float]) -> list[dict[str, Any]]:
-    """Round times between the least and the most, in as many digits as tell them apart."""
-    places = marks(min(times_s), max(times_s), (), _HEIGHTS)
+def _time_axis(points: Sequence[Point], *, are_printed: bool) -> dict[str, Any]:
+    """Round times in as many digits as tell them apart, and room for what is printed below dots."""
+    ends_s = [end for point in points for end in (point.low, point.high)]
+    least, most = min(ends_s), max(ends_s)
+    places = marks(least, most, (), _HEIGHTS)
     texts = ([time(place, digits) for place in places] for digits in _DIGITS)
     apart = next(labels for labels in texts if len({*labels}) == len(labels))
-    return [{"value": place, "label": text} for place, text in zip(places, apart, strict=True)]
+    labels = [{"value": place, "label": text} for place, text in zip(places, apart, strict=True)]
+    room = {"range": (least - _ROOM_FOR_LABELS * (most - least), most)} if are_printed else {}
+    return {"y_labels": labels, **room}
 
 
 def _looks_over_time(of_marks: str, ends: str, colour: str) -> dict[str, Look]:
