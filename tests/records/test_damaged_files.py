@@ -72,6 +72,13 @@ def test_a_baseline_is_refused_or_good_for_a_gate(
 _RUNS = {path.name: path.read_bytes() for path in _STORED.glob("*.json")}
 _JOURNAL = (_STORED / "journal.jsonl").read_bytes()
 
+
+@pytest.mark.parametrize("name", sorted(_RUNS))
+def test_what_is_damaged_was_whole(name: str, tmp_path: Path) -> None:
+    """Else every command would refuse it whatever the damage."""
+    assert run("report", str(_STORED / name), "--csv", str(tmp_path / "it.csv")).status == 0
+
+
 _FORMATS = {"--markdown": "report.md", "--csv": "report.csv", "-o": "report.html"}
 
 
