@@ -72,8 +72,8 @@ def report(project: Project, *arguments: str) -> subprocess.CompletedProcess[str
 
 @pytest.fixture
 def measured(project: Project) -> Project:
-    """A project with a run of one operation."""
-    write(project.path / "run.json", case())
+    """A project with a run of one operation, by two frameworks: one bar alone is not drawn."""
+    write(project.path / "run.json", case(), case(framework="torch"))
     return project
 
 
@@ -94,7 +94,7 @@ def test_extensions_from_another_package(measured: Project) -> None:
     builtin_caption, mine = ("time at size 100", "my rate")
     assert 0 < page.index(f"<figcaption>{builtin_caption}") < page.index(f"<figcaption>{mine}")
     assert 'id="part-my-counts"' in page
-    assert "| run | cases |\n| --- | ---: |\n| run.json | 1 |" in without
+    assert "| run | cases |\n| --- | ---: |\n| run.json | 2 |" in without
     assert without.index("### gemm cpu") < without.index("### my counts")
     assert "my study" not in without
     assert with_study.count("### my study") == 1
