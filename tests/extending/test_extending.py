@@ -38,8 +38,8 @@ def _copied(project: Project) -> Path:
 
 
 def _reported(project: Project) -> str:
-    """The HTML of a report of one case."""
-    write(project.path / "run.json", case())
+    """The HTML of a report of two cases, as a page has no chart of a single value."""
+    write(project.path / "run.json", case(), case(framework="torch"))
     done = project.python("-m", "fwbench", "report", "run.json", "-o", "report.html")
     assert done.returncode == 0, done.stderr
     return (project.path / "report.html").read_text(encoding="utf-8")
