@@ -337,13 +337,16 @@ def _work(changes: Sequence[_Change]) -> Iterator[Cause]:
 
 def _operators(changes: Sequence[_Change], profiles: Sequence[Profile]) -> Iterator[Cause]:
     """Operators that differ, the sum of the others, and the time between operators."""
-    told = [change for change in changes if abs(change.time_s) > change.limit_s][:_LINES]
+    # Less is not worth a line, and two processes differ by as much for no reason.
+    least_s = _LEAST * max(profile.call_s or 0.0 for profile in profiles)
+    differ = (each for each in changes if abs(each.time_s) > max(each.limit_s, least_s))
+    told = [*itertools.islice(differ, _LINES)]
     untold = [change for change in changes if change not in told]
     rests_s = [
         (p.operators_s or 0.0) - sum(op.time_s for op in p.operators or ()) for p in profiles
     ]
     others_s = _added([rests_s, *(change.times_s for change in untold)])
-    most_s = max((change.limit_s for change in untold), default=0.0)
+    most_s = max([least_s, *(change.limit_s for change in untold)])
     others = "others" if told else f"no operator differs by more than {shown(most_s)}"
     between_s = [(profile.call_s or 0.0) - (profile.operators_s or 0.0) for profile in profiles]
     text = f"between operators (dispatch, Python): {_times(*between_s)}"
