@@ -125,7 +125,7 @@ class Case:
         """
         self.measured = True
         with _explained(self.cell, self._lacking, lambda: self.gpu):
-            is_timed = self._probe is None or probes.are_for_all()
+            is_timed = self._probe is None or probes.is_for_profiles()
             last = self._measure() if is_timed else None
             if self._probe is not None:
                 self._probed(self._probe)

@@ -256,8 +256,7 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
     profiler = _profiler(case)
     turn = partial(case.alone, probes.PROFILE)
     if profiler is None:
-        with turn():
-            return CaseFacts(sampled=_sampled(case, clock))
+        return CaseFacts(sampled=_sampled(case, clock, turn))
     trace = folder / f"{_NOT_IN_NAMES.sub('-', case.cell.id)}.json"
     run, onednn_isa = libraries.onednn_isa(
         partial(_bound_and_called, case), case.framework.onednn_log()
@@ -416,17 +415,18 @@ def _profiler(case: Case) -> Profiler | None:
         raise ProbeError(f"the profiler of {name} cannot be imported: {error}") from error
 
 
-def _sampled(case: Case, clock: Clock) -> Sampled:
+def _sampled(case: Case, clock: Clock, turn: Callable[[], AbstractContextManager[None]]) -> Sampled:
     """Functions that a call of a case spends its time in."""
     run = case.bind().run
     warm_up(run, clock, _WARMUP_S, _WARMUP_AT_LEAST_S)
-    calls_s = [clock.time(run)[0] for _ in range(_TRIAL_CALLS)]
     ended = clock.wait
     wait = None if ended is None else lambda _: ended()
-    try:
-        return sampled(RepeatedCall(run, statistics.median(calls_s), wait=wait))
-    except ProbeError as error:
-        raise ProbeError(f"{case.framework.name} has no profiler; {error}") from error
+    with turn():
+        calls_s = [clock.time(run)[0] for _ in range(_TRIAL_CALLS)]
+        try:
+            return sampled(RepeatedCall(run, statistics.median(calls_s), wait=wait))
+        except ProbeError as error:
+            raise ProbeError(f"{case.framework.name} has no profiler; {error}") from error
 
 
 def _shares(operators: Sequence[Operator]) -> dict[str, float]:

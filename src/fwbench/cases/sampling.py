@@ -22,7 +22,7 @@ from fwbench.records.facts import ROOT, SEPARATOR, Sampled
 from fwbench.records.units import count, duration
 
 #: Seconds between samples, of all calls together, and of these with their preparation at most.
-_INTERVAL_S, _CALLS_S, _AT_MOST_S = 2e-4, 1.0, 5.0
+_INTERVAL_S, _CALLS_S, _AT_MOST_S = 2e-4, 0.75, 5.0
 
 #: The profiler's thread may begin with a pause of a second.
 _START_S = 2.0
@@ -91,7 +91,7 @@ class _Samples:
 
 
 def sampled(repeated: RepeatedCall) -> Sampled:
-    """Functions that a call spends its time in; made again for about a second.
+    """Functions that a call spends its time in; made again for three quarters of a second.
 
     Raises:
         ProbeError: pyinstrument is not installed, a call fails, or all are over too soon.

@@ -31,7 +31,7 @@ def requested() -> str:
     return os.environ.get(VARIABLE, "")
 
 
-def are_for_all() -> bool:
+def is_for_profiles() -> bool:
     """True in a session for profiles: each worker profiles every case that it has timed."""
     return requested() == PROFILE and UNTIL_VARIABLE in os.environ
 
