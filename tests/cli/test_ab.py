@@ -99,6 +99,14 @@ def test_ab_measures_or_says_why_not(suite: Suite) -> None:
     suite.assert_clean()
 
 
+def test_ab_of_nothing_but_gaps_says_why(suite: Suite) -> None:
+    status, out, err = suite.ab("git:HEAD", ".", *FEW, "--fw-dtype=bfloat16")
+    assert (status, out) == (3, "")
+    assert "measured nothing" in err
+    assert re.search(r"^skipped \d+ cases?: numpy has no bfloat16$", err, re.MULTILINE), err
+    suite.assert_clean()
+
+
 def test_ab_that_selects_nothing(suite: Suite) -> None:
     status, out, err = suite.ab("git:HEAD", ".", *FEW, "-k", "nothing_of_that_name")
     assert status == 2, out + err

@@ -6,12 +6,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.gate import resume
-from fwbench.gate.ab import Launcher, refuse_launching
+from fwbench.gate.ab import Launcher, is_enough, refuse_launching
 from fwbench.gate.resume import ComparisonJob
 from fwbench.gate.sides import Installed
 from fwbench.plugin.options import from_config
@@ -19,6 +20,7 @@ from fwbench.processes import session
 from fwbench.processes.command import Finished
 from fwbench.records.measurement import MINIMUM, TURNS
 from fwbench.turns import visits
+from fwbench.turns.contest import CaseVisits
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
 from support.launched_runs import entry, output
@@ -53,7 +55,7 @@ class Sessions:
         self.started += 1
         self.in_turns += visits.VARIABLE in variables
         self.arguments = arguments
-        self.known.append((session.EXAMINED_VARIABLE in variables, more["machine"] is not None))
+        self.known.append((session.EXAMINED_VARIABLE in variables, more["found"] is not None))
         status, line = self.endings.pop(0) if self.endings else (0, "1 passed")
         if status == 0 and "no results" not in line:
             results.write_text(json.dumps(output([entry(**self.facts)])), encoding="utf-8")
@@ -211,6 +213,16 @@ def test_kept_pairs_of_another_framework(job: ComparisonJob, sessions: Sessions)
     launcher(None, 1)
     with pytest.raises(DifferentSettings, match=r"kept launches of numpy.*9\.9.*--resume"):
         launcher(None, 2)
+
+
+@tabled
+def test_a_contest_is_as_exact_as_earlier_pairs_make_worth_while(
+    earlier: list[float], deviation: float, is_over: bool
+) -> None:
+    """The deviation is that of a visit, of which there are 24: the error is a third of it."""
+    noise = np.random.default_rng(1).normal(0, deviation, (24, 2, 1))
+    contest = CaseVisits([*(1e-5 * np.exp(noise)).tolist()], sides=[0, 1])
+    assert is_enough(earlier, contest) == is_over
 
 
 @pytest.mark.usefixtures("sessions")

@@ -9,6 +9,7 @@ import pytest
 from fwbench import machine
 from fwbench.plugin.session import CELL
 from fwbench.plugin.summary import Summary, header, view
+from fwbench.processes.session import SELECTOR
 from fwbench.report.terminal.screen import Outcome, View, screen
 from fwbench.terms.manifest import Absent, Device
 from fwbench.terms.toggles import TOGGLES
@@ -94,10 +95,15 @@ def test_the_header_warns_of_a_shared_process() -> None:
 class Page:
     isatty = False
     verbosity = 0
-    config = SimpleNamespace(invocation_params=SimpleNamespace(dir=Path("/here")))
 
-    def __init__(self) -> None:
+    def __init__(self, *plugins: str) -> None:
         self.lines = [""]
+        self.config = SimpleNamespace(
+            invocation_params=SimpleNamespace(dir=Path("/here")),
+            pluginmanager=pytest.PytestPluginManager(),
+        )
+        for name in plugins:
+            self.config.pluginmanager.register(object(), name)
 
     def section(self, title: str, **markup: Any) -> None:
         self.lines = [f"== {title}", ""]
@@ -128,9 +134,9 @@ def test_a_table_leaves_room_on_a_terminal(
     assert view(page) == View(width=30, height=height)
 
 
-def printed(summary: Summary, error: Exception | None = None) -> list[str]:
+def printed(summary: Summary, error: Exception | None = None, *plugins: str) -> list[str]:
     """The lines of the summary after pytest-benchmark's tables, or after their failure."""
-    page: Any = Page()
+    page: Any = Page(*plugins)
     hook = summary.pytest_terminal_summary(page)
     next(hook)
     if error is None:
@@ -171,6 +177,17 @@ def test_records_and_skips_are_summed_up(
         "== fwbench",
         *texts(screen(Outcome([entry("a")], ["torch has no float16"]), View(width=80))),
     ]
+
+
+def test_a_launch_of_a_comparison_sums_up_only_why_it_has_measured_nothing() -> None:
+    """Nobody reads its times, and what makes the section takes a fifth of a second to import."""
+    summary = Summary(session())
+    gap = ("test_it.py", 3, "Skipped: torch has no float16")
+    summary.pytest_runtest_logreport(report(skipped=True, longrepr=gap))
+    said = printed(summary, None, SELECTOR)
+    assert said == ["== fwbench", "skipped 1 case: torch has no float16"]
+    summary.pytest_runtest_logreport(report(fwbench={"entry": entry("a")}))
+    assert printed(summary, None, SELECTOR) == []
 
 
 def test_the_report_to_write_is_of_the_stored_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,17 +131,18 @@ def test_a_session_measures_what_is_selected(
     assert [entry["name"] for entry in measured] == names
 
 
-def test_a_session_takes_over_what_is_known_of_the_machine(folder: Path) -> None:
+def test_a_session_takes_over_what_another_has_found(folder: Path) -> None:
     results = folder / "results.json"
     session.run(
         ["-p", session.SELECTOR, "-p", "no:cacheprovider", *QUICKLY],
         folder=folder,
         results=results,
         variables=dict(os.environ),
-        machine={"cpu": {"brand_raw": "known before"}},
+        found={"machine_info": {"cpu": {"brand_raw": "known before"}}, "commit_info": {"id": "1"}},
     )
-    machine = json.loads(results.read_text(encoding="utf-8"))["machine_info"]
-    assert machine["cpu"] == {"brand_raw": "known before"}
+    measured = json.loads(results.read_text(encoding="utf-8"))
+    assert measured["machine_info"]["cpu"] == {"brand_raw": "known before"}
+    assert measured["commit_info"] == {"id": "1"}
 
 
 def test_a_session_that_breaks_down_has_a_status_and_last_lines(folder: Path) -> None:

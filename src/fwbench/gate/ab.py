@@ -405,7 +405,7 @@ class Launcher:
         self._first: Sequence[SampleSet] = ()
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._takes_turns = True
-        self._machines: dict[int, Mapping[str, Any]] = {}
+        self._found: dict[int, Mapping[str, Any]] = {}
         self._apart: dict[str, str] = {}  # what cannot take turns, and why
         self._tried_alone: set[str] = set()
         self._took_s: list[Mapping[str, float]] = []
@@ -488,9 +488,7 @@ class Launcher:
                 + "\n".join(done[1].last_lines)
             )
         sides = [value or {"benchmarks": []} for value in values]
-        self._machines |= {
-            side: value["machine_info"] for side, value in enumerate(values) if value
-        }
+        self._found |= {side: session.found_in(value) for side, value in enumerate(values) if value}
         return self._job.save(sides, ratios, keys, time.monotonic() - start_s)
 
     def _add_apart(
@@ -594,7 +592,7 @@ class Launcher:
         return (every if keys is None else {*keys}) - self._apart.keys()
 
     def _is_enough(self, key: str, contest: CaseVisits) -> bool:
-        return _is_enough(self._medians[key], contest)
+        return is_enough(self._medians[key], contest)
 
     def _started(
         self,
@@ -618,7 +616,7 @@ class Launcher:
             },
             # Of a test that failed at once no side has told a node id: it is the key.
             selected=None if keys is None else [self._nodeids[side].get(key, key) for key in keys],
-            machine=self._machines.get(side),
+            found=self._found.get(side),
             watching=self._watching if side or not variables else nullcontext,
         )
 
@@ -696,7 +694,9 @@ def _with_apart(
 
 
 #: A contest is enough when the median of its ratios is known to a third of what the ratios of
-#: launches differ by, within these bounds, and after so many visits; looks are a few visits apart.
+#: launches differ by, or to an eighth of their median, which another launch tells more about;
+#: within these bounds, and after so many visits; looks are a few visits apart.
+_OF_SPREAD, _OF_CHANGE = 3, 8
 ERROR, _FINEST_ERROR = 12e-3, 2e-3
 _VISITS_AT_LEAST, _EACH = 12, 4
 
@@ -707,7 +707,7 @@ _OUTSIDE = 0.32
 _LOW, _HIGH, _ROUNDS = 0.1, 0.9, 10
 
 
-def _is_enough(earlier: Sequence[float], contest: CaseVisits) -> bool:
+def is_enough(earlier: Sequence[float], contest: CaseVisits) -> bool:
     """True if the median of a contest's ratios is known as well as it is of use.
 
     Args:
@@ -715,8 +715,11 @@ def _is_enough(earlier: Sequence[float], contest: CaseVisits) -> bool:
     """
     if len(contest.sides) < 2:  # noqa: PLR2004 (the other one has died)
         return True
-    apart = statistics.stdev(earlier) / 3 if len(earlier) > 1 else ERROR
-    return are_known(contest, min(max(apart, _FINEST_ERROR), ERROR))
+    error = ERROR
+    if len(earlier) > 1:
+        change = abs(statistics.median(earlier))
+        error = max(statistics.stdev(earlier) / _OF_SPREAD, change / _OF_CHANGE, _FINEST_ERROR)
+    return are_known(contest, min(error, ERROR))
 
 
 def are_known(contest: CaseVisits, error: float) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from fwbench import machine
 from fwbench.plugin.host import RERUN
 from fwbench.plugin.session import CELL, Session
+from fwbench.processes.session import SELECTOR
 from fwbench.records.entry import identity
 from fwbench.records.facts import CaseFacts, recorded
 from fwbench.terms.manifest import Manifest
@@ -131,7 +132,9 @@ class Summary:
         try:
             yield
         finally:
-            self._print(terminalreporter)
+            # Of a launch only what others say of its output is read: why it has measured nothing.
+            if not (self.records and terminalreporter.config.pluginmanager.hasplugin(SELECTOR)):
+                self._print(terminalreporter)
 
     def _print(self, reporter: pytest.TerminalReporter) -> None:
         from fwbench.report.terminal.screen import Outcome, screen

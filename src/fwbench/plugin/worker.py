@@ -37,6 +37,7 @@ A closed connection ends the worker.
 """
 
 import faulthandler
+import gc
 import os
 import socket
 import sys
@@ -96,6 +97,7 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
         channel.send("manifest", manifest.to_json())
         _, *values = channel.receive()
     _run_session(channel, framework, values[0])
+    gc.freeze()  # the interpreter would look for cycles in what is left, for 0.2 s
 
 
 def _run_session(channel: Channel, framework: Framework, session: dict[str, Any]) -> None:

@@ -35,11 +35,11 @@ _USAGE_ERROR = 4
 NOTHING = 5
 
 #: The plugin that deselects all but some node ids, and the environment variables that name the JSON
-#: files with them, and with what is known of the machine. A string, because imports do not run up
-#: to the plugin's room.
+#: files with them, and with what another launch of the same side has found. A string, because
+#: imports do not run up to the plugin's room.
 SELECTOR = "fwbench.plugin.selected"
 SELECTED_VARIABLE = "FWBENCH_SELECTED"
-MACHINE_VARIABLE = "FWBENCH_MACHINE"
+FOUND_VARIABLE = "FWBENCH_FOUND"
 
 #: The environment variable that names the file where a session says how far it is.
 STATUS_VARIABLE = "FWBENCH_STATUS_FILE"
@@ -68,6 +68,11 @@ SHOWN_LINES = 25
 _USERS = ("PYTEST_ADDOPTS", "PYTEST_XDIST_")
 
 
+def found_in(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Machine and revision of a run, which further ones of its side share."""
+    return {name: run.get(name, {}) for name in ("machine_info", "commit_info")}
+
+
 @contextmanager
 def started(
     arguments: Sequence[str],
@@ -76,7 +81,7 @@ def started(
     results: Path,
     variables: Mapping[str, str],
     selected: Sequence[str] | None = None,
-    machine: Mapping[str, Any] | None = None,
+    found: Mapping[str, Any] | None = None,
     watching: Watching = nullcontext,
     interpreter: str = sys.executable,
 ) -> Iterator["ChildSession"]:
@@ -86,8 +91,7 @@ def started(
         results: the file that ``--benchmark-json`` writes.
         selected: the node ids to run of those that the arguments select; None for all. The
             arguments must load :data:`SELECTOR`.
-        machine: what pytest-benchmark has found of the machine before, so that it does not look
-            again, likewise.
+        found: what pytest-benchmark shall not look up again, see :func:`found_in`, likewise.
         interpreter: the Python whose pytest it is.
     """
     with scratch.folder() as temporary, watching(temporary / "status.json"):
@@ -96,10 +100,10 @@ def started(
             STATUS_VARIABLE: str(temporary / "status.json"),
             JOURNAL_VARIABLE: str(temporary / "journal"),
         }
-        for variable, known in ((SELECTED_VARIABLE, selected), (MACHINE_VARIABLE, machine)):
-            if known is not None:
+        for variable, value in ((SELECTED_VARIABLE, selected), (FOUND_VARIABLE, found)):
+            if value is not None:
                 file = temporary / f"{variable}.json"
-                file.write_text(json.dumps(known), encoding="utf-8")
+                file.write_text(json.dumps(value), encoding="utf-8")
                 given[variable] = str(file)
         child = ChildSession()
         output = temporary / "output.txt"
