@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import pytest
 
 from fwbench.errors import WrongResult
+from fwbench.frameworks.gpus import Cupti, Listener, NoClock
 from fwbench.measure import nvml, resources
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu
@@ -70,6 +71,38 @@ def test_without_the_device_s_clock_the_slope_has_to_do(cycles: float, further_s
     assert record["slope_reason"] == (
         "the framework's adapter gives no access to the clock of the device"
     )
+
+
+class Records(Listener):
+    """CUPTI's records of the simulated GPU, whose launches are slower from then on."""
+
+    def __init__(self, framework: OnSimulatedGpu) -> None:
+        self._framework, self._before_s = framework, 0.0
+
+    def begin(self) -> None:
+        self._framework.launch_s = 2 * LAUNCH_S
+        self._before_s = self._framework.gpu.busy_s
+
+    def end(self) -> list[float]:
+        return [self._framework.gpu.busy_s - self._before_s]
+
+
+def test_kernels_are_timed_by_cupti_beside_events() -> None:
+    """After the rounds, since CUPTI slows launches down."""
+    framework = simulated()
+    framework.cupti = Cupti(framework.gpu.wait, Records(framework))
+    record = facts(framework)
+    assert (record["device_s"], record["device_clock"]) == (SHORT_S, "events")
+    assert (record["kernels_s"], record["kernels_reason"]) == (SHORT_S, None)
+    assert record["completion_s"] == LAUNCH_S + SHORT_S + WAIT_S
+
+
+def test_where_cupti_cannot_be_read_the_record_says_why() -> None:
+    framework = simulated()
+    framework.cupti = NoClock("there is no way to CUPTI: ImportError: this build has none")
+    record = facts(framework)
+    assert (record["device_s"], record["kernels_s"]) == (SHORT_S, None)
+    assert record["kernels_reason"] == framework.cupti.failure
 
 
 def test_cold_means_that_the_cache_is_emptied_before_each_call() -> None:

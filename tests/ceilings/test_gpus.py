@@ -111,10 +111,7 @@ _SOUND: dict[str, list[dict[str, Any]]] = {
     "narrow": [{**_GEMM, "dtype": "bfloat16", "device_s": 1.0}],
     "capture": [{**_GEMM, "execution": "cuda_graph", "device_memory_left_bytes": 2**20}],
     "copies": [_COPIED],
-    "clocks": [
-        {**_KERNEL, "size": 10_000_000},
-        {**_KERNEL, "size": 10_000_000, "device_clock": "cupti"},
-    ],
+    "clocks": [{**_KERNEL, "size": 10_000_000, "kernels_s": 0.997e-3}],
     "caches": [{**_IN_CACHE, "toggles": {"l2": "hot"}, "device_s": 5e-4},
                {**_IN_CACHE, "toggles": {"l2": "cold"}, "device_s": 1e-3}],
 }  # fmt: skip

@@ -17,6 +17,7 @@ from fwbench.testing import HandClock
 from fwbench.workers.environments import Environments
 from support import programs
 from support.fakes import adapter
+from support.verification import installed
 
 
 class FakeCupti(ModuleType):
@@ -32,7 +33,7 @@ class FakeCupti(ModuleType):
         super().__init__("cupti.cupti")
         self._fails = fails
         self.kinds: set[int] = set()
-        self.ran: list[tuple[int, int]] = []
+        self.ran: list[tuple[int, int, int]] = []
 
     def _may(self, name: str) -> None:
         if name == self._fails:
@@ -53,16 +54,16 @@ class FakeCupti(ModuleType):
     def activity_flush_all(self, flag: int) -> None:
         self._may("activity_flush_all")
         assert flag == 1
-        self._completed([SimpleNamespace(start=a, end=b) for a, b in self.ran])
+        self._completed([SimpleNamespace(start=a, end=b, kind=kind) for a, b, kind in self.ran])
         self.ran.clear()
 
     def finalize(self) -> None:
         assert not self.kinds
 
-    def runs(self, *spans_ns: tuple[int, int]) -> None:
+    def runs(self, *spans_ns: tuple[int, int], kind: int = 10) -> None:
         """Work on the GPU, which is recorded where a callback is registered."""
         if self.kinds == {1, 2, 10}:
-            self.ran += spans_ns
+            self.ran += [(*span_ns, kind) for span_ns in spans_ns]
 
 
 @pytest.fixture
@@ -85,6 +86,21 @@ def test_cupti_adds_up_what_a_call_ran(clock: Callable[..., Any]) -> None:
     )
     assert times_s == pytest.approx([2.5e-6] * 3)
     assert not fake.kinds
+
+
+@pytest.mark.parametrize(("kernels", "counted_s"), [([(5_000, 7_000)], 2e-6), ([], 7e-6)])
+def test_copies_and_fills_count_where_a_call_has_no_kernel(
+    clock: Callable[..., Any], kernels: list[tuple[int, int]], counted_s: float
+) -> None:
+    """JAX's way to CUPTI records kernels alone; with copies the clock would mean another time."""
+    fake = FakeCupti()
+
+    def call() -> None:
+        fake.runs((0, 3_000), kind=FakeCupti.ActivityKind.MEMCPY)
+        fake.runs((3_000, 7_000), kind=FakeCupti.ActivityKind.MEMSET)
+        fake.runs(*kernels)
+
+    assert clock(fake).times_s(call, 1, 1.0, lambda: None) == pytest.approx([counted_s])
 
 
 @pytest.mark.parametrize("fails", ["activity_enable", "activity_flush_all"])
@@ -192,6 +208,76 @@ def test_cupti_python_without_a_driver(tmp_path: Path) -> None:
     assert vars(FakeCupti.ActivityKind).items() <= found["kinds"].items()
     used = {name for name, _ in inspect.getmembers(FakeCupti, inspect.isfunction) if name[0] != "_"}
     assert used - {"runs"} <= {*found["functions"]}
+
+
+#: PyTorch's own events of a GPU, with the fields that ``_parse_kineto_results`` in
+#: torch/autograd/profiler.py gives them, and Kineto's names of activities (``ActivityType.cpp``).
+#: Then Kineto itself, which records operators of the CPU: they take the place of kernels.
+_KINETO = """
+import json
+import os
+import torch
+from torch.autograd import DeviceType
+from torch.autograd.profiler_util import FunctionEvent
+from torch.profiler import ProfilerActivity
+from fwbench.frameworks.gpus import clock_by
+from fwbench.frameworks.torch import gpus
+from fwbench.frameworks.torch.framework import Torch
+
+def event(activity, start_us, end_us, device=DeviceType.CUDA):
+    return FunctionEvent(
+        id=1, name=activity, thread=0, start_us=start_us, end_us=end_us, use_device="cuda",
+        device_type=device, activity_type=activity,
+    )
+
+runtime = event("cuda_runtime", 0, 100, DeviceType.CPU)
+moved = [event("gpu_memset", 0, 5), event("gpu_memcpy", 5, 15), event("gpu_user_annotation", 0, 99)]
+overlapping = [event("kernel", 10, 14), event("kernel", 12, 20)]
+
+GPU = ProfilerActivity.CUDA
+
+def why(cuda, *supported):
+    torch.version.cuda, gpus.supported_activities = cuda, lambda: {*supported}
+    return Torch().kernel_clock("gpu:0").failure
+
+torch.cuda.current_stream = lambda _: torch.Stream  # which nobody waits for
+found = {
+    "kernels": gpus.busy_s([runtime, *moved, *overlapping]),
+    "moved": gpus.busy_s([runtime, *moved]),
+    "why": [why(*of) for of in ((None,), ("13.0",), ("11.8", GPU), ("13.0", GPU))],
+}
+
+waited = []
+torch.cuda.synchronize = lambda: waited.append("GPU")
+gpus.ProfilerActivity = type("Activity", (), {"CUDA": ProfilerActivity.CPU})
+gpus.supported_activities = lambda: {ProfilerActivity.CPU}
+x = torch.ones(1000)
+clock = clock_by(lambda: None, gpus.KinetoListener)
+found["operators"] = clock.times_s(lambda: torch.relu(x), 2, 0.0, lambda: torch.exp(x))
+found["failure"] = clock.failure
+gpus._KERNEL = "cpu_op"
+found["as kernels"] = clock.times_s(lambda: torch.relu(x), 2, 0.0, lambda: torch.exp(x))
+print(json.dumps({**found, "waited": waited, "detaches": os.environ["TEARDOWN_CUPTI"]}))
+"""
+
+
+@installed("torch")
+def test_pytorch_s_own_way_to_cupti() -> None:
+    """Kineto's events, as JAX's records: kernels that overlap count twice, copies not at all."""
+    found = programs.result("-c", _KINETO)
+    assert found["kernels"] == pytest.approx([4e-6, 8e-6])
+    assert found["moved"] == pytest.approx([5e-6, 10e-6])
+    none = "there is no way to CUPTI: "
+    without = f"{none}ImportError: this build of PyTorch's profiler has no CUPTI"
+    too_old = (
+        f"{none}NotImplementedError: this PyTorch is for CUDA 11.8, and CUPTI can be detached from "
+        "graphs since CUDA 12.6"
+    )
+    assert found["why"] == [without, without, too_old, ""]
+    assert (found["operators"], found["failure"]) == ([], "CUPTI has no record of a call")
+    assert len(found["as kernels"]) == 2
+    assert all(0 < seconds < 0.1 for seconds in found["as kernels"])
+    assert (found["waited"], found["detaches"]) == (["GPU"] * 3, "1")
 
 
 def test_jax_s_own_way_to_cupti(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -435,6 +435,35 @@ def test_times_of_different_clocks_of_a_gpu_are_in_different_columns() -> None:
     assert "each further call" not in columns
 
 
+def test_frameworks_that_cupti_timed_are_in_one_column() -> None:
+    """PyTorch is in that of its events as well."""
+    clocks: dict[str, Any] = {
+        "torch": {"device_clock": "events", "device_s": 4e-6, "kernels_s": 1e-6},
+        "jax": {"device_clock": "cupti", "device_s": 2e-6, "kernels_s": 2e-6},
+        "mxnet": {"device_clock": "cupti", "device_s": 3e-6},  # recorded before there was another
+    }
+    cases = [
+        case("gemm", name, time_s, completion_s=time_s, **facts)
+        for time_s, (name, facts) in zip((8e-6, 9e-6, 10e-6), clocks.items(), strict=True)
+    ]
+    section = part([run_of(*cases)], "gemm")
+    texts = {}
+    for clock in ("events", "CUPTI"):
+        column = section.columns.index(f"on the device, by {clock}")
+        texts[clock] = [row.cells[column].text for row in section.rows]
+    assert texts == {"events": ["4 us", "", ""], "CUPTI": ["1 us", "2 us", "3 us"]}
+
+
+def test_a_report_says_why_cupti_did_not_time_kernels() -> None:
+    why = {"device_clock": "events", "device_s": 1e-6, "kernels_reason": "it is not there"}
+    section = part([run_of(case("gemm", "torch", 4e-6, completion_s=4e-6, **why))], "gemm")
+    (note,) = section.notes
+    assert note == (
+        "CUPTI did not time torch: it is not there. Its times by events do not compare with "
+        "others' by CUPTI."
+    )
+
+
 def test_a_report_says_why_the_gpu_s_own_clock_did_not_time_calls() -> None:
     slope = {"device_clock": "slope", "slope_reason": "CUPTI has no record of a call"}
     clocks = {"torch": {"device_clock": "events"}, "jax": slope, "tensorflow": slope}

@@ -278,6 +278,7 @@ class OnSimulatedGpu(FakeFramework):
         cold_cycles: of its kernel where that is not so.
         flush_cycles: of what empties the cache; 0: the framework cannot do that.
         has_events: whether it gives access to the device's own clock.
+        cupti: its clock of kernels, beside that one.
     """
 
     gpu: SimulatedGpu = field(default_factory=SimulatedGpu)
@@ -286,6 +287,7 @@ class OnSimulatedGpu(FakeFramework):
     cold_cycles: float = 2.0**13
     flush_cycles: float = 2.0**15
     has_events: bool = True
+    cupti: DeviceClock | None = None
     is_cold: bool = False
 
     def __post_init__(self) -> None:
@@ -299,6 +301,10 @@ class OnSimulatedGpu(FakeFramework):
     def device_clock(self, device: str) -> DeviceClock | None:
         """Events, if it has them."""
         return Events(self.gpu) if self.has_events else None
+
+    def kernel_clock(self, device: str) -> DeviceClock | None:
+        """CUPTI, if it has that in addition."""
+        return self.cupti
 
     def flusher(self, device: str) -> Callable[[], Any] | None:
         """A kernel that empties the cache, if it has one."""

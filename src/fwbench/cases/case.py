@@ -18,9 +18,10 @@ from fwbench.cases.work import OperationWork, Work
 from fwbench.errors import FwbenchError, NotOnDevice
 from fwbench.frameworks import probes
 from fwbench.frameworks.contract import Compilation, Framework
+from fwbench.frameworks.gpus import DeviceClock
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
-from fwbench.measure.device_time import device_time
+from fwbench.measure.device_time import device_time, kernel_time
 from fwbench.measure.limits import Limits, of_link
 from fwbench.measure.nvml import Gpu, GpuWatch
 from fwbench.measure.resources import (
@@ -274,11 +275,16 @@ class Case:
         return CaseFacts(**asdict(timed), device_cycles=cycles)
 
     def _verify_again(self, work: Work, last: Any) -> CaseFacts:
-        """Verify what was timed, with a clock of its own: that of the rounds keeps them."""
+        """Verify what was timed, with a clock of its own: that of the rounds keeps them.
+
+        Kernels are timed last, as launches take longer while CUPTI listens.
+        """
         clock = Clock(self._clock.read, self._clock.wait)
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             timing.check_functions()
-            return timing.verify_again(work, last, clock, self._benchmark.rounds_s)
+            verified = timing.verify_again(work, last, clock, self._benchmark.rounds_s)
+            kernels = _kernel_clock(self.framework, self.cell.device, self._benchmark)
+            return verified | CaseFacts(**kernel_time(work.run, kernels, self._clock.before))
 
     def _busy(self, facts: CaseFacts) -> CaseFacts:
         others = self._other_processes
@@ -387,6 +393,12 @@ def draw(operation: Operation, size: Size) -> None:
     if cost is not None:
         check_room(f"{operation.name} of size {size}", cost.elements)
     drawn_operands(operation, size)
+
+
+def _kernel_clock(framework: Framework, device: str, benchmark: "Benchmark") -> DeviceClock | None:
+    """CUPTI, where it is to tell more than the device's clock has; None if nothing was timed."""
+    is_timed = device != "cpu" and benchmark.rounds_s
+    return framework.kernel_clock(device) if is_timed else None
 
 
 def bind(cell: Cell, framework: Framework) -> Work:

@@ -14,6 +14,7 @@ from time import perf_counter
 import pytest
 
 from fwbench import Case
+from fwbench.frameworks.gpus import CUPTI, EVENTS
 from fwbench.measure import nvml
 from fwbench.measure.device_time import SLOPE
 from fwbench.measure.limits import of_link
@@ -141,12 +142,10 @@ def _times_itself(cases: Sequence[CaseFacts], _gpu: Gpu | None) -> Seen:
 
 
 def _agree(cases: Sequence[CaseFacts], _gpu: Gpu | None) -> Seen:
-    """In one framework: kernels of others are others."""
-    pairs = []
-    for same in _alike(cases, lambda facts: (facts.framework, facts.execution, facts.size)):
-        times_s = {f.device_clock: f.device_s for f in same if f.device_s and not _is_cold(f)}
-        if {"events", "cupti"} <= times_s.keys() and same[0].size == _LARGE:
-            pairs.append((times_s["events"] or 0.0, times_s["cupti"] or 0.0))
+    """Both clocks time the same calls of PyTorch's."""
+    large = [facts for facts in cases if facts.size == _LARGE and not _is_cold(facts)]
+    told = [facts.on_device_s for facts in large]
+    pairs = [(by[EVENTS], by[CUPTI]) for by in told if {EVENTS, CUPTI} <= by.keys()]
     if not pairs:
         return None
     events_s, cupti_s = max(pairs, key=lambda pair: abs(pair[0] - pair[1]))

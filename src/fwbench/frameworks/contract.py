@@ -191,6 +191,13 @@ class Framework(Replicable, ABC):
         declared = self.capabilities.gpu_clock == gpus.CUPTI
         return gpus.cupti_clock(self.waiter(device)) if declared else None
 
+    def kernel_clock(self, device: str) -> DeviceClock | None:
+        """CUPTI, for figures that compare with those of others; None where nothing is to be added.
+
+        Worth a method where :meth:`device_clock` is another clock.
+        """
+        return None
+
     def copier(self, device: str, *, pinned: bool) -> Copies:
         """The framework's own calls that copy arrays between the host and a GPU.
 

@@ -58,7 +58,7 @@ class DeviceClock(ABC):
     or its pauses are left out, where kernels are timed and not calls.
     """
 
-    #: What the record calls it: ``events`` around calls, or ``cupti``, the sum of kernels.
+    #: The record's name for it: ``events`` around calls, or ``cupti``, the sum of kernels.
     name: ClassVar[str] = EVENTS
 
     #: Why the latest times are missing; empty where they are not.
@@ -98,7 +98,9 @@ _BUFFER_BYTES = 8 * 1024 * 1024
 # CUPTI's activity records say how long each kernel, copy and fill took by the GPU's own clock
 # (https://docs.nvidia.com/cupti, "CUPTI Activity API"). JAX has a way to them of its own; for other
 # frameworks ``cupti-python`` reads them, where it is installed. Only one tool of a process may
-# listen, and listening slows launches: it ends after each call.
+# listen, and listening slows launches: it ends after each call. JAX's way records kernels alone
+# (``cuptiActivityEnable`` in jaxlib/mosaic/gpu/mosaic_gpu_ext.cc), so others count only kernels,
+# too, of calls that have any: the clock would mean another time in each framework.
 
 
 class Listener(ABC):
@@ -110,7 +112,10 @@ class Listener(ABC):
 
     @abstractmethod
     def end(self) -> Sequence[float]:
-        """The seconds of each kernel, copy and fill that has run, and no more records."""
+        """The seconds of each kernel that has run, or of each copy and fill where none has.
+
+        Nothing is recorded from here on.
+        """
 
 
 class CuptiPython(Listener):
@@ -141,11 +146,13 @@ class CuptiPython(Listener):
             self._cupti.activity_flush_all(1)  # also buffers that are not full
         finally:
             self._cupti.finalize()
-        return [(record.end - record.start) / 1e9 for record in self._records]
+        others = self._kinds[1:]
+        kernels = [record for record in self._records if record.kind not in others]
+        return [(record.end - record.start) / 1e9 for record in kernels or self._records]
 
 
 class Cupti(DeviceClock):
-    """The GPU's busy time in each call: the sum of its records, without the pauses between."""
+    """The GPU's busy time in each call: the sum of its kernels, without the pauses between."""
 
     name = CUPTI
 
@@ -203,10 +210,18 @@ def cupti_clock(
         wait: until the GPU has nothing left to do; None where nothing runs on one.
         others: ways of a framework's own, tried where that one raises; they may raise, too.
     """
-    if wait is None:
-        return None
+    return None if wait is None else clock_by(wait, CuptiPython, *others)
+
+
+def clock_by(wait: Callable[[], Any], *listeners: Callable[[], Listener]) -> DeviceClock:
+    """The first of several ways to CUPTI, or the reason that there is none.
+
+    Args:
+        wait: until the GPU has nothing left to do.
+        listeners: tried in turn; they raise where they are not to be had.
+    """
     failures = []
-    for listener in (CuptiPython, *others):
+    for listener in listeners:
         try:
             return Cupti(wait, listener())
         except Exception as error:  # noqa: BLE001 (of libraries that are absent, or other versions)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from fwbench.frameworks.gpus import DeviceClock
+from fwbench.frameworks.gpus import CUPTI, DeviceClock
 from fwbench.measure.clock import Clock, repeated
 
 #: So much work tells the time of a call, ...
@@ -25,6 +25,9 @@ _TIMED_AT_LEAST = 5
 #: The slope is the median of this many, or of one where that takes longer than this.
 _SLOPES = 5
 _LONG_S = 0.1
+
+#: So few calls are timed by CUPTI beside another clock: each attaches it and detaches it again.
+_KERNEL_CALLS = 3
 
 SLOPE = "slope"
 
@@ -39,6 +42,7 @@ class DeviceTime:
     device_clock: str
     throughput_s: float | None
     slope_reason: str | None = None
+    kernels_s: float | None = None
 
 
 def device_time(
@@ -66,7 +70,31 @@ def device_time(
     if not times_s:
         reason = device_clock.failure or f"{device_clock.name} have told nothing"
         return DeviceTime(slope_s, SLOPE, slope_s, reason)
-    return DeviceTime(statistics.median(times_s), device_clock.name, slope_s)
+    device_s, name = statistics.median(times_s), device_clock.name
+    return DeviceTime(device_s, name, slope_s, kernels_s=device_s if name == CUPTI else None)
+
+
+def kernel_time(
+    run: Callable[[], Any],
+    kernel_clock: DeviceClock | None,
+    before: Callable[[], Any] | None = None,
+) -> dict[str, Any]:
+    """Time a few calls by CUPTI, where the device's clock is another one.
+
+    Args:
+        kernel_clock: None for nothing to be added.
+        before: called before each of them, and not timed.
+
+    Returns:
+        Facts of :class:`~fwbench.records.facts.CaseFacts`.
+    """
+    if kernel_clock is None:
+        return {}
+    times_s = kernel_clock.times_s(run, _KERNEL_CALLS, 0.0, before or (lambda: None))
+    if not times_s:
+        reason = kernel_clock.failure or f"{kernel_clock.name} has told nothing"
+        return {"kernels_s": None, "kernels_reason": reason}
+    return {"kernels_s": statistics.median(times_s), "kernels_reason": None}
 
 
 def _typical(run: Callable[[], Any], clock: Clock) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Self
 
-from fwbench.frameworks.gpus import DEVICE_CLOCKS
+from fwbench.frameworks.gpus import CUPTI, DEVICE_CLOCKS
 from fwbench.frameworks.profiler import CLASSES
 from fwbench.measure.condition import CONDITIONS
 from fwbench.measure.device_time import SLOPE
@@ -270,6 +270,8 @@ class Measured(MeasuredOnGpu):
     device_s: float | None = fact()
     device_clock: str | None = fact(one_of(*DEVICE_CLOCKS, SLOPE))
     slope_reason: str | None = fact()
+    kernels_s: float | None = fact()
+    kernels_reason: str | None = fact()
     device_cycles: float | None = fact()
     throughput_s: float | None = fact()
     cpu_s: float | None = fact()
@@ -307,6 +309,12 @@ class Measured(MeasuredOnGpu):
     host_memory_before_bytes: int | None = fact()
     peak_host_memory_bytes: int | None = fact()
     peak_children_memory_bytes: int | None = fact()
+
+    @property
+    def on_device_s(self) -> Mapping[str, float]:
+        """Seconds of a call on a GPU, by each of the GPU's own clocks that told them."""
+        by_clock = {CUPTI: self.kernels_s, self.device_clock or "": self.device_s}
+        return {clock: s for clock, s in by_clock.items() if clock in DEVICE_CLOCKS and s}
 
     @property
     def memory_above_bytes(self) -> int | None:

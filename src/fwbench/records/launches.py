@@ -28,6 +28,7 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
 #: The facts whose median stands for all launches.
 MEDIANS = (
     *("dispatch_s", "completion_s", "wait_s", "device_s", "device_cycles", "throughput_s"),
+    "kernels_s",
     *("cpu_clock_hz", "sm_clock_hz", "power_w", "energy_j", "energy_uncertainty"),
     *("burst_s", "temperature_c"),
     *("first_call_s", "first_call_in_process_s", "compile_s"),

@@ -18,7 +18,6 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
-from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, blur, group_by, ratio, repeats
 from fwbench.records.units import count
@@ -644,8 +643,9 @@ def _busy(cases: Sequence[CaseFacts]) -> str:
     """The share of the time that the device itself needed, by each of its own clocks."""
     shares: dict[str, list[float]] = defaultdict(list)
     for facts in cases:
-        if facts.device_clock in DEVICE_CLOCKS and facts.device_s and facts.completion_s:
-            shares[facts.device_clock].append(min(1.0, facts.device_s / facts.completion_s))
+        for clock, device_s in facts.on_device_s.items():
+            if facts.completion_s:
+                shares[clock].append(min(1.0, device_s / facts.completion_s))
     parts = (f"{_typical(of_clock)}, by {clock}" for clock, of_clock in sorted(shares.items()))
     return "".join(f"; the GPU itself needed {part})" for part in parts)
 

@@ -21,7 +21,7 @@ from fwbench.frameworks.contract import (
     differentiated,
     differentiates_all,
 )
-from fwbench.frameworks.gpus import Copies, DeviceClock, NoClock
+from fwbench.frameworks.gpus import Copies, DeviceClock, NoClock, clock_by
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import Member, Place
 from fwbench.frameworks.models import ModelLearner
@@ -205,6 +205,11 @@ class Torch(Framework):
         if gpus.kind() == "cuda":
             return gpus.CudaEvents()
         return NoClock(f"PyTorch has no kernel that keeps the queue of {gpus.kind()} devices full")
+
+    def kernel_clock(self, device: str) -> DeviceClock | None:
+        """CUPTI by Kineto; JAX's times are CUPTI's, and events are longer than kernels."""
+        wait = self.waiter(device)
+        return None if wait is None else clock_by(wait, gpus.KinetoListener)
 
     def release(self, device: str) -> None:
         """Free what the case has left, and what the allocator keeps."""

@@ -6,17 +6,20 @@ the arrays that were bound, at their places, and write the results of the captur
 changed by copying others into them, and a result is that of the latest replay.
 """
 
+import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from operator import methodcaller
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
+from torch.profiler import ProfilerActivity, profile, supported_activities
+from torch.torch_version import TorchVersion
 
 from fwbench.frameworks.contract import BoundCall
-from fwbench.frameworks.gpus import PINNED, Copies, DeviceClock
+from fwbench.frameworks.gpus import PINNED, Copies, DeviceClock, Listener
 from fwbench.terms.manifest import Gap
 
 
@@ -164,6 +167,53 @@ class CudaEvents(DeviceClock):
 
 def _event() -> Any:
     return torch.cuda.Event(enable_timing=True)
+
+
+#: Kineto's names of what runs on a GPU (``ActivityType.cpp`` in pytorch/kineto).
+_KERNEL, _OTHERS = "kernel", ("gpu_memcpy", "gpu_memset")
+
+#: Before this CUDA, a process that captures graphs crashes where CUPTI was detached and comes back:
+#: PyTorch's compiler turns that off (``_TorchCompileInductorWrapper`` in torch/__init__.py).
+_DETACHES_FROM = "12.6"
+
+
+class KinetoListener(Listener):
+    """CUPTI's records by Kineto, the library of ``torch.profiler``.
+
+    Raises:
+        ImportError: this build of PyTorch has no CUPTI. Its profiler would time by events.
+        NotImplementedError: this build's CUDA is too old.
+    """
+
+    def __init__(self) -> None:
+        cuda = torch.version.cuda
+        if cuda is None or ProfilerActivity.CUDA not in supported_activities():
+            raise ImportError("this build of PyTorch's profiler has no CUPTI")
+        if TorchVersion(cuda) < _DETACHES_FROM:
+            raise NotImplementedError(
+                f"this PyTorch is for CUDA {cuda}, and CUPTI can be detached from graphs since "
+                f"CUDA {_DETACHES_FROM}"
+            )
+        self._profile: Any = None
+
+    def begin(self) -> None:
+        """Kineto detaches afterwards only where the environment says so."""
+        os.environ.setdefault("TEARDOWN_CUPTI", "1")
+        self._profile = profile(activities=[ProfilerActivity.CUDA])
+        self._profile.start()
+
+    def end(self) -> Sequence[float]:
+        """It detaches in a later call of CUDA (``teardownContext`` in CuptiActivityApi.cpp)."""
+        self._profile.stop()
+        torch.cuda.synchronize()
+        return busy_s(self._profile.events())
+
+
+def busy_s(events: Iterable[Any]) -> Sequence[float]:
+    """The seconds of each kernel among the profiler's events, or of each copy and fill else."""
+    ran = [(event.activity_type, event.time_range.elapsed_us() / 1e6) for event in events]
+    kernels_s = [seconds for activity, seconds in ran if activity == _KERNEL]
+    return kernels_s or [seconds for activity, seconds in ran if activity in _OTHERS]
 
 
 # The precision of float32 has two interfaces, which must agree. ``allow_tf32`` is the older one;

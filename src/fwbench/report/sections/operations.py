@@ -99,7 +99,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
         rows,
         lambda row: row_keys(row.record),
         charts=drawn,
-        notes=[*notes, *[_PROSE["pale"]] * pale, *_slopes(rows)],
+        notes=[*notes, *[_PROSE["pale"]] * pale, *_untimed(rows)],
         legend=group.looks if drawn else {},
     )
 
@@ -118,18 +118,24 @@ class _Operation(NamedTuple):
 
     @property
     def on_device(self) -> SimpleNamespace:
-        """Seconds of a call on its device, by the clock that told them; None by the others."""
+        """Seconds of a call on its device, by the clocks that told them; None by the others."""
+        facts = self.facts
         clocks = dict.fromkeys((*DEVICE_CLOCKS, SLOPE))
-        return SimpleNamespace(**clocks | {self.facts.device_clock or SLOPE: self.facts.device_s})
+        told = {facts.device_clock or SLOPE: facts.device_s, **facts.on_device_s}
+        return SimpleNamespace(**clocks | told)
 
 
-def _slopes(rows: Sequence[_Operation]) -> list[str]:
+def _untimed(rows: Sequence[_Operation]) -> list[str]:
     """Reasons that a GPU's own clock did not time calls, with the frameworks whose they were."""
-    reasons = group_by((row.facts for row in rows), lambda facts: facts.slope_reason)
-    return [
-        _PROSE["slope"].format(", ".join(sorted({facts.framework for facts in same})), reason)
-        for reason, same in reasons.items()
+    untimed = [
+        (note, reason, facts.framework)
+        for facts in (row.facts for row in rows)
+        for note, reason in (("slope", facts.slope_reason), ("kernels", facts.kernels_reason))
         if reason
+    ]
+    return [
+        _PROSE[note].format(", ".join(sorted({framework for *_, framework in same})), reason)
+        for (note, reason), same in group_by(untimed, lambda each: each[:2]).items()
     ]
 
 
