@@ -114,6 +114,8 @@ class Event:
         start_ns: since any moment, the same for all events.
         duration_ns: of it and what it has called.
         is_instruction: whether it is one of XLA's.
+        operator: the operator or instruction of a kernel on a device, where that is known.
+        launch: the number that a kernel on a device shares with what launched it; 0 for none.
     """
 
     thread: str
@@ -121,6 +123,8 @@ class Event:
     start_ns: float
     duration_ns: float
     is_instruction: bool = False
+    operator: str = ""
+    launch: int = 0
 
     @property
     def end_ns(self) -> float:

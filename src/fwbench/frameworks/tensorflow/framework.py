@@ -324,7 +324,7 @@ class TensorFlow(Framework):
         """``tf.profiler``."""
         from fwbench.frameworks.tensorflow.profiler import TensorFlowProfiler
 
-        return TensorFlowProfiler()
+        return TensorFlowProfiler(device)
 
     def toggles(self) -> dict[str, Any]:
         """TF32, and whether oneDNN computes on the CPU (on by default on x86)."""

@@ -2,6 +2,11 @@
 
 Kernels of a graph run side by side, so that their times together may be more than the step's:
 shares are those of the operators' time.
+
+The trace has planes for the host and for each GPU, those with a line for each stream
+(``PerDeviceCollector`` in xla/backends/profiler/gpu/cupti_collector.cc). On a GPU the events of the
+host are launches, and what counts is on its plane: kernels, copies and fills, each with the
+operator that launched it (``tf_op``) or the instruction of XLA's (``hlo_op``).
 """
 
 import tempfile
@@ -41,6 +46,18 @@ _OPTIMISERS = ("sgd/", "adam/", "rmsprop/")
 #: The range around what its optimisers do, where operators have no names.
 _OPTIMISER_RANGE = "fwbench: optimiser"
 
+#: How planes of devices are named.
+_DEVICE = "/device:"
+
+#: How lines for streams of a GPU are named; others have what is derived from these.
+_STREAM = "Stream #"
+
+#: Kernels' statistics in the trace (``xplane_schema.cc``).
+_OPERATOR, _LAUNCH = "tf_op", "correlation_id"
+
+#: How copies and fills on a GPU are named (``cupti_buffer_events.cc`` there).
+_MOVING = ("Memcpy", "Memset")
+
 #: What only calls operators.
 _CALLS = ("StatefulPartitionedCall", "PartitionedCall", "__", "If", "While", "Case")
 
@@ -48,7 +65,8 @@ _CALLS = ("StatefulPartitionedCall", "PartitionedCall", "__", "If", "While", "Ca
 class TensorFlowProfiler(Profiler):
     """Times of operators, and of XLA's instructions, by TensorFlow's profiler."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str) -> None:
+        self._device = device
         self._traces, self._traces_s, self._depth = 0, 0.0, 0
         self._trace, self._call = func_graph.func_graph_from_py_func, Function.__call__
         func_graph.func_graph_from_py_func = self._traced
@@ -83,7 +101,7 @@ class TensorFlowProfiler(Profiler):
                 work()
             events = [*_events(Path(folder))]
         profiler.write_trace(events, trace)
-        return [*_operators(events)]
+        return [*_operators(events, self._device)]
 
 
 @contextmanager
@@ -99,35 +117,45 @@ def _optimisers_traced() -> Iterator[None]:
         yield
 
 
-def _operators(events: Sequence[Event]) -> Iterator[Operator]:
+def _operators(events: Sequence[Event], device: str) -> Iterator[Operator]:
     optimisers = [event for event in events if event.name == _OPTIMISER_RANGE]
-    kernels = [event for event in events if event.is_instruction or _type(event)]
-    for event, time_s in profiler.own_times_s(kernels):
+    streams = f"{_DEVICE}{device.upper()} {_STREAM}"
+    on_host = [event for event in events if not event.thread.startswith(_DEVICE)]
+    launches = {event.launch: event for event in on_host if event.launch}
+    if device == "cpu":
+        counted = [event for event in on_host if event.is_instruction or _type(event)]
+    else:
+        counted = [event for event in events if event.thread.startswith(streams)]
+    for event, time_s in profiler.own_times_s(counted):
+        called = event.operator or event.name
         if event.is_instruction:
-            name, operator_class = instruction(event.name), instruction_class(event.name)
+            name, operator_class = instruction(called), instruction_class(called)
         else:
-            name = _type(event)
+            name = _type(event) or event.name
             operator_class = class_of(name, profiler.prefixes("tensorflow"))
-            if _is_optimisers(event, optimisers):
+            if name.startswith(_MOVING):
+                operator_class = profiler.DATA_MOVEMENT
+            if _is_optimisers(called, launches.get(event.launch, event), optimisers):
                 operator_class = profiler.OPTIMISER
         yield Operator(name, operator_class, time_s, 1)
 
 
 def _type(event: Event) -> str:
     """The type of a kernel; empty for other events, and for kernels that only call others."""
-    if event.name.startswith(_EAGER):
-        kind = event.name.removeprefix(_EAGER)
+    called = event.operator or event.name
+    if called.startswith(_EAGER):
+        kind = called.removeprefix(_EAGER)
     else:
-        name, _, kind = event.name.rpartition(_BETWEEN)
+        name, _, kind = called.rpartition(_BETWEEN)
         if not name or name.endswith(_BETWEEN) or not kind.isidentifier():
             return ""
     return "" if kind.startswith(_CALLS) else kind
 
 
-def _is_optimisers(event: Event, ranges: Sequence[Event]) -> bool:
-    name = event.name.lower()
-    return any(optimiser in name for optimiser in _OPTIMISERS) or any(
-        optimiser.thread == event.thread and optimiser.start_ns <= event.start_ns < optimiser.end_ns
+def _is_optimisers(name: str, call: Event, ranges: Sequence[Event]) -> bool:
+    """True by the operator's name, or by the place of the call on the host."""
+    return any(optimiser in name.lower() for optimiser in _OPTIMISERS) or any(
+        optimiser.thread == call.thread and optimiser.start_ns <= call.start_ns < optimiser.end_ns
         for optimiser in ranges
     )
 
@@ -140,11 +168,25 @@ def _events(folder: Path) -> Iterator[Event]:
             for line in plane.lines:
                 thread = f"{plane.name} {line.name} {line.id}"
                 for event in line.events:
-                    statistics = (plane.stat_metadata[s.metadata_id].name for s in event.stats)
+                    known = _statistics(plane, event)
+                    operator = known.get(profiler.INSTRUCTION) or known.get(_OPERATOR) or ""
                     yield Event(
                         thread,
                         plane.event_metadata[event.metadata_id].name,
                         line.timestamp_ns + event.offset_ps / 1e3,
                         event.duration_ps / 1e3,
-                        profiler.INSTRUCTION in statistics,
+                        profiler.INSTRUCTION in known,
+                        operator if plane.name.startswith(_DEVICE) else "",
+                        int(known.get(_LAUNCH, 0)),
                     )
+
+
+def _statistics(plane: Any, event: Any) -> dict[str, Any]:
+    """Statistics of an event by name; most texts refer to names of the plane."""
+    known = {}
+    for statistic in event.stats:
+        kind = statistic.WhichOneof("value")
+        value = getattr(statistic, kind or "str_value")
+        name = plane.stat_metadata[statistic.metadata_id].name
+        known[name] = plane.stat_metadata[value].name if kind == "ref_value" else value
+    return known
