@@ -1,8 +1,11 @@
 """JAX's adapter as a GPU node sees it, with a JAX that stands in for the real one."""
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -82,3 +85,48 @@ def test_with_both_backends_the_cpu_comes_first(monkeypatch: pytest.MonkeyPatch)
     assert jax.devices("a CPU") == (Device("cpu", "a CPU"), _GPU)
     jax, _ = started(monkeypatch, cpu=["cpu"])
     assert jax.devices("a CPU") == (Device("cpu", "a CPU"),)
+
+
+class Span(NamedTuple):
+    """An event of ``jax.profiler.ProfileData``."""
+
+    name: str
+    start_ns: float
+    duration_ns: float
+    stats: Sequence[tuple[str, Any]]
+
+
+def test_instructions_on_a_gpu_have_the_time_of_their_kernels(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A kernel's own name tells little of what it computes; the trace has it all the same.
+
+    Statistics as in ``PerDeviceCollector::CreateXEvent`` (xla/backends/profiler/gpu).
+    """
+    module = adapter("jax.profiler")
+    spans = [
+        Span("nvjet_sm90_tst_128x128", 0.0, 500.0, [("tf_op", "XlaModule:"), ("hlo_op", "dot.4")]),
+        Span("loop_add_fusion_2", 600.0, 300.0, [("hlo_op", "add_fusion.2")]),
+        Span("MemcpyD2H", 900.0, 100.0, [("memcpy_details", "size:4")]),
+    ]
+    line = SimpleNamespace(name="Stream #7(Kernel,MemcpyD2H)", events=spans)
+    plane = SimpleNamespace(name="/device:GPU:0", lines=[line])
+    read = SimpleNamespace(from_file=lambda file: SimpleNamespace(planes=[plane]))
+
+    @contextmanager
+    def traced(folder: str, *, profiler_options: Any) -> Iterator[None]:
+        assert profiler_options.python_tracer_level == 0
+        yield
+        Path(folder, "host.xplane.pb").touch()
+
+    monkeypatch.setattr(module, "ProfileData", read)
+    monkeypatch.setattr(module, "jax", SimpleNamespace(profiler=SimpleNamespace(trace=traced)))
+    monkeypatch.setattr(module.compilation, "seconds", dict)
+    trace = tmp_path / "trace.json"
+    operators = module.JaxProfiler().profile(lambda: None, trace)
+    assert [(each.name, each.operator_class, each.time_s) for each in operators] == [
+        ("dot", "matmul", pytest.approx(5e-7)),
+        ("add_fusion", "fused", pytest.approx(3e-7)),
+    ]
+    named = [each["name"] for each in json.loads(trace.read_text())["traceEvents"]]
+    assert "nvjet_sm90_tst_128x128" in named

@@ -114,7 +114,7 @@ class Event:
         start_ns: since any moment, the same for all events.
         duration_ns: of it and what it has called.
         is_instruction: whether it is one of XLA's.
-        operator: the operator or instruction of a kernel on a device, where that is known.
+        operator: the operator or instruction that it belongs to, where its own name is another.
         launch: the number that a kernel on a device shares with what launched it; 0 for none.
     """
 

@@ -52,7 +52,7 @@ class JaxProfiler(Profiler):
         profiler.write_trace(events, trace)
         own_times = profiler.own_times_s(event for event in events if event.is_instruction)
         return [
-            Operator(instruction(event.name), instruction_class(event.name), time_s, 1)
+            Operator(instruction(event.operator), instruction_class(event.operator), time_s, 1)
             for event, time_s in own_times
         ]
 
@@ -64,7 +64,7 @@ def _events(folder: Path) -> Iterator[Event]:
             for number, line in enumerate(plane.lines):
                 thread = f"{plane.name} {line.name or number}"
                 for event in line.events:
-                    is_instruction = any(name == profiler.INSTRUCTION for name, _ in event.stats)
-                    yield Event(
-                        thread, event.name, event.start_ns, event.duration_ns, is_instruction
-                    )
+                    # On a CPU an event has the name of its instruction, on a GPU of its kernel.
+                    operator = dict(event.stats).get(profiler.INSTRUCTION, "")
+                    span = (event.start_ns, event.duration_ns)
+                    yield Event(thread, event.name, *span, bool(operator), operator)
