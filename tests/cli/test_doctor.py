@@ -14,6 +14,7 @@ from fwbench import machine as machine_facts
 from fwbench.cli import doctor
 from fwbench.errors import ComparisonError, DeclarationError, UsageError
 from fwbench.frameworks import registry
+from fwbench.frameworks import unseen as unseen_module
 from fwbench.gangs import network
 from fwbench.gate import releases
 from fwbench.gate.releases import Newer
@@ -257,7 +258,9 @@ def test_doctor_says_why_a_framework_sees_no_gpu(
     runtime: str | None,
 ) -> None:
     runtime = "11.8.89" if runtime is None else runtime
-    monkeypatch.setattr(doctor, "_version", lambda name: runtime if "cuda" in name else None)
+    monkeypatch.setattr(
+        unseen_module.metadata, "version", lambda name: runtime if "cuda" in name else "1.0"
+    )
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(Card("GPU-a"), Card("GPU-b")))
     seen = {} if sees_gpu else {"devices": (Device("cpu", "Fake CPU"),)}
     machine.answers = {"fake": manifest(build=build, **seen)}
@@ -272,7 +275,7 @@ def test_doctor_names_the_build_that_the_driver_runs(
     framework: str, build: dict[str, str], cuda: str, message: str
 ) -> None:
     unseeing = manifest(name=framework, build=build, devices=(Device("cpu", "Fake CPU"),))
-    assert doctor._unseen_gpus(unseeing, {"models": ["NVIDIA H200"], "cuda": cuda}) == message
+    assert unseen_module.unseen_gpus(unseeing, {"models": ["NVIDIA H200"], "cuda": cuda}) == message
 
 
 @tabled
@@ -281,7 +284,7 @@ def test_doctor_tells_a_plugin_that_does_not_start_from_none(
 ) -> None:
     devices = (Device("cpu", "Fake CPU"),)
     unseeing = manifest(name="jax", build=build, gpu_failure=failure, devices=devices)
-    assert doctor._unseen_gpus(unseeing, {"models": ["NVIDIA H200"], "cuda": cuda}) == message
+    assert unseen_module.unseen_gpus(unseeing, {"models": ["NVIDIA H200"], "cuda": cuda}) == message
 
 
 @pytest.mark.nightly
@@ -290,7 +293,7 @@ def test_builds_for_gpus_are_those_of_their_driver(
     tmp_path: Path, driver: int, framework: str, cuda: str
 ) -> None:
     """Resolved by the index, and not downloaded; each has one cuDNN, for the CUDA of the driver."""
-    command = shlex.split(doctor.gpu_build(framework, cuda))
+    command = shlex.split(unseen_module.gpu_build(framework, cuda))
     assert command[:4] == ["fwbench", "env", "add", framework], driver
     requirement = tmp_path / "requirements.in"
     requirement.write_text(command[4], encoding="utf-8")

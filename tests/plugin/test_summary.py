@@ -69,16 +69,28 @@ def test_the_header_names_what_is_missing() -> None:
 def test_the_header_names_who_sees_no_gpu(
     monkeypatch: pytest.MonkeyPatch, models: list[str]
 ) -> None:
-    """Frameworks that could measure one, on a machine that has one."""
-    monkeypatch.setattr(machine, "gpus", lambda: {"models": models})
+    """Frameworks that could measure one, on a machine that has one, with the remedy."""
+    monkeypatch.setattr(machine, "gpus", lambda: {"models": models, "cuda": "12.4"})
     cpu = (Device("cpu", "a CPU"),)
+    able = {"operations": (COPIES[0].name,)}
     known = {
-        "able": manifest(name="able", operations=(COPIES[0].name,)),
-        "blind": manifest(name="blind", operations=(COPIES[0].name,), devices=cpu),
+        "able": manifest(name="able", **able),
+        "tensorflow": manifest(
+            name="tensorflow", build={"cuda_version": "13.0"}, devices=cpu, **able
+        ),
+        "blind": manifest(name="blind", devices=cpu, **able),
         "host": manifest(name="host", devices=cpu),
     }
-    line = "  no GPU is seen by blind: fwbench doctor says why"
-    assert header(session(manifests=known), in_full=False)[1:] == [line] * len(models)
+    remedy = (
+        "this build is for CUDA 13.0, and the driver for CUDA up to 12.4: update the driver, or "
+        "install a build for CUDA 12.4 or earlier: "
+        'fwbench env add tensorflow "tensorflow[and-cuda]"'
+    )
+    lines = [
+        f"  tensorflow sees no GPU: {remedy}",
+        "  blind sees no GPU: fwbench doctor describes its build",
+    ]
+    assert header(session(manifests=known), in_full=False)[1:] == (lines if models else [])
 
 
 def test_the_header_warns_of_a_shared_process() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fwbench import machine
+from fwbench.frameworks.unseen import unseen_gpus
 from fwbench.plugin.host import RERUN
 from fwbench.plugin.session import CELL, Session
 from fwbench.processes.session import SELECTOR
@@ -63,12 +64,17 @@ def header(session: Session, *, in_full: bool) -> list[str]:
 
 
 def _without_gpu(manifests: Sequence[Manifest]) -> list[str]:
-    """The frameworks that could measure a GPU of this machine, and see none."""
+    """The frameworks that could measure a GPU of this machine, and see none, with the remedy."""
     can = [manifest for manifest in manifests if COPIES[0].name in manifest.operations]
-    blind = [manifest.name for manifest in can if all(d.name == "cpu" for d in manifest.devices)]
-    if not blind or not machine.gpus()["models"]:
+    blind = [manifest for manifest in can if not manifest.sees_gpu]
+    gpus = machine.gpus() if blind else {"models": []}
+    if not gpus["models"]:
         return []
-    return [f"  no GPU is seen by {', '.join(blind)}: fwbench doctor says why"]
+    return [
+        f"  {manifest.name} sees no GPU: "
+        + (unseen_gpus(manifest, gpus) or "fwbench doctor describes its build")
+        for manifest in blind
+    ]
 
 
 def view(reporter: pytest.TerminalReporter) -> "View":
