@@ -1,9 +1,11 @@
 """Calls of adapters to their frameworks on a GPU, with stand-ins for these frameworks."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,8 +13,10 @@ import pytest
 
 from fwbench.errors import ProbeError
 from fwbench.terms.manifest import Device
+from support import programs
 from support.fakes import adapter, manifest
 from support.tables import tabled
+from support.verification import installed
 
 
 class FakeCuda:
@@ -104,6 +108,29 @@ def test_apple_s_gpu_is_a_device_of_pytorch(monkeypatch: pytest.MonkeyPatch) -> 
     clock = torch.device_clock("gpu:0")
     assert clock.failure == "PyTorch has no kernel that keeps the queue of mps devices full"
     assert clock.times_s(lambda: None, 1, 1.0, lambda: None) == []
+
+
+@installed("torch")
+def test_a_device_of_pytorch_s_own_is_measured() -> None:
+    """Real tensors, of a backend in Python: the adapter knows it by ``torch.accelerator`` alone.
+
+    A product is placed, computed, verified and copied there; what lies elsewhere is refused.
+    """
+    places = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    found = programs.result(
+        *("-m", "support.torch_device"),
+        variables={"PYTHONPATH": os.pathsep.join(filter(None, places))},
+    )
+    assert (found["kind"], found["named"], found["waited"]) == ("npy", "npy:0", 1)
+    assert found["devices"] == [["cpu", "a CPU"], ["gpu:0", "npy"]]
+    assert found["gap"].endswith("and the GPUs of this PyTorch are npy")
+    assert found["work"] == ["gpu:0"]
+    assert found["astray"].startswith("the result is on cpu instead of gpu:0")
+    assert (found["places"], found["copied"]) == (["cpu", "gpu:0", "cpu"], [1.0, 1.0, 1.0])
+    assert found["clocks"] == [
+        "PyTorch has no kernel that keeps the queue of npy devices full",
+        "there is no way to CUPTI: ImportError: this build of PyTorch's profiler has no CUPTI",
+    ]
 
 
 @tabled

@@ -47,9 +47,13 @@ def _index(device: str) -> int:
     return int(device.removeprefix("gpu:"))
 
 
+#: Models of devices that PyTorch tells nothing of.
+_MODELS = {"mps": "Apple GPU"}
+
+
 def _gpu(number: int) -> Device:
     if not hasattr(gpus.interface(), "get_device_properties"):
-        return Device(f"gpu:{number}", "Apple GPU")
+        return Device(f"gpu:{number}", _MODELS.get(gpus.kind(), gpus.kind()))
     properties = gpus.interface().get_device_properties(number)
     uuid = getattr(properties, "uuid", "")  # PyTorch 2.4 and later tell it
     return Device(f"gpu:{number}", properties.name, str(uuid))
