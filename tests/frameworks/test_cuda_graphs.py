@@ -16,86 +16,127 @@ from fwbench.terms.manifest import Device
 from fwbench.testing import FakeFramework
 from fwbench.workloads import adam, gemm, grid, lenet_step, solve
 from support.fakes import adapter, case_of, cell, operation, recorded
+from support.stand_ins import refused
+from support.verification import installed
 
 ON_GPU = ("reduce_overhead", "max_autotune", "cuda_graph")
 
 
-class FakeCuda:
-    """``torch.cuda``: what is called while a graph is captured is done by its replays only.
+class FakeStream:
+    """A stream, which notes the one that it waits for."""
 
-    Attributes:
-        done: what was called, in order.
-        streams: those that were made.
-    """
+    def __init__(self, name: str, done: list[str]) -> None:
+        self.name, self._done = name, done
 
-    def __init__(self) -> None:
-        self.done: list[str] = []
-        self.streams: list[SimpleNamespace] = []
-        self._captures: Any = None
+    def wait_stream(self, stream: "FakeStream") -> None:
+        self._done.append(f"{self.name} waits for {stream.name}")
+
+
+class FakeGraph:
+    """A graph, which holds the kernel that was launched while it was captured."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
         self.kernel: Callable[[], Any] | None = None
 
-    def current_stream(self) -> SimpleNamespace:
-        return SimpleNamespace(wait_stream=lambda other: self.done.append("join"))
+    def replay(self) -> None:
+        self._done.append("replay")
+        assert self.kernel is not None
+        self.kernel()
+
+
+class FakeCuda:
+    """``torch.cuda``: what is called while a graph is captured is done by its replays only."""
+
+    def __init__(self) -> None:
+        self._done: list[str] = []
+        self._here = FakeStream("the default", self._done)
+        self._streams: list[FakeStream] = []
+        self._captures: FakeGraph | None = None
+
+    def current_stream(self) -> FakeStream:
+        return self._here
 
     def current_device(self) -> int:
         return 0
 
-    def Stream(self, device: int) -> SimpleNamespace:  # noqa: N802 (CUDA's name)
-        self.streams.append(SimpleNamespace(wait_stream=lambda other: self.done.append("fork")))
-        return self.streams[-1]
+    def Stream(self, device: int) -> FakeStream:  # noqa: N802 (CUDA's name)
+        assert device == 0
+        self._streams.append(FakeStream("aside", self._done))
+        return self._streams[-1]
 
     @contextmanager
-    def stream(self, stream: Any) -> Iterator[None]:
-        self.done.append("aside")
+    def stream(self, stream: FakeStream) -> Iterator[None]:
+        before, self._here = self._here, stream
         yield
-        self.done.append("back")
+        self._here = before
 
-    def CUDAGraph(self) -> SimpleNamespace:  # noqa: N802 (CUDA's name)
-        def replay() -> None:
-            self.done.append("replay")
-            assert self.kernel is not None
-            self.kernel()
-
-        return SimpleNamespace(replay=replay)
+    def CUDAGraph(self) -> FakeGraph:  # noqa: N802 (CUDA's name)
+        return FakeGraph(self._done)
 
     @contextmanager
-    def graph(self, graph: Any, stream: Any) -> Iterator[None]:
-        assert [stream] == self.streams
-        self.done.append("capture")
-        self._captures = graph
-        yield
+    def graph(self, cuda_graph: FakeGraph, *, stream: FakeStream) -> Iterator[None]:
+        assert [stream] == self._streams
+        self._done.append("capture")
+        self._captures = cuda_graph
+        with self.stream(stream):
+            yield
         self._captures = None
-        self.done.append("captured")
+        self._done.append("captured")
+
+
+class Cuda(FakeCuda):
+    """The same with what a test asks of it, and kernels."""
+
+    @property
+    def done(self) -> list[str]:
+        """Calls in their order."""
+        return self._done
+
+    @property
+    def streams(self) -> list[FakeStream]:
+        """Streams that were made."""
+        return self._streams
+
+    def call(self) -> None:
+        """A call that is enqueued in the current stream."""
+        self.launch(lambda: None)
+        self._done.append(f"call in {self._here.name}")
 
     def launch(self, kernel: Callable[[], Any]) -> None:
         """Run a kernel, or keep it for the graph, as PyTorch does."""
         if self._captures is None:
             kernel()
         else:
-            self.kernel = kernel
+            self._captures.kernel = kernel
 
 
 @pytest.fixture
-def cuda() -> FakeCuda:
-    return FakeCuda()
+def cuda() -> Cuda:
+    return Cuda()
 
 
 @pytest.fixture
-def graphs(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> Any:
+def graphs(monkeypatch: pytest.MonkeyPatch, cuda: Cuda) -> Any:
     module = adapter("torch.gpus")
     monkeypatch.setattr(module, "torch", SimpleNamespace(cuda=cuda))
     module._stream_aside.cache_clear()
     return module
 
 
+@installed("torch")
+def test_the_stand_in_has_what_pytorch_has() -> None:
+    assert refused(FakeCuda, "torch.cuda") == {}
+
+
 def test_a_call_is_captured_after_others_on_a_stream_of_their_own(
-    graphs: ModuleType, cuda: FakeCuda
+    graphs: ModuleType, cuda: Cuda
 ) -> None:
     """In PyTorch's documented order; then each call is a replay and nothing else."""
-    replay = graphs.captured(lambda: cuda.done.append("call"))
-    before = ["fork", "aside", *["call"] * 3, "back", "join"]
-    assert cuda.done == [*before, "capture", "call", "captured"]
-    cuda.kernel = lambda: None
+    replay = graphs.captured(cuda.call)
+    begun, ended = "aside waits for the default", "the default waits for aside"
+    before = [begun, *["call in aside"] * 3, ended]
+    assert cuda.done == [*before, "capture", "call in aside", "captured"]
     cuda.done.clear()
     replay()
     replay()
@@ -111,7 +152,7 @@ class Graphed(FakeFramework):
         copies_inputs: whether the kernel has a copy of its inputs, which nobody changes.
     """
 
-    cuda: FakeCuda
+    cuda: Cuda
     captured: Callable[[Any], Any]
     copies_inputs = False
 
@@ -132,16 +173,14 @@ class Graphed(FakeFramework):
         return self.captured(run)
 
 
-def graphed(graphs: ModuleType, cuda: FakeCuda, *, copies_inputs: bool) -> Any:
+def graphed(graphs: ModuleType, cuda: Cuda, *, copies_inputs: bool) -> Any:
     framework = Graphed()
     framework.cuda, framework.captured = cuda, graphs.captured
     framework.copies_inputs = copies_inputs
     return case_of(cell(operation(), device="gpu:0"), framework)
 
 
-def test_replays_are_verified_on_inputs_that_are_copied_in(
-    graphs: ModuleType, cuda: FakeCuda
-) -> None:
+def test_replays_are_verified_on_inputs_that_are_copied_in(graphs: ModuleType, cuda: Cuda) -> None:
     """The same replay that was timed, on other numbers and on the first again."""
     case = graphed(graphs, cuda, copies_inputs=False)
     facts = recorded(case)
@@ -150,7 +189,7 @@ def test_replays_are_verified_on_inputs_that_are_copied_in(
     assert cuda.done.count("replay") > 10
 
 
-def test_a_graph_of_other_arrays_is_wrong(graphs: ModuleType, cuda: FakeCuda) -> None:
+def test_a_graph_of_other_arrays_is_wrong(graphs: ModuleType, cuda: Cuda) -> None:
     """It has captured a copy of its inputs, and computes with their first values for ever."""
     case = graphed(graphs, cuda, copies_inputs=True)
     with pytest.raises(WrongResult, match=r"^a call on changed inputs is wrong"):

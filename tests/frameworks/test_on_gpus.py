@@ -15,6 +15,7 @@ from fwbench.errors import ProbeError
 from fwbench.terms.manifest import Device
 from support import programs
 from support.fakes import adapter, manifest
+from support.stand_ins import refused
 from support.tables import tabled
 from support.verification import installed
 
@@ -43,6 +44,12 @@ class FakeCuda:
 
     def current_stream(self, number: int) -> SimpleNamespace:
         return SimpleNamespace(synchronize=lambda: self.waited.append(number))
+
+
+@installed("torch")
+@pytest.mark.parametrize("module", ["torch.cuda", "torch.xpu"])
+def test_the_stand_in_has_what_pytorch_has(module: str) -> None:
+    assert refused(FakeCuda, module) == {}
 
 
 @pytest.fixture
