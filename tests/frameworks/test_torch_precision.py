@@ -27,6 +27,11 @@ def places():
 
 framework = Torch()
 facts = {"started": places(), "toggles": framework.toggles()}
+torch.backends.cuda.matmul.allow_fp16_accumulation = True
+torch.backends.cuda.enable_flash_sdp(False)
+facts["changed"] = framework.toggles()
+torch.backends.cuda.matmul.allow_fp16_accumulation = False
+torch.backends.cuda.enable_flash_sdp(True)
 gpus.set_tf32(allowed=True)
 facts["on"] = places()
 gpus.set_tf32(allowed=False)
@@ -77,6 +82,13 @@ def test_precisions_are_recorded(probed: dict[str, Any]) -> None:
     assert (toggles["cudnn_benchmark"], toggles["cudnn_deterministic"]) == (False, False)
     if probed["started"]["new"]:
         assert [toggles[f"{place}_precision"] for place in _PLACES] == ["ieee"] * 3
+
+
+def test_what_chooses_kernels_is_recorded_where_it_was_changed(probed: dict[str, Any]) -> None:
+    """Records of before, which do not have it, stay comparable."""
+    changed = dict(probed["changed"].items() - probed["toggles"].items())
+    assert changed == {"fp16_accumulation": True, "flash_sdp": False}
+    assert probed["changed"] == {**probed["toggles"], **changed}
 
 
 _PLACES = ("cuda_matmul", "cudnn_conv", "cudnn_rnn")

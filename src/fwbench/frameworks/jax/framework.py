@@ -51,6 +51,9 @@ from fwbench.workloads.operation import Implementation
 
 _NO_SERVERS = "jax has no parameter servers: its processes exchange arrays by collectives alone"
 
+#: How packages of cuDNN are named, before the CUDA that they are for.
+_CUDNN = "nvidia-cudnn-"
+
 #: How XLA names the threads of its pool for computing on the CPU (xla/pjrt/cpu/cpu_client.cc).
 _POOL = "XLAEigen"
 
@@ -325,13 +328,19 @@ class Jax(Framework):
         return {"float32_matmul_precision": _float32_precision() or "default"}
 
     def build(self) -> dict[str, str]:
-        """The compiled half, what it runs on, and the plugins for other devices than the CPU."""
+        """The compiled half, what it runs on, and the plugins for other devices than the CPU.
+
+        A plugin's platform has CUDA's version in its second line; cuDNN is a package of its own.
+        """
         plugins = (point.dist for point in metadata.entry_points(group="jax_plugins"))
         versions = sorted(f"{package.name} {package.version}" for package in plugins if package)
+        packages = [*metadata.distributions()]
+        cudnn = [p.version for p in packages if (p.name or "").startswith(_CUDNN)]
         return {
             "jaxlib": jax.lib.__version__,
-            "platform": jax.devices()[0].client.platform_version.partition("\n")[0],
+            "platform": ", ".join(jax.devices()[0].client.platform_version.split("\n")),
             **({"plugins": ", ".join(versions)} if versions else {}),
+            **({"cudnn": ", ".join(cudnn)} if versions and cudnn else {}),
         }
 
     @cached_property

@@ -9,7 +9,7 @@ changed by copying others into them, and a result is that of the latest replay.
 import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from operator import methodcaller
 from typing import Any
 
@@ -235,6 +235,26 @@ _SWITCHES: Mapping[str, Callable[[], Any]] = {
 }
 
 
+#: Ways to compute attention (``scaled_dot_product_attention``).
+_SDP = ("flash_sdp", "mem_efficient_sdp", "math_sdp", "cudnn_sdp")
+
+
+def _is_enabled(way: str) -> bool:
+    return bool(getattr(torch.backends.cuda, f"{way}_enabled")())
+
+
+#: Such as are recorded only where they are not PyTorch's default, with that: records that were made
+#: before would differ in them.
+_RARE_SWITCHES: Mapping[str, tuple[Callable[[], Any], Any]] = {
+    "fp16_accumulation": (lambda: torch.backends.cuda.matmul.allow_fp16_accumulation, False),
+    "preferred_linalg_library": (
+        lambda: torch.backends.cuda.preferred_linalg_library().name,
+        "Default",
+    ),
+    **{way: (partial(_is_enabled, way), True) for way in _SDP},
+}
+
+
 def set_tf32(*, allowed: bool) -> None:
     """Compute float32 on GPUs in TF32, or in float32, regardless of the environment."""
     with warnings.catch_warnings(action="ignore"):  # that the older names will go
@@ -251,7 +271,9 @@ def switches() -> dict[str, Any]:
     is ``mixed``.
     """
     precisions = {f"{name}_precision": place.fp32_precision for name, place in _places().items()}
-    return {**precisions, **{name: _setting(get) for name, get in _SWITCHES.items()}}
+    rare = {name: (_setting(get), usual) for name, (get, usual) in _RARE_SWITCHES.items()}
+    changed = {name: value for name, (value, usual) in rare.items() if value not in (usual, None)}
+    return {**precisions, **{name: _setting(get) for name, get in _SWITCHES.items()}, **changed}
 
 
 def _places() -> dict[str, Any]:
@@ -271,5 +293,7 @@ def _places() -> dict[str, Any]:
 def _setting(get: Callable[[], Any]) -> Any:
     try:
         return get()
+    except AttributeError:  # earlier releases do not have it
+        return None
     except RuntimeError:
         return "mixed"
