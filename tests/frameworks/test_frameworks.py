@@ -276,6 +276,8 @@ def test_the_gpu_s_own_clock_tells(project: Project, framework: str) -> None:
     gemm = _facts(records, f"gemm-{framework}-gpu:0-eager-")
     assert gemm["device_clock"] == {"torch": "events", "jax": "cupti"}[framework]
     assert 0 < gemm["device_s"] <= gemm["completion_s"]
+    assert gemm["kernels_s"] is not None, gemm["kernels_reason"]
+    assert 0 < gemm["kernels_s"] <= 1.05 * gemm["device_s"]
 
 
 @pytest.mark.gpu
