@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+import numpy as np
 import pytest
 
-from fwbench.errors import WrongResult
+from fwbench.errors import ImpossibleRate, WrongResult
 from fwbench.frameworks.gpus import Cupti, Listener, NoClock
-from fwbench.measure import nvml, resources
+from fwbench.measure import limits, nvml, resources
 from fwbench.measure.clock import Clock
 from fwbench.measure.nvml import Gpu
 from fwbench.measure.warmup import warm_device
+from fwbench.terms.manifest import Device
 from fwbench.testing import FakeFramework
 from fwbench.workloads import Cost
 from support.fake_nvml import Card, OnSimulatedGpu, SimulatedGpu
@@ -471,3 +473,41 @@ def test_nothing_is_added_on_a_cpu_or_to_errors_of_fwbench() -> None:
 
 def test_a_gpu_that_nvml_does_not_know_adds_nothing() -> None:
     assert notes(RuntimeError(_OUT_OF_MEMORY)) == []
+
+
+class Copying(OnSimulatedGpu):
+    """A framework on an H200, whose memory NVIDIA's data sheet knows."""
+
+    def devices(self, cpu_model: str) -> tuple[Device, ...]:
+        return (Device("cpu", cpu_model), Device("gpu:0", "NVIDIA H200"))
+
+
+@pytest.mark.parametrize(("share", "is_possible"), [(0.9, True), (1.1, False)])
+def test_a_copy_is_no_faster_than_the_memory(
+    monkeypatch: pytest.MonkeyPatch, share: float, is_possible: bool
+) -> None:
+    """Its cache may hold a part of what is copied, and data sheets round."""
+    size, moved_bytes, cache_bytes = 2**24, 2**27, 50 * 2**20
+    least_s = (moved_bytes - cache_bytes) / (1.05 * 4.8e12)
+    framework = Copying(gpu=SimulatedGpu(), launch_s=0.0, cycles=least_s / share * HZ)
+    _known(monkeypatch, framework.gpu)
+    copy = operation(
+        np.copy,
+        reference=np.copy,
+        sizes=(size,),
+        differentiable=False,
+        cost=lambda n: Cost(flops=0.0, elements=2.0 * n),
+    )
+    case = case_of(cell(copy, device="gpu:0", size=size), framework, max_time=2.0**-10)
+    if is_possible:
+        assert recorded(case)["limit_bytes_per_s"] == pytest.approx(moved_bytes / least_s)
+        return
+    with pytest.raises(ImpossibleRate, match="the memory of an NVIDIA H200 and its cache"):
+        case.measure()
+
+
+def test_of_what_a_cache_holds_no_rate_is_impossible() -> None:
+    """Nor of models that are not known, nor where the bytes are not."""
+    cached = limits.of_memory("NVIDIA H200", 50 * 2**20)
+    unknown = limits.of_memory("Fake 9000", 1e9), limits.of_memory("NVIDIA H200", None)
+    assert [limit.bytes_per_s for limit in (cached, *unknown)] == [None] * 3

@@ -22,7 +22,7 @@ from fwbench.frameworks.gpus import DeviceClock
 from fwbench.measure import nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.device_time import device_time, kernel_time
-from fwbench.measure.limits import Limits, of_link
+from fwbench.measure.limits import Limits, of_link, of_memory
 from fwbench.measure.nvml import Gpu, GpuWatch
 from fwbench.measure.resources import (
     DeviceMemory,
@@ -325,13 +325,6 @@ class Case:
         is_early = not self._was_called and isinstance(self.cell.workload, Operation)
         return self.framework.lacks(error) if is_early and self.cell.device != "cpu" else None
 
-    @property
-    def _possible(self) -> Limits:
-        """Rates that nothing can exceed: of copies to and from a GPU those of its link."""
-        workload = self.cell.workload
-        is_copy = isinstance(workload, Operation) and workload.copies_to
-        return of_link(self.gpu.link_generation) if is_copy and self.gpu else self._limits
-
     def _record(self, facts: CaseFacts) -> None:
         benchmark = self._benchmark
         if benchmark.timed:
@@ -349,8 +342,18 @@ class Case:
             if benchmark.stopping is not None:
                 known |= CaseFacts(**benchmark.stopping.facts())
             with self._discarded_on_failure():
-                known |= timing.check_rates(known, self._possible)
+                possible = _possible(self.cell.workload, known, self.gpu) or self._limits
+                known |= timing.check_rates(known, possible)
             benchmark.keep(dict(known))
+
+
+def _possible(workload: Any, facts: CaseFacts, gpu: Gpu | None) -> Limits | None:
+    """Rates that no copy on a GPU can exceed: those of its link or its memory; None of others."""
+    if gpu is None or not isinstance(workload, Operation):
+        return None
+    if workload.copies_to:
+        return of_link(gpu.link_generation)
+    return of_memory(facts.device_name or "", facts.bytes) if workload.is_copy else None
 
 
 def host_memory(memory: PeakMemory) -> CaseFacts:

@@ -13,12 +13,14 @@ Two bounds of a core, each in a clock cycle:
 The clock is taken for that of the fastest processor sold, because the highest frequency that a
 system names may leave out boost (Linux' acpi-cpufreq), and virtual machines name none. So the
 bounds are some three times what a good product reaches. Nothing is claimed of processors that are
-not known here; of GPUs only what the link to the host carries.
+not known here; of GPUs only what the link to the host carries, and their memory.
 """
 
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 
 from fwbench.machine import allowed_cpus
@@ -105,6 +107,24 @@ def of_link(generation: int | None) -> Limits:
         return Limits()
     source = f"{_LANES} lanes of PCI Express {generation}"
     return Limits(bytes_per_s=_LANES * rate, source={"bytes": source})
+
+
+#: What data sheets leave out: they round.
+_OF_DATA_SHEET = 1.05
+
+
+def of_memory(model: str, moved_bytes: float | None) -> Limits:
+    """The limit of copies within a GPU's memory; none of models that are not in the table.
+
+    What its cache holds may have stayed there from one call to the next.
+    """
+    table = tomllib.loads((resources.files(__package__) / "gpu_memory.toml").read_text("utf-8"))
+    memory = table.get(model)
+    if memory is None or not moved_bytes or moved_bytes <= memory["cache_bytes"]:
+        return Limits()
+    through = moved_bytes / (moved_bytes - memory["cache_bytes"])
+    rate = _OF_DATA_SHEET * memory["bytes_per_s"] * through
+    return Limits(bytes_per_s=rate, source={"bytes": f"the memory of an {model} and its cache"})
 
 
 def int8_features(proc: Path = Path("/proc")) -> str | None:

@@ -301,6 +301,11 @@ class Operation(Workload):
         return self.source is not None
 
     @property
+    def is_copy(self) -> bool:
+        """True if it copies an array and does nothing else."""
+        return self.reference is np.copy
+
+    @property
     def is_in_tables(self) -> bool:
         """True if frameworks' tables name it; others are methods of their adapters."""
         return not (self.creates or self.copies_to)
