@@ -59,7 +59,9 @@ def _report(arguments: argparse.Namespace) -> int:
         raise UsageError("none of these is a run; nothing is written")
     badge = _badge(runs) if arguments.badge else ""
     before = [
-        section for study in dict.fromkeys(arguments.studies) for section in study.sections(runs)
+        dataclasses.replace(section, group="studies")
+        for study in dict.fromkeys(arguments.studies)
+        for section in study.sections(runs)
     ]
     if arguments.history:
         if arguments.add:

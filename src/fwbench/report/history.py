@@ -258,6 +258,7 @@ def _section(
         charts=charts,
         notes=[note] if left_out else [],
         legend=lines.legend_over_time(charts, colour=colour),
+        group="history",
     )
 
 
@@ -272,7 +273,7 @@ def _shifts(cases: Sequence[_FollowedCase]) -> Section:
     if not every and few < len(cases):
         notes.append("None was found.")
     return Section.from_items(
-        "Lasting shifts", _SHIFTS, every, lambda row: row.line.keys, notes=notes
+        "Lasting shifts", _SHIFTS, every, lambda row: row.line.keys, notes=notes, group="history"
     )
 
 

@@ -214,6 +214,8 @@ class Section:
     column_keys: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     #: The numbers of the columns that a reader of the page must ask for.
     folded: Collection[int] = frozenset()
+    #: The heading in the table of contents; empty for the family of the operation.
+    group: str = ""
     #: For links; empty until :func:`fwbench.report.sections.linkable` gives one.
     id: str = ""
 

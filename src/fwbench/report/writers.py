@@ -2,9 +2,9 @@
 
 import csv
 import io
-import itertools
 import json
 import math
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ import jinja2
 
 from fwbench.errors import UsageError
 from fwbench.gate.verdicts import Comparison
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.session_facts import MachineFacts, SessionFacts
 from fwbench.records.units import count, duration
 from fwbench.report import escaping, sections, summary
@@ -126,23 +126,28 @@ def _title(runs: Sequence[Run], before: Sequence[Section]) -> str:
 
 
 def _contents(details: Sequence[Section]) -> list[tuple[str, list[tuple[str, str]]]]:
-    """A table of contents: families, or none, with ids and titles of the sections in a row.
+    """A table of contents: headings, each with ids and titles of its sections, in their order.
 
     Device, direction and dtype of most operations of families are left out.
     """
-    families = {part.id: _family(part) for part in details}
-    operations = [part.shared_keys for part in details if families[part.id]]
+    operations = [part.shared_keys for part in details if not part.group and _family(part)]
     cells = Counter("".join(f" {keys.get(name)}" for name in _CELL) for keys in operations)
     most = max(cells, key=cells.__getitem__, default="")
     return [
-        (family, [(part.id, part.title.replace(most * bool(family), "")) for part in sections])
-        for family, sections in itertools.groupby(details, lambda part: families[part.id])
+        (heading, [(part.id, part.title.replace("" if part.group else most, "")) for part in parts])
+        for heading, parts in group_by(details, _heading).items()
     ]
 
 
+def _heading(section: Section) -> str:
+    if section.group:
+        return section.group
+    steps = "training steps" if section.shared_keys.get("direction") == "train" else "operations"
+    return _family(section) or steps
+
+
 def _family(section: Section) -> str:
-    """The family of an operation's section; empty for others, overviews of one family too."""
-    return "" if section.column_keys else section.shared_keys.get("family", "")
+    return section.shared_keys.get("family", "")
 
 
 def _filters(details: Sequence[Section]) -> dict[str, list[str]]:
@@ -220,7 +225,9 @@ def _provenance(run: Run) -> Mapping[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A table as words: ``dispatch 0.5, memory 0.5``."""
+    """A table as words, ``dispatch 0.5, memory 0.5``, and arguments as they are typed."""
+    if isinstance(value, list):
+        return shlex.join(map(str, value))
     if isinstance(value, dict):
         return _joined({name: _plain(each) for name, each in value.items()})
     return _AS_WORDS.get(str(value), value)

@@ -334,5 +334,5 @@ def test_contents_can_be_scanned() -> None:
     assert listed == {
         "activations": ["relu", "gelu"],
         "linalg": ["gemm"],
-        "sections": ["training lenet cpu float32 200"],
+        "training": ["training lenet cpu float32 200"],
     }

@@ -1,7 +1,8 @@
 """Detailed part of a report: a module for each kind of sections.
 
 A module defines ``ORDER``, its place in the report, and ``sections(runs, names)``, which returns
-what it shows of the runs, called by these names.
+what it shows of the runs, called by these names. ``CONTENTS`` is their heading in the table of
+contents; without it each section is listed under the family of its operation.
 """
 
 import itertools
@@ -22,7 +23,11 @@ def details(runs: Sequence[Run]) -> list[Section]:
     """All sections, in the order in which they are shown, without ids."""
     names = labels(runs)
     modules = extensions(sys.modules[__name__], GROUP, "sections")
-    return [section for module in modules for section in module.sections(runs, names)]
+    return [
+        replace(section, group=getattr(module, "CONTENTS", ""))
+        for module in modules
+        for section in module.sections(runs, names)
+    ]
 
 
 def linkable(sections: Sequence[Section]) -> list[Section]:

@@ -11,6 +11,7 @@ from fwbench.report.model import Run
 from fwbench.report.section import Section, TableCell, columns, prose, run_suffix
 
 ORDER = 46
+CONTENTS = "functions"
 
 #: Functions that a table has.
 _LISTED = 20

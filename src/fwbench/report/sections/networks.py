@@ -35,6 +35,7 @@ from fwbench.report.section import (
 from fwbench.terms.names import DEFAULT_DTYPE, framework_of
 
 ORDER = 42
+CONTENTS = "networks"
 
 _PROSE = prose("networks")
 

@@ -8,6 +8,7 @@ from fwbench.report.model import Run, foreign
 from fwbench.report.section import Section, TableCell, columns, prose, run_suffix
 
 ORDER = 50
+CONTENTS = "other benchmarks"
 
 
 def _spread(record: Measurement) -> TableCell:

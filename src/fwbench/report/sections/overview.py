@@ -28,6 +28,7 @@ from fwbench.report.section import (
 )
 
 ORDER = 15
+CONTENTS = "overview"
 
 _PROSE = prose("overview")
 

@@ -20,6 +20,7 @@ from fwbench.report.section import (
 )
 
 ORDER = 45
+CONTENTS = "probes"
 
 _PROSE = prose("probed")
 

@@ -27,6 +27,7 @@ from fwbench.report.section import Section, TableCell, columns, prose, row_keys,
 from fwbench.terms.replicas import LOOPBACK
 
 ORDER = 48
+CONTENTS = "replicas"
 
 _PROSE = prose("replicas")
 

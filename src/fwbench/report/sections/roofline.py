@@ -22,6 +22,7 @@ from fwbench.report.section import (
 from fwbench.terms.names import product_precision, real_dtype
 
 ORDER = 30
+CONTENTS = "attained rates"
 
 _PROSE = prose("roofline")
 

@@ -27,6 +27,7 @@ from fwbench.report.section import (
 from fwbench.report.training import accuracy, epochs_s
 
 ORDER = 40
+CONTENTS = "training"
 
 _OFF = "eager"
 

@@ -15,6 +15,7 @@ from fwbench.report.model import Run
 from fwbench.report.section import Section, TableCell, columns, run_suffix
 
 ORDER = 5
+CONTENTS = "verdicts"
 
 #: Of verdicts, the same in every chart.
 _LOOKS = {verdict: Look(colour) for verdict, colour in palette.VERDICTS.items()}
