@@ -278,7 +278,9 @@ def _table(section: Section) -> list[str]:
     rows = [[cell.text for cell in row.cells] for row in shown]
     if section.rest:
         rows.append([section.rest, *[""] * (len(section.columns) - 1)])
-    under = ["---", *("---:" for _ in section.columns[1:])]
+    # Words begin at the left, as on the page.
+    words = {0, *(n for n, name in section.text_classes.items() if name != "figures")}
+    under = ["---" if number in words else "---:" for number in range(len(section.columns))]
     return [escaping.markdown_row(cells) for cells in (section.columns, under, *rows)]
 
 

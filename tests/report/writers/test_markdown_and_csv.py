@@ -74,8 +74,17 @@ def test_markdown_tables_are_whole() -> None:
         lines = [line for line in block.split("\n")[1:] if line.startswith("|")]
         assert all(line.endswith(" |") for line in lines)
         assert len({markdown_cells(line) for line in lines}) == 1
-        assert re.fullmatch(r"\| ---( \| ---:)+ \|", lines[1])
+        assert re.fullmatch(r"\| ---( \| ---:?)+ \|", lines[1])
     assert r"a\|b" in writers.markdown([run])
+
+
+def test_columns_of_words_begin_at_the_left() -> None:
+    contended = run_of(case(values_s=0.2, contended=True), case("gemm", "torch"))
+    lines = writers.markdown([contended]).splitlines()
+    (head,) = (line for line in lines if line.startswith("| case | size |"))
+    under = lines[lines.index(head) + 1]
+    places = dict(zip(head.split(" | "), under.split(" | "), strict=True))
+    assert (places["| case"], places["condition"], places["median"]) == ("| ---", "---", "---:")
 
 
 def test_markdown_holds_every_part() -> None:
