@@ -298,8 +298,8 @@ class Regressions:
         if self._has_regressed and reporter is not None:
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
             reporter.line(
-                "fwbench: slower by --benchmark-compare-fail, which compares two single sessions; "
-                "these differ as much in equal code: --fw-gate and fwbench ab judge by several",
+                "fwbench: failed by --benchmark-compare-fail, which compares two sessions, but "
+                "those of equal code may differ as much: --fw-gate and fwbench ab judge by several",
                 red=True,
             )
         return result
