@@ -78,8 +78,8 @@ def test_a_session_that_has_ended_well_is_not_gone_on_with(stopped: Project) -> 
     [
         ((), "no session with the same settings is kept under "),
         (("--benchmark-disable",), "--benchmark-disable times none"),
-        (("--fw-race",), "with --fw-race it depends on their results"),
-        (("--fw-budget=9s",), "with --fw-budget it depends on their results"),
+        (("--fw-race",), "with --fw-race the number depends on their results"),
+        (("--fw-budget=9s",), "with --fw-budget the number depends on their results"),
     ],
     ids=["nothing there", "not timed", "race", "budget"],
 )
@@ -220,9 +220,7 @@ def test_without_locks_a_session_is_gone_on_with_once(stopped: Project) -> None:
     owner.write_text(f"{os.getpid()} {socket.gethostname()}", encoding="utf-8")
     refused = stopped.run(*_IN_ORDER, "--fw-resume")
     assert refused.ret == pytest.ExitCode.USAGE_ERROR
-    assert f"still running, or another one goes on with it (delete {owner} if" in str(
-        refused.stderr
-    )
+    assert f"still running, or another one continues it (delete {owner} if" in str(refused.stderr)
     owner.unlink()
     result = stopped.run(*_IN_ORDER, "--fw-resume")
     result.stdout.fnmatch_lines(["fwbench: 3 records taken from the interrupted session of *"])

@@ -55,7 +55,10 @@ class Gate:
             return Baseline(self.config.rootpath).run()
         paths = self.benchmarks.compared_paths
         if not paths:
-            raise UsageError(f"--benchmark-compare={named} names no run that is there")
+            raise UsageError(
+                f"no saved run is named --benchmark-compare={named}; give the beginning of a name "
+                "under .benchmarks, or a file"
+            )
         return together(named, [SampleSet.of_stored(load(path)) for path in paths])
 
     def _refuse_what_cannot_be_judged(self, baseline: SampleSet) -> None:

@@ -137,8 +137,8 @@ def from_config(config: pytest.Config) -> Options:
         )
     if options.resume and options.is_adaptive:
         raise UsageError(
-            f"--fw-resume goes on with a number of launches, and with {flag} it depends on their "
-            "results: leave out one of them"
+            f"--fw-resume continues a fixed number of launches, and with {flag} the number depends "
+            "on their results: leave out one of them"
         )
     if options.first_call == "fresh" and flag is None:
         raise UsageError(

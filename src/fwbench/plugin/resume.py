@@ -106,7 +106,7 @@ class Resumption:
         self._give_back = journal.hold(path)
         if self._give_back is None:
             raise UsageError(
-                f"the session of {path.name} is still running, or another one goes on with it"
+                f"the session of {path.name} is still running, or another one continues it"
                 f"{journal.owner_hint(path)}"
             )
 
