@@ -11,7 +11,7 @@ from typing import get_args, get_origin
 from fwbench.cli import build_parser
 from fwbench.cli.doctor import capabilities
 from fwbench.frameworks.declared import manifests
-from fwbench.options.options import SELECTORS, SETTINGS, Option
+from fwbench.options.options import PARTS, SELECTORS, SETTINGS, Option
 from fwbench.records import facts, files, session_facts, units
 from fwbench.records.table import Fact, Table, type_words
 from fwbench.report.writers import COLUMNS
@@ -48,8 +48,6 @@ A test's marker takes these as well, under the names in the last column:
 """
 
 _SETTINGS_HEAD = """
-## How it is measured and judged
-
 | option | says |
 |---|---|
 """
@@ -59,8 +57,15 @@ def options() -> str:
     """The text of docs/options.md, from the table of options."""
     selection = _SELECTORS_HEAD.format(example='sizes="64,1024"')
     selectors = (_option_row(option, f"`{name}`") for name, option in SELECTORS.items())
-    settings = (_option_row(option) for option in SETTINGS.values())
-    return "".join([_OPTIONS, selection, *selectors, _SETTINGS_HEAD, *settings])
+    parts = [_part(part) for part in PARTS]
+    return "".join([_OPTIONS, selection, *selectors, *parts])
+
+
+def _part(part: str) -> str:
+    """The settings of a part; the first one's follow the selectors."""
+    heading = "" if part == PARTS[0] else f"\n## {part.capitalize()}\n"
+    settings = (_option_row(option) for option in SETTINGS.values() if option.part == part)
+    return "".join([heading, _SETTINGS_HEAD, *settings])
 
 
 def _option_row(option: Option, *more: str) -> str:

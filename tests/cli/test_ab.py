@@ -34,7 +34,7 @@ def test_ab_of_a_revision_and_the_tree(suite: Suite) -> None:
     verdicts = (suite.path / "verdicts.md").read_text(encoding="utf-8")
     assert "1 regressed, 1 unchanged" in verdicts
     assert "hush" not in f"{out}{err}{figures}{verdicts}"
-    note = "the working tree has uncommitted changes: they are measured in ."
+    note = "the working tree has uncommitted changes: '.' is measured with them"
     assert note in out
     assert note in err
     assert note in figures["notes"]

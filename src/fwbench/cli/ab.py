@@ -258,5 +258,5 @@ def _notes(both: Any) -> list[str]:
         return []
     within = [tree.name for tree in trees if isinstance(tree, Tree)]
     if within:
-        return [f"the working tree has uncommitted changes: they are measured in {within[0]}"]
+        return [f"the working tree has uncommitted changes: {within[0]!r} is measured with them"]
     return ["the working tree has uncommitted changes: they are in neither side"]
