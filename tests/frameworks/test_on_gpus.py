@@ -1,5 +1,6 @@
 """Calls of adapters to their frameworks on a GPU, with stand-ins for these frameworks."""
 
+import ctypes
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -138,6 +139,26 @@ def test_a_device_of_pytorch_s_own_is_measured() -> None:
         "PyTorch has no kernel that keeps the queue of npy devices full",
         "there is no way to CUPTI: ImportError: this build of PyTorch's profiler has no CUPTI",
     ]
+
+
+def test_mxnet_records_the_libraries_of_its_build() -> None:
+    """Functions as :mod:`ctypes` calls those of a library; its build for CPUs has none."""
+
+    @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int))
+    def cuda_runtime_get_version(number: Any) -> int:
+        number[0] = 11020
+        return 0
+
+    @ctypes.CFUNCTYPE(ctypes.c_size_t)
+    def cudnn_get_version() -> int:
+        return 8101
+
+    versions = adapter("mxnet.framework")._nvidia_versions
+    linked = {"cudaRuntimeGetVersion": cuda_runtime_get_version}
+    assert versions(SimpleNamespace(**linked)) == {"cuda": "11.2"}
+    linked["cudnnGetVersion"] = cudnn_get_version
+    assert versions(SimpleNamespace(**linked)) == {"cuda": "11.2", "cudnn": "8.1.1"}
+    assert versions(ctypes.CDLL(None)) == {}
 
 
 @tabled

@@ -1,8 +1,10 @@
 """Apache MXNet: eager (nd), and hybridize (a HybridBlock, static_alloc and static_shape)."""
 
+import ctypes
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -290,9 +292,30 @@ class MXNet(Framework):
         return MXNetProfiler()
 
     def build(self) -> dict[str, str]:
-        """The features it was compiled with."""
+        """The features it was compiled with, and NVIDIA's libraries that it was linked with."""
         features = mx.runtime.Features()
-        return {"features": " ".join(name for name in features if features.is_enabled(name))}
+        enabled = " ".join(name for name in features if features.is_enabled(name))
+        return {"features": enabled, **_nvidia_versions(mx.base._LIB)}  # noqa: SLF001
+
+
+def _nvidia_versions(library: Any) -> dict[str, str]:
+    """Versions of CUDA's runtime and of cuDNN, which need no GPU to tell them.
+
+    A library that is not linked, or hides its functions, has none.
+
+    Args:
+        library: MXNet's, as :mod:`ctypes` has loaded it.
+    """
+    versions = {}
+    with suppress(AttributeError):
+        cuda = ctypes.c_int()
+        if library.cudaRuntimeGetVersion(ctypes.byref(cuda)) == 0:  # 11020 is 11.2
+            versions["cuda"] = f"{cuda.value // 1000}.{cuda.value % 1000 // 10}"
+    with suppress(AttributeError):
+        # 8201 is 8.2.1; cuDNN 9, which counts otherwise, came after the last release of MXNet.
+        cudnn = str(library.cudnnGetVersion())
+        versions["cudnn"] = f"{cudnn[0]}.{int(cudnn[1])}.{int(cudnn[2:])}"
+    return versions
 
 
 def _planned(
