@@ -5,10 +5,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NoReturn
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from fwbench.cases import timing
 from fwbench.errors import ImpossibleRate, WrongResult
 from fwbench.frameworks.gpus import Cupti, Listener, NoClock
 from fwbench.measure import limits, nvml, resources
@@ -97,6 +99,16 @@ def test_kernels_are_timed_by_cupti_beside_events() -> None:
     assert (record["device_s"], record["device_clock"]) == (SHORT_S, "events")
     assert (record["kernels_s"], record["kernels_reason"]) == (SHORT_S, None)
     assert record["completion_s"] == LAUNCH_S + SHORT_S + WAIT_S
+
+
+def test_cupti_times_nothing_in_a_later_launch_of_a_comparison(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(timing, "IS_EXAMINED", True)
+    framework = simulated()
+    framework.cupti = Mock(spec=Cupti)
+    assert facts(framework)["kernels_s"] is None
+    assert framework.cupti.mock_calls == []
 
 
 def test_where_cupti_cannot_be_read_the_record_says_why() -> None:
@@ -486,8 +498,11 @@ class Copying(OnSimulatedGpu):
 def test_a_copy_is_no_faster_than_the_memory(
     monkeypatch: pytest.MonkeyPatch, share: float, is_possible: bool
 ) -> None:
-    """Its cache may hold a part of what is copied, and data sheets round."""
-    size, moved_bytes, cache_bytes = 2**24, 2**27, 50 * 2**20
+    """Its cache may hold a part of what is copied, and data sheets round.
+
+    The array is declared to be larger than it is, or each call would take so long.
+    """
+    size, moved_bytes, cache_bytes = 2**10, 2**27, 50 * 2**20
     least_s = (moved_bytes - cache_bytes) / (1.05 * 4.8e12)
     framework = Copying(gpu=SimulatedGpu(), launch_s=0.0, cycles=least_s / share * HZ)
     _known(monkeypatch, framework.gpu)
@@ -496,7 +511,7 @@ def test_a_copy_is_no_faster_than_the_memory(
         reference=np.copy,
         sizes=(size,),
         differentiable=False,
-        cost=lambda n: Cost(flops=0.0, elements=2.0 * n),
+        cost=lambda _: Cost(flops=0.0, elements=moved_bytes / 4),
     )
     case = case_of(cell(copy, device="gpu:0", size=size), framework, max_time=2.0**-10)
     if is_possible:

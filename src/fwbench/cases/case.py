@@ -277,7 +277,8 @@ class Case:
     def _verify_again(self, work: Work, last: Any) -> CaseFacts:
         """Verify what was timed, with a clock of its own: that of the rounds keeps them.
 
-        Kernels are timed last, as launches take longer while CUPTI listens.
+        Kernels are timed last, as launches take longer while CUPTI listens; and in the first launch
+        of a comparison alone, which judges other times.
         """
         clock = Clock(self._clock.read, self._clock.wait)
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
@@ -400,7 +401,7 @@ def draw(operation: Operation, size: Size) -> None:
 
 def _kernel_clock(framework: Framework, device: str, benchmark: "Benchmark") -> DeviceClock | None:
     """CUPTI, where it is to tell more than the device's clock has; None if nothing was timed."""
-    is_timed = device != "cpu" and benchmark.rounds_s
+    is_timed = device != "cpu" and benchmark.rounds_s and not timing.IS_EXAMINED
     return framework.kernel_clock(device) if is_timed else None
 
 
