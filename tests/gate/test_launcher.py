@@ -55,7 +55,7 @@ class Sessions:
         self.started += 1
         self.in_turns += visits.VARIABLE in variables
         self.arguments = arguments
-        self.known.append((session.EXAMINED_VARIABLE in variables, more["found"] is not None))
+        self.known.append((session.EXAMINED_VARIABLE in variables, more["origin"] is not None))
         status, line = self.endings.pop(0) if self.endings else (0, "1 passed")
         if status == 0 and "no results" not in line:
             results.write_text(json.dumps(output([entry(**self.facts)])), encoding="utf-8")

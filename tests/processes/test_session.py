@@ -138,7 +138,7 @@ def test_a_session_takes_over_what_another_has_found(folder: Path) -> None:
         folder=folder,
         results=results,
         variables=dict(os.environ),
-        found={"machine_info": {"cpu": {"brand_raw": "known before"}}, "commit_info": {"id": "1"}},
+        origin={"machine_info": {"cpu": {"brand_raw": "known before"}}, "commit_info": {"id": "1"}},
     )
     measured = json.loads(results.read_text(encoding="utf-8"))
     assert measured["machine_info"]["cpu"] == {"brand_raw": "known before"}

@@ -405,7 +405,7 @@ class Launcher:
         self._first: Sequence[SampleSet] = ()
         self._nodeids: tuple[dict[str, str], dict[str, str]] = ({}, {})
         self._takes_turns = True
-        self._found: dict[int, Mapping[str, Any]] = {}
+        self._origins: dict[int, Mapping[str, Any]] = {}
         self._apart: dict[str, str] = {}  # what cannot take turns, and why
         self._tried_alone: set[str] = set()
         self._took_s: list[Mapping[str, float]] = []
@@ -488,7 +488,9 @@ class Launcher:
                 + "\n".join(done[1].last_lines)
             )
         sides = [value or {"benchmarks": []} for value in values]
-        self._found |= {side: session.found_in(value) for side, value in enumerate(values) if value}
+        self._origins |= {
+            side: session.origin_of(value) for side, value in enumerate(values) if value
+        }
         return self._job.save(sides, ratios, keys, time.monotonic() - start_s)
 
     def _add_apart(
@@ -616,7 +618,7 @@ class Launcher:
             },
             # Of a test that failed at once no side has told a node id: it is the key.
             selected=None if keys is None else [self._nodeids[side].get(key, key) for key in keys],
-            found=self._found.get(side),
+            origin=self._origins.get(side),
             watching=self._watching if side or not variables else nullcontext,
         )
 

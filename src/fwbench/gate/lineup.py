@@ -121,7 +121,7 @@ class Lineup:
         self._watching = watching
         self.nodeids: dict[str, str] = {}
         self.samples: dict[int, dict[str, Measurement]] = defaultdict(dict)
-        self._found: dict[int, Mapping[str, Any]] = {}
+        self._origins: dict[int, Mapping[str, Any]] = {}
 
     def earlier(self, make_ready: Callable[[int], bool]) -> list[LineupLaunch]:
         """The launches of earlier calls, as far as their versions are in this row and unchanged.
@@ -193,9 +193,9 @@ class Lineup:
             self._environments,
             seed,
             files[place],
-            {**variables, **(EXAMINED if place in self._found else {})},
+            {**variables, **(EXAMINED if place in self._origins else {})},
             selected=selected or None,
-            found=self._found.get(place),
+            origin=self._origins.get(place),
             watching=self._watching if place == min(files) else nullcontext,
         )
 
@@ -203,7 +203,7 @@ class Lineup:
         run = SampleSet.of_stored(from_json(str(place), output))
         self.nodeids |= {key: sample.nodeid for key, sample in run.samples.items()}
         self.samples[place] |= run.samples
-        self._found[place] = session.found_in(output)
+        self._origins[place] = session.origin_of(output)
         return run
 
     def _note(

@@ -88,7 +88,7 @@ def measure_profiles(
                     results[side],
                     {**variables, **referee.variables(side)},
                     selected=nodeids[side][:first],
-                    found={},
+                    origin={},
                 )
                 for side in range(2)
             ]

@@ -56,8 +56,8 @@ class Gate:
         paths = self.benchmarks.compared_paths
         if not paths:
             raise UsageError(
-                f"no saved run is named --benchmark-compare={named}; give the beginning of a name "
-                "under .benchmarks, or a file"
+                f"--benchmark-compare={named}: no saved run's name begins with {named}; give "
+                "the beginning of a name under .benchmarks, or a file"
             )
         return together(named, [SampleSet.of_stored(load(path)) for path in paths])
 

@@ -18,7 +18,7 @@ import pytest
 from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.options.options import DEST
 from fwbench.plugin.host import take_turns
-from fwbench.processes.session import FOUND_VARIABLE, SELECTED_VARIABLE
+from fwbench.processes.session import ORIGIN_VARIABLE, SELECTED_VARIABLE
 from fwbench.turns import visits
 
 #: What a command line asks of a project's own sessions, which launches are not.
@@ -102,19 +102,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_benchmark_generate_machine_info() -> dict[str, Any] | None:
-    """Take what the first launch has found: asking the CPU takes a fifth of a short launch."""
-    return _found("machine_info")
+    """Take the first launch's: asking the CPU takes a fifth of a short launch."""
+    return _of_first("machine_info")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_benchmark_generate_commit_info() -> dict[str, Any] | None:
-    """Take what the first launch has found, by sixteen calls of git."""
-    return _found("commit_info")
+    """Take the first launch's: each look-up takes six calls of git."""
+    return _of_first("commit_info")
 
 
-def _found(section: str) -> dict[str, Any] | None:
-    """A section of the JSON of the first launch; None in that launch itself."""
-    run = _known(FOUND_VARIABLE)
+def _of_first(section: str) -> dict[str, Any] | None:
+    """A part of the JSON of the first launch; None in that launch itself."""
+    run = _known(ORIGIN_VARIABLE)
     return None if run is None else run.get(section, {})
 
 

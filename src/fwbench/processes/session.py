@@ -39,7 +39,7 @@ NOTHING = 5
 #: imports do not run up to the plugin's room.
 SELECTOR = "fwbench.plugin.selected"
 SELECTED_VARIABLE = "FWBENCH_SELECTED"
-FOUND_VARIABLE = "FWBENCH_FOUND"
+ORIGIN_VARIABLE = "FWBENCH_ORIGIN"
 
 #: The environment variable that names the file where a session says how far it is.
 STATUS_VARIABLE = "FWBENCH_STATUS_FILE"
@@ -68,7 +68,7 @@ SHOWN_LINES = 25
 _USERS = ("PYTEST_ADDOPTS", "PYTEST_XDIST_")
 
 
-def found_in(run: Mapping[str, Any]) -> dict[str, Any]:
+def origin_of(run: Mapping[str, Any]) -> dict[str, Any]:
     """Machine and revision of a run, which further ones of its side share."""
     return {name: run.get(name, {}) for name in ("machine_info", "commit_info")}
 
@@ -81,7 +81,7 @@ def started(
     results: Path,
     variables: Mapping[str, str],
     selected: Sequence[str] | None = None,
-    found: Mapping[str, Any] | None = None,
+    origin: Mapping[str, Any] | None = None,
     watching: Watching = nullcontext,
     interpreter: str = sys.executable,
 ) -> Iterator["ChildSession"]:
@@ -91,7 +91,7 @@ def started(
         results: the file that ``--benchmark-json`` writes.
         selected: the node ids to run of those that the arguments select; None for all. The
             arguments must load :data:`SELECTOR`.
-        found: what pytest-benchmark shall not look up again, see :func:`found_in`, likewise.
+        origin: what pytest-benchmark is not to look up again; see :func:`origin_of`.
         interpreter: the Python whose pytest it is.
     """
     with scratch.folder() as temporary, watching(temporary / "status.json"):
@@ -100,7 +100,7 @@ def started(
             STATUS_VARIABLE: str(temporary / "status.json"),
             JOURNAL_VARIABLE: str(temporary / "journal"),
         }
-        for variable, value in ((SELECTED_VARIABLE, selected), (FOUND_VARIABLE, found)):
+        for variable, value in ((SELECTED_VARIABLE, selected), (ORIGIN_VARIABLE, origin)):
             if value is not None:
                 file = temporary / f"{variable}.json"
                 file.write_text(json.dumps(value), encoding="utf-8")
