@@ -1,6 +1,7 @@
 """Rows: cases of a session that do the same work are alive together, and measured by turns."""
 
 import random
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -165,10 +166,11 @@ def measure(
     medians_s: dict[int, list[float]] = {}
     if seen := referee.contests.get(""):
         medians_s = dict(zip(seen.sides, seen.medians_s().tolist(), strict=True))
+    name = uuid.uuid4().hex  # of no other session's row: only visits of the same one are adjacent
     for side, session in enumerate(sessions):
         for report in session.reports:
             report.duration /= len(row)  # most of it each has waited for others
-            _note(report, others, row[0].nodeid, medians_s.get(side, []))
+            _note(report, others, name, medians_s.get(side, []))
 
 
 def _waiting(referee: Any, side: int) -> Callable[[], bool]:

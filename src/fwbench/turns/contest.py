@@ -172,8 +172,7 @@ class Effort:
     #: Asked after each round of turns.
     enough: Enough
     #: Whether all hold the same case. Then their rounds are of as many calls, so that a round's
-    #: fixed cost is divided alike; calls of asynchronous frameworks would overlap in the rounds of
-    #: others.
+    #: fixed cost is divided alike.
     same_case: bool = True
     #: How long calls go on before those that are timed: what caches are filled with, and threads
     #: woken. A round at least, unless it takes much longer.
