@@ -45,7 +45,7 @@ def loop(calls, {name}, a=None, b=None, graph=None):
     start = perf_counter()
     for _ in range(calls):
         {call}
-    {wait}
+        {wait}
     return (perf_counter() - start) / calls
 """
 
@@ -59,7 +59,7 @@ class _Idiom:
         place: makes an array of the framework's from NumPy's.
         calls: of the framework, by operation: a function, and its call as ``f``; the arrays are
             called a and b.
-        wait: for the results.
+        wait: for the result of each call.
         graphs: what makes a compiled function, by operation; the calls have it as ``graph``.
     """
 
@@ -164,7 +164,7 @@ def test_noop(case: Case, turn: int) -> None:
     pairs.measure(case, turn, _bare_s)
 
 
-def _finding(key: tuple[str, str, int], times_s: list[tuple[float, float]]) -> bounds.Finding:
+def _finding(key: tuple[str, str, str], times_s: list[tuple[float, float]]) -> bounds.Finding:
     if key[1] == noop.name:
         more_us = 1e6 * statistics.median(fwbench_s - bare_s for fwbench_s, bare_s in times_s)
         what = " ".join(map(str, key))

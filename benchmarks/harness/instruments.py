@@ -1,7 +1,8 @@
 """Operations called by hand, and timed by what their framework's own users time with.
 
-``instruments.py FRAMEWORK THREADS`` prints the median seconds of a call, by operation and size, as
-JSON. Of fwbench it has the operands alone. The instruments, after 0.1 s of calls that do not count:
+``instruments.py FRAMEWORK THREADS`` reads lines with the name of an operation and the number of one
+of its quick sizes, and answers each with the median seconds of a call. Of fwbench it has the
+operands alone. The instruments, after 0.1 s of calls that do not count:
 
 - PyTorch: ``torch.utils.benchmark.Timer.blocked_autorange``;
 - TensorFlow, which has none: ``timeit`` around a ``tf.function``;
@@ -12,7 +13,6 @@ JSON. Of fwbench it has the operands alone. The instruments, after 0.1 s of call
 from __future__ import annotations
 
 import itertools
-import json
 import os
 import statistics
 import sys
@@ -166,12 +166,14 @@ def _median_s(framework: int, by_hand: ByHand, operation: Operation, size: Any) 
 
 
 def main() -> None:
-    """Print what the framework's instrument finds."""
+    """Answer each line with seconds."""
     which = [framework.__name__ for framework in _FRAMEWORKS].index(sys.argv[1])
     by_hand = _FRAMEWORKS[which](int(sys.argv[2]))
-    cases = [(operation, size) for operation in OPERATIONS for size in operation.by_preset.quick]
-    found = {f"{o.name} {size}": _median_s(which, by_hand, o, size) for o, size in cases}
-    print(json.dumps(found))
+    by_name = {operation.name: operation for operation in OPERATIONS}
+    for line in sys.stdin:
+        name, number = line.split()
+        size = by_name[name].by_preset.quick[int(number)]
+        print(_median_s(which, by_hand, by_name[name], size), flush=True)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from fwbench.cases.case import Case
 from fwbench.measure import empty_stack
 
 #: By framework, operation and size: what fwbench reported, and what the other one found.
-Pairs = dict[tuple[str, str, int], list[tuple[float, float]]]
+Pairs = dict[tuple[str, str, str], list[tuple[float, float]]]
 
 _OTHER = "other_s"
 
@@ -54,28 +54,30 @@ def measure(case: Case, turn: int, other: Callable[[Case], float]) -> None:
         case.benchmark.extra_info[_OTHER] = call()
 
 
-def measured(file: str, rounds: int) -> Pairs:
+def measured(file: str, rounds: int, *options: str) -> Pairs:
     """The pairs of a file of tests that call :func:`measure`.
 
     Args:
         file: of the tests.
         rounds: how many sessions.
+        options: of the sessions.
     """
     pairs: Pairs = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(rounds):
             # Hand-written calls go where the framework likes: here to the CPU, like the cases.
             for record in bounds.records(
-                Path(folder) / "run.json", file, CUDA_VISIBLE_DEVICES="-1"
+                Path(folder) / "run.json", file, *options, CUDA_VISIBLE_DEVICES="-1"
             ):
                 facts = record["extra_info"]["fwbench"]
-                key = (facts["framework"], facts["workload"], facts["size"])
+                size = str(facts.get("shape") or facts["size"])
+                key = (facts["framework"], facts["workload"], size)
                 pairs[key].append((record["stats"]["median"], record["extra_info"][_OTHER]))
     return pairs
 
 
 def ratio(
-    key: tuple[str, str, int], pairs: list[tuple[float, float]], within: float
+    key: tuple[str, str, str], pairs: list[tuple[float, float]], within: float
 ) -> bounds.Finding:
     """The median ratio of fwbench's figure to the other one, with its quartiles.
 

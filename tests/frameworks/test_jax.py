@@ -357,6 +357,33 @@ def test_the_waiter_waits(
     assert after == [True] * 2 * count
 
 
+_BARE = """
+import json
+import weakref
+import jax
+import numpy as np
+from fwbench.frameworks.registry import load
+
+framework = load("jax", 2)
+with framework.scope("cpu", "float32"):
+    array = framework.creator("cpu", "float32")(np.ones(8))
+    result = framework.forward(lambda jax: jax.numpy.negative, [array], "jit")()
+    framework.waiter("cpu")()
+    reference = weakref.ref(result)
+    del result
+    config = jax.config
+    print(json.dumps({
+        "kept": reference() is not None,
+        "set": [config.jax_default_device, config.jax_default_matmul_precision],
+    }))
+"""
+
+
+def test_calls_on_the_cpu_are_those_of_users(made: Environment) -> None:
+    """They find the memory of earlier results free, and no setting that makes them slower."""
+    assert _run(made, _BARE) == {"kept": False, "set": [None, None]}
+
+
 _CREATES = """
 import json
 import numpy as np

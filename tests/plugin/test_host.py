@@ -93,6 +93,26 @@ def test_calls_take_turns(calls: int) -> None:
     assert last == (timed[-1], timed[-1])
 
 
+def test_each_asynchronous_call_of_a_round_is_waited_for() -> None:
+    """So that none overlaps with another, and dispatch is that of the last."""
+    hand, left = HandClock(), list[float]()
+
+    def call() -> None:
+        left.append(hand.idle_s - hand())
+        hand.spend(1.0)
+        hand.enqueue(3.0)
+
+    clock = Clock(hand, hand.wait)
+    settings = {"min_time": 40.0, "max_time": 400.0}
+    adapted = FixtureBenchmark(fakes.fixture(clock, fakes.cell(fakes.operation()), **settings))
+    adapted.time(call)
+    assert adapted.iterations == 10
+    assert {*adapted.rounds_s} == {4.0}
+    assert max(left) <= 0.0
+    facts = clock.facts(adapted.rounds_s, adapted.iterations)
+    assert (facts["dispatch_s"], facts["completion_s"]) == (1.0, 4.0)
+
+
 def test_without_timing_the_only_result_is_returned() -> None:
     alive, number, adapted = _timed(disabled=True)
     assert (alive, number, adapted.timed) == ([0], 1, False)
@@ -131,11 +151,15 @@ def test_without_timing_no_rule_is_made() -> None:
 def test_a_case_that_failed_has_no_record_and_no_warning(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
+        import pytest
+
+        from fwbench.measure.clock import Clock
         from fwbench.plugin import host
 
         def test_before(benchmark):
             host.FixtureBenchmark(benchmark).leave_unused()
 
+        @pytest.mark.benchmark(timer=Clock())
         def test_after(benchmark):
             adapted = host.FixtureBenchmark(benchmark)
             adapted.time(int)

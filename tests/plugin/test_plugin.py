@@ -192,6 +192,21 @@ def test_a_session(cards: Project) -> None:
     assert (kind, f"Fastest here: {text}" in result.outlines) == ("operations, forward, cpu", True)
 
 
+def test_a_round_is_one_call_where_a_gpu_is_waited_for(cards: Project) -> None:
+    """Elsewhere a round of shortest calls has many, of asynchronous ones too."""
+    _, records = cards.measure("--fw-size=3", fw="numpy,pool,cards")
+    calls = {
+        f"{entry['params']['framework']} {entry['params']['device']}": entry["stats"]["iterations"]
+        for entry in records.values()
+    }
+    assert calls["cards gpu:0"] == 1
+    assert min(calls[f"{name} cpu"] for name in ("numpy", "pool", "cards")) > 1
+    assert {
+        entry["params"]["framework"]: "wait_s" in entry["extra_info"]["fwbench"]
+        for entry in records.values()
+    } == {"numpy": False, "pool": True, "cards": True}
+
+
 def test_header_names_the_absent(cases: Project) -> None:
     cases.hide_frameworks()
     cases.write("packages/tensorflow.py", "raise OSError('libcuda.so.1: no such file')")

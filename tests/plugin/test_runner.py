@@ -402,19 +402,3 @@ def test_a_case_that_its_worker_does_not_know_fails(project: Project) -> None:
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     text = " ".join(str(result.stdout).split())
     assert "was not collected in the worker; the id of a case must be the same" in text
-
-
-def test_a_round_is_one_call_wherever_a_wait_is_part_of_it(project: Project) -> None:
-    """However short: calls of one round would share the wait, and times would jump where they do.
-
-    Where calls return when they are done there is no wait, and a round of shortest calls has many.
-    """
-    project.install_pool()
-    project.write("test_it.py", measuring("noop", "from fwbench.workloads import noop"))
-    _, records = project.measure(fw="pool,numpy")
-    by_framework = {entry["params"]["framework"]: entry for entry in records.values()}
-    pool, numpy = (by_framework[name] for name in ("pool", "numpy"))
-    assert pool["stats"]["iterations"] == 1
-    assert pool["extra_info"]["fwbench"]["wait_s"] > 0.0
-    assert numpy["stats"]["iterations"] > 1
-    assert "wait_s" not in numpy["extra_info"]["fwbench"]

@@ -74,6 +74,7 @@ import sys
 from collections import defaultdict
 import jax
 from fwbench.cases.inputs import in_dtype
+from fwbench.frameworks.jax.framework import precision
 from fwbench.frameworks.jax.kernels import Keyed
 from fwbench.frameworks.registry import load
 from fwbench.frameworks.table import layout_of
@@ -100,7 +101,7 @@ for dtype in sys.argv[1:]:
     for operation in OPERATIONS:
         if operation.name not in framework.operations or operation.creates:
             continue
-        with framework.scope("cpu", dtype):
+        with framework.scope("cpu", dtype), precision("gpu:0", dtype):
             try:
                 program = lowered(operation, dtype)
             except Exception as error:

@@ -1,10 +1,10 @@
 """A clock that waits for the device before it is read.
 
-pytest-benchmark reads its timer exactly twice a round, before and after the calls. Reading a clock
-that first waits makes every round end when its results exist. The moment before the wait is when
-the calls had returned: dispatch, from the very rounds that were measured. How often the process was
-preempted, and what processor time it took, is asked outside the rounds: before and after each, or
-each stretch of short ones.
+A round reads it before its first call and after its last. Reading a clock that first waits makes
+every round end when its results exist. The moment before the wait is when the last call had
+returned: dispatch, from the very rounds that were measured. How often the process was preempted,
+and what processor time it took, is asked outside the rounds: before and after each, or each stretch
+of short ones.
 """
 
 import itertools
@@ -64,7 +64,8 @@ class Clock:
         self.before: Callable[[], Any] | None = None
         self._use = use
         self._in_round = False
-        self._rounds: list[tuple[float, int]] = []  # time waited, and which stretch
+        self._called = 0.0  # when the calls began whose dispatch is measured
+        self._rounds: list[tuple[float, int]] = []  # until they had returned, and which stretch
         self._stretches: list[CpuUse] = []
         self._before: CpuUse | None = None  # when the stretch began; None between stretches
         self._since = 0.0
@@ -84,7 +85,7 @@ class Clock:
             self._in_round = False
             if self._untimed:
                 return now
-            self._rounds.append((now - returned, len(self._stretches)))
+            self._rounds.append((returned - self._called, len(self._stretches)))
             if now - self._since >= _STRETCH_S:
                 self._end_stretch()
             return now
@@ -93,15 +94,22 @@ class Clock:
             self.before()
         if self.wait is not None:
             self.wait()
-        if self._untimed:
-            return self.read()
+        if not self._untimed:
+            self._begin_stretch()
+        self._called = self.read()
+        return self._called
+
+    def mark_last(self) -> None:
+        """Say that the last call of a round begins, in which those before it were waited for."""
+        self._called = self.read()
+
+    def _begin_stretch(self) -> None:
         if self._before is not None:
             if self.read() - self._since < _STRETCH_S:
-                return self.read()
+                return
             self._end_stretch()  # something else was done meanwhile
         self._before = self._use()
         self._since = self.read()
-        return self.read()
 
     def _end_stretch(self) -> None:
         if self._before is not None:
@@ -146,16 +154,15 @@ class Clock:
         used = [self._stretches[stretch[0][1]] for stretch in stretches]
         # pytest-benchmark keeps every timer for as long as the process lives.
         self._rounds, self._stretches = [], []
+        # Of several calls that are waited for, dispatch is the last one's.
+        dispatched = iterations if self.wait is None else 1
         preempted = 0
         totals_s = iter(rounds_s)
         for stretch, use in zip(stretches, used, strict=True):
             longest_s = iterations * max(next(totals_s) for _ in stretch)
             preempted += preempted_rounds(len(stretch), longest_s, use)
         return {
-            "dispatch_s": statistics.median(
-                total - waited / iterations
-                for total, (waited, _) in zip(rounds_s, rounds, strict=True)
-            ),
+            "dispatch_s": statistics.median(returned_s for returned_s, _ in rounds) / dispatched,
             "completion_s": statistics.median(rounds_s),
             "cpu_s": sum(use.cpu_s for use in used),
             "wall_s": iterations * sum(rounds_s),

@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import pytest
 from pytest_benchmark import __version__
@@ -660,8 +660,8 @@ class WaitingRounds:
         return end_s - start_s, result
 
 
-def _no_wait(_: Any) -> None:
-    """In place of a wait, while it is not known whether there is anything to wait for."""
+def _no_wait(*_: Any) -> None:
+    """In place of a wait, where there is nothing to wait for, or it is not yet known."""
 
 
 class Rounds:
@@ -669,7 +669,8 @@ class Rounds:
 
     Every result but the last is gone when the next call begins, as in the fixture's own loop, so
     that a call finds the memory that its predecessor has left; the last of a round is gone when the
-    next round has begun. So every round has the cost of as many results.
+    next round has begun. So every round has the cost of as many results. Calls of asynchronous work
+    would overlap within a round, so each is waited for: the last one by the clock, the timer.
     """
 
     def __init__(self, fixture: BenchmarkFixture) -> None:
@@ -690,22 +691,30 @@ class Rounds:
         Returns:
             ``runner(loops_range)``, which returns seconds; with None, of one call, and its result.
         """
-        timer, last = self._fixture._timer, self._last  # noqa: SLF001
+        clock, last = cast("Clock", self._fixture._timer), self._last  # noqa: SLF001
         turns = itertools.cycle(self.runs or [partial(function, *args, **kwargs)])
 
         def runner(loops_range: range | None) -> Any:
             calls = len(loops_range) if loops_range else 1
-            now = itertools.islice(turns, calls)
+            waited = 0 if clock.wait is None else calls - 1
+            wait = clock.wait or _no_wait
+            first, now = itertools.islice(turns, waited), itertools.islice(turns, calls - waited)
             result = last.pop() if last else None
             collects = gc.isenabled()
             if self._fixture._disable_gc:  # noqa: SLF001
                 gc.disable()
             try:
-                start = timer()
-                for call in now:
+                start = clock()
+                for call in first:
                     result = None  # before the call, which then finds its memory free
                     result = call()
-                end = timer()
+                    wait()
+                if waited:
+                    clock.mark_last()
+                for call in now:
+                    result = None
+                    result = call()
+                end = clock()
             finally:
                 if collects:
                     gc.enable()
