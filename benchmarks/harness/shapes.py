@@ -1,8 +1,8 @@
 """A race of contestants with equal medians names no winner, however their launches are distributed.
 
 The second of two contestants differs from the first in shape alone: a longer tail, a second speed,
-slow stretches of its own. Bound: at most 1 % of races name a winner, but for the slow stretches,
-which nothing in a few launches tells from being slow.
+slow stretches of its own. Bound: at most 1 % of races name a winner, but for stretches of any
+length: one that lasts for as many launches as a race takes cannot be told from being slow.
 """
 
 from __future__ import annotations
@@ -35,6 +35,16 @@ def _second_speed(draw: np.random.Generator, shape: tuple[int, int], _deviation:
     return math.log(1.4) * (draw.random(shape) < 0.45)
 
 
+def _slow_for_ten(draw: np.random.Generator, shape: tuple[int, int], _deviation: float) -> Floats:
+    left = np.where(draw.random(shape[0]) < 0.2, draw.integers(1, 11, shape[0]), 0)
+    states = []
+    for _ in range(shape[1]):
+        left = np.where((left == 0) & (draw.random(shape[0]) < 1 / 40), 10, left)
+        states.append(left > 0)
+        left = np.maximum(left - 1, 0)
+    return math.log(1.3) * np.array(states).T
+
+
 def _slow_stretches(draw: np.random.Generator, shape: tuple[int, int], _deviation: float) -> Floats:
     is_slow, states = draw.random(shape[0]) < 0.2, []
     for _ in range(shape[1]):
@@ -47,7 +57,8 @@ _SHAPES: dict[str, Callable[[np.random.Generator, tuple[int, int], float], Float
     "the same": _same,
     "a longer tail": _longer_tail,
     "a second speed in 45 % of launches": _second_speed,
-    "slow stretches of ten launches": _slow_stretches,
+    "slow for ten launches in a row": _slow_for_ten,
+    "slow stretches of any length, ten launches on average": _slow_stretches,
 }
 
 

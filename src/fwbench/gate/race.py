@@ -14,7 +14,7 @@ A pair is a launch of both contestants. Evidence is that of
 :func:`fwbench.gate.sequential.evidence_of_share`, valid after every launch: contestants do
 different work, so their differences may have any shape. It takes 16 pairs or more that all agree.
 Contestants three times as slow do not wait for these, see :func:`falls_behind`. Launches must be
-independent: one whose own launches are slow for a stretch of ten may lose wrongly.
+independent: one whose own launches are slow for a stretch of more than ten may lose wrongly.
 """
 
 import math
