@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import t
 
 from fwbench.records.facts import CaseFacts
@@ -27,15 +28,17 @@ from fwbench.report.ranking import Decision, works
 from support.tables import tabled
 from support.terminals import entry
 
+Floats = NDArray[np.float64]
+
 _SESSIONS = 2_000
 _TORCH = {"framework": "torch"}
 
 
 def revisits(
-    sd: float, draw: np.random.Generator, number: int = 12, frameworks: Sequence[str] = "a"
+    sd: float | Floats, draw: np.random.Generator, number: int = 12, frameworks: Sequence[str] = "a"
 ) -> Revisits:
     """The record of a session whose medians have this spread, of as many cases in all."""
-    logs = sd * draw.standard_normal((number, 2))
+    logs = np.reshape(sd, (-1, 1)) * draw.standard_normal((number, 2))
     pairs = [{str(i): [*map(float, pair)]} for i, pair in enumerate(np.exp(logs))]
     parts = {name: pairs[place :: len(frameworks)] for place, name in enumerate(frameworks)}
     return {name: of_pairs(dict(ChainMap(*part))) for name, part in parts.items()}
@@ -82,9 +85,26 @@ def test_twins_have_no_winner(sd: float, contestants: int) -> None:
     assert shares >= 0.94
 
 
-@pytest.mark.parametrize(("sd", "share"), [(0.05 / math.sqrt(2), 0.95), (0.05, 0.8)])
+@pytest.mark.parametrize("unlike", [0.4, 0.8])
+def test_cases_that_repeat_unlike_have_no_winner(unlike: float) -> None:
+    """Where some repeat much worse than others, 12 degrees of freedom named one in 7 and 9 %."""
+    draw = np.random.default_rng(6)
+    won = held = 0
+    for _ in range(_SESSIONS):
+        deviations = 0.05 * np.exp(unlike * draw.standard_normal(13))
+        session = revisits(deviations[1:], draw)
+        times_s = np.exp(deviations[0] * draw.standard_normal(2))
+        pair = [measured("a", time_s, session) for time_s in times_s]
+        difference = abs(math.log(times_s[0] / times_s[1]))
+        won += difference > math.log(blur([(pair[0], pair[1])]))
+        held += difference <= math.log(blur([(pair[0], pair[1])], INTERVAL))
+    assert won / _SESSIONS <= 0.05
+    assert held / _SESSIONS >= 0.9
+
+
+@pytest.mark.parametrize(("sd", "share"), [(0.021, 0.99), (0.027, 0.97), (0.05, 0.5)])
 def test_a_quarter_is_seen(sd: float, share: float) -> None:
-    """The difference, or either median, has a standard deviation of 5 %."""
+    """The first two are a quiet machine's with one thread and with two."""
     names = winners(sd, (1.0, 1.25))
     assert names.count("a") / _SESSIONS >= share
     assert names.count("b") <= _SESSIONS / 1000
@@ -102,7 +122,7 @@ def test_intervals_hold(number: int) -> None:
         for at, some in enumerate((pairs[:1], pairs)):
             mean = np.mean([math.log(a.median_s / b.median_s) for a, b in some])
             held[at] += abs(mean) <= math.log(blur([(a, b) for a, b in some], INTERVAL))
-    assert [share / _SESSIONS for share in held] == pytest.approx([0.9, 0.9], abs=0.02)
+    assert min(held) / _SESSIONS >= 0.88
 
 
 def test_intervals_of_launches_hold() -> None:
@@ -126,7 +146,7 @@ def test_launches_count_before_revisits_and_these_before_an_assumption() -> None
     assert (three.sd, three[1:]) == (pytest.approx(sd), (2, "by launches"))
     two = CaseFacts.unchecked({**facts, "launches": launched[:2]})
     assert Measurement(two, (), revisits=session).repeatability == Repeatability(
-        0.05, 12, "12 cases revisited"
+        0.05, 3, "12 cases revisited"
     )
     few = {"torch": StoredRevisits(cases=2, sd=0.05, pairs={})}
     for nothing in ({}, few):
@@ -139,11 +159,11 @@ def test_a_framework_is_judged_by_its_own_cases() -> None:
     session = {"numpy": steady, "mxnet": restless}
     for framework, own, other in (("numpy", 0.01, 0.4), ("mxnet@1.8", 0.4, 0.01)):
         variance = (6 * own**2 + 4 * other**2) / 10
-        expected = pytest.approx(variance**0.5), 10, "12 cases revisited"
+        expected = pytest.approx(variance**0.5), 3, "12 cases revisited"
         assert known((), session, framework) == expected
     # Of several others the one in the middle, or right below it.
-    assert known((), session, "jax")[:2] == (pytest.approx(0.01), 4)
-    assert known((), {"numpy": steady}, "numpy")[:2] == (pytest.approx(0.01), 6)
+    assert known((), session, "jax").sd == pytest.approx(0.01)
+    assert known((), {"numpy": steady}, "numpy").sd == pytest.approx(0.01)
 
 
 def test_the_factor_is_that_of_students_t() -> None:

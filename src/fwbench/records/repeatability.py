@@ -50,6 +50,11 @@ class Repeatability(NamedTuple):
 ASSUMED = Repeatability(math.log(1.05) / math.sqrt(2) / student(math.inf, INTERVAL))
 
 
+#: Degrees of freedom of what revisits show, however many they are: a few cases repeat much worse
+#: than the others of their framework, so that differences have longer tails than normal ones
+#: (docs/measuring.md).
+_FREEDOM = 3
+
 #: The framework in the middle of the others counts as this many cases at most: it shows how a
 #: machine repeats, and few cases of a framework may agree by chance. Not their mean: MXNet's
 #: threads scatter by far more than NumPy's.
@@ -76,7 +81,7 @@ def known(launches_s: Sequence[float], revisits: Revisits, framework: str) -> Re
         cases += counted
     # What a file has must have an exponential.
     sd = min(math.sqrt(squares / cases), 9.0)
-    return Repeatability(sd, cases, f"{count(number, 'case')} revisited")
+    return Repeatability(sd, _FREEDOM, f"{count(number, 'case')} revisited")
 
 
 def of_pairs(pairs: dict[str, list[float]]) -> StoredRevisits:
