@@ -241,8 +241,9 @@ class CpuClock:
 
 _DESCRIPTORS = Path("/proc/self/fd")
 
-#: ``tcpi_bytes_sent`` in ``struct tcp_info`` (linux/tcp.h, since Linux 4.19).
-_BYTES_SENT = struct.Struct("=Q")
+#: ``tcpi_bytes_sent`` and ``tcpi_bytes_retrans``, which are among them, in ``struct tcp_info``
+#: (linux/tcp.h, since Linux 4.19).
+_BYTES_SENT = struct.Struct("=QQ")
 _OFFSET_BYTES = 200
 
 
@@ -254,6 +255,7 @@ _counting = threading.Lock()
 def sent_bytes() -> int | None:
     """Bytes that TCP sockets of this process have sent; None where the system does not tell.
 
+    Those that were sent again count once: on a busy machine even a loopback does that.
     It never falls: of a socket that has been closed, those count that it had at an earlier call.
     """
     if sys.platform != "linux":
@@ -292,7 +294,8 @@ def _sent_by(end: socket.socket) -> int | None:
     info = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _OFFSET_BYTES + _BYTES_SENT.size)
     if len(info) < _OFFSET_BYTES + _BYTES_SENT.size:
         return None
-    return int(_BYTES_SENT.unpack_from(info, _OFFSET_BYTES)[0])
+    sent, again = _BYTES_SENT.unpack_from(info, _OFFSET_BYTES)
+    return int(sent - again)
 
 
 class PeakMemory:
