@@ -302,13 +302,18 @@ def test_it(case):
 def test_a_first_call_that_compiles_twice_is_named(
     project: Project, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the phase that takes longer."""
-    _measure_base(project, fw="tensorflow", tests=_TRACED)
-    monkeypatch.setenv("TWICE", "1")
-    causes = _explained(project, capsys, fw="tensorflow", selected="chain")
+    """With the phase that takes longer, unless others slow the base down by as much."""
     again = re.compile(r"work: compilations of the first call: 1 -> [23]")
-    assert [*filter(again.fullmatch, causes)], causes
-    phases = [line for line in causes if line.startswith("work: first call, ")]
+    phases: list[str] = []
+    for _ in range(3):
+        monkeypatch.delenv("TWICE", raising=False)
+        _measure_base(project, fw="tensorflow", tests=_TRACED)
+        monkeypatch.setenv("TWICE", "1")
+        causes = _explained(project, capsys, fw="tensorflow", selected="chain")
+        assert [*filter(again.fullmatch, causes)], causes
+        phases = [line for line in causes if line.startswith("work: first call, ")]
+        if phases:
+            break
     assert phases[0].startswith("work: first call, trace: "), causes
 
 

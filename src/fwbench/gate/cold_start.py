@@ -84,12 +84,12 @@ def _of_compilation(base: CaseFacts, contender: CaseFacts) -> tuple[list[Cause],
     texts = _changed("compiled when bound", *map(_bound_s, (base, contender)))
     texts += _phases("bind", base.bind_phases, contender.bind_phases) if texts else []
     first_call = _changed("first call", *map(_first_call_s, (base, contender)))
+    texts += first_call
     gaps: list[str] = []
+    before, after = base.first_call_compilations, contender.first_call_compilations
+    if before and after and before != after:  # which no noise explains
+        texts.append(f"compilations of the first call: {before} -> {after}")
     if first_call:
-        texts += first_call
-        before, after = base.first_call_compilations, contender.first_call_compilations
-        if before != after:
-            texts.append(f"compilations of the first call: {before} -> {after}")
         texts += _phases("first call", base.first_call_phases, contender.first_call_phases)
         gaps += _untold(base, contender)
     return [Cause(CauseKind.WORK, text) for text in texts], gaps
