@@ -97,6 +97,15 @@ def test_dispatch_is_completion_where_calls_return_when_done(
     assert (facts["dispatch_s"], facts["completion_s"]) == (2.0, 2.0)
 
 
+def test_dispatch_is_no_longer_than_completion_by_a_rounding_error(hand: HandClock) -> None:
+    """The median of an even number of rounds is a mean, which is rounded."""
+    clock, calls = Clock(hand), 7
+    for number in range(1, 51):
+        rounds_s = [clock.time(lambda n=n: hand.spend(0.1 / n))[0] for n in (number, number + 1)]
+        facts = clock.facts([round_s / calls for round_s in rounds_s], calls)
+        assert facts["dispatch_s"] == facts["completion_s"]
+
+
 def test_every_measurement_has_facts_of_its_own(hand: HandClock) -> None:
     clock = Clock(hand, hand.wait)
     clock.facts(rounds(clock, lambda: hand.spend(8.0), 3, 1), 1)

@@ -162,7 +162,7 @@ class Clock:
             longest_s = iterations * max(next(totals_s) for _ in stretch)
             preempted += preempted_rounds(len(stretch), longest_s, use)
         return {
-            "dispatch_s": statistics.median(returned_s for returned_s, _ in rounds) / dispatched,
+            "dispatch_s": statistics.median(returned_s / dispatched for returned_s, _ in rounds),
             "completion_s": statistics.median(rounds_s),
             "cpu_s": sum(use.cpu_s for use in used),
             "wall_s": iterations * sum(rounds_s),
