@@ -13,8 +13,8 @@ goes for longer than a pair takes is in both: other load, and the two speeds of 
 wake up three times as fast on a processor that has not gone idle. In brackets the quartiles of the
 ratios.
 
-In the same way noop, what the harness itself costs, is compared with an empty Python call in a for
-loop: it must cost at most 0.15 us more.
+In the same way noop, what the harness itself costs, is compared with an empty Python call in such a
+loop, with the framework's wait: it must cost at most 0.15 us more.
 """
 
 from __future__ import annotations
@@ -79,6 +79,14 @@ class _Idiom:
 
 
 _IDIOMS = {
+    "jax": _Idiom(
+        "jax",
+        lambda jax, x: jax.numpy.asarray(x, dtype="float32"),
+        {
+            "sigmoid": ("jax.nn.sigmoid", "f(a).block_until_ready()"),
+            "gemm": ("jax.numpy.matmul", "f(a, b).block_until_ready()"),
+        },
+    ),
     "mxnet": _Idiom(
         "nd",
         lambda nd, x: nd.array(x, dtype="float32"),
@@ -126,7 +134,7 @@ def _bare_s(case: Case) -> float:
     assert isinstance(operation, Operation)
     namespace = case.framework.namespace
     if operation.name == noop.name:
-        bare = partial(idiom.loop("empty", "f()", "pass"), calls, namespace)
+        bare = partial(idiom.loop("empty", "f()", idiom.wait), calls, namespace)
     else:
         loop = idiom.loop(*idiom.calls[operation.name], idiom.wait)
         arrays = [idiom.place(namespace, x) for x in operation.operands(case.cell.size)]

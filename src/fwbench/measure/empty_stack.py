@@ -4,10 +4,10 @@ TensorFlow keeps the Python stack of every eager operation, with the line of eac
 longer the further down in a long function it is: a frame that stands after 200 statements makes a
 sigmoid of 8 elements 2.2 us slower, one after 1,000 statements 9.6 us. Under pytest's sixty frames
 it takes 16.2 us, in a script 11.8. JAX keeps the stack of every call, and takes 6.1 us instead of
-5.4 for a compiled sum of 100 elements. So rounds of such a framework are made in a greenlet, whose
-stack begins empty: the same thread, the same process, and no more than a microsecond before the
-round begins. Rounds of others are not, because what switches stacks leaves colder caches: half a
-microsecond of MXNet's 20 for a sigmoid of 1,000 elements.
+5.4 for a compiled addition of 100 elements. So rounds of such a framework are made in a greenlet,
+whose stack begins empty: the same thread, the same process, and no more than a microsecond before
+the round begins. Rounds of others are not, because what switches stacks leaves colder caches: half
+a microsecond of MXNet's 20 for a sigmoid of 1,000 elements.
 
 The greenlet is kept. The frames of a new one would be in new memory, whose pages the kernel makes
 when they are first touched, within the round: MXNet's sigmoid then took 23.9 us.
