@@ -134,6 +134,7 @@ class _Busy(NamedTuple):
     queued_cpus: float | None
     preempted: float | None = None
     others_on_gpu: int | None = None
+    full_speed: float | None = None
 
 
 @dataclass

@@ -74,6 +74,7 @@ class Seen:
     queued_cpus: float | None = None
     idle_cpus: float | None = None
     others_on_gpu: int | None = None
+    full_speed: float | None = None
 
 
 @tabled
@@ -139,3 +140,10 @@ def test_others_on_a_gpu_contend_if_it_shows(
 ) -> None:
     """They may be idle, and rounds may be slow for other reasons."""
     assert condition.is_contended(Seen(others_on_gpu=others), slowed) is contended
+
+
+@pytest.mark.parametrize(
+    ("full_speed", "contended"), [(None, False), (1.0, False), (0.5, False), (0.4, True)]
+)
+def test_slow_cpus_contend_whoever_slows_them(full_speed: float | None, *, contended: bool) -> None:
+    assert condition.is_contended(Seen(full_speed=full_speed)) is contended

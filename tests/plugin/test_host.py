@@ -1,6 +1,7 @@
 """The parts of pytest-benchmark that fwbench uses are in the installed release."""
 
 import inspect
+import itertools
 import json
 import weakref
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from fwbench.measure.clock import Clock
+from fwbench.measure.core_speed import Cpus, Loop, SpeedWatch
 from fwbench.plugin import host
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.testing import HandClock
@@ -25,20 +27,19 @@ def _configured(pytester: pytest.Pytester, *arguments: str) -> pytest.Config:
     return pytester.parseconfigure("-p", "no:cacheprovider", *arguments)
 
 
-def test_the_loop_calls_work_without_a_frame_between(benchmark: Any) -> None:
+def test_the_loop_calls_work_without_a_frame_between() -> None:
     """Between a round and the work there is nothing; before and after it, only the timer."""
     callers = set()
 
     def work() -> None:
         callers.add(inspect.stack()[1].function)
 
-    adapted = FixtureBenchmark(benchmark)
+    adapted = FixtureBenchmark(fakes.fixture(Clock(), fakes.cell(fakes.operation())))
     assert (adapted.timed, adapted.rounds_s) == (False, ())
     adapted.time_rounds(work, setup=lambda: None, rounds=3)
-    assert adapted.timed is adapted.enabled
-    if adapted.enabled:
-        assert callers == {"runner"}
-        assert (len(adapted.rounds_s), adapted.iterations) == (3, 1)
+    assert adapted.timed
+    assert callers == {"runner"}
+    assert (len(adapted.rounds_s), adapted.iterations) == (3, 1)
 
 
 def _timed(within: float = 0.0, **settings: Any) -> tuple[list[int], int, FixtureBenchmark]:
@@ -113,6 +114,22 @@ def test_each_asynchronous_call_of_a_round_is_waited_for() -> None:
     assert (facts["dispatch_s"], facts["completion_s"]) == (1.0, 4.0)
 
 
+def test_rounds_on_a_slow_cpu_are_made_again() -> None:
+    """The medians of time, dispatch and processor time are of those that count."""
+    hand, looks_s = HandClock(), itertools.cycle([30e-6] * 9 + [55e-6])
+    clock = Clock(hand)
+    adapted = FixtureBenchmark(
+        fakes.fixture(clock, fakes.cell(fakes.operation()), max_time=20.0), precision=0.02
+    )
+    adapted.speed = SpeedWatch(clock, Cpus({None: Loop(lambda: next(looks_s))}))
+    adapted.time(lambda: hand.spend(2.0**-4))
+    facts = adapted.speed.facts()
+    assert facts["slow_rounds"] > 0
+    assert len(adapted.rounds_s) == 20
+    assert adapted.calls == 1 + facts["slow_rounds"] + 20 + 1
+    assert clock.facts(adapted.rounds_s, adapted.iterations)["completion_s"] == 2.0**-4
+
+
 def test_without_timing_the_only_result_is_returned() -> None:
     alive, number, adapted = _timed(disabled=True)
     assert (alive, number, adapted.timed) == ([0], 1, False)
@@ -183,7 +200,7 @@ def test_a_record_has_the_parameters_and_the_group_of_the_case(benchmark: Any) -
     FixtureBenchmark(benchmark).leave_unused()
 
 
-def test_rounds_can_be_wrapped(benchmark: Any) -> None:
+def test_rounds_can_be_wrapped() -> None:
     made = []
 
     def wrap(make_runner: Any) -> Any:
@@ -193,10 +210,10 @@ def test_rounds_can_be_wrapped(benchmark: Any) -> None:
 
         return make
 
-    adapted = FixtureBenchmark(benchmark)
+    adapted = FixtureBenchmark(fakes.fixture(Clock(), fakes.cell(fakes.operation())))
     adapted.wrap_rounds(wrap)
     adapted.time_rounds(int, setup=lambda: None, rounds=2)
-    assert len(made) == 2 * adapted.enabled
+    assert len(made) == 2
 
 
 def test_a_clock_is_as_precise_as_the_timer_that_it_reads(benchmark: Any) -> None:

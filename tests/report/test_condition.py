@@ -28,6 +28,12 @@ def test_contention_is_one_line() -> None:
     assert "used some CPUs during 1 of 1 case" in line
 
 
+def test_slow_cpus_are_no_other_processes() -> None:
+    slow = facts(condition="contended", full_speed=0.2, others_cpus=0.0)
+    (line,) = condition.notes([slow, facts(full_speed=1.0)], 2)
+    assert line.startswith("CPUs were slower than at full speed during 1 of 2 cases (contended)")
+
+
 def test_the_largest_drift_is_named() -> None:
     """A third less is more than a third more."""
     drifts = (0.3, -0.3, 0.1)

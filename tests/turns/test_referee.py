@@ -36,7 +36,7 @@ def work(seconds=1e-3):
 def iter_of_nothing():
     yield from ()
 
-def contest(key, calls=1, until=10**9, work=work):
+def contest(key, calls=1, until=10**9, work=work, slow=0):
     with visits.contest(key, calls) as begun:
         with contextlib.closing(begun.turns() if begun else iter_of_nothing()) as turns:
             for number, visit in enumerate(turns):
@@ -46,6 +46,7 @@ def contest(key, calls=1, until=10**9, work=work):
                 for _ in range(visit.lead_in + visit.rounds):
                     work()
                 visit.rounds_s = [1e-3] * visit.rounds
+                visit.counts = number >= slow
                 done.append([key, begun.calls, start, time.monotonic()])
     if begun is None:
         done.append([key, None, 0.0, 0.0])
@@ -78,9 +79,9 @@ class Sides:
         self.looks: Callable[[], object] = lambda: None
         self.used_s: Callable[[int], float] | None = None
 
-    def run(self, *scripts: str, row: bool = False) -> Sequence[Done]:
+    def run(self, *scripts: str, row: bool = False, counted: int = 0) -> Sequence[Done]:
         """Run the scripts to their ends."""
-        effort = Effort(self._enough, same_case=not row)
+        effort = Effort(self._enough, same_case=not row, counted=counted)
         self.referee = Referee(
             self._folder, len(scripts), effort, seed=1, row=row, used_s=self.used_s
         )
@@ -260,6 +261,16 @@ def test_cases_of_a_row(sides: Sides) -> None:
     contest = sides.referee.contests[""]
     assert contest.sides == [0, 1, 2]
     assert contest.medians_s() == pytest.approx(np.full((3, 20), 1e-3))
+
+
+def test_a_row_goes_on_until_its_times_count(tmp_path: Path) -> None:
+    """Where a contestant's CPU was slow; ratios of all visits count."""
+    sides = Sides(tmp_path, lambda _, seen: min(len(seen.visits_s), seen.counted) >= 5)
+    sides.run("contest('a', slow=15)", "contest('b')", row=True, counted=5)
+    contest = sides.referee.contests[""]
+    assert contest.counted == 5
+    assert 5 <= len(contest.visits_s) <= 20
+    assert contest.medians_s() == pytest.approx(np.full((2, len(contest.visits_s)), 1e-3))
 
 
 @pytest.mark.parametrize("visit", [0, 7])

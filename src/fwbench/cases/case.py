@@ -1,5 +1,6 @@
 """One cell of the grid, made real: bind, verify, warm up, measure, record."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
@@ -19,8 +20,9 @@ from fwbench.errors import FwbenchError, NotOnDevice
 from fwbench.frameworks import probes
 from fwbench.frameworks.contract import Compilation, Framework
 from fwbench.frameworks.gpus import DeviceClock
-from fwbench.measure import nvml
+from fwbench.measure import core_speed, nvml
 from fwbench.measure.clock import Clock
+from fwbench.measure.core_speed import SpeedWatch
 from fwbench.measure.device_time import device_time, kernel_time
 from fwbench.measure.limits import Limits, of_link, of_memory
 from fwbench.measure.nvml import Gpu, GpuWatch
@@ -176,12 +178,16 @@ class Case:
         with self._other_processes:
             warmed_up = self._warm_up(work, readable=readable)
             watch = self._watch()
-            with self.framework.scope(self.cell.device, self.cell.dtype), self._run_queue:
+            speed = _watching_speed(self.cell, self._manifest.threads, self._clock)
+            scope = self.framework.scope(self.cell.device, self.cell.dtype)
+            with scope, self._run_queue, speed as benchmark.speed:
                 work.begin()
                 last, work.last = benchmark.time(*work.runs)
             work.timed_calls = benchmark.calls
             if watch is not None:
                 warmed_up |= self._energy(watch) | self._watched(watch)
+            if benchmark.speed is not None:
+                warmed_up |= CaseFacts(**benchmark.speed.facts())
             memory.pause()
             verified |= self._verify_again(work, last)
         warmed_up |= CaseFacts(bind_s=bind_s, first_call_in_process_s=first_call_s)
@@ -348,6 +354,19 @@ class Case:
             benchmark.keep(dict(known))
 
 
+@contextmanager
+def _watching_speed(cell: Cell, threads: int | None, clock: Clock) -> Iterator[SpeedWatch | None]:
+    """Set rounds aside while CPUs are slow; None where others compute, or by another clock."""
+    by_others = cell.device != "cpu" or cell.gang or cell.toggle("workers") != "0"
+    if by_others or clock.read is not time.perf_counter:
+        yield None
+        return
+    is_parallel = threads != 1 or clock.wait is not None
+    cpus = core_speed.cpus_of_process(is_parallel=is_parallel)
+    with cpus.reached():
+        yield SpeedWatch(clock, cpus)
+
+
 def _possible(workload: Any, facts: CaseFacts, gpu: Gpu | None) -> Limits | None:
     """Rates that no copy on a GPU can exceed: those of its link or its memory; None of others."""
     if gpu is None or not isinstance(workload, Operation):
@@ -440,6 +459,8 @@ class Benchmark(Protocol):
     stopping: Stopping | None
     #: Sets rounds aside at which a GPU was throttled; None where there is none to watch.
     watch: GpuWatch | None
+    #: Sets rounds aside at which a CPU was slow; None where nobody looks.
+    speed: SpeedWatch | None
 
     def time(self, *runs: Callable[[], Any]) -> tuple[Any, int]:
         """Make calls by turns in as many rounds as their timing takes.

@@ -132,6 +132,11 @@ class Clock:
         result = call()
         return self() - start, result
 
+    @property
+    def is_in_stretch(self) -> bool:
+        """True if what the process has had of its processors is asked for after later rounds."""
+        return self._before is not None
+
     def forget(self, rounds: int) -> None:
         """Discard the latest rounds."""
         del self._rounds[-rounds:]

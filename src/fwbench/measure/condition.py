@@ -36,6 +36,9 @@ _SLOWED_FROM = 1.3
 _QUEUED_AT_MOST_CPUS = 0.1
 _IDLE_AT_LEAST_CPUS = 0.1
 
+#: Another guest of the machine did, where CPUs ran at full speed in a smaller share of the rounds.
+_FULL_SPEED_AT_LEAST = 0.5
+
 #: Threads spin where the median round is this many times the fastest, ...
 _SPINNING_SLOWED_FROM = 3.0
 #: ... and a call takes this many times the processor time that the fastest round can have had.
@@ -60,6 +63,10 @@ class Evidence(Protocol):
     @property
     def idle_cpus(self) -> float | None:
         """Processors that were idle."""
+
+    @property
+    def full_speed(self) -> float | None:
+        """Share of the rounds in which the CPUs ran at full speed."""
 
     @property
     def others_on_gpu(self) -> int | None:
@@ -128,15 +135,17 @@ def _trend(values: Sequence[float]) -> float:
 
 
 def is_contended(seen: Evidence, slowed: float | None = None) -> bool:
-    """True if other processes took processors, or the GPU, that the rounds needed.
+    """True if others took processors, or the GPU, that the rounds needed.
 
-    It takes both others that are busy and rounds that show it, or no processor that was left for
-    them. Others alone may have run on idle processors; and on two processors JAX's own three
-    threads preempt each other in half of the rounds.
+    Of other processes it takes both busy ones and rounds that show it, or no processor that was
+    left for them. Others alone may have run on idle processors; and on two processors JAX's own
+    three threads preempt each other in half of the rounds.
 
     Args:
         slowed: the median round over the fastest; None where it is not known.
     """
+    if is_slow(seen):
+        return True
     preempts = (seen.preempted or 0.0) > _PREEMPTED_AT_MOST
     slows = (slowed or 1.0) >= _SLOWED_FROM
     if seen.others_on_gpu and slows:
@@ -149,6 +158,11 @@ def is_contended(seen: Evidence, slowed: float | None = None) -> bool:
     none_idle = seen.idle_cpus is not None and seen.idle_cpus < _IDLE_AT_LEAST_CPUS
     others = seen.others_cpus > _OTHERS_AT_MOST_CPUS
     return others and (preempts or slows or queues or none_idle)
+
+
+def is_slow(seen: Evidence) -> bool:
+    """True if CPUs were slower than at full speed in most of the rounds, whoever slowed them."""
+    return seen.full_speed is not None and seen.full_speed < _FULL_SPEED_AT_LEAST
 
 
 def slowdown(rounds_s: Sequence[float]) -> float:

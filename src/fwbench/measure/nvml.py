@@ -345,6 +345,9 @@ class GpuWatch:
         self._pauses = 0
         self._discarded = 0
 
+    def begin(self) -> None:
+        """Rounds begin: nothing is asked for, as it was when this one was made."""
+
     def sift(self, round_s: float) -> Sequence[float]:
         """The rounds that count, once it was looked at the clock that they ran at.
 

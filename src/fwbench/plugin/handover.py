@@ -39,17 +39,22 @@ _OF_WORKERS = {"fw_first_call": "shared", "fw_resume": False}
 
 
 def worker_session(
-    config: pytest.Config, files: list[str], manifest: Manifest, interpreter: str
+    config: pytest.Config,
+    files: list[str],
+    manifest: Manifest,
+    interpreter: str,
+    loop_s: float | None = None,
 ) -> dict[str, Any]:
     """The session of the worker of one framework, as values that JSON has.
 
     Args:
         files: the test files with its cases; those of the suite by their names as modules, since
             another interpreter has files of its own.
+        loop_s: see :func:`fwbench.measure.core_speed.notice`.
 
     Returns:
         ``options`` (packed), ``files``, ``unwanted`` (the plugins of ``-p no:NAME``), ``path``
-        (what comes first in ``sys.path``) and ``manifest``.
+        (what comes first in ``sys.path``), ``manifest`` and ``loop_s``.
     """
     options = dict(vars(config.option))
     options |= {name: value for name, value in _LEFT_TO_PARENT.items() if name in options}
@@ -73,6 +78,7 @@ def worker_session(
         "unwanted": [name for name in plugins if name.startswith("no:")],
         "path": sys.path if interpreter == sys.executable else _of_project(config.rootpath),
         "manifest": manifest.to_json(),
+        "loop_s": loop_s,
     }
 
 

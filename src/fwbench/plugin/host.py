@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # a launch of plain benchmarks needs none of them
     from fwbench.cases.sampling import RepeatedCall
     from fwbench.frameworks.results import AwaitedResults
     from fwbench.measure.clock import Clock, Timer
+    from fwbench.measure.core_speed import SpeedWatch
     from fwbench.measure.nvml import GpuWatch
     from fwbench.records.facts import Sampled
     from fwbench.records.launches import Entry
@@ -121,15 +122,18 @@ class FixtureBenchmark:
         self.mark_rounds: Callable[[], Any] = lambda: None
         self.stopping: Stopping | None = None
         self.watch: GpuWatch | None = None
+        self.speed: SpeedWatch | None = None
         self._key = ""
         self._threads = 0
         self._takes_turns = False
 
     def time(self, *runs: Callable[[], Any]) -> tuple[Any, int]:
         """Time rounds of calls by turns; the last result, or the only one, and which call's."""
-        self.stopping = stop_when_precise(self.fixture, self._precision, self.watch)
+        self.stopping = stop_when_precise(self.fixture, self._precision, self.watch or self.speed)
         self._rounds.runs = runs
-        turns = InTurns(self.fixture, self._key, self._threads) if self._takes_turns else None
+        turns = None
+        if self._takes_turns:
+            turns = InTurns(self.fixture, self._key, self._threads, self.speed)
         with nullcontext() if turns else visits.whole(self._key):
             self.mark_rounds()
             only = self.fixture(runs[0])
@@ -387,7 +391,7 @@ def _save(
 
 
 def stop_when_precise(
-    fixture: BenchmarkFixture, precision: float, watch: GpuWatch | None = None
+    fixture: BenchmarkFixture, precision: float, watch: GpuWatch | SpeedWatch | None = None
 ) -> Stopping | None:
     """Let a rule end the rounds of a fixture, unless ``--benchmark-precision`` asks for another.
 
@@ -405,6 +409,8 @@ def stop_when_precise(
     def make_rounds(runner: Callable[..., Any], calls: range, stats: Metadata, _: int) -> None:
         stats.options |= {"precision": None, "confidence": None}  # those of the other rule
         is_over = False
+        if watch is not None:
+            watch.begin()
         while not is_over:
             duration_s = runner(calls)
             for counted_s in (duration_s,) if watch is None else watch.sift(duration_s):
@@ -421,12 +427,16 @@ class InTurns:
 
     Args:
         threads: that compute; 0 where that is not known.
+        speed: tells which visits of a row count; None where all do.
     """
 
-    def __init__(self, fixture: BenchmarkFixture, key: str, threads: int = 0) -> None:
+    def __init__(
+        self, fixture: BenchmarkFixture, key: str, threads: int = 0, speed: SpeedWatch | None = None
+    ) -> None:
         #: Whether turns were taken; a case that no other process has is measured as always.
         self.taken = False
         self._threads = threads
+        self._speed = speed
         self._fixture = fixture
         self._key = key
         self._precision = fixture._precision  # noqa: SLF001
@@ -452,15 +462,19 @@ class InTurns:
 
     def _visit(self, seat: visits.Seat, runner: Callable[..., float], stats: Metadata) -> None:
         calls = range(seat.calls)
+        speed = self._speed if seat.is_in_row else None
         untimed = getattr(self._fixture._timer, "untimed", nullcontext)  # noqa: SLF001
         with closing(seat.turns()) as turns:
             for turn in turns:
+                if speed is not None:
+                    speed.begin()
                 with untimed():
                     for _ in range(turn.lead_in):
                         runner(calls)
                 rounds_s = [runner(calls) for _ in range(turn.rounds)]
                 turn.rounds_s = [round_s / seat.calls for round_s in rounds_s]
-                for round_s in rounds_s:
+                turn.counts = speed is None or speed.end(turn.rounds)
+                for round_s in rounds_s if turn.counts else ():
                     stats.update(round_s)
 
 

@@ -282,7 +282,8 @@ class IsolatedRunner:
     def _session_of(self, items: Sequence[pytest.Item], worker: WorkerSpec) -> dict[str, Any]:
         files = {suite.module_name(item.path) or str(item.path): None for item in items}
         manifest = self.session.manifests[worker.framework]
-        return handover.worker_session(self.config, list(files), manifest, worker.interpreter)
+        loop_s = known_loop_s(self.visits, worker.framework)
+        return handover.worker_session(self.config, [*files], manifest, worker.interpreter, loop_s)
 
     def _worker_of(self, item: pytest.Item) -> WorkerSpec:
         """Which worker an item is for: some need an environment of their own."""
@@ -382,11 +383,16 @@ def cases_of(session: pytest.Session) -> list[pytest.Item]:
 
 
 class Visit(NamedTuple):
-    """A measured case; its traits are framework, order of magnitude of its time, kind of work."""
+    """A measured case.
+
+    Its traits are framework, order of magnitude of its time, kind of work. ``loop_s`` tells the
+    full speed of CPUs, as its process has found it.
+    """
 
     median_s: float
     took_s: float
     traits: tuple[Any, ...]
+    loop_s: float | None = None
 
 
 def visit_of(report: pytest.TestReport) -> Visit | None:
@@ -397,7 +403,13 @@ def visit_of(report: pytest.TestReport) -> Visit | None:
         return None
     kind = case.facts.family, case.facts.direction
     traits = case.facts.framework, round(math.log10(case.median_s)), kind
-    return Visit(case.median_s, report.duration, traits)
+    return Visit(case.median_s, report.duration, traits, case.facts.loop_s)
+
+
+def known_loop_s(visits: Mapping[pytest.Item, Visit], framework: str) -> float | None:
+    """The shortest ``loop_s`` of a framework's cases; None if there is none yet."""
+    every = [visit.loop_s for i, visit in visits.items() if i.stash[CELL].framework == framework]
+    return min(filter(None, every), default=None)
 
 
 def spread(visits: Mapping[pytest.Item, Visit], number: int) -> list[pytest.Item]:

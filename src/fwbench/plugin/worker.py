@@ -55,6 +55,7 @@ from fwbench.errors import FrameworkMissing, FrameworkUnavailable
 from fwbench.frameworks.contract import Framework, leaves_well
 from fwbench.frameworks.registry import load
 from fwbench.machine import forget_reference_variables
+from fwbench.measure import core_speed
 from fwbench.measure.warmup import wait_until_idle
 from fwbench.plugin import compiled_code, handover
 from fwbench.plugin.gangs import is_cold
@@ -81,12 +82,14 @@ def main() -> None:
 def _serve(channel: Channel, name: str, threads: int) -> None:
     if channel.readable():  # the parent sends nothing yet: it died before it could be noticed
         return
+    core_speed.notice()
     try:
         framework = load(framework_of(name), threads)
     except FrameworkUnavailable as error:
         missing = isinstance(error, FrameworkMissing)
         channel.send("unavailable", error.reason, error.remedy, missing)
         return
+    core_speed.notice()
     channel.send("loaded", __version__)
     kind, *values = channel.receive()
     if kind == "describe":
@@ -103,6 +106,7 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
 def _run_session(channel: Channel, framework: Framework, session: dict[str, Any]) -> None:
     path = session["path"]
     sys.path[:] = [*path, *(entry for entry in sys.path if entry not in path)]
+    core_speed.notice(session["loop_s"])
     options = handover.unpacked(session["options"])
     # As on a command line, where plugins that are not wanted are not even imported.
     unwanted = [word for name in session["unwanted"] for word in ("-p", name)]
@@ -173,6 +177,7 @@ class WorkerHooks:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Index the items by their node ids."""
         self.items = {item.nodeid: item for item in session.items}
+        core_speed.notice()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool:

@@ -34,7 +34,7 @@ MEDIANS = (
     *("first_call_s", "first_call_in_process_s", "compile_s"),
     *("preempted", "others_cpus", "siblings_cpus", "idle_cpus", "queued_cpus"),
     "throttled_cpus",
-    *("drift", "median_interval"),
+    *("full_speed", "loop_s", "drift", "median_interval"),
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from fwbench.cases import precision
-from fwbench.measure.condition import CONTENDED, DRIFTING
+from fwbench.measure.condition import CONTENDED, DRIFTING, is_slow
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, mebibytes
 from fwbench.terms.replicas import LOOPBACK
@@ -109,7 +109,8 @@ def notes(cases: Sequence[CaseFacts], cpus: int | None) -> list[str]:
     """A line for each doubt about measured cases, to be read before any number; often none."""
     lines = []
     for is_doubted, line in (
-        (is_contended, partial(_contended, cpus=cpus)),
+        (lambda facts: is_contended(facts) and not is_slow(facts), partial(_contended, cpus=cpus)),
+        (is_slow, _slow),
         (lambda facts: condition_of(facts) == DRIFTING, _drifting),
         (lambda facts: facts.spinning, _spinning),
         (is_after_leak, _after_leaks),
@@ -126,11 +127,22 @@ def _contended(cases: Cases, contended: Cases, cpus: int | None) -> str:
     others = [facts.others_cpus for facts in contended if facts.others_cpus is not None]
     used = f"{statistics.median(others):.1f}" if others else "some"
     of_all = f"of {count(cpus, 'CPU')}" if cpus else "CPUs"
-    bounds = "its time is an upper bound" if len(contended) == 1 else "their times are upper bounds"
     return (
         f"other processes used {used} {of_all} during {_some(contended, cases)} (contended): "
-        f"{bounds}; measure again on an idle machine"
+        f"{_upper_bounds(contended)}; measure again on an idle machine"
     )
+
+
+def _slow(cases: Cases, slow: Cases) -> str:
+    return (
+        f"CPUs were slower than at full speed during {_some(slow, cases)} (contended), as where "
+        f"another guest of the machine uses the other half of a core: {_upper_bounds(slow)}; "
+        "measure again later"
+    )
+
+
+def _upper_bounds(cases: Cases) -> str:
+    return "its time is an upper bound" if len(cases) == 1 else "their times are upper bounds"
 
 
 def _drifting(cases: Cases, drifting: Cases) -> str:

@@ -52,8 +52,9 @@ _HALTING_S = 5e-3
 #: How long each contestant's visits may take together: another launch tells more than longer ones.
 _MOST_S = 0.5
 
-#: And how long a contest may take in all, where visits do not count.
-_LONGEST_S = 2.0
+#: And how long a contest may take in all, where visits do not count; and where they do not count
+#: for the time of a contestant, which is longer than its CPU is slow as a rule.
+_LONGEST_S, _SLOW_LONGEST_S = 2.0, 4.0
 
 #: How often somebody looks after the contestants while a visit goes on.
 _POLL_S = 0.2
@@ -86,6 +87,10 @@ class Contestant:
     has_turn: bool = False
     #: Whether it ended instead of making a visit.
     has_gone: bool = False
+    #: Whether the others have other cases, so that it says which of its visits count for its time,
+    #: and how many have.
+    is_in_row: bool = False
+    counted: int = 0
 
     @property
     def pid(self) -> int:
@@ -104,12 +109,15 @@ class Contestant:
     ) -> Sequence[float]:
         """Have a visit made; seconds of a call in each round, none of one that has gone."""
         self.has_turn = True
-        rounds_s: Sequence[float] = ()
+        said: Sequence[float] = ()
         with suppress(OSError):
             self.connection.send(TURN_FORMAT.pack(lead_in, rounds, *place))
-            rounds_s = array("d", self.heard(attend))
-        self.has_turn, self.has_gone = False, not rounds_s
-        return rounds_s
+            said = array("d", self.heard(attend))
+        self.has_turn, self.has_gone = False, not said
+        if not self.is_in_row:
+            return said
+        self.counted += bool(said and said[0])
+        return said[1:]
 
     def heard(self, attend: Callable[[], object]) -> bytes:
         """Wait for a packet; empty once the connection is closed.
@@ -138,6 +146,8 @@ class CaseVisits:
     left_out: int = 0
     #: Seconds that a contestant's visits have taken, on average.
     used_s: float = 0.0
+    #: How many of its visits count for the time of each, at least.
+    counted: int = 0
 
     def medians_s(self) -> Floats:
         """The median round of each visit, in seconds of a call; (contestants, visits)."""
@@ -179,6 +189,8 @@ class Effort:
     lead_in_s: float = 300e-6
     #: Rounds of turns that there is always time for, if they count.
     at_least: int = 0
+    #: Visits of each that are to count for its time, if there is time for them.
+    counted: int = 0
     #: Entered while visits are made.
     watch: AbstractContextManager[object] = field(default_factory=nullcontext)
 
@@ -209,7 +221,8 @@ class Meeting:
         most = max(contestant.calls for contestant in contestants)
         for contestant in contestants:
             contestant.calls = most if effort.same_case else contestant.calls
-            contestant.tell("begin", contestant.calls)
+            contestant.is_in_row = not effort.same_case
+            contestant.tell("begin", contestant.calls, *[True] * contestant.is_in_row)
 
     def held(self) -> CaseVisits:
         """The visits, once they are over."""
@@ -234,7 +247,8 @@ class Meeting:
             return seen
         place = self._place(tried)
         visits = self._visits(tried)
-        longest_s = max(_LONGEST_S, 2 * self._effort.at_least * tried.used_s)
+        usual_s = _SLOW_LONGEST_S if self._effort.counted else _LONGEST_S
+        longest_s = max(usual_s, 2 * self._effort.at_least * tried.used_s)
         ends_s = time.perf_counter() + longest_s
         for order in self._orders():
             row = self._row(place, halts=tried.is_disturbed or seen.left_out > 0)
@@ -246,7 +260,10 @@ class Meeting:
                 seen.visits_s.clear()
             seen.left_out += row.is_disturbed
             seen.used_s += row.used_s / len(self._contestants)
-            has_lasted = seen.used_s >= _MOST_S and len(seen.visits_s) >= self._effort.at_least
+            seen.counted = min(contestant.counted for contestant in self._contestants)
+            enough = len(seen.visits_s) >= self._effort.at_least
+            enough = enough and seen.counted >= self._effort.counted
+            has_lasted = enough and seen.used_s >= _MOST_S
             is_over = has_lasted or time.perf_counter() >= ends_s
             if is_over or self._effort.enough(self._key, seen):
                 break

@@ -285,11 +285,13 @@ def row_effort(max_time_s: float, watch: AbstractContextManager[object]) -> Effo
     """
     return Effort(
         lambda _, seen: (
-            len(seen.visits_s) >= _AT_LEAST and (seen.used_s >= max_time_s or _are_known(seen))
+            min(len(seen.visits_s), seen.counted) >= _AT_LEAST
+            and (seen.used_s >= max_time_s or _are_known(seen))
         ),
         same_case=False,
         lead_in_s=_LEAD_IN_S,
         at_least=_AT_LEAST,
+        counted=_AT_LEAST,
         watch=watch,
     )
 

@@ -15,13 +15,16 @@ from a contestant                        meaning
 ``threads]``                             threads that compute (0: not known)
 ``["whole", side, key, part]``           it is ready to be measured as a whole, or for a part that
                                          is not to be disturbed, in a single visit
-seconds of each round, as doubles        the visit is over
+seconds of each round, as doubles        the visit is over; in a row 1 or 0 comes before them:
+                                         whether it counts for its time
 =======================================  =========================================================
 
 =======================================  =========================================================
 from the referee                         meaning
 =======================================  =========================================================
 ``["begin", calls]``                     rounds have so many calls, on all sides
+``["begin", calls, true]``               the others have other cases, those of a row, and each calls
+                                         of its own
 ``["alone"]``                            no other contestant is there: there are no turns, and no
                                          other has one until the connection is closed
 three numbers and a bool                 make a visit of so many untimed rounds and then so many
@@ -63,15 +66,19 @@ class Turn:
     rounds: int
     #: Seconds of a call in each of the rounds, to be filled in.
     rounds_s: list[float] = field(default_factory=list)
+    #: Whether they count for the time that is stated.
+    counts: bool = True
 
 
 class Seat:
     """A place in the contest of one case."""
 
-    def __init__(self, connection: socket.socket, calls: int) -> None:
+    def __init__(self, connection: socket.socket, calls: int, is_in_row: object = None) -> None:
         self._connection = connection
         #: In each round.
         self.calls = calls
+        #: Whether the others have other cases, so that times are stated, and not ratios alone.
+        self.is_in_row = bool(is_in_row)
 
     def turns(self) -> Generator[Turn]:
         """Each turn, when it has come; its visit is over when the next one is asked for.
@@ -86,7 +93,8 @@ class Seat:
                     usual = _place(cpu, is_apart=is_apart)
                 turn = Turn(lead_in, rounds)
                 yield turn
-                self._connection.send(array("d", turn.rounds_s).tobytes())
+                counts = [turn.counts] if self.is_in_row else []
+                self._connection.send(array("d", [*counts, *turn.rounds_s]).tobytes())
         except OSError:  # the referee has gone
             pass
         finally:

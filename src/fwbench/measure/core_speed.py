@@ -1,0 +1,221 @@
+"""Full speed of CPUs: a loop that tells it, and rounds that are set aside without it.
+
+Another guest of the machine on the other half of a core halves its speed, for 15 ms to 4 s at a
+time, and nothing that the system counts shows it. What a short loop takes does. So it is run before
+rounds and after them, and rounds are set aside whose CPU was slower than it can be. The choice
+looks at the loop alone, never at the rounds, so it has no direction; nor are times ever divided by
+what the loop took, since work suffers by other factors.
+"""
+
+import os
+import statistics
+import time
+from bisect import insort
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache, partial
+from typing import Any
+
+from fwbench.measure.clock import Clock
+
+#: Of the loop, which takes some 30 us: long enough to be told from noise.
+_ADDITIONS = 1500
+
+#: Full speed is that of the fastest twentieth of the loops on a CPU, or slower by so much at most,
+#: which the clock of a CPU changes by itself.
+_TWENTIETH = 20
+_SLOWER_AT_MOST = 1.3
+
+#: So many loops are remembered of each CPU; then every second one.
+_REMEMBERED = 4000
+
+#: The loops are run again after so many seconds.
+_EACH_S = 3e-3
+
+#: Of a case whose first round is shorter, the round right behind the loops never counts: it finds
+#: caches as these have left them, and wakes the threads that fell asleep meanwhile.
+_LONG_S = 20e-3
+
+#: Rounds of a case are set aside for this long at most, and those of a process for this share of
+#: its time besides. Then they count as they are: where CPUs are of two kinds one is always slower.
+_SET_ASIDE_AT_MOST_S, _SHARE_AT_MOST = 3.0, 0.1
+_BEGAN_S = time.perf_counter()
+
+#: On machines with more CPUs only the one that makes the calls is looked at.
+_CPUS_AT_MOST = 8
+
+
+def _loop_s() -> float:
+    start_s = time.perf_counter()
+    total = 0
+    for number in range(_ADDITIONS):
+        total += number
+    return time.perf_counter() - start_s
+
+
+#: What the loop has taken at moments before there were rounds.
+_NOTICED_S: list[float] = []
+
+#: What others have found counts as so many loops of this process, until it has seen enough itself.
+_OF_OTHERS = 50
+
+
+def notice(known_s: float | None = None) -> None:
+    """Run the loop once, since a CPU may be slow through all of a process's first rounds.
+
+    Args:
+        known_s: what the loop takes at full speed, as an earlier process has found.
+    """
+    _NOTICED_S.extend([_loop_s(), *[known_s] * _OF_OTHERS] if known_s else [_loop_s()])
+
+
+class Loop:
+    """The loop on a CPU.
+
+    Attributes:
+        run: runs it, and returns its seconds.
+    """
+
+    def __init__(self, run: Callable[[], float] = _loop_s) -> None:
+        self.run = run
+        self._sorted_s = sorted(_NOTICED_S)
+
+    def is_fast(self) -> bool:
+        """Run it; True if that was at full speed, as far as this process has seen that."""
+        took_s = self.run()
+        insort(self._sorted_s, took_s)
+        if len(self._sorted_s) > _REMEMBERED:
+            del self._sorted_s[::2]
+        return took_s <= _SLOWER_AT_MOST * self.full_speed_s
+
+    @property
+    def full_speed_s(self) -> float:
+        """Seconds that it takes at full speed; it must have been run."""
+        return self._sorted_s[len(self._sorted_s) // _TWENTIETH]
+
+
+def _settle(cpu: int) -> None:
+    with suppress(OSError):  # it is not this process's any more
+        os.sched_setaffinity(0, {cpu})  # of this thread alone
+
+
+class Cpus:
+    """The CPUs that compute.
+
+    Args:
+        loops: one for each, by its number; or one for that of the calling thread, wherever it is,
+            by None.
+    """
+
+    def __init__(self, loops: Mapping[int | None, Loop]) -> None:
+        self._loops = loops
+        #: For how long rounds were set aside.
+        self.set_aside_s = 0.0
+
+    @contextmanager
+    def reached(self) -> Iterator[None]:
+        """Have a thread on each CPU within the block, where loops do not run in the calling one."""
+        with ExitStack() as threads:
+            for cpu, loop in self._loops.items():
+                if cpu is not None:
+                    thread = ThreadPoolExecutor(1, "fwbench", _settle, (cpu,))
+                    threads.enter_context(thread)
+                    loop.run = partial(_loop_in, thread)
+            yield
+
+    def are_fast(self) -> bool:
+        """Run the loops, one after the other; True if all CPUs were at full speed."""
+        return min([loop.is_fast() for loop in self._loops.values()])
+
+    @property
+    def loop_s(self) -> float:
+        """Mean seconds of the loops at full speed; they must have been run."""
+        return statistics.fmean(loop.full_speed_s for loop in self._loops.values())
+
+    @property
+    def may_be_waited_for(self) -> bool:
+        """False if they were slow for too large a share of this process's time."""
+        share_s = _SHARE_AT_MOST * (time.perf_counter() - _BEGAN_S)
+        return self.set_aside_s < _SET_ASIDE_AT_MOST_S + share_s
+
+
+def _loop_in(thread: Executor) -> float:
+    """Run the loop in another thread, while this one waits."""
+    return thread.submit(_loop_s).result()
+
+
+@cache
+def cpus_of_process(*, is_parallel: bool) -> Cpus:
+    """The CPUs that compute in this process.
+
+    Args:
+        is_parallel: whether other threads than the one that makes the calls do.
+
+    Returns:
+        That of the calling thread, wherever it is; or each that it may use, unless these are many.
+    """
+    cpus = sorted(os.sched_getaffinity(0)) if is_parallel else []
+    return Cpus({cpu: Loop() for cpu in cpus if len(cpus) <= _CPUS_AT_MOST} or {None: Loop()})
+
+
+class SpeedWatch:
+    """Sets rounds aside during which a CPU was slower than at full speed, for a limited time."""
+
+    def __init__(self, clock: Clock, cpus: Cpus) -> None:
+        self._clock = clock
+        self._cpus = cpus
+        self._unseen_s: list[float] = []
+        self._since_s: float | None = None
+        self._is_short: bool | None = None
+        self._counted = self._fast = self._set_aside = 0
+        self._look()  # some time before the first rounds
+
+    def _look(self) -> None:
+        self._was_fast = self._cpus.are_fast()
+        self._looked_s = self._clock.read()
+        self._is_cold = True
+
+    def begin(self) -> None:
+        """Look before rounds."""
+        self._look()
+        if self._since_s is None:
+            self._since_s = self._looked_s
+
+    def end(self, rounds: int) -> bool:
+        """Look after so many rounds, which are the clock's latest; True if they count."""
+        was_fast, before_s, since_s = self._was_fast, self._looked_s, self._since_s
+        assert since_s is not None, "rounds end that have not begun"  # noqa: S101
+        self._look()
+        is_fast = was_fast and self._was_fast
+        is_early = self._looked_s - since_s < _SET_ASIDE_AT_MOST_S
+        if not is_fast and is_early and self._cpus.may_be_waited_for:
+            self._cpus.set_aside_s += self._looked_s - before_s
+            self._clock.forget(rounds)
+            self._set_aside += rounds
+            return False
+        self._counted += rounds
+        self._fast += rounds * is_fast
+        return True
+
+    def sift(self, round_s: float) -> Sequence[float]:
+        """The rounds that count; see :meth:`fwbench.measure.nvml.GpuWatch.sift`."""
+        if self._is_short is None:
+            self._is_short = round_s < _LONG_S
+        if self._is_cold and self._is_short:
+            self._is_cold = False
+            self._clock.forget(1)
+            return ()
+        self._unseen_s.append(round_s)
+        if self._clock.is_in_stretch or self._clock.read() - self._looked_s < _EACH_S:
+            return ()
+        rounds_s, self._unseen_s = self._unseen_s, []
+        return rounds_s if self.end(len(rounds_s)) else ()
+
+    def facts(self) -> dict[str, Any]:
+        """Speed during the rounds, for the record."""
+        return {
+            "full_speed": self._fast / self._counted if self._counted else None,
+            "slow_rounds": self._set_aside,
+            "loop_s": self._cpus.loop_s,
+        }

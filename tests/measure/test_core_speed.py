@@ -1,0 +1,133 @@
+"""Rounds are set aside while a CPU is slow, by a loop beside them and never by their times."""
+
+import itertools
+import os
+import threading
+from collections.abc import Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fwbench.measure.clock import Clock
+from fwbench.measure.core_speed import Cpus, Loop, SpeedWatch, cpus_of_process
+from fwbench.testing import HandClock
+
+_FAST_S, _SLOW_S = 30e-6, 55e-6
+
+
+def _watch(hand: HandClock, looks_s: Iterator[float]) -> tuple[Clock, SpeedWatch]:
+    """A clock and a watch of a process that has seen full speed, whose loops take these times."""
+    clock = Clock(hand)
+    return clock, SpeedWatch(clock, Cpus({None: Loop(lambda: next(looks_s))}))
+
+
+def _counted(rounds_s: Sequence[float], slow: Sequence[bool]) -> list[int]:
+    """Which rounds count, if the loop is slow or not after each of them."""
+    hand = HandClock()
+    looks_s = itertools.chain([_FAST_S] * 2, (_SLOW_S if each else _FAST_S for each in slow))
+    clock, watch = _watch(hand, looks_s)
+    watch.begin()
+    counted = []
+    for number, round_s in enumerate(rounds_s):
+        clock.time(lambda round_s=round_s: hand.spend(round_s))
+        counted += [number] * len(watch.sift(round_s))
+    return counted
+
+
+def test_long_rounds_count_between_two_loops_at_full_speed() -> None:
+    slow = [False, True, True, False, False]
+    assert _counted([0.05] * 5, slow) == [0, 4]
+
+
+def test_the_round_behind_the_loops_does_not_count_if_it_is_short() -> None:
+    """Loops have run at full speed; then a CPU is slow once, and fast again."""
+    slow = [False, True, False, False]
+    assert _counted([0.005] * 8, slow) == [1, 7]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([0.002, 0.01, 0.03])), min_size=2))
+def test_the_choice_does_not_look_at_times(rounds: list[tuple[bool, float]]) -> None:
+    """But at that of the first round: which rounds are looked at together depends on them."""
+    slow = [each for each, _ in rounds]
+    times_s = [0.05, *(0.02 + round_s for _, round_s in rounds)]
+    assert _counted(times_s, [*slow, False]) == _counted([0.05] * len(times_s), [*slow, False])
+
+
+def test_short_rounds_are_looked_at_together() -> None:
+    hand = HandClock()
+    clock, watch = _watch(hand, iter([_FAST_S, _FAST_S, _FAST_S, _SLOW_S]))
+    watch.begin()
+    sifted = []
+    for _ in range(18):
+        clock.time(lambda: hand.spend(2.0**-11))
+        sifted.append(len(watch.sift(2.0**-11)))
+    assert [number for number in sifted if number] == [8]
+    facts = watch.facts()
+    assert facts == {"full_speed": 1.0, "slow_rounds": 8, "loop_s": pytest.approx(_FAST_S)}
+
+
+def test_a_clock_that_changes_by_itself_is_full_speed() -> None:
+    loop = Loop(iter([30e-6, 38e-6, 40e-6]).__next__)
+    assert [loop.is_fast() for _ in range(3)] == [True, True, False]
+
+
+def test_what_was_faster_long_ago_is_forgotten() -> None:
+    """A laptop's clock is highest for the first few seconds."""
+    loop = Loop(itertools.chain([_FAST_S] * 100, itertools.repeat(_SLOW_S)).__next__)
+    fast = [loop.is_fast() for _ in range(10_000)]
+    assert not any(fast[100:1_500])
+    assert all(fast[5_000:])
+
+
+def test_after_a_while_rounds_count_as_they_are() -> None:
+    hand = HandClock()
+    clock, watch = _watch(hand, itertools.chain([_FAST_S] * 2, itertools.repeat(_SLOW_S)))
+    watch.begin()
+    counted = []
+    for _ in range(10):
+        clock.time(lambda: hand.spend(0.5))
+        counted.append(len(watch.sift(0.5)))
+    assert counted == [0] * 5 + [1] * 5
+    facts = watch.facts()
+    assert (facts["full_speed"], facts["slow_rounds"]) == (0.0, 5)
+    assert clock.facts([0.5] * 5, 1)["completion_s"] == 0.5
+
+
+def test_slow_cpus_are_not_waited_for_again_and_again() -> None:
+    """Where CPUs are of two kinds, each case would take seconds longer."""
+    hand = HandClock()
+    cpus = Cpus({None: Loop(itertools.cycle([_FAST_S] + 3 * [_SLOW_S]).__next__)})
+    set_aside = []
+    for _ in range(8):
+        clock = Clock(hand)
+        watch = SpeedWatch(clock, cpus)
+        watch.begin()
+        for _ in range(5):
+            clock.time(lambda: hand.spend(0.5))
+            watch.sift(0.5)
+        set_aside.append(watch.facts()["slow_rounds"])
+    assert set_aside[0] > 0
+    assert set_aside[-1] == 0
+
+
+def test_loops_run_on_each_cpu_where_other_threads_compute() -> None:
+    """Only while somebody looks: their threads would be in every dump of a process that hangs."""
+    before = threading.active_count()
+    cpus = cpus_of_process(is_parallel=True)
+    assert cpus is cpus_of_process(is_parallel=True), "one for a process"
+    numbers = os.sched_getaffinity(0)
+    with cpus.reached():
+        cpus.are_fast()
+        assert 1e-6 < cpus.loop_s < 1.0
+        own = [thread for thread in threading.enumerate() if thread.name.startswith("fwbench")]
+        places = [os.sched_getaffinity(thread.native_id or 0) for thread in own]
+    assert sorted(places, key=min) == [{number} for number in sorted(numbers)]
+    assert threading.active_count() == before
+
+
+def test_the_loop_runs_in_the_thread_that_computes_alone() -> None:
+    cpus, before = cpus_of_process(is_parallel=False), threading.active_count()
+    with cpus.reached():
+        cpus.are_fast()
+        assert threading.active_count() == before
