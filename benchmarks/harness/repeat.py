@@ -1,14 +1,16 @@
 """Repeatability of medians, as sessions state it, against what pairs of sessions show.
 
 This file is a script and a test file in one. The script runs sessions of forty cases, ten a
-framework, which visit twelve of them twice (`--fw-revisit`). Each session makes a pair with the
-next one, and each case of a pair two medians of equal work: twins.
+framework, which visit twelve of them twice (`--fw-revisit`). Each session makes a pair with every
+other one, and each case of a pair two medians of equal work: twins.
 
 - The 90 % interval of the ratio of two twins, which both sessions state, must hold 1 in 85 % of
   them.
 - At most 5 % of twins may have a winner, by the rule that ranks frameworks.
+- Of two frameworks whose times differ by about 25 %, over all sessions, the faster one must win in
+  90 % of the sessions.
 
-Contended cases are in neither: their times are upper bounds.
+Contended cases are in none: their times are upper bounds.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ import itertools
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import bounds
 import pytest
@@ -35,6 +39,10 @@ from fwbench.workloads import add, exp, gemm, sigmoid, transpose
 
 _HELD_AT_LEAST = 85.0
 _WINNERS_AT_MOST = 5.0
+_RIGHT_AT_LEAST = 90.0
+
+#: Ratios of about 25 %.
+_APART = 1.2, 1.5
 
 _SESSIONS = 12
 
@@ -54,9 +62,10 @@ def test_matrices(case: Case) -> None:
     case.measure()
 
 
-def _session(path: Path) -> StoredRun:
+def _session(path: Path, threads: int) -> StoredRun:
     """The run of a session."""
-    bounds.records(path, __file__, f"--fw={_FRAMEWORKS}", "--fw-revisit=12")
+    options = f"--fw={_FRAMEWORKS}", "--fw-revisit=12", f"--fw-threads={threads}"
+    bounds.records(path, __file__, *options)
     return load(path)
 
 
@@ -78,17 +87,49 @@ def _has_winner(first: Measurement, second: Measurement) -> bool:
     return contest.decision is Decision.WON
 
 
+def _contests(runs: Sequence[StoredRun]) -> Iterator[bool | None]:
+    """Winners of two frameworks some 25 % apart, in each session: the right one, or none (None)."""
+    seen: dict[tuple[Any, ...], list[tuple[Measurement, Measurement]]] = defaultdict(list)
+    for run in runs:
+        known = [record for record in run.records if not is_contended(record.facts)]
+        known.sort(key=lambda record: (record.facts.workload, record.facts.size, record.framework))
+        for first, second in itertools.combinations(known, 2):
+            work = first.facts.workload, first.facts.size
+            if work == (second.facts.workload, second.facts.size):
+                seen[*work, first.framework, second.framework].append((first, second))
+    for pairs in seen.values():
+        ratio = statistics.median(first.median_s / second.median_s for first, second in pairs)
+        if not _APART[0] <= max(ratio, 1 / ratio) <= _APART[1]:
+            continue
+        for first, second in pairs:
+            (contest,) = works([first, second])
+            is_won = contest.decision is Decision.WON
+            yield contest.fastest is (second if ratio > 1 else first) if is_won else None
+
+
 def _ratio(first: Measurement, second: Measurement) -> float:
     """The larger median over the smaller one."""
     return max(first.median_s, second.median_s) / min(first.median_s, second.median_s)
 
 
+def _rights(winners: Sequence[bool | None]) -> Iterator[bounds.Finding]:
+    """Shares of the contests that the right framework won, and the wrong one."""
+    if winners:
+        right = 100 * winners.count(True) / len(winners)
+        yield bounds.Finding(
+            f"the faster of two frameworks wins, {len(winners)} times",
+            f"{right:.1f} %, the slower one {100 * winners.count(False) / len(winners):.1f} %",
+            f"at least {_RIGHT_AT_LEAST:g} %",
+            right >= _RIGHT_AT_LEAST,
+        )
+
+
 def main() -> int:
     """Run the sessions, print the table, and give the exit status."""
-    sessions = bounds.arguments(__doc__, rounds=_SESSIONS).rounds
+    given = bounds.arguments(__doc__, rounds=_SESSIONS, threads=1)
     with tempfile.TemporaryDirectory() as folder:
-        runs = [_session(Path(folder) / "run.json") for _ in range(sessions)]
-    twins = [pair for runs_of in itertools.pairwise(runs) for pair in _twins(*runs_of)]
+        runs = [_session(Path(folder) / "run.json", given.threads) for _ in range(given.rounds)]
+    twins = [pair for both in itertools.combinations(runs, 2) for pair in _twins(*both)]
     if not twins:
         raise SystemExit("no case was measured without others in two sessions: the machine is busy")
     held = statistics.fmean(_ratio(*pair) <= blur([pair], INTERVAL) for pair in twins)
@@ -98,7 +139,7 @@ def main() -> int:
         print(stated((record.framework, record.repeatability) for record in run.records))
     return bounds.conclude(
         [
-            bounds.Finding("pairs of a case", f"{len(twins)}, of {sessions} sessions"),
+            bounds.Finding("pairs of a case", f"{len(twins)}, of {given.rounds} sessions"),
             bounds.Finding(
                 "90 % intervals that hold 1",
                 f"{100 * held:.1f} %",
@@ -107,6 +148,7 @@ def main() -> int:
             ),
             bounds.at_most("twins with a winner", 100 * won, _WINNERS_AT_MOST, "%"),
             bounds.Finding("twins with a winner, from 5 % on", f"{100 * before:.1f} %"),
+            *_rights([*_contests(runs)]),
         ]
     )
 
