@@ -102,7 +102,7 @@ def test_cases_that_repeat_unlike_have_no_winner(unlike: float) -> None:
     assert held / _SESSIONS >= 0.9
 
 
-@pytest.mark.parametrize(("sd", "share"), [(0.021, 0.99), (0.027, 0.97), (0.05, 0.5)])
+@pytest.mark.parametrize(("sd", "share"), [(0.021, 0.99), (0.027, 0.97), (0.05, 0.35)])
 def test_a_quarter_is_seen(sd: float, share: float) -> None:
     """The first two are a quiet machine's with one thread and with two."""
     names = winners(sd, (1.0, 1.25))
@@ -146,7 +146,7 @@ def test_launches_count_before_revisits_and_these_before_an_assumption() -> None
     assert (three.sd, three[1:]) == (pytest.approx(sd), (2, "by launches"))
     two = CaseFacts.unchecked({**facts, "launches": launched[:2]})
     assert Measurement(two, (), revisits=session).repeatability == Repeatability(
-        0.05, 3, "12 cases revisited"
+        0.05, 2.5, "12 cases revisited"
     )
     few = {"torch": StoredRevisits(cases=2, sd=0.05, pairs={})}
     for nothing in ({}, few):
@@ -154,12 +154,12 @@ def test_launches_count_before_revisits_and_these_before_an_assumption() -> None
 
 
 def test_a_framework_is_judged_by_its_own_cases() -> None:
-    """And by those of others as if they were four: a few of its own may agree by chance."""
+    """And by those of others as if they were two: a few of its own may agree by chance."""
     steady, restless = (StoredRevisits(cases=6, sd=sd, pairs={}) for sd in (0.01, 0.4))
     session = {"numpy": steady, "mxnet": restless}
     for framework, own, other in (("numpy", 0.01, 0.4), ("mxnet@1.8", 0.4, 0.01)):
-        variance = (6 * own**2 + 4 * other**2) / 10
-        expected = pytest.approx(variance**0.5), 3, "12 cases revisited"
+        variance = (6 * own**2 + 2 * other**2) / 8
+        expected = pytest.approx(variance**0.5), 2.5, "12 cases revisited"
         assert known((), session, framework) == expected
     # Of several others the one in the middle, or right below it.
     assert known((), session, "jax").sd == pytest.approx(0.01)

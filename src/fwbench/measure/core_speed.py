@@ -1,10 +1,10 @@
 """Full speed of CPUs: a loop that tells it, and rounds that are set aside without it.
 
-Another guest of the machine on the other half of a core halves its speed, for 15 ms to 4 s at a
-time, and nothing that the system counts shows it. What a short loop takes does. So it is run before
-rounds and after them, and rounds are set aside whose CPU was slower than it can be. The choice
-looks at the loop alone, never at the rounds, so it has no direction; nor are times ever divided by
-what the loop took, since work suffers by other factors.
+Another guest of the machine on the other half of a core makes it up to half as fast, for 15 ms to 4
+s at a time, and nothing that the system counts shows it. The time of a short loop shows it. So the
+loop is run before rounds and after them, and rounds are set aside where it took longer than it can.
+The choice looks at the loop alone, never at the rounds, so it has no direction; nor are times ever
+divided by what the loop took, since work suffers by other factors.
 """
 
 import os
@@ -30,16 +30,14 @@ _SLOWER_AT_MOST = 1.3
 #: So many loops are remembered of each CPU; then every second one.
 _REMEMBERED = 4000
 
-#: The loops are run again after so many seconds.
+#: The loops are run again after so many seconds. Of a case whose first round is shorter, the one
+#: right behind the loops never counts: it finds caches as these have left them, and wakes the
+#: threads that fell asleep meanwhile.
 _EACH_S = 3e-3
-
-#: Of a case whose first round is shorter, the round right behind the loops never counts: it finds
-#: caches as these have left them, and wakes the threads that fell asleep meanwhile.
-_LONG_S = 20e-3
 
 #: Rounds of a case are set aside for this long at most, and those of a process for this share of
 #: its time besides. Then they count as they are: where CPUs are of two kinds one is always slower.
-_SET_ASIDE_AT_MOST_S, _SHARE_AT_MOST = 3.0, 0.1
+_SET_ASIDE_AT_MOST_S, _SHARE_AT_MOST = 2.0, 0.03
 _BEGAN_S = time.perf_counter()
 
 #: On machines with more CPUs only the one that makes the calls is looked at.
@@ -201,9 +199,10 @@ class SpeedWatch:
     def sift(self, round_s: float) -> Sequence[float]:
         """The rounds that count; see :meth:`fwbench.measure.nvml.GpuWatch.sift`."""
         if self._is_short is None:
-            self._is_short = round_s < _LONG_S
+            self._is_short = round_s < _EACH_S
         if self._is_cold and self._is_short:
             self._is_cold = False
+            self._looked_s = self._clock.read()
             self._clock.forget(1)
             return ()
         self._unseen_s.append(round_s)

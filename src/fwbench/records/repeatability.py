@@ -53,12 +53,12 @@ ASSUMED = Repeatability(math.log(1.05) / math.sqrt(2) / student(math.inf, INTERV
 #: Degrees of freedom of what revisits show, however many they are: a few cases repeat much worse
 #: than the others of their framework, so that differences have longer tails than normal ones
 #: (docs/measuring.md).
-_FREEDOM = 3
+_FREEDOM = 2.5
 
 #: The framework in the middle of the others counts as this many cases at most: it shows how a
 #: machine repeats, and few cases of a framework may agree by chance. Not their mean: MXNet's
 #: threads scatter by far more than NumPy's.
-_OTHERS_AT_MOST = 4
+_OTHERS_AT_MOST = 2
 
 Revisits = Mapping[str, StoredRevisits]
 
