@@ -106,6 +106,18 @@ def test_dispatch_is_no_longer_than_completion_by_a_rounding_error(hand: HandClo
         assert facts["dispatch_s"] == facts["completion_s"]
 
 
+def test_a_last_call_that_is_slow_by_chance_returns_no_later_than_calls_are_done(
+    hand: HandClock,
+) -> None:
+    clock = Clock(hand, hand.wait)
+    start = clock()
+    hand.spend(1.0)
+    clock.mark_last()
+    hand.spend(3.0)
+    facts = clock.facts([(clock() - start) / 2], 2)
+    assert (facts["dispatch_s"], facts["completion_s"]) == (2.0, 2.0)
+
+
 def test_every_measurement_has_facts_of_its_own(hand: HandClock) -> None:
     clock = Clock(hand, hand.wait)
     clock.facts(rounds(clock, lambda: hand.spend(8.0), 3, 1), 1)
