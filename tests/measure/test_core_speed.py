@@ -1,11 +1,14 @@
 """Rounds are set aside while a CPU is slow, by a loop beside them and never by their times."""
 
 import itertools
+import math
 import os
+import statistics
 import threading
 import time
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 from fwbench.measure import core_speed
 from fwbench.measure.clock import Clock
 from fwbench.measure.core_speed import Cpus, Loop, SpeedWatch, cpus_of_process
+from fwbench.measure.resources import CpuUse
 from fwbench.testing import HandClock
 
 _FAST_S, _SLOW_S = 30e-6, 55e-6
@@ -112,6 +116,67 @@ def test_slow_cpus_are_not_waited_for_again_and_again(monkeypatch: pytest.Monkey
         set_aside.append(watch.facts()["slow_rounds"])
     assert set_aside[0] > 0
     assert set_aside[-1] == 0
+
+
+class _Neighbour:
+    """A machine whose other guest slows it down for a fifth of the time, 15 ms or more at a time.
+
+    The loop suffers from it by another factor than the work does.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self.hand = HandClock()
+        self._rng = rng
+        self._changes_s = 0.0
+        self._is_slow = True
+
+    def spend(self, work_s: float, factor: float) -> float:
+        """Do work that takes so many seconds at full speed; returns the seconds that it took."""
+        began_s = self.hand()
+        while work_s > 0.0:
+            if self.hand() >= self._changes_s:
+                self._is_slow = not self._is_slow
+                mean_s = 0.05 if self._is_slow else 0.25
+                self._changes_s = self.hand() + 0.015 + self._rng.exponential(mean_s)
+            slowed = factor if self._is_slow else 1.0
+            done_s = min(work_s, (self._changes_s - self.hand()) / slowed + 1e-9)
+            self.hand.spend(done_s * slowed)
+            work_s -= done_s
+        return self.hand() - began_s
+
+    def median_s(self, round_s: float, cpus: Cpus) -> tuple[float, float]:
+        """Medians of a case's first twelve rounds that count, and of its first twelve."""
+        clock = Clock(self.hand, use=lambda: CpuUse(0.0, 0))
+        watch = SpeedWatch(clock, cpus)
+        watch.begin()
+        counted: list[float] = []
+        every: list[float] = []
+        while len(counted) < 12:
+            work_s = round_s * math.exp(0.02 * self._rng.standard_normal())
+            every.append(clock.time(lambda work_s=work_s: self.spend(work_s, 1.9))[0])
+            counted += watch.sift(every[-1])
+        return statistics.median(counted[:12]), statistics.median(every[:12])
+
+
+@pytest.mark.parametrize("longer", [1, 10])
+def test_twins_stay_twins(longer: int) -> None:
+    """In 10,000 contests, also of rounds of one millisecond with rounds of ten."""
+    rng = np.random.default_rng(11)
+    logs = []
+    for _ in range(10_000):
+        machine = _Neighbour(rng)
+        loop = Loop(lambda machine=machine: machine.spend(30e-6, 1.5))
+        for _ in range(20):  # earlier cases
+            machine.spend(0.03, 1.9)
+            loop.is_fast()
+        cpus = Cpus({None: loop})
+        first = machine.median_s(1e-3, cpus)
+        second = machine.median_s(longer * 1e-3, cpus)
+        logs.append([math.log(longer * a / b) for a, b in zip(first, second, strict=True)])
+    counted, every = np.array(logs).T
+    assert abs(np.sum(np.sign(counted))) <= 3 * math.sqrt(len(counted))
+    assert abs(np.mean(counted)) <= 0.001
+    assert np.std(counted) <= np.std(every) / 3
 
 
 def test_loops_run_on_each_cpu_where_other_threads_compute() -> None:
