@@ -341,12 +341,13 @@ class GpuWatch:
         self._default_hz = gpu.default_sm_clock_hz
         self._states: list[GpuState] = []
         self._unseen_s: list[float] = []
-        self._looked_s = clock.read()
+        self._looked_s = 0.0
         self._pauses = 0
         self._discarded = 0
 
     def begin(self) -> None:
-        """Rounds begin: nothing is asked for, as it was when this one was made."""
+        """Rounds begin: the next look is due a while later."""
+        self._looked_s = self._clock.read()
 
     def sift(self, round_s: float) -> Sequence[float]:
         """The rounds that count, once it was looked at the clock that they ran at.

@@ -54,7 +54,7 @@ _MOST_S = 0.5
 
 #: And how long a contest may take in all, where visits do not count; and where they do not count
 #: for the time of a contestant, which is longer than its CPU is slow as a rule.
-_LONGEST_S, _SLOW_LONGEST_S = 2.0, 4.0
+_LONGEST_S, _SLOW_LONGEST_S = 2.0, 3.0
 
 #: How often somebody looks after the contestants while a visit goes on.
 _POLL_S = 0.2

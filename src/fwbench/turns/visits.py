@@ -73,12 +73,12 @@ class Turn:
 class Seat:
     """A place in the contest of one case."""
 
-    def __init__(self, connection: socket.socket, calls: int, is_in_row: object = None) -> None:
+    def __init__(self, connection: socket.socket, calls: int, *, is_in_row: bool = False) -> None:
         self._connection = connection
         #: In each round.
         self.calls = calls
         #: Whether the others have other cases, so that times are stated, and not ratios alone.
-        self.is_in_row = bool(is_in_row)
+        self.is_in_row = is_in_row
 
     def turns(self) -> Generator[Turn]:
         """Each turn, when it has come; its visit is over when the next one is asked for.
@@ -198,8 +198,8 @@ def _joined(*offer: Any) -> Iterator[Seat | None]:
         yield None
         return
     with connection:
-        kind, *values = json.loads(connection.recv(PACKET_BYTES) or '["alone"]')
-        yield Seat(connection, *values) if kind == "begin" else None
+        kind, *said = json.loads(connection.recv(PACKET_BYTES) or '["alone"]')
+        yield Seat(connection, said[0], is_in_row=said[1:] == [True]) if kind == "begin" else None
 
 
 class Programme:
