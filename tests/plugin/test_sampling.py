@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from fwbench.gate.functions import function_causes
 from fwbench.records import stored
 from fwbench.records.measurement import Measurement
@@ -60,12 +62,13 @@ def _measured(project: Project, test: str, *arguments: str) -> Measurement:
     return record
 
 
+@pytest.mark.serial
 def test_planted_causes_are_found_and_named_first(project: Project) -> None:
     """A loop in place of a call, and an allocation in a loop; equal code is said to be equal."""
     sides = []
     for source in (_FAST, _FAST, _LOOP, _ALLOCATING):
         project.write("total.py", source)
-        sides.append(_measured(project, _TEST))
+        sides.append(_measured(project, _TEST, "--benchmark-max-time=0.2"))
     fast, same, loop, allocating = sides
     assert function_causes(fast, loop)[0][0].text.startswith("total() in total.py: ")
     assert function_causes(fast, allocating)[0][0].text.startswith("grown() in total.py: 0 s -> ")

@@ -21,6 +21,10 @@ DECIDED, INTERVAL = 0.975, 0.95
 _AT_LEAST = 3
 
 
+#: Whatever a file has must have an exponential.
+_SD_AT_MOST = 9.0
+
+
 @cache
 def student(freedom: float, quantile: float) -> float:
     """A quantile of Student's t; of the normal distribution for infinite degrees of freedom."""
@@ -39,6 +43,10 @@ class Repeatability(NamedTuple):
     freedom: float = math.inf
     #: What was measured; empty where ``sd`` is assumed.
     source: str = ""
+
+    def beside(self, within: float) -> "Repeatability":
+        """The same of a median that has a standard deviation within its process, too."""
+        return self._replace(sd=min(math.hypot(self.sd, within), _SD_AT_MOST))
 
     @property
     def percent(self) -> str:
@@ -79,8 +87,7 @@ def known(launches_s: Sequence[float], revisits: Revisits, framework: str) -> Re
         counted = min(sum(each.cases for each in others), _OTHERS_AT_MOST)
         squares += counted * statistics.median_low(each.sd**2 for each in others)
         cases += counted
-    # What a file has must have an exponential.
-    sd = min(math.sqrt(squares / cases), 9.0)
+    sd = min(math.sqrt(squares / cases), _SD_AT_MOST)
     return Repeatability(sd, _FREEDOM, f"{count(number, 'case')} revisited")
 
 

@@ -211,6 +211,7 @@ def _values_s(facts: CaseFacts, stats: Statistics) -> list[float]:
 def just_measured(entry: Mapping[str, Any], revisits: Revisits | None = None) -> Measurement:
     """A benchmark of this session; its entry is not checked."""
     facts = recorded(entry["extra_info"].get("fwbench", {}))
+    stats = {name: entry.get("stats", {}).get(name) for name in ("q1", "q3", "rounds")}
     completion_s, toggles = facts.completion_s, facts.toggles or {}
     requested = requested_toggles(entry.get("params") or {})
     return Measurement(
@@ -219,6 +220,7 @@ def just_measured(entry: Mapping[str, Any], revisits: Revisits | None = None) ->
         # Parameters of the user's own tests are not toggles.
         {name: value for name, value in requested.items() if name in toggles},
         param=entry.get("param") or "",
+        stats=Statistics(**stats),
         revisits=revisits or {},
     )
 
