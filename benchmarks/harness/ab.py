@@ -28,7 +28,6 @@ from typing import Any
 import bounds
 import noise
 
-from fwbench.cli.ab import MARGIN
 from fwbench.gate import resume
 from fwbench.gate.ab import Launcher, PairedComparison, PairPlan
 from fwbench.gate.sides import Installed
@@ -121,7 +120,7 @@ def _real(number: int) -> list[bounds.Finding]:
         say = partial(print, flush=True)
         with resume.job(Path(folder), {"seed": number}, resume.ComparisonJob, resume=False) as job:
             launcher = Launcher(both, arguments, Environments(Path(folder)), job, say)
-            measured = PairedComparison(launcher, plan, Rules(margin=MARGIN), say=say)
+            measured = PairedComparison(launcher, plan, Rules(), say=say)
             comparison = measured.compare(("base", "contender"))
             job.finish()
         took_s = time.monotonic() - start

@@ -14,7 +14,7 @@ from fwbench.gate.samples import SampleSet
 from fwbench.gate.verdicts import FAIL_ON, Comparison, FailOn, Rules, Verdict
 from support.launched_runs import run, sample
 
-RULES = Rules(margin=0.01, level=0.02)
+RULES = Rules(level=0.02)
 
 _PAIR_S = 20.0
 
@@ -137,7 +137,7 @@ def test_what_has_changed_gets_the_pairs_that_it_takes() -> None:
     assert pairs["same"] == 5
     assert 10 <= pairs["slow"] <= 20
     assert comparison.rules["budget_s"] == 600
-    assert comparison.rules["margin"] == 0.01
+    assert (comparison.rules["margin"], comparison.rules["resolution"]) == (0.01, 0.1)
     assert "2 of 3 cases took more than 5 pairs" in comparison.notes
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,17 @@ def test_a_verdict_with_luck_takes_fewer_pairs_than_usual() -> None:
 def test_a_change_below_the_threshold_is_none() -> None:
     pair = _pairs(0.02, 0.001, 30)
     assert sequential.verdict_so_far(*pair, RULES, _CASES) is Verdict.UNCHANGED
+
+
+@pytest.mark.parametrize(("change", "pairs"), [(0.01, 50), (0.02, 15)])
+def test_a_small_threshold_is_enough_for_a_small_change(change: float, pairs: int) -> None:
+    """A share of it is conceded to chance, and unchanged cases must exclude a multiple of it."""
+    pair = _pairs(change, 0.007, pairs, seed=2)
+    small = Rules(level=0.02, threshold=0.4 * change)
+    assert sequential.verdict_so_far(*pair, small, 1) is Verdict.REGRESSED
+    assert sequential.verdict_so_far(*pair, replace(small, margin=0.01), 1) is not Verdict.REGRESSED
+    assert small.limit(small.threshold) == pytest.approx(1.4 * change)
+    assert Rules().limit(Rules.threshold) == pytest.approx(0.1)
 
 
 def test_the_bound_that_is_shown_is_what_could_have_been_missed() -> None:

@@ -43,9 +43,6 @@ from fwbench.records.units import count
 from fwbench.version import __version__
 from fwbench.workers.environments import Environments
 
-#: What chance adds to the launches' own spread, between processes that take turns.
-MARGIN = 0.01
-
 #: At most one job in fifty calls something changed that is not.
 LEVEL = 0.02
 
@@ -70,7 +67,7 @@ def add_to(commands: Any) -> None:
     ab = add_command(commands, "ab", _ab)
     add_rules(ab, LEVEL)
     add_outputs(ab)
-    ab.set_defaults(takes_more=True, pairs=PairPlan.pairs, budget=PairPlan.budget_s, margin=MARGIN)
+    ab.set_defaults(takes_more=True, pairs=PairPlan.pairs, budget=PairPlan.budget_s)
 
 
 def _ab(arguments: argparse.Namespace) -> int:

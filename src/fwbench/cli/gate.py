@@ -33,7 +33,6 @@ def add_to(commands: Any) -> None:
     gate = add_command(commands, "gate", _gate, facts=", ".join(values.FACTS))
     add_rules(gate)
     add_outputs(gate)
-    gate.set_defaults(margin=0.0)
     baseline = add_command(commands, "baseline")
     actions = baseline.add_subparsers(required=True, metavar="ACTION")
     add_command(actions, "baseline set", _set)
@@ -52,8 +51,8 @@ def add_rules(parser: argparse.ArgumentParser, level: float = Rules.level) -> No
             help=f"the same for {name} (default: {default:.0%})".replace("%", "%%"),
         )
     add_arguments(parser, "rules", level=level)
-    defaults = {name: getattr(Rules, name) for name in ("threshold", "resolution", "confidence")}
-    parser.set_defaults(level=level, **defaults)
+    names = ("margin", "threshold", "resolution", "confidence")
+    parser.set_defaults(level=level, **{name: getattr(Rules, name) for name in names})
 
 
 def rules_of(arguments: argparse.Namespace) -> Rules:

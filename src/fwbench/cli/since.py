@@ -16,7 +16,7 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from fwbench.cli.ab import EXPLAINING, LEVEL, MARGIN, added, job_settings
+from fwbench.cli.ab import EXPLAINING, LEVEL, added, job_settings
 from fwbench.cli.common import add_command, print_lines
 from fwbench.cli.gate import check_writable
 from fwbench.errors import UsageError
@@ -63,9 +63,7 @@ def _since(arguments: argparse.Namespace) -> int:
     root = project_root(Path())
     remove_unfinished(root)
     sides, gaps, builder = _row(arguments, root, live.say)
-    search = Search(
-        len(sides), Rules(margin=MARGIN, threshold=arguments.threshold, level=arguments.level)
-    )
+    search = Search(len(sides), Rules(threshold=arguments.threshold, level=arguments.level))
     settings = _settings(arguments, root, builder)
     if not arguments.resume:
         settings["seed"] = seed

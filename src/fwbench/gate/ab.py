@@ -162,7 +162,7 @@ class PairedComparison:
         pairs = [(case.base, case.contender) for case in sides.cases.values()]
         marked = [*self.rules.marked(pairs), *agreement(pairs)]
         took_s = self._clock() - (self._ends_s - self.plan.budget_s)
-        rules = {**dataclasses.asdict(self.rules), **dataclasses.asdict(self.plan)}
+        rules = {**self.rules.recorded(), **dataclasses.asdict(self.plan)}
         return Comparison(
             *names,
             [*judgements, *one_sided(sides.base, sides.contender)],

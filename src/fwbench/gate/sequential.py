@@ -282,12 +282,13 @@ class MetricTest(Sequential):
     @classmethod
     def create(cls, metric: Metric, rules: Rules, cases: int, base: Measurement) -> "MetricTest":
         """The test of a metric in a job."""
-        threshold = math.log1p(rules.threshold_of(metric, base))
+        share = rules.threshold_of(metric, base)
+        threshold = math.log1p(share)
         return cls(
             threshold,
             evidence_needed(metric, rules, cases),
             -math.log(1 - rules.confidence),
-            math.log1p(rules.margin) if metric.is_time else threshold,
+            math.log1p(rules.margin_of(share)) if metric.is_time else threshold,
             metric,
             rules,
         )
@@ -300,7 +301,8 @@ class MetricTest(Sequential):
     @property
     def early_resolution(self) -> float:
         """The same while there is time for further pairs."""
-        return max(self.threshold, math.log1p(_EARLY * self.rules.resolution))
+        resolution = self.rules.resolution_of(math.expm1(self.threshold))
+        return max(self.threshold, math.log1p(_EARLY * resolution))
 
     def verdict(self, differences: Floats) -> Verdict | None:
         """The verdict that further pairs would not alter; None while there is none."""

@@ -11,7 +11,6 @@ fast again within it does not show.
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 import random
@@ -210,7 +209,7 @@ class Search:
             threshold,
             sequential.evidence_needed(_METRIC, self.rules, tests),
             -math.log(1 - self.rules.confidence),
-            math.log1p(self.rules.margin),
+            math.log1p(self.rules.margin_of(self.rules.threshold)),
             _METRIC,
             self.rules,
         )
@@ -371,7 +370,7 @@ class RowOfVersions:
             versions=[*versions],
             gaps={**gaps, **lost},
             cases={case: self._case(row, versions) for case, row in self.search.rows.items()},
-            rules={**dataclasses.asdict(self.search.rules), **settings},
+            rules={**self.search.rules.recorded(), **settings},
             interrupted=self.is_interrupted,
             launches=self.launches,
             sessions=self.sessions,

@@ -4,7 +4,6 @@ Between two sessions a machine changes by more than its launches show, and so th
 unit: a base of one session informs, and decides nothing.
 """
 
-import dataclasses
 import math
 import shutil
 import statistics
@@ -128,7 +127,7 @@ def compare(
         base.name,
         contender.name,
         [*judgements, *one_sided(base, contender)],
-        dataclasses.asdict(rules),
+        {**rules.recorded(), "margin": 0.0},
         [
             *_interruptions(base, contender),
             *_power(judgements),

@@ -56,8 +56,10 @@ FAIL_ON = (FailOn.DIFFERENT, FailOn.REGRESSED, FailOn.MISSING, FailOn.ALL_INCONC
 class Rules:
     """When a difference is called a change."""
 
-    #: What a test of pairs concedes to chance beyond the launches' own, as a share.
-    margin: float = 0.0
+    #: What a test of pairs concedes to chance beyond the launches' own, as a share; None for 1 %,
+    #: which chance adds between processes that take turns, or a third of the threshold where that
+    #: is less.
+    margin: float | None = None
     #: The smallest change of the time that is worth a verdict, as a share; the marker of the base's
     #: test wins, which a change under test cannot set.
     threshold: float = 0.03
@@ -66,8 +68,9 @@ class Rules:
     #: Of each bound of the interval that is shown.
     confidence: float = 0.9
     #: A case is unchanged only if a change of this size, as a share, would have shown (or one half
-    #: a resolution beyond the threshold, where that is larger).
-    resolution: float = 0.1
+    #: a resolution beyond the threshold, where that is larger); None for 10 %, or 3.5 times the
+    #: threshold where that is less.
+    resolution: float | None = None
     thresholds: Mapping[str, float] = field(default_factory=lambda: dict(THRESHOLDS))
     seed: int = 0
 
@@ -82,9 +85,23 @@ class Rules:
         time = thresholds.get(TIME, cls.threshold)
         return cls(threshold=time, thresholds={**THRESHOLDS, **named})
 
+    def margin_of(self, threshold: float) -> float:
+        """The share that a test with this threshold concedes to chance."""
+        return min(0.01, threshold / 3) if self.margin is None else self.margin
+
+    def resolution_of(self, threshold: float) -> float:
+        """The resolution of a test with this threshold, as a share."""
+        return min(0.1, 3.5 * threshold) if self.resolution is None else self.resolution
+
+    def recorded(self) -> dict[str, Any]:
+        """The rules as a record has them, with what follows from the threshold."""
+        margin, resolution = self.margin_of(self.threshold), self.resolution_of(self.threshold)
+        return {**dataclasses.asdict(self), "margin": margin, "resolution": resolution}
+
     def limit(self, threshold: float) -> float:
         """The change that must have been able to show for a case to be unchanged, as a share."""
-        return max(self.resolution, (1 + threshold) * (1 + self.resolution / 2) - 1)
+        resolution = self.resolution_of(threshold)
+        return max(resolution, (1 + threshold) * (1 + resolution / 2) - 1)
 
     def threshold_of(self, metric: Metric, base: Measurement) -> float:
         """The smallest change of a metric that is worth a verdict."""
