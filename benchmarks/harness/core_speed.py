@@ -1,11 +1,11 @@
 """Medians of rounds at full speed repeat better than those of all rounds.
 
-This file is a script and a test file in one. Each session measures six cases a framework with one
-thread, in fresh processes, by turns free and on one CPU (``pin=on``). Beside what fwbench measures,
-each case is called for half a second more, with the loop that tells the speed of CPUs after each
-millisecond. The median of the first 40 stretches is compared with that of the first 40 at full
-speed: the table has how far either scatters over the sessions, as the standard deviation of its
-logarithm, in per cent, of the middle case of each framework.
+This file is a script and a test file in one. Each session measures six cases of a framework with
+one thread, in a fresh process, by turns free and on one CPU (``pin=on``). Beside what fwbench
+measures, each case is called for half a second more, with the loop that tells the speed of CPUs
+after each millisecond. The median of the first 40 stretches is compared with that of the first 40
+at full speed: the table has how far either scatters over the sessions, as the standard deviation of
+its logarithm, in per cent, of the middle case of each framework.
 
 On a machine whose CPUs nobody else slows down there is no difference. The first row says for how
 much of the time they were slow.
@@ -13,6 +13,7 @@ much of the time they were slow.
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 import sys
@@ -29,7 +30,9 @@ from fwbench.cases.case import Case, bind
 from fwbench.measure import core_speed
 from fwbench.workloads import add, exp, gemm
 
-_OPTIONS = ("--fw=mxnet,numpy,tensorflow,torch", "--fw-threads=1", "--fw-revisit=0")
+#: Each has a session of its own: those of a row would make their stretches at once.
+_FRAMEWORKS = ("mxnet", "numpy", "tensorflow", "torch")
+_OPTIONS = ("--fw-threads=1", "--fw-revisit=0")
 _PINS = {"free": (), "on one CPU": ("--fw-toggle=pin=on",)}
 
 _SESSIONS = 12
@@ -97,10 +100,10 @@ def main() -> int:
     known: dict[str, dict[str, list[Stretches]]] = defaultdict(lambda: defaultdict(list))
     slow = []
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(sessions * len(_PINS)):
-            how = [*_PINS][number % len(_PINS)]
-            path = Path(folder) / "run.json"
-            for record in bounds.records(path, __file__, *_OPTIONS, *_PINS[how]):
+        path = Path(folder) / "run.json"
+        for _, how, name in itertools.product(range(sessions), _PINS, _FRAMEWORKS):
+            options = f"--fw={name}", *_OPTIONS, *_PINS[how]
+            for record in bounds.records(path, __file__, *options):
                 facts, stretches = record["extra_info"]["fwbench"], record["extra_info"][_STRETCHES]
                 case = f"{facts['workload']} {facts['size']}"
                 known[f"{facts['framework']}, {how}"][case].append(stretches)
