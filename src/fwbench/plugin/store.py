@@ -147,7 +147,8 @@ class Store:
         named = os.environ.get(JOURNAL_VARIABLE)
         journal = Journal(
             Path(named) if named else journal_folder(self.config.rootpath),
-            f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.jsonl",
+            # To the microsecond: the newest one is found by its name.
+            f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}.jsonl",
         )
         try:
             journal.append(self.head())
