@@ -67,8 +67,8 @@ class Framework(Replicable, ABC):
             recorded, unless a name says that the value is a secret.
         reads_stack: whether its operations look at the Python stack above them: they are called at
             the foot of one (:mod:`fwbench.measure.empty_stack`).
-        forks: whether a process that has done no more than import it, and has one thread, may be
-            forked, and computes then as a new one does.
+        forks: whether a process that has done no more than import it, which has started no thread,
+            may be forked, and computes then as a new one does.
         toggle_gaps: what it cannot do, by (execution, toggle, value), with the reason.
         package: the installed package that names it, for messages; the registry sets it.
     """

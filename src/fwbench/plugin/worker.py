@@ -83,6 +83,7 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
     if channel.readable():  # the parent sends nothing yet: it died before it could be noticed
         return
     core_speed.notice()
+    own_threads = psutil.Process().num_threads()
     try:
         framework = load(framework_of(name), threads)
     except FrameworkUnavailable as error:
@@ -99,11 +100,13 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
         manifest = nvml.named(framework.manifest(cpu_model()))
         channel.send("manifest", manifest.to_json())
         _, *values = channel.receive()
-    _run_session(channel, framework, values[0])
+    _run_session(channel, framework, values[0], own_threads)
     gc.freeze()  # the interpreter would look for cycles in what is left, for 0.2 s
 
 
-def _run_session(channel: Channel, framework: Framework, session: dict[str, Any]) -> None:
+def _run_session(
+    channel: Channel, framework: Framework, session: dict[str, Any], own_threads: int
+) -> None:
     path = session["path"]
     sys.path[:] = [*path, *(entry for entry in sys.path if entry not in path)]
     core_speed.notice(session["loop_s"])
@@ -115,7 +118,8 @@ def _run_session(channel: Channel, framework: Framework, session: dict[str, Any]
     writer = TerminalWriter(sys.__stderr__)
     config.get_terminal_writer = lambda: writer  # type: ignore[method-assign]
     config.stash[OWN_MANIFEST] = Manifest.from_json(session["manifest"])
-    config.pluginmanager.register(WorkerHooks(channel, config, framework), "fwbench-worker")
+    hooks = WorkerHooks(channel, config, framework, own_threads)
+    config.pluginmanager.register(hooks, "fwbench-worker")
     config.hook.pytest_cmdline_main(config=config)
 
 
@@ -148,12 +152,20 @@ def _has_streams() -> bool:
 
 
 class WorkerHooks:
-    """The hooks that make a pytest session run what it is sent."""
+    """The hooks that make a pytest session run what it is sent.
 
-    def __init__(self, channel: Channel, config: pytest.Config, framework: Framework) -> None:
+    Args:
+        own_threads: those of this process before its framework: the main one, and those that
+            NumPy's OpenBLAS ends before a fork, and starts again for a product.
+    """
+
+    def __init__(
+        self, channel: Channel, config: pytest.Config, framework: Framework, own_threads: int
+    ) -> None:
         self.channel = channel
         self.config = config
         self.framework = framework
+        self._own_threads = own_threads
         self.items: dict[str, pytest.Item] = {}
         self.uncollected: list[str] = []
         self.failed = False
@@ -206,7 +218,7 @@ class WorkerHooks:
         """True if a fork is as cold as a new process, and leaves this one so for further cases."""
         if not self._must_be_cold(nodeid) or self.items[nodeid].stash[CELL].gang:
             return False
-        return self.framework.forks and psutil.Process().num_threads() == 1
+        return self.framework.forks and psutil.Process().num_threads() <= self._own_threads
 
     def _run(self, nodeid: str, following: str | None, *, is_over: bool = False) -> None:
         item, problem = self.items.get(nodeid), None
