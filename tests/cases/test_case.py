@@ -114,7 +114,7 @@ def test_all_calls_are_accounted_for() -> None:
     rounds = len(case.benchmark.stats.stats.data)
     waits, calibration, pytest_benchmarks_own, changed, restored = 3, 1, 1, 1, 1
     before = 1 + facts["warmup_calls"] + waits
-    turns, repeated, new = 3, 2, 1
+    turns, repeated, new = 2, 2, 1
     assert len(framework.called) == (
         before
         + calibration

@@ -214,7 +214,7 @@ def test_data_are_new_in_every_turn_and_weights_stay(direction: str, new: str) -
     recorded(case_of(cell(product, direction=direction), Writes()))
     counts = {name: written.count(size) for name, size in sizes.items()}
     assert counts["w"] == 2
-    assert all(counts[name] > 4 for name in new)
+    assert all(counts[name] >= 4 for name in new)
 
 
 def test_arrays_that_are_closed_over() -> None:

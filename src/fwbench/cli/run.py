@@ -10,7 +10,7 @@ from fwbench.errors import SuiteError
 from fwbench.processes import session
 
 #: The settings of a checkout for ``pytest benchmarks``, as options (pyproject.toml says why).
-DEFAULTS = ("--benchmark-max-time=0.06", "-Wignore::DeprecationWarning:gast.astn")
+DEFAULTS = ("--benchmark-max-time=0.03", "-Wignore::DeprecationWarning:gast.astn")
 
 
 def add_to(commands: Any) -> None:

@@ -30,14 +30,14 @@ _SLOWER_AT_MOST = 1.3
 #: So many loops are remembered of each CPU; then every second one.
 _REMEMBERED = 4000
 
-#: The loops are run again after so many seconds. Of a case whose first round is shorter, the one
-#: right behind the loops never counts: it finds caches as these have left them, and wakes the
-#: threads that fell asleep meanwhile.
-_EACH_S = 3e-3
+#: The loops are run again after so many seconds, less than half of the shortest time for which a
+#: CPU is slow. Of a case whose first round is shorter, the one right behind the loops never counts:
+#: it finds caches as these have left them, and wakes the threads that fell asleep meanwhile.
+_EACH_S = 6e-3
 
 #: Rounds of a case are set aside for this long at most, and those of a process for this share of
 #: its time besides. Then they count as they are: where CPUs are of two kinds one is always slower.
-_SET_ASIDE_AT_MOST_S, _SHARE_AT_MOST = 2.0, 0.03
+_SET_ASIDE_AT_MOST_S, _SHARE_AT_MOST = 1.0, 0.02
 _BEGAN_S = time.perf_counter()
 
 #: On machines with more CPUs only the one that makes the calls is looked at.
