@@ -261,6 +261,7 @@ class Measurement:
         if self.has_launches or self.figures:
             return known(self.values(MEDIAN) or self.times_s, self.revisits, self.framework)
         between = known((), self.revisits, self.framework)
+        # Not of the rounds, which the terminal does not have: it must name the winner of a report.
         low_s, high_s = self.stats.q1, self.stats.q3
         if low_s is None or high_s is None:
             return between
