@@ -76,6 +76,16 @@ def test_one_of_a_row_that_is_lost(rows: Project, inline: str) -> None:
     assert sorted(map(len, _turns(records).values())) == [2, 3]
 
 
+def test_processors_are_counted_for_the_turns_of_each(rows: Project) -> None:
+    """One that has more than its thread is found out, though it waits most of the time."""
+    works = "import time\nend_s = time.monotonic() + 20\nwhile time.monotonic() < end_s: pass"
+    starts = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {works!r}])"
+    rows.write("test_it.py", _ROWS.format(inline=starts))
+    result, _ = rows.measure(*_THREE, fw=_FW)
+    result.assert_outcomes(passed=4, failed=2)  # both of its cases
+    assert str(result.stdout).count("and 1 thread can take no more than") == 4
+
+
 def test_rows_of_launches(rows: Project) -> None:
     """Each launch has its own turns."""
     _, records = rows.measure(*_THREE, "--fw-launches=2", fw=_FW)

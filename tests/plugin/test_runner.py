@@ -89,8 +89,8 @@ WorkerProcess.use = lambda self: ((number := next(numbers)) * WALL_S, number * C
 
 @pytest.mark.parametrize(
     ("wall_s", "cpu_s", "failed"),
-    [(1.0, 2.41, 0), (1.0, 2.43, 4), (0.09, 0.5, 0), (0.11, 0.5, 4)],
-    ids=["as many", "more", "more for a moment", "more for a tenth of a second"],
+    [(1.0, 2.41, 0), (1.0, 2.43, 4), (0.019, 0.5, 0), (0.021, 0.5, 4)],
+    ids=["as many", "more", "more for a moment", "more for a while"],
 )
 def test_processors_are_counted_by_the_parent(
     cases: Project, wall_s: float, cpu_s: float, failed: int

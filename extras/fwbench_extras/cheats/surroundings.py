@@ -189,8 +189,9 @@ def _half_elsewhere(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
 
 _OUTSIDE = (
     "the process that has started the worker reads the processor time of all its threads and "
-    "children, before and after the rounds of a tenth of a second or more: it must fit into the "
-    "threads that were asked for; where no processor is free for it, there is nothing to gain"
+    "children, before and after rounds of more than 20 ms (of its own turns, in a row): it must "
+    "fit into the threads that were asked for; where no processor is free for it, there is nothing "
+    "to gain"
 )
 
 HARNESS = (

@@ -4,6 +4,7 @@ import random
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import psutil
@@ -157,10 +158,7 @@ def measure(
     with scratch.folder() as folder:
         seed = random.randrange(10**6)  # noqa: S311 (no secret)
         referee = Referee(folder, len(row), row_effort(max_time_s, others), seed, row=True)
-        sessions = [
-            begin(item, Turns(referee.place(side), _waiting(referee, side)))
-            for side, item in enumerate(row)
-        ]
+        sessions = [begin(item, _turns(referee, side)) for side, item in enumerate(row)]
         results |= {i.nodeid: s.reports for i, s in zip(row, sessions, strict=True)}
         referee.serve(sessions)
     medians_s: dict[int, list[float]] = {}
@@ -173,8 +171,9 @@ def measure(
             _note(report, others, name, medians_s.get(side, []))
 
 
-def _waiting(referee: Any, side: int) -> Callable[[], bool]:
-    return lambda: bool(referee.waits(side))
+def _turns(referee: Any, side: int) -> Turns:
+    waits, waited_s = partial(referee.waits, side), partial(referee.waited_s, side)
+    return Turns(referee.place(side), waits, waited_s)
 
 
 def _note(

@@ -18,7 +18,7 @@ import struct
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,6 +91,14 @@ class Contestant:
     #: and how many have.
     is_in_row: bool = False
     counted: int = 0
+    #: When it came, and the seconds of its turns since.
+    came_s: float = field(default_factory=time.monotonic)
+    turns_s: float = 0.0
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds since it came in which it had no turn; known between turns."""
+        return time.monotonic() - self.came_s - self.turns_s
 
     @property
     def pid(self) -> int:
@@ -98,6 +106,16 @@ class Contestant:
         size = struct.calcsize("3i")
         credentials = self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
         return int(struct.unpack("3i", credentials)[0])
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Let it have the turn within the block."""
+        began_s, self.has_turn = time.monotonic(), True
+        try:
+            yield
+        finally:
+            self.has_turn = False
+            self.turns_s += time.monotonic() - began_s
 
     def tell(self, *message: Any) -> None:
         """Send it a message, unless it has gone."""
@@ -108,12 +126,11 @@ class Contestant:
         self, lead_in: int, rounds: int, attend: Callable[[], object], place: CallPlace = ANYWHERE
     ) -> Sequence[float]:
         """Have a visit made; seconds of a call in each round, none of one that has gone."""
-        self.has_turn = True
         said: Sequence[float] = ()
-        with suppress(OSError):
+        with self.turn(), suppress(OSError):
             self.connection.send(TURN_FORMAT.pack(lead_in, rounds, *place))
             said = array("d", self.heard(attend))
-        self.has_turn, self.has_gone = False, not said
+        self.has_gone = not said
         if not self.is_in_row:
             return said
         self.counted += bool(said and said[0])

@@ -90,6 +90,7 @@ class Referee:
         self._told: set[int] = set()
         self._waiting: dict[str, dict[int, Contestant]] = {}
         self._seats: dict[int, Contestant] = {}
+        self._waited_s = dict.fromkeys(self._sides, 0.0)
         self._going: dict[int, ComparedSession] = {}
         self._used_s = used_s
         self._idle: dict[int, tuple[float, float]] = {}  # processor time, and since when
@@ -107,6 +108,10 @@ class Referee:
         """True if a contestant waits for others, or for its turn."""
         seat = self._seats.get(side)
         return seat is not None and not seat.has_turn
+
+    def waited_s(self, side: int) -> float:
+        """Seconds for which a contestant has waited, in all that is over."""
+        return self._waited_s[side]
 
     def serve(self, sessions: Sequence[ComparedSession]) -> None:
         """Give turns until each side's session has ended."""
@@ -244,12 +249,12 @@ class Referee:
         for contestant in contestants:
             contestant.connection.close()
             self._seats.pop(contestant.side, None)
+            self._waited_s[contestant.side] += contestant.waited_s
 
     def _leave_alone(self, contestant: Contestant) -> None:
         """Have one measure as always, until it says that it is over; nobody else has a turn."""
-        contestant.has_turn = True
-        contestant.tell("alone")
-        with suppress(OSError):
+        with contestant.turn(), suppress(OSError):
+            contestant.tell("alone")
             contestant.heard(self._attend)
 
     def _one_by_one(self, contestants: list[Contestant]) -> None:

@@ -63,6 +63,8 @@ class Turns:
     place: str
     #: Tells whether it waits for others now, which takes none of its time.
     waits: Callable[[], bool]
+    #: Tells for how many seconds it has waited until now.
+    waited_s: Callable[[], float]
 
 
 #: The message of a case that takes turns where its worker has said nothing yet.
@@ -171,7 +173,7 @@ class WorkerPool:
                 if message[0] == "epoch":
                     deadline.restart()
                 if message[0] == "rounds":
-                    message = ["rounds", worker.use()]
+                    message = ["rounds", _use(worker, turns)]
                     worker.send("go on")
                 yield message
         except WorkerDied:
@@ -261,6 +263,12 @@ class WorkerPool:
         for workers in (self._loaded, self._running):
             while workers:
                 workers.popitem()[1].kill()
+
+
+def _use(worker: WorkerProcess, turns: Turns | None) -> tuple[float, float]:
+    """The time without that for which a worker has waited for others, and its processor time."""
+    now_s, used_s = worker.use()
+    return now_s - (turns.waited_s() if turns else 0.0), used_s
 
 
 def _heard(worker: WorkerProcess, deadline: _Deadline, turns: Turns | None) -> list[Any]:
