@@ -41,9 +41,9 @@ from fwbench.workloads.grid import Cell
 #: share of those of the session, if these are enough to import frameworks again.
 _REVISITED, _REVISITS_AT_MOST_S, _SHARE, _SESSION_AT_LEAST_S = 12, 20.0, 0.1, 60.0
 
-#: Rounds that take longer are checked, as those of a precise median do. 250 honest cases had up to
-#: 1.15 processors a thread in 0.1 s, with processor time counted in steps of 10 ms, and 343 in less
-#: time, down to this, up to 1.2 and 5 ms.
+#: Rounds that take longer are checked: a median may be precise by then. Processor time is counted
+#: in steps of 10 ms. 250 honest cases had up to 1.15 processors a thread in 0.1 s and more, and 343
+#: with one thread at most 1.2 and 5 ms more, from 20 ms on.
 _CHECKED_S = 0.02
 _OF_THREADS, _SPARE_S = 1.2, 0.02
 
