@@ -84,12 +84,15 @@ def _serve(channel: Channel, name: str, threads: int) -> None:
         return
     core_speed.notice()
     own_threads = psutil.Process().num_threads()
+    gc.disable()  # what imports make stays: looking for cycles in it doubles TensorFlow's time
     try:
         framework = load(framework_of(name), threads)
     except FrameworkUnavailable as error:
         missing = isinstance(error, FrameworkMissing)
         channel.send("unavailable", error.reason, error.remedy, missing)
         return
+    gc.freeze()
+    gc.enable()
     core_speed.notice()
     channel.send("loaded", __version__)
     kind, *values = channel.receive()
@@ -189,6 +192,7 @@ class WorkerHooks:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Index the items by their node ids."""
         self.items = {item.nodeid: item for item in session.items}
+        gc.freeze()  # the interpreter would go over them every few cases, and copy them in forks
         core_speed.notice()
 
     @pytest.hookimpl(tryfirst=True)
