@@ -335,7 +335,7 @@ def steps_of(schedule: Schedule, data: DataSet, batch: int) -> int:
 def whole(split: Split) -> Batch:
     """A part of a data set as it is learned from: images as float32 from 0 to 1."""
     if split.x.dtype == np.uint8:
-        return split.x.astype(np.float32) / np.float32(255), split.y
+        return np.divide(split.x, 255, dtype=np.float32), split.y
     return split.x, split.y
 
 
