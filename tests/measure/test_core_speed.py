@@ -31,7 +31,8 @@ def _watch(hand: HandClock, looks_s: Iterator[float]) -> tuple[Clock, SpeedWatch
 def _counted(rounds_s: Sequence[float], slow: Sequence[bool]) -> list[int]:
     """Which rounds count, if the loop is slow or not after each of them."""
     hand = HandClock()
-    looks_s = itertools.chain([_FAST_S] * 2, (_SLOW_S if each else _FAST_S for each in slow))
+    after = ([_SLOW_S] * 2 if each else [_FAST_S] for each in slow)  # once more if it was slow
+    looks_s = itertools.chain([_FAST_S] * 2, *after)
     clock, watch = _watch(hand, looks_s)
     watch.begin()
     counted = []
@@ -62,7 +63,7 @@ def test_the_choice_does_not_look_at_times(rounds: list[tuple[bool, float]]) -> 
 
 def test_short_rounds_are_looked_at_together() -> None:
     hand = HandClock()
-    clock, watch = _watch(hand, iter([_FAST_S, _FAST_S, _FAST_S, _SLOW_S]))
+    clock, watch = _watch(hand, iter([_FAST_S, _FAST_S, _FAST_S, *[_SLOW_S] * 2]))
     watch.begin()
     sifted = []
     for _ in range(18):
@@ -74,7 +75,12 @@ def test_short_rounds_are_looked_at_together() -> None:
 
 
 def test_a_clock_that_changes_by_itself_is_full_speed() -> None:
-    loop = Loop(iter([30e-6, 38e-6, 40e-6]).__next__)
+    loop = Loop(iter([30e-6, 38e-6, 40e-6, 40e-6]).__next__)
+    assert [loop.is_fast() for _ in range(3)] == [True, True, False]
+
+
+def test_a_loop_that_was_interrupted_is_run_again() -> None:
+    loop = Loop(iter([_FAST_S, _SLOW_S, _FAST_S, _SLOW_S, _SLOW_S]).__next__)
     assert [loop.is_fast() for _ in range(3)] == [True, True, False]
 
 

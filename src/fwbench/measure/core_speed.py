@@ -80,8 +80,14 @@ class Loop:
         self._sorted_s = sorted(_NOTICED_S)
 
     def is_fast(self) -> bool:
-        """Run it; True if that was at full speed, as far as this process has seen that."""
+        """Run it; True if that was at full speed, as far as this process has seen that.
+
+        Run again if not: an interrupt, or a thread that has just woken up, is over by then. Without
+        a neighbour 3 to 6 % of the loops were slow, and hardly ever two that followed each other.
+        """
         took_s = self.run()
+        if self._sorted_s and took_s > _SLOWER_AT_MOST * self.full_speed_s:
+            took_s = min(took_s, self.run())
         insort(self._sorted_s, took_s)
         if len(self._sorted_s) > _REMEMBERED:
             del self._sorted_s[::2]
