@@ -28,6 +28,7 @@ from fwbench.measure.resources import (
     PeakMemory,
     RunQueue,
     cpu_use,
+    other_threads_s,
     peak_memory_bytes,
     processors_s,
     reset_peak_memory,
@@ -126,6 +127,20 @@ def test_switches_are_those_of_the_thread_that_asks() -> None:
     other.start()
     other.join()
     assert 1 <= thread_switches() - before < 200
+
+
+def test_time_of_other_threads_is_not_that_of_this_one() -> None:
+    def compute(until_s: float) -> None:
+        while time.thread_time() < until_s:
+            pass
+
+    before_s = other_threads_s()
+    compute(time.thread_time() + 0.05)
+    assert other_threads_s() - before_s < 0.02, "this thread alone has computed"
+    other = threading.Thread(target=compute, args=(0.05,))
+    other.start()
+    other.join()
+    assert 0.04 < other_threads_s() - before_s < 0.5
 
 
 def test_processor_time_is_that_of_all_threads() -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, repeat
 
 import pytest
@@ -21,7 +22,8 @@ def warmed(costs_s: Iterable[float], limit_s: float, at_least_s: float = 0.0) ->
     hand = HandClock()
     costs: Iterator[float] = iter(costs_s)
     clock = Clock(hand, hand.wait)
-    return warm_up(lambda: hand.enqueue(next(costs)), clock, limit_s, at_least_s)
+    warmup = warm_up(lambda: hand.enqueue(next(costs)), clock, limit_s, at_least_s)
+    return replace(warmup, is_parallel=None)  # of a clock that is turned by hand
 
 
 SHORT_S = 2.0**-12  # four of them are just short of a millisecond
@@ -65,7 +67,7 @@ def test_calls_are_warmed_up_until_steady_or_over(
     assert warmed(costs_s, limit_s, at_least_s) == expected
 
 
-@pytest.mark.parametrize(("each", "calls"), [(3, 10), (1, 26)])
+@pytest.mark.parametrize(("each", "calls"), [(3, 10), (1, 21)])
 def test_calls_that_lose_their_processor_are_warmed_up_for_longer(each: int, calls: int) -> None:
     """Another thread computes them, as TensorFlow's graphs, though nothing is waited for."""
     hand, made = HandClock(), list[int]()
@@ -75,8 +77,17 @@ def test_calls_that_lose_their_processor_are_warmed_up_for_longer(each: int, cal
         hand.spend(CALL_S)
 
     warmup = warm_up(call, Clock(hand), 100.0, switches=lambda: len(made) // each)
-    assert warmup == WarmUp(calls, calls * CALL_S, True)
+    assert warmup == WarmUp(calls, calls * CALL_S, True, is_parallel=False)
     assert (calls * CALL_S >= HANDED_OVER_S) is (each == 1)
+
+
+@pytest.mark.parametrize(("share", "is_parallel"), [(0.0, False), (0.04, False), (0.06, True)])
+def test_calls_are_parallel_if_other_threads_compute(share: float, is_parallel: bool) -> None:
+    hand = HandClock()
+    warmup = warm_up(
+        lambda: hand.spend(CALL_S), Clock(hand), 100.0, of_others_s=lambda: share * hand()
+    )
+    assert warmup.is_parallel is is_parallel
 
 
 @pytest.mark.parametrize(("later", "steady"), [(1.05, True), (1.07, False), (0.9, False)])

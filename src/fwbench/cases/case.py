@@ -85,6 +85,7 @@ class Case:
         self._cache = cache
         self._limits = limits
         self._was_called = False
+        self._is_parallel = True
         self._probe = probe
         self._is_first = is_first
         self._other_processes = OtherProcesses()
@@ -178,7 +179,7 @@ class Case:
         with self._other_processes:
             warmed_up = self._warm_up(work, readable=readable)
             watch = self._watch()
-            speed = _watching_speed(self.cell, self._manifest.threads, self._clock)
+            speed = _watching_speed(self.cell, self._clock, is_parallel=self._is_parallel)
             scope = self.framework.scope(self.cell.device, self.cell.dtype)
             with scope, self._run_queue, speed as benchmark.speed:
                 work.begin()
@@ -221,6 +222,7 @@ class Case:
         waited = CaseFacts()
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             warmup = self._warmed(work)
+            self._is_parallel = warmup.is_parallel is not False
             if readable:
                 wait_s = timing.check_finished(work, self.framework, self.cell, self._clock)
                 if self._clock.wait is not None:
@@ -355,13 +357,12 @@ class Case:
 
 
 @contextmanager
-def _watching_speed(cell: Cell, threads: int | None, clock: Clock) -> Iterator[SpeedWatch | None]:
+def _watching_speed(cell: Cell, clock: Clock, *, is_parallel: bool) -> Iterator[SpeedWatch | None]:
     """Set rounds aside while CPUs are slow; None where others compute, or by another clock."""
     by_others = cell.device != "cpu" or cell.gang or cell.toggle("workers") != "0"
     if by_others or clock.read is not time.perf_counter:
         yield None
         return
-    is_parallel = threads != 1 or clock.wait is not None
     cpus = core_speed.cpus_of_process(is_parallel=is_parallel)
     with cpus.reached():
         yield SpeedWatch(clock, cpus)

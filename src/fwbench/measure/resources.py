@@ -190,6 +190,14 @@ def thread_switches() -> int:
     return usage.ru_nvcsw + usage.ru_nivcsw
 
 
+def other_threads_s() -> float:
+    """Processor time of this process's other threads so far, in seconds.
+
+    Of one that is running on another CPU the kernel knows it to a tick, milliseconds.
+    """
+    return time.process_time() - time.thread_time()
+
+
 def reset_peak_memory(process: Path = _SELF) -> bool:
     """Forget the largest resident memory so far; returns whether that is possible, as on Linux."""
     with suppress(OSError):
