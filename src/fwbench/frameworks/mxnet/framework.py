@@ -26,6 +26,7 @@ from fwbench.frameworks.gpus import PINNED, Copies
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.frameworks.member import WORKER, Participant, Place, RoleCopies
 from fwbench.frameworks.models import ModelLearner
+from fwbench.frameworks.mxnet import openmp
 from fwbench.frameworks.mxnet.operations import OPERATIONS
 from fwbench.frameworks.probes import with_plan
 from fwbench.frameworks.profiler import Profiler
@@ -137,6 +138,10 @@ class MXNet(Framework):
         """``mx.nd.array`` with context and dtype; it copies."""
         return partial(mx.nd.array, ctx=_context(device), dtype=dtype)
 
+    def place(self, values: NDArray[Any], device: str, dtype: str) -> Any:
+        """By ``mx.nd.array``."""
+        return openmp.copied(mx.nd.array, values, ctx=_context(device), dtype=dtype)
+
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """The array's values by ``asnumpy``, once all work is done.
 
@@ -144,7 +149,7 @@ class MXNet(Framework):
         its kernel, swaps the kernel's axes in place while it computes.
         """
         mx.nd.waitall()
-        values: NDArray[Any] = array.asnumpy()
+        values: NDArray[Any] = openmp.copied(array.asnumpy)
         return values
 
     def read_element(self, array: Any) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Dropouts, Job
 from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
+from fwbench.frameworks.mxnet import openmp
 from fwbench.frameworks.mxnet.training import new_optimizer
 
 #: The executions, each with what it does to a block.
@@ -68,13 +69,17 @@ class MXNetModelLearner(ModelLearner):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """By the names that ``save_parameters`` gives them."""
-        return {name: array.data().asnumpy() for name, array in self._parameters.items()}
+        return {
+            name: openmp.copied(array.data().asnumpy) for name, array in self._parameters.items()
+        }
 
     def load(self, values: Iterable[NDArray[Any]]) -> None:
         """In place, so that cached operators stay."""
         for parameter, array in zip(self._parameters.values(), values, strict=True):
             if not isinstance(parameter, gluon.Constant):
-                parameter.set_data(mx.nd.array(array, ctx=self._context, dtype=parameter.dtype))
+                parameter.set_data(
+                    openmp.copied(mx.nd.array, array, ctx=self._context, dtype=parameter.dtype)
+                )
 
     def trained_names(self) -> list[str]:
         """The parameters that have a gradient."""
@@ -88,11 +93,11 @@ class MXNetModelLearner(ModelLearner):
     def placed(self, array: NDArray[Any]) -> Any:
         """``mx.nd.array``, which copies."""
         dtype = self.job.dtype if array.dtype.kind == "f" else array.dtype
-        return mx.nd.array(array, ctx=self._context, dtype=dtype)
+        return openmp.copied(mx.nd.array, array, ctx=self._context, dtype=dtype)
 
     def on_host(self, array: Any) -> NDArray[Any]:
         """By ``asnumpy``."""
-        values: NDArray[Any] = array.asnumpy()
+        values: NDArray[Any] = openmp.copied(array.asnumpy)
         return values
 
     def inference(self, examples: Any) -> Callable[[], Any]:

@@ -32,6 +32,7 @@ from fwbench.frameworks.member import (
     address_of,
     reserved,
 )
+from fwbench.frameworks.mxnet import openmp
 from fwbench.frameworks.mxnet.training import MXNetLearner
 
 #: The stores by which replicas agree. With both of them servers update the parameters.
@@ -218,7 +219,9 @@ class NullSteps(_Settled):
     def __init__(self, store: ModelStore, updates: Sequence[NDArray[Any]]) -> None:
         self._store = store
         store.set_optimizer(Added())
-        self._updates = [mx.nd.array(update, dtype=update.dtype) for update in updates]
+        self._updates = [
+            openmp.copied(mx.nd.array, update, dtype=update.dtype) for update in updates
+        ]
         self._sent = [mx.nd.zeros_like(update) for update in self._updates]
         self._parameters = [mx.nd.zeros_like(update) for update in self._updates]
         for key, parameter in enumerate(self._parameters):
@@ -238,7 +241,7 @@ class NullSteps(_Settled):
 
     def fetched(self, answer: Any) -> Sequence[NDArray[Any]]:
         """The shards."""
-        return [parameter.asnumpy() for parameter in answer]
+        return [openmp.copied(parameter.asnumpy) for parameter in answer]
 
 
 class SparseReads(_Settled):
@@ -248,11 +251,11 @@ class SparseReads(_Settled):
         self, store: Any, key: int, table: NDArray[Any], sets: Sequence[NDArray[np.int64]]
     ) -> None:
         self._store, self._key = store, key
-        self._rows = [mx.nd.array(rows, dtype=rows.dtype) for rows in sets]
+        self._rows = [openmp.copied(mx.nd.array, rows, dtype=rows.dtype) for rows in sets]
         self._read = [
             mx.nd.sparse.zeros("row_sparse", table.shape, dtype=table.dtype) for _ in sets
         ]
-        store.init(key, mx.nd.array(table, dtype=table.dtype).tostype("row_sparse"))
+        store.init(key, openmp.copied(mx.nd.array, table, dtype=table.dtype).tostype("row_sparse"))
 
     def take(self, which: int) -> Any:
         """Pull the rows of a set."""
@@ -263,7 +266,7 @@ class SparseReads(_Settled):
 
     def fetched(self, answer: Any) -> Sequence[NDArray[Any]]:
         """The rows that the sparse array has."""
-        return [answer.data.asnumpy()]
+        return [openmp.copied(answer.data.asnumpy)]
 
 
 class MXNetMember(Member):

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import mxnet as mx
 import numpy as np
@@ -25,7 +25,7 @@ from fwbench.frameworks.learner import (
     Order,
     Placed,
 )
-from fwbench.frameworks.mxnet import planning
+from fwbench.frameworks.mxnet import openmp, planning
 from fwbench.frameworks.mxnet.layers import Network
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.objective import DROPOUT_SEED, SGD, Adam, Batch, Optimizer, RMSprop
@@ -144,7 +144,9 @@ class MXNetLearner(Learner):
         if self._dropouts.switch(on=dropout):
             self._compile()
         for parameter, array in self._in_layout(self.job.training.initial()):
-            parameter.set_data(mx.nd.array(array, ctx=self._context, dtype="float32"))
+            parameter.set_data(
+                openmp.copied(mx.nd.array, array, ctx=self._context, dtype="float32")
+            )
 
     def _in_layout(self, of_nodes: Sequence[Arrays]) -> Iterator[tuple[Any, NDArray[Any]]]:
         converted = self.job.training.graph.channels_first(of_nodes)
@@ -216,7 +218,7 @@ class MXNetLearner(Learner):
 
     def weights(self) -> Iterator[NDArray[Any]]:
         """The parameters that have a gradient."""
-        return (parameter.data().asnumpy() for parameter in self._parameters)
+        return (openmp.copied(parameter.data().asnumpy) for parameter in self._parameters)
 
     def placement(self) -> Mapping[str, int]:
         """By the contexts of each parameter's arrays."""
@@ -229,8 +231,8 @@ class MXNetLearner(Learner):
         """The batch by ``mx.nd.array``, channels first."""
         x, y = _in_layout(batch)
         return (
-            mx.nd.array(x, ctx=self._context, dtype=x.dtype),
-            mx.nd.array(y, ctx=self._labels_context, dtype=y.dtype),
+            openmp.copied(mx.nd.array, x, ctx=self._context, dtype=x.dtype),
+            openmp.copied(mx.nd.array, y, ctx=self._labels_context, dtype=y.dtype),
         )
 
     def loader(self, batch: Batch, steps: int) -> Loader:
@@ -244,7 +246,7 @@ class MXNetLearner(Learner):
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """Outside ``record``, where dropout is off."""
         x, _ = self.place((examples, np.zeros(0, np.int32)))
-        return cast("NDArray[Any]", self._net(x).asnumpy().astype(np.float64))
+        return openmp.copied(self._net(x).asnumpy).astype(np.float64)
 
     def planned_bytes(self, *, training: bool) -> int | None:
         """Bytes planned for a hybridized network, in one context."""
@@ -406,7 +408,8 @@ class SplittingLearner(MXNetLearner):
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         """Answers to each part, one after the other."""
         x, _ = super().place((examples, np.zeros(0, np.int32)))
-        return np.concatenate([self._net(part).asnumpy() for part in self._split(x)], dtype=float)
+        answers = [openmp.copied(self._net(part).asnumpy) for part in self._split(x)]
+        return np.concatenate(answers, dtype=float)
 
 
 class MXNetInt8(ConvertedPredictor):
