@@ -67,7 +67,7 @@ def test_calls_are_warmed_up_until_steady_or_over(
     assert warmed(costs_s, limit_s, at_least_s) == expected
 
 
-@pytest.mark.parametrize(("each", "calls"), [(3, 10), (1, 21)])
+@pytest.mark.parametrize(("each", "calls"), [(3, 10), (1, 13)])
 def test_calls_that_lose_their_processor_are_warmed_up_for_longer(each: int, calls: int) -> None:
     """Another thread computes them, as TensorFlow's graphs, though nothing is waited for."""
     hand, made = HandClock(), list[int]()
