@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, blur
+from fwbench.records.measurement import Measurement, blur, uncertainty
 from fwbench.records.repeatability import (
     ASSUMED,
     DECIDED,
@@ -208,3 +208,17 @@ def test_it_is_said(every: tuple[tuple[Any, ...], ...], text: str) -> None:
     """Frameworks of which nothing is known are assumed to repeat."""
     known_of = [(name, Repeatability(*of) if of else ASSUMED) for name, *of in every]
     assert stated(known_of) == text
+
+
+@pytest.mark.parametrize(
+    ("second_s", "told"), [(0.4, "400 ms"), (0.6, ""), (1.9, ""), (2.1, "2.1 s")]
+)
+def test_a_case_with_two_results_is_named(second_s: float, told: str) -> None:
+    """Its width alone would hide it."""
+    session = {"a": of_pairs({"1": [1.0, 1.01], "2": [1.0, second_s], "3": [1.0, 0.99]})}
+    cases = [replace(measured("a", 1.0, session), nodeid=n, test=f"of {n}") for n in "123"]
+    text = uncertainty(cases)
+    assert ": 3 cases revisited" in text
+    named = f"; {cases[1].name} took 1 s, and {told} in a fresh process"
+    assert text.endswith(named if told else "revisited")
+    assert "took" not in uncertainty(cases[:1])

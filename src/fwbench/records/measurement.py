@@ -14,6 +14,7 @@ from fwbench.records.repeatability import (
     INTERVAL,
     Repeatability,
     Revisits,
+    far_apart,
     known,
     stated,
     student,
@@ -329,6 +330,8 @@ def uncertainty(cases: Iterable[Measurement]) -> str:
     """Say how far medians of cases repeat, and ratios of those that took turns."""
     every = list(cases)
     text = stated((case.framework, case.repeatability) for case in every)
+    if far := far_apart(every[0].revisits, {case.nodeid: case.name for case in every}):
+        text = f"{text}; {far}"
     launches = ((case.facts, *(case.facts.launches or ())) for case in every)
     if not any(launch.turns for each in launches for launch in each):
         return text

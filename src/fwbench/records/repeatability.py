@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from fwbench.records.session_facts import StoredRevisits
 from fwbench.records.units import count
+from fwbench.records.units import time as shown
 from fwbench.terms.names import framework_of
 
 #: Quantiles of Student's t: of what decides, at 5 % in both directions, and of 90 % intervals.
@@ -68,6 +69,9 @@ _FREEDOM = 2.5
 #: threads scatter by far more than NumPy's.
 _OTHERS_AT_MOST = 2
 
+#: Medians of a case that are apart by more than this factor.
+_FAR = 2.0
+
 Revisits = Mapping[str, StoredRevisits]
 
 
@@ -95,6 +99,24 @@ def of_pairs(pairs: dict[str, list[float]]) -> StoredRevisits:
     """The record of cases that were measured twice: both medians in seconds, by node id."""
     squares = statistics.fmean(math.log(second / first) ** 2 for first, second in pairs.values())
     return StoredRevisits(cases=len(pairs), sd=math.sqrt(squares / 2), pairs=pairs)
+
+
+def far_apart(revisits: Revisits, names: Mapping[str, str]) -> str:
+    """Name the cases whose two medians are two results, not the scatter of one; empty for none.
+
+    Args:
+        names: of the cases, by node id.
+    """
+    pairs = {
+        names[nodeid]: medians_s
+        for each in revisits.values()
+        for nodeid, medians_s in each.pairs.items()
+        if nodeid in names and medians_s and max(medians_s) > _FAR * min(medians_s)
+    }
+    return "; ".join(
+        f"{name} took {shown(medians_s[0])}, and {shown(medians_s[-1])} in a fresh process"
+        for name, medians_s in pairs.items()
+    )
 
 
 def stated(every: Iterable[tuple[str, Repeatability]]) -> str:
