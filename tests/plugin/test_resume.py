@@ -231,7 +231,7 @@ def test_a_recovered_session_can_be_gone_on_with(stopped: Project) -> None:
     """Also one that was killed, whose journal does not say how it ended."""
     (journal,) = (stopped.path / ".fwbench" / "journal").glob("*.jsonl")
     *lines, outcome = journal.read_text(encoding="utf-8").splitlines()
-    assert "fwbench_journal_outcome" in outcome
+    assert "fwbench_journal_session" in outcome
     journal.write_text("\n".join((*lines, "")), encoding="utf-8")
     stopped.python("-m", "fwbench", "recover", "-o", "recovered.json")
     result = stopped.run(*_IN_ORDER, "--fw-resume")

@@ -162,3 +162,13 @@ def test_upper_bounds_are_no_visits(condition: str) -> None:
     visit = visit_of(report)
     assert (visit is None) == (condition == CONTENDED)
     assert visit is None or (visit.median_s, visit.took_s) == (1e-3, 0.5)
+
+
+def test_a_recovered_session_has_its_revisits(visited: Project) -> None:
+    """Without a file of one's own, charts come from the journal: they are to say the same."""
+    visited.measure("--fw-revisit=3")
+    visited.python("-m", "fwbench", "recover", "-o", "recovered.json")
+    stored, recovered = visited.session(), visited.session("recovered.json")
+    assert recovered["revisits"] == stored["revisits"]
+    assert recovered["missing"] == stored["missing"]
+    assert recovered["outcome"] == stored["outcome"]

@@ -179,14 +179,10 @@ class Store:
         ceilings.annotate(output_json["benchmarks"], self.session.ceilings)
         known = self.session.known_toggles
         equality.annotate(output_json["benchmarks"], known)
-        revisits = self.session.revisits
-        cases = [just_measured(entry, revisits) for entry in output_json["benchmarks"]]
-        measured = {entry["fullname"] for entry in output_json["benchmarks"]}
-        ended = of_process() | SessionFacts(
-            outcome=self.outcome,
-            missing=self.unmeasured.facts(measured),
-            gate=self.gate,
-            revisits=revisits or None,
+        entries = output_json["benchmarks"]
+        cases = [just_measured(entry, self.session.revisits) for entry in entries]
+        ended = of_process() | self._ended({entry["fullname"] for entry in entries})
+        ended |= SessionFacts(
             fastest={
                 f"{answer.kind}, {answer.device}": answer.text
                 for answer in ranking.answers(ranking.contests(c for c in cases if c.facts))
@@ -196,6 +192,15 @@ class Store:
         )
         output_json["fwbench"] = dict(self.session_facts() | self.launched | ended)
         output_json.update(self._private(output_json))
+
+    def _ended(self, measured: Collection[str]) -> SessionFacts:
+        """Facts of the session that are known at its end only; the node ids of what it measured."""
+        return SessionFacts(
+            outcome=self.outcome,
+            missing=self.unmeasured.facts(measured),
+            gate=self.gate,
+            revisits=self.session.revisits or None,
+        )
 
     def _private(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """Values for JSON, without absolute paths unless these are requested."""
@@ -294,22 +299,17 @@ class Store:
         launches = count(plan.launches * planned, "launch", "launches")
         return f"{kept} of {launches} of {cases}"
 
-    @property
-    def _is_safe(self) -> bool:
-        """True if the journal may be deleted one day: its session is whole, or in another file."""
-        is_over = self.outcome is not None and not self.problems
-        return is_over and (self.written is not None or not self._is_cut_short)
-
     @pytest.hookimpl(tryfirst=True)
     def pytest_unconfigure(self) -> None:
         """Close the journal, however the session ended."""
         if self.journal is None:
             return
         with contextlib.suppress(StorageError):
-            if self.outcome is not None and self.outcome.interrupted:
-                self.journal.interrupt(dict(self.outcome))
-            elif self._is_safe:
-                self.journal.finish(resumable=self._is_cut_short)
+            if self.outcome is not None:
+                self.journal.complete(self._private(dict(self._ended(self._kept))))
+                is_safe = not self.problems and not self.outcome.interrupted
+                if is_safe and (self.written is not None or not self._is_cut_short):
+                    self.journal.finish(resumable=self._is_cut_short)
         self.journal.close()
 
 

@@ -16,7 +16,7 @@ from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun
 from fwbench.jsontext import dumps, loads
 from fwbench.records import files, launches
-from fwbench.records.session_facts import SessionOutcome
+from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import head_of, record_of
 from fwbench.records.table import DamagedFact
 from fwbench.records.upstream import LaunchEntry
@@ -25,10 +25,10 @@ from fwbench.records.upstream import LaunchEntry
 _JOURNALS = 10
 
 #: Prefix of what a journal has and a run has not; in the first line the digest of what the session
-#: was asked for, in the last one of an interrupted session its outcome, and in others the node id
-#: of a test that did not pass although it had been measured.
+#: was asked for, in one of the last what is known of the session at its end only, and in others the
+#: node id of a test that did not pass although it had been measured.
 _OWN = "fwbench_journal"
-KEY, _OUTCOME, _NOT_PASSED = f"{_OWN}_key", f"{_OWN}_outcome", f"{_OWN}_not_passed"
+KEY, _SESSION, _NOT_PASSED = f"{_OWN}_key", f"{_OWN}_session", f"{_OWN}_not_passed"
 
 #: The last line of the journal of a session that is over, and whose records are safe elsewhere: of
 #: one that ran to its end or that another one has gone on with, and of one to go on with.
@@ -99,13 +99,13 @@ class Journal:
         """
         self.append(_END_TO_RESUME if resumable else _END)
 
-    def interrupt(self, outcome: Mapping[str, Any]) -> None:
-        """Say how its session ended before its time; the journal is kept.
+    def complete(self, session: Mapping[str, Any]) -> None:
+        """Add facts of the session that are known at its end only, such as that it was interrupted.
 
         Raises:
             StorageError: it cannot be written.
         """
-        self.append({_OUTCOME: outcome})
+        self.append({_SESSION: session})
 
     def discard(self) -> None:
         """Close the file, and remove it: its records are in another journal."""
@@ -306,9 +306,9 @@ class _Reader:
             values = _parsed(line)
             if number == 1:
                 self._read_head(values)
-            elif isinstance(values, dict) and _OUTCOME in values:
-                outcome = SessionOutcome.checked(values[_OUTCOME])
-                self.head["fwbench"] = {**self.head.get("fwbench", {}), "outcome": dict(outcome)}
+            elif isinstance(values, dict) and _SESSION in values:
+                known = SessionFacts.checked(values[_SESSION])
+                self.head["fwbench"] = {**self.head.get("fwbench", {}), **known}
             elif isinstance(values, dict) and _NOT_PASSED in values:
                 self.not_passed.add(str(values[_NOT_PASSED]))
             elif values not in (_END, _END_TO_RESUME):
