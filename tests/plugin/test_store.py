@@ -1,5 +1,6 @@
 """Where records are kept: refused early where they cannot be, else written whole or not at all."""
 
+import fcntl
 import itertools
 import json
 import os
@@ -127,9 +128,10 @@ def test_json_keeps_links_and_devices(cases: Project) -> None:
     pipe = cases.path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    room_bytes = fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 2**20)  # nobody reads until the end
     try:
         result = cases.run(f"--benchmark-json={pipe}", "-k", "double and 8]")
-        piped = json.loads(os.read(reader, 2**16))
+        piped = json.loads(os.read(reader, room_bytes))
     finally:
         os.close(reader)
     assert result.ret == pytest.ExitCode.OK
