@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -76,9 +76,16 @@ def _pid(gang: Gang, role: str) -> int:
     return gang.pids[names.index(role)]
 
 
+def _runs(pid: int) -> bool:
+    """False of what has ended, also later than it was waited for: nobody has collected it then."""
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
 def _gone(pids: list[int]) -> bool:
     until_s = time.monotonic() + _PATIENCE_S
-    while any(psutil.pid_exists(pid) for pid in pids):
+    while any(map(_runs, pids)):
         if time.monotonic() > until_s:
             return False
         time.sleep(0.02)
