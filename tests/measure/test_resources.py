@@ -291,9 +291,11 @@ def test_a_process_that_ends_while_it_is_read_has_no_threads(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def ended(*_: object) -> list[Path]:
-        raise FileNotFoundError
+        raise ProcessLookupError
 
-    monkeypatch.setattr(Path, "glob", ended)
+    (tmp_path / "task" / "10").mkdir(parents=True)
+    assert resources._children(tmp_path) == []  # a thread has
+    monkeypatch.setattr(os, "scandir", ended)
     assert resources._children(tmp_path) == []
     assert resources._queued_ns(tmp_path) == {}
 

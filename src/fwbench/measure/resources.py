@@ -117,18 +117,21 @@ def _children(process: Path = _SELF) -> list[int]:
 
     psutil would look at every process of the machine, which takes some ten milliseconds.
     """
-    pids: list[int] = []
-    for task in _of_threads(process, "children"):
-        with suppress(OSError):  # a thread has ended meanwhile
-            pids += map(int, task.read_text(encoding="ascii").split())
-    return pids
+    return [int(pid) for text in _of_threads(process, "children").values() for pid in text.split()]
 
 
-def _of_threads(process: Path, name: str) -> list[Path]:
-    """The file of a name of each thread; none of a process that has ended meanwhile."""
+def _of_threads(process: Path, name: str) -> dict[str, bytes]:
+    """Content of the file of a name for each thread; none of a process that has ended meanwhile.
+
+    A case reads some hundred of them, for which pathlib takes twice as long.
+    """
+    texts = {}
     with suppress(OSError):
-        return [*process.glob(f"task/*/{name}")]
-    return []
+        for thread in os.scandir(process / "task"):
+            path = f"{thread.path}/{name}"
+            with suppress(OSError), open(path, "rb", buffering=0) as file:  # noqa: PTH123
+                texts[thread.name] = file.readall()
+    return texts
 
 
 class RunQueue:
@@ -160,9 +163,9 @@ class RunQueue:
 def _queued_ns(process: Path = _SELF) -> dict[str, int]:
     """Nanoseconds that each thread has waited for a processor; none where that is not known."""
     waited_ns = {}
-    for task in _of_threads(process, "schedstat"):
-        with suppress(OSError, IndexError):  # it has ended meanwhile, or the kernel does not count
-            waited_ns[task.parent.name] = int(task.read_text(encoding="ascii").split()[1])
+    for thread, text in _of_threads(process, "schedstat").items():
+        with suppress(IndexError):  # the kernel does not count
+            waited_ns[thread] = int(text.split()[1])
     return waited_ns
 
 
