@@ -130,13 +130,14 @@ class _Pass(Work):
         Raises:
             WrongResult: they differ.
         """
-        examples, labels = whole(self._data.train)
+        train = self._data.train
         rows = self._order.reshape(self._steps, -1)
         count = 0
         for count, batch in enumerate(self._loader, 1):
             if count <= self._steps:
                 chosen = rows[count - 1]
-                self._compare(batch, (examples[chosen], labels[chosen].ravel()))
+                examples, labels = whole(Split(train.x[chosen], train.y[chosen]))
+                self._compare(batch, (examples, labels.ravel()))
         if count != self._steps:
             raise WrongResult(
                 f"the loader gives {count} batches, and {self._steps} were asked for: its length "

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -120,7 +122,7 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
         benchmark,
         session.options.warmup_s,
         tell=_teller(item),
-        cache=project.own_folder(item.config.rootpath, "data"),
+        cache=_data_cache(item),
         limits=session.limits(manifest.device(cell.device)),
         probe=_probe(item, session),
         is_first=session.count_case() == 1,
@@ -128,6 +130,19 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
     if cell.gang:
         item.config.stash[_GANGS].equip(case, cell.replicas)
     return case
+
+
+def read_data(item: pytest.Item) -> None:
+    """Read the data set of an item, which its case then has at hand, here and in forks."""
+    from fwbench.cases.training import read
+
+    if (data := item.stash[CELL].data) is not None:
+        with suppress(Exception):  # which the case will meet, and report
+            read(data, _data_cache(item))
+
+
+def _data_cache(item: pytest.Item) -> Path:
+    return project.own_folder(item.config.rootpath, "data")
 
 
 def _class_of(cell: grid.Cell) -> type[Case]:

@@ -198,13 +198,17 @@ class WorkerHooks:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool:
         """Run what the parent sends until it hangs up."""
+        from fwbench.plugin import case  # which the collection has imported
+
         self.channel.send("begun")
         parent = os.getpid()
         for nodeid, following, place in self._requests():
             if following is None or not self._is_worth_a_fork(nodeid):
                 with visits.seated(place):
                     self._run(nodeid, following, is_over=self._must_be_cold(following))
-            elif pid := os.fork():
+                continue
+            case.read_data(self.items[nodeid])  # once for all forks
+            if pid := os.fork():
                 _end_unless_done(pid)
             else:
                 process.tie(parent)
