@@ -1,13 +1,14 @@
 """Operands and references are computed once for all cases that need them, and only for those."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.inputs import OPERAND_CACHE, OperandCache, drawn_operands
+from fwbench.cases.inputs import OPERAND_CACHE, Inputs, OperandCache, drawn_operands, widest
 from fwbench.errors import WrongGradient, WrongResult
 from fwbench.testing import FakeFramework
 from support.fakes import case_of, cell, operation
@@ -50,7 +51,7 @@ def test_what_is_too_large_is_not_kept() -> None:
 
 
 def test_what_is_kept_stays_as_it_is() -> None:
-    """Its arrays are copies, and read-only."""
+    """Its arrays are read-only, and parts of no others."""
     some = OperandCache(100)
     source = np.ones(4)
     (array,) = some.arrays("key", lambda: [source[::-1]])
@@ -146,3 +147,25 @@ def test_operands_have_their_place_among_what_is_kept() -> None:
     np.testing.assert_array_equal(first, workload.operands(4))
     np.testing.assert_array_equal(changed, workload.changed_operands(4, 1, first))
     assert OPERAND_CACHE.size_bytes == before_bytes + 2 * 4 * 8
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_references_have_inputs_of_their_own(dtype: str) -> None:
+    """A reference may return one of them, and what was placed changes."""
+    placed = np.ones(3, dtype)
+    assert not np.shares_memory(widest(placed), placed)
+
+
+def test_operands_that_stay_are_not_placed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes that were prepared together are right one after the other all the same."""
+    framework, placed = FakeFramework(), []
+    inputs = Inputs(framework, "cpu", "float32")
+    one, two, five = (np.full(3, value, np.float32) for value in (1.0, 2.0, 5.0))
+    run = partial(np.subtract, inputs.place(one), inputs.place(two))
+    place = framework.place
+    monkeypatch.setattr(framework, "place", lambda x, *more: placed.append(x) or place(x, *more))
+    same, other = inputs.change(run, [one, two]), inputs.change(run, [one, five])
+    assert [array is five for array in placed] == [True]
+    for change, result in ((other, -4.0), (same, -1.0), (other, -4.0)):
+        np.testing.assert_array_equal(change()(), np.full(3, result))
+        inputs.check()

@@ -63,10 +63,9 @@ def in_dtype(operand: NDArray[Any], dtype: str) -> NDArray[Any]:
 
 
 def widest(array: NDArray[Any]) -> NDArray[Any]:
-    """Floating-point and complex numbers as wide as they can be, for the reference."""
-    if not is_inexact(array):
-        return array
-    return array.astype(np.result_type(array, np.float64))
+    """A copy with floating-point and complex numbers as wide as they can be, for the reference."""
+    wide = np.result_type(array, np.float64) if is_inexact(array) else array.dtype
+    return array.astype(wide)
 
 
 def check_device(framework: Framework, array: Array, expected: str, what: str) -> None:
@@ -194,13 +193,21 @@ class Inputs:
         Raises:
             WrongResult: the values did not arrive.
         """
-        fresh = [*map(self._placed, operands)]
-        values = [*map(self._framework.to_numpy, fresh)]
-        digests, before = [*map(digest, values)], {i: np.array(values[i]) for i in self._before}
+        fresh = {
+            position: self._placed(operand)
+            for position, (operand, placed) in enumerate(zip(operands, self._digests, strict=True))
+            if position in self._before or digest(operand) != placed
+        }
+        values = {position: self._framework.to_numpy(array) for position, array in fresh.items()}
+        before = {position: np.array(values[position]) for position in self._before}
+        digests = [*self._digests]
+        for position, arrived in values.items():
+            digests[position] = digest(arrived)
 
         def switch() -> BoundCall:
-            for position, (bound, new) in enumerate(zip(self._bound, fresh, strict=True)):
+            for position, bound in enumerate(self._bound):
                 if digests[position] != self._digests[position] or position in before:
+                    new = fresh[position] if position in fresh else self._placed(operands[position])
                     written = self._framework.write(bound, new)
                     self._current[position] = bound if written else new
             self._digests, self._before, self._originals = digests, before, {}
@@ -289,10 +296,10 @@ class OperandCache:
 
 
 def _owned(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy: what was computed may share memory with inputs that change."""
-    copy = np.array(array)
-    copy.setflags(write=False)
-    return copy
+    """An array that cannot be written to; a copy of a part of another, which would stay as well."""
+    kept = array.view() if array.base is None else np.array(array)
+    kept.setflags(write=False)
+    return kept
 
 
 #: What the cases of this process have in common.
