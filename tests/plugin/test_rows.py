@@ -76,14 +76,22 @@ def test_one_of_a_row_that_is_lost(rows: Project, inline: str) -> None:
     assert sorted(map(len, _turns(records).values())) == [2, 3]
 
 
+#: Workers that keep about one processor busy, whether or not they have the turn.
+_ALWAYS_BUSY = """
+import time
+from fwbench.workers.process import WorkerProcess
+WorkerProcess.use = lambda self: ((now_s := time.perf_counter()), 1.1 * now_s)
+"""
+
+
 def test_processors_are_counted_for_the_turns_of_each(rows: Project) -> None:
-    """One that has more than its thread is found out, though it waits most of the time."""
-    works = "import time\nend_s = time.monotonic() + 20\nwhile time.monotonic() < end_s: pass"
-    starts = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {works!r}])"
-    rows.write("test_it.py", _ROWS.format(inline=starts))
-    result, _ = rows.measure(*_THREE, fw=_FW)
-    result.assert_outcomes(passed=4, failed=2)  # both of its cases
-    assert str(result.stdout).count("and 1 thread can take no more than") == 4
+    """One that goes on while others have the turn has more than its thread."""
+    rows.write("conftest.py", _ALWAYS_BUSY)
+    result = rows.run(*_THREE, fw=_FW)
+    result.assert_outcomes(failed=6)
+    assert str(result.stdout).count("and 1 thread can take no more than") == 2 * 6
+    alone = rows.run("--fw-size=4,8", "--fw-threads=1")
+    alone.assert_outcomes(passed=2)  # they have the turn all the time
 
 
 def test_rows_of_launches(rows: Project) -> None:
