@@ -10,6 +10,9 @@ other one, and each case of a pair two medians of equal work: twins.
 - Of two frameworks whose times differ by about 25 %, over all sessions, the faster one must win in
   90 % of the sessions.
 
+The same is asked of sessions that visit nothing twice, and know the one before them instead: of the
+pairs of which neither was the other's earlier session.
+
 Contended cases are in none: their times are upper bounds.
 """
 
@@ -21,6 +24,7 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +33,7 @@ import pytest
 
 from fwbench.cases.case import Case
 from fwbench.records.measurement import Measurement, blur
-from fwbench.records.repeatability import INTERVAL, stated
+from fwbench.records.repeatability import INTERVAL, of_earlier, stated
 from fwbench.records.stored import StoredRun, load
 from fwbench.report.condition import is_contended
 from fwbench.report.ranking import Decision, works
@@ -108,6 +112,15 @@ def _ratio(first: Measurement, second: Measurement) -> float:
     return max(first.median_s, second.median_s) / min(first.median_s, second.median_s)
 
 
+def _after(before: StoredRun, run: StoredRun) -> StoredRun:
+    """A session as it would be if it had visited nothing twice, and known an earlier one."""
+    pairs: dict[str, dict[str, list[float]]] = defaultdict(dict)
+    for record, earlier in _twins(run, before):
+        pairs[record.framework][record.nodeid] = [record.median_s, earlier.median_s]
+    revisits = {name: of_earlier(those) for name, those in pairs.items()}
+    return replace(run, records=[replace(record, revisits=revisits) for record in run.records])
+
+
 def _rights(winners: Sequence[bool | None]) -> Iterator[bounds.Finding]:
     """Shares of the contests that the right framework won, and the wrong one."""
     if winners:
@@ -125,28 +138,39 @@ def main() -> int:
     given = bounds.arguments(__doc__, rounds=_SESSIONS, threads=1)
     with tempfile.TemporaryDirectory() as folder:
         runs = [_session(Path(folder) / "run.json", given.threads) for _ in range(given.rounds)]
-    twins = [pair for both in itertools.combinations(runs, 2) for pair in _twins(*both)]
+    later = [_after(*both) for both in itertools.pairwise(runs)]
+    numbers = itertools.combinations(range(len(later)), 2)
+    apart = [(later[first], later[second]) for first, second in numbers if second > first + 1]
+    for run in (*runs, *later):
+        print(stated((record.framework, record.repeatability) for record in run.records))
+    return bounds.conclude(
+        [
+            *_findings("twelve cases visited twice", [*itertools.combinations(runs, 2)]),
+            *_findings("an earlier session", apart),
+        ]
+    )
+
+
+def _findings(title: str, sessions: Sequence[tuple[StoredRun, StoredRun]]) -> list[bounds.Finding]:
+    """Findings of pairs of sessions, which know how far medians repeat in one of two ways."""
+    twins = [pair for both in sessions for pair in _twins(*both)]
     if not twins:
         raise SystemExit("no case was measured without others in two sessions: the machine is busy")
     held = statistics.fmean(_ratio(*pair) <= blur([pair], INTERVAL) for pair in twins)
     won = statistics.fmean(_has_winner(*pair) for pair in twins)
     before = statistics.fmean(_ratio(*pair) >= _CONSTANT for pair in twins)
-    for run in runs:
-        print(stated((record.framework, record.repeatability) for record in run.records))
-    return bounds.conclude(
-        [
-            bounds.Finding("pairs of a case", f"{len(twins)}, of {given.rounds} sessions"),
-            bounds.Finding(
-                "90 % intervals that hold 1",
-                f"{100 * held:.1f} %",
-                f"at least {_HELD_AT_LEAST:g} %",
-                100 * held >= _HELD_AT_LEAST,
-            ),
-            bounds.at_most("twins with a winner", 100 * won, _WINNERS_AT_MOST, "%"),
-            bounds.Finding("twins with a winner, from 5 % on", f"{100 * before:.1f} %"),
-            *_rights([*_contests(runs)]),
-        ]
-    )
+    return [
+        bounds.Finding(f"{title}: pairs of a case", f"{len(twins)}"),
+        bounds.Finding(
+            "90 % intervals that hold 1",
+            f"{100 * held:.1f} %",
+            f"at least {_HELD_AT_LEAST:g} %",
+            100 * held >= _HELD_AT_LEAST,
+        ),
+        bounds.at_most("twins with a winner", 100 * won, _WINNERS_AT_MOST, "%"),
+        bounds.Finding("twins with a winner, from 5 % on", f"{100 * before:.1f} %"),
+        *_rights([*_contests([*{id(run): run for both in sessions for run in both}.values()])]),
+    ]
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from fwbench.gate.budget import Budget, History, Precise, Result
-from fwbench.plugin.options import from_config
 from fwbench.plugin.race import BudgetHooks
+from fwbench.plugin.session import Session
 from support.tables import tabled
 
 
@@ -28,8 +28,7 @@ class Sessions:
         self._pytester.makeini(f"[pytest]\n{ini}")
         configured = self._pytester.parseconfig(*arguments)
         config: Any = SimpleNamespace(cache=self._cache, option=configured.option)
-        session = SimpleNamespace(options=from_config(configured))
-        runner: Any = SimpleNamespace(history=History(), session=session)
+        runner: Any = SimpleNamespace(history=History(), session=Session(configured))
         store: Any = SimpleNamespace()
         return BudgetHooks(config, runner, store, Precise(Budget(60.0), 0.03))
 

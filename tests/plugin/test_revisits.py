@@ -1,8 +1,9 @@
-"""Some cases are measured a second time at the end, which shows how far medians repeat."""
+"""Medians of an earlier session, or of cases measured once more, show how far they repeat."""
 
 import math
 import re
 import sys
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -10,8 +11,9 @@ from unittest.mock import Mock
 import pytest
 
 from fwbench.measure.condition import CLEAN, CONTENDED
-from fwbench.plugin import runner
-from fwbench.plugin.runner import IsolatedRunner, Visit, spread, visit_of
+from fwbench.plugin import revisits, runner
+from fwbench.plugin.revisits import Visit, spread, visit_of
+from fwbench.plugin.runner import IsolatedRunner
 from fwbench.plugin.session import CELL
 from support.launched_runs import Clock
 from support.projects import QUICKLY, Project, measuring
@@ -145,13 +147,13 @@ def test_time_is_limited(
 
     names = ["torch", "numpy"] * 15
     visits = dict(_item(name, 1e-3, took_s) for name in names)
-    options = SimpleNamespace(revisit=asked)
-    session = SimpleNamespace(options=options, plan=None, revisits=None)
-    fake: Any = Mock(session=session, visits=visits)
+    fake: Any = Mock(visits=visits)
     fake.load.side_effect = lambda _: take(1.0)
     fake.run.side_effect = lambda _: take(took_s)
-    IsolatedRunner.revisit(fake, Mock(), session_s)
-    assert sum(each.cases for each in (session.revisits or {}).values()) == visited
+    nothing = Mock(**{"pairs.return_value": {}})
+    again = partial(IsolatedRunner.revisit, fake)
+    repeated = revisits.repeated(visits, nothing, asked, session_s, again)
+    assert sum(each.cases for each in repeated.values()) == visited
 
 
 @pytest.mark.parametrize("condition", [CLEAN, CONTENDED])
@@ -172,3 +174,99 @@ def test_a_recovered_session_has_its_revisits(visited: Project) -> None:
     assert recovered["revisits"] == stored["revisits"]
     assert recovered["missing"] == stored["missing"]
     assert recovered["outcome"] == stored["outcome"]
+
+
+# An earlier session
+
+
+#: Cases of fwbench's own operations; their condition is clean.
+_OWN = measuring(
+    "exp, sin, tanh, sizes=(4, 8), executions='eager'",
+    "import os",
+    "from fwbench.workloads import exp, sin, tanh",
+    body="""
+        with open("order", "a") as file:
+            print(os.getpid(), case.cell.id, file=file)
+        case.measure()
+        case.benchmark.extra_info["fwbench"]["condition"] = "clean"
+    """,
+)
+
+
+@pytest.fixture
+def measured_before(project: Project) -> Project:
+    """A project whose six cases have been measured in a session."""
+    project.write("test_it.py", _OWN)
+    result, _ = project.measure()
+    result.stdout.fnmatch_lines(["medians are assumed to repeat to within 5 %: *"])
+    return project
+
+
+def test_the_medians_of_an_earlier_session_show_it(measured_before: Project) -> None:
+    """Nothing is measured again for it, in sessions of any length."""
+    before = measured_before.records("measured.json")
+    result, records = measured_before.measure()
+    result.stdout.re_match_lines(
+        [r"medians here repeat to within \d+ % \(numpy\): by 6 cases of an earlier session"]
+    )
+    assert [len(pids) for pids in _visits(measured_before).values()] == [2] * 6
+    recorded = measured_before.session()["revisits"]["numpy"]
+    assert (recorded["cases"], recorded["earlier"]) == (6, True)
+    medians_s = {
+        entry["fullname"]: [entry["stats"]["median"], before[name]["stats"]["median"]]
+        for name, entry in records.items()
+    }
+    assert recorded["pairs"] == medians_s
+
+
+def test_cases_of_both_sessions_are_compared(measured_before: Project) -> None:
+    """Medians of cases that the last one did not measure are kept."""
+    measured_before.measure("--fw-size=4")
+    assert measured_before.session()["revisits"]["numpy"]["cases"] == 3
+    measured_before.measure("--fw-size=8")
+    assert measured_before.session()["revisits"]["numpy"]["cases"] == 3
+
+
+@tabled
+def test_no_earlier_session_counts(measured_before: Project, arguments: tuple[str, ...]) -> None:
+    """It had other settings, or another answer was asked for."""
+    measured_before.measure(*arguments)
+    revisits = measured_before.session()["revisits"]
+    assert revisits is None or "earlier" not in revisits["numpy"]
+
+
+def test_frameworks_that_have_changed_begin_anew(project: Project) -> None:
+    """A case may be slower for it, which is not how far medians repeat."""
+    project.install_pool()
+    project.write("test_it.py", _OWN)
+    asked = {"fw": "numpy,pool"}
+    for cases in (None, {"numpy": 6, "pool": 2}):
+        project.measure(**asked)
+        revisits = project.session()["revisits"]
+        assert (revisits and {name: each["cases"] for name, each in revisits.items()}) == cases
+    file = project.packages / "pool_framework.py"
+    file.write_text(f"{file.read_text()}\n# changed\n")
+    project.measure(**asked)
+    assert [*project.session()["revisits"]] == ["numpy"]
+
+
+def test_functions_of_a_user_do_not_count(project: Project) -> None:
+    """He may have made them faster."""
+    project.write("test_it.py", _VISITED.format(end=""))
+    for _ in range(2):
+        project.measure()
+        assert project.session()["revisits"] is None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["", "[]", '{"numpy": 1}', '{"numpy": {"of": "x", "medians_s": []}}', "[" * 100_000],
+    ids=["empty", "list", "number", "no medians", "deep"],
+)
+def test_damaged_medians_are_none(measured_before: Project, damage: str) -> None:
+    measured_before.write(".pytest_cache/v/fwbench/medians", damage)
+    result, _ = measured_before.measure()
+    result.assert_outcomes(passed=6)
+    assert measured_before.session()["revisits"] is None
+    measured_before.measure()
+    assert measured_before.session()["revisits"]["numpy"]["cases"] == 6

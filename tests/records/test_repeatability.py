@@ -21,6 +21,7 @@ from fwbench.records.repeatability import (
     Repeatability,
     Revisits,
     known,
+    of_earlier,
     of_pairs,
     stated,
 )
@@ -210,6 +211,24 @@ def test_it_is_said(every: tuple[tuple[Any, ...], ...], text: str) -> None:
     assert stated(known_of) == text
 
 
+def test_nine_in_ten_of_many_cases_are_within_what_is_said() -> None:
+    """In an earlier session a tenth may be far apart, as some of MXNet's are."""
+    draw = np.random.default_rng(1)
+    seconds = np.exp(np.where(np.arange(100) % 20, 0.02, 1.0) * draw.standard_normal(100))
+    pairs = {str(i): [1.0, float(second)] for i, second in enumerate(seconds)}
+    session = {"a": of_earlier(pairs)}
+    repeatability = known((), session, "a")
+    assert repeatability.source == "by 100 cases of an earlier session"
+    width = factor([(repeatability, repeatability)], INTERVAL)
+    held = [max(second, 1 / second) <= width for second in seconds]
+    assert np.mean(held) == 0.9
+    assert repeatability.sd < known((), {"a": of_pairs(pairs)}, "a").sd / 3
+    # Where there is one, or two, the interval holds them.
+    for few in (["1"], ["1", "2"]):
+        one = known((), {"a": of_earlier({n: pairs[n] for n in few}), "b": session["a"]}, "a")
+        assert all(pairs[n][1] <= factor([(one, one)], INTERVAL) for n in few)
+
+
 @pytest.mark.parametrize(
     ("second_s", "told"), [(0.4, "400 ms"), (0.6, ""), (1.9, ""), (2.1, "2.1 s")]
 )
@@ -222,3 +241,15 @@ def test_a_case_with_two_results_is_named(second_s: float, told: str) -> None:
     named = f"; {cases[1].name} took 1 s, and {told} in a fresh process"
     assert text.endswith(named if told else "revisited")
     assert "took" not in uncertainty(cases[:1])
+
+
+def test_few_of_many_cases_with_two_results_are_named() -> None:
+    """An earlier session may have many."""
+    names = [str(number) for number in range(12)]
+    session = {"a": of_earlier({n: [1.0, 3.0 if int(n) < 5 else 1.0] for n in names})}
+    text = uncertainty(
+        [replace(measured("a", 1.0, session), nodeid=n, test=f"of {n}") for n in names]
+    )
+    assert "by 12 cases of an earlier session" in text
+    assert text.count("took 1 s, and 3 s in an earlier session") == 3
+    assert text.endswith("; 2 others differ as much")

@@ -63,10 +63,10 @@ class ManifestCache:
         if stored is None or stored["digest"] != _digest(stored):
             return None
         if "absent" in stored:
-            same = stored["fingerprint"] == self._fingerprint(name)
+            same = stored["fingerprint"] == self.fingerprint(name)
             return Absent(**stored["absent"]) if same else None
         places = stored["manifest"].get("sources", ())
-        if stored["fingerprint"] != self._fingerprint(name, places):
+        if stored["fingerprint"] != self.fingerprint(name, places):
             return None
         manifest = Manifest.from_json(stored["manifest"])
         hash(manifest.every_execution)  # a TypeError if a list is where a text should be
@@ -88,10 +88,10 @@ class ManifestCache:
             stored = {"absent": dataclasses.asdict(manifest)}
         else:
             places, stored = manifest.sources, {"manifest": manifest.to_json()}
-        stored["fingerprint"] = self._fingerprint(manifest.name, places)
+        stored["fingerprint"] = self.fingerprint(manifest.name, places)
         self._cache.set(_key(manifest.name), {**stored, "digest": _digest(stored)})
 
-    def _fingerprint(self, name: str, places: Sequence[str] = ()) -> str:
+    def fingerprint(self, name: str, places: Sequence[str] = ()) -> str:
         """A text that differs whenever the framework could answer differently.
 
         Installing or removing a package changes the folder that packages are in; other folders of

@@ -32,9 +32,6 @@ _CACHED = "fwbench/launches"
 #: What it keeps of a launch beyond its cases, among the times of these.
 _OVERHEAD = "overhead"
 
-#: The options that decide how long a case takes, in addition to pytest-benchmark's.
-_DECIDING = ("threads", "warmup_s", "precision", "epochs", "repetitions", "steps", "data")
-
 
 class BudgetHooks:
     """The hooks of a session whose launches have a budget, and tell what came of it."""
@@ -125,21 +122,12 @@ class BudgetHooks:
             took_s = {case: history.cost_of_s(case) for case in history.cases}
             if history.launches:  # of one that was interrupted nothing is known but its cases
                 took_s[_OVERHEAD] = history.overhead_s
-            cache.set(_CACHED, {self._settings: {**self._cached(), **took_s}})
+            cache.set(_CACHED, {self.runner.session.settings: {**self._cached(), **took_s}})
 
     def _cached(self) -> dict[str, float]:
         cache = getattr(self.config, "cache", None)
         kept: Any = {} if cache is None else cache.get(_CACHED, {})
-        return kept.get(self._settings, {}) if isinstance(kept, dict) else {}
-
-    @property
-    def _settings(self) -> str:
-        """Settings that must be the same for a case to take as long as before."""
-        benchmarks = vars(self.config.option).items()
-        settings = {n: v for n, v in benchmarks if n.startswith(("benchmark_m", "benchmark_cal"))}
-        # Of the session: the ini file may have them, too.
-        settings |= {name: getattr(self.runner.session.options, name) for name in _DECIDING}
-        return " ".join(f"{name}={value}" for name, value in settings.items())
+        return kept.get(self.runner.session.settings, {}) if isinstance(kept, dict) else {}
 
 
 _SHORT_S = 90

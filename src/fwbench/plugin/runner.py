@@ -1,45 +1,38 @@
 """Runs cases in the workers, and hands what comes back to pytest as if it had happened here."""
 
 import itertools
-import math
 import os
 import time
 import warnings
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from fwbench import suite
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.frameworks import gpus
-from fwbench.plugin import compiled_code, handover, host, rows
+from fwbench.plugin import compiled_code, handover, host, revisits, rows
 from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.probing import FOUND, Probes
 from fwbench.plugin.progress import Progress
+from fwbench.plugin.revisits import AT_MOST_S, Medians, Pairs, Visit, known_loop_s, visit_of
 from fwbench.plugin.rows import Rows, RowSession
 from fwbench.plugin.session import CELL, Session, is_measured
 from fwbench.processes import scratch
 from fwbench.processes.session import RESULTS_VARIABLE
-from fwbench.records.repeatability import of_pairs
-from fwbench.records.stored import just_measured
 from fwbench.records.units import count
 from fwbench.records.units import time as shown
-from fwbench.report.condition import is_contended
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.names import framework_of
 from fwbench.workers.pool import PENDING, Turns, WorkerPool
 from fwbench.workers.process import WorkerSpec
 from fwbench.workloads.function import Function
 from fwbench.workloads.grid import Cell
-
-#: Cases that are measured a second time at the end, and the seconds that this may take; unasked, a
-#: share of those of the session, if these are enough to import frameworks again.
-_REVISITED, _REVISITS_AT_MOST_S, _SHARE, _SESSION_AT_LEAST_S = 12, 20.0, 0.1, 60.0
 
 #: Rounds that take longer are checked: a median may be precise by then. Processor time is counted
 #: in steps of 10 ms. 250 honest cases had up to 1.15 processors a thread in 0.1 s and more, and 343
@@ -90,32 +83,35 @@ class IsolatedRunner:
             ran = yield
             if self.workers is not None:
                 self.workers.stop()
-            if not session.testsfailed:
-                self.revisit(session, time.monotonic() - start_s)
+            if not session.testsfailed and self.session.plan is None:
+                asked, took_s = self.session.options.revisit, time.monotonic() - start_s
+                medians = Medians(getattr(self.config, "cache", None), self.session)
+                repeated = revisits.repeated(self.visits, medians, asked, took_s, self.revisit)
+                self.session.revisits = repeated
         return ran
 
-    def revisit(self, session: pytest.Session, session_s: float) -> None:
-        """Measure some cases again, in fresh processes: at least one of each framework."""
-        asked, start_s = self.session.options.revisit, time.monotonic()
-        limit_s = _REVISITS_AT_MOST_S if asked else min(_REVISITS_AT_MOST_S, _SHARE * session_s)
-        number = _REVISITED * (session_s >= _SESSION_AT_LEAST_S) if asked is None else asked
-        cases = spread(self.visits, number)
-        if not cases or self.workers is None or self.session.plan is not None:
-            return
+    def revisit(self, cases: Sequence[pytest.Item], limit_s: float) -> Pairs:
+        """Measure cases again, in fresh processes: at least one of each framework.
+
+        Args:
+            limit_s: how long the others may take.
+        """
+        start_s = time.monotonic()
         self.progress.begin("revisiting", [item.nodeid for item in cases])
         self.rows = Rows()
         self.follow(cases)
         self.load(cases)
-        pairs: dict[str, dict[str, list[float]]] = defaultdict(dict)
+        pairs: Pairs = defaultdict(dict)
         frameworks = len({item.stash[CELL].framework for item in cases})
         for number, item in enumerate(cases):
             end_s = time.monotonic() - start_s + self.visits[item].took_s
-            if end_s <= (limit_s if number >= frameworks else _REVISITS_AT_MOST_S):
+            if end_s <= (limit_s if number >= frameworks else AT_MOST_S):
                 for second in filter(None, map(visit_of, self.run(item))):
                     medians_s = [self.visits[item].median_s, second.median_s]
                     pairs[framework_of(item.stash[CELL].framework)][item.nodeid] = medians_s
-        self.session.revisits = {name: of_pairs(those) for name, those in pairs.items()}
-        self.workers.stop()
+        if self.workers is not None:
+            self.workers.stop()
+        return pairs
 
     def begin(self, session: pytest.Session) -> None:
         """Begin the session, before the first item."""
@@ -381,53 +377,6 @@ def _warn(config: pytest.Config, values: dict[str, Any]) -> None:
 def cases_of(session: pytest.Session) -> list[pytest.Item]:
     """The items that workers run."""
     return [item for item in session.items if is_measured(item)]
-
-
-class Visit(NamedTuple):
-    """A measured case.
-
-    Its traits are framework, order of magnitude of its time, kind of work. ``loop_s`` tells the
-    full speed of CPUs, as its process has found it.
-    """
-
-    median_s: float
-    took_s: float
-    traits: tuple[Any, ...]
-    loop_s: float | None = None
-
-
-def visit_of(report: pytest.TestReport) -> Visit | None:
-    """The case that a report brings; None without one, and of a time that is an upper bound."""
-    measured = getattr(report, "fwbench", None)
-    case = None if measured is None else just_measured(measured["entry"])
-    if case is None or is_contended(case.facts) or not any(case.values_s):
-        return None
-    kind = case.facts.family, case.facts.direction
-    traits = case.facts.framework, round(math.log10(case.median_s)), kind
-    return Visit(case.median_s, report.duration, traits, case.facts.loop_s)
-
-
-def known_loop_s(visits: Mapping[pytest.Item, Visit], framework: str) -> float | None:
-    """The shortest ``loop_s`` of a framework's cases; None if there is none yet."""
-    every = [visit.loop_s for i, visit in visits.items() if i.stash[CELL].framework == framework]
-    return min(filter(None, every), default=None)
-
-
-def spread(visits: Mapping[pytest.Item, Visit], number: int) -> list[pytest.Item]:
-    """Cases by turns of frameworks, then of times and kinds of work, the cheap ones first.
-
-    Not among them: training loops, cases of several processes, and ``noop``.
-    """
-    cells = {item: item.stash[CELL] for item in visits}
-    left = [i for i, c in cells.items() if not (c.schedule or c.gang or c.workload.name == "noop")]
-    chosen: list[pytest.Item] = []
-    used: Counter[Any] = Counter()
-    while left and len(chosen) < number:
-        ranks = {i: (*(used[t] for t in visits[i].traits), visits[i].took_s) for i in left}
-        chosen.append(min(left, key=ranks.__getitem__))
-        left.remove(chosen[-1])
-        used.update(visits[chosen[-1]].traits)
-    return chosen
 
 
 @contextmanager

@@ -58,6 +58,10 @@ CELL = pytest.StashKey[grid.Cell]()
 UNASKED = pytest.StashKey[bool]()
 
 
+#: The options that decide how long a case takes, in addition to pytest-benchmark's.
+_DECIDING = ("threads", "warmup_s", "precision", "epochs", "repetitions", "steps", "data")
+
+
 def is_measured(item: pytest.Item) -> bool:
     """True if an item is a case that will be measured: neither a gap nor skipped by its author."""
     return CELL in item.stash and item.get_closest_marker("skip") is None
@@ -105,6 +109,15 @@ class Session:
                 f"{flag} is for cases that were timed, and --benchmark-disable times none: leave "
                 "out one of them"
             )
+
+    @property
+    def settings(self) -> str:
+        """Settings that must be the same for a case to take as long as before."""
+        benchmarks = vars(self._config.option).items()
+        settings = {n: v for n, v in benchmarks if n.startswith(("benchmark_m", "benchmark_cal"))}
+        # Of the session: the ini file may have them, too.
+        settings |= {name: getattr(self.options, name) for name in _DECIDING}
+        return " ".join(f"{name}={value}" for name, value in settings.items())
 
     @property
     def isolated(self) -> bool:
@@ -205,7 +218,7 @@ class Session:
                 selection = self.options.selection(from_marker(mark))
             is_open = selection.frameworks is None
             if is_open and all(isinstance(workload, Function) for workload in workloads):
-                names = {name for workload in workloads for name in _implemented(workload)}
+                names = {name for workload in workloads for name in implemented(workload)}
                 selection = replace(selection, frameworks=tuple(n for n in known if n in names))
             if not self.in_worker:
                 self._check_names(selection, known)
@@ -355,7 +368,7 @@ def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> It
     """A cell with a gap for each implementation that nothing can run: once, not in every size."""
     for workload in workloads:
         direction = (workload.directions or ("forward",))[0]
-        for name in _implemented(workload):
+        for name in implemented(workload):
             if name not in known:
                 dtype, size = workload.default_dtype, workload.smallest
                 yield Cell(
@@ -371,7 +384,8 @@ def is_of_another(cell: Cell) -> bool:
     return isinstance(cell.workload, Function) and framework not in cell.workload.implementations
 
 
-def _implemented(workload: Workload) -> Mapping[str, Any]:
+def implemented(workload: Workload) -> Mapping[str, Any]:
+    """The implementations that its author gives, by framework; none of fwbench's own work."""
     if isinstance(workload, Operation):
         return workload.implementations
     if isinstance(workload, ModelInference | ModelTraining):
@@ -381,7 +395,7 @@ def _implemented(workload: Workload) -> Mapping[str, Any]:
 
 def _refuse_near_misses(workload: Workload, known: Sequence[str]) -> None:
     """An implementation for a framework that is not installed is fine; a misspelled one is not."""
-    for name, implementation in _implemented(workload).items():
+    for name, implementation in implemented(workload).items():
         similar = CALLED.get(name) in known or difflib.get_close_matches(name, known, 1, _SIMILAR)
         if name in known or not similar:
             continue

@@ -64,6 +64,9 @@ ASSUMED = Repeatability(math.log(1.05) / math.sqrt(2) / student(math.inf, INTERV
 #: (docs/measuring.md).
 _FREEDOM = 2.5
 
+#: As many cases with two results are named.
+_NAMED = 3
+
 #: The framework in the middle of the others counts as this many cases at most: it shows how a
 #: machine repeats, and few cases of a framework may agree by chance. Not their mean: MXNet's
 #: threads scatter by far more than NumPy's.
@@ -92,13 +95,33 @@ def known(launches_s: Sequence[float], revisits: Revisits, framework: str) -> Re
         squares += counted * statistics.median_low(each.sd**2 for each in others)
         cases += counted
     sd = min(math.sqrt(squares / cases), _SD_AT_MOST)
-    return Repeatability(sd, _FREEDOM, f"{count(number, 'case')} revisited")
+    shown_by = count(number, "case")
+    earlier = f"by {shown_by} of an earlier session"
+    source = earlier if _of_earlier(revisits) else f"{shown_by} revisited"
+    return Repeatability(sd, _FREEDOM, source)
+
+
+def _of_earlier(revisits: Revisits) -> bool:
+    """True if cases were compared with those of an earlier session, and not measured again."""
+    return any(each.earlier for each in revisits.values())
 
 
 def of_pairs(pairs: dict[str, list[float]]) -> StoredRevisits:
-    """The record of cases that were measured twice: both medians in seconds, by node id."""
+    """The record of cases that were measured again: both medians in seconds, by node id."""
     squares = statistics.fmean(math.log(second / first) ** 2 for first, second in pairs.values())
     return StoredRevisits(cases=len(pairs), sd=math.sqrt(squares / 2), pairs=pairs)
+
+
+def of_earlier(pairs: dict[str, list[float]]) -> StoredRevisits:
+    """The same of cases that an earlier session has measured, its medians behind the others.
+
+    They are many: the 90 % interval is the one that holds nine in ten of them, and a few that are
+    far apart do not make it wider.
+    """
+    logs = [abs(math.log(second / first)) for first, second in pairs.values()]
+    widest = statistics.quantiles(logs, n=10)[-1] if len(logs) > 1 else max(logs)
+    sd = widest / (student(_FREEDOM, INTERVAL) * math.sqrt(2))
+    return StoredRevisits(cases=len(pairs), sd=sd, pairs=pairs, earlier=True)
 
 
 def far_apart(revisits: Revisits, names: Mapping[str, str]) -> str:
@@ -113,10 +136,13 @@ def far_apart(revisits: Revisits, names: Mapping[str, str]) -> str:
         for nodeid, medians_s in each.pairs.items()
         if nodeid in names and medians_s and max(medians_s) > _FAR * min(medians_s)
     }
-    return "; ".join(
-        f"{name} took {shown(medians_s[0])}, and {shown(medians_s[-1])} in a fresh process"
+    where = "in an earlier session" if _of_earlier(revisits) else "in a fresh process"
+    named = [
+        f"{name} took {shown(medians_s[0])}, and {shown(medians_s[-1])} {where}"
         for name, medians_s in pairs.items()
-    )
+    ]
+    others = [f"{len(named) - _NAMED} others differ as much"] if len(named) > _NAMED else []
+    return "; ".join(named[:_NAMED] + others)
 
 
 def stated(every: Iterable[tuple[str, Repeatability]]) -> str:

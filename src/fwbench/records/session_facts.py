@@ -257,11 +257,12 @@ class StoredBudget(Table):
 
 
 class StoredRevisits(Table):
-    """Cases of a framework that were measured a second time, in fresh processes."""
+    """Cases of a framework that were measured twice, in different processes."""
 
     cases: int = fact()
     sd: float = fact()
     pairs: dict[str, list[float]] = fact()
+    earlier: bool | None = fact()
 
 
 class LossCurves(Table):

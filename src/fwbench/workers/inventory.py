@@ -73,6 +73,16 @@ class Inventory:
         elsewhere = map(framework_of, self._environments.references())
         return [*dict.fromkeys((*registry.registered(), *elsewhere))]
 
+    @functools.cached_property
+    def _kept_manifests(self) -> ManifestCache:
+        return ManifestCache(
+            self._cache, self._threads, self.interpreter_of, self._environments.path_of
+        )
+
+    def fingerprint(self, name: str) -> str:
+        """A text that differs whenever a framework that has answered could answer differently."""
+        return self._kept_manifests.fingerprint(name, self.manifests[name].sources)
+
     def ask(self, names: Sequence[str] | None) -> None:
         """Get the manifests of frameworks, or why they cannot be used.
 
@@ -138,10 +148,7 @@ class Inventory:
     def _answers(self, names: list[str]) -> dict[str, Manifest | Absent]:
         if not self._isolated:
             return {name: self._describe_here(name) for name in names}
-        cache = ManifestCache(
-            self._cache, self._threads, self.interpreter_of, self._environments.path_of
-        )
-        cached = {name: answer for name in names if (answer := cache.get(name))}
+        cached = {name: answer for name in names if (answer := self._kept_manifests.get(name))}
         uncached = [name for name in names if name not in cached]
         self._environment = dict(os.environ)
         try:
@@ -151,7 +158,7 @@ class Inventory:
         finally:
             self._watch.clear()
         for answer in described.values():
-            cache.put(answer)
+            self._kept_manifests.put(answer)
         return {**cached, **described}
 
     def _describe_here(self, name: str) -> Manifest | Absent:

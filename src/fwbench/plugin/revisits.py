@@ -1,0 +1,177 @@
+"""Cases that were measured twice, in two sessions or again at the end of one.
+
+Both medians show how far those of this machine repeat: :mod:`fwbench.records.repeatability`.
+"""
+
+import hashlib
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import pytest
+
+from fwbench.plugin.plain import known_variables
+from fwbench.plugin.session import CELL, Session, implemented
+from fwbench.records.repeatability import of_earlier, of_pairs
+from fwbench.records.session_facts import StoredRevisits
+from fwbench.records.stored import just_measured
+from fwbench.report.condition import is_contended
+from fwbench.terms.names import framework_of
+from fwbench.workloads.grid import Cell
+
+#: Cases that are measured a second time at the end, and the seconds that this may take; unasked, a
+#: share of those of the session, if these are enough to import frameworks again.
+_REVISITED, AT_MOST_S, _SHARE, _SESSION_AT_LEAST_S = 12, 20.0, 0.1, 60.0
+
+#: Where pytest's cache keeps the medians of cases, by framework.
+_CACHED = "fwbench/medians"
+
+
+class Visit(NamedTuple):
+    """A measured case.
+
+    Its traits are framework, order of magnitude of its time, kind of work. ``loop_s`` tells the
+    full speed of CPUs, as its process has found it.
+    """
+
+    median_s: float
+    took_s: float
+    traits: tuple[Any, ...]
+    loop_s: float | None = None
+
+
+Visits = Mapping[pytest.Item, Visit]
+
+#: Both medians of cases in seconds, by framework and node id, this session's first visit first.
+Pairs = dict[str, dict[str, list[float]]]
+
+
+def visit_of(report: pytest.TestReport) -> Visit | None:
+    """The case that a report brings; None without one, and of a time that is an upper bound."""
+    measured = getattr(report, "fwbench", None)
+    case = None if measured is None else just_measured(measured["entry"])
+    if case is None or is_contended(case.facts) or not any(case.values_s):
+        return None
+    kind = case.facts.family, case.facts.direction
+    traits = case.facts.framework, round(math.log10(case.median_s)), kind
+    return Visit(case.median_s, report.duration, traits, case.facts.loop_s)
+
+
+def known_loop_s(visits: Visits, framework: str) -> float | None:
+    """The shortest ``loop_s`` of a framework's cases; None if there is none yet."""
+    every = [visit.loop_s for i, visit in visits.items() if i.stash[CELL].framework == framework]
+    return min(filter(None, every), default=None)
+
+
+def _shows(cell: Cell) -> bool:
+    """False of a training loop, of several processes, and of ``noop``."""
+    return not (cell.schedule or cell.gang or cell.workload.name == "noop")
+
+
+def spread(visits: Visits, number: int) -> list[pytest.Item]:
+    """Cases by turns of frameworks, then of times and kinds of work, the cheap ones first."""
+    left = [item for item in visits if _shows(item.stash[CELL])]
+    chosen: list[pytest.Item] = []
+    used: Counter[Any] = Counter()
+    while left and len(chosen) < number:
+        ranks = {i: (*(used[t] for t in visits[i].traits), visits[i].took_s) for i in left}
+        chosen.append(min(left, key=ranks.__getitem__))
+        left.remove(chosen[-1])
+        used.update(visits[chosen[-1]].traits)
+    return chosen
+
+
+class Medians:
+    """Medians of an earlier session, in pytest's cache folder.
+
+    They are those of the same versions, files, threads and options. What a user has implemented is
+    not among them: he may have made it faster, which is not how far a machine repeats.
+
+    Args:
+        cache: ``config.cache``; None where pytest's cache is switched off.
+    """
+
+    def __init__(self, cache: Any, session: Session) -> None:
+        self._cache = cache
+        self._session = session
+
+    def pairs(self, visits: Visits) -> Pairs:
+        """Medians of these cases, and of the same in an earlier session."""
+        pairs: Pairs = defaultdict(dict)
+        for framework, medians_s in self._of(visits).items():
+            earlier_s = self._earlier_s(framework)
+            for nodeid, median_s in medians_s.items():
+                if nodeid in earlier_s:
+                    pairs[framework_of(framework)][nodeid] = [median_s, earlier_s[nodeid]]
+        return pairs
+
+    def keep(self, visits: Visits) -> None:
+        """Let later sessions know these medians, and earlier ones of the same."""
+        if self._cache is None:
+            return
+        kept = {
+            framework: {
+                "of": self._state(framework),
+                "medians_s": {**self._earlier_s(framework), **medians_s},
+            }
+            for framework, medians_s in self._of(visits).items()
+        }
+        if kept:
+            self._cache.set(_CACHED, {**self._kept(), **kept})
+
+    def _of(self, visits: Visits) -> dict[str, dict[str, float]]:
+        medians_s: dict[str, dict[str, float]] = defaultdict(dict)
+        for item, visit in visits.items():
+            cell = item.stash[CELL]
+            if _shows(cell) and framework_of(cell.framework) not in implemented(cell.workload):
+                medians_s[cell.framework][item.nodeid] = visit.median_s
+        return medians_s
+
+    def _earlier_s(self, framework: str) -> dict[str, float]:
+        """By node id; none if something else was measured, or somebody else has written them."""
+        match self._kept().get(framework):
+            case {"of": state, "medians_s": dict(medians_s)} if state == self._state(framework):
+                known_s = {n: s for n, s in medians_s.items() if isinstance(s, float)}
+                return {n: s for n, s in known_s.items() if 0 < s < math.inf}
+        return {}
+
+    def _kept(self) -> dict[str, Any]:
+        kept = None
+        with suppress(RecursionError):  # pytest's cache is silent on all other damage
+            kept = self._cache.get(_CACHED, {}) if self._cache is not None else {}
+        return kept if isinstance(kept, dict) else {}
+
+    def _state(self, framework: str) -> str:
+        """A text that differs whenever a framework may have another speed for a known reason."""
+        session, machine = self._session, self._session.machine
+        versions = session.inventory.fingerprint(framework)
+        facts = versions, session.settings, known_variables(), machine.cpu, machine.usable_cpus
+        return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def repeated(
+    visits: Visits,
+    medians: Medians,
+    asked: int | None,
+    session_s: float,
+    again: Callable[[list[pytest.Item], float], Pairs],
+) -> dict[str, StoredRevisits]:
+    """The medians that show how far they repeat: of an earlier session, or of cases once more.
+
+    Args:
+        asked: number of cases that are to be measured again; None for as many as are needed.
+        again: measures cases within a number of seconds.
+    """
+    earlier = medians.pairs(visits)
+    medians.keep(visits)
+    needed = _REVISITED * (session_s >= _SESSION_AT_LEAST_S)
+    frameworks = {framework_of(item.stash[CELL].framework) for item in visits}
+    is_known = frameworks <= earlier.keys() and sum(map(len, earlier.values())) >= needed
+    if asked is None and (is_known or not needed):
+        return {name: of_earlier(those) for name, those in earlier.items()}
+    cases = spread(visits, needed if asked is None else asked)
+    limit_s = AT_MOST_S if asked else min(AT_MOST_S, _SHARE * session_s)
+    pairs = again(cases, limit_s) if cases else {}
+    return {name: of_pairs(those) for name, those in pairs.items()}
