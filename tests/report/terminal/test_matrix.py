@@ -134,7 +134,7 @@ def test_colours(times_s: tuple[float, ...], green: tuple[str, ...], red: tuple[
     ],
 )
 def test_what_is_too_close_to_call_is_green(detail: Any, green: list[str]) -> None:
-    twice = of_pairs({str(i): [1.0, math.exp(0.068)] for i in range(12)})
+    twice = of_pairs({str(i): [1.0, math.exp(0.05)] for i in range(12)})
     records = [
         entry(name, time_s, workload=workload)
         for workload in ("dot", "gemm")
