@@ -20,18 +20,17 @@ from support.projects import QUICKLY, Project, measuring
 from support.tables import tabled
 from support.terminals import Terminal, entry
 
-#: Four cases; each writes who measures it, and the condition of all is clean.
-_VISITED = measuring(
-    "double, twice",
-    "import os",
-    body="""
-        with open("order", "a") as file:
-            print(os.getpid(), case.cell.id, file=file)
-        case.measure()
-        case.benchmark.extra_info["fwbench"]["condition"] = "clean"
-        {end}
-    """,
-)
+#: A case that writes who measures it, and whose condition is clean.
+_BODY = """
+    with open("order", "a") as file:
+        print(os.getpid(), case.cell.id, file=file)
+    case.measure()
+    case.benchmark.extra_info["fwbench"]["condition"] = "clean"
+    {end}
+"""
+
+#: Four cases of a user's operations.
+_VISITED = measuring("double, twice", "import os", body=_BODY)
 
 
 @pytest.fixture
@@ -179,17 +178,12 @@ def test_a_recovered_session_has_its_revisits(visited: Project) -> None:
 # An earlier session
 
 
-#: Cases of fwbench's own operations; their condition is clean.
+#: Six cases of fwbench's own operations.
 _OWN = measuring(
     "exp, sin, tanh, sizes=(4, 8), executions='eager'",
     "import os",
     "from fwbench.workloads import exp, sin, tanh",
-    body="""
-        with open("order", "a") as file:
-            print(os.getpid(), case.cell.id, file=file)
-        case.measure()
-        case.benchmark.extra_info["fwbench"]["condition"] = "clean"
-    """,
+    body=_BODY.format(end=""),
 )
 
 
@@ -251,7 +245,7 @@ def test_frameworks_that_have_changed_begin_anew(project: Project) -> None:
 
 
 def test_functions_of_a_user_do_not_count(project: Project) -> None:
-    """He may have made them faster."""
+    """They may have been made faster."""
     project.write("test_it.py", _VISITED.format(end=""))
     for _ in range(2):
         project.measure()

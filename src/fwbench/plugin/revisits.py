@@ -65,14 +65,14 @@ def known_loop_s(visits: Visits, framework: str) -> float | None:
     return min(filter(None, every), default=None)
 
 
-def _shows(cell: Cell) -> bool:
-    """False of a training loop, of several processes, and of ``noop``."""
+def _counts(cell: Cell) -> bool:
+    """True of work that shows how far medians repeat; not loops, several processes, ``noop``."""
     return not (cell.schedule or cell.gang or cell.workload.name == "noop")
 
 
 def spread(visits: Visits, number: int) -> list[pytest.Item]:
     """Cases by turns of frameworks, then of times and kinds of work, the cheap ones first."""
-    left = [item for item in visits if _shows(item.stash[CELL])]
+    left = [item for item in visits if _counts(item.stash[CELL])]
     chosen: list[pytest.Item] = []
     used: Counter[Any] = Counter()
     while left and len(chosen) < number:
@@ -87,7 +87,7 @@ class Medians:
     """Medians of an earlier session, in pytest's cache folder.
 
     They are those of the same versions, files, threads and options. What a user has implemented is
-    not among them: he may have made it faster, which is not how far a machine repeats.
+    not among them: they may have made it faster, which is not how far a machine repeats.
 
     Args:
         cache: ``config.cache``; None where pytest's cache is switched off.
@@ -125,7 +125,7 @@ class Medians:
         medians_s: dict[str, dict[str, float]] = defaultdict(dict)
         for item, visit in visits.items():
             cell = item.stash[CELL]
-            if _shows(cell) and framework_of(cell.framework) not in implemented(cell.workload):
+            if _counts(cell) and framework_of(cell.framework) not in implemented(cell.workload):
                 medians_s[cell.framework][item.nodeid] = visit.median_s
         return medians_s
 

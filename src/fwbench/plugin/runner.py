@@ -94,7 +94,7 @@ class IsolatedRunner:
         """Measure cases again, in fresh processes: at least one of each framework.
 
         Args:
-            limit_s: how long the others may take.
+            limit_s: until when those beyond one of each framework may go on.
         """
         start_s = time.monotonic()
         self.progress.begin("revisiting", [item.nodeid for item in cases])
