@@ -128,7 +128,7 @@ class Spinning:
 
 @pytest.mark.parametrize(
     ("spins_s", "waits_s"),
-    [(0.0, 0.002), (0.0001, 0.002), (0.099, 0.102), (0.1, 0.102), (9.0, 0.3)],
+    [(0.0, 0.001), (0.00005, 0.001), (0.0995, 0.101), (0.1, 0.101), (9.0, 0.3)],
 )
 def test_spinning_threads_are_waited_for(spins_s: float, waits_s: float) -> None:
     """For as long as they spin, and one more look; at most 0.3 s."""

@@ -3,6 +3,7 @@
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -139,12 +140,13 @@ class RepeatedWork(Work):
         for context, result in self._timed(last):
             with verify.within(context):
                 facts = _worse(facts, self._verify_last(result, right))
-        for _ in turns(self._first, self._others):
+        operands = self._operands(changed=False)
+        for _ in turns(self._first, partial(self._others, operands)):
             with verify.within(_CHANGED):
                 run = self._change(self._operands(changed=True))()
                 facts = _worse(facts, self.verify(run()))
             with verify.within(_RESTORED):
-                run = self._change(self._operands(changed=False))()
+                run = self._change(operands)()
                 facts = _worse(facts, self._verify_same(run(), right))
         return facts
 
@@ -164,11 +166,9 @@ class RepeatedWork(Work):
         operands = self._operands(changed=False)
         return sum(operands[position].nbytes for position in self._data(operands))
 
-    def _others(self, factor: float) -> Change:
-        operands = self._operands(changed=False)
-        data = self._data(operands)
-        if factor != 1.0 and not data:
-            operands = self._operands(changed=True)
+    def _others(self, first: Sequence[NDArray[Any]], factor: float) -> Change:
+        data = self._data(first)
+        operands = self._operands(changed=True) if factor != 1.0 and not data else [*first]
         for position in data:
             operands[position] = np.asarray(factor * operands[position], operands[position].dtype)
         return self._change(operands)

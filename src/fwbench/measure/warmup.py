@@ -169,7 +169,7 @@ def _settled(times_s: Sequence[float]) -> bool:
 
 
 #: Seconds that each look takes; a process is idle when it has used less than a tenth of it.
-_LOOK_S = 2e-3
+_LOOK_S = 1e-3
 _IDLE = 0.1
 
 #: Threads that are set to spin for ever are not waited for: OpenBLAS' do for 0.1 s by default, and
