@@ -62,7 +62,7 @@ def test_the_answer_is_on_top() -> None:
 def test_repeatability_is_stated_on_top() -> None:
     twice = {"numpy": {"cases": 12, "sd": 0.0296, "pairs": {}}}
     run = run_of(rounds_of(case()), rounds_of(case("dot")), revisits=twice)
-    text = "medians here repeat to within 13 % (numpy): 12 cases revisited"
+    text = "medians here repeat to within 14 % (numpy): 12 cases revisited"
     assert text in shown(run).all("header")[0].text
     assert f"- uncertainty: {text}" in writers.markdown([run]).splitlines()
     assert "assumed to repeat to within 5 %" in writers.markdown([run_of(rounds_of(case()))])

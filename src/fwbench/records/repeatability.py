@@ -62,7 +62,7 @@ ASSUMED = Repeatability(math.log(1.05) / math.sqrt(2) / student(math.inf, INTERV
 #: Degrees of freedom of what revisits show, however many they are: a few cases repeat much worse
 #: than the others of their framework, so that differences have longer tails than normal ones
 #: (docs/measuring.md).
-_FREEDOM = 2.0
+_FREEDOM = 1.75
 
 #: As many cases with two results are named.
 _NAMED = 3
