@@ -74,6 +74,18 @@ def test_short_rounds_are_looked_at_together() -> None:
     assert facts == {"full_speed": 1.0, "slow_rounds": 7, "loop_s": pytest.approx(_FAST_S)}
 
 
+def test_rounds_are_looked_at_once_they_are_as_long_as_is_wanted() -> None:
+    """A case would last for another few milliseconds."""
+    hand = HandClock()
+    clock, watch = _watch(hand, itertools.repeat(_FAST_S))
+    watch.begin()
+    sifted = []
+    for _ in range(4):
+        clock.time(lambda: hand.spend(2.0**-9))
+        sifted.append(len(watch.sift(2.0**-9, 2.0**-8)))
+    assert sifted == [0, 0, 2, 0]  # the first one is behind the loops
+
+
 def test_a_clock_that_changes_by_itself_is_full_speed() -> None:
     loop = Loop(iter([30e-6, 38e-6, 40e-6, 40e-6]).__next__)
     assert [loop.is_fast() for _ in range(3)] == [True, True, False]

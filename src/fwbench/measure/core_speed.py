@@ -7,6 +7,7 @@ The choice looks at the loop alone, never at the rounds, so it has no direction;
 divided by what the loop took, since work suffers by other factors.
 """
 
+import math
 import os
 import statistics
 import time
@@ -20,7 +21,7 @@ from typing import Any
 from fwbench.measure.clock import Clock
 
 #: What the loop adds up, in some 30 us: long enough to be told from noise. In C, since Python's
-#: bytecode takes up to 1.37 times as long in one thread as in the next, by where its frames are.
+#: bytecode takes up to 1.37 times as long in one thread as in the next (docs/figures.md).
 _NUMBERS = range(3500)
 
 #: Full speed is that of the fastest twentieth of the loops on a CPU, or slower by so much at most,
@@ -169,6 +170,7 @@ class SpeedWatch:
         self._clock = clock
         self._cpus = cpus
         self._unseen_s: list[float] = []
+        self._pending_s = 0.0
         self._since_s: float | None = None
         self._is_short: bool | None = None
         self._counted = self._fast = self._set_aside = 0
@@ -201,7 +203,7 @@ class SpeedWatch:
         self._fast += rounds * is_fast
         return True
 
-    def sift(self, round_s: float) -> Sequence[float]:
+    def sift(self, round_s: float, wanted_s: float = math.inf) -> Sequence[float]:
         """The rounds that count; see :meth:`fwbench.measure.nvml.GpuWatch.sift`."""
         if self._is_short is None:
             self._is_short = round_s < _EACH_S
@@ -211,9 +213,11 @@ class SpeedWatch:
             self._clock.forget(1)
             return ()
         self._unseen_s.append(round_s)
-        if self._clock.is_in_stretch or self._clock.read() - self._looked_s < _EACH_S:
+        self._pending_s += round_s
+        is_due = self._pending_s >= wanted_s or self._clock.read() - self._looked_s >= _EACH_S
+        if self._clock.is_in_stretch or not is_due:
             return ()
-        rounds_s, self._unseen_s = self._unseen_s, []
+        rounds_s, self._unseen_s, self._pending_s = self._unseen_s, [], 0.0
         return rounds_s if self.end(len(rounds_s)) else ()
 
     def facts(self) -> dict[str, Any]:

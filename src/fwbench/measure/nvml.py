@@ -4,6 +4,7 @@ All of it is None where NVML does not tell: no driver, no permission, no such co
 a GPU (MIG), which has no utilisation of its own. Nothing here fails a case.
 """
 
+import math
 import os
 import statistics
 import time
@@ -341,6 +342,7 @@ class GpuWatch:
         self._default_hz = gpu.default_sm_clock_hz
         self._states: list[GpuState] = []
         self._unseen_s: list[float] = []
+        self._pending_s = 0.0
         self._looked_s = 0.0
         self._pauses = 0
         self._discarded = 0
@@ -349,17 +351,19 @@ class GpuWatch:
         """Rounds begin: the next look is due a while later."""
         self._looked_s = self._clock.read()
 
-    def sift(self, round_s: float) -> Sequence[float]:
+    def sift(self, round_s: float, wanted_s: float = math.inf) -> Sequence[float]:
         """The rounds that count, once it was looked at the clock that they ran at.
 
         Args:
             round_s: the time of one more round; it is among those of this call or of a later one,
                 or it is set aside.
+            wanted_s: how long rounds are to take that have not been looked at; then that is done.
         """
         self._unseen_s.append(round_s)
-        if self._clock.read() - self._looked_s < _EACH_S:
+        self._pending_s += round_s
+        if self._pending_s < wanted_s and self._clock.read() - self._looked_s < _EACH_S:
             return ()
-        rounds_s, self._unseen_s = self._unseen_s, []
+        rounds_s, self._unseen_s, self._pending_s = self._unseen_s, [], 0.0
         state = self._look()
         if is_throttled(state, self._default_hz) and self._pauses < _PAUSES_AT_MOST:
             self._set_aside(len(rounds_s))

@@ -63,6 +63,11 @@ class Stopping:
         self._interval: float | None = None
         self._precise = False
 
+    @property
+    def left_s(self) -> float:
+        """Time that is left for further rounds; there may have to be more of them."""
+        return self._max_time_s - self._total_s
+
     def add(self, seconds: float) -> bool:
         """True if the round was the last one."""
         # This code runs between two rounds, where asynchronous work can see it.

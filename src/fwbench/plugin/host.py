@@ -413,7 +413,8 @@ def stop_when_precise(
             watch.begin()
         while not is_over:
             duration_s = runner(calls)
-            for counted_s in (duration_s,) if watch is None else watch.sift(duration_s):
+            counted = (duration_s,) if watch is None else watch.sift(duration_s, stopping.left_s)
+            for counted_s in counted:
                 stats.update(counted_s)
                 is_over = stopping.add(counted_s) or is_over
 
