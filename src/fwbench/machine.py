@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -86,6 +87,22 @@ def _quota(group: Path) -> list[float]:
         return [] if quota in ("max", "-1") else [int(quota) / int(period)]
     except (OSError, ValueError, ZeroDivisionError):
         return []
+
+
+def threads_run(process: Path = Path("/proc/self")) -> bool:
+    """True if a thread of a process computes, or waits for a processor to do so, at this moment.
+
+    Of this process the calling one does not count. Processor time would not tell: Linux adds that
+    of a thread on another CPU to it in ticks, of up to 10 ms.
+    """
+    own = str(threading.get_native_id())
+    with suppress(OSError):  # the process has ended
+        for thread in os.scandir(process / "task"):
+            with suppress(OSError):  # this one has
+                stat = Path(thread.path, "stat").read_bytes()
+                if thread.name != own and stat[stat.rindex(b")") + 2 :].startswith(b"R"):
+                    return True
+    return False
 
 
 def thread_variables(threads: int) -> dict[str, str]:

@@ -279,7 +279,7 @@ def test_a_step_is_measured_like_an_operation() -> None:
     assert {*training_case.benchmark.stats.stats.data} == {DISPATCH_S + STEP_S}
     assert (facts["completion_s"], facts["dispatch_s"]) == (DISPATCH_S + STEP_S, DISPATCH_S)
     assert facts["first_call_in_process_s"] == 8.0 + DISPATCH_S + STEP_S
-    assert (facts["warmup_calls"], facts["steady"]) == (10, True)
+    assert (facts["warmup_calls"], facts["steady"]) == (4, True)
     (learner,) = framework.learners
     assert learner.events_of("reset") == [[False], [True], [False], [False], [False], [False]]
     assert learner.events_of("epoch") == learner.events_of("order") == []

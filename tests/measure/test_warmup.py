@@ -1,5 +1,6 @@
 """The warm-up ends when times have settled, or when its time is up."""
 
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -8,6 +9,7 @@ from itertools import chain, repeat
 import pytest
 
 from fwbench import machine
+from fwbench.measure import warmup
 from fwbench.measure.clock import Clock
 from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_up
 from fwbench.testing import HandClock
@@ -28,6 +30,7 @@ def warmed(costs_s: Iterable[float], limit_s: float, at_least_s: float = 0.0) ->
 
 SHORT_S = 2.0**-12  # four of them are just short of a millisecond
 CLOSE_S = 2.0**-10  # one is
+BLOCK_S = 2.0**-9
 
 
 @pytest.mark.parametrize(
@@ -49,10 +52,18 @@ CLOSE_S = 2.0**-10  # one is
         ),
         # Of ten blocks the earlier five may have two slow ones, which the median does not see.
         (
-            chain([64 * CALL_S] * 6, repeat(CALL_S)),
+            chain([2 * BLOCK_S] * 6, repeat(BLOCK_S)),
             100.0,
             0.0,
-            WarmUp(14, (6 * 64 + 8) * CALL_S, True),
+            WarmUp(14, (6 * 2 + 8) * BLOCK_S, True),
+        ),
+        # Of calls that take long four are enough, if they are alike.
+        (repeat(4 * CALL_S), 100.0, 0.0, WarmUp(4, 16 * CALL_S, True)),
+        (
+            chain([8 * CALL_S], repeat(4 * CALL_S)),
+            100.0,
+            0.0,
+            WarmUp(6, (8 + 5 * 4) * CALL_S, True),
         ),
         ((2.0**n for n in range(99)), 7.0, 0.0, WarmUp(3, 7.0, False)),
         # Two blocks are made even where the first outlasts the limit.
@@ -67,18 +78,22 @@ def test_calls_are_warmed_up_until_steady_or_over(
     assert warmed(costs_s, limit_s, at_least_s) == expected
 
 
-@pytest.mark.parametrize(("each", "calls"), [(3, 10), (1, 13)])
-def test_calls_that_lose_their_processor_are_warmed_up_for_longer(each: int, calls: int) -> None:
+@pytest.mark.parametrize(
+    ("call_s", "each", "calls"), [(SHORT_S, 3, 87), (SHORT_S, 1, 207), (CALL_S, 1, 10)]
+)
+def test_short_calls_that_lose_their_processor_are_warmed_up_for_longer(
+    call_s: float, each: int, calls: int
+) -> None:
     """Another thread computes them, as TensorFlow's graphs, though nothing is waited for."""
     hand, made = HandClock(), list[int]()
 
     def call() -> None:
         made.append(1)
-        hand.spend(CALL_S)
+        hand.spend(call_s)
 
     warmup = warm_up(call, Clock(hand), 100.0, switches=lambda: len(made) // each)
-    assert warmup == WarmUp(calls, calls * CALL_S, True, is_parallel=False)
-    assert (calls * CALL_S >= HANDED_OVER_S) is (each == 1)
+    assert warmup == WarmUp(calls, calls * call_s, True, is_parallel=False)
+    assert (warmup.seconds >= HANDED_OVER_S) is (calls == 207)
 
 
 @pytest.mark.parametrize(("share", "is_parallel"), [(0.0, False), (0.04, False), (0.06, True)])
@@ -108,33 +123,48 @@ def test_no_warm_up_calls_nothing(limit_s: float) -> None:
 _VARIABLE = "OPENBLAS_THREAD_TIMEOUT"
 
 
-class Spinning:
-    """A process whose threads spin for ``seconds``."""
-
-    def __init__(self, seconds: float) -> None:
-        self.left_s = seconds
-        self.used_s = 0.0
-        self.waited_s = 0.0
-
-    def used(self) -> float:
-        return self.used_s
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass, in which one thread spins."""
-        self.used_s += min(seconds, self.left_s)
-        self.left_s = max(0.0, self.left_s - seconds)
-        self.waited_s += seconds
-
-
 @pytest.mark.parametrize(
-    ("spins_s", "waits_s"),
-    [(0.0, 0.001), (0.00005, 0.001), (0.0995, 0.101), (0.1, 0.101), (9.0, 0.3)],
+    ("spins_s", "waits_s"), [(0.0, 0.0), (0.0005, 0.001), (0.0995, 0.1), (9.0, 0.3)]
 )
 def test_spinning_threads_are_waited_for(spins_s: float, waits_s: float) -> None:
-    """For as long as they spin, and one more look; at most 0.3 s."""
-    process = Spinning(spins_s)
-    wait_until_idle(process.used, process.sleep)
-    assert process.waited_s == pytest.approx(waits_s)
+    """For as long as they spin, at most 0.3 s."""
+    waited_s: list[float] = []
+    wait_until_idle(lambda: sum(waited_s) < spins_s, waited_s.append)
+    assert sum(waited_s) == pytest.approx(waits_s)
+
+
+_COMPUTES = """
+import hashlib, threading, time
+from fwbench.measure.warmup import wait_until_idle
+
+def compute():
+    hashlib.sha256(data)  # without the interpreter's lock
+    ends_s.append(time.perf_counter())
+
+data, ends_s = bytes(10**8), []
+threading.Thread(target=time.sleep, args=(9.0,), daemon=True).start()
+threading.Thread(target=compute).start()
+time.sleep(0.01)
+wait_until_idle()
+print(len(ends_s))
+"""
+
+
+def test_threads_that_compute_are_seen_at_any_moment() -> None:
+    """Their processor time is known once in a tick of the kernel, of up to 10 ms."""
+    assert [programs.result("-c", _COMPUTES) for _ in range(5)] == [1.0] * 5
+
+
+def test_where_the_system_lists_no_threads_their_time_tells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On macOS, for one."""
+    used_s = itertools.chain([0.0, 0.001, 0.001], itertools.repeat(0.001))
+    monkeypatch.setattr(warmup, "_LISTS_THREADS", False)
+    monkeypatch.setattr(warmup, "other_threads_s", used_s.__next__)
+    waited_s: list[float] = []
+    wait_until_idle(sleep=waited_s.append)
+    assert waited_s == [0.001]
 
 
 _PRODUCT = """

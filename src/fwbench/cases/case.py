@@ -34,7 +34,7 @@ from fwbench.measure.resources import (
     cpu_clock_hz,
 )
 from fwbench.measure.stopping import Stopping
-from fwbench.measure.warmup import HANDED_OVER_S, WarmUp, wait_until_idle, warm_device, warm_up
+from fwbench.measure.warmup import WarmUp, wait_until_idle, warm_device, warm_up
 from fwbench.records import entry
 from fwbench.records.facts import CaseFacts
 from fwbench.records.units import count, gibibytes
@@ -258,9 +258,9 @@ class Case:
     def _warmed(self, work: Work) -> WarmUp:
         """Warm the GPU up until its clock has risen, and the work until its times have settled."""
         if self.cell.device == "cpu" or self._warmup_s <= 0:
-            at_least_s = 0.0 if self._clock.wait is None else HANDED_OVER_S
             turns = partial(next, (run() for run in cycle(work.runs)))
-            return warm_up(turns, self._clock, self._warmup_s, at_least_s)
+            hands_over = self._clock.wait is not None
+            return warm_up(turns, self._clock, self._warmup_s, hands_over=hands_over)
         device = warm_device(work.run, self._clock, self.gpu)
         warmup = warm_up(work.run, self._clock, self._warmup_s)
         steady = warmup.steady and device.steady is not False

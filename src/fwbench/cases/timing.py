@@ -197,8 +197,9 @@ _TIMES_TIMED = 10.0
 #: What is repeated was called so often before, or for so long.
 _REPEATED, _REPEATED_S = 9, 5e-3
 
-#: So many turns are taken at least, of calls that take long one; and this many times as many until
-#: a call on new data is as fast: on a busy machine most may have to wait for a processor.
+#: So many turns are taken at least, of calls that are repeated once only one; and this many times
+#: as many until a call on new data is as fast: on a busy machine most may have to wait for a
+#: processor.
 _TURNS_AT_LEAST = 2
 _TRIES = 13
 
@@ -240,7 +241,7 @@ def _turns(
     """
     chance = random.SystemRandom()
     repeats = math.ceil(min(_REPEATED, _REPEATED_S / timed_s))
-    at_least = _TURNS_AT_LEAST if timed_s < _LONG_S else 1
+    at_least = _TURNS_AT_LEAST if timed_s < _REPEATED_S else 1
     verified = chance.randrange(at_least + 1)
     times_s: list[tuple[float, float]] = []
     for turn in range(_TRIES * at_least):

@@ -1,18 +1,21 @@
 """Warm up until steady, before pytest-benchmark sizes its rounds from a call.
 
 Calls are made in blocks of at least a millisecond. A case is steady when the medians of the last
-two runs of five blocks differ by no more than 5 %. Calls that another thread computes are made for
-a while in any case: Linux lets that thread share a CPU with the one that waits for it, where a
-short call takes a third to two thirds of the time, and moves one of them away for good after some
-50 ms. A call that makes its thread lose or give away its processor is such a call.
+two runs of five blocks differ by no more than 5 %, or of fewer once calls have taken 50 ms. Short
+calls that another thread computes are made for as long in any case: Linux lets that thread share a
+CPU with the one that waits for it, where a short call takes a third to two thirds of the time, and
+moves one of them away for good by then. A call that makes its thread lose or give away its
+processor is such a call.
 """
 
 import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from fwbench.machine import threads_run
 from fwbench.measure.clock import Clock, repeated
 from fwbench.measure.nvml import POWER, Gpu, GpuState, is_throttled
 from fwbench.measure.resources import other_threads_s, thread_switches
@@ -21,6 +24,7 @@ _BLOCK_S = 1e-3
 #: A block of this many calls that is still shorter: the clock does not move.
 _CALLS_AT_MOST = 2**20
 _BLOCKS = 5
+_BLOCKS_OF_LONG_CALLS = 4
 _BLOCKS_AT_LEAST = 2
 _STEADY_WITHIN = 0.05
 
@@ -39,8 +43,9 @@ class WarmUp:
     is_parallel: bool | None = None
 
 
-#: For how long calls of another thread are made. Of 363 such cases 9.4 % are off by more than 30 %
-#: in the 40 ms after the first 10, 7.2 % after 20, 4.4 % after 40, 3.0 % after 50, 1.9 % after 80.
+#: For how long short calls of another thread are made. Of 363 such cases 9.4 % are off by more than
+#: 30 % in the 40 ms after the first 10, 7.2 % after 20, 4.4 % after 40, 3.0 % after 50, 1.9 % after
+#: 80. To be woken up takes some 50 us, which calls that fill a block do not show.
 HANDED_OVER_S = 0.05
 
 #: A call of another thread switches processes once or more, one of the same thread not even once
@@ -56,6 +61,8 @@ def warm_up(
     clock: Clock,
     limit_s: float,
     at_least_s: float = 0.0,
+    *,
+    hands_over: bool = False,
     switches: Callable[[], int] = thread_switches,
     of_others_s: Callable[[], float] = other_threads_s,
 ) -> WarmUp:
@@ -65,8 +72,9 @@ def warm_up(
 
     Args:
         limit_s: how long at most; 0 for no warm-up.
-        at_least_s: how long also if times have settled before, up to that limit;
-            :data:`HANDED_OVER_S` where this thread has lost its processor in every second call.
+        at_least_s: how long also if times have settled before, up to that limit.
+        hands_over: whether another thread computes each call; if not, it does where this one has
+            lost its processor in every second call.
         switches: how often it has so far.
         of_others_s: processor time of other threads so far.
     """
@@ -77,9 +85,10 @@ def warm_up(
     size, calls, total_s = 1, 0, 0.0
     while True:
         latest_s = per_call_s[-2 * _BLOCKS :]
-        is_handed_over = switches() - before >= _SWITCHES * calls
-        enough_s = max(at_least_s, HANDED_OVER_S) if is_handed_over else at_least_s
-        is_enough = total_s >= enough_s and len(latest_s) == 2 * _BLOCKS and _settled(latest_s)
+        is_handed_over = hands_over or switches() - before >= _SWITCHES * calls
+        least_s = max(at_least_s, HANDED_OVER_S if is_handed_over and size > 1 else 0.0)
+        blocks = 2 * _BLOCKS if total_s < HANDED_OVER_S else _BLOCKS_OF_LONG_CALLS
+        is_enough = total_s >= least_s and len(latest_s) >= blocks and _settled(latest_s)
         if is_enough or (total_s >= limit_s and len(latest_s) >= _BLOCKS_AT_LEAST):
             break
         block_s, _ = clock.time(repeated(run, size))
@@ -168,21 +177,30 @@ def _settled(times_s: Sequence[float]) -> bool:
     return abs(later - earlier) <= _STEADY_WITHIN * max(earlier, later)
 
 
-#: Seconds that each look takes; a process is idle when it has used less than a tenth of it.
+#: From one look to the next; and the share of it that idle threads use, on macOS.
 _LOOK_S = 1e-3
 _IDLE = 0.1
+_LISTS_THREADS = Path("/proc/self/task").exists()
 
-#: Threads that are set to spin for ever are not waited for: OpenBLAS' do for 0.1 s by default, and
-#: those of Intel's OpenMP for 0.2 s.
+#: Threads that are set to spin for ever are not waited for: those of ONNX Runtime do for 30 ms,
+#: OpenBLAS' for 0.1 s by default, and those of Intel's OpenMP for 0.2 s.
 _AT_MOST_S = 0.3
 
 
+def _others_run() -> bool:
+    """True if another thread of this process computes; by its time where the system lists none."""
+    if _LISTS_THREADS:
+        return threads_run()
+    before_s = other_threads_s()
+    time.sleep(_LOOK_S)
+    return other_threads_s() - before_s > _IDLE * _LOOK_S
+
+
 def wait_until_idle(
-    used_s: Callable[[], float] = time.process_time, sleep: Callable[[float], None] = time.sleep
+    are_running: Callable[[], bool] = _others_run, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Wait until no thread of this process computes, or for so long at most."""
+    """Wait until no other thread of this process computes, or for so long at most."""
     for _ in range(round(_AT_MOST_S / _LOOK_S)):
-        before_s = used_s()
-        sleep(_LOOK_S)
-        if used_s() - before_s < _IDLE * _LOOK_S:
+        if not are_running():
             return
+        sleep(_LOOK_S)

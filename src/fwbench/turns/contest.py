@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.machine import threads_run
 from fwbench.turns.visits import PACKET_BYTES, TURN_FORMAT
 
 #: A visit is as long as this, or one round: shorter ones measure how a process wakes up, longer
@@ -393,7 +394,7 @@ class _Threads:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._is_halted = False
-        self._folder = f"/proc/{pid}/task"
+        self._process = Path(f"/proc/{pid}")
         # MAKE_PROCESS_CPUCLOCK of <linux/posix-timers.h>: what clock_getcpuclockid(3) returns.
         self._clock = (~pid << 3) | 2
 
@@ -413,12 +414,12 @@ class _Threads:
         Those of ONNX Runtime do so for 50 ms; when the process goes on, so do they, and it finds
         them as in calls that follow one another.
         """
-        if self._is_halted or not self._are_running():
+        if self._is_halted or not threads_run(self._process):
             return
         self._is_halted = True
         self._signal(signal.SIGSTOP)
         until_s = time.perf_counter() + _HALTING_S
-        while self._are_running() and time.perf_counter() < until_s:
+        while threads_run(self._process) and time.perf_counter() < until_s:
             pass  # and the kernel has counted their time
 
     def go_on(self) -> None:
@@ -429,15 +430,6 @@ class _Threads:
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.kill(self._pid, number)
-
-    def _are_running(self) -> bool:
-        with suppress(OSError):  # the process has ended
-            for thread in os.scandir(self._folder):
-                with suppress(OSError):  # this one has
-                    stat = Path(thread.path, "stat").read_bytes()
-                    if stat[stat.rindex(b")") + 2 :].startswith(b"R"):
-                        return True
-        return False
 
 
 def _common_cpu(contestants: Sequence[Contestant]) -> int:
