@@ -1,6 +1,7 @@
 """The CPUs that may be used, by affinity and by the quotas of cgroups of both versions."""
 
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,21 @@ def test_what_a_quota_has_stopped_is_known(
         path.parent.mkdir(parents=True)
         path.write_text(text, encoding="ascii")
     assert machine.throttled_s(*folders) == 1.5
+
+
+def test_threads_run_or_not(tmp_path: Path) -> None:
+    """And the folder that lists them is closed, though the first that runs is enough."""
+    assert not machine.threads_run(tmp_path), "a process that has ended"
+    for number, states in enumerate(["S", "SS", "RS", "SR", "SRS"]):
+        process = tmp_path / str(number)
+        for thread, state in enumerate(states):
+            path = process / "task" / str(thread) / "stat"
+            path.parent.mkdir(parents=True)
+            path.write_text(f"{thread} (R) (R) {state} 1 2 3\n", encoding="ascii")
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            assert machine.threads_run(process) is ("R" in states)
+        assert not warned
 
 
 def test_the_machine_is_described_in_jsons_own_types() -> None:

@@ -96,8 +96,8 @@ def threads_run(process: Path = Path("/proc/self")) -> bool:
     of a thread on another CPU to it in ticks, of up to 10 ms.
     """
     own = str(threading.get_native_id())
-    with suppress(OSError):  # the process has ended
-        for thread in os.scandir(process / "task"):
+    with suppress(OSError), os.scandir(process / "task") as threads:  # or the process has ended
+        for thread in threads:
             with suppress(OSError):  # this one has
                 stat = Path(thread.path, "stat").read_bytes()
                 if thread.name != own and stat[stat.rindex(b")") + 2 :].startswith(b"R"):
