@@ -141,7 +141,7 @@ def compute():
     hashlib.sha256(data)  # without the interpreter's lock
     ends_s.append(time.perf_counter())
 
-data, ends_s = bytes(10**8), []
+data, ends_s = bytes(4 * 10**7), []
 threading.Thread(target=time.sleep, args=(9.0,), daemon=True).start()
 threading.Thread(target=compute).start()
 time.sleep(0.01)

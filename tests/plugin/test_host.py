@@ -130,6 +130,18 @@ def test_rounds_on_a_slow_cpu_are_made_again() -> None:
     assert clock.facts(adapted.rounds_s, adapted.iterations)["completion_s"] == 2.0**-4
 
 
+def test_no_round_is_made_that_is_not_needed_to_see_the_others_count() -> None:
+    """Speed is looked at once rounds have lasted for as long as is asked for."""
+    hand = HandClock()
+    clock = Clock(hand)
+    fixture = fakes.fixture(clock, fakes.cell(fakes.operation()), max_time=2.0**-8, min_rounds=1)
+    adapted = FixtureBenchmark(fixture, precision=0.02)
+    adapted.speed = SpeedWatch(clock, Cpus({None: Loop(lambda: 30e-6)}))
+    adapted.time(lambda: hand.spend(2.0**-10))
+    assert len(adapted.rounds_s) == 4
+    assert adapted.calls == 1 + 1 + 4 + 1, "one that sizes rounds, one behind the loops, the last"
+
+
 def test_without_timing_the_only_result_is_returned() -> None:
     alive, number, adapted = _timed(disabled=True)
     assert (alive, number, adapted.timed) == ([0], 1, False)

@@ -357,7 +357,7 @@ class GpuWatch:
         Args:
             round_s: the time of one more round; it is among those of this call or of a later one,
                 or it is set aside.
-            wanted_s: how long rounds are to take that have not been looked at; then that is done.
+            wanted_s: the time of rounds after which the case may end, so that they are looked at.
         """
         self._unseen_s.append(round_s)
         self._pending_s += round_s

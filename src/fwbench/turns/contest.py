@@ -411,7 +411,7 @@ class _Threads:
     def halt(self) -> None:
         """Stop the process if a thread of it runs, as those do that wait actively for more work.
 
-        Those of ONNX Runtime do so for 50 ms; when the process goes on, so do they, and it finds
+        Those of ONNX Runtime do so for 30 ms; when the process goes on, so do they, and it finds
         them as in calls that follow one another.
         """
         if self._is_halted or not threads_run(self._process):
