@@ -1,6 +1,5 @@
 """A model in training: the one shape that every framework's training code has."""
 
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
@@ -303,7 +303,7 @@ class Learner(Predictor):
         """A number that changes with the weights; updates are counted by it."""
         checksum = 0
         for array in self.weights():
-            checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
+            checksum = xxhash.xxh3_64_intdigest(np.ascontiguousarray(array).data, checksum)
         return checksum
 
     def save(self, folder: Path) -> None:
