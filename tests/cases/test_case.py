@@ -112,7 +112,7 @@ def test_all_calls_are_accounted_for() -> None:
     case = case_of(cell(), framework)
     facts = recorded(case)
     rounds = len(case.benchmark.stats.stats.data)
-    waits, calibration, pytest_benchmarks_own, changed, restored = 3, 1, 1, 1, 1
+    waits, calibration, pytest_benchmarks_own, changed, restored = 2, 1, 1, 1, 1
     before = 1 + facts["warmup_calls"] + waits
     turns, repeated, new = 1, 2, 1  # of calls that take long
     assert len(framework.called) == (

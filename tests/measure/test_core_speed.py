@@ -136,6 +136,11 @@ def test_slow_cpus_are_not_waited_for_again_and_again(monkeypatch: pytest.Monkey
     assert set_aside[-1] == 0
 
 
+def test_a_process_waits_for_its_cpus_as_long_whichever_are_slow() -> None:
+    waits = [cpus_of_process(is_parallel=is_parallel).set_aside for is_parallel in (False, True)]
+    assert waits[0] is waits[1]
+
+
 class _Neighbour:
     """A machine whose other guest slows it down for a fifth of the time, 15 ms or more at a time.
 

@@ -46,7 +46,7 @@ _READINGS = 60
 
 #: Nor may a single disturbed call look long, or one reading of what was there: this many tries are
 #: made at least, except of calls that take longer than a disturbance.
-_READINGS_AT_LEAST = 3
+_READINGS_AT_LEAST = 2
 _LONG_S = 0.1
 
 #: Before every third of the further tries: a process that has slept keeps its processor for a

@@ -15,6 +15,7 @@ from bisect import insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -104,6 +105,19 @@ def _settle(cpu: int) -> None:
         os.sched_setaffinity(0, {cpu})  # of this thread alone
 
 
+@dataclass
+class SetAside:
+    """For how long rounds were set aside: of a process, whichever of its CPUs were slow."""
+
+    seconds: float = 0.0
+
+    @property
+    def may_last(self) -> bool:
+        """False if that is too large a share of this process's time."""
+        share_s = _SHARE_AT_MOST * (time.perf_counter() - _BEGAN_S)
+        return self.seconds < _SET_ASIDE_AT_MOST_S + share_s
+
+
 class Cpus:
     """The CPUs that compute.
 
@@ -112,10 +126,9 @@ class Cpus:
             by None.
     """
 
-    def __init__(self, loops: Mapping[int | None, Loop]) -> None:
+    def __init__(self, loops: Mapping[int | None, Loop], set_aside: SetAside | None = None) -> None:
         self._loops = loops
-        #: For how long rounds were set aside.
-        self.set_aside_s = 0.0
+        self.set_aside = set_aside or SetAside()
 
     @contextmanager
     def reached(self) -> Iterator[None]:
@@ -137,16 +150,13 @@ class Cpus:
         """Mean seconds of the loops at full speed; they must have been run."""
         return statistics.fmean(loop.full_speed_s for loop in self._loops.values())
 
-    @property
-    def may_be_waited_for(self) -> bool:
-        """False if they were slow for too large a share of this process's time."""
-        share_s = _SHARE_AT_MOST * (time.perf_counter() - _BEGAN_S)
-        return self.set_aside_s < _SET_ASIDE_AT_MOST_S + share_s
-
 
 def _loop_in(thread: Executor) -> float:
     """Run the loop in another thread, while this one waits."""
     return thread.submit(_loop_s).result()
+
+
+_OF_PROCESS = SetAside()
 
 
 @cache
@@ -160,7 +170,8 @@ def cpus_of_process(*, is_parallel: bool) -> Cpus:
         That of the calling thread, wherever it is; or each that it may use, unless these are many.
     """
     cpus = sorted(os.sched_getaffinity(0)) if is_parallel else []
-    return Cpus({cpu: Loop() for cpu in cpus if len(cpus) <= _CPUS_AT_MOST} or {None: Loop()})
+    numbers: list[int | None] = [*cpus] if 0 < len(cpus) <= _CPUS_AT_MOST else [None]
+    return Cpus({number: Loop() for number in numbers}, _OF_PROCESS)
 
 
 class SpeedWatch:
@@ -194,8 +205,8 @@ class SpeedWatch:
         self._look()
         is_fast = was_fast and self._was_fast
         is_early = self._looked_s - since_s < _SET_ASIDE_AT_MOST_S
-        if not is_fast and is_early and self._cpus.may_be_waited_for:
-            self._cpus.set_aside_s += self._looked_s - before_s
+        if not is_fast and is_early and self._cpus.set_aside.may_last:
+            self._cpus.set_aside.seconds += self._looked_s - before_s
             self._clock.forget(rounds)
             self._set_aside += rounds
             return False
