@@ -84,7 +84,7 @@ class Loop:
         """Run it; True if that was at full speed, as far as this process has seen that.
 
         Run again if not: an interrupt, or a thread that has just woken up, is over by then. Without
-        a neighbour 6 % of the loops were slow, and 4 % twice (docs/figures.md).
+        a neighbour 6 % of the loops were slow, and 4 % twice (docs/measuring.md).
         """
         took_s = self.run()
         if self._sorted_s and took_s > _SLOWER_AT_MOST * self.full_speed_s:
