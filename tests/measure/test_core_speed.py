@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fwbench.measure import core_speed
 from fwbench.measure.clock import Clock
-from fwbench.measure.core_speed import Cpus, Loop, SpeedWatch, cpus_of_process
+from fwbench.measure.core_speed import Cpus, Loop, SetAside, SpeedWatch, cpus_of_process
 from fwbench.measure.resources import CpuUse
 from fwbench.testing import HandClock
 
@@ -25,7 +25,7 @@ _FAST_S, _SLOW_S = 30e-6, 55e-6
 def _watch(hand: HandClock, looks_s: Iterator[float]) -> tuple[Clock, SpeedWatch]:
     """A clock and a watch of a process that has seen full speed, whose loops take these times."""
     clock = Clock(hand)
-    return clock, SpeedWatch(clock, Cpus({None: Loop(lambda: next(looks_s))}))
+    return clock, SpeedWatch(clock, Cpus({None: Loop(lambda: next(looks_s))}, SetAside()))
 
 
 def _counted(rounds_s: Sequence[float], slow: Sequence[bool]) -> list[int]:
@@ -122,7 +122,7 @@ def test_slow_cpus_are_not_waited_for_again_and_again(monkeypatch: pytest.Monkey
     """Where CPUs are of two kinds, each case would take seconds longer."""
     monkeypatch.setattr(core_speed, "_BEGAN_S", time.perf_counter())
     hand = HandClock()
-    cpus = Cpus({None: Loop(itertools.cycle([_FAST_S] + 3 * [_SLOW_S]).__next__)})
+    cpus = Cpus({None: Loop(itertools.cycle([_FAST_S] + 3 * [_SLOW_S]).__next__)}, SetAside())
     set_aside = []
     for _ in range(8):
         clock = Clock(hand)
@@ -192,7 +192,7 @@ def test_twins_stay_twins(longer: int) -> None:
         for _ in range(20):  # earlier cases
             machine.spend(0.03, 1.9)
             loop.is_fast()
-        cpus = Cpus({None: loop})
+        cpus = Cpus({None: loop}, SetAside())
         first = machine.median_s(1e-3, cpus)
         second = machine.median_s(longer * 1e-3, cpus)
         logs.append([math.log(longer * a / b) for a, b in zip(first, second, strict=True)])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fwbench.measure.clock import Clock
-from fwbench.measure.core_speed import Cpus, Loop, SpeedWatch
+from fwbench.measure.core_speed import Cpus, Loop, SetAside, SpeedWatch
 from fwbench.plugin import host
 from fwbench.plugin.host import BenchmarkSession, FixtureBenchmark
 from fwbench.testing import HandClock
@@ -121,7 +121,7 @@ def test_rounds_on_a_slow_cpu_are_made_again() -> None:
     adapted = FixtureBenchmark(
         fakes.fixture(clock, fakes.cell(fakes.operation()), max_time=20.0), precision=0.02
     )
-    adapted.speed = SpeedWatch(clock, Cpus({None: Loop(lambda: next(looks_s))}))
+    adapted.speed = SpeedWatch(clock, Cpus({None: Loop(lambda: next(looks_s))}, SetAside()))
     adapted.time(lambda: hand.spend(2.0**-4))
     facts = adapted.speed.facts()
     assert facts["slow_rounds"] > 0
@@ -136,7 +136,7 @@ def test_no_round_is_made_that_is_not_needed_to_see_the_others_count() -> None:
     clock = Clock(hand)
     fixture = fakes.fixture(clock, fakes.cell(fakes.operation()), max_time=2.0**-8, min_rounds=1)
     adapted = FixtureBenchmark(fixture, precision=0.02)
-    adapted.speed = SpeedWatch(clock, Cpus({None: Loop(lambda: 30e-6)}))
+    adapted.speed = SpeedWatch(clock, Cpus({None: Loop(lambda: 30e-6)}, SetAside()))
     adapted.time(lambda: hand.spend(2.0**-10))
     assert len(adapted.rounds_s) == 4
     assert adapted.calls == 1 + 1 + 4 + 1, "one that sizes rounds, one behind the loops, the last"

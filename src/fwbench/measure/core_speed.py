@@ -107,7 +107,7 @@ def _settle(cpu: int) -> None:
 
 @dataclass
 class SetAside:
-    """For how long rounds were set aside: of a process, whichever of its CPUs were slow."""
+    """The time of the rounds that a process has set aside, whichever of its CPUs were slow."""
 
     seconds: float = 0.0
 
@@ -126,9 +126,9 @@ class Cpus:
             by None.
     """
 
-    def __init__(self, loops: Mapping[int | None, Loop], set_aside: SetAside | None = None) -> None:
+    def __init__(self, loops: Mapping[int | None, Loop], set_aside: SetAside) -> None:
         self._loops = loops
-        self.set_aside = set_aside or SetAside()
+        self.set_aside = set_aside
 
     @contextmanager
     def reached(self) -> Iterator[None]:
@@ -156,6 +156,7 @@ def _loop_in(thread: Executor) -> float:
     return thread.submit(_loop_s).result()
 
 
+#: Cases follow each other on the same CPUs and on others: none has a budget of its own.
 _OF_PROCESS = SetAside()
 
 
