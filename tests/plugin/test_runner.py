@@ -103,6 +103,30 @@ def test_processors_are_counted_by_the_parent(
     assert str(result.stdout).count(", and 2 threads can take no more than") == 2 * failed
 
 
+@pytest.mark.parametrize(("cpu_s", "failed"), [(2.41, 0), (2.43, 1)])
+def test_a_thread_that_enqueues_may_work_beside_the_others(
+    project: Project, cpu_s: float, failed: int
+) -> None:
+    project.install_pool()
+    project.install(
+        "enqueuing",
+        "enqueuing_framework:Enqueuing",
+        """
+        from dataclasses import replace
+        from pool_framework import Pool
+
+        class Enqueuing(Pool):
+            name = "enqueuing"
+            capabilities = replace(Pool.capabilities, enqueues=True)
+        """,
+    )
+    project.write("test_it.py", measuring("tanh, sizes=(4,)", "from fwbench.workloads import tanh"))
+    project.write("conftest.py", _USE.replace("WALL_S", "1.0").replace("CPU_S", str(cpu_s)))
+    result = project.run("--fw-threads=1", fw="enqueuing")
+    result.assert_outcomes(failed=failed, passed=1 - failed)
+    assert str(result.stdout).count(", and 2 threads can take no more than") == 2 * failed
+
+
 def test_strict_warnings(cases: Project) -> None:
     result = cases.run("-W", "error")
     result.assert_outcomes(passed=5)

@@ -219,8 +219,8 @@ class IsolatedRunner:
                     continue
                 report = self._received(values)
                 if report.when == "call" and len(uses) > 1:
-                    threads = self.session.options.threads
-                    _check_processors(threads, item.stash[CELL], report, *uses[-2:])  # of a rerun
+                    threads = _threads(self.session, item.stash[CELL])
+                    _check_processors(threads, report, *uses[-2:])  # of a rerun
                 # What dies after the call has passed is an error of the teardown.
                 when = "call" if report.when == "setup" else "teardown"
                 yield report
@@ -339,11 +339,16 @@ def _variables(cell: Cell, manifest: Manifest, number: int) -> dict[str, str]:
     return variables
 
 
-def _check_processors(limit: int, cell: Cell, report: pytest.TestReport, *uses: Any) -> None:
+def _threads(session: Session, cell: Cell) -> int:
+    """Threads that a case may keep busy: its framework's, its loader's, and one that enqueues."""
+    enqueuing = session.manifests[cell.framework].enqueues
+    return session.options.threads + int(cell.toggle("workers")) + enqueuing
+
+
+def _check_processors(threads: int, report: pytest.TestReport, *uses: Any) -> None:
     """Fail a case that kept more processors busy than it has threads; it has no record then."""
     (began_s, before_s), (ended_s, after_s) = uses
     wall_s, cpu_s = ended_s - began_s, after_s - before_s
-    threads = limit + int(cell.toggle("workers"))
     if wall_s > _CHECKED_S and cpu_s > _OF_THREADS * threads * wall_s + _SPARE_S:
         vars(report).pop("fwbench", None)
         report.outcome = "failed"

@@ -84,6 +84,8 @@ class Capabilities:
     Attributes:
         executions: what ``--fw-execution`` takes for operations, in the order to show them.
         on_request: executions that run only when they are asked for by name, sorted.
+        enqueues: whether calls on the CPU may return before their work is done, and the thread that
+            calls works beside those that compute.
         dtypes: of operations: what ``--fw-dtype`` takes.
         differentiable: whether operations have gradients (``backward``).
         training_executions: in which it trains models; each is also in
@@ -122,6 +124,7 @@ class Capabilities:
 
     executions: tuple[str, ...] = ("eager",)
     on_request: tuple[str, ...] = ()
+    enqueues: bool = False
     dtypes: tuple[str, ...] = ("float32", "float64")
     differentiable: bool = True
     training_executions: tuple[str, ...] = ()
