@@ -159,6 +159,17 @@ def cpu_model() -> str:
     )
 
 
+@cache
+def cpu_features(proc: Path = Path("/proc")) -> frozenset[str]:
+    """Processor features as Linux names them; empty where the system does not tell."""
+    try:
+        text = (proc / "cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()
+    line = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(line[1].split() if line else ())
+
+
 def _gpu_driver() -> str | None:
     try:
         import pynvml

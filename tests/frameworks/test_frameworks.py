@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.machine import thread_variables
+from fwbench.machine import cpu_features, thread_variables
 from fwbench.terms.manifest import Manifest
 from fwbench.terms.toggles import variable
 from fwbench.workloads import OPERATIONS
@@ -47,13 +47,16 @@ from fwbench.cases.case import bind
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.registry import load
+from fwbench.machine import cpu_features
 from fwbench.workloads.grid import Cell
 
 framework = load(sys.argv[1], 1)
 manifest = framework.manifest("")
 operations = {operation.name: operation for operation in workloads.OPERATIONS}
 tried, closed = [], []
-for gap in (gap for gap in framework.gaps if (gap.toggle or "") == sys.argv[2]):
+for gap in framework.gaps:
+    if (gap.toggle or "") != sys.argv[2] or not gap.holds_with(cpu_features()):
+        continue
     devices = [d.name for d in manifest.devices if d.name.startswith(gap.device or "")]
     can = framework.capabilities
     named = {gap.execution} & {*can.executions}
@@ -126,7 +129,8 @@ def test_gaps_are_strict(framework: str) -> None:
     operations = {operation.name for operation in OPERATIONS}
     manifest = _manifest(framework)
     kinds = {"", *(device.name.partition(":")[0] for device in manifest.devices)}
-    gaps = [gap for gap in manifest.gaps if (gap.device or "") in kinds]
+    here = (gap for gap in manifest.gaps if gap.holds_with(cpu_features()))
+    gaps = [gap for gap in here if (gap.device or "") in kinds]
     for toggle in {gap.toggle or "" for gap in gaps}:
         declared = {gap.workload for gap in gaps if (gap.toggle or "") == toggle} & operations
         assert {*_probed(framework, toggle)["tried"]} == declared

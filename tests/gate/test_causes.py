@@ -227,6 +227,7 @@ def test_a_lower_instruction_set_is_named(
     framework: str,
 ) -> None:
     """By its variable, and by what oneDNN says that it computes with."""
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "1")  # off by default on CPUs without AVX-512
     fw, more = all_of(framework), ("--fw-profile", "-k", "forward and n4h56")
     _measure_base(project, *more, fw=fw, tests=_CONVOLVING)
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")

@@ -14,6 +14,7 @@ import pytest
 import fwbench
 from fwbench.errors import FrameworkBroken, FrameworkMissing
 from fwbench.frameworks.cache import ManifestCache, _digest
+from fwbench.terms import manifest as declarations
 from fwbench.terms.manifest import Absent, Device, Gap, Manifest
 from fwbench.testing import FakeFramework
 from fwbench.workers.environments import Environment, Environments, complete
@@ -74,6 +75,7 @@ def test_a_manifest_is_what_the_framework_says() -> None:
         {"gaps": (), "on_request": (), "devices": ()},
         {"gaps": (Gap("none", "gemm", "graph", "forward", "float16", "gpu"), Gap("open"))},
         {"missing": {"gelu": "fake 1.2 has no gelu"}, "notices": ("package fakes: old",)},
+        {"defaults": {"onednn": "off"}, "enqueues": True},
         {"training_executions": (), "whole_loops": (), "toggle_gaps": ()},
     ],
     ids=str,
@@ -114,6 +116,21 @@ def test_a_gap_holds_for_every_cell_that_its_parts_do_not_exclude(
     framework_manifest = manifest(gaps=(Gap("no kernel", **parts),))
     cell = {**_CELL, **changes}
     assert framework_manifest.gap(*cell.values()) == ("no kernel" if figures else None)
+
+
+@pytest.mark.parametrize(
+    ("features", "reason"),
+    [({"sse2", "avx"}, "no kernel"), ({"sse2", "amx"}, None), ({"avx512f"}, None), (set(), None)],
+    ids=["neither", "the second", "the first", "not known"],
+)
+def test_gaps_of_cpus_that_lack_features(
+    monkeypatch: pytest.MonkeyPatch, features: set[str], reason: str | None
+) -> None:
+    """Where the system does not tell what the CPU has, nothing is said to be missing."""
+    monkeypatch.setattr(declarations, "cpu_features", lambda: features)
+    lacking = Gap("no kernel", lacks="avx512f or amx")
+    assert manifest(gaps=(lacking,)).gap(*_CELL.values()) == reason
+    assert not lacking.whole
 
 
 def test_the_first_gap_that_holds_gives_the_reason() -> None:
@@ -249,7 +266,7 @@ _CHANGES: dict[str, Callable[[pytest.MonkeyPatch, Manifest], object]] = {
         name: lambda patch, kept, name=name: patch.setenv(name, "7")
         for name in (
             *("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"),
-            *("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "LD_LIBRARY_PATH"),
+            *("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "LD_LIBRARY_PATH", "TF_ENABLE_ONEDNN_OPTS"),
         )
     },
 }

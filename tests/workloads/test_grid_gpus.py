@@ -5,7 +5,7 @@ from typing import Any
 
 from fwbench.options.options import Selection
 from fwbench.terms import toggles
-from fwbench.terms.manifest import Device
+from fwbench.terms.manifest import Device, Gap
 from fwbench.workloads import FORWARD_BACKWARDS, gemm, grid, lenet, resnet50_step, word_lm_step
 from support.grids import CPU, GPU, POOR, RICH
 
@@ -38,6 +38,22 @@ def test_a_framework_may_lack_the_value_of_a_process_toggle() -> None:
         ("eager", "no switch"),
         ("graph", None),
     ]
+
+
+def test_a_gap_of_a_toggle_is_one_where_the_process_has_that_value_anyway() -> None:
+    off = replace(
+        RICH,
+        process_toggles=("onednn",),
+        defaults={"onednn": "off"},
+        gaps=(Gap("no product without oneDNN", "gemm", toggle="onednn=off"),),
+    )
+    asked = ({}, {"onednn": ("off",)}, {"onednn": ("on",)})
+    selection = Selection(devices=("cpu",), executions=("eager",), sizes=(8,))
+    gaps = [
+        [cell.gap for cell in grid.cells([gemm], selection, {"rich": off}, more=request)]
+        for request in map(grid.GridRequest, asked)
+    ]
+    assert gaps == [["no product without oneDNN"], ["no product without oneDNN"], [None]]
 
 
 def test_gradients_of_networks_are_not_verified_in_tf32() -> None:

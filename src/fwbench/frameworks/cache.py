@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from fwbench.errors import FrameworkUnavailable
-from fwbench.frameworks.variables import PLACEMENT
+from fwbench.frameworks.variables import PLACEMENT, variables_of
 from fwbench.terms.manifest import Absent, Manifest
 from fwbench.version import __version__
 
-#: What decides which devices a framework sees, and which modules and libraries it is made of.
+#: What decides which devices a framework sees, and which modules and libraries it is made of; those
+#: of frameworks and libraries may decide how it computes.
 _VARIABLES = (*PLACEMENT, "LD_LIBRARY_PATH", "PYTHONPATH")
 
 #: The version of NVIDIA's driver, as Linux tells it.
@@ -110,7 +111,7 @@ class ManifestCache:
             [self._state(place) for place in places],
             _gpu_nodes(),
             _text(_DRIVER),
-            [os.environ.get(name) for name in _VARIABLES],
+            [os.environ.get(name) for name in (*_VARIABLES, *variables_of())],
         ]
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

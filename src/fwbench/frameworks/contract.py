@@ -312,6 +312,10 @@ class Framework(Replicable, ABC):
         """Switches other than environment variables that change speed, with their values."""
         return {}
 
+    def defaults(self) -> dict[str, str]:
+        """Toggles of a process with their values where none is asked for: gaps may be of these."""
+        return {}
+
     def build(self) -> dict[str, str]:
         """Build of this framework: libraries, compilers, CUDA."""
         return {}
@@ -360,6 +364,7 @@ class Framework(Replicable, ABC):
             },
             threads=self.threads(),
             build=self.build(),
+            defaults=self.defaults(),
             gpu_failure=self.gpu_failure(),
             sources=cache.packages_of(type(self)),
             notices=tuple(self._notices(missing, operations)),

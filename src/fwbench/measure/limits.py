@@ -16,14 +16,13 @@ bounds are some three times what a good product reaches. Nothing is claimed of p
 not known here; of GPUs only what the link to the host carries, and their memory.
 """
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-from fwbench.machine import allowed_cpus
+from fwbench.machine import allowed_cpus, cpu_features
 from fwbench.terms.names import FLOAT8
 
 #: Of the Intel Core i9-14900KS of 2024.
@@ -81,7 +80,7 @@ class Limits:
 
 def of_processor(cpus: int | None = None, proc: Path = Path("/proc")) -> Limits:
     """The limits of this process's processors, or of ``cpus``; none where they are not known."""
-    flags = _flags(proc)
+    flags = cpu_features(proc)
     unit = next((name for name in _VECTOR_BYTES if name in flags), None)
     if unit is None or flags & _UNKNOWN:
         return Limits()
@@ -129,15 +128,5 @@ def of_memory(model: str, moved_bytes: float | None) -> Limits:
 
 def int8_features(proc: Path = Path("/proc")) -> str | None:
     """Processor features for products of 8 bits, as Linux names them; None where unknown."""
-    flags = _flags(proc)
+    flags = cpu_features(proc)
     return " ".join(sorted(flags & _INT8)) if flags else None
-
-
-def _flags(proc: Path) -> set[str]:
-    """Processor features as Linux names them; empty where the system does not tell."""
-    try:
-        text = (proc / "cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return set()
-    line = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
-    return {*line[1].split()} if line else set()

@@ -1,12 +1,13 @@
 """Manifest of a framework: all that the parent process knows of it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
 from fwbench.errors import FrameworkMissing, FrameworkUnavailable
+from fwbench.machine import cpu_features
 from fwbench.terms.names import framework_of
 from fwbench.terms.toggles import CACHE, PIN, Toggle
 
@@ -41,7 +42,10 @@ class Gap:
         device: ``cpu`` or ``gpu``, which stands for every GPU.
         terms_above: holds only at sizes where an element of an operation's result adds up more
             terms than these.
-        toggle: a toggle of fwbench's that is asked for, with the value: ``tf32=on``.
+        toggle: a toggle of fwbench's that is asked for, with the value: ``tf32=on``; of a process
+            also the value that it has where none is asked for (:attr:`Manifest.defaults`).
+        lacks: features of processors as Linux names them, ``avx512f or avx_ne_convert``: it holds
+            where the CPU has none of them.
     """
 
     reason: str
@@ -52,12 +56,19 @@ class Gap:
     device: str | None = None
     terms_above: int | None = None
     toggle: str | None = None
+    lacks: str | None = None
 
     @property
     def whole(self) -> bool:
         """True if a workload is missing altogether."""
-        part = self.execution or self.direction or self.dtype or self.device or self.toggle
-        return not part and self.terms_above is None
+        parts = (self.execution, self.direction, self.dtype, self.device, self.toggle, self.lacks)
+        return not any(parts) and self.terms_above is None
+
+    def holds_with(self, features: Set[str]) -> bool:
+        """True if it holds on CPUs with these features; they are empty where none is known."""
+        if self.lacks is None:
+            return True
+        return bool(features) and features.isdisjoint(self.lacks.split(" or "))
 
     def covers(self, *cell: Any) -> bool:
         """True if the gap holds for one cell of the grid.
@@ -182,6 +193,8 @@ class Manifest(Capabilities):
     #: The threads that it computes with; None where it is not known.
     threads: int | None
     build: dict[str, str]
+    #: Toggles of a process with the values that they have where none is asked for.
+    defaults: dict[str, str] = field(default_factory=dict)
     #: Why its support for GPUs does not start, although it is installed; else empty.
     gpu_failure: str = ""
     #: The operations for which fwbench calls several of its functions.
@@ -257,8 +270,10 @@ class Manifest(Capabilities):
     def _gaps_by_workload(self) -> Mapping[str | None, Sequence[Gap]]:
         """Found once: a grid of thousands of cells asks for each, and most workloads have none."""
         gaps = defaultdict(list)
+        features = cpu_features()
         for gap in self.gaps:
-            gaps[gap.workload].append(gap)
+            if gap.holds_with(features):
+                gaps[gap.workload].append(gap)
         return dict(gaps)
 
     def value_gap(self, toggle: str, value: str) -> str | None:

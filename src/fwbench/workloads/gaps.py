@@ -184,7 +184,7 @@ def of_operation(manifest: Manifest, operation: Operation) -> tuple[Gap, ...]:
 
 
 def _of_cell(name: str, c: Cell, m: Manifest, terms: int = 0) -> str | None:
-    settings = [f"{toggle}={value}" for toggle, value in c.toggles]
+    settings = [f"{toggle}={value}" for toggle, value in {**m.defaults, **dict(c.toggles)}.items()]
     return m.gap(name, c.execution, c.direction, c.dtype, c.device, terms, settings)
 
 

@@ -327,11 +327,17 @@ class TensorFlow(Framework):
         return TensorFlowProfiler(device)
 
     def toggles(self) -> dict[str, Any]:
-        """TF32, and whether oneDNN computes on the CPU (on by default on x86)."""
-        return {
-            "float32_in_tf32": tf.config.experimental.tensor_float_32_execution_enabled(),
-            "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "default"),
-        }
+        """TF32, and whether oneDNN computes on the CPU."""
+        tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
+        return {"float32_in_tf32": tf32, **self.defaults()}
+
+    def defaults(self) -> dict[str, str]:
+        """Where its variable says nothing, oneDNN is on if the CPU has AVX-512 VNNI or the like."""
+        try:
+            from tensorflow.python.util import _pywrap_util_port as port
+        except ImportError:  # no part of its interface
+            return {}
+        return {"onednn": "on" if port.IsMklEnabled() else "off"}
 
     def build(self) -> dict[str, str]:
         """CUDA, cuDNN and the compiler."""
