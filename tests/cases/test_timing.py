@@ -101,6 +101,33 @@ def test_a_layout_that_is_undone_is_no_work(alike: bool, waits: bool) -> None:
     recorded(case) if alike and waits else fails(case, UnfinishedWork, "does not wait")
 
 
+class _Fresh(np.ndarray):
+    """An array that is read for the first time."""
+
+
+class _SlowAtFirst(FakeFramework):
+    """Calls take 1 ms, and reading an array 0.2 ms, but more for the first time."""
+
+    def __init__(self, first_s: float) -> None:
+        super().__init__(asynchronous=True, work_s=2.0**-10)
+        self._first_s = first_s
+
+    def read_element(self, array: Any) -> Any:
+        self.clock.spend(self._first_s if isinstance(array, _Fresh) else 2e-4)
+        return self.to_numpy(array)
+
+
+@pytest.mark.parametrize(("first_s", "is_work"), [(3.9e-4, False), (5e-4, True)])
+def test_first_readings_take_longer_by_array(first_s: float, is_work: bool) -> None:
+    """They may take as much again as later ones, and 0.2 ms at most for each array."""
+    work = operation(
+        lambda x: tuple((2.0 * x).view(_Fresh) for _ in range(3)),
+        reference=lambda x: (2.0 * x,) * 3,
+    )
+    case = case_of(cell(work), _SlowAtFirst(first_s))
+    fails(case, UnfinishedWork, "does not wait") if is_work else recorded(case)
+
+
 def test_one_long_reading_of_what_is_there_hides_no_work() -> None:
     class Disturbed(NEVER_WAITS):  # type: ignore[misc,valid-type]
         delays_s = iter([8.0])

@@ -59,8 +59,9 @@ _LONG_READING_PAUSE_S = 0.1
 _PAUSE_EACH = 3
 
 #: What the shortest reading may take beyond reading alone: this share of the call, this many
-#: seconds, and as much as reading alone, or this: JAX's first readings of results take twice as
-#: long as later ones. Of 1,101 cases in five frameworks all but two pass within three tries.
+#: seconds, and as much as reading alone, or this for each array: JAX's first readings of results
+#: take twice as long as later ones, and on slow CPUs those of TensorFlow (three arrays 1.3 to 2.2
+#: ms, and 0.8 to 1.1). Of 1,101 cases in five frameworks all but two pass within three tries.
 _SHARE = 0.1
 _READING_SPARE_S = 20e-6
 _FIRST_READING_S = 200e-6
@@ -96,7 +97,7 @@ def check_finished(work: Work, framework: Framework, cell: Cell, clock: Clock) -
         there = [_placed(framework, cell, array) for array in arrays]
         alone_s = min(alone_s, _reading_s(framework, clock, there))
         call_s = min(call_s, taken_s)
-        spare_s = _READING_SPARE_S + min(alone_s, _FIRST_READING_S)
+        spare_s = _READING_SPARE_S + min(alone_s, len(arrays) * _FIRST_READING_S)
         is_done = shortest_s <= alone_s + _SHARE * call_s + spare_s
         is_idle = idle_s <= _IDLE_SHARE * call_s + _IDLE_SPARE_S
         if is_done and is_idle and (tries >= _READINGS_AT_LEAST or call_s >= _LONG_S):
