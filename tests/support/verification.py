@@ -104,7 +104,7 @@ def passes(manifest: Manifest, part: Part, device: str = "cpu") -> int:
 def counted(manifest: Manifest) -> Counts:
     """The cells of a framework in all dtypes on the CPU, by family where there are any.
 
-    They are those of a CPU that lacks nothing, with its switches as they are there.
+    They are the same everywhere: of a CPU that lacks nothing, and of no process's defaults.
     """
     counts: dict[str, list[int]] = {}
     with mock.patch.object(declarations, "cpu_features", frozenset):

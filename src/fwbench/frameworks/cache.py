@@ -17,8 +17,8 @@ from fwbench.frameworks.variables import PLACEMENT, variables_of
 from fwbench.terms.manifest import Absent, Manifest
 from fwbench.version import __version__
 
-#: What decides which devices a framework sees, and which modules and libraries it is made of; those
-#: of frameworks and libraries may decide how it computes.
+#: What decides which devices a framework sees, and which modules and libraries it is made of. The
+#: variables that change speed count, too: some decide what it can compute.
 _VARIABLES = (*PLACEMENT, "LD_LIBRARY_PATH", "PYTHONPATH")
 
 #: The version of NVIDIA's driver, as Linux tells it.

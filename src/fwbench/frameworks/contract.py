@@ -313,7 +313,7 @@ class Framework(Replicable, ABC):
         return {}
 
     def defaults(self) -> dict[str, str]:
-        """Toggles of a process with their values where none is asked for: gaps may be of these."""
+        """Values of process toggles where none is asked for; gaps may be about them."""
         return {}
 
     def build(self) -> dict[str, str]:

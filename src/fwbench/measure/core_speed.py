@@ -156,7 +156,7 @@ def _loop_in(thread: Executor) -> float:
     return thread.submit(_loop_s).result()
 
 
-#: Cases follow each other on the same CPUs and on others: none has a budget of its own.
+#: Shared by all cases: otherwise each set of CPUs would have a budget of its own.
 _OF_PROCESS = SetAside()
 
 

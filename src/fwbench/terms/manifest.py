@@ -95,8 +95,8 @@ class Capabilities:
     Attributes:
         executions: what ``--fw-execution`` takes for operations, in the order to show them.
         on_request: executions that run only when they are asked for by name, sorted.
-        enqueues: whether calls on the CPU may return before their work is done, and the thread that
-            calls works beside those that compute.
+        enqueues: whether the thread that calls it on the CPU goes on to enqueue operations while
+            its own threads compute, and so is one more.
         dtypes: of operations: what ``--fw-dtype`` takes.
         differentiable: whether operations have gradients (``backward``).
         training_executions: in which it trains models; each is also in
