@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fwbench.cases import probes
 from fwbench.cases.case import Case
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
 from fwbench.cases.probes import forward_memory, memory, profile
@@ -21,6 +22,7 @@ from fwbench.frameworks.contract import BoundCall, Saved
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.probes import planned_bytes, with_plan
 from fwbench.frameworks.profiler import Counts, Operator, Profiler
+from fwbench.measure import core_speed
 from fwbench.measure import resources as measure
 from fwbench.measure.clock import Clock
 from fwbench.records.facts import CaseFacts, Memory, Profile
@@ -319,6 +321,26 @@ def test_blocks_go_on_until_their_quarters_are_alike(
     assert len(seen.calls) - 3 == pytest.approx(blocks, rel=0.1)
     assert (recorded_profile.shares or {})["convolution"] == pytest.approx(share, rel=0.2)
     assert recorded_profile.shares_within == pytest.approx(within, abs=0.3 * within)
+
+
+@pytest.mark.parametrize(("slow", "conv_s"), [(range(3, 13), 1.0), (range(3, 200), 2.0)])
+def test_blocks_while_a_cpu_is_slow(
+    slow: Sequence[int], conv_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in no figure, unless nearly all of them are: then it is as fast as that."""
+
+    class Cpus(core_speed.Cpus):
+        def are_fast(self) -> bool:
+            return len(seen.calls) not in slow
+
+    cpus = Cpus({}, core_speed.SetAside())
+    monkeypatch.setattr(probes, "computing_cpus", lambda *_, **__: cpus)
+    times_s = {True: 2.0, False: 1.0}
+    seen = Seen(of_block=lambda n: [Operator("conv", "matmul", times_s[n in slow] * 2**-6, 1)])
+    recorded_profile = profiled(seen, tmp_path).profile
+    assert recorded_profile is not None
+    (operator,) = recorded_profile.operators or []
+    assert operator.time_s == conv_s * 2**-6
 
 
 def test_operators_that_take_time_are_kept(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from functools import cached_property, partial
 from itertools import cycle
@@ -22,7 +22,7 @@ from fwbench.frameworks.contract import Compilation, Framework
 from fwbench.frameworks.gpus import DeviceClock
 from fwbench.measure import core_speed, nvml
 from fwbench.measure.clock import Clock
-from fwbench.measure.core_speed import SpeedWatch
+from fwbench.measure.core_speed import Cpus, SpeedWatch
 from fwbench.measure.device_time import device_time, kernel_time
 from fwbench.measure.limits import Limits, of_link, of_memory
 from fwbench.measure.nvml import Gpu, GpuWatch
@@ -356,16 +356,24 @@ class Case:
             benchmark.keep(dict(known))
 
 
-@contextmanager
-def _watching_speed(cell: Cell, clock: Clock, *, is_parallel: bool) -> Iterator[SpeedWatch | None]:
-    """Set rounds aside while CPUs are slow; None where others compute, or by another clock."""
+def computing_cpus(cell: Cell, clock: Clock, *, is_parallel: bool) -> Cpus | None:
+    """The CPUs that compute a case; None where not this process's do, or by another clock.
+
+    Args:
+        is_parallel: whether other threads than the one that makes the calls do.
+    """
     by_others = cell.device != "cpu" or cell.gang or cell.toggle("workers") != "0"
     if by_others or clock.read is not time.perf_counter:
-        yield None
-        return
-    cpus = core_speed.cpus_of_process(is_parallel=is_parallel)
-    with cpus.reached():
-        yield SpeedWatch(clock, cpus)
+        return None
+    return core_speed.cpus_of_process(is_parallel=is_parallel)
+
+
+@contextmanager
+def _watching_speed(cell: Cell, clock: Clock, *, is_parallel: bool) -> Iterator[SpeedWatch | None]:
+    """Set rounds aside while CPUs are slow; None where nobody can tell that."""
+    cpus = computing_cpus(cell, clock, is_parallel=is_parallel)
+    with cpus.reached() if cpus is not None else nullcontext():
+        yield None if cpus is None else SpeedWatch(clock, cpus)
 
 
 def _possible(workload: Any, facts: CaseFacts, gpu: Gpu | None) -> Limits | None:

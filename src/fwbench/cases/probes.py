@@ -16,8 +16,8 @@ import re
 import statistics
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from fwbench.cases import verify
-from fwbench.cases.case import Case
+from fwbench.cases.case import Case, computing_cpus
 from fwbench.cases.inputs import read_result
 from fwbench.cases.models import ModelInferenceCase, ModelStepCase
 from fwbench.cases.networks import ForwardBackwardCase, InferenceCase
@@ -210,7 +210,7 @@ _BLOCK_S = 0.1
 _TRIAL_CALLS, _TRIALS = 3, 2
 
 
-class _Blocks(NamedTuple):
+class _Limits(NamedTuple):
     """The number of blocks at least and at most, and how long they may take.
 
     Attributes:
@@ -228,7 +228,7 @@ class _Blocks(NamedTuple):
 #: Of a profile that stands alone, and of one that is compared with that of the other side, in
 #: turns: there an operator's difference has an error of its own, and a block finds what the other
 #: side has left in caches.
-_ALONE, _IN_TURNS = _Blocks(12, 100, 10.0), _Blocks(8, 24, 3.0, 200, 5e-3)
+_ALONE, _IN_TURNS = _Limits(12, 100, 10.0), _Limits(8, 24, 3.0, 200, 5e-3)
 
 #: What operators may take together, in parts of a call's time on all threads.
 _OF_CALL = 1.5
@@ -241,6 +241,22 @@ _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 #: Of each operator, by its name and class: its time in a call, and how often a call calls it.
 _Seen = Mapping[tuple[str, str], tuple[float, float]]
 _NONE = 0.0, 0.0
+
+
+class _Profiled(NamedTuple):
+    """A block of calls under the profiler.
+
+    Attributes:
+        calls_s: seconds of each.
+        seen: their operators.
+        took_s: with what the profiler needs to read its events.
+        is_fast: whether the CPUs were at full speed before and after.
+    """
+
+    calls_s: Sequence[float]
+    seen: _Seen
+    took_s: float
+    is_fast: bool
 
 
 def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
@@ -261,15 +277,20 @@ def profile(case: Case, clock: Clock, folder: Path) -> CaseFacts:
     run, onednn_isa = libraries.onednn_isa(
         partial(_bound_and_called, case), case.framework.onednn_log()
     )
-    warm_up(run, clock, _WARMUP_S, _WARMUP_AT_LEAST_S)
-    calls_s, blocks = _blocks(partial(clock.time, run), profiler, trace, clock, turn)
-    operators, call_s = _typical(blocks), statistics.median(map(statistics.mean, calls_s))
+    warmup = warm_up(run, clock, _WARMUP_S, _WARMUP_AT_LEAST_S)
+    cpus = computing_cpus(case.cell, clock, is_parallel=warmup.is_parallel is not False)
+    call, seen = partial(clock.time, run), partial(_seen, profiler, trace)
+    with cpus.reached() if cpus is not None else nullcontext():
+        are_fast = cpus.are_fast if cpus is not None else lambda: True
+        blocks = _Blocks(call, seen, clock, are_fast, turn).until_alike()
+    operators = _typical(blocks)
+    call_s = statistics.median(statistics.mean(block.calls_s) for block in blocks)
     total_s = sum(operator.time_s for operator in operators)
     _check_total(total_s, call_s, case.framework)
     with turn():
-        events = _events(partial(clock.time, run), math.ceil(_BLOCK_S / call_s))
+        events = _events(call, math.ceil(_BLOCK_S / call_s))
     facts = events | Profile(
-        calls=sum(map(len, calls_s)),
+        calls=sum(len(block.calls_s) for block in blocks),
         call_s=call_s,
         operators_s=total_s,
         shares={name: min(1.0, share) for name, share in _shares(operators).items()},
@@ -295,45 +316,54 @@ def _events(call: Callable[[], object], number: int) -> Profile:
     return of_call | Profile(events_gap=gap) if gap else of_call
 
 
-def _blocks(
-    call: Callable[[], tuple[float, Any]],
-    profiler: Profiler,
-    trace: Path,
-    clock: Clock,
-    turn: Callable[[], AbstractContextManager[None]],
-) -> tuple[Sequence[Sequence[float]], Sequence[_Seen]]:
-    """Seconds of calls by blocks, until these are alike, and what they show; without trials.
+@dataclass(frozen=True)
+class _Blocks:
+    """Blocks of profiled calls.
 
-    Args:
+    Attributes:
+        call: makes a call, and returns its seconds first.
+        profiled: does something that makes so many calls, and tells what they show.
+        are_fast: looks whether the CPUs that compute are at full speed.
         turn: a block within which the other side of a comparison does nothing.
     """
-    limits = _IN_TURNS if visits.are_taken() else _ALONE
-    calls_s: list[Sequence[float]] = []
 
-    def block(number: int) -> tuple[float, _Seen]:
-        with turn():
-            start_s = clock.read()
-            _lead_in(call, clock, limits.lead_in_s)
-            of_block: list[float] = []
-            calls_s.append(of_block)
-            work = partial(of_block.extend, (call()[0] for _ in range(number)))
-            seen = _seen(profiler, work, trace, number)
-            return clock.read() - start_s, seen
+    call: Callable[[], tuple[float, Any]]
+    profiled: Callable[[Callable[[], object], int], _Seen]
+    clock: Clock
+    are_fast: Callable[[], bool]
+    turn: Callable[[], AbstractContextManager[None]]
 
-    block(1)  # a profiler's first start may take a second
-    number, spent_s = _TRIAL_CALLS, 0.0
-    for _ in range(_TRIALS):
-        spent_s, _ = block(number)
-        number = min(limits.calls, math.ceil(_BLOCK_S * number / max(spent_s, 1e-9)))
-    calls_s.clear()
-    blocks: list[_Seen] = []
-    while len(blocks) < limits.most and (not blocks or spent_s < limits.longest_s):
-        took_s, seen = block(number)
-        spent_s += took_s
-        blocks.append(seen)
-        if len(blocks) >= limits.least and _within(blocks) <= _REPEATS_WITHIN:
-            break
-    return calls_s, blocks
+    def until_alike(self) -> Sequence[_Profiled]:
+        """Blocks until what they show is alike, without trials.
+
+        Those at full speed, if they are enough: a CPU that is slow for as long as the blocks of
+        one side of a comparison take would be a cause there.
+        """
+        limits = _IN_TURNS if visits.are_taken() else _ALONE
+        self._block(1, limits)  # a profiler's first start may take a second
+        number, spent_s = _TRIAL_CALLS, 0.0
+        for _ in range(_TRIALS):
+            spent_s = self._block(number, limits).took_s
+            number = min(limits.calls, math.ceil(_BLOCK_S * number / max(spent_s, 1e-9)))
+        blocks: list[_Profiled] = []
+        while len(blocks) < limits.most and (not blocks or spent_s < limits.longest_s):
+            blocks.append(self._block(number, limits))
+            spent_s += blocks[-1].took_s
+            fast = [block for block in blocks if block.is_fast]
+            if len(fast) >= limits.least and _within(fast) <= _REPEATS_WITHIN:
+                break
+        return fast if len(fast) >= _QUARTERS else blocks
+
+    def _block(self, number: int, limits: _Limits) -> _Profiled:
+        with self.turn():
+            start_s, was_fast = self.clock.read(), self.are_fast()
+            _lead_in(self.call, self.clock, limits.lead_in_s)
+            calls_s: list[float] = []
+            work = partial(calls_s.extend, (self.call()[0] for _ in range(number)))
+            seen = self.profiled(work, number)
+            return _Profiled(
+                calls_s, seen, self.clock.read() - start_s, self.are_fast() and was_fast
+            )
 
 
 def _lead_in(call: Callable[[], object], clock: Clock, for_s: float) -> None:
@@ -343,7 +373,7 @@ def _lead_in(call: Callable[[], object], clock: Clock, for_s: float) -> None:
         call()
 
 
-def _seen(profiler: Profiler, work: Callable[[], object], trace: Path, calls: int) -> _Seen:
+def _seen(profiler: Profiler, trace: Path, work: Callable[[], object], calls: int) -> _Seen:
     """The operators of a call, in a block of so many, and what the framework counts in addition."""
     before = profiler.counts()
     operators = [*profiler.profile(work, trace), *counted(before, profiler.counts())]
@@ -355,13 +385,13 @@ def _seen(profiler: Profiler, work: Callable[[], object], trace: Path, calls: in
     return seen
 
 
-def _recorded(operators: Sequence[Operator], blocks: Sequence[_Seen]) -> list[ProfiledOperator]:
+def _recorded(operators: Sequence[Operator], blocks: Sequence[_Profiled]) -> list[ProfiledOperator]:
     """The operators that take the most, and everything that is counted, with their errors."""
     recorded = []
     for number, operator in enumerate(operators):
         if number < _RECORDED or operator.operator_class == COMPILATION:
             key = operator.name, operator.operator_class
-            error_s = _error_s([seen.get(key, _NONE)[0] for seen in blocks])
+            error_s = _error_s([block.seen.get(key, _NONE)[0] for block in blocks])
             recorded.append(ProfiledOperator(**asdict(operator), error_s=error_s))
     return recorded
 
@@ -375,19 +405,19 @@ def _error_s(times_s: Sequence[float]) -> float | None:
     return (high - low) / 1.35 * math.sqrt(math.pi / 2 / len(times_s))
 
 
-def _typical(blocks: Sequence[_Seen]) -> list[Operator]:
+def _typical(blocks: Sequence[_Profiled]) -> list[Operator]:
     """Operators of a call by the medians of blocks, most time first.
 
     A process that has to wait for a processor does so in some operator, in one block of many.
     """
     typical = []
-    for key in {key for seen in blocks for key in seen}:
-        times_s, calls = zip(*(seen.get(key, _NONE) for seen in blocks), strict=True)
+    for key in {key for block in blocks for key in block.seen}:
+        times_s, calls = zip(*(block.seen.get(key, _NONE) for block in blocks), strict=True)
         typical.append(Operator(*key, statistics.median(times_s), sum(calls) / len(blocks)))
     return sorted(typical, key=lambda operator: (-operator.time_s, operator.name))
 
 
-def _within(blocks: Sequence[_Seen]) -> float:
+def _within(blocks: Sequence[_Profiled]) -> float:
     """The largest difference between a class's shares in two quarters of the blocks."""
     ends = [len(blocks) * quarter // _QUARTERS for quarter in range(_QUARTERS + 1)]
     shares = [_shares(_typical(blocks[start:end])) for start, end in pairwise(ends)]
