@@ -117,6 +117,9 @@ _SPINNING = "OPENBLAS_THREAD_TIMEOUT"
 #: The least that it takes; with a zero, to distinguish it from what a user may have set.
 _NOT_SPINNING = "04"
 
+#: Whether threads of NumPy's products go on spinning in this process.
+REFERENCES_SPIN = os.environ.get(_SPINNING) != _NOT_SPINNING
+
 
 #: 2 to the power of this many cycles are half a millisecond.
 _SPINNING_SHORTLY = "20"

@@ -79,13 +79,17 @@ def test_calls_that_are_handed_over_are_warmed_up_for_longer(asynchronous: bool)
     assert (facts["warmup_s"] >= HANDED_OVER_S) is asynchronous
 
 
-def test_verification_has_left_no_thread_spinning(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("spin", "waits"), [(True, [1]), (False, [])])
+def test_verification_has_left_no_thread_spinning(
+    spin: bool, waits: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are waited for after the first call and what it is compared with, before the others."""
     framework, calls = FakeFramework(), list[int]()
+    monkeypatch.setattr("fwbench.cases.case.REFERENCES_SPIN", spin)
     idle = "fwbench.cases.case.wait_until_idle"
     monkeypatch.setattr(idle, lambda: calls.append(len(framework.called)))
     recorded(case_of(cell(), framework))
-    assert calls == [1]
+    assert calls == waits
 
 
 def test_without_a_warm_up_the_record_says_so() -> None:

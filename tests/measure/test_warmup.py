@@ -175,7 +175,10 @@ matrix = np.ones((512, 512))
 matrix @ matrix
 before_s = time.process_time()
 time.sleep(0.05)
-print(time.process_time() - before_s)
+used_s = time.process_time() - before_s
+from fwbench import machine
+machine.forget_reference_variables()
+print(used_s if not machine.REFERENCES_SPIN else 1.0)
 """
 
 

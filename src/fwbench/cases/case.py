@@ -20,6 +20,7 @@ from fwbench.errors import FwbenchError, NotOnDevice
 from fwbench.frameworks import probes
 from fwbench.frameworks.contract import Compilation, Framework
 from fwbench.frameworks.gpus import DeviceClock
+from fwbench.machine import REFERENCES_SPIN
 from fwbench.measure import core_speed, nvml
 from fwbench.measure.clock import Clock
 from fwbench.measure.core_speed import Cpus, SpeedWatch
@@ -192,8 +193,7 @@ class Case:
             memory.pause()
             verified |= self._verify_again(work, last)
         warmed_up |= CaseFacts(bind_s=bind_s, first_call_in_process_s=first_call_s)
-        warmed_up |= _compiled(bound, called)
-        warmed_up |= CaseFacts(operand_sets=len(work.runs))
+        warmed_up |= _compiled(bound, called) | CaseFacts(operand_sets=len(work.runs))
         self._record(warmed_up | verified | held | host_memory(memory))
         return last
 
@@ -218,7 +218,8 @@ class Case:
         """Warm up, and check that calls are over when their work is; nothing if none is timed."""
         if not self._benchmark.enabled:
             return CaseFacts()
-        wait_until_idle()  # what computed the reference may spin on, without isolation NumPy does
+        if REFERENCES_SPIN:
+            wait_until_idle()
         waited = CaseFacts()
         with self._unused_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
             warmup = self._warmed(work)

@@ -40,7 +40,7 @@ _EACH_S = 6e-3
 
 #: Rounds of a case are set aside for this long at most, and those of a process for this share of
 #: its time besides. Then they count as they are: where CPUs are of two kinds one is always slower.
-_SET_ASIDE_AT_MOST_S, _SHARE_AT_MOST = 1.0, 0.02
+_SET_ASIDE_AT_MOST_S, _SHARE_AT_MOST = 0.5, 0.01
 _BEGAN_S = time.perf_counter()
 
 #: On machines with more CPUs only the one that makes the calls is looked at.
@@ -72,12 +72,12 @@ def notice(known_s: float | None = None) -> None:
 class Loop:
     """The loop on a CPU.
 
-    Attributes:
+    Args:
         run: runs it, and returns its seconds.
     """
 
     def __init__(self, run: Callable[[], float] = _loop_s) -> None:
-        self.run = run
+        self._run = run
         self._sorted_s = sorted(_NOTICED_S)
 
     def is_fast(self) -> bool:
@@ -86,9 +86,9 @@ class Loop:
         Run again if not: an interrupt, or a thread that has just woken up, is over by then. Without
         a neighbour 6 % of the loops were slow, and 4 % twice (docs/measuring.md).
         """
-        took_s = self.run()
+        took_s = self._run()
         if self._sorted_s and took_s > _SLOWER_AT_MOST * self.full_speed_s:
-            took_s = min(took_s, self.run())
+            took_s = min(took_s, self._run())
         insort(self._sorted_s, took_s)
         if len(self._sorted_s) > _REMEMBERED:
             del self._sorted_s[::2]
@@ -128,6 +128,7 @@ class Cpus:
 
     def __init__(self, loops: Mapping[int | None, Loop], set_aside: SetAside) -> None:
         self._loops = loops
+        self._looks = {cpu: loop.is_fast for cpu, loop in loops.items()}
         self.set_aside = set_aside
 
     @contextmanager
@@ -138,12 +139,12 @@ class Cpus:
                 if cpu is not None:
                     thread = ThreadPoolExecutor(1, "fwbench", _settle, (cpu,))
                     threads.enter_context(thread)
-                    loop.run = partial(_loop_in, thread)
+                    self._looks[cpu] = partial(_look_in, thread, loop)
             yield
 
     def are_fast(self) -> bool:
         """Run the loops, one after the other; True if all CPUs were at full speed."""
-        return min([loop.is_fast() for loop in self._loops.values()])
+        return min([look() for look in self._looks.values()])
 
     @property
     def loop_s(self) -> float:
@@ -151,9 +152,9 @@ class Cpus:
         return statistics.fmean(loop.full_speed_s for loop in self._loops.values())
 
 
-def _loop_in(thread: Executor) -> float:
-    """Run the loop in another thread, while this one waits."""
-    return thread.submit(_loop_s).result()
+def _look_in(thread: Executor, loop: Loop) -> bool:
+    """Look in another thread, while this one waits: to change threads takes longer than a loop."""
+    return thread.submit(loop.is_fast).result()
 
 
 #: Shared by all cases: otherwise each set of CPUs would have a budget of its own.
