@@ -67,8 +67,9 @@ class Framework(Replicable, ABC):
             recorded, unless a name says that the value is a secret.
         reads_stack: whether its operations look at the Python stack above them: they are called at
             the foot of one (:mod:`fwbench.measure.empty_stack`).
-        forks: whether a process that has done no more than import it, which has started no thread,
-            may be forked, and computes then as a new one does.
+        forks: how many threads a process may have that has done no more than import it, to be
+            forked: it computes then as a new one does. They end before a fork and are started anew
+            behind it. None where it may not be forked.
         toggle_gaps: what it cannot do, by (execution, toggle, value), with the reason.
         package: the installed package that names it, for messages; the registry sets it.
     """
@@ -80,7 +81,7 @@ class Framework(Replicable, ABC):
     gaps: ClassVar[Sequence[Gap]] = ()
     variables: ClassVar[tuple[str, ...]] = ()
     reads_stack: ClassVar[bool] = False
-    forks: bool = False
+    forks: int | None = None
     toggle_gaps: ClassVar[Mapping[tuple[str, str, str], str]] = {}
     version: str
     namespace: Any

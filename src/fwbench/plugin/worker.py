@@ -41,6 +41,7 @@ import gc
 import os
 import socket
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -137,6 +138,12 @@ _CACHE_WRITERS = ("lfplugin", "nfplugin", "stepwiseplugin")
 _DONE = 64
 
 
+def _forked() -> int:
+    """Fork, as :func:`os.fork`; the framework says that it may be, with its threads."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        return os.fork()
+
+
 def _end_unless_done(pid: int) -> None:
     """Wait for a fork; end as it did if that was before its case was over."""
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -208,7 +215,7 @@ class WorkerHooks:
                     self._run(nodeid, following, is_over=self._must_be_cold(following))
                 continue
             case.read_data(self.items[nodeid])  # once for all forks
-            if pid := os.fork():
+            if pid := _forked():
                 _end_unless_done(pid)
             else:
                 process.tie(parent)
@@ -226,7 +233,8 @@ class WorkerHooks:
         """True if a fork is as cold as a new process, and leaves this one so for further cases."""
         if not self._must_be_cold(nodeid) or self.items[nodeid].stash[CELL].gang:
             return False
-        return self.framework.forks and psutil.Process().num_threads() <= self._own_threads
+        threads = self.framework.forks
+        return threads is not None and psutil.Process().num_threads() <= self._own_threads + threads
 
     def _run(self, nodeid: str, following: str | None, *, is_over: bool = False) -> None:
         item, problem = self.items.get(nodeid), None

@@ -112,6 +112,8 @@ class MXNet(Framework):
     toggle_gaps = toggle_gaps_of(__package__, _EXECUTIONS)
     gang_gaps = gang_gaps_of(__package__)
     operations = OPERATIONS
+    # Those of its engine, which has three of them once it was forked. CUDA cannot be forked.
+    forks = 3 if sys.platform == "linux" and not mx.runtime.Features().is_enabled("CUDA") else None
     # Seen of 25 million numbers were 8.8, 3.8 and none.
     null_step_copies = RoleCopies(worker=9.0, servers=4.0, coordinator=0.0)
 

@@ -86,7 +86,8 @@ class TensorFlow(Framework):
         if are_hidden():  # else the first operation starts them all
             tf.config.set_visible_devices([], "GPU")
         self._gpus = tf.config.get_visible_devices("GPU")
-        self.forks = sys.platform == "linux" and not tf.config.list_physical_devices("GPU")
+        if sys.platform == "linux" and not tf.config.list_physical_devices("GPU"):
+            self.forks = 0
         for gpu in self._gpus:
             # Otherwise the process takes the whole memory of a device that others use too.
             tf.config.experimental.set_memory_growth(gpu, True)
