@@ -39,9 +39,9 @@ _REMEMBERED = 4000
 _EACH_S = 6e-3
 
 #: Rounds of a case are set aside for this long at most, and those of a process for this share of
-#: its time besides. Then they count as they are: where CPUs are of two kinds one is always slower.
+#: its processor time besides: not of its life, most of which it waits for the other frameworks.
+#: Then they count as they are: where CPUs are of two kinds one is always slower.
 _SET_ASIDE_AT_MOST_S, _SHARE_AT_MOST = 0.5, 0.01
-_BEGAN_S = time.perf_counter()
 
 #: On machines with more CPUs only the one that makes the calls is looked at.
 _CPUS_AT_MOST = 8
@@ -113,9 +113,8 @@ class SetAside:
 
     @property
     def may_last(self) -> bool:
-        """False if that is too large a share of this process's time."""
-        share_s = _SHARE_AT_MOST * (time.perf_counter() - _BEGAN_S)
-        return self.seconds < _SET_ASIDE_AT_MOST_S + share_s
+        """False if that is too large a share of this process's processor time."""
+        return self.seconds < _SET_ASIDE_AT_MOST_S + _SHARE_AT_MOST * time.process_time()
 
 
 class Cpus:
