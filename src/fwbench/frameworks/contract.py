@@ -67,9 +67,9 @@ class Framework(Replicable, ABC):
             recorded, unless a name says that the value is a secret.
         reads_stack: whether its operations look at the Python stack above them: they are called at
             the foot of one (:mod:`fwbench.measure.empty_stack`).
-        forks: how many threads a process may have that has done no more than import it, to be
-            forked: it computes then as a new one does. They end before a fork and are started anew
-            behind it. None where it may not be forked.
+        forks: how many threads it may have started in a process that has done no more than import
+            it, for the process to be forked: they end before a fork, start anew behind it, and the
+            fork computes as a new process does. None where it may not be forked.
         toggle_gaps: what it cannot do, by (execution, toggle, value), with the reason.
         package: the installed package that names it, for messages; the registry sets it.
     """
