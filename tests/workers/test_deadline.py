@@ -7,6 +7,7 @@ import pytest
 from fwbench.workers import pool
 from fwbench.workers.pool import _Deadline
 from support.projects import Project, measuring
+from support.real_training import if_installed
 from support.tables import tabled
 
 
@@ -120,6 +121,59 @@ def test_a_fork_that_dies_fails_its_case_alone(
     result = project.run("--fw-direction=forward", "--fw-threads=1", "--junitxml=junit.xml")
     result.assert_outcomes(passed=3, failed=1)
     assert message in project.outcomes()["test_it[cold-numpy-cpu-eager-forward-float32-4]"].text
+
+
+_COMPUTING = """
+import os
+from pathlib import Path
+
+
+def spent_ns():
+    of_threads = Path("/proc/self/task").glob("*/schedstat")
+    return {file.parent.name: int(file.read_text().split()[0]) for file in of_threads}
+
+
+def twofold(x):
+    before = spent_ns()
+    for _ in range(20):
+        result = x + x
+        result.wait_to_read() if hasattr(result, "wait_to_read") else result.numpy()
+    spent = {number: ns - before.get(number, 0) for number, ns in spent_ns().items()}
+    busy = sum(ns > sum(spent.values()) / 10 for ns in spent.values())
+    Path("computed").open("a").write(f"{os.getpid()} {os.getppid()} {busy}\\n")
+    return result
+
+
+class Cold(type(double)):
+    cold = True
+
+
+cold = Cold("cold", inputs=double.inputs, reference=double.reference, sizes=(10**6, 10**6 + 1))
+for framework in ("mxnet", "tensorflow"):
+    cold.implement(framework)(lambda framework: twofold)
+"""
+
+
+@pytest.mark.usefixtures("started")
+@pytest.mark.parametrize(
+    ("framework", "threads"), [if_installed("mxnet", 2), if_installed("tensorflow", 3)]
+)
+def test_a_fork_computes_with_several_threads(
+    project: Project, framework: str, threads: int
+) -> None:
+    """Threads of its parent are gone there. The last case runs in the parent, which had none yet.
+
+    TensorFlow's calling thread takes a part, too.
+    """
+    project.write("test_it.py", measuring("cold", _COMPUTING))
+    options = ("--fw-direction=forward", "--fw-execution=eager", "--fw-threads=2")
+    project.run(f"--fw={framework}", *options).assert_outcomes(passed=2)
+    computed = [line.split() for line in project.lines("computed")]
+    parents = {pid: parent for pid, parent, _ in computed}
+    assert len(parents) == 2
+    assert len(parents.keys() & {*parents.values()}) == 1
+    # In some calls: one thread may do nearly all in the first, and on a busy machine.
+    assert {pid for pid, _, busy in computed if int(busy) == threads} == parents.keys()
 
 
 def _first_in_process(project: Project, tests: str) -> list[tuple[str, int, bool]]:
