@@ -31,7 +31,7 @@ _LAST = "the result of the last timed call is wrong though the first was right"
 _CHOSEN = "a call on one of the sets of operands that were timed is wrong"
 _CHANGED = (
     "a call on changed inputs is wrong though the first call was right, so results are kept from "
-    "earlier calls or computed when the work is bound"
+    "earlier calls, computed when the work is bound, or too inexact for some inputs"
 )
 _RESTORED = (
     "a call on the first inputs, after one on others, is wrong though the first call was right, so "
