@@ -116,7 +116,7 @@ def test_each_asynchronous_call_of_a_round_is_waited_for() -> None:
 
 def test_rounds_on_a_slow_cpu_are_made_again() -> None:
     """The medians of time, dispatch and processor time are of those that count."""
-    hand, looks_s = HandClock(), itertools.cycle([30e-6] * 5 + [55e-6] * 2)
+    hand, looks_s = HandClock(), itertools.cycle([30e-6] * 5 + [55e-6] * 110)
     clock = Clock(hand)
     adapted = FixtureBenchmark(
         fakes.fixture(clock, fakes.cell(fakes.operation()), max_time=20.0), precision=0.02
