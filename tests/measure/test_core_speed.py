@@ -24,10 +24,15 @@ _FAST_S, _SLOW_S = 30e-6, 55e-6
 _SLOW_LOOK_S = [_SLOW_S] * 55
 
 
+def _loop(looks_s: Iterator[float]) -> Loop:
+    """A loop that takes these times, in looks a second apart."""
+    return Loop(lambda: next(looks_s), itertools.count().__next__)
+
+
 def _watch(hand: HandClock, looks_s: Iterator[float]) -> tuple[Clock, SpeedWatch]:
     """A clock and a watch of a process that has seen full speed, whose loops take these times."""
     clock = Clock(hand)
-    return clock, SpeedWatch(clock, Cpus({None: Loop(lambda: next(looks_s))}, SetAside()))
+    return clock, SpeedWatch(clock, Cpus({None: _loop(looks_s)}, SetAside()))
 
 
 def _counted(rounds_s: Sequence[float], slow: Sequence[bool]) -> list[int]:
@@ -91,20 +96,29 @@ def test_rounds_are_looked_at_once_they_are_as_long_as_is_wanted() -> None:
 
 
 def test_a_clock_that_changes_by_itself_is_full_speed() -> None:
-    loop = Loop(iter([30e-6, 38e-6, *[40e-6] * 75]).__next__)
+    loop = _loop(iter([30e-6, 38e-6, *[40e-6] * 75]))
     assert [loop.is_fast() for _ in range(3)] == [True, True, False]
 
 
 def test_a_cpu_that_has_just_woken_up_is_not_slow() -> None:
     """Nor one that was interrupted."""
     awake_at_last = [*_SLOW_LOOK_S[1:], _FAST_S]
-    loop = Loop(iter([_FAST_S, _SLOW_S, _FAST_S, *awake_at_last, *_SLOW_LOOK_S]).__next__)
+    loop = _loop(iter([_FAST_S, _SLOW_S, _FAST_S, *awake_at_last, *_SLOW_LOOK_S]))
     assert [loop.is_fast() for _ in range(4)] == [True, True, True, False]
+
+
+def test_a_cpu_that_stays_slow_is_not_waited_for_at_each_look() -> None:
+    """It has not slept since the look before, unless that was long ago."""
+    moments_s = iter([0.0, 1.0, 1.01, 1.05, 2.0])  # before and after each wait
+    looks_s = iter([_FAST_S, *_SLOW_LOOK_S, _SLOW_S, *_SLOW_LOOK_S])
+    loop = Loop(lambda: next(looks_s), lambda: next(moments_s))
+    assert [loop.is_fast() for _ in range(4)] == [True, False, False, False]
+    assert (next(looks_s, None), next(moments_s, None)) == (None, None)
 
 
 def test_what_was_faster_long_ago_is_forgotten() -> None:
     """A laptop's clock is highest for the first few seconds."""
-    loop = Loop(itertools.chain([_FAST_S] * 100, itertools.repeat(_SLOW_S)).__next__)
+    loop = _loop(itertools.chain([_FAST_S] * 100, itertools.repeat(_SLOW_S)))
     fast = [loop.is_fast() for _ in range(10_000)]
     assert not any(fast[100:1_500])
     assert all(fast[5_000:])
@@ -128,7 +142,7 @@ def test_slow_cpus_are_not_waited_for_again_and_again(monkeypatch: pytest.Monkey
     """Where CPUs are of two kinds, each case would take seconds longer."""
     monkeypatch.setattr(time, "process_time", lambda: 0.0)  # that of all tests before this one
     hand = HandClock()
-    cpus = Cpus({None: Loop(itertools.cycle([_FAST_S, *_SLOW_LOOK_S]).__next__)}, SetAside())
+    cpus = Cpus({None: _loop(itertools.cycle([_FAST_S, *_SLOW_LOOK_S]))}, SetAside())
     set_aside = []
     for _ in range(8):
         clock = Clock(hand)
@@ -194,7 +208,7 @@ def test_twins_stay_twins(longer: int) -> None:
     logs = []
     for _ in range(10_000):
         machine = _Neighbour(rng)
-        loop = Loop(lambda machine=machine: machine.spend(30e-6, 1.5))
+        loop = Loop(lambda machine=machine: machine.spend(30e-6, 1.5), machine.hand)
         for _ in range(20):  # earlier cases
             machine.spend(0.03, 1.9)
             loop.is_fast()

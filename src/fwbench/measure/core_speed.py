@@ -34,8 +34,9 @@ _SLOWER_AT_MOST = 1.3
 _REMEMBERED = 4000
 
 #: A CPU that was idle for 20 ms is half as fast for one or two (docs/figures.md), which is nobody
-#: else's doing: so the loop is run for longer than that before it tells.
-_AWAKE_S = 3e-3
+#: else's doing: so the loop is run for longer than that before it tells. Where that was in vain,
+#: it is not done again before the CPU can have been idle for as long.
+_AWAKE_S, _ASLEEP_S = 3e-3, 20e-3
 
 #: The loops are run again after so many seconds, less than half of the shortest time for which a
 #: CPU is slow. Of a case whose first round is shorter, the one right behind the loops never counts:
@@ -78,10 +79,15 @@ class Loop:
 
     Args:
         run: runs it, and returns its seconds.
+        now: the time in seconds.
     """
 
-    def __init__(self, run: Callable[[], float] = _loop_s) -> None:
+    def __init__(
+        self, run: Callable[[], float] = _loop_s, now: Callable[[], float] = time.perf_counter
+    ) -> None:
         self._run = run
+        self._now = now
+        self._slow_s = -math.inf
         self._sorted_s = sorted(_NOTICED_S)
 
     def is_fast(self) -> bool:
@@ -90,14 +96,24 @@ class Loop:
         Run again if not, for some milliseconds at most: by then an interrupt is over, and a CPU
         that was idle has woken up.
         """
-        took_s = spent_s = self._run()
-        while self._is_slow(took_s) and spent_s < _AWAKE_S:
-            took_s = self._run()
-            spent_s += took_s
+        took_s = self._run()
+        if self._is_slow(took_s) and self._now() - self._slow_s > _ASLEEP_S:
+            took_s = self._awake_s(took_s)
         insort(self._sorted_s, took_s)
         if len(self._sorted_s) > _REMEMBERED:
             del self._sorted_s[::2]
         return not self._is_slow(took_s)
+
+    def _awake_s(self, took_s: float) -> float:
+        """Seconds of the first loop at full speed, or of the last one within a few milliseconds."""
+        spent_s = took_s
+        while spent_s < _AWAKE_S:
+            took_s = self._run()
+            if not self._is_slow(took_s):
+                return took_s
+            spent_s += took_s
+        self._slow_s = self._now()
+        return took_s
 
     def _is_slow(self, took_s: float) -> bool:
         return bool(self._sorted_s) and took_s > _SLOWER_AT_MOST * self.full_speed_s
