@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import select
 import subprocess
 import sys
@@ -217,6 +218,21 @@ def test_threads_get_their_cpus_back(sides: Sides) -> None:
     )
     done, _ = sides.run(text, text)
     assert [each for each in done if isinstance(each, bool)] == [True]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_part_of_one_thread_is_done_on_one_cpu(sides: Sides, threads: int) -> None:
+    """The same for all sides; several threads need theirs. It has it back, also of a failure."""
+    text = (
+        "before = os.sched_getaffinity(0)\n"
+        "with contextlib.suppress(ZeroDivisionError), visits.whole('a', 'part', THREADS):\n"
+        "    done.append(sorted(os.sched_getaffinity(0))); 1 / 0\n"
+        "done.append(os.sched_getaffinity(0) == before)"
+    ).replace("THREADS", str(threads))
+    (cpus, is_back), other = sides.run(text, text)
+    assert [cpus, is_back] == other
+    assert is_back
+    assert cpus == sorted(os.sched_getaffinity(0)) if threads > 1 else len(cpus) == 1
 
 
 def test_one_that_ends_while_it_waits(sides: Sides) -> None:

@@ -148,7 +148,7 @@ class Case:
 
     def alone(self, what: str) -> AbstractContextManager[None]:
         """A block of a probe in which the same case of another process does nothing."""
-        return self._benchmark.alone(what)
+        return self._benchmark.alone(what, on_one_cpu=True)
 
     def _probed(self, probe: Probe) -> None:
         """Let a probe have the case, which was verified and timed before, as a rule elsewhere."""
@@ -489,7 +489,7 @@ class Benchmark(Protocol):
     def has_company(self) -> bool:
         """True if the same case of another process is measured by turns with this one."""
 
-    def alone(self, what: str) -> AbstractContextManager[None]:
+    def alone(self, what: str, *, on_one_cpu: bool = False) -> AbstractContextManager[None]:
         """A block in which the same case of another process does nothing."""
 
     @property

@@ -152,9 +152,13 @@ class FixtureBenchmark:
         """True if the same case of another process is measured by turns with this one."""
         return bool(self._key)
 
-    def alone(self, what: str) -> AbstractContextManager[None]:
-        """A block in which the same case of another process does nothing."""
-        return visits.whole(self._key, what)
+    def alone(self, what: str, *, on_one_cpu: bool = False) -> AbstractContextManager[None]:
+        """A block in which the same case of another process does nothing.
+
+        Args:
+            on_one_cpu: whether both have it on the same CPU, if a single thread computes.
+        """
+        return visits.whole(self._key, what, self._threads if on_one_cpu else 0)
 
     def take_turns(self, key: str, threads: int, *, by_visits: bool) -> None:
         """Measure this case in turns with those of other processes: by visits, or as a whole.

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fwbench.turns.contest import CaseVisits, Contestant, Effort, Meeting
+from fwbench.turns.contest import CaseVisits, Contestant, Effort, Meeting, place_of_whole
 from fwbench.turns.visits import PACKET_BYTES, VARIABLE, address
 
 #: How long a process that has come may take to say for what.
@@ -173,8 +173,8 @@ class Referee:
                 self._programmes[connection] = side
             case ["contest", int(side), str(key), int(calls), int(threads)]:
                 self._wait(key, Contestant(side, connection, "", calls, threads))
-            case ["whole", int(side), str(key), str(part)]:
-                self._wait(key, Contestant(side, connection, part))
+            case ["whole", int(side), str(key), str(part), int(threads)]:
+                self._wait(key, Contestant(side, connection, part, threads=threads))
             case _:
                 connection.close()
 
@@ -262,8 +262,9 @@ class Referee:
         self._random.shuffle(contestants)
         for contestant in contestants:
             contestant.tell("begin", 1)
+        place = place_of_whole(contestants)
         for contestant in contestants:
-            contestant.visit(0, 1, self._attend)
+            contestant.visit(0, 1, self._attend, place)
 
     def _close(self) -> None:
         for there in self._waiting.values():

@@ -13,7 +13,7 @@ from a contestant                        meaning
 ``["done", key]``                        one of them is over, wherever it was measured
 ``["contest", side, key, calls,``        it is ready to make rounds of so many calls, with so many
 ``threads]``                             threads that compute (0: not known)
-``["whole", side, key, part]``           it is ready to be measured as a whole, or for a part that
+``["whole", side, key, part, threads]``  it is ready to be measured as a whole, or for a part that
                                          is not to be disturbed, in a single visit
 seconds of each round, as doubles        the visit is over; in a row 1 or 0 comes before them:
                                          whether it counts for its time
@@ -41,7 +41,7 @@ import struct
 import threading
 from array import array
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -182,13 +182,20 @@ def contest(key: str, calls: int, threads: int = 0) -> Iterator[Seat | None]:
 
 
 @contextmanager
-def whole(key: str, part: str = "") -> Iterator[None]:
-    """Do within the block what cannot take turns, all or a part, while the others sleep."""
-    with _joined("whole", key, part) as begun:
-        turns = begun.turns() if begun is not None else iter(())
-        next(turns, None)
-        yield
-        next(turns, None)
+def whole(key: str, part: str = "", threads: int = 0) -> Iterator[None]:
+    """Do within the block what cannot take turns, all or a part, while the others sleep.
+
+    Args:
+        threads: that compute; 0 where that is not known, or where any CPU will do.
+    """
+    with _joined("whole", key, part, threads) as begun:
+        if begun is None:
+            yield
+            return
+        with closing(begun.turns()) as turns:
+            next(turns, None)
+            yield
+            next(turns, None)
 
 
 @contextmanager
