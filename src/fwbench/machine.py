@@ -117,7 +117,7 @@ _SPINNING = "OPENBLAS_THREAD_TIMEOUT"
 #: The least that it takes; with a zero, to distinguish it from what a user may have set.
 _NOT_SPINNING = "04"
 
-#: Whether threads of NumPy's products go on spinning in this process.
+#: Whether threads of NumPy's products go on spinning in this process: a case waits for them then.
 REFERENCES_SPIN = os.environ.get(_SPINNING) != _NOT_SPINNING
 
 

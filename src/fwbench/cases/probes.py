@@ -356,14 +356,14 @@ class _Blocks:
 
     def _block(self, number: int, limits: _Limits) -> _Profiled:
         with self.turn():
-            start_s, was_fast = self.clock.read(), self.are_fast()
+            was_fast = self.are_fast()
+            start_s = self.clock.read()
             _lead_in(self.call, self.clock, limits.lead_in_s)
             calls_s: list[float] = []
             work = partial(calls_s.extend, (self.call()[0] for _ in range(number)))
             seen = self.profiled(work, number)
-            return _Profiled(
-                calls_s, seen, self.clock.read() - start_s, self.are_fast() and was_fast
-            )
+            took_s = self.clock.read() - start_s
+            return _Profiled(calls_s, seen, took_s, self.are_fast() and was_fast)
 
 
 def _lead_in(call: Callable[[], object], clock: Clock, for_s: float) -> None:
