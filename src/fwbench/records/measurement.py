@@ -261,7 +261,7 @@ class Measurement:
         """Repeatability of its median: by its launches, or else by its session and its rounds."""
         if self.has_launches or self.figures:
             return known(self.values(MEDIAN) or self.times_s, self.revisits, self.framework)
-        between = known((), self.revisits, self.framework)
+        between = known((), self.revisits, self.framework, self.nodeid)
         # Not of the rounds, which the terminal does not have: it must name the winner of a report.
         low_s, high_s = self.stats.q1, self.stats.q3
         if low_s is None or high_s is None:

@@ -18,6 +18,9 @@ from fwbench.terms.names import framework_of
 #: Quantiles of Student's t: of what decides, at 5 % in both directions, and of 90 % intervals.
 DECIDED, INTERVAL = 0.975, 0.95
 
+#: Half of the differences are within this one and its negative.
+_MIDDLE = 0.75
+
 #: Fewer launches, or revisited cases, do not show how far others would be apart.
 _AT_LEAST = 3
 
@@ -50,19 +53,25 @@ class Repeatability(NamedTuple):
         return self._replace(sd=min(math.hypot(self.sd, within), _SD_AT_MOST))
 
     @property
+    def interval(self) -> float:
+        """The 90 % interval of the difference of two medians' logarithms: from its negative on."""
+        return student(self.freedom, INTERVAL) * math.sqrt(2) * self.sd
+
+    @property
     def percent(self) -> str:
-        """The 90 % interval of the difference of two medians: ``9 %``."""
-        difference = math.expm1(student(self.freedom, INTERVAL) * math.sqrt(2) * self.sd)
-        return f"{max(1, round(100 * difference))} %"
+        """The same of the medians: ``9 %``."""
+        return f"{max(1, round(100 * math.expm1(self.interval)))} %"
 
 
 ASSUMED = Repeatability(math.log(1.05) / math.sqrt(2) / student(math.inf, INTERVAL))
 
 
-#: Degrees of freedom of what revisits show, however many they are: a few cases repeat much worse
+#: Degrees of freedom of what other cases show, however many they are: a few cases repeat much worse
 #: than the others of their framework, so that differences have longer tails than normal ones
-#: (docs/measuring.md).
-_FREEDOM = 1.75
+#: (docs/measuring.md). Those of the case's own medians come on top, as of variances of which many
+#: alike are known (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004). A
+#: case that an earlier session has not measured may be one of those few.
+_FREEDOM, _UNSEEN = 1.75, 1.0
 
 #: As many cases with two results are named.
 _NAMED = 3
@@ -78,8 +87,14 @@ _FAR = 2.0
 Revisits = Mapping[str, StoredRevisits]
 
 
-def known(launches_s: Sequence[float], revisits: Revisits, framework: str) -> Repeatability:
-    """Repeatability of the median of launches, or else of a framework's cases in its session."""
+def known(
+    launches_s: Sequence[float], revisits: Revisits, framework: str, nodeid: str = ""
+) -> Repeatability:
+    """Repeatability of the median of launches, or else of a framework's cases in its session.
+
+    Args:
+        nodeid: of the case, which may have been measured twice itself.
+    """
     if (number := len(launches_s)) >= _AT_LEAST:
         # A median scatters by a factor of sqrt(pi / 2) more than a mean.
         sd = statistics.stdev(map(math.log, launches_s)) * math.sqrt(math.pi / 2 / number)
@@ -94,11 +109,25 @@ def known(launches_s: Sequence[float], revisits: Revisits, framework: str) -> Re
         counted = min(sum(each.cases for each in others), _OTHERS_AT_MOST)
         squares += counted * statistics.median_low(each.sd**2 for each in others)
         cases += counted
-    sd = min(math.sqrt(squares / cases), _SD_AT_MOST)
+    is_earlier = _of_earlier(revisits)
+    own_s = mine.pairs.get(nodeid, ()) if mine else ()
+    square, freedom = _beside(squares / cases, own_s, _UNSEEN if is_earlier else _FREEDOM)
     shown_by = count(number, "case")
-    earlier = f"by {shown_by} of an earlier session"
-    source = earlier if _of_earlier(revisits) else f"{shown_by} revisited"
-    return Repeatability(sd, _FREEDOM, source)
+    source = f"by {shown_by} of an earlier session" if is_earlier else f"{shown_by} revisited"
+    return Repeatability(min(math.sqrt(square), _SD_AT_MOST), freedom, source)
+
+
+def _beside(square: float, own_s: Iterable[float], unseen: float) -> tuple[float, float]:
+    """The variance of other cases beside that of a case's own medians, and degrees of freedom.
+
+    Args:
+        unseen: degrees of freedom of a case that has no two medians.
+    """
+    own = [math.log(median_s) for median_s in own_s if 0 < median_s < math.inf]
+    if (freedom := len(own) - 1) < 1:
+        return square, unseen
+    both = _FREEDOM + freedom
+    return (_FREEDOM * square + freedom * statistics.variance(own)) / both, both
 
 
 def _of_earlier(revisits: Revisits) -> bool:
@@ -115,12 +144,11 @@ def of_pairs(pairs: dict[str, list[float]]) -> StoredRevisits:
 def of_earlier(pairs: dict[str, list[float]]) -> StoredRevisits:
     """The same of cases that an earlier session has measured, its medians behind the others.
 
-    They are many: the 90 % interval is the one that holds nine in ten of them, and a few that are
-    far apart do not make it wider.
+    They are many, and each has two medians: so it is the middle one that tells, and those that
+    repeat much worse show it themselves.
     """
     logs = [abs(math.log(second / first)) for first, second in pairs.values()]
-    widest = statistics.quantiles(logs, n=10)[-1] if len(logs) > 1 else max(logs)
-    sd = widest / (student(_FREEDOM, INTERVAL) * math.sqrt(2))
+    sd = statistics.median(logs) / (student(_FREEDOM, _MIDDLE) * math.sqrt(2))
     return StoredRevisits(cases=len(pairs), sd=sd, pairs=pairs, earlier=True)
 
 
@@ -158,7 +186,10 @@ def stated(every: Iterable[tuple[str, Repeatability]]) -> str:
     if not measured:
         percent = ASSUMED.percent
         return f"medians are assumed to repeat to within {percent}: --fw-revisit 12 measures it"
-    middle = {name: sorted(those)[len(those) // 2] for name, those in measured.items()}
+    middle = {
+        name: sorted(those, key=lambda each: each.interval)[len(those) // 2]
+        for name, those in measured.items()
+    }
     percents = ", ".join(f"{middle[name].percent} ({name})" for name in sorted(middle))
     sources = " and ".join({each.source: None for each in middle.values()})
     return f"medians here repeat to within {percents}: {sources}"

@@ -219,6 +219,7 @@ def just_measured(entry: Mapping[str, Any], revisits: Revisits | None = None) ->
         () if completion_s is None else (completion_s,),
         # Parameters of the user's own tests are not toggles.
         {name: value for name, value in requested.items() if name in toggles},
+        entry.get("fullname") or "",
         param=entry.get("param") or "",
         stats=Statistics(**stats),
         revisits=revisits or {},
