@@ -9,6 +9,7 @@ several cases were when one followed the other).
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import time
@@ -38,6 +39,7 @@ def main() -> int:
     """Measure pairs, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no pair after these")
     parser.add_argument("--threads", type=int, default=1, choices=[*_AT_MOST])
     parser.add_argument("--fw", default=",".join(_FRAMEWORKS))
     parser.add_argument("-k", default=_CASES)
@@ -53,6 +55,8 @@ def main() -> int:
         with resume.job(Path(folder), {"seed": 0}, resume.ComparisonJob, resume=False) as job:
             launcher = Launcher(both, arguments, place, job, partial(print, flush=True))
             for pair in range(given.pairs):
+                if time.monotonic() - start_s > 60 * given.minutes:
+                    break
                 base, contender = launcher(None, pair)
                 for key, sample in contender.samples.items():
                     if key in base.samples:

@@ -2,7 +2,7 @@
 
 import math
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -76,26 +76,27 @@ def factor(pairs: Iterable[Sequence[Repeatability]], quantile: float) -> float:
     return blur(cases, quantile)
 
 
-def winners(
-    sd: float, ratios: Sequence[float], of: Callable[..., Any] = of_pairs, number: int = 12
-) -> list[str]:
-    """The winner of the contest of each session; empty where it is too close to call.
-
-    Args:
-        ratios: the true times.
-        of: makes the record of what is known of that many cases.
-    """
+def by_revisits(sd: float, ratios: Sequence[float]) -> Iterator[list[Measurement]]:
+    """Cases with these true times, in sessions that have revisited twelve."""
     draw, frameworks = np.random.default_rng(7), "abc"[: len(ratios)]
-    names = []
     for _ in range(_SESSIONS):
-        session = revisits(sd, draw, number, frameworks, of)
-        if of is of_earlier:
-            rivals = [
-                measured_twice(session, *rival) for rival in zip(frameworks, ratios, strict=False)
-            ]
-        else:
-            times_s = np.array(ratios) * np.exp(sd * draw.standard_normal(len(ratios)))
-            rivals = [measured(*rival, session) for rival in zip(frameworks, times_s, strict=False)]
+        session = revisits(sd, draw, frameworks=frameworks)
+        times_s = np.array(ratios) * np.exp(sd * draw.standard_normal(len(ratios)))
+        yield [measured(*rival, session) for rival in zip(frameworks, times_s, strict=True)]
+
+
+def by_earlier(sd: float, ratios: Sequence[float]) -> Iterator[list[Measurement]]:
+    """The same among the hundred that a session and the one before it have measured."""
+    draw, frameworks = np.random.default_rng(7), "abc"[: len(ratios)]
+    for _ in range(_SESSIONS):
+        session = revisits(sd, draw, 100, frameworks, of_earlier)
+        yield [measured_twice(session, *rival) for rival in zip(frameworks, ratios, strict=True)]
+
+
+def winners(sessions: Iterable[Sequence[Measurement]]) -> list[str]:
+    """The winner of the contest of each session; empty where it is too close to call."""
+    names = []
+    for rivals in sessions:
         (contest,) = works(rivals)
         assert contest.decision in (Decision.WON, Decision.CLOSE)
         won = contest.decision is Decision.WON
@@ -107,9 +108,8 @@ def winners(
 @pytest.mark.parametrize("contestants", [2, 3])
 def test_twins_have_no_winner(sd: float, contestants: int) -> None:
     """But in 5 % of contests; the constant 5 % named one in 67 % where medians spread by 8 %."""
-    for known_by, number in ((of_pairs, 12), (of_earlier, 100)):
-        names = winners(sd, [1.0] * contestants, known_by, number)
-        assert names.count("") / _SESSIONS >= 0.94
+    for known_by in (by_revisits, by_earlier):
+        assert winners(known_by(sd, [1.0] * contestants)).count("") / _SESSIONS >= 0.94
 
 
 @pytest.mark.parametrize("unlike", [0.4, 0.8])
@@ -152,8 +152,8 @@ def test_medians_of_a_case_itself_count(number: int, unlike: float) -> None:
 @pytest.mark.parametrize(
     ("known_by", "sd", "share"),
     [
-        *[(of_pairs, 0.021, 0.96), (of_pairs, 0.027, 0.75), (of_pairs, 0.05, 0.1)],
-        *[(of_earlier, 0.021, 0.99), (of_earlier, 0.027, 0.98), (of_earlier, 0.05, 0.6)],
+        *[(by_revisits, 0.021, 0.96), (by_revisits, 0.027, 0.75), (by_revisits, 0.05, 0.1)],
+        *[(by_earlier, 0.021, 0.99), (by_earlier, 0.027, 0.98), (by_earlier, 0.05, 0.6)],
     ],
 )
 def test_a_quarter_is_seen(known_by: Callable[..., Any], sd: float, share: float) -> None:
@@ -161,7 +161,7 @@ def test_a_quarter_is_seen(known_by: Callable[..., Any], sd: float, share: float
 
     The many cases of an earlier session show more than twelve.
     """
-    names = winners(sd, (1.0, 1.25), known_by, 12 if known_by is of_pairs else 100)
+    names = winners(known_by(sd, (1.0, 1.25)))
     assert names.count("a") / _SESSIONS >= share
     assert names.count("b") <= _SESSIONS / 1000
 
