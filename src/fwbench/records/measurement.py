@@ -16,6 +16,7 @@ from fwbench.records.repeatability import (
     Revisits,
     far_apart,
     known,
+    of_ratio,
     stated,
     student,
 )
@@ -33,6 +34,10 @@ _FEW = 8
 #: Rounds of one process that follow each other are alike, so they are no more than this many
 #: independent ones: a call of MXNet takes 14 us for a while, and then 58.
 _BLOCKS = 10
+
+#: Where the third quartile of rounds is this many times the first, two medians may be alike by
+#: chance.
+_TWO_SPEEDS = 1.5
 
 #: Fewer launches do not show how far others would be apart.
 _LAUNCHES_AT_LEAST = 3
@@ -266,6 +271,8 @@ class Measurement:
         low_s, high_s = self.stats.q1, self.stats.q3
         if low_s is None or high_s is None:
             return between
+        if between.change is not None and high_s < _TWO_SPEEDS * low_s:
+            return between
         blocks = min(self.stats.rounds or 1, _BLOCKS)
         return between.beside(_median_sd(math.log(high_s / low_s), blocks))
 
@@ -314,10 +321,9 @@ def ratio(base: Measurement, case: Measurement) -> Ratio:
     launches = [logs for visits in both if (logs := in_turns(*visits))]
     medians = [statistics.median(logs) for logs in launches]
     if not medians:
-        sides = base.repeatability, case.repeatability
-        freedom = min(side.freedom for side in sides)
-        sd = math.hypot(*(side.sd for side in sides))
-        return Ratio(case.median_s / base.median_s, sd, freedom)
+        together = base.revisits is case.revisits and base is not case
+        off = of_ratio(base.repeatability, case.repeatability, together=together)
+        return Ratio(case.median_s / base.median_s, off.sd, off.freedom)
     value, number = math.exp(statistics.median(medians)), len(medians)
     if number >= _LAUNCHES_AT_LEAST:
         sd = statistics.stdev(medians) * math.sqrt(math.pi / 2 / number)

@@ -47,6 +47,8 @@ class Repeatability(NamedTuple):
     freedom: float = math.inf
     #: What was measured; empty where ``sd`` is assumed.
     source: str = ""
+    #: Logarithm of the second median of the case over its first; None where it was measured once.
+    change: float | None = None
 
     def beside(self, within: float) -> "Repeatability":
         """The same of a median that has a standard deviation within its process, too."""
@@ -72,6 +74,7 @@ ASSUMED = Repeatability(math.log(1.05) / math.sqrt(2) / student(math.inf, INTERV
 #: alike are known (Smyth, Statistical Applications in Genetics and Molecular Biology 3, 2004). A
 #: case that an earlier session has not measured may be one of those few.
 _FREEDOM, _UNSEEN = 1.75, 1.0
+_WITH_OWN = _FREEDOM + 1
 
 #: As many cases with two results are named.
 _NAMED = 3
@@ -110,24 +113,32 @@ def known(
         squares += counted * statistics.median_low(each.sd**2 for each in others)
         cases += counted
     is_earlier = _of_earlier(revisits)
-    own_s = mine.pairs.get(nodeid, ()) if mine else ()
-    square, freedom = _beside(squares / cases, own_s, _UNSEEN if is_earlier else _FREEDOM)
     shown_by = count(number, "case")
     source = f"by {shown_by} of an earlier session" if is_earlier else f"{shown_by} revisited"
-    return Repeatability(min(math.sqrt(square), _SD_AT_MOST), freedom, source)
+    square, freedom = squares / cases, _UNSEEN if is_earlier else _FREEDOM
+    if (change := _change(mine.pairs.get(nodeid, ()) if mine else ())) is not None:
+        square, freedom = (_FREEDOM * square + change**2 / 2) / _WITH_OWN, _WITH_OWN
+    return Repeatability(min(math.sqrt(square), _SD_AT_MOST), freedom, source, change)
 
 
-def _beside(square: float, own_s: Iterable[float], unseen: float) -> tuple[float, float]:
-    """The variance of other cases beside that of a case's own medians, and degrees of freedom.
+def _change(medians_s: Iterable[float]) -> float | None:
+    logs = [math.log(median_s) for median_s in medians_s if 0 < median_s < math.inf]
+    return logs[-1] - logs[0] if len(logs) > 1 else None
+
+
+def of_ratio(base: Repeatability, case: Repeatability, *, together: bool) -> Repeatability:
+    """Repeatability of the ratio of two medians.
 
     Args:
-        unseen: degrees of freedom of a case that has no two medians.
+        together: whether a session measured both. Then medians that have both become longer since
+            an earlier one leave their ratio as it was: without what they have in common, it is the
+            ratio's own change that counts beside what other cases show.
     """
-    own = [math.log(median_s) for median_s in own_s if 0 < median_s < math.inf]
-    if (freedom := len(own) - 1) < 1:
-        return square, unseen
-    both = _FREEDOM + freedom
-    return (_FREEDOM * square + freedom * statistics.variance(own)) / both, both
+    square = base.sd**2 + case.sd**2
+    if together and base.change is not None and case.change is not None:
+        square -= base.change * case.change / _WITH_OWN
+    sd = math.sqrt(min(max(square, 0.0), 2 * _SD_AT_MOST**2))
+    return Repeatability(sd, min(base.freedom, case.freedom))
 
 
 def _of_earlier(revisits: Revisits) -> bool:
