@@ -11,7 +11,12 @@ other one, and each case of a pair two medians of equal work: twins.
   90 % of the sessions.
 
 The same is asked of sessions that visit nothing twice, and know the one before them instead: of the
-pairs of which neither was the other's earlier session.
+pairs of which neither was the other's earlier session. There the 90 % interval of the ratio of two
+cases of a row, which is about the mean of two sessions' ratios, must hold that of two other
+sessions, too.
+
+Whole sessions are judged as well: record them with `pytest benchmarks --benchmark-autosave`, and
+name their folder (`--sessions .benchmarks/...`).
 
 Contended cases are in none: their times are upper bounds.
 """
@@ -19,6 +24,7 @@ Contended cases are in none: their times are upper bounds.
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 import sys
 import tempfile
@@ -26,17 +32,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import bounds
 import pytest
 
 from fwbench.cases.case import Case
-from fwbench.records.measurement import Measurement, blur
+from fwbench.records.measurement import Measurement, blur, group_by, ratio
 from fwbench.records.repeatability import INTERVAL, of_earlier, stated
 from fwbench.records.stored import StoredRun, load
 from fwbench.report.condition import is_contended
-from fwbench.report.ranking import Decision, works
+from fwbench.report.ranking import Contest, Decision, works
 from fwbench.workloads import add, exp, gemm, sigmoid, transpose
 
 _HELD_AT_LEAST = 85.0
@@ -87,24 +92,65 @@ def _has_winner(first: Measurement, second: Measurement) -> bool:
     return _ratio(first, second) > blur([(first, second)])
 
 
+def _rows(run: StoredRun) -> Iterator[tuple[str, list[Measurement]]]:
+    """The cases of each row of a session that were measured without others."""
+    for contest in works(run.records):
+        yield contest.title, [c for c in contest.comparable if not is_contended(c.facts)]
+
+
 def _contests(runs: Sequence[StoredRun]) -> Iterator[bool | None]:
     """Winners of two frameworks some 25 % apart, in each session: the right one, or none (None)."""
-    seen: dict[tuple[Any, ...], list[tuple[Measurement, Measurement]]] = defaultdict(list)
-    for run in runs:
-        known = [record for record in run.records if not is_contended(record.facts)]
-        known.sort(key=lambda record: (record.facts.workload, record.facts.size, record.framework))
-        for first, second in itertools.combinations(known, 2):
-            work = first.facts.workload, first.facts.size
-            if work == (second.facts.workload, second.facts.size):
-                seen[*work, first.framework, second.framework].append((first, second))
-    for pairs in seen.values():
-        ratio = statistics.median(first.median_s / second.median_s for first, second in pairs)
-        if not _APART[0] <= max(ratio, 1 / ratio) <= _APART[1]:
+    seen: dict[tuple[str, str, str], list[tuple[Contest, float]]] = defaultdict(list)
+    for title, row in itertools.chain.from_iterable(map(_rows, runs)):
+        of = group_by(row, lambda case: case.facts.framework)
+        for first, second in itertools.combinations(sorted(of), 2):
+            contest = Contest([*of[first], *of[second]], "")
+            faster, slower = contest.rivals
+            longer = slower.fastest.median_s / faster.fastest.median_s
+            is_first = _framework(contest) == first
+            seen[title, first, second].append((contest, longer if is_first else 1 / longer))
+    for (_, first, second), contests in seen.items():
+        ratio = statistics.median(longer for _, longer in contests)
+        if 2 * len(contests) < len(runs) or not _APART[0] <= max(ratio, 1 / ratio) <= _APART[1]:
             continue
-        for first, second in pairs:
-            (contest,) = works([first, second])
+        for contest, _ in contests:
             is_won = contest.decision is Decision.WON
-            yield contest.fastest is (second if ratio > 1 else first) if is_won else None
+            yield _framework(contest) == (first if ratio > 1 else second) if is_won else None
+
+
+def _framework(contest: Contest) -> str:
+    """The one that is ahead, whether it can be told or not."""
+    return contest.rivals[0].fastest.facts.framework
+
+
+def _intervals(run: StoredRun) -> dict[tuple[str, str], tuple[float, float]]:
+    """The middle and the half of the interval of each ratio of a row, as logarithms, by cases."""
+    found = {}
+    for _, row in _rows(run):
+        for first, second in itertools.combinations(sorted(row, key=lambda case: case.key), 2):
+            low, high = map(math.log, ratio(first, second).interval(INTERVAL))
+            found[first.key, second.key] = (low + high) / 2, (high - low) / 2
+    return found
+
+
+def _ratios(sessions: Sequence[tuple[StoredRun, StoredRun]]) -> Iterator[bounds.Finding]:
+    """Share of the ratios of two sessions whose means are as near as their intervals say."""
+    of = {id(run): _intervals(run) for both in sessions for run in both}
+    held = [
+        abs(before[0] - after[0]) <= math.hypot(before[1], after[1])
+        for first, second in sessions
+        for key, before in of[id(first)].items()
+        if (after := of[id(second)].get(key))
+    ]
+    if held:
+        yield _held(f"90 % intervals of ratios that hold, of {len(held)}", held)
+
+
+def _held(what: str, held: Sequence[bool]) -> bounds.Finding:
+    """Share of intervals that hold what they should."""
+    share = 100 * statistics.fmean(held)
+    least = f"at least {_HELD_AT_LEAST:g} %"
+    return bounds.Finding(what, f"{share:.1f} %", least, share >= _HELD_AT_LEAST)
 
 
 def _ratio(first: Measurement, second: Measurement) -> float:
@@ -133,40 +179,57 @@ def _rights(winners: Sequence[bool | None]) -> Iterator[bounds.Finding]:
         )
 
 
-def main() -> int:
-    """Run the sessions, print the table, and give the exit status."""
-    given = bounds.arguments(__doc__, rounds=_SESSIONS, threads=1)
+def _recorded(folder: Path) -> list[StoredRun]:
+    """Sessions that have known an earlier one, in the order of their files' names."""
+    runs = [load(path) for path in sorted(folder.glob("*.json"))]
+    return [
+        run
+        for run in runs
+        for case in run.records[:1]
+        if any(r.earlier for r in case.revisits.values())
+    ]
+
+
+def _measured(number: int, threads: int) -> tuple[list[StoredRun], list[StoredRun]]:
+    """Sessions that visit some cases twice, and those from the second on as if they did not."""
     with tempfile.TemporaryDirectory() as folder:
-        runs = [_session(Path(folder) / "run.json", given.threads) for _ in range(given.rounds)]
-    later = [_after(*both) for both in itertools.pairwise(runs)]
+        runs = [_session(Path(folder) / "run.json", threads) for _ in range(number)]
+    return runs, [_after(*both) for both in itertools.pairwise(runs)]
+
+
+def main() -> int:
+    """Run the sessions, or read them, print the table, and give the exit status."""
+    files = {"sessions": "a folder of recorded sessions, which are judged instead"}
+    given = bounds.arguments(__doc__, rounds=_SESSIONS, files=files, threads=1)
+    if given.sessions:
+        runs, later = list[StoredRun](), _recorded(given.sessions)
+    else:
+        runs, later = _measured(given.rounds, given.threads)
     numbers = itertools.combinations(range(len(later)), 2)
     apart = [(later[first], later[second]) for first, second in numbers if second > first + 1]
     for run in (*runs, *later):
         print(stated((record.framework, record.repeatability) for record in run.records))
-    return bounds.conclude(
-        [
-            *_findings("twelve cases visited twice", [*itertools.combinations(runs, 2)]),
-            *_findings("an earlier session", apart),
-        ]
-    )
+    findings = _findings("an earlier session", apart)
+    if runs:
+        visited = _findings("twelve cases visited twice", [*itertools.combinations(runs, 2)])
+        findings = [*visited, *findings]
+    return bounds.conclude([*findings, *_ratios(apart)])
 
 
 def _findings(title: str, sessions: Sequence[tuple[StoredRun, StoredRun]]) -> list[bounds.Finding]:
     """Findings of pairs of sessions, which know how far medians repeat in one of two ways."""
     twins = [pair for both in sessions for pair in _twins(*both)]
     if not twins:
-        raise SystemExit("no case was measured without others in two sessions: the machine is busy")
-    held = statistics.fmean(_ratio(*pair) <= blur([pair], INTERVAL) for pair in twins)
+        raise SystemExit(
+            "no case was measured without others in two sessions that are not neighbours: "
+            "take more sessions, or a quieter machine"
+        )
+    held = [_ratio(*pair) <= blur([pair], INTERVAL) for pair in twins]
     won = statistics.fmean(_has_winner(*pair) for pair in twins)
     before = statistics.fmean(_ratio(*pair) >= _CONSTANT for pair in twins)
     return [
         bounds.Finding(f"{title}: pairs of a case", f"{len(twins)}"),
-        bounds.Finding(
-            "90 % intervals that hold 1",
-            f"{100 * held:.1f} %",
-            f"at least {_HELD_AT_LEAST:g} %",
-            100 * held >= _HELD_AT_LEAST,
-        ),
+        _held("90 % intervals that hold 1", held),
         bounds.at_most("twins with a winner", 100 * won, _WINNERS_AT_MOST, "%"),
         bounds.Finding("twins with a winner, from 5 % on", f"{100 * before:.1f} %"),
         *_rights([*_contests([*{id(run): run for both in sessions for run in both}.values()])]),
