@@ -94,7 +94,7 @@ def test_nothing_is_revisited(project: Project, end: str, arguments: tuple[str, 
 
 
 def _item(framework: str, median_s: float, took_s: float, **cell: Any) -> tuple[Any, Visit]:
-    about = {"schedule": None, "gang": (), "workload": SimpleNamespace(name="gemm"), **cell}
+    about = {"gang": (), "workload": SimpleNamespace(name="gemm", cold=False), **cell}
     stash = {CELL: SimpleNamespace(**about, framework=framework)}
     item = SimpleNamespace(stash=stash, name=(framework, took_s))
     traits = framework, round(math.log10(median_s)), ("linalg", "forward")
@@ -117,9 +117,9 @@ def test_frameworks_then_times_are_spread_and_cheap_cases_come_first() -> None:
             *(_item("torch", 1e-6, took_s) for took_s in (0.3, 0.1, 0.2)),
             *(_item("torch", 1e-3, took_s) for took_s in (2.0, 3.0)),
             *(_item("numpy", 1e-6, took_s) for took_s in (0.7, 0.6)),
-            _item("numpy", 1e-6, 0.01, schedule=object()),
+            _item("numpy", 1e-6, 0.01, workload=SimpleNamespace(name="lenet", cold=True)),
             _item("numpy", 1e-6, 0.01, gang=("replicas",)),
-            _item("numpy", 1e-8, 0.01, workload=SimpleNamespace(name="noop")),
+            _item("numpy", 1e-8, 0.01, workload=SimpleNamespace(name="noop", cold=False)),
         ]
     )
     chosen = [item.name for item in spread(visits, 5)]

@@ -66,8 +66,8 @@ def known_loop_s(visits: Visits, framework: str) -> float | None:
 
 
 def _counts(cell: Cell) -> bool:
-    """True of work that shows how far medians repeat; not loops, several processes, ``noop``."""
-    return not (cell.schedule or cell.gang or cell.workload.name == "noop")
+    """True of work that shows how far medians repeat; not whole loops, gangs, ``noop``."""
+    return not (cell.workload.cold or cell.gang or cell.workload.name == "noop")
 
 
 def spread(visits: Visits, number: int) -> list[pytest.Item]:
