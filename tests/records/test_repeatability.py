@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, blur, uncertainty
+from fwbench.records.measurement import Measurement, blur, ratio, uncertainty
 from fwbench.records.repeatability import (
     ASSUMED,
     DECIDED,
@@ -154,7 +154,7 @@ def test_medians_of_a_case_itself_count(number: int, unlike: float) -> None:
     ("known_by", "sd", "share"),
     [
         *[(by_revisits, 0.021, 0.96), (by_revisits, 0.027, 0.75), (by_revisits, 0.05, 0.1)],
-        *[(by_earlier, 0.021, 0.99), (by_earlier, 0.027, 0.97), (by_earlier, 0.05, 0.64)],
+        *[(by_earlier, 0.021, 0.99), (by_earlier, 0.027, 0.99), (by_earlier, 0.05, 0.88)],
     ],
 )
 def test_a_quarter_is_seen(known_by: Callable[..., Any], sd: float, share: float) -> None:
@@ -228,6 +228,32 @@ def test_medians_that_have_changed_alike_leave_their_ratio_known() -> None:
     assert blur([(longer, too)]) < 1.1
     assert 1.5 < blur([(longer, elsewhere)]) < blur([(longer, shorter)])
     assert blur([(longer, longer)]) == blur([(longer, elsewhere)])
+
+
+def test_a_ratio_is_judged_by_the_mean_of_both_sessions() -> None:
+    """The one that is shown is this session's, whose times stand beside it."""
+    pairs = {"x": [1.0, 1.0], "y": [1.5, 1.1]}
+    session = {"a": of_earlier({str(i): [1.0, 1.01] for i in range(50)} | pairs)}
+    base, case = (
+        replace(measured("a", time_s, session), nodeid=name) for name, (time_s, _) in pairs.items()
+    )
+    between = ratio(base, case)
+    low, high = between.interval(INTERVAL)
+    assert between.value == 1.5 < high
+    assert low * high == pytest.approx(1.5 * 1.1)
+    # As far above 1 as an interval would begin if it ended there.
+    assert blur([(base, case)]) == pytest.approx(1.5 / between.interval(DECIDED)[0])
+    elsewhere = replace(case, revisits={**session})
+    assert math.prod(ratio(base, elsewhere).interval(INTERVAL)) == pytest.approx(1.5**2)
+
+
+def test_intervals_of_ratios_hold_by_an_earlier_session() -> None:
+    held = [
+        low <= 1.25 <= high
+        for base, case in by_earlier(0.05, (1.0, 1.25))
+        for low, high in [ratio(base, case).interval(INTERVAL)]
+    ]
+    assert 0.89 <= np.mean(held) <= 0.99
 
 
 @pytest.mark.parametrize("medians_s", [[], [1.0], [0.0, 1.0], [math.nan, 1.0], [1.0, math.inf]])

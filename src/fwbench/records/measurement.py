@@ -304,10 +304,18 @@ class Ratio(NamedTuple):
     """The time of a case over that of another."""
 
     value: float
-    #: Standard deviation of its logarithm, between processes.
+    #: Standard deviation between processes of its logarithm, or of the mean of two of these.
     sd: float
     #: Degrees of freedom of that.
     freedom: float
+    #: Logarithm of the value over the mean of both sessions' ratios; 0 where one session is known.
+    above_mean: float = 0.0
+
+    def interval(self, quantile: float) -> tuple[float, float]:
+        """Where it lies elsewhere: beyond either end in a share of ``1 - quantile``."""
+        mean = math.log(self.value) - self.above_mean
+        off = student(self.freedom, quantile) * self.sd
+        return math.exp(mean - off), math.exp(mean + off)
 
 
 #: Of cases that took turns, the standard deviation between processes of their ratio's logarithm:
@@ -323,7 +331,11 @@ def ratio(base: Measurement, case: Measurement) -> Ratio:
     if not medians:
         together = base.revisits is case.revisits and base is not case
         off = of_ratio(base.repeatability, case.repeatability, together=together)
-        return Ratio(case.median_s / base.median_s, off.sd, off.freedom)
+        value = case.median_s / base.median_s
+        if off.change is None:
+            return Ratio(value, off.sd, off.freedom)
+        # The mean of both sessions' ratios scatters less than one, and not with their difference.
+        return Ratio(value, off.sd / math.sqrt(2), off.freedom, -off.change / 2)
     value, number = math.exp(statistics.median(medians)), len(medians)
     if number >= _LAUNCHES_AT_LEAST:
         sd = statistics.stdev(medians) * math.sqrt(math.pi / 2 / number)
@@ -372,10 +384,11 @@ def _median_sd(middle_half: float, number: int) -> float:
 
 
 def blur(pairs: Iterable[tuple[Measurement, Measurement]], quantile: float = DECIDED) -> float:
-    """The factor that a ratio of medians may be off by; of several, their geometric mean."""
+    """The most that a ratio of medians is where it is 1 elsewhere; of several, of their mean."""
     ratios = [ratio(*pair) for pair in pairs]
     deviations = student(min(each.freedom for each in ratios), quantile)
-    return math.exp(deviations * math.hypot(*(each.sd for each in ratios)) / len(ratios))
+    off = deviations * math.hypot(*(each.sd for each in ratios)) / len(ratios)
+    return math.exp(off + statistics.fmean(each.above_mean for each in ratios))
 
 
 def _slow_s(rounds_s: Sequence[float]) -> float:

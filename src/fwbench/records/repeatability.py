@@ -123,22 +123,25 @@ def known(
 
 def _change(medians_s: Iterable[float]) -> float | None:
     logs = [math.log(median_s) for median_s in medians_s if 0 < median_s < math.inf]
-    return logs[-1] - logs[0] if len(logs) > 1 else None
+    if len(logs) < 2:  # noqa: PLR2004 (one has not changed)
+        return None
+    return min(max(logs[-1] - logs[0], -_SD_AT_MOST), _SD_AT_MOST)
 
 
 def of_ratio(base: Repeatability, case: Repeatability, *, together: bool) -> Repeatability:
-    """Repeatability of the ratio of two medians.
+    """Repeatability of the ratio of two medians, with its own change where both have one.
 
     Args:
         together: whether a session measured both. Then medians that have both become longer since
             an earlier one leave their ratio as it was: without what they have in common, it is the
             ratio's own change that counts beside what other cases show.
     """
-    square = base.sd**2 + case.sd**2
+    square, change = base.sd**2 + case.sd**2, None
     if together and base.change is not None and case.change is not None:
         square -= base.change * case.change / _WITH_OWN
+        change = case.change - base.change
     sd = math.sqrt(min(max(square, 0.0), 2 * _SD_AT_MOST**2))
-    return Repeatability(sd, min(base.freedom, case.freedom))
+    return Repeatability(sd, min(base.freedom, case.freedom), change=change)
 
 
 def _of_earlier(revisits: Revisits) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fwbench.records.equality import curve
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, blur, group_by, ratio
+from fwbench.records.measurement import Measurement, group_by, ratio
 from fwbench.records.repeatability import INTERVAL
 from fwbench.records.units import time, times
 from fwbench.report.condition import early, is_contended, marked
@@ -116,8 +116,8 @@ def gains(records: Sequence[Measurement]) -> list[Point | None]:
 def _gain(record: Measurement, eager: Measurement | None) -> Point | None:
     if eager is None or is_contended(record.facts) or is_contended(eager.facts):
         return None
-    gain, off = ratio(record, eager).value, blur([(record, eager)], INTERVAL)
-    return Point(record.facts.size, gain, gain / off, gain * off, point_label(record))
+    gain = ratio(record, eager)
+    return Point(record.facts.size, gain.value, *gain.interval(INTERVAL), point_label(record))
 
 
 def point_label(record: Measurement) -> str:
