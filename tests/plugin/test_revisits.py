@@ -229,6 +229,18 @@ def test_no_earlier_session_counts(measured_before: Project, arguments: tuple[st
     assert revisits is None or "earlier" not in revisits["numpy"]
 
 
+def test_sessions_with_other_options_forget_nothing(measured_before: Project) -> None:
+    """But the oldest of many: versions and options come and go."""
+    measured_before.write(
+        "packages/few.py", "from fwbench.plugin import revisits\nrevisits._STATES_AT_MOST = 2\n"
+    )
+    known = []
+    for seconds in (0.02, 0.01, 0.02, 0.03, 0.01):
+        measured_before.measure("-p", "few", f"--fw-warmup={seconds}")
+        known.append(measured_before.session()["revisits"] is not None)
+    assert known == [False, False, True, False, False]
+
+
 def test_frameworks_that_have_changed_begin_anew(project: Project) -> None:
     """A case may be slower for it, which is not how far medians repeat."""
     project.install_pool()

@@ -25,8 +25,11 @@ from fwbench.workloads.grid import Cell
 #: share of those of the session, if these are enough to import frameworks again.
 _REVISITED, AT_MOST_S, _SHARE, _SESSION_AT_LEAST_S = 12, 20.0, 0.1, 60.0
 
-#: Where pytest's cache keeps the medians of cases, by framework.
+#: Where pytest's cache keeps the medians of cases, by framework and what they are of.
 _CACHED = "fwbench/medians"
+
+#: Of so many versions, thread counts and the like: a session with others forgets none of them.
+_STATES_AT_MOST = 8
 
 
 class Visit(NamedTuple):
@@ -111,15 +114,14 @@ class Medians:
         """Let later sessions know these medians, and earlier ones of the same."""
         if self._cache is None:
             return
-        kept = {
-            framework: {
-                "of": self._state(framework),
-                "medians_s": {**self._earlier_s(framework), **medians_s},
-            }
-            for framework, medians_s in self._of(visits).items()
-        }
-        if kept:
-            self._cache.set(_CACHED, {**self._kept(), **kept})
+        kept, measured = self._kept(), self._of(visits)
+        for framework, medians_s in measured.items():
+            states, state = self._states(framework), self._state(framework)
+            states.pop(state, None)
+            latest = {state: {**self._earlier_s(framework), **medians_s}}
+            kept[framework] = dict([*states.items(), *latest.items()][-_STATES_AT_MOST:])
+        if measured:
+            self._cache.set(_CACHED, kept)
 
     def _of(self, visits: Visits) -> dict[str, dict[str, float]]:
         medians_s: dict[str, dict[str, float]] = defaultdict(dict)
@@ -131,11 +133,15 @@ class Medians:
 
     def _earlier_s(self, framework: str) -> dict[str, float]:
         """By node id; none if something else was measured, or somebody else has written them."""
-        match self._kept().get(framework):
-            case {"of": state, "medians_s": dict(medians_s)} if state == self._state(framework):
-                known_s = {n: s for n, s in medians_s.items() if isinstance(s, float)}
-                return {n: s for n, s in known_s.items() if 0 < s < math.inf}
-        return {}
+        medians_s = self._states(framework).get(self._state(framework), {})
+        known_s = {n: s for n, s in medians_s.items() if isinstance(s, float)}
+        return {n: s for n, s in known_s.items() if 0 < s < math.inf}
+
+    def _states(self, framework: str) -> dict[str, dict[str, Any]]:
+        """Medians by what they are of, the latest ones last."""
+        states = self._kept().get(framework)
+        every = states.items() if isinstance(states, dict) else ()
+        return {state: medians_s for state, medians_s in every if isinstance(medians_s, dict)}
 
     def _kept(self) -> dict[str, Any]:
         kept = None
