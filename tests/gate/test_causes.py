@@ -308,17 +308,16 @@ def test_a_first_call_that_compiles_twice_is_named(
 ) -> None:
     """With the phase that takes longer, unless others slow the base down by as much."""
     again = re.compile(r"work: compilations of the first call: 1 -> [23]")
-    phases: list[str] = []
     for _ in range(3):
         monkeypatch.delenv("TWICE", raising=False)
         _measure_base(project, fw="tensorflow", tests=_TRACED)
         monkeypatch.setenv("TWICE", "1")
         causes = _explained(project, capsys, fw="tensorflow", selected="chain")
         assert [*filter(again.fullmatch, causes)], causes
-        phases = [line for line in causes if line.startswith("work: first call, ")]
-        if phases:
-            break
-    assert phases[0].startswith("work: first call, trace: "), causes
+        # Of what is compiled twice the rest is named, too, and may be all that is.
+        if any(line.startswith("work: first call, trace: ") for line in causes):
+            return
+    pytest.fail(f"the trace is not named: {causes}")
 
 
 def test_libraries_are_those_of_the_package() -> None:
