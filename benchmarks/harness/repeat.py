@@ -110,12 +110,12 @@ def _contests(runs: Sequence[StoredRun]) -> Iterator[bool | None]:
             is_first = _framework(contest) == first
             seen[title, first, second].append((contest, longer if is_first else 1 / longer))
     for (_, first, second), contests in seen.items():
-        ratio = statistics.median(longer for _, longer in contests)
-        if 2 * len(contests) < len(runs) or not _APART[0] <= max(ratio, 1 / ratio) <= _APART[1]:
+        apart = statistics.median(longer for _, longer in contests)
+        if 2 * len(contests) < len(runs) or not _APART[0] <= max(apart, 1 / apart) <= _APART[1]:
             continue
         for contest, _ in contests:
             is_won = contest.decision is Decision.WON
-            yield _framework(contest) == (first if ratio > 1 else second) if is_won else None
+            yield _framework(contest) == (first if apart > 1 else second) if is_won else None
 
 
 def _framework(contest: Contest) -> str:
@@ -182,12 +182,7 @@ def _rights(winners: Sequence[bool | None]) -> Iterator[bounds.Finding]:
 def _recorded(folder: Path) -> list[StoredRun]:
     """Sessions that have known an earlier one, in the order of their files' names."""
     runs = [load(path) for path in sorted(folder.glob("*.json"))]
-    return [
-        run
-        for run in runs
-        for case in run.records[:1]
-        if any(r.earlier for r in case.revisits.values())
-    ]
+    return [run for run in runs if any(r.earlier for r in (run.session.revisits or {}).values())]
 
 
 def _measured(number: int, threads: int) -> tuple[list[StoredRun], list[StoredRun]]:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from fwbench.gate.explanation import Cause, CauseKind
 from fwbench.records.facts import ROOT, SEPARATOR
-from fwbench.records.measurement import Measurement, blur
+from fwbench.records.measurement import Measurement, ratio
+from fwbench.records.repeatability import DECIDED
 from fwbench.records.units import count, signed, time
 
 #: Standard deviations of a difference that samples of equal functions hardly ever have.
@@ -87,7 +88,7 @@ def changes(
         by_turns: whether these were compared by turns; others may be off by what medians are.
     """
     base_s, contender_s = times_s or (base.median_s, contender.median_s)
-    off = 0.0 if by_turns else blur([(base, contender)]) - 1
+    off = 0.0 if by_turns else math.expm1(ratio(base, contender).off(DECIDED))
     before, after = _spent(base, base_s), _spent(contender, contender_s)
     found = []
     for name in before.keys() | after.keys():

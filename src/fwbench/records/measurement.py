@@ -308,14 +308,17 @@ class Ratio(NamedTuple):
     sd: float
     #: Degrees of freedom of that.
     freedom: float
-    #: Logarithm of the value over the mean of both sessions' ratios; 0 where one session is known.
+    #: Logarithm of the value over the mean of the ratios of two measurements; 0 if there is one.
     above_mean: float = 0.0
+
+    def off(self, quantile: float) -> float:
+        """The most that its logarithm is off, in either direction; ``1 - quantile`` are more."""
+        return student(self.freedom, quantile) * self.sd
 
     def interval(self, quantile: float) -> tuple[float, float]:
         """Where it lies elsewhere: beyond either end in a share of ``1 - quantile``."""
         mean = math.log(self.value) - self.above_mean
-        off = student(self.freedom, quantile) * self.sd
-        return math.exp(mean - off), math.exp(mean + off)
+        return math.exp(mean - self.off(quantile)), math.exp(mean + self.off(quantile))
 
 
 #: Of cases that took turns, the standard deviation between processes of their ratio's logarithm:
@@ -329,12 +332,13 @@ def ratio(base: Measurement, case: Measurement) -> Ratio:
     launches = [logs for visits in both if (logs := in_turns(*visits))]
     medians = [statistics.median(logs) for logs in launches]
     if not medians:
+        # Cases of one session share what it has measured twice.
         together = base.revisits is case.revisits and base is not case
         off = of_ratio(base.repeatability, case.repeatability, together=together)
         value = case.median_s / base.median_s
         if off.change is None:
             return Ratio(value, off.sd, off.freedom)
-        # The mean of both sessions' ratios scatters less than one, and not with their difference.
+        # The mean of both ratios scatters less than one of them, and not with their difference.
         return Ratio(value, off.sd / math.sqrt(2), off.freedom, -off.change / 2)
     value, number = math.exp(statistics.median(medians)), len(medians)
     if number >= _LAUNCHES_AT_LEAST:

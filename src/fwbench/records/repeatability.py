@@ -40,14 +40,14 @@ def student(freedom: float, quantile: float) -> float:
 
 
 class Repeatability(NamedTuple):
-    """The standard deviation of a median's logarithm between processes."""
+    """The standard deviation between processes of the logarithm of a median, or of a ratio."""
 
     sd: float
     #: Degrees of freedom of ``sd``; infinite where it is assumed.
     freedom: float = math.inf
     #: What was measured; empty where ``sd`` is assumed.
     source: str = ""
-    #: Logarithm of the second median of the case over its first; None where it was measured once.
+    #: Logarithm of the second median, or ratio, over the first; None where it was measured once.
     change: float | None = None
 
     def beside(self, within: float) -> "Repeatability":
