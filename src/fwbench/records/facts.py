@@ -478,7 +478,7 @@ class CaseFacts(Measured):
         """With the requested toggles, which are parts of the case's id.
 
         Args:
-            asked: values by the toggles' names; they are among :attr:`toggles`.
+            requested: values by the toggles' names; they are among :attr:`toggles`.
         """
         return self.unchecked({**self, **requested})
 

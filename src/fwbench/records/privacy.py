@@ -40,6 +40,9 @@ _OPTION = re.compile(
 )
 _SETTING = re.compile(r"(?P<name>\w+)\s*=\s*(?P<value>.*)", re.DOTALL)
 
+#: Before a path that is not the rest of another one, or of a URL: ``/src`` is none in ``pkg/src``.
+_BEFORE = r"(?:(?<![\w.~-])|(?<=^-[A-Z])|(?<=\s-[A-Z]))"
+
 #: An absolute path of two parts or more; the last one is kept. Not the path of a URL.
 _PATH = re.compile(r"(?:^|(?<=[\s='\"(\[,:;]))/(?:[^\s/:,;='\"()\[\]]+/)+")
 
@@ -118,7 +121,7 @@ class Places:
             return text
         for folder, below, itself in ((self.root, "", "."), (self.home, "~/", "~")):
             if folder != Path(folder.anchor):
-                path = re.escape(str(folder))
+                path = f"{_BEFORE}{re.escape(str(folder))}"
                 text = re.sub(f"{path}/", below, text)
                 text = re.sub(rf"{path}(?![\w.-])", itself, text)  # /home/me, not /home/me2
         return _PATH.sub(".../", text)

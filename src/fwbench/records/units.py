@@ -78,7 +78,7 @@ def amount(size_bytes: float) -> str:
     """Memory of any size, in the largest unit that it has one of: ``1.5 MiB``, ``640 B``."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if size_bytes >= factor:
-            return f"{size_bytes / factor:.3g} {unit}"
+            return f"{_at_least(3, size_bytes / factor)} {unit}"
     return f"{size_bytes:.0f} B"
 
 
