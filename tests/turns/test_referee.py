@@ -240,13 +240,16 @@ def test_one_that_ends_while_it_waits(sides: Sides) -> None:
     gone = (
         "told = visits.Programme(['a', 'b'])\n"
         "if not os.fork():\n    contest('a')\n    os._exit(0)\n"
-        "time.sleep(0.3); told.done('a'); contest('b')"
+        "time.sleep(0.3); told.done('a'); time.sleep(0.4); contest('b')"
     )
+    seen = []
+    sides.looks = lambda: seen.append((sides.referee.waits(0), sides.referee.waited_s(0) > 0.1))
     _, done = sides.run(
-        gone, "time.sleep(1.0); told = visits.Programme(['a', 'b']); contest('a'); contest('b')"
+        gone, "time.sleep(1.5); told = visits.Programme(['a', 'b']); contest('a'); contest('b')"
     )
     assert done[0] == ["a", None, 0.0, 0.0]
     assert "b" in sides.referee.contests
+    assert (False, True) in seen[: seen.index((True, True))]  # it is not waiting between both
 
 
 @pytest.mark.parametrize("computes", [False, True])

@@ -29,7 +29,8 @@ from the parent                       meaning
 ====================================  ============================================================
 ``("describe",)``                     tell what the framework is and has
 ``("session", session)``              begin a pytest session; see :mod:`~fwbench.plugin.handover`
-``("run", node id, next node id)``    run a case; the next one decides which fixtures stay
+``("run", node id, next, place)``     run a case; the next node id decides which fixtures stay; the
+                                      place is where it takes turns, or empty
 ``("go on",)``                        the answer to ``rounds``
 ====================================  ============================================================
 

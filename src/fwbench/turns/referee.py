@@ -215,7 +215,7 @@ class Referee:
         """Let nobody wait for one whose case has ended while it waited."""
         there = self._waiting.get(key, {})
         if left := there.pop(side, None):
-            left.connection.close()
+            self._rise(left)
         if not there:
             self._waiting.pop(key, None)
 
@@ -247,9 +247,14 @@ class Referee:
         else:
             self._one_by_one(contestants)
         for contestant in contestants:
-            contestant.connection.close()
-            self._seats.pop(contestant.side, None)
-            self._waited_s[contestant.side] += contestant.waited_s
+            self._rise(contestant)
+
+    def _rise(self, contestant: Contestant) -> None:
+        """Free the seat of one who waits no longer."""
+        contestant.connection.close()
+        if self._seats.get(contestant.side) is contestant:
+            del self._seats[contestant.side]
+        self._waited_s[contestant.side] += contestant.waited_s
 
     def _leave_alone(self, contestant: Contestant) -> None:
         """Have one measure as always, until it says that it is over; nobody else has a turn."""

@@ -138,7 +138,9 @@ def seated(place: str) -> Iterator[None]:
     try:
         yield
     finally:
-        if place and before is None:
+        if before is not None:
+            os.environ[VARIABLE] = before
+        elif place:
             del os.environ[VARIABLE]
 
 
