@@ -185,11 +185,57 @@ def test_launches_of_plain_benchmarks(project: Project) -> None:
     assert "test_parametrised" in (project.path / "shown.csv").read_text(encoding="utf-8")
 
 
+_UNSTEADY = """
+import os
+
+IS_LATER = os.path.exists("later")
+open("later", "w").close()
+
+def test_steady(benchmark):
+    benchmark(sum, [1, 2])
+
+def test_unsteady(benchmark):
+    benchmark(sum, [1, 2])
+    assert not IS_LATER, "wrong now"
+"""
+
+
+def test_a_launch_of_a_plain_benchmark_that_fails(project: Project) -> None:
+    """It counts for nothing but the exit status; what passes has all its launches."""
+    project.write("test_it.py", _UNSTEADY)
+    result = project.run("--fw-launches=3", "--benchmark-json=measured.json", fw=None)
+    result.assert_outcomes(passed=2)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["*launch 2 does not count for test_it.py::test_unsteady (call failed)*", "*wrong now*"]
+    )
+    stored = _stored(project)
+    assert stored["fwbench"]["outcome"]["failed"] == 2
+    launches = {entry["name"]: len(entry["stats"]["data"]) for entry in stored["benchmarks"]}
+    assert launches["test_steady"] == 3
+    assert (
+        not SampleSet.from_json("measured.json", stored)
+        .samples["test_it.py::test_unsteady"]
+        .has_launches
+    )
+
+
+def test_a_launch_of_plain_benchmarks_that_dies(project: Project) -> None:
+    """It is said, and what the others have measured is stored."""
+    project.write("test_it.py", _UNSTEADY.replace("open(", "IS_LATER and os._exit(9)\nopen("))
+    result = project.run("--fw-launches=2", "--benchmark-json=measured.json", fw=None)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*launch 2 does not count for *its process ended*status 9*"])
+    assert len(_stored(project)["benchmarks"]) == 2
+
+
 def test_a_budget_of_plain_benchmarks(project: Project) -> None:
-    """It goes to those whose time is least certain."""
-    project.write("test_it.py", "def test_it(benchmark):\n    benchmark(sum, [1, 2])\n")
+    """It goes to those whose time is least certain, whatever other tests take."""
+    text = "def test_it(benchmark):\n    benchmark(sum, [1, 2])\n"
+    text += "def test_other():\n    __import__('time').sleep(2.5)\n"
+    project.write("test_it.py", text)
     more = ("--fw-budget=4s", "--fw-threshold=0.1%", "--benchmark-json=measured.json")
     result = project.run(*more, fw=None)
     (entry,) = _stored(project)["benchmarks"]
     assert len(entry["stats"]["data"]) > 1
-    assert "plain benchmarks" in str(result.stdout)
+    assert "1 plain benchmark not known" in str(result.stdout)

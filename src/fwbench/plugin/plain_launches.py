@@ -10,12 +10,13 @@ import os
 import random
 import time
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fwbench.errors import some
 from fwbench.gate.budget import Budget, Fixed, History, Precise, Result
 from fwbench.options.options import Options
 from fwbench.plugin.host import BenchmarkSession
@@ -24,7 +25,9 @@ from fwbench.processes import scratch, session
 from fwbench.processes.session import SELECTOR
 from fwbench.records import launches
 from fwbench.records.launches import Entry
+from fwbench.records.measurement import group_by
 from fwbench.records.stored import parse
+from fwbench.records.units import count
 
 
 class PlainLaunches:
@@ -54,39 +57,50 @@ class PlainLaunches:
         start_s = time.monotonic()
         result = yield
         plain = {item.nodeid for item in session.items if is_plain(item)} - self._failed
-        measured = BenchmarkSession(self._config).plain_entries(0)[0]
-        self._add((entry for entry in measured if entry["fullname"] in plain), start_s)
+        entries = BenchmarkSession(self._config).plain_entries(0)[0]
+        measured = {entry["fullname"]: entry for entry in entries if entry["fullname"] in plain}
+        # No further launch runs tests that measure nothing.
+        others_s = sum(self._took_s[nodeid] for nodeid in self._took_s.keys() - measured.keys())
+        self._add(measured, {}, time.monotonic() - start_s - others_s)
         while self._entries and (keys := self._chooser.select([*self._entries], self._history)):
             start_s = time.monotonic()
-            self._say(f"launch {self._history.launches + 1}: {len(keys)} plain benchmarks")
-            self._add(self._measured(keys), start_s)
+            self._say(f"launch {self._number}: {count(len(keys), 'plain benchmark')}")
+            measured, lost = self._measured(keys)
+            session.testsfailed += sum(not reason.startswith("skipped") for reason in lost.values())
+            self._add(measured, lost, time.monotonic() - start_s)
         self._merge()
         if isinstance(self._chooser, Precise) and self._entries:
             unsettled = self._chooser.unsettled([*self._entries], self._history)
             within = f"{100 * self._chooser.resolution:.3g} %"
-            self._say(
-                f"{len(unsettled)} of {len(self._entries)} plain benchmarks not known to {within}"
-            )
+            every = count(len(self._entries), "plain benchmark")
+            self._say(f"{len(unsettled)} of {every} not known to {within}")
         return result
 
-    def _add(self, entries: Iterable[Entry], start_s: float) -> None:
-        """Add the results of a launch that began then."""
+    @property
+    def _number(self) -> int:
+        """Number of the launch that comes, from 1."""
+        return self._history.launches + 1
+
+    def _add(self, measured: Mapping[str, Entry], lost: Mapping[str, str], took_s: float) -> None:
+        """Add the results of a launch, and what it has lost, with the reasons."""
         number = self._history.launches
-        for entry in entries:
-            key, info = entry["fullname"], entry.get("extra_info") or {}
+        for key, reason in lost.items():
+            self._history.add(key, Result(self._took_s[key], lost=reason))
+        for key, entry in measured.items():
+            info = entry.get("extra_info") or {}
             facts = {**info.get("fwbench", {}), "plain_test": True, "statistic": "min"}
             marked = {**entry, "extra_info": {**info, "fwbench": facts}}
             self._entries.setdefault(key, []).append(launches.mark(marked, number))
             time_s = launches.launch_of(marked).value_s
             self._history.add(key, Result(self._took_s[key], time_s))
-        self._history.end_launch(time.monotonic() - start_s)
+        self._history.end_launch(took_s)
 
-    def _measured(self, keys: Sequence[str]) -> Sequence[Entry]:
-        """The entries of one more launch; none of tests that fail now."""
+    def _measured(self, keys: Sequence[str]) -> tuple[dict[str, Entry], dict[str, str]]:
+        """The entries of one more launch by node id, and why it has none of the other tests."""
         arguments = map(str, self._config.invocation_params.args)
         with scratch.folder() as folder:
             results = folder / "launch.json"
-            session.run(
+            done = session.run(
                 [
                     *("-p", SELECTOR, *arguments, "-o", "fw_budget=", "-o", "fw_race=false"),
                     *("-o", "fw_profile=false"),  # the first launch has done so
@@ -98,7 +112,19 @@ class PlainLaunches:
                 variables=dict(os.environ),
                 selected=keys,
             )
-            return parse(results)["benchmarks"] if results.is_file() else ()
+            run = parse(results) if results.is_file() else {"benchmarks": []}
+        missing = run.get("fwbench", {}).get("missing") or ()
+        why = {fact["nodeid"]: fact["why"] for fact in missing}
+        entries = {entry["fullname"]: entry for entry in run["benchmarks"]}
+        measured = {key: entries[key] for key in entries.keys() - why.keys()}
+        ended = f"its process ended with exit status {done.status}"
+        lost = {key: why.get(key, ended) for key in keys if key not in measured}
+        if lost:
+            reasons = group_by(lost, lost.__getitem__)
+            named = "; ".join(f"{some(those)} ({reason})" for reason, those in reasons.items())
+            output = "\n".join(done.last_lines)
+            self._say(f"launch {self._number} does not count for {named}; its output:\n{output}")
+        return measured, lost
 
     def _merge(self) -> None:
         benchmarks = BenchmarkSession(self._config)
