@@ -94,6 +94,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = (tmp_path / "repository").resolve()
     (root / "inner").mkdir(parents=True)
     run_git(root, "init", "--quiet")
+    (root / "inner" / "__init__.py").touch()
     commit_all(root, a__py="first = 1\n")
     (root / "inner" / "b.py").write_text("", encoding="utf-8")
     commit_all(root, a__py="second = 2\n")
@@ -158,6 +159,36 @@ def test_the_tree_is_measured_and_not_what_is_installed(
     _, contender = sides("git:HEAD", ".", environments)
     first = contender.variables["PYTHONPATH"].split(os.pathsep)[:2]
     assert first == [str(repository), str(repository / "src")]
+
+
+def test_new_links_and_submodules(repository: Path, environments: Environments) -> None:
+    """An editor's lock is a link to nowhere; a submodule with another commit is a folder."""
+    _, contender = sides("git:HEAD", ".", environments)
+    assert isinstance(contender, Tree)
+    (repository / ".#a.py").symlink_to("me@host.1:2")
+    before = contender.state()
+    (repository / ".#a.py").unlink()
+    (repository / ".#a.py").symlink_to("me@host.3:4")
+    assert contender.state() != before
+    part = repository / "part"
+    part.mkdir()
+    run_git(part, "init", "--quiet")
+    commit_all(part, p__py="")
+    commit_all(repository, a__py="third = 3\n")
+    commit_all(part, p__py="later = 1\n")
+    with contender.source() as checkout:
+        assert [*(checkout / "part").iterdir()] == []
+
+
+def test_a_folder_that_a_revision_does_not_have(
+    repository: Path, environments: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repository / "new").mkdir()
+    monkeypatch.chdir(repository / "new")
+    base, _ = sides("git:HEAD", ".", environments)
+    with pytest.raises(UsageError, match="git:HEAD has no folder new"), base.ready():
+        pass
+    assert count_worktrees(repository) == 1
 
 
 @pytest.mark.usefixtures("repository")

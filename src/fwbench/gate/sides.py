@@ -149,7 +149,7 @@ class Tree(Side):
         digest = hashlib.sha256(git(self.root, "diff", "--binary", "HEAD").encode())
         for name in self.new_files():
             digest.update(name.encode())
-            digest.update((self.root / name).read_bytes())
+            digest.update(_contents(self.root / name))
         return {**self.facts(), "changes": digest.hexdigest()}
 
     @property
@@ -169,7 +169,7 @@ class Tree(Side):
                 if (self.root / name).is_file():
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy2(self.root / name, copy)
-                else:
+                elif not copy.is_dir():  # as submodules are, which are not checked out
                     copy.unlink(missing_ok=True)
             yield checkout
 
@@ -225,6 +225,12 @@ class Revision(Side):
     def ready(self) -> Iterator[None]:
         """Checked out in a folder that goes again."""
         with checked_out(self.root, self.commit) as self._checkout:
+            if not self.folder.is_dir():
+                raise UsageError(
+                    f"{self.name} has no folder {Path.cwd().relative_to(self.root)}, in which its "
+                    "launches would be started: start the comparison in a folder that both sides "
+                    "have, and name tests behind --"
+                )
             yield
         self._checkout = None
 
@@ -585,6 +591,13 @@ def _project_in(root: Path) -> Path:
 def _names(listed: str) -> list[str]:
     """The names that git lists with ``-z``, in order."""
     return sorted(filter(None, listed.split("\0")))
+
+
+def _contents(path: Path) -> bytes:
+    """What a new file is: a link's target, which need not exist; nothing once it is gone."""
+    if path.is_symlink():
+        return os.fsencode(path.readlink())
+    return path.read_bytes() if path.is_file() else b""
 
 
 def is_dirty(root: Path) -> bool:
