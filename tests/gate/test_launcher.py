@@ -233,3 +233,48 @@ def test_the_ratio_of_a_pair_is_that_of_its_visits(job: ComparisonJob) -> None:
     resumed = _launcher(_resumed(job))
     contenders = [resumed(None, 1)[1].samples[key] for _ in range(2)]
     assert [contender.values(TURNS[MINIMUM]) for contender in contenders] == [(0.0,), (0.25,)]
+
+
+@pytest.mark.parametrize("stalls", [False, True])
+def test_a_case_of_an_environment_that_cannot_take_turns(
+    job: ComparisonJob, monkeypatch: pytest.MonkeyPatch, *, stalls: bool
+) -> None:
+    """One side's node id names the environment; set apart, it is measured alone on both."""
+    frameworks = "torch", "torch@nightly"
+    key = entry(framework="torch")["fullname"]
+    in_turns: list[bool] = []
+
+    @contextmanager
+    def begin(
+        _: Sequence[str],
+        *,
+        results: Path,
+        variables: Mapping[str, str],
+        selected: Sequence[str] | None,
+        **__: Any,
+    ) -> Iterator[session.ChildSession]:
+        """A session of a case that fails, or stalls, while the other side has it."""
+        side = session.SIDES.index(variables[session.SIDE_VARIABLE])
+        in_turns.append(visits.VARIABLE in variables)
+        case = entry(framework=frameworks[side])
+        is_run = selected is None or case["fullname"] in selected
+        fails = is_run and side == 1 and in_turns[-1] and not stalls
+        why = {"nodeid": case["fullname"], "framework": frameworks[side], "why": "call failed"}
+        written = output([case] * (is_run and not fails), missing=[why] * fails)
+        results.write_text(json.dumps(written), encoding="utf-8")
+        child = session.ChildSession()
+        child.done = Finished(int(fails), ["..."])
+        yield child
+
+    def serve(referee: Referee, *_: object) -> None:
+        referee.stalled |= {key} if stalls else set()
+
+    monkeypatch.setattr(session, "started", begin)
+    monkeypatch.setattr(Referee, "serve", serve)
+    both = [Installed(name, [name]) for name in frameworks]
+    message: list[str] = []
+    launcher = Launcher(both, [], Environments(job.folder), job, message.append)
+    for seed, keys in enumerate((None, None, [key])):
+        assert [[*run.samples] for run in launcher(keys, seed)] == [[key], [key]]
+    assert in_turns == [True] * 2 + [False] * 6
+    assert [line.startswith(f"{key} cannot take turns: ") for line in message] == [True]

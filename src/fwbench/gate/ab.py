@@ -55,6 +55,7 @@ from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measureme
 from fwbench.records.session_facts import LaunchTimes
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
+from fwbench.terms.names import without_environment
 from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
@@ -502,6 +503,8 @@ class Launcher:
     ) -> None:
         """Measure one launch after the other what cannot take turns, or failed and may be that."""
         self._took_s += filter(None, map(_took_s, values))
+        for nodeids, value in zip(self._nodeids, values, strict=True):
+            nodeids.update(_nodeids(value))
         failed = [_failed(value) for value in values]
         new = {*failed[0], *failed[1]} - self._tried_alone
         tried = new | {key for key in self._apart if keys is None or key in keys}
@@ -513,7 +516,7 @@ class Launcher:
         self._one_by_one(partial(self._started, tried, seed), results, seed)
         for side, path in enumerate(results):
             alone = parse(path) if path.is_file() else {"benchmarks": []}
-            measured = {entry["fullname"] for entry in alone["benchmarks"]} - _failed(alone).keys()
+            measured = {*map(_key_of, alone["benchmarks"])} - _failed(alone).keys()
             for key in measured & new & failed[side].keys():
                 self._set_apart(key, f"{failed[side][key]} while both sides had it, and not alone")
             values[side] = _with_apart(values[side], alone, tried)
@@ -616,7 +619,7 @@ class Launcher:
                 SIDE_VARIABLE: SIDES[side],
                 **variables,
             },
-            # Of a test that failed at once no side has told a node id: it is the key.
+            # Of what one side alone has, the other one knows no node id.
             selected=None if keys is None else [self._nodeids[side].get(key, key) for key in keys],
             origin=self._origins.get(side),
             watching=self._watching if side or not variables else nullcontext,
@@ -669,10 +672,27 @@ _NOT_STARTED = Finished(session.NOTHING, [])
 _FAILED = ("setup failed", "call failed")
 
 
-def _failed(run: Mapping[str, Any] | None) -> dict[str, str]:
-    """The tests that failed in a launch, with the reason."""
+def _missing(run: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """What a launch says of tests that it has not measured, by key."""
     missing = (run or {}).get("fwbench", {}).get("missing") or ()
-    return {fact["nodeid"]: fact["why"] for fact in missing if fact["why"] in _FAILED}
+    return {without_environment(fact["nodeid"], fact["framework"]): fact for fact in missing}
+
+
+def _key_of(entry: Mapping[str, Any]) -> str:
+    """The key of a test that a launch has measured."""
+    facts = (entry.get("extra_info") or {}).get("fwbench", {})
+    return without_environment(entry["fullname"], facts.get("framework", ""))
+
+
+def _nodeids(run: Mapping[str, Any] | None) -> dict[str, str]:
+    """The node ids of a launch by key, also of tests that it has not measured."""
+    missing = {key: fact["nodeid"] for key, fact in _missing(run).items()}
+    return missing | {_key_of(e): e["fullname"] for e in (run or {}).get("benchmarks", ())}
+
+
+def _failed(run: Mapping[str, Any] | None) -> dict[str, str]:
+    """Why tests failed in a launch, by key."""
+    return {key: fact["why"] for key, fact in _missing(run).items() if fact["why"] in _FAILED}
 
 
 def _took_s(run: Mapping[str, Any] | None) -> Mapping[str, float]:
@@ -687,10 +707,10 @@ def _with_apart(
     if run is None:
         return alone
     facts, later = run.get("fwbench", {}), alone.get("fwbench", {})
-    kept = [entry for entry in run["benchmarks"] if entry["fullname"] not in tried]
+    kept = [entry for entry in run["benchmarks"] if _key_of(entry) not in tried]
     if "missing" in facts and "missing" in later:
-        missing = [fact for fact in facts["missing"] if fact["nodeid"] not in tried]
-        again = [fact for fact in later["missing"] if fact["nodeid"] in tried]
+        missing = [fact for key, fact in _missing(run).items() if key not in tried]
+        again = [fact for key, fact in _missing(alone).items() if key in tried]
         facts = {**facts, "missing": [*missing, *again]}
     return {**run, "benchmarks": [*kept, *alone["benchmarks"]], "fwbench": facts}
 
