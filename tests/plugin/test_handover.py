@@ -60,7 +60,7 @@ def test_what_cannot_be_handed_over_is_the_default_there() -> None:
 
 def test_plugins_are_handed_over_as_pytest_takes_them(pytester: pytest.Pytester) -> None:
     """``-p no:NAME`` may be one word in an ini file; the worker must not look for `` no:NAME``."""
-    config = pytester.parseconfig("-p", "no:cacheprovider", "-p no:randomly")
+    config = pytester.parseconfigure("-p", "no:cacheprovider", "-p no:randomly")
     manifest = FakeFramework().manifest("Fake CPU")
     packed = handover.worker_session(config, [], manifest, sys.executable)
     assert {"no:cacheprovider", "no:randomly"} <= {*packed["unwanted"]}

@@ -50,6 +50,35 @@ def test_teardown(broken, case):
 """
 
 
+_FOLDERS = """
+import pytest
+from declared import double
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory):
+    file = tmp_path_factory.mktemp("shared") / "file"
+    file.touch()
+    return file
+
+@pytest.mark.parametrize("round", [1, 2])
+@pytest.mark.fwbench(double, sizes=(4, 8))
+def test_case(case, shared, round):
+    case.measure()
+    assert shared.exists()
+
+def test_other(tmp_path):
+    pass
+"""
+
+
+def test_folders_for_temporary_files(project: Project) -> None:
+    """Workers have theirs below the one that a user asks for, which no other one empties."""
+    project.write("test_it.py", _FOLDERS)
+    result = project.run("--basetemp=new", "--fw-threads=1", "--fw-toggle=pin=on,off")
+    assert result.parseoutcomes().keys() == {"passed"}
+    assert len([*(project.path / "new").glob("fwbench-numpy-*")]) > 1
+
+
 def test_what_a_case_says(project: Project) -> None:
     """Output, log, warnings, skips, expected failures and teardown errors reach the parent."""
     project.write("test_it.py", _TALKING)

@@ -5,6 +5,7 @@ import io
 import os
 import pickle
 import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import Any
@@ -70,8 +71,11 @@ def worker_session(
     # last words; output of libraries goes to the log.
     options["capture"] = "no" if config.option.capture == "no" else "tee-sys"
     if options.get("basetemp"):
-        # pytest empties its base folder when it starts: a worker must not empty the parent's.
-        options["basetemp"] = str(Path(options["basetemp"]) / f"fwbench-{manifest.name}")
+        # pytest empties its base folder when it starts: a worker must not empty another one's.
+        # The parent's is made by now, as pytest-xdist has it, which is not to empty theirs later.
+        known: Any = config
+        base = known._tmp_path_factory.getbasetemp()  # noqa: SLF001 (pytest has no other name)
+        options["basetemp"] = tempfile.mkdtemp(prefix=f"fwbench-{manifest.name}-", dir=base)
     return {
         "options": _packed(options),
         "files": files,

@@ -18,7 +18,7 @@ import pytest
 from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.options.options import DEST
 from fwbench.plugin.host import take_turns
-from fwbench.processes.session import ORIGIN_VARIABLE, SELECTED_VARIABLE
+from fwbench.processes.session import ORIGIN_VARIABLE, SELECTED_VARIABLE, SIDE_VARIABLE
 from fwbench.turns import visits
 
 #: What a command line asks of a project's own sessions, which launches are not.
@@ -52,6 +52,12 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in _SEEDS:
         if hasattr(config.option, name):
             setattr(config.option, name, int(getattr(config.option, DEST["seed"])))
+    if config.option.basetemp:
+        # pytest empties its base folder when it starts: launches at the same time have their own.
+        seat = os.environ.get(visits.VARIABLE, "").rpartition(":")[2]
+        folder = Path(config.option.basetemp, os.environ.get(SIDE_VARIABLE) or seat or "launch")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        config.option.basetemp = str(folder)
     config.pluginmanager.register(LaunchClock(), "fwbench-LaunchClock")
 
 
