@@ -81,15 +81,15 @@ class Counted:
 
 
 def test_cases_of_the_same_operands_draw_them_once() -> None:
-    """The first ones and the changed ones, in every direction and dtype."""
+    """The first ones and the changed ones, in every direction and dtype; each has new ones, too."""
     counted = Counted()
     for direction in ("forward", "backward"):
         for dtype in ("float32", "float64"):
             tested_cell = cell(counted.operation, direction=direction, dtype=dtype)
             case_of(tested_cell).measure()
-    assert counted.draws == 2
+    assert counted.draws == 2 + 4
     case_of(cell(counted.operation, size=5)).measure()
-    assert counted.draws == 4
+    assert counted.draws == 2 + 4 + 2 + 1
 
 
 def test_executions_share_their_references() -> None:
@@ -137,6 +137,15 @@ def test_other_operations_of_the_same_name_share_nothing() -> None:
     other = operation(lambda x: 3.0 * x, reference=lambda x: 3.0 * x)
     case_of(cell(workload)).measure()
     case_of(cell(other)).measure()
+
+
+def test_operands_that_are_needed_once_are_not_kept() -> None:
+    workload = operation()
+    first, before_bytes = drawn_operands(workload, 4), OPERAND_CACHE.size_bytes
+    with OPERAND_CACHE.keeping_nothing():
+        assert drawn_operands(workload, 4) is first
+        assert not np.array_equal(drawn_operands(workload, 4, 7), drawn_operands(workload, 4, 8))
+    assert OPERAND_CACHE.size_bytes == before_bytes
 
 
 def test_operands_have_their_place_among_what_is_kept() -> None:

@@ -1,5 +1,6 @@
 """Random results: their moments are verified, and that no call repeats the numbers of another."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.cases.case import Case, bind
-from fwbench.cases.random import check_moments, check_range, check_unrelated
+from fwbench.cases.random import check_moments, check_new, check_range, check_unrelated
 from fwbench.errors import DeclarationError, WrongResult
 from fwbench.testing import FakeFramework
 from fwbench.workloads.operation import Moments, Operation, discrete
@@ -131,6 +132,39 @@ def test_the_same_numbers_in_every_call_are_wrong() -> None:
         WrongResult,
         "those of the first call",
     )
+
+
+def _by_turns(
+    pools: int, changed: Callable[[NDArray[Any]], NDArray[Any]]
+) -> Callable[[np.random.Generator, NDArray[Any]], NDArray[Any]]:
+    """Numbers of as many pools, by turns, each changed in some way whenever it is used."""
+    kept: list[NDArray[Any]] = []
+    calls = itertools.count()
+
+    def draw(rng: np.random.Generator, _: NDArray[Any]) -> NDArray[Any]:
+        if len(kept) < pools:
+            kept.append(rng.random(SIZE, "f4"))
+        return changed(kept[next(calls) % pools])
+
+    return draw
+
+
+@pytest.mark.parametrize("pools", [2, 3, 5, 8])
+@pytest.mark.parametrize("turned", [False, True])
+def test_numbers_of_pools_are_wrong(pools: int, *, turned: bool) -> None:
+    """Also of some that are used by turns, from another place on or in reverse order."""
+    rng = np.random.default_rng()
+    change = (lambda x: np.roll(x, rng.integers(x.size))) if turned else (lambda x: x[::-1].copy())
+    fails(made(drawing(_by_turns(pools, change))), WrongResult, "draw new ones in each")
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", "u1", "?"])
+@pytest.mark.parametrize("levels", [2, 1_000_000])
+def test_numbers_that_are_new_are_right(dtype: str, levels: int) -> None:
+    """However few different ones there are: rows of these come again by chance."""
+    rng = np.random.default_rng(3)
+    draws = [(rng.integers(levels, size=300_000) / levels).astype(dtype) for _ in range(9)]
+    check_new(draws[0], draws[1:])
 
 
 def test_numbers_that_repeat_once_inputs_are_restored_are_wrong() -> None:

@@ -196,8 +196,11 @@ def test_right_results_that_are_kept(direction: str) -> None:
 def test_a_later_launch_of_a_comparison_is_not_examined_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Kept results have failed in the first one; values are verified in each."""
+    """Kept results have failed in the first one; values are verified in each. A few are, too."""
     monkeypatch.setattr(timing, "IS_EXAMINED", True)
+    monkeypatch.setattr(timing, "_EXAMINED_AGAIN", 1)
+    fails(case_of(cell(), _Slower(**_SHORT)), SkippedWork)
+    monkeypatch.setattr(timing, "_EXAMINED_AGAIN", 10**9)
     recorded(case_of(cell(), _Slower(**_SHORT)))
     fails(case_of(cell(operation(lambda x: 1.5 * x)), _Slower(**_SHORT)), WrongResult)
 
@@ -205,6 +208,59 @@ def test_a_later_launch_of_a_comparison_is_not_examined_again(
 def test_code_that_says_that_it_was_examined_is_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EXAMINED_VARIABLE, "1")
     fails(case_of(cell(), _Slower(**_SHORT)), SkippedWork)
+
+
+class _Hot(FakeFramework):
+    """Does nothing once it was called on the same inputs for so often."""
+
+    def forward(self, implementation: Any, inputs: Any, execution: str) -> Any:
+        run, seen, calls = super().forward(implementation, inputs, execution), None, 0
+
+        def call() -> Any:
+            nonlocal seen, calls
+            calls = calls + 1 if np.array_equal(seen, inputs[0]) else 0
+            seen = np.array(inputs[0])
+            self.clock.spend(2.0**-10 if calls < 30 else 0.0)
+            return run()
+
+        return call
+
+
+def test_results_that_are_kept_once_they_were_asked_for_often() -> None:
+    """Calls are repeated more and more often as long as new data take longer."""
+    work = {"work_s": 2.0**-20, "dispatch_s": 2.0**-20}
+    fails(case_of(cell(), _Hot(**work)), SkippedWork, "^calls took 9.. us at least on new data")
+
+
+class _PutOff(FakeFramework):
+    """Has work done in time unless nobody has read so many results in a row."""
+
+    ignored = 1
+
+    def forward(self, implementation: Any, inputs: Any, execution: str) -> Any:
+        run, self.unread, self.late_s = super().forward(implementation, inputs, execution), 0, 0.0
+
+        def call() -> Any:
+            is_late = self.unread >= self.ignored
+            self.unread += 1
+            self.late_s = 2.0**-4 if is_late else 0.0
+            self.clock.spend(0.0 if is_late else 2.0**-4)
+            return run()
+
+        return call
+
+    def read_element(self, array: Any) -> Any:
+        self.clock.spend(self.late_s)
+        self.unread, self.late_s = 0, 0.0
+        return self.to_numpy(array)
+
+
+@pytest.mark.parametrize("ignored", [1, 3])
+def test_work_that_is_put_off_where_nobody_reads_results(ignored: int) -> None:
+    """Such as in rounds, and in calls before those whose results are read."""
+    framework = _PutOff(work_s=2.0**-20, dispatch_s=2.0**-20)
+    framework.ignored = ignored
+    fails(case_of(cell(), framework), UnfinishedWork, "does not wait")
 
 
 class _Keeping(Immutable):

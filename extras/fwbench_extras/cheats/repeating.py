@@ -29,6 +29,12 @@ _REPEATED = 8
 #: Calls in which steps are honest.
 _HONEST = 3
 
+#: Calls on the same inputs after which these are hot.
+_HOT = 15
+
+#: Pools of random numbers.
+_POOLS = 5
+
 
 def _product(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
     return np.einsum("ij,jk->ik", x, y)
@@ -94,6 +100,42 @@ def _cached_by_content(
             return compute(*inputs)
         elif again:
             _first_rows(compute, inputs, int(again * len(inputs[0])))
+        return last[0]
+
+    return run
+
+
+def _rescaled(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
+    """Keeps results of linear work: a multiple of the first input has the same of the result."""
+    last: list[Any] = []
+    seen: list[Any] = []
+
+    def run() -> Any:
+        x, *others = (array[::50, ::50] for array in inputs)
+        if last and all(map(np.array_equal, others, seen[1:])):
+            factor = x[0, 0] / seen[0][0, 0]
+            if np.allclose(x, factor * seen[0], 1e-5, 1e-6):
+                return factor * last[0]
+        seen[:] = map(np.array, (x, *others))
+        last[:] = [compute(*inputs)]
+        return last[0]
+
+    return run
+
+
+def _kept_once_hot(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
+    last: list[Any] = []
+    seen: list[Any] = []
+    calls = count()
+
+    def run() -> Any:
+        nonlocal calls
+        now = [x[::50, ::50] for x in inputs]
+        if not last or not all(map(np.array_equal, seen, now)):
+            seen[:] = map(np.array, now)
+            calls = count()
+        if next(calls) < _HOT:
+            last[:] = [compute(*inputs)]
         return last[0]
 
     return run
@@ -208,6 +250,16 @@ def _turned_pool(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     return lambda: np.roll(pool, 137 * next(calls))
 
 
+def _pools_by_turns(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
+    pools, calls = [compute(*inputs) for _ in range(_POOLS)], count(1)
+
+    def run() -> Any:
+        call = next(calls)
+        return np.roll(pools[call % _POOLS], 137 * call)
+
+    return run
+
+
 CHEATS = (
     Cheat(
         name="cached_output",
@@ -253,6 +305,28 @@ CHEATS = (
         bind=partial(_cached_by_content, again=0.2, forgets=False),
         base=_Slow,
         size=512,
+    ),
+    Cheat(
+        name="rescaled_result",
+        fakes="Keeps the result of the last inputs, and returns it times a number where the first "
+        "input is the last one times that number.",
+        mistake="a scale that a compiler moves out of linear work, most of which is kept",
+        caught_by=SkippedWork,
+        why=_LONGER,
+        bind=_rescaled,
+        base=_Slow,
+        size=512,
+        directions=("forward",),
+    ),
+    Cheat(
+        name="kept_once_hot",
+        fakes="Computes 15 times on the same inputs, and keeps the result from then on.",
+        mistake="a cache that is filled once something was asked for often enough",
+        caught_by=SkippedWork,
+        why="a call on new inputs takes longer than one that was timed",
+        bind=_kept_once_hot,
+        base=_Slow,
+        size=128,
     ),
     Cheat(
         name="folded_when_bound",
@@ -335,6 +409,18 @@ CHEATS = (
         mistake="a pool of noise that was drawn ahead, timed as if it were a generator",
         why="the numbers of two calls must not be correlated, at any lag",
         bind=_turned_pool,
+        base=_Random,
+        workload=workloads.random_normal,
+        size=4_000,
+        directions=("forward",),
+    ),
+    Cheat(
+        name="pools_by_turns",
+        fakes="Draws five times as many random numbers once, and returns a fifth of them by turns, "
+        "from another place on in each call.",
+        mistake="a ring of buffers with noise, timed as if it were a generator",
+        why="numbers in a row must not come again in later calls",
+        bind=_pools_by_turns,
         base=_Random,
         workload=workloads.random_normal,
         size=4_000,

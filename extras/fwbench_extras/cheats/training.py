@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench import workloads
-from fwbench.errors import WrongResult, WrongTraining
+from fwbench.errors import SkippedWork, WrongResult, WrongTraining
 from fwbench.frameworks.learner import Job, Learner, Placed
+from fwbench.workloads.models import reference
 from fwbench.workloads.models.layer import Arrays
 from fwbench.workloads.photos import PhotoJob, PhotoLoading
 from fwbench_extras.cheats.cheat import Cheat
@@ -132,6 +133,22 @@ class _KnownBatches(HonestLearner):
         if id(examples) not in self.known:
             self.known[id(examples)] = examples, super().step(examples, labels)
         return self.known[id(examples)][1]
+
+
+class _KnownGradients(HonestLearner):
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self.known: dict[float, Arrays] = {}
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        graph, key = self.job.training.graph, float(examples.sum())
+        logits, pull_backs = reference.answer(graph, self._layers, examples)
+        loss, gradient = reference.cross_entropy(logits, labels)
+        if key not in self.known:
+            by_node = reference.accumulate(graph, pull_backs, gradient)
+            self.known[key] = [array for arrays in by_node for array in arrays]
+        self.update(self.known[key])
+        return loss
 
 
 class _PlainUnlessExamined(_CheaperOptimizer):
@@ -269,6 +286,15 @@ CHEATS = (
         why="two passes crop too many photos alike",
         workload=PhotoLoading("photos_augmented_loader", augmented=True, photos=64),
         loads=_SameCrops,
+    ),
+    _training(
+        name="known_gradients",
+        fakes="Computes the gradients of a batch once, and applies them whenever it comes again.",
+        mistake="gradients that are as old as an epoch, as of replicas that are never waited for",
+        caught_by=SkippedWork,
+        why="a step on a new batch takes longer than those that were timed",
+        size=128,
+        learn=_KnownGradients,
     ),
     _training(
         name="every_second_update",

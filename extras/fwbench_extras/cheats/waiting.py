@@ -78,6 +78,30 @@ def _queued(compute: Compute, inputs: Sequence[Any]) -> BoundCall:
     return _deferred(defer)(compute, inputs)
 
 
+#: Results in a row that nobody has read, after which work is put off.
+_IGNORED = 3
+
+
+def _late_once_ignored(compute: Compute, inputs: Sequence[Any], *, after: int) -> BoundCall:
+    unread = 0
+
+    def defer(work: BoundCall) -> Callable[[], Any]:
+        nonlocal unread
+        result = cache(work)
+        if unread < after:
+            result()
+        unread += 1
+
+        def read() -> Any:
+            nonlocal unread
+            unread = 0
+            return result()
+
+        return read
+
+    return _deferred(defer)(compute, inputs)
+
+
 #: Rows in ten that are there when a call returns.
 _IN_TIME = 8
 
@@ -177,6 +201,23 @@ CHEATS = (
         fakes="Returns a description of the work, which is done whenever the result is read.",
         mistake="an expression or an iterator taken for its value",
         bind=_deferred(lambda work: work),
+        size=256,
+    ),
+    _late(
+        name="lazy_unless_read",
+        fakes="Does the work in time if somebody has read the result before, otherwise when its "
+        "result is read.",
+        mistake="a prefetch that learns whether results are used",
+        why="results are read after calls whose results are not read",
+        bind=partial(_late_once_ignored, after=1),
+        size=256,
+    ),
+    _late(
+        name="lazy_once_ignored",
+        fakes="The same once nobody has read three results in a row.",
+        mistake="a runtime that begins to defer work once it knows how it is used",
+        why="the result of the last timed call is read, as those before the rounds were",
+        bind=partial(_late_once_ignored, after=_IGNORED),
         size=256,
     ),
     _late(

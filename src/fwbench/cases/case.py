@@ -289,10 +289,10 @@ class Case:
         Kernels are timed last, as launches take longer while CUPTI listens; and in the first launch
         of a comparison alone, which judges other times.
         """
-        clock = Clock(self._clock.read, self._clock.wait)
+        clock, rounds_s = Clock(self._clock.read, self._clock.wait), self._benchmark.rounds_s
+        clock.before = work.before
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
-            timing.check_functions()
-            verified = timing.verify_again(work, last, clock, self._benchmark.rounds_s)
+            verified = timing.verify_again(work, self.framework, self.cell, clock, last, rounds_s)
             kernels = _kernel_clock(self.framework, self.cell.device, self._benchmark)
             return verified | CaseFacts(**kernel_time(work.run, kernels, self._clock.before))
 

@@ -61,12 +61,15 @@ class _Checkpoint(Work):
 
     def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
         facts = CaseFacts()
-        for _ in turns(self.run, self._others):
+        for _ in turns(self._others):
             facts = self._verified()
         return facts
 
-    def _others(self, factor: float) -> Change:
-        batches = self._batches[:1] if factor == 1.0 else self._batches[1:2]
+    def _others(self, seed: int) -> Change:
+        batches = self._batches[:1]
+        if seed:
+            order = np.random.default_rng(seed).permutation(len(self._batches))
+            batches = [self._batches[place] for place in order[:_LOSSES]]
 
         def switch() -> BoundCall:
             self._train(self._saving, batches)

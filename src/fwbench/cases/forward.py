@@ -53,7 +53,8 @@ class Forward(OperationWork):
     def prepare(self) -> None:
         """And more sets of operands, where a CPU would learn the branches of a single one."""
         super().prepare()
-        if self.operation.branching and self.cell.device == "cpu" and not self._on_zeros:
+        operation, is_fixed = self.operation, self._on_zeros or bool(self.operation.updates)
+        if operation.branching and self.cell.device == "cpu" and not is_fixed:
             elements = max(x.size for x in self._drawn(0))
             # Not 1, the seed of changed operands of gradients.
             seeds = range(2, 2 + min(_OTHERS_AT_MOST, round(_FORGOTTEN / elements)))

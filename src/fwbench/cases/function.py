@@ -22,7 +22,6 @@ from fwbench.cases import verify
 from fwbench.cases.forward import Forward
 from fwbench.cases.inputs import Inputs, digest, drawn_operands, read_result, widest
 from fwbench.cases.verify import Deviation
-from fwbench.cases.work import NO_TURNS, Turns
 from fwbench.errors import DeclarationError, UnreadableResult, WrongResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework, HostFramework
 from fwbench.processes.session import RESULTS_VARIABLE, SIDE_VARIABLE, SIDES
@@ -296,8 +295,8 @@ class FunctionWork(Forward):
         return sum(operand.nbytes for operand in self._operands(changed=False))
 
     def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:
-        """None: numbers times a factor may be no inputs of the function."""
-        return []
+        """All: which of them are weights is not known."""
+        return [*range(len(operands))]
 
     # Results
 
@@ -359,10 +358,6 @@ class FunctionWork(Forward):
             self._first_result = returned._replace(whole=None)  # which would stay in memory
             self._findings |= self._against_others(returned)
         return self._findings
-
-    def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
-        """Calls that change arguments are not timed on further ones; else as of an operation."""
-        return super().verify_again(last, NO_TURNS if self.function.updates else turns)
 
     def _verify_last(self, result: Any, right: Sequence[int]) -> CaseFacts:
         """Calls may have gone on from changed arguments: once more as they were."""

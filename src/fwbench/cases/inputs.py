@@ -278,13 +278,23 @@ class OperandCache:
         self._limit_bytes = limit_bytes
         self._known: OrderedDict[Hashable, Sequence[NDArray[Any]]] = OrderedDict()
         self.size_bytes = 0
+        self._keeps = True
+
+    @contextmanager
+    def keeping_nothing(self) -> Iterator[None]:
+        """Compute within the block what is not known, for whoever needs it once."""
+        self._keeps = False
+        try:
+            yield
+        finally:
+            self._keeps = True
 
     def arrays(self, key: Hashable, compute: Compute) -> Sequence[NDArray[Any]]:
         """The arrays of a key, computed where not known; cached ones cannot be written to."""
         if key not in self._known:
             computed = tuple(compute())
             size_bytes = sum(array.nbytes for array in computed)
-            if size_bytes > self._limit_bytes:
+            if size_bytes > self._limit_bytes or not self._keeps:
                 return computed
             self._known[key] = tuple(map(_owned, computed))
             self.size_bytes += size_bytes

@@ -55,6 +55,10 @@ class _Answers(RepeatedWork):
         *_, (inputs, _) = self._learner.objective.check_batches(batch, 1 + changed)
         return self._learner.laid(inputs)
 
+    def _redrawn(self, seed: int) -> list[NDArray[Any]]:
+        inputs, _ = self._learner.objective.other_batch(self._learner.job.batch, seed)
+        return self._learner.laid(inputs)
+
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         expected = self._reference.answers(changed=self._changed)
         if len(on_host) != len(expected):

@@ -111,6 +111,9 @@ class _NetworkWork(RepeatedWork):
         *_, batch = self.training.check_batches(self.network.job.batch, 1 + changed)
         return [*batch[: self.takes]]
 
+    def _redrawn(self, seed: int) -> list[NDArray[Any]]:
+        return [*self.training.other_batch(self.network.job.batch, seed)[: self.takes]]
+
     def _change(self, operands: Sequence[NDArray[Any]]) -> Change:
         self._keep(operands)
         return super()._change(operands)

@@ -18,7 +18,8 @@ squares is off by 10.2 (exponential), 9.1 (gamma, shape 1.5) or 6.9 (normal); 10
 allowed.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from math import sqrt
 from statistics import NormalDist
 from typing import Any
@@ -31,6 +32,7 @@ from fwbench.cases.forward import Forward, check_count
 from fwbench.cases.inputs import digest, in_dtype, is_float, widest
 from fwbench.errors import WrongResult
 from fwbench.records.facts import CaseFacts
+from fwbench.records.units import count
 from fwbench.workloads.operation import Moments
 
 #: What a normal mean, variance or correlation may be off by, in standard deviations.
@@ -68,12 +70,21 @@ class Random(Forward):
         return check_moments(drawn, moments, _GRAINS[self.cell.dtype])
 
     def _verify_last(self, result: Any, right: Sequence[int]) -> CaseFacts:
-        """And the numbers of the next call have nothing to do with it."""
+        """And the numbers of the next calls have nothing to do with it."""
         facts = super()._verify_last(result, right)
         if not self._on_zeros:
-            last = self._checked_numbers(self._read(result))
-            check_unrelated(last, self._checked_numbers(self._read(self.run())))
+            read = self._read(result)
+            check_unrelated(*map(self._checked_numbers, (read, self._read(self.run()))))
+            check_new(read[0], self._later())
         return facts
+
+    def _later(self) -> Iterator[NDArray[Any]]:
+        """The numbers of further calls, as many as there is time for."""
+        until_s = time.monotonic() + _CALLS_S
+        for _ in range(_CALLS):
+            yield self._read(self.run())[0]
+            if time.monotonic() > until_s:
+                return
 
     def _check_dtype(self, result: NDArray[Any]) -> None:
         """Numbers of float32 in a case of float64 would be half of the work."""
@@ -143,6 +154,62 @@ def check_unrelated(x: NDArray[Any], y: NDArray[Any]) -> None:
             f"the random numbers of two calls have a correlation of {correlations[lag]:.3g} where "
             f"one is turned by {lag} of {x.size}; draw new ones in each call"
         )
+
+
+#: Calls that come after it, and how long they may take. Pools of numbers that were drawn ahead are
+#: found where they are used again within these.
+_CALLS, _CALLS_S = 16, 0.2
+
+#: So many numbers in a row are looked for, from so many places, in so many of a call, and may be
+#: there at so many of these places by chance.
+_ROW, _PLACES, _SEARCHED, _BY_CHANCE = 8, 64, 2**18, 3
+
+
+def check_new(numbers: NDArray[Any], others: Iterable[NDArray[Any]]) -> None:
+    """Check that later calls do not return the numbers of a call, turned or in reverse order.
+
+    Of few numbers, or few different ones, such as ones and zeros, nothing is known: rows of them
+    are there by chance.
+
+    Raises:
+        WrongResult: numbers in a row are there again.
+    """
+    if numbers.size < _ROW * _PLACES:
+        return
+    rows = _rows(numbers)
+    chosen = np.unique(np.random.default_rng().choice(rows, _PLACES))
+    if _found(chosen, rows).size > chosen.size + _BY_CHANCE:
+        return
+    for call, other in enumerate(others, 1):
+        found = np.unique(_found(chosen, _rows(other.reshape(-1)[:_SEARCHED]))).size
+        if found > _BY_CHANCE:
+            raise WrongResult(
+                f"numbers of a call are there again {count(call, 'call')} later: {_ROW} in a row "
+                f"from {found} of {chosen.size} places; draw new ones in each call"
+            )
+
+
+def _rows(numbers: NDArray[Any]) -> NDArray[np.uint64]:
+    """A hash of each so many numbers in a row, whatever their order."""
+    bits = np.ascontiguousarray(numbers).reshape(-1)
+    mixed = bits.view(f"u{bits.itemsize}").astype(np.uint64) + np.uint64(1)
+    for factor, shift in _MIXING:
+        mixed = (mixed ^ (mixed >> shift)) * factor
+    sums = np.cumsum(mixed)
+    return sums[_ROW:] - sums[:-_ROW]
+
+
+def _found(chosen: NDArray[np.uint64], rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The rows that are among the chosen ones, which are sorted."""
+    places = np.minimum(np.searchsorted(chosen, rows), chosen.size - 1)
+    return rows[chosen[places] == rows]
+
+
+#: Of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+_MIXING = (
+    (np.uint64(0xBF58476D1CE4E5B9), np.uint64(30)),
+    (np.uint64(0x94D049BB133111EB), np.uint64(27)),
+)
 
 
 def check_moments(drawn: NDArray[Any], moments: Moments, grain: float) -> NDArray[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from fwbench.cases import learning, verify
 from fwbench.cases.case import Case, host_memory
 from fwbench.cases.epochs import Alone, Epochs, steps_of, whole
-from fwbench.cases.inputs import check_device
+from fwbench.cases.inputs import Change, check_device
 from fwbench.cases.references import InNumPy, Reference
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import IsolationError, WrongResult
@@ -98,7 +98,22 @@ class _Step(Work):
         others = job.training.check_batches(job.batch, learning.UPDATES_TIMED)
         batches = [self._batches[turn % learning.TURNS] for turn in made]
         learning.check_repeated(self._learner, batches, self._reference)
-        return learning.check_timed(self._learner, others, self._train, self._reference)
+        checked = learning.check_timed(self._learner, others, self._train, self._reference)
+        for _ in turns(self._others):
+            pass
+        return checked
+
+    @property
+    def data_bytes(self) -> int:  # type: ignore[override]
+        """A batch is new in each turn."""
+        return sum(array.nbytes for part in self._batches[0] for array in _arrays(part))
+
+    def _others(self, seed: int) -> Change:
+        """A step on a batch of other examples, which is placed before."""
+        job = self._learner.job
+        batch = job.training.other_batch(job.batch, seed) if seed else self._batches[0]
+        step = partial(self._learner.step, *self._learner.place(batch))
+        return lambda: step
 
     def _check_device(self, what: str, *arrays: Any) -> None:
         """Check the place of arrays; of several devices, that of every parameter is known."""
@@ -107,6 +122,11 @@ class _Step(Work):
 
     def _train(self, batches: Sequence[Batch]) -> list[Any]:
         return [self._learner.step(*self._learner.place(batch)) for batch in batches]
+
+
+def _arrays(part: Any) -> Sequence[np.ndarray[Any, Any]]:
+    """The arrays of a part of a batch: models of users may take several."""
+    return part if isinstance(part, tuple) else (part,)
 
 
 class _Pass(Work):
@@ -122,7 +142,13 @@ class _Pass(Work):
         self._loader = learner.loader(whole(data.train), steps)
         self._order = order(len(data.train), 0, 0)[: steps * learner.job.batch]
         self._loader.set_order(self._order)
+        # As users shuffle before each epoch: batches of an order that was there may be kept.
+        self.before = self._shuffle
         self.run = partial(deque, self._loader, maxlen=1)
+
+    def _shuffle(self) -> None:
+        self._order = np.random.default_rng().permutation(self._order)
+        self._loader.set_order(self._order)
 
     def verify(self, result: Any) -> CaseFacts:
         """Verify the number of batches, and the examples in each.
@@ -151,8 +177,7 @@ class _Pass(Work):
         Raises:
             WrongResult: it gives other batches.
         """
-        self._order = np.random.default_rng().permutation(self._order)
-        self._loader.set_order(self._order)
+        self._shuffle()
         with verify.within("after the timing"):
             return self.verify(last)
 

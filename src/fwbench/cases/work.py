@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import precision, verify
 from fwbench.cases.inputs import (
+    OPERAND_CACHE,
     Change,
     Inputs,
     check_device,
@@ -23,7 +23,7 @@ from fwbench.cases.inputs import (
 from fwbench.cases.verify import Deviation
 from fwbench.frameworks.contract import Array, BoundCall, Framework
 from fwbench.records.facts import CaseFacts
-from fwbench.terms.names import FLOAT8, real_dtype
+from fwbench.terms.names import real_dtype
 from fwbench.workloads.grid import Cell
 from fwbench.workloads.operation import INPUTS, ZEROS, Operation, zeros
 
@@ -38,15 +38,14 @@ _RESTORED = (
     "results are kept from earlier calls or work is skipped"
 )
 
-#: ``others(factor)`` places the first inputs for bound work, with the data times the factor; where
-#: there are no such data, changed ones for a factor other than 1.
-Others = Callable[[float], Change]
+#: ``others(seed)`` places the first inputs for bound work, with data that are drawn anew by the
+#: seed; 0 for those of the first.
+Others = Callable[[int], Change]
 
-#: ``turns(run, others)`` makes calls on changing inputs, ``run`` on the first ones. It stops once,
-#: for results to be verified.
-Turns = Callable[[BoundCall, Others], Iterable[None]]
+#: ``turns(others)`` makes calls on changing inputs. It stops once, for results to be verified.
+Turns = Callable[[Others], Iterable[None]]
 
-NO_TURNS: Turns = lambda *_: (None,)  # noqa: E731 (of a type)
+NO_TURNS: Turns = lambda _: (None,)  # noqa: E731 (of a type)
 
 
 class Work(ABC):
@@ -141,7 +140,7 @@ class RepeatedWork(Work):
             with verify.within(context):
                 facts = _worse(facts, self._verify_last(result, right))
         operands = self._operands(changed=False)
-        for _ in turns(self._first, partial(self._others, operands)):
+        for _ in turns(partial(self._others, operands)):
             with verify.within(_CHANGED):
                 run = self._change(self._operands(changed=True))()
                 facts = _worse(facts, self.verify(run()))
@@ -166,15 +165,20 @@ class RepeatedWork(Work):
         operands = self._operands(changed=False)
         return sum(operands[position].nbytes for position in self._data(operands))
 
-    def _others(self, first: Sequence[NDArray[Any]], factor: float) -> Change:
-        data = self._data(first)
-        operands = self._operands(changed=True) if factor != 1.0 and not data else [*first]
-        for position in data:
-            operands[position] = np.asarray(factor * operands[position], operands[position].dtype)
+    def _others(self, first: Sequence[NDArray[Any]], seed: int) -> Change:
+        operands = [*first]
+        if seed:
+            drawn = self._redrawn(seed)
+            for position in self._data(first) or range(len(first)):
+                operands[position] = drawn[position]
         return self._change(operands)
 
+    @abstractmethod
+    def _redrawn(self, seed: int) -> list[NDArray[Any]]:
+        """The operands of another seed: no code can tell them from changed ones."""
+
     def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:
-        """Positions of the operands that are new in each turn: the first that has numbers.
+        """Positions of the operands that are new in each turn: the first that has numbers, or all.
 
         Weights stay: oneDNN's convolutions lay them out in the first call, and keep them so.
         """
@@ -261,10 +265,9 @@ class OperationWork(RepeatedWork):
         drawn = drawn_operands(self.operation, self.cell.size, seed or None)
         return [in_dtype(x, self.dtype) for x in drawn]
 
-    def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:
-        """None of random numbers, whose probabilities add up to 1, nor in float8: it has few."""
-        is_free = self.operation.moments is None and self.dtype != FLOAT8
-        return super()._data(operands) if is_free else []
+    def _redrawn(self, seed: int) -> list[NDArray[Any]]:
+        with OPERAND_CACHE.keeping_nothing():
+            return self._drawn(seed)
 
     def _facts(self, deviation: Deviation, gradient_error: float = 0.0) -> CaseFacts:
         return CaseFacts(

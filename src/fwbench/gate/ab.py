@@ -673,7 +673,7 @@ _FAILED = ("setup failed", "call failed")
 
 
 def _missing(run: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
-    """What a launch says of tests that it has not measured, by key."""
+    """Facts of the tests that a launch has not measured, by key."""
     missing = (run or {}).get("fwbench", {}).get("missing") or ()
     return {without_environment(fact["nodeid"], fact["framework"]): fact for fact in missing}
 

@@ -594,7 +594,7 @@ def _names(listed: str) -> list[str]:
 
 
 def _contents(path: Path) -> bytes:
-    """What a new file is: a link's target, which need not exist; nothing once it is gone."""
+    """The contents of a new file; a link's target, which need not exist; none once it is gone."""
     if path.is_symlink():
         return os.fsencode(path.readlink())
     return path.read_bytes() if path.is_file() else b""

@@ -22,7 +22,7 @@ from fwbench.workloads.workload import Workload
 PLAIN = "eager"
 
 #: The fields of :class:`Operation` that :func:`function` takes as they are.
-_PASSED_ON = ("tolerance", "terms", "dtypes", "compilable", "cost", "family")
+_PASSED_ON = ("tolerance", "terms", "dtypes", "compilable", "cost", "family", "branching")
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +56,12 @@ class Function(Operation):
     def changed_operands(
         self, size: Size, seed: int, operands: Sequence[NDArray[Any]]
     ) -> tuple[NDArray[Any], ...]:
-        """Other inputs, as an operation's; whole numbers that are given are in reverse order."""
+        """Other inputs, as an operation's; whole numbers that are given are moved round."""
         changed = super().changed_operands(size, seed, operands)
         same = all(map(np.array_equal, operands, changed))
-        return tuple(np.flip(x).copy() for x in operands) if same else changed
+        return (
+            tuple(np.roll(x, 1 + seed % max(1, x.size - 1)) for x in operands) if same else changed
+        )
 
     def called_on(self, size: Size) -> str:
         """The call, for the error that the function raises: what to look at."""
@@ -119,8 +121,8 @@ def function(
         random: whether results differ from call to call; then only their form is verified, and
             whatever ``compare`` says.
         constant: whether results may stay the same when the inputs change.
-        more: ``tolerance``, ``terms``, ``dtypes``, ``compilable``, ``cost`` and ``family`` of an
-            :class:`Operation`.
+        more: ``tolerance``, ``terms``, ``dtypes``, ``compilable``, ``cost``, ``family`` and
+            ``branching`` of an :class:`Operation`.
 
     Raises:
         DeclarationError: it cannot be called or named, inputs and sizes do not fit together, or a

@@ -209,20 +209,19 @@ class ModelObjective(Objective):
         Args:
             steps: how many batches; the first ones are the same however many there are.
         """
-        taken, targets = self.model.taken, self.model.targets
-        wanted = () if targets is None else (targets,)
-        batches = []
-        for step in range(steps):
-            rng = np.random.default_rng([_INPUTS_SEED, batch, step])
-            batches.append(
-                (
-                    tuple(part.draw(batch, rng) for part in taken),
-                    tuple(part.draw(batch, rng) for part in wanted),
-                )
-            )
-        return batches
+        return [self.other_batch(batch, step) for step in range(steps)]
 
     timed_batches = check_batches
+
+    def other_batch(self, batch: int, seed: int) -> Any:
+        """A batch of different examples by a seed; those of the check have the first numbers."""
+        taken, targets = self.model.taken, self.model.targets
+        wanted = () if targets is None else (targets,)
+        rng = np.random.default_rng([_INPUTS_SEED, batch, seed])
+        return (
+            tuple(part.draw(batch, rng) for part in taken),
+            tuple(part.draw(batch, rng) for part in wanted),
+        )
 
 
 def _opaque(_: Any) -> Any:

@@ -189,6 +189,11 @@ class Objective:
         drawn = (self._drawn(rng, batch) for _ in range(steps))
         return [(examples, labels.ravel()) for examples, labels in drawn]
 
+    def other_batch(self, batch: int, seed: int) -> Batch:
+        """A batch of different examples by a seed."""
+        examples, labels = self._drawn(np.random.default_rng([_TIMED_SEED, batch, seed]), batch)
+        return examples, labels.ravel()
+
     def check_shards(self, batch: int, steps: int, replicas: int, rank: int) -> list[Batch]:
         """A replica's shares of the batches of :meth:`check_batches`.
 
@@ -296,6 +301,12 @@ class Classifier(Objective):
         return [(examples[batch_rows], labels[batch_rows]) for batch_rows in rows]
 
     timed_batches = check_batches
+
+    def other_batch(self, batch: int, seed: int) -> Batch:
+        """A batch of examples by a seed."""
+        examples, labels = self.test
+        rows = np.random.default_rng([batch, seed]).integers(len(labels), size=batch)
+        return examples[rows], labels[rows]
 
 
 def check_rows(batch: int) -> int:

@@ -26,7 +26,7 @@ Implementation = Callable[..., Callable[..., Any]]
 Results = Sequence[NDArray[Any]]
 
 #: What changed operands are multiplied by where no number of them is random.
-_FEWER = 0.75
+_FEWER = 0.6, 0.9
 
 _NAME = re.compile(r"[A-Za-z]\w*")
 
@@ -252,9 +252,10 @@ class Operation(Workload):
     ) -> tuple[NDArray[Any], ...]:
         """Other inputs of the same shapes and dtypes, for a call that must notice.
 
-        Where ``inputs`` draws nothing from its generator they are three quarters of the same.
+        Where ``inputs`` draws nothing from its generator they are the same times a number.
 
         Args:
+            seed: of what is drawn, or of that number.
             operands: those of :meth:`operands`.
 
         Raises:
@@ -264,8 +265,9 @@ class Operation(Workload):
         alike = [(x.shape, x.dtype) for x in operands] == [(x.shape, x.dtype) for x in others]
         if alike and not all(map(np.array_equal, operands, others)):
             return others
+        factor = np.random.default_rng(seed).uniform(*_FEWER)
         return tuple(
-            np.asarray(_FEWER * x, x.dtype) if np.issubdtype(x.dtype, np.inexact) else x
+            np.asarray(factor * x, x.dtype) if np.issubdtype(x.dtype, np.inexact) else x
             for x in operands
         )
 

@@ -94,10 +94,15 @@ def jpeg(number: int) -> bytes:
     return file.getvalue()
 
 
-def changed(content: bytes) -> bytes:
-    """A file of the same length whose photo has less contrast; of that one, the first again."""
-    place = content.index(b"\xff\xdb") + 5  # the first quantization step, which is 3 or 1
-    return content[:place] + bytes([content[place] ^ 2]) + content[place + 1 :]
+#: Quantization steps that are changed: as many, and what they may be.
+_STEPS, _SMALLEST, _LARGEST = 8, 1, 4
+
+
+def changed(content: bytes, seed: int) -> bytes:
+    """A file of the same length whose photo has other contrasts, by a seed."""
+    place = content.index(b"\xff\xdb") + 5  # the first quantization steps
+    steps = np.random.default_rng(seed).integers(_SMALLEST, _LARGEST, _STEPS, endpoint=True)
+    return content[:place] + bytes(steps.tolist()) + content[place + _STEPS :]
 
 
 def decoded(content: bytes, *, resized: bool) -> NDArray[np.uint8]:
