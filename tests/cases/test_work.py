@@ -211,7 +211,7 @@ def test_data_are_new_in_every_turn_and_weights_stay(direction: str, new: str) -
         reference=lambda x, w: x.reshape(2, 3) @ w,
         terms=lambda _: 3,
     )
-    framework = Writes(work_s=2.0**-9)  # two turns
+    framework = Writes(work_s=2.0**-14, dispatch_s=2.0**-14)  # two turns
     recorded(case_of(cell(product, direction=direction), framework))
     counts = {name: written.count(size) for name, size in sizes.items()}
     assert counts["w"] == 2

@@ -208,9 +208,8 @@ CHEATS = (
         fakes="Does the work in time if somebody has read the result before, otherwise when its "
         "result is read.",
         mistake="a prefetch that learns whether results are used",
-        why="results are read after calls whose results are not read",
+        why="the result of the last timed call is read, as those before the rounds were",
         bind=partial(_late_once_ignored, after=1),
-        size=256,
     ),
     _late(
         name="lazy_once_ignored",
@@ -218,7 +217,6 @@ CHEATS = (
         mistake="a runtime that begins to defer work once it knows how it is used",
         why="the result of the last timed call is read, as those before the rounds were",
         bind=partial(_late_once_ignored, after=_IGNORED),
-        size=256,
     ),
     _late(
         name="element_of_nothing",

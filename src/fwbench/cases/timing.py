@@ -49,10 +49,6 @@ _READINGS = 60
 _READINGS_AT_LEAST = 2
 _LONG_S = 0.1
 
-#: Calls before each, the results of which are not read: from one on, so many that nobody knows it
-#: before; after the rounds, in which no result is read, as many as there is a little time for.
-_UNREAD_AT_MOST, _UNREAD_LATER, _UNREAD_S = 2, (9, 18), 5e-3
-
 #: Before every third of the further tries: a process that has slept keeps its processor for a
 #: while, and on a busy machine every reading would be disturbed otherwise. Only the first call
 #: after a pause finds cold caches. The second half of the tries outlasts what keeps a machine busy
@@ -70,6 +66,12 @@ _SHARE = 0.1
 _READING_SPARE_S = 20e-6
 _FIRST_READING_S = 200e-6
 
+#: After the rounds results are read behind so many calls, or for so long, the results of which
+#: nobody reads; nobody can know how many. Then reading may take this many seconds more an array:
+#: TensorFlow's way to read takes 50 us, and 300 to 500 where calls have filled the caches.
+_UNREAD, _UNREAD_AT_LEAST, _UNREAD_S = (9, 18), 3, 5e-3
+_COLD_READING_S = 500e-6
+
 #: What waiting for nothing may take: this share of the call, and this many seconds more.
 _IDLE_SHARE = 0.5
 _IDLE_SPARE_S = 200e-6
@@ -85,12 +87,12 @@ def check_finished(
     """Check that nothing is left to compute when a call is over for the clock.
 
     An element of every array of the result is read, and one of new arrays with the same values and
-    layout that were placed before: the difference is work that had remained. Calls come before it
-    whose results nobody reads, as in rounds: those of whoever looks may have work done in time.
+    layout that were placed before: the difference is work that had remained.
 
     Args:
         last: seconds of a call that was timed, and the result of the last one, which nobody has
-            read: it is read first. None before the rounds.
+            read: it is read first. None before the rounds, where all results are read: work may
+            be done in time as long as they are.
 
     Returns:
         Seconds that waiting takes where there is nothing to wait for: the shortest of its tries.
@@ -104,21 +106,18 @@ def check_finished(
     for tries in range(1, 1 + _READINGS):
         if tries > _READINGS_AT_LEAST and tries % _PAUSE_EACH == 1 and call_s < _LONG_S:
             time.sleep(_READING_PAUSE_S if tries <= _READINGS // 2 else _LONG_READING_PAUSE_S)
-        if last is None or tries > 1:
-            for _ in range(_unread(last[0] if last else None)):
-                clock.time(work.run)
-            taken_s, result = clock.time(work.run)
-        else:
-            taken_s, result = last
+        taken_s, result = last if last and tries == 1 else _called(work, clock, last)
         idle_s = min(idle_s, _idle_s(clock))
         arrays = work.arrays(result)
         readings_s.append(_reading_s(framework, clock, arrays))
         shortest_s = heapq.nsmallest(2, readings_s)[-1]
-        there = [_placed(framework, cell, array) for array in arrays]
-        alone_s = min(alone_s, _reading_s(framework, clock, there))
         call_s = min(call_s, taken_s)
-        spare_s = _READING_SPARE_S + min(alone_s, len(arrays) * _FIRST_READING_S)
-        is_done = shortest_s <= alone_s + _SHARE * call_s + spare_s
+        allowed_s = _SHARE * call_s + _READING_SPARE_S + _COLD_READING_S * len(arrays) * bool(last)
+        if last is None or shortest_s > allowed_s:
+            there = [_placed(framework, cell, array) for array in arrays]
+            alone_s = min(alone_s, _reading_s(framework, clock, there))
+            allowed_s += alone_s + min(alone_s, len(arrays) * _FIRST_READING_S)
+        is_done = shortest_s <= allowed_s
         is_idle = idle_s <= _IDLE_SHARE * call_s + _IDLE_SPARE_S
         if is_done and is_idle and (last or tries >= _READINGS_AT_LEAST or call_s >= _LONG_S):
             if last is None:
@@ -139,14 +138,13 @@ def check_finished(
     )
 
 
-def _unread(timed_s: float | None) -> int:
-    """Number of calls before one the result of which is read; None for the time before rounds."""
-    chance = random.SystemRandom()
-    if timed_s is None:
-        return chance.randint(1, _UNREAD_AT_MOST)
-    return max(
-        1 + _UNREAD_AT_MOST, math.ceil(min(chance.randint(*_UNREAD_LATER), _UNREAD_S / timed_s))
-    )
+def _called(work: Work, clock: Clock, last: tuple[float, Any] | None) -> tuple[float, Any]:
+    """Seconds and result of a call; after the rounds behind others, whose results nobody reads."""
+    if last is not None:
+        unread = min(random.SystemRandom().randint(*_UNREAD), math.ceil(_UNREAD_S / last[0]))
+        for _ in range(max(_UNREAD_AT_LEAST, unread)):
+            clock.time(work.run)
+    return clock.time(work.run)
 
 
 def _check_elements(framework: Framework, arrays: Sequence[Array]) -> None:
@@ -231,11 +229,12 @@ _TIMES_TIMED = 10.0
 #: since what is kept may be used once it was asked for often enough, but for no longer than this.
 _REPEATED, _REPEATED_S, _REPEATED_AT_MOST_S = 9, 5e-3, 0.1
 
-#: So many turns are taken at least, of calls that are repeated once only one; and this many times
-#: as many until a call on new data is as fast: on a busy machine most may have to wait for a
-#: processor. Of 374 cases none needs more on a quiet machine, and 9 beside two busy processes.
-_TURNS_AT_LEAST = 2
-_TRIES = 13
+#: So many turns are taken at least, or for so long: new data of a million numbers take 20 ms to
+#: draw, each. And this many until a call on new data is as fast, or some for so long: on a busy
+#: machine most may have to wait for a processor. Of 374 cases none needs more on a quiet machine,
+#: and 9 beside two busy processes.
+_TURNS_AT_LEAST, _TURNS_S = 2, 10e-3
+_TRIES, _TRIES_AT_LEAST, _TRIES_S = 26, 9, 1.0
 
 #: Of new data.
 _SEEDS = 2**32
@@ -287,14 +286,19 @@ def _turns(clock: Clock, timed_s: float, data_bytes: int, others: Others) -> Ite
     """
     chance = random.SystemRandom()
     repeats = math.ceil(min(_REPEATED, _REPEATED_S / timed_s))
-    at_least = _TURNS_AT_LEAST if timed_s < _REPEATED_S else 1
-    verified = chance.randrange(at_least + 1)
+    before = chance.randrange(1 + _TURNS_AT_LEAST)
     spare_s = _SPARE_S + data_bytes / _COLD_BYTES_PER_S
-    again_s, new_s, turn = list[float](), math.inf, 0
-    while turn < at_least or (new_s > _TIMES * timed_s + spare_s and turn < _TRIES * at_least):
-        if turn == verified:
+    allowed_s = _TIMES * timed_s + spare_s
+    again_s, new_s, begun_s, is_verified = list[float](), math.inf, clock.read(), False
+    for turn in range(_TRIES):
+        took_s = clock.read() - begun_s
+        is_enough = turn >= _TURNS_AT_LEAST or (turn > 0 and took_s > _TURNS_S)
+        if is_enough and (new_s <= allowed_s or (turn >= _TRIES_AT_LEAST and took_s > _TRIES_S)):
+            break
+        if turn == before:
             yield
-        if turn >= at_least:
+            is_verified = True
+        if is_enough:
             repeats = max(repeats, math.ceil(min(2 * repeats, _REPEATED_AT_MOST_S / timed_s)))
             if again_s[-1] > _TIMES_TIMED * timed_s + 1e-3:  # others have the processors now
                 time.sleep(_LONG_READING_PAUSE_S)
@@ -304,17 +308,15 @@ def _turns(clock: Clock, timed_s: float, data_bytes: int, others: Others) -> Ite
             clock.time(again)
         again_s.append(clock.time(again)[0])
         new_s = min(new_s, clock.time(new())[0])
-        turn += 1
-    repeated_s = statistics.median(again_s[turn // 2 :])
-    slow_s = min(_TIMES * repeated_s + spare_s, _TIMES_TIMED * timed_s + 1e-3)
-    if new_s > max(_TIMES * timed_s + spare_s, slow_s):
+    repeated_s = statistics.median(again_s[len(again_s) // 2 :])
+    if new_s > max(allowed_s, min(_TIMES * repeated_s + spare_s, _TIMES_TIMED * timed_s + 1e-3)):
         raise SkippedWork(
             f"calls took {shown(new_s)} at least on new data, {shown(repeated_s)} when they were "
             f"repeated on the first, and {shown(timed_s)} when they were timed, so results were "
             "kept from earlier calls, or branches were learned; compute in every call, and declare "
             "branching=True where what is to be done depends on the numbers"
         )
-    if turn == verified:
+    if not is_verified:
         yield
 
 
