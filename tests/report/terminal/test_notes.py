@@ -280,9 +280,9 @@ def test_the_next_steps_follow_from_what_was_seen() -> None:
     close = [entry("torch", workload="dot"), entry("numpy", workload="dot")]
     busy = [entry("torch", size=9, condition="contended"), entry("numpy", size=9)]
     for records, first, second in (
-        ([*busy, *close], "stop what else", '-k "dot" --fw-race'),
+        ([*busy, *close], "stop what else", '-k "[dot-" --fw-race'),
         ([*busy, *lone], "stop what else", "fwbench recover -o run.json; fwbench report run.json"),
-        ([*close, *lone], '-k "dot" --fw-race', "fwbench report run.json -o run.html"),
+        ([*close, *lone], '-k "[dot-" --fw-race', "fwbench report run.json -o run.html"),
         (lone, "fwbench recover", "docs/own-operation.md"),
     ):
         steps = notes.next_steps([just_measured(record) for record in records], "")

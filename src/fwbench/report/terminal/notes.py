@@ -113,10 +113,12 @@ def next_steps(cases: Cases, stored: str) -> list[str]:
     close = {
         contest.facts.workload: None for contest in every if contest.decision is Decision.CLOSE
     }
+    # From the bracket of an id to the hyphen behind the name: "relu" is in "leaky_relu", too.
+    named = " or ".join(f"[{name}-" for name in [*close][:_SHOWN])
     charts = "fwbench recover -o run.json; fwbench report run.json -o run.html"
     steps = [
         "stop what else keeps processors busy (top lists it), and measure again" * bool(contended),
-        f'what is too close to call: -k "{" or ".join([*close][:_SHOWN])}" --fw-race' * bool(close),
+        f'what is too close to call: -k "{named}" --fw-race' * bool(close),
         f"charts: {f'fwbench report {stored} -o run.html' if stored else charts}",
         "a function or a model of your own, in ten lines: docs/own-operation.md",
     ]
