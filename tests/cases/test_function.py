@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import fwbench
 from fwbench.cases.case import bind
 from fwbench.cases.function import Kept, Returned, Shelf
-from fwbench.errors import DeclarationError, UnreadableResult, WrongResult
+from fwbench.errors import DeclarationError, SkippedWork, UnreadableResult, WrongResult
 from fwbench.frameworks.contract import Framework
 from fwbench.processes.session import RESULTS_VARIABLE, SIDE_VARIABLE
 from fwbench.records.facts import CaseFacts
@@ -289,3 +289,32 @@ def test_a_side_finds_its_case_in_another_environment() -> None:
     assert [
         name for name, _ in Shelf(cell(made(abs)), side="base").other_frameworks(["faker"])
     ] == ["faker", "fake@new"]
+
+
+@pytest.mark.parametrize("inputs", [fwbench.Input("batch"), np.arange(40), np.arange(40.0)])
+@pytest.mark.parametrize("changes", [(), 0])
+def test_results_that_are_kept_by_what_inputs_are(inputs: Any, changes: Any) -> None:
+    """Right ones, of numbers with fractions or whole ones, also where these are overwritten."""
+    framework, known = FakeFramework(work_s=2.0**-20, dispatch_s=2.0**-20), dict[bytes, Any]()
+
+    def f(x: Any) -> Any:
+        if (key := x.tobytes()) not in known:
+            framework.clock.spend(2.0**-6)
+            known[key] = 2 * x
+        if changes == ():
+            return known[key]
+        x[:] = known[key]
+        return None
+
+    sizes = (4,) if isinstance(inputs, fwbench.Input) else None
+    size = 4 if sizes else inputs.size
+    function = made(f, inputs=inputs, sizes=sizes, changes=changes)
+    fails(case_of(cell(function, size=size), framework), SkippedWork, "at least on new data")
+
+
+def test_a_function_may_have_branches_that_are_learned() -> None:
+    """Calls take turns on sets of inputs then, unless these are overwritten."""
+    facts = recorded(case_of(cell(made(np.sort, branching=True), size=4_000), Immutable()))
+    assert facts["operand_sets"] == 51
+    in_place = made(lambda x: x.sort(), branching=True, changes=0)
+    assert recorded(case_of(cell(in_place, size=4_000)))["operand_sets"] == 1

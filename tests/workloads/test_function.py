@@ -76,7 +76,7 @@ def test_arrays_have_their_own_size_and_dtype() -> None:
     numbers = _declared(inputs=np.arange(4), sizes=None)
     assert numbers.default_dtype == "float32"
     (changed,) = numbers.changed_operands(4, 1, numbers.operands(4))
-    assert changed.tolist() == [2, 3, 0, 1]
+    assert changed.tolist() == [3, 0, 1, 2]
     assert _declared(sizes=7).by_preset == Sizes((7,))
 
 

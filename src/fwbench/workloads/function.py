@@ -56,12 +56,14 @@ class Function(Operation):
     def changed_operands(
         self, size: Size, seed: int, operands: Sequence[NDArray[Any]]
     ) -> tuple[NDArray[Any], ...]:
-        """Other inputs, as an operation's; whole numbers that are given are moved round."""
+        """Other inputs, as an operation's; whole numbers that are given are in another order."""
         changed = super().changed_operands(size, seed, operands)
-        same = all(map(np.array_equal, operands, changed))
-        return (
-            tuple(np.roll(x, 1 + seed % max(1, x.size - 1)) for x in operands) if same else changed
-        )
+        if not all(map(np.array_equal, operands, changed)):
+            return changed
+        rng = np.random.default_rng(seed)
+        moved = tuple(rng.permuted(x, axis=None) for x in operands)
+        is_other = not all(map(np.array_equal, operands, moved))
+        return moved if is_other else tuple(np.roll(x, 1) for x in operands)
 
     def called_on(self, size: Size) -> str:
         """The call, for the error that the function raises: what to look at."""
