@@ -216,7 +216,7 @@ def test_header_names_the_absent(cases: Project) -> None:
     output = str(result.stdout)
     assert "torch: absent: not installed (No module named 'torch')" in output
     assert "uv pip install --torch-backend auto 'fwbench[torch]'" in output  # without CUDA
-    assert "install it: pip install 'fwbench[jax]'" in output
+    assert 'apart from mxnet, which needs another NumPy: fwbench env add jax "jax[cpu]"' in output
     assert "tensorflow: absent: does not import (OSError: libcuda.so.1: no such file)" in output
     assert "mxnet: absent: does not import: the worker of mxnet ended with exit status 7" in output
     assert "bad CPU" in output

@@ -11,6 +11,8 @@ import pytest
 
 from fwbench.errors import SuiteError
 from fwbench.processes import session
+from fwbench.processes.command import Finished
+from fwbench.processes.session import last_words
 from support.peaks import QUICKLY
 
 pytestmark = pytest.mark.usefixtures("forked")
@@ -152,3 +154,11 @@ def test_a_session_that_breaks_down_has_a_status_and_last_lines(folder: Path) ->
     )
     assert done.status not in session.RAN
     assert any("--no-such-option" in line for line in done.last_lines)
+
+
+def test_the_last_words_are_about_what_is_wrong() -> None:
+    """After a usage error pytest says where it was started, too."""
+    error = "pytest: error: unrecognized arguments: --bugdet"
+    done = Finished(4, ["ERROR: usage: pytest", error, "  inifile: None", "  rootdir: /src", ""])
+    assert last_words(done) == error
+    assert last_words(Finished(0, ["  rootdir: /src"])) == "it ended"

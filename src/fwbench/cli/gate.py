@@ -163,7 +163,7 @@ def _show(arguments: argparse.Namespace) -> int:
     baseline = _baseline()
     run = baseline.run()
     note_unknown(run)
-    lines = [f"{len(run.samples)} cases under {baseline.folder}"]
+    lines = [f"{count(len(run.samples), 'case')} under {baseline.folder}"]
     for sample in run.samples.values():
         sessions = count(len(sample.launches), "session", "sessions")
         lines.append(f"  {escaping.terminal(sample.label)}: {sessions}")

@@ -7,7 +7,7 @@ like those of other packages, and there is no other list of them.
 import functools
 import os
 from collections.abc import Sequence
-from importlib import metadata
+from importlib import metadata, util
 
 from fwbench.errors import DeclarationError, FrameworkBroken, FrameworkMissing, FrameworkUnavailable
 from fwbench.frameworks import table
@@ -138,8 +138,15 @@ def _package(point: metadata.EntryPoint) -> str:
 _FITTING_INSTALLERS = {"torch": "pip install uv && uv pip install --torch-backend auto"}
 
 
+#: Frameworks that need another NumPy than one that may be here, and the command that installs both.
+_APART = {"jax": ("mxnet", 'fwbench env add jax "jax[cpu]"')}
+
+
 def _remedy(point: metadata.EntryPoint) -> str:
     """Advice to install a missing framework: the extra of the same name, where there is one."""
+    other, command = _APART.get(point.name, ("", ""))
+    if other and util.find_spec(other):
+        return f"install it apart from {other}, which needs another NumPy: {command}"
     extras = point.dist.metadata.get_all("Provides-Extra") or [] if point.dist else []
     if point.name in extras:
         installer = _FITTING_INSTALLERS.get(point.name, "pip install")

@@ -287,12 +287,13 @@ class PairedComparison:
         if not cases:
             return interrupted
         more = [case for case in cases.values() if case.pairs > self.plan.pairs]
-        took = f"{len(more)} of {len(cases)} cases took more than {self.plan.pairs} pairs"
+        every, pairs = count(len(cases), "case"), count(self.plan.pairs, "pair")
+        took = f"{len(more)} of {every} took more than {pairs}"
         apart = [case for case in cases.values() if not all(case.contender.values(VISITS))]
         notes = [*interrupted, took]
         if apart:
             notes.append(
-                f"{len(apart)} of {len(cases)} cases took no turns: there a pair is one launch "
+                f"{len(apart)} of {every} took no turns: there a pair is one launch "
                 "after the other, and needs more of them"
             )
         contended = [
@@ -449,6 +450,10 @@ class Launcher:
             notes.append(
                 f"a launch takes {start} to start, {collection} to import its tests, {fixtures} in "
                 f"fixtures, and {calls} to measure by turns (medians)"
+            )
+            notes.append(
+                "ratios are those of calls by turns; base and contender are medians over launches, "
+                "which are further apart"
             )
         return notes
 

@@ -148,10 +148,14 @@ def become(arguments: Sequence[str]) -> NoReturn:
     os.execv(sys.executable, [sys.executable, *PYTEST, *arguments])  # noqa: S606 (no shell)
 
 
+#: Lines that pytest adds to what is wrong with its command line.
+_PLACES = ("inifile:", "rootdir:")
+
+
 def last_words(done: Finished) -> str:
     """The last line of a session's output that says something."""
     stripped = (line.strip("= ") for line in reversed(done.last_lines))
-    return next(filter(None, stripped), "it ended")
+    return next((x for x in stripped if x and not x.startswith(_PLACES)), "it ended")
 
 
 def has_died(done: Finished) -> bool:
