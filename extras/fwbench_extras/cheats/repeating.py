@@ -327,6 +327,7 @@ CHEATS = (
         bind=_kept_once_hot,
         base=_Slow,
         size=128,
+        directions=("forward",),
     ),
     Cheat(
         name="folded_when_bound",
