@@ -195,7 +195,7 @@ def alone(reference: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 def checked(gradients: Sequence[NDArray[Any]], variables: Sequence[int] = (0, 1)) -> float:
     """The largest error of gradients of the product by these inputs."""
-    verify.count(gradients, variables)
+    verify.gradient_count(gradients, variables)
     by_position = dict(zip(variables, gradients, strict=True))
     return gradient(by_position, alone(product), [X, Y], [G], 1e-6)
 

@@ -84,7 +84,7 @@ def test_one_wrong_result_is_found(wrong: int, direction: str) -> None:
     ("value", "number"), [(lambda x: both(x)[0], 1), (lambda x: (*both(x), x), 3)]
 )
 def test_another_number_of_results_is_wrong(value: Any, number: int) -> None:
-    message = f"returned {number} results, the NumPy reference 2"
+    message = f"returned {number} result{'s' * (number > 1)}, the NumPy reference 2"
     fails(made(computed(lambda np: value, reference=both)), WrongResult, message)
 
 

@@ -268,7 +268,7 @@ def _narrow(bits: int) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda every: every[:-1], "5 gradients were returned, for 6 inputs"),
+        (lambda every: every[:-1], "returned 5 gradients, for 6 inputs"),
         (
             lambda every: [*every[:-1], 0 * every[-1]],
             r"by parameter 5 of the shape \(4,\) is wrong: it has the norm 0, and that of the",

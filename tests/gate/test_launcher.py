@@ -129,6 +129,14 @@ def test_what_would_only_happen_again_is_not_repeated(
     assert (sessions.started, job.saved) == (2, 0)
 
 
+def test_arguments_that_pytest_refuses_are_the_callers_error(
+    job: ComparisonJob, sessions: Sessions
+) -> None:
+    sessions.endings = [(4, "python -m pytest: error: unrecognized arguments: --no")]
+    with pytest.raises(UsageError, match=r"pytest refuses the arguments in .*unrecognized .*--no"):
+        _launcher(job)(None, 1)
+
+
 @pytest.mark.parametrize("ending", [(5, "2 deselected"), (4, "file or directory not found: x.py")])
 def test_a_side_without_benchmarks_is_empty(
     job: ComparisonJob, sessions: Sessions, ending: tuple[int, str]

@@ -137,7 +137,7 @@ def test_a_race_needs_rivals(project: Project) -> None:
     project.write("test_it.py", _ALONE)
     result = project.run("--fw-race")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    message = "each of the 2 groups has one (numpy eager): add a framework or an execution"
+    message = "there is one of each (numpy eager): add a framework or an execution"
     assert message in str(result.stderr)
 
 

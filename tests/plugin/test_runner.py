@@ -425,6 +425,10 @@ def test_keeping_and_comparing(project: Project) -> None:
     assert "--fw-gate and fwbench ab judge by several" in slower.outlines[-1]
     # fwbench's own summary comes nevertheless.
     slower.stdout.fnmatch_lines(["*- fwbench -*", "skipped 4 cases: *"])
+    unknown = project.run("--benchmark-compare=0009", compare[1])
+    assert unknown.ret == pytest.ExitCode.USAGE_ERROR
+    assert "Traceback" not in str(unknown.stderr) + str(unknown.stdout)
+    assert "--benchmark-compare-fail had nothing to compare with" in unknown.outlines[-1]
     compared = project.python("-m", "pytest_benchmark", "compare", "measured.json", str(saved))
     assert all(f"test_it[{name}]" in compared.stdout for name in records)
 

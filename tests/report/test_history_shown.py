@@ -116,6 +116,15 @@ def test_events_are_marked_on_the_dots_of_their_runs() -> None:
     assert places[10:] == [places[3], places[7]]
 
 
+@pytest.mark.parametrize("label", ["+6.5%", "+12,621.9%"])
+def test_what_is_printed_beside_the_last_dot_has_room(label: str) -> None:
+    points = [Point(i, 1.0 + i, 1.0 + i, 1.0 + i) for i in range(3)]
+    chart = lines.draw_over_time("gemm", ["1", "2", "3"], points, {2: label}, are_printed=True)
+    axis = int(re.findall(r"translate\((\d+), \d+\)", chart.svg)[0])
+    label_ends = axis + float(dots(chart)[2].attributes["cx"]) + 12 + 6 * len(label)
+    assert 420 < label_ends < 440
+
+
 def test_the_median_is_between_its_quartiles() -> None:
     chart = drawn(5)
     for median, lower, upper in zip(*(heights_of(chart, i) for i in range(3)), strict=True):

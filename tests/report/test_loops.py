@@ -80,7 +80,7 @@ def test_loops_have_a_table() -> None:
     other = loop("mxnet", "hybridize", images_per_s=None, tokens_per_s=5e4, **warm)
     assert table(loop(), other) == [
         (
-            "lenet cpu float32 200: mnist (real), 2 epochs of 4 steps, the first 1 outside the "
+            "lenet cpu float32 200: mnist (real), 2 epochs of 4 steps, the first outside the "
             "statistics; tested on 2,000 examples"
         ),
         "                 epoch  1st epoch     per second  accuracy  CPUs  memory",

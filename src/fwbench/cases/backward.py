@@ -80,7 +80,7 @@ class Backward(Forward):
         """
         match result:
             case [value, [*gradients]]:
-                verify.count(gradients, self.variables)
+                verify.gradient_count(gradients, self.variables)
                 return [*super().arrays(value), *gradients]
         raise WrongGradient(
             f"backward's call returned a {type(result).__name__}, and not the result with the "

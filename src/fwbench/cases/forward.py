@@ -142,7 +142,8 @@ def check_count(on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]
     """
     if len(on_host) != len(expected):
         raise WrongResult(
-            f"the call returned {len(on_host)} results, the NumPy reference {len(expected)}; "
+            f"the call returned {count(len(on_host), 'result')}, the NumPy reference "
+            f"{len(expected)}; "
             "the implementation computes something else"
         )
 

@@ -17,6 +17,7 @@ from fwbench.frameworks.contract import Array, Framework
 from fwbench.frameworks.learner import Learner, Predictor
 from fwbench.frameworks.models import ModelLearner
 from fwbench.records.facts import CaseFacts
+from fwbench.records.units import count
 from fwbench.workloads.model import ModelObjective
 
 
@@ -63,7 +64,7 @@ class _Answers(RepeatedWork):
         expected = self._reference.answers(changed=self._changed)
         if len(on_host) != len(expected):
             raise WrongResult(
-                f"the model returned {len(on_host)} results, and {len(expected)} in "
+                f"the model returned {count(len(on_host), 'result')}, and {len(expected)} in "
                 f"{self._reference.by}; return the same"
             )
         results, by = self._learner.restored(on_host), self._reference.by

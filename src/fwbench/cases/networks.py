@@ -212,7 +212,7 @@ class Gradients(_NetworkWork):
         (allowed,) = verify.loss_tolerances(training, [loss], self.learner.job.dtype)
         verify.compare(mean, np.asarray(loss), allowed / loss)
         expected = self.learner.trained(of_nodes)
-        verify.count(gradients, range(len(expected)))
+        verify.gradient_count(gradients, range(len(expected)))
 
         def otherwise() -> Sequence[NDArray[Any]]:
             nearly = NEARLY_EQUAL[self.learner.job.dtype] * self._amplified**0.5

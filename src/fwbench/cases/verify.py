@@ -16,6 +16,7 @@ from fwbench.errors import (
     WrongResult,
     WrongTraining,
 )
+from fwbench.records.units import count
 from fwbench.terms.names import FLOAT8, INT8
 from fwbench.workloads.objective import Objective
 
@@ -140,7 +141,7 @@ def check_shape(
         )
 
 
-def count(gradients: Sequence[Any], variables: Sequence[int]) -> None:
+def gradient_count(gradients: Sequence[Any], variables: Sequence[int]) -> None:
     """Check that there is one gradient for each input that is differentiated by.
 
     Raises:
@@ -148,7 +149,7 @@ def count(gradients: Sequence[Any], variables: Sequence[int]) -> None:
     """
     if len(gradients) != len(variables):
         raise WrongGradient(
-            f"{len(gradients)} gradients were returned, for {len(variables)} inputs"
+            f"returned {count(len(gradients), 'gradient')}, for {count(len(variables), 'input')}"
         )
 
 
@@ -291,7 +292,7 @@ def losses(
         raise WrongTraining(
             f"this is not the same training: at step {first + 1} the loss is {actual[first]:.9g}, "
             f"and {reference} has {expected[first]:.9g}; {allowed[first]:.3g} is "
-            f"allowed, and the largest deviation in {len(expected)} steps is "
+            f"allowed, and the largest deviation in {count(len(expected), 'step')} is "
             f"{deviations.max():.3g}. Weights, order of batches, loss or optimiser differ"
         )
     return float(deviations[worst]), float(allowed[worst])

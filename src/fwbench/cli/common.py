@@ -99,7 +99,10 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_result(arguments: argparse.Namespace, facts: Any, text: str) -> None:
     """Print the result of a command: a text for people, or with ``--json`` its facts."""
-    print(json.dumps(facts, indent=2) if arguments.json else text)
+    if arguments.json:
+        print(json.dumps(facts, indent=2))
+    else:
+        print_lines(text.splitlines())
 
 
 def warn(*texts: str) -> None:

@@ -36,6 +36,7 @@ from fwbench.plugin.lines import Live
 from fwbench.project import project_root
 from fwbench.records import files
 from fwbench.records.session_facts import StoredRow
+from fwbench.records.units import count
 from fwbench.report import explanation, since
 from fwbench.workers.environments import Environments
 
@@ -222,7 +223,7 @@ def _releases(
     found = releases.releases(requirement, python, arguments.index, pre=arguments.pre)
     if len(found.versions) < TWO:
         raise UsageError(
-            f"{requirement} has {len(found.versions)} releases with wheels for Python "
+            f"{requirement} has {count(len(found.versions), 'release')} with wheels for Python "
             f"{python[0]}.{python[1]}, and {len(found.gaps)} without: a row takes two; ask for a "
             "wider range, or name another interpreter: --python"
         )

@@ -301,8 +301,8 @@ class PairedComparison:
         ]
         if contended:
             notes.append(
-                f"other processes took processors from launches of {len(contended)} of "
-                f"{len(cases)} cases: a quiet machine needs fewer pairs"
+                f"other processes took processors from launches of {len(contended)} of {every}: "
+                "a quiet machine needs fewer pairs"
             )
         return notes
 
@@ -543,6 +543,8 @@ class Launcher:
         may_lack |= done is _NOT_STARTED
         if may_lack:
             return None
+        if refusal := session.refusal(done):
+            raise UsageError(f"pytest refuses the arguments in {side.name}: {refusal}")
         what = "measured nothing" if done.status in session.RAN else "broke down"
         raise ComparisonError(
             f"a launch of {side.name} {what} ({_ending(done)}){_advice(side)}; its last output:\n"

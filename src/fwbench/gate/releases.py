@@ -1,5 +1,6 @@
 """The releases of a package: which an index has, and for which of them it has wheels."""
 
+import logging
 import os
 import re
 import sys
@@ -9,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.util import find_spec
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any, Self
 
@@ -151,10 +153,21 @@ def _configured() -> str:
 
 
 def _asked(finder: Any, name: str, url: str) -> list[Any]:
+    """All releases of a package; of a refusal, by which nothing is found, the finder only logs."""
+    log, heard = logging.getLogger("unearth"), BufferingHandler(sys.maxsize)
+    log.addHandler(heard)
     try:
-        return [*finder.find_all_packages(name, allow_yanked=False)]
+        found = [*finder.find_all_packages(name, allow_yanked=False)]
     except Exception as error:
         raise ComparisonError(f"{url} does not answer for {name}: {error}") from error
+    finally:
+        log.removeHandler(heard)
+    if heard.buffer and not found:
+        raise UsageError(
+            f"{url} names no releases of {name}: {heard.buffer[-1].getMessage()}; check the name, "
+            "or ask another index: --index"
+        )
+    return found
 
 
 def _counts(text: str, requirement: Requirement, *, pre: bool) -> bool:

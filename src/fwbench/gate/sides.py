@@ -403,7 +403,9 @@ def sides(
     if not common:
         raise UsageError(
             f"{base} has {', '.join(base_side.references)} and {contender} has "
-            f"{', '.join(contender_side.references)}: they have no framework in common"
+            f"{', '.join(contender_side.references)}: they have no framework in common. Different "
+            "frameworks are contestants of one session: pytest --fw "
+            f"{','.join([*base_side.references, *contender_side.references])} --fw-race"
         )
     return base_side, contender_side
 

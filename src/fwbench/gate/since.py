@@ -18,7 +18,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -101,6 +101,7 @@ class Change:
         ratio: of the later version's time to the earlier one's; None where no launch has both.
         bounds: of the ratio, the lower one first; none where so few launches exclude nothing.
         launches: that have shown it.
+        reason: why there is no verdict; empty if there is one.
     """
 
     step: Step
@@ -108,6 +109,7 @@ class Change:
     ratio: float | None
     bounds: Sequence[float]
     launches: int
+    reason: str = ""
 
 
 class Search:
@@ -247,11 +249,21 @@ class Search:
 
     def steps(self, row: VersionRow) -> list[Change]:
         """All steps of a case when no more is measured; None is a verdict that is not known."""
-        return [self._change(row, step, self._last(row.looks[step])) for step in row.measured_steps]
+        changes = []
+        for step in row.measured_steps:
+            verdict, reason = self._last(row.looks[step])
+            changes.append(replace(self._change(row, step, verdict), reason=reason))
+        return changes
 
-    def _last(self, looks: Sequence[float]) -> Verdict | None:
-        verdict = self.test.final_verdict(np.array(looks))[0] if looks else Verdict.INCONCLUSIVE
-        return None if verdict is Verdict.INCONCLUSIVE else verdict
+    def _last(self, looks: Sequence[float]) -> tuple[Verdict | None, str]:
+        """The verdict; without one the reason."""
+        if not looks:
+            return None, "no launch has both"
+        verdict, reason, _ = self.test.final_verdict(np.array(looks))
+        if verdict is not Verdict.INCONCLUSIVE:
+            return verdict, ""
+        hopeless = f"; {_MOST} would hardly tell, either" * (not self._is_open(looks))
+        return None, reason + hopeless
 
 
 def _stored(change: Change, versions: Sequence[str]) -> StoredStep:
@@ -263,6 +275,7 @@ def _stored(change: Change, versions: Sequence[str]) -> StoredStep:
         ratio=change.ratio,
         bounds=[*change.bounds],
         launches=change.launches,
+        reason=change.reason or None,
     )
 
 

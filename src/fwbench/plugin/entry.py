@@ -33,6 +33,19 @@ _NOT_UNDER_XDIST = (
 
 _PLAIN = "fwbench-PlainHooks"
 
+_COMPARE_FAIL = "--benchmark-compare-fail"
+
+_REGRESSED = (
+    f"failed by {_COMPARE_FAIL}, which compares two sessions, but those of equal code may differ "
+    "as much: --fw-gate and fwbench ab judge by several"
+)
+
+_NOT_COMPARED = (
+    f"{_COMPARE_FAIL} had nothing to compare with: no saved run is the one of --benchmark-compare "
+    "(see the warning above); save one with --benchmark-autosave, or name a file of "
+    "--benchmark-json"
+)
+
 #: The variable by which a module has pytest hide its frames.
 _HIDDEN = "__tracebackhide__"
 
@@ -277,17 +290,22 @@ class Regressions:
     """
 
     def __init__(self) -> None:
-        self._has_regressed = False
+        self._failed: tuple[pytest.ExitCode, str] | None = None
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_terminal_summary(self) -> Generator[None, object, object]:
+    def pytest_terminal_summary(self, config: pytest.Config) -> Generator[None, object, object]:
         """Catch what ``--benchmark-compare-fail`` raises when all has been shown."""
+        if config.getoption("benchmark_compare_fail", None):
+            from fwbench.plugin.host import BenchmarkSession
+
+            if BenchmarkSession(config).take_back_compare_fail():
+                self._failed = (pytest.ExitCode.USAGE_ERROR, _NOT_COMPARED)
         try:
             return (yield)
         except Exception as error:
             if type(error).__name__ != "PerformanceRegression":
                 raise
-            self._has_regressed = True
+            self._failed = (pytest.ExitCode.TESTS_FAILED, _REGRESSED)
             return None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -295,13 +313,10 @@ class Regressions:
         """Fail the session, and say so in the last line."""
         result = yield
         reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-        if self._has_regressed and reporter is not None:
-            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
-            reporter.line(
-                "fwbench: failed by --benchmark-compare-fail, which compares two sessions, but "
-                "those of equal code may differ as much: --fw-gate and fwbench ab judge by several",
-                red=True,
-            )
+        if self._failed is not None and reporter is not None:
+            status, message = self._failed
+            session.exitstatus = session.exitstatus or status
+            reporter.line(f"fwbench: {message}", red=True)
         return result
 
 

@@ -1,6 +1,7 @@
 """``--fw-gate``: a session that fails if its cases have become slower than in the baseline."""
 
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
@@ -55,9 +56,10 @@ class Gate:
             return Baseline(self.config.rootpath).run()
         paths = self.benchmarks.compared_paths
         if not paths:
+            found = "this file is no run" if Path(named).is_file() else "no saved run is called so"
             raise UsageError(
-                f"--benchmark-compare={named}: no saved run's name begins with {named}; give "
-                "the beginning of a name under .benchmarks, or a file"
+                f"--benchmark-compare={named}: {found}; give the beginning of a name under "
+                ".benchmarks, or a file of --benchmark-json"
             )
         return together(named, [SampleSet.of_stored(load(path)) for path in paths])
 

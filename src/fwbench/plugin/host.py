@@ -309,6 +309,16 @@ class BenchmarkSession:
             for path, entries in self._session.compared_mapping.items()
         ]
 
+    def take_back_compare_fail(self) -> bool:
+        """Take back ``--benchmark-compare-fail`` where there is no run to compare with.
+
+        pytest-benchmark would log a traceback of its own.
+        """
+        in_vain = bool(self._session.groups) and not self._session.compared_mapping
+        if in_vain:
+            self._session.compare_fail = []
+        return in_vain
+
     def add(self, record: Mapping[str, Any]) -> None:
         """Add a record of another process, as if it had been measured in this one."""
         self._session.benchmarks.append(restore(record))

@@ -158,8 +158,8 @@ class Entrants:
         if rivals and max(rivals.values()) < 2:  # noqa: PLR2004 (one alone is not a race)
             names = ", ".join(dict.fromkeys(map(_name, self._cells.values())))
             raise pytest.UsageError(
-                f"--fw-race compares contestants that do the same work, and each of the "
-                f"{len(rivals)} groups has one ({names}): add a framework or an execution "
+                "--fw-race compares contestants that do the same work, and there is one of each "
+                f"({names}): add a framework or an execution "
                 "(--fw, --fw-execution), or leave out --fw-race"
             )
 

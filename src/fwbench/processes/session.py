@@ -6,6 +6,7 @@ isolated, verified, waited for.
 
 import json
 import os
+import re
 import select
 import sys
 from collections import deque
@@ -163,6 +164,17 @@ def has_died(done: Finished) -> bool:
     if done.status == _INTERRUPTED:  # errors of collection have this exit status, too
         return any("KeyboardInterrupt" in line for line in done.last_lines)
     return done.status < 0 or done.status == _INTERNAL_ERROR
+
+
+def refusal(done: Finished) -> str:
+    """The error in pytest's arguments that has ended a session; empty if none has.
+
+    A ``conftest.py`` that cannot be imported has the same exit status.
+    """
+    if done.status != _USAGE_ERROR:
+        return ""
+    lines = (re.match(r"ERROR: (?!usage:)(.*)|.*: error: (.*)", line) for line in done.last_lines)
+    return next((found[1] or found[2] for found in lines if found), "")
 
 
 def has_found_nothing(done: Finished) -> bool:

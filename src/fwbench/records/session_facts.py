@@ -168,6 +168,7 @@ class StoredStep(Table):
     ratio: float | None = fact()
     bounds: list[float] = fact()
     launches: int = fact()
+    reason: str | None = fact()
 
 
 class StoredRowCase(Table):

@@ -137,8 +137,11 @@ def _untold(case: StoredRowCase) -> str:
 
 
 def _open(step: StoredStep) -> str:
-    known = f" ({_change(step)} in {count(step.launches, 'launch', 'launches')})"
-    return f"{step.after} to {step.since}" + known * (step.ratio is not None)
+    known = []
+    if step.ratio is not None:
+        known.append(f"{_change(step)} in {count(step.launches, 'launch', 'launches')}")
+    known += [step.reason] if step.reason else []
+    return f"{step.after} to {step.since}" + f" ({': '.join(known)})" * bool(known)
 
 
 def judgement(name: str, case: StoredRowCase, change: StoredStep) -> Judgement:

@@ -131,13 +131,12 @@ def blank(
         style=Style(**_PYGAL["style"]),
         legend_at_bottom_columns=_LEGEND_COLUMNS,
         margin=_MARGIN,
-        margin_right=2 * _MARGIN,  # half of the last label
         # pygal leaves no room for the last row of an odd number of names.
         margin_bottom=_MARGIN + _LEGEND_ROW * (series % _LEGEND_COLUMNS),
         width=_WIDE if _longest(labels) > _LONG else _WIDTH,
         height=height,
-        **_PYGAL["settings"],
-        **settings,
+        # Half of the last label of the axis.
+        **{"margin_right": 2 * _MARGIN, **_PYGAL["settings"], **settings},
     )
 
 

@@ -159,6 +159,9 @@ _HEIGHTS = 6
 #: Numbers of digits of labels, up to all that a number has.
 _DIGITS = range(3, 18)
 
+#: Pixels from a dot to the end of its margin, and of a character of its label.
+_BEFORE_LABEL, _OF_CHARACTER = 12, 6
+
 #: Below the lowest point there is room for its label: this share of the height.
 _ROOM_FOR_LABELS = 0.12
 
@@ -206,6 +209,7 @@ def draw_over_time(
         dots_size=2,
         print_labels=are_printed,
         **_time_axis(points, are_printed=are_printed),
+        **_beside(marks.get(len(points) - 1, "")) if are_printed else {},
     )
     chart.x_labels = runs
     chart.add(_MEDIAN, [{"value": p.y, "label": p.label, "node": p.attributes} for p in points])
@@ -230,6 +234,11 @@ def _time_axis(points: Sequence[Point], *, are_printed: bool) -> dict[str, Any]:
     labels = [{"value": place, "label": text} for place, text in zip(places, apart, strict=True)]
     room = {"range": (least - _ROOM_FOR_LABELS * (most - least), most)} if are_printed else {}
     return {"y_labels": labels, **room}
+
+
+def _beside(label: str) -> dict[str, Any]:
+    """Room for what is printed on the right of the last dot."""
+    return {"margin_right": _BEFORE_LABEL + _OF_CHARACTER * len(label)} if label else {}
 
 
 def _looks_over_time(of_marks: str, ends: str, colour: str) -> dict[str, Look]:

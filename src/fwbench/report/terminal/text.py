@@ -73,5 +73,5 @@ def wrapped(text: str, width: int, style: str = "") -> list[Line]:
 
 
 def plain_lines(texts: Iterable[str], width: int) -> list[str]:
-    """Texts as lines of a width, without styles."""
-    return [plain(line) for text in texts for line in wrapped(text, width)]
+    """Texts as lines of a width, without styles; empty ones stay."""
+    return [plain(line) for text in texts for line in wrapped(text, width) or [()]]

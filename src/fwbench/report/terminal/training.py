@@ -40,9 +40,14 @@ def _heading(title: str, first: CaseFacts) -> str:
     tested = f"; tested on {first.tested_examples:,} examples" if first.tested_examples else ""
     return (
         f"{title}: {data.name} ({data.source}), "
-        f"{len(equality.curve(first))} epochs of {count(first.steps_per_epoch or 0, 'step')}, "
-        f"the first {first.warmup_epochs} outside the statistics{tested}"
+        f"{count(len(equality.curve(first)), 'epoch')} of "
+        f"{count(first.steps_per_epoch or 0, 'step')}, "
+        f"the first {_several(first.warmup_epochs)}outside the statistics{tested}"
     )
+
+
+def _several(number: int | None) -> str:
+    return f"{number} " if number != 1 else ""
 
 
 def _first(loop: Measurement) -> TableCell:
