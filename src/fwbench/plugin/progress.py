@@ -8,7 +8,7 @@ times a second.
 import os
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from fwbench.plugin.lines import (
     whole,
 )
 from fwbench.plugin.options import from_config
-from fwbench.plugin.session import CELL, is_measured
+from fwbench.plugin.session import CELL, cached, is_measured
 from fwbench.processes.session import STATUS_VARIABLE
 from fwbench.records.units import count
 from fwbench.workers.inventory import Watch
@@ -191,11 +191,7 @@ def _name(item: pytest.Item | None) -> str:
 
 def _durations(cache: Any) -> dict[str, float]:
     """The seconds of earlier runs by node id; none if somebody else has written them."""
-    kept = None
-    with suppress(RecursionError):  # pytest's cache is silent on all other damage
-        kept = cache.get(_DURATIONS, {}) if cache is not None else {}
-    if not isinstance(kept, dict):
-        return {}
+    kept = cached(cache, _DURATIONS)
     return {case: took_s for case, took_s in kept.items() if isinstance(took_s, float)}
 
 

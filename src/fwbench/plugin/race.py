@@ -6,7 +6,6 @@ print what a launch takes and what the time was spent on.
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from fwbench.gate.race import Race, RaceGroup, race_facts
 from fwbench.plugin import summary
 from fwbench.plugin.launches import MultiLaunchRunner
 from fwbench.plugin.progress import Progress
-from fwbench.plugin.session import CELL, Session, is_measured
+from fwbench.plugin.session import CELL, Session, cached, is_measured
 from fwbench.plugin.store import Store
 from fwbench.records import equality
 from fwbench.records.launches import LaunchPlan
@@ -125,9 +124,10 @@ class BudgetHooks:
             cache.set(_CACHED, {self.runner.session.settings: {**self._cached(), **took_s}})
 
     def _cached(self) -> dict[str, float]:
-        cache = getattr(self.config, "cache", None)
-        kept: Any = {} if cache is None else cache.get(_CACHED, {})
-        return kept.get(self.runner.session.settings, {}) if isinstance(kept, dict) else {}
+        kept = cached(getattr(self.config, "cache", None), _CACHED)
+        took_s = kept.get(self.runner.session.settings)
+        known = took_s.items() if isinstance(took_s, dict) else ()
+        return {case: seconds for case, seconds in known if isinstance(seconds, float)}
 
 
 _SHORT_S = 90

@@ -7,13 +7,12 @@ import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pytest
 
 from fwbench.plugin.plain import known_variables
-from fwbench.plugin.session import CELL, Session, implemented
+from fwbench.plugin.session import CELL, Session, cached, implemented
 from fwbench.records.repeatability import of_earlier, of_pairs
 from fwbench.records.session_facts import StoredRevisits
 from fwbench.records.stored import just_measured
@@ -114,7 +113,7 @@ class Medians:
         """Let later sessions know these medians, and earlier ones of the same."""
         if self._cache is None:
             return
-        kept, measured = self._kept(), self._of(visits)
+        kept, measured = cached(self._cache, _CACHED), self._of(visits)
         for framework, medians_s in measured.items():
             states, state = self._states(framework), self._state(framework)
             states.pop(state, None)
@@ -139,15 +138,9 @@ class Medians:
 
     def _states(self, framework: str) -> dict[str, dict[str, Any]]:
         """Medians by what they are of, the latest ones last."""
-        states = self._kept().get(framework)
+        states = cached(self._cache, _CACHED).get(framework)
         every = states.items() if isinstance(states, dict) else ()
         return {state: medians_s for state, medians_s in every if isinstance(medians_s, dict)}
-
-    def _kept(self) -> dict[str, Any]:
-        kept = None
-        with suppress(RecursionError):  # pytest's cache is silent on all other damage
-            kept = self._cache.get(_CACHED, {}) if self._cache is not None else {}
-        return kept if isinstance(kept, dict) else {}
 
     def _state(self, framework: str) -> str:
         """A text that differs whenever a framework may have another speed for a known reason."""

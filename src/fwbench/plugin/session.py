@@ -7,7 +7,7 @@ import difflib
 import functools
 import random
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -382,6 +382,18 @@ def is_of_another(cell: Cell) -> bool:
     """True of a function in a framework that it is not given for."""
     framework = framework_of(cell.framework)
     return isinstance(cell.workload, Function) and framework not in cell.workload.implementations
+
+
+def cached(cache: Any, name: str) -> dict[str, Any]:
+    """Content of pytest's cache by its keys; nothing if it is off, or somebody else has written it.
+
+    Args:
+        cache: ``config.cache``; None where it is switched off.
+    """
+    kept = None
+    with suppress(RecursionError):  # pytest's cache is silent on all other damage
+        kept = cache.get(name, {}) if cache is not None else {}
+    return kept if isinstance(kept, dict) else {}
 
 
 def implemented(workload: Workload) -> Mapping[str, Any]:
