@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import shlex
 import shutil
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -163,10 +164,18 @@ class Summary:
 
 
 def _named(path: Path | None, here: Path) -> str:
-    """A file as a shell in this folder takes it; empty for none."""
-    if path is not None and path.is_relative_to(here):
+    """A file as a shell in this folder takes it; empty for none.
+
+    Of a saved run the number is enough, and a terminal has room for it.
+    """
+    if path is None:
+        return ""
+    if path.is_relative_to(here):
         path = path.relative_to(here)
-    return "" if path is None else shlex.quote(str(path))
+    number = re.match(r"\d{4}_", path.name)
+    if number and path.parent.parent.name == ".benchmarks":
+        return f"{shlex.quote(str(path.parent))}/{number[0]}*"
+    return shlex.quote(str(path))
 
 
 def _write(reporter: pytest.TerminalReporter, line: "Line") -> None:
