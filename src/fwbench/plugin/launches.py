@@ -126,8 +126,7 @@ class MultiLaunchRunner(IsolatedRunner):
         """Keep what has been measured so far."""
         super().pytest_keyboard_interrupt()
         for done in self.launched.values():
-            for report in done.finished():
-                self.keep(report)
+            self.show(done.finished())
         self.launched.clear()
 
 

@@ -303,8 +303,13 @@ class IsolatedRunner:
         """End all workers when the session is interrupted, and keep what rows have brought."""
         if self.workers is not None:
             self.workers.kill()
-        for report in itertools.chain(*self.ahead.values()):
+        self.show(itertools.chain(*self.ahead.values()))
+
+    def show(self, reports: Iterable[pytest.TestReport]) -> None:
+        """Keep what was measured ahead of its turn, and tell pytest, whose turn does not come."""
+        for report in reports:
             self.keep(report)
+            self.config.hook.pytest_runtest_logreport(report=report)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
