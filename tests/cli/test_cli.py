@@ -31,6 +31,20 @@ def test_what_is_not_understood_exits_with_2_and_help_with_0(
     assert said.format(version=__version__) in (captured.err if status else captured.out)
 
 
+@pytest.mark.parametrize(
+    ("option", "meant"), [("--peeks", "; did you mean --peaks?"), ("--zzz", "")]
+)
+def test_the_option_that_is_meant_is_named(
+    capsys: pytest.CaptureFixture[str], option: str, meant: str
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["doctor", option])
+    assert caught.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("usage: fwbench doctor ")
+    assert err.endswith(f"fwbench doctor: error: unrecognized arguments: {option}{meant}\n")
+
+
 def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["--print-completion", "bash"])

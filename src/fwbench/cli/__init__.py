@@ -1,6 +1,7 @@
 """The command line in addition to pytest's: ``fwbench COMMAND``, one module a command."""
 
 import argparse
+import difflib
 import io
 import os
 import sys
@@ -71,7 +72,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         parser.exit(_USAGE_ERROR, parser.format_help())
     takes_more = getattr(parsed, "takes_more", False)
     if more and not takes_more:
-        parser.error(f"unrecognized arguments: {' '.join(more)}")
+        parsed.parser.error(f"unrecognized arguments: {' '.join(more)}{_meant(parsed, more[0])}")
     if takes_more and _PASSED_ON in given:
         # argparse leaves the sign among the others, where pytest would take options for files.
         place = given.index(_PASSED_ON)
@@ -82,6 +83,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     status = run(parsed)
     sys.stdout.flush()  # while a closed pipe can still be distinguished from a bug
     return status
+
+
+def _meant(parsed: argparse.Namespace, option: str) -> str:
+    """The option of a command that is most like one that it does not have, as advice."""
+    has = (flag for action in parsed.parser._actions for flag in action.option_strings)  # noqa: SLF001
+    close = difflib.get_close_matches(option.partition("=")[0], has, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _escape_what_cannot_be_encoded() -> None:

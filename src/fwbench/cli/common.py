@@ -49,7 +49,7 @@ def add_command(
     if prints_json:
         add_arguments(parser, "json")
     if run is not None:
-        parser.set_defaults(run=run)
+        parser.set_defaults(run=run, parser=parser)
     return parser
 
 
