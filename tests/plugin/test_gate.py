@@ -313,6 +313,7 @@ def test_missing_cases_fail(gated: Project) -> None:
     for name, reason in _GONE.items():
         (row,) = (row for row in rows if _SLOWING.replace("slowing", name) in row)
         assert reason in row
+    assert rows[-1] == f"missing: 1 case, deselected: {_SLOWING.replace('slowing', 'chosen')}"
 
 
 def test_skipped_benchmarks_fail(gated: Project) -> None:
@@ -343,7 +344,8 @@ def test_a_gate_that_judges_nothing_is_not_green(
     assert result.outlines[start + 1] == first
     result = gated.run(*_GATE, "-k", "steady", "-ofw_fail_on=regressed")
     assert result.ret == pytest.ExitCode.OK
-    assert _rows(result) == {_STEADY: "inconclusive", _SLOWING: "missing"}
+    assert _rows(result) == {_STEADY: "inconclusive"}
+    assert f"missing: 1 case, deselected: {_SLOWING}" in result.outlines
 
 
 def test_differences_are_refused_unless_allowed(gated: Project) -> None:

@@ -49,6 +49,19 @@ def test_the_table_has_the_worst_first() -> None:
     assert lines[-1] == "a note"
 
 
+def test_what_was_deselected_is_one_line() -> None:
+    """Somebody wanted it so: it stands in nobody's way."""
+    base = run(*(sample(key, times(1.0)) for key in "abcde"), name="base")
+    left_out = dict.fromkeys("bcde", "deselected")
+    contender = run(sample("a", times(2.0)), name="contender", unmeasured=left_out)
+    comparison = compare(base, contender, RULES)
+    lines = shown.table(comparison)
+    assert [_cells(line)[:2] for line in lines[1:2]] == [["regressed", "a"]]
+    assert lines[2] == "missing: 4 cases, deselected: b, c, d and 1 more"
+    assert "contender against base: 1 regressed, 4 missing" in lines
+    assert lines[2] in shown.markdown(comparison).splitlines()
+
+
 def test_a_table_says_why_and_what_could_not_be_shown() -> None:
     bad = sample("bad", times(1.0), contended=1)
     wild = sample("wild", (1.0, 2.0, 4.0, 8.0, 16.0))

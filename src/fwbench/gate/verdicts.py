@@ -13,7 +13,7 @@ from fwbench.errors import some, unknown
 from fwbench.gate.samples import METRICS, THRESHOLDS, Metric, SampleSet
 from fwbench.options.values import TIME
 from fwbench.records.measurement import CLOCK, MEDIAN, MINIMUM, Measurement
-from fwbench.records.session_facts import StoredComparison, StoredJudgement
+from fwbench.records.session_facts import DESELECTED, SKIPPED, StoredComparison, StoredJudgement
 from fwbench.records.table import DamagedFact, shown
 
 
@@ -292,7 +292,7 @@ def _nowhere(base: SampleSet, contender: SampleSet) -> list[Judgement]:
     return [
         Judgement(key, key, "", Verdict.MISSING, f"{reason}, on both sides")
         for key, reason in why.items()
-        if not reason.startswith(("deselected", "skipped"))
+        if not reason.startswith((DESELECTED, SKIPPED))
     ]
 
 

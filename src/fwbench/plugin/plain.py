@@ -15,7 +15,7 @@ import pytest
 from fwbench.errors import ProbeError
 from fwbench.plugin import host, options
 from fwbench.plugin.host import RERUN, BenchmarkSession
-from fwbench.records.session_facts import SKIPPED, SessionFacts, SessionOutcome
+from fwbench.records.session_facts import DESELECTED, SKIPPED, SessionFacts, SessionOutcome
 from fwbench.records.units import count
 from fwbench.version import __version__
 
@@ -76,7 +76,7 @@ class PlainHooks:
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Remember what was left out."""
-        self._why |= {item.nodeid: "deselected" for item in items if is_plain(item)}
+        self._why |= {item.nodeid: DESELECTED for item in items if is_plain(item)}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Know which tests are plain benchmarks, which a report does not say."""

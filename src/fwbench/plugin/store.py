@@ -27,6 +27,7 @@ from fwbench.records.journal import KEY, Journal, journal_folder
 from fwbench.records.launches import Entry
 from fwbench.records.privacy import Places, without_host
 from fwbench.records.session_facts import (
+    DESELECTED,
     NOT_REACHED,
     SKIPPED,
     NotMeasured,
@@ -354,7 +355,7 @@ class Unmeasured:
         self._know(items)
         for item in items:
             if "benchmark" in getattr(item, "fixturenames", ()):
-                self.why[item.nodeid] = "deselected"
+                self.why[item.nodeid] = DESELECTED
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember why a benchmark was skipped or failed."""

@@ -7,6 +7,9 @@ from fwbench.records.table import Table, fact
 #: Why a case is missing that was still to be measured when its session ended.
 NOT_REACHED = "not reached before the session ended"
 
+#: Why one is missing that was left out by ``-k``, ``-m``, ``--deselect`` or a plugin.
+DESELECTED = "deselected"
+
 #: Prefix of the reason of a benchmark that was skipped.
 SKIPPED = "skipped: "
 

@@ -10,7 +10,13 @@ from fwbench.errors import some
 from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement, Verdict
 from fwbench.records.measurement import MEMORY, MEMORY_BEFORE
-from fwbench.records.session_facts import StoredBudget, StoredContestant, StoredGroup, StoredRace
+from fwbench.records.session_facts import (
+    DESELECTED,
+    StoredBudget,
+    StoredContestant,
+    StoredGroup,
+    StoredRace,
+)
 from fwbench.records.units import count, duration, time, times
 from fwbench.report import escaping
 from fwbench.report.section import Column, TableCell
@@ -130,7 +136,7 @@ def table(comparison: Comparison, width: int | None = None) -> list[str]:
         for row in _texts(comparison, shown)
     ]
     above = [*map(escaping.terminal, [*_alarm(comparison), *_versions(comparison)])]
-    below = [*map(escaping.terminal, filter(None, [more, *_summary(comparison)]))]
+    below = [*map(escaping.terminal, [*more, *_summary(comparison)])]
     if width is None:
         return [*above, *_in_lines(rows), *below]
     return [*plain_lines(above, width), *_within(rows, width), *plain_lines(below, width)]
@@ -220,7 +226,7 @@ def _markdown_table(comparison: Comparison) -> list[str]:
     return [
         *(escaping.markdown_row(cells) for cells in (head, ["---"] * len(head), *rows)),
         "",
-        *([more, ""] if more else []),
+        *(line for each in more for line in (escaping.markdown(each), "")),
         *(f"- {escaping.markdown(line)}" for line in _summary(comparison)),
     ]
 
@@ -288,18 +294,25 @@ def _rank(judgement: Judgement) -> tuple[int, float, str]:
     return (_ORDER[judgement.verdict], -_size(judgement), judgement.name)
 
 
-def _shown(comparison: Comparison) -> tuple[list[Judgement], str]:
-    """The cases of a table, and a line with the range of the unchanged ones that it leaves out."""
-    ordered = ranked(comparison)
+def _shown(comparison: Comparison) -> tuple[list[Judgement], list[str]]:
+    """The cases of a table, and lines on those that it leaves out: deselected, or unchanged."""
+    every = ranked(comparison)
+    deselected = [each for each in every if each.reason == DESELECTED]
+    ordered = [each for each in every if each not in deselected]
+    left_out = []
+    if deselected:
+        names = some([judgement.name for judgement in deselected])
+        left_out.append(f"missing: {count(len(deselected), 'case')}, deselected: {names}")
     changed = [judgement for judgement in ordered if judgement.verdict is not Verdict.UNCHANGED]
     unchanged = ordered[len(changed) :]
     shown, others = unchanged[:_SHOWN_UNCHANGED], unchanged[_SHOWN_UNCHANGED:]
     if not others:
-        return changed + shown, ""
+        return changed + shown, left_out
     ratios = [judgement.ratio for judgement in others if judgement.ratio is not None]
     ends = dict.fromkeys(_change(end) for end in (min(ratios), max(ratios))) if ratios else {}
     between = f", of {' to '.join(ends)}" * bool(ends)
-    return changed + shown, f"... and {count(len(others), 'unchanged case')} more{between}"
+    unchanged_more = f"... and {count(len(others), 'unchanged case')} more{between}"
+    return changed + shown, [unchanged_more, *left_out]
 
 
 def _size(judgement: Judgement) -> float:
