@@ -129,9 +129,22 @@ def check_finished(
             f"device without work took at least {shown(idle_s)}, and a call {shown(call_s)}; "
             "compute in calls, and return from waiter what does nothing but wait"
         )
-    raise UnfinishedWork(
-        "calls return before their work is done, and the framework's `waiter` does not wait: to "
-        f"read one element of the result took at least {shown(shortest_s)} after calls of "
+    raise _unfinished(shortest_s, alone_s, call_s, is_timed=last is not None)
+
+
+def _unfinished(read_s: float, alone_s: float, call_s: float, *, is_timed: bool) -> UnfinishedWork:
+    """The error where reading a result takes as long as work that was left in it.
+
+    Args:
+        read_s: the shortest time of reading an element.
+        alone_s: the same where the values were there already.
+        is_timed: whether the calls are those that were timed.
+    """
+    what = "calls return before their work is done, and the framework's `waiter` does not wait"
+    if is_timed:
+        what = "work is done in time only where its result is read after each call"
+    return UnfinishedWork(
+        f"{what}: to read one element of the result took at least {shown(read_s)} after calls of "
         f"{shown(call_s)}, and {shown(alone_s)} where the same values were there already; return "
         "from waiter what blocks until all work is done, and from calls no results that are "
         "computed when they are read"
