@@ -260,7 +260,7 @@ def test_work_that_is_put_off_where_nobody_reads_results(ignored: int) -> None:
     """Such as in rounds, and in calls before those whose results are read."""
     framework = _PutOff(work_s=2.0**-20, dispatch_s=2.0**-20)
     framework.ignored = ignored
-    fails(case_of(cell(), framework), UnfinishedWork, "does not wait")
+    fails(case_of(cell(), framework), UnfinishedWork, "only where its result is read")
 
 
 class _Keeping(Immutable):

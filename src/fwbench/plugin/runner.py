@@ -217,7 +217,7 @@ class IsolatedRunner:
                     continue
                 if self._pass_on(kind, values, item):
                     continue
-                report = self._received(values)
+                report = _received(self.config, values)
                 if report.when == "call" and len(uses) > 1:
                     threads = _threads(self.session, item.stash[CELL])
                     _check_processors(threads, report, *uses[-2:])  # of a rerun
@@ -294,11 +294,6 @@ class IsolatedRunner:
             number,
         )
 
-    def _received(self, values: dict[str, Any]) -> pytest.TestReport:
-        if isinstance(values["longrepr"], list):
-            values["longrepr"] = tuple(values["longrepr"])  # a skip's path, line and reason
-        return self.config.hook.pytest_report_from_serializable(config=self.config, data=values)
-
     def pytest_keyboard_interrupt(self) -> None:
         """End all workers when the session is interrupted, and keep what rows have brought."""
         if self.workers is not None:
@@ -324,6 +319,12 @@ class IsolatedRunner:
             self.workers.kill()
         for worker in self.session.inventory.take_workers().values():  # no case was run
             worker.stop()
+
+
+def _received(config: pytest.Config, values: dict[str, Any]) -> pytest.TestReport:
+    if isinstance(values["longrepr"], list):
+        values["longrepr"] = tuple(values["longrepr"])  # a skip's path, line and reason
+    return config.hook.pytest_report_from_serializable(config=config, data=values)
 
 
 def _starts_early(item: pytest.Item) -> bool:
