@@ -96,6 +96,20 @@ def test_a_change_is_explained(project: Path, capfd: pytest.CaptureFixture[str])
     assert "### Why it changed" in (project / "row.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("project")
+def test_a_row_is_explained_afterwards(capfd: pytest.CaptureFixture[str]) -> None:
+    """With its launches, which a call without an explanation has made."""
+    arguments = ["since", "quick", "test_it.py"]
+    assert cli.main(arguments) == 0
+    first = capfd.readouterr().out.splitlines()[0]
+    assert cli.main([*arguments, "--resume", "--explain"]) == 0
+    out, err = capfd.readouterr()
+    assert out.startswith(first), out + err
+    assert ": 0 launches, 0 sessions; " in out
+    assert "1.0 and 2.0: launched once more, to be explained" in err
+    assert "  functions: sum() (built-in): " in out, out + err
+
+
 def test_launches_that_cannot_be_read(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     arguments = ["since", "quick", "test_it.py"]
     assert cli.main([*arguments, "--budget", "1s"]) == 0

@@ -19,7 +19,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from fwbench.cli.ab import EXPLAINING, LEVEL, added, job_settings
 from fwbench.cli.common import add_command, print_lines
 from fwbench.cli.gate import check_writable
-from fwbench.errors import UsageError
+from fwbench.errors import FwbenchError, UsageError
 from fwbench.gate import builds, causes, releases, resume
 from fwbench.gate.ab import PairPlan, refuse_launching
 from fwbench.gate.builds import Builder, installed_pythons, remove_unfinished
@@ -87,11 +87,16 @@ def _since(arguments: argparse.Namespace) -> int:
         explained: list[ExplainedChange] = []
         is_interrupted = row.is_interrupted
         if arguments.explain and not is_interrupted:
-            ends_s = time.monotonic() + EXPLAINING * row.took_s
+            took_s = arguments.budget if row.reused else row.took_s
+            ends_s = time.monotonic() + EXPLAINING * took_s
+            twins = partial(_with_sampler, root, builder, arguments, ready, live.say)
+            more = ends_s, arguments, job.seed, live.say
             try:
-                explained = _explained(stored, sides, lineup, ends_s, arguments, job.seed, live.say)
+                explained = _explained(stored, sides, lineup, twins, *more)
             except KeyboardInterrupt:  # the row stands
                 is_interrupted = True
+            except FwbenchError as error:
+                live.say(f"not explained: {error}")
         _write(stored, explained, arguments)
         if is_interrupted:
             live.say(f"{job.folder} has its launches; to go on with them, add --resume")
@@ -107,7 +112,7 @@ def _settings(arguments: argparse.Namespace, root: Path, builder: Builder | None
         **job_settings(arguments, root),
         "packages": packages or "revisions",
         "build": arguments.build,
-        "with": added(arguments),
+        "with": arguments.extra,
         "python": builder.python if builder else sys.version,
         "tests": "" if is_of_revisions else _tests(arguments.more),
     }
@@ -124,37 +129,75 @@ def _explained(
     row: StoredRow,
     sides: Sequence[Side],
     lineup: Lineup,
+    twins: Callable[[Sequence[Side]], Sequence[Side]],
     ends_s: float,
     arguments: argparse.Namespace,
     seed: int,
     say: Callable[[str], Any],
 ) -> list[ExplainedChange]:
-    """Explanations of the changes between versions that this call has launched.
+    """Explanations of the changes.
 
     Args:
-        ends_s: no further step is profiled from then on, the largest one in any case.
+        twins: makes the same versions ready, with what samples.
+        ends_s: no further step is profiled from then on, nor launched if this call has not done so,
+            the largest one in any case.
     """
     judgements: dict[tuple[int, int], list[Judgement]] = {}
     for name, case in row.cases.items():
         for change in case.changes:
             step = row.versions.index(change.after), row.versions.index(change.since)
-            if all(name in lineup.samples[place] for place in step):
-                judgements.setdefault(step, []).append(since.judgement(name, case, change))
+            judgements.setdefault(step, []).append(since.judgement(name, case, change))
     explained: list[ExplainedChange] = []
     for step, changes in sorted(judgements.items(), key=lambda each: -_largest(each[1])):
         both = sides[step[0]], sides[step[1]]
-        nodeids = [lineup.nodeids[each.key] for each in changes]
+        has_time = ends_s > time.monotonic() or not explained
+        if has_time and not _launched(changes, step, lineup):
+            say(f"{both[0].name} and {both[1].name}: launched once more, to be explained")
+            lineup.launch(step, [each.key for each in changes], seed)
+        launched = _launched(changes, step, lineup)
+        nodeids = [lineup.nodeids[each.key] for each in launched]
         more = arguments.more, Environments(project_root(Path())), {0: nodeids, 1: nodeids}, seed
-        left_s = ends_s - time.monotonic()
         profiles: Profiles = None, None
-        if left_s > 0 or not explained:
+        if has_time and launched:
             names = (_NOT_IN_NAMES.sub("-", side.name) for side in both)
-            profiles = measure_profiles(both, *more, left_s, say, "-to-".join(names))
+            left_s = ends_s - time.monotonic()
+            profiles = measure_profiles(twins(both), *more, left_s, say, "-to-".join(names))
         base, contender = ([SampleSet(sides[p].name, lineup.samples[p])] for p in step)
         profiled = partial(causes.profiled_causes, profiles)
         versions = changed_versions(*both)
-        explained += causes.explained(changes, base, contender, versions, profiled)
+        explained += causes.explained(launched, base, contender, versions, profiled)
     return explained
+
+
+def _launched(
+    changes: Sequence[Judgement], step: tuple[int, int], lineup: Lineup
+) -> list[Judgement]:
+    """The changes of cases that this call has launched in both versions."""
+    return [each for each in changes if all(each.key in lineup.samples[p] for p in step)]
+
+
+def _with_sampler(
+    root: Path,
+    builder: Builder | None,
+    arguments: argparse.Namespace,
+    ready: ExitStack,
+    say: Callable[[str], Any],
+    sides: Sequence[Side],
+) -> list[Side]:
+    """The same versions, ready, in environments that have what samples.
+
+    What is timed does without it, so that a row is the same whether it is explained or not.
+    """
+    made: list[Side] = []
+    for side in sides:
+        twin = side
+        if builder is not None and isinstance(side, Built):
+            sampling = Builder(root, arguments.python, added(arguments), say, arguments.index)
+            twin = Built(side.name, side.requirements, side.tree)
+            twin.resolve(sampling, {})
+            ready.enter_context(twin.ready())
+        made.append(twin)
+    return made
 
 
 def _largest(changes: Sequence[Judgement]) -> float:
@@ -188,8 +231,8 @@ def _row(
     first, *others = _requirements(arguments.row)
     if arguments.index:
         arguments.index = releases.index_url(root, arguments.index)
-    python = arguments.python or _python(first, arguments)
-    builder = Builder(root, python, added(arguments), say, arguments.index)
+    arguments.python = arguments.python or _python(first, arguments)
+    builder = Builder(root, arguments.python, arguments.extra, say, arguments.index)
     found = _releases(first, builder.python_version, arguments)
     row = found.row(
         every=arguments.every, good=arguments.good, bad=arguments.bad, named=arguments.versions
@@ -259,7 +302,7 @@ def _revisions(
     of_builds = {"--with": arguments.extra, "--python": arguments.python}
     builder = None
     if arguments.build:
-        builder = Builder(root, arguments.python, added(arguments), say)
+        builder = Builder(root, arguments.python, arguments.extra, say)
     else:
         _refuse(arguments, of_builds, "revisions that are built: add --build")
     return revisions(arguments.row, build=arguments.build), {}, builder
