@@ -314,7 +314,7 @@ def test_results_that_are_kept_by_what_inputs_are(inputs: Any, changes: Any) -> 
 
 def test_a_function_may_have_branches_that_are_learned() -> None:
     """Calls take turns on sets of inputs then, unless these are overwritten."""
-    facts = recorded(case_of(cell(made(np.sort, branching=True), size=4_000), Immutable()))
+    facts = recorded(case_of(cell(made(np.sort), size=4_000), Immutable()))
     assert facts["operand_sets"] == 51
-    in_place = made(lambda x: x.sort(), branching=True, changes=0)
+    in_place = made(lambda x: x.sort(), changes=0)
     assert recorded(case_of(cell(in_place, size=4_000)))["operand_sets"] == 1

@@ -1,5 +1,6 @@
 """Operations on arrays on the device, in-place updates, copies between host and GPU, creation."""
 
+import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -25,6 +26,9 @@ from fwbench.workloads.operation import DEVICE, Implementation
 
 #: Processors have forgotten branches after this many other numbers (docs/measuring.md).
 _FORGOTTEN, _OTHERS_AT_MOST = 200_000, 255
+
+#: Nobody waits for longer until these are drawn: users' functions may read files.
+_DRAWN_S = 1.0
 
 
 class Forward(OperationWork):
@@ -54,13 +58,15 @@ class Forward(OperationWork):
         """And more sets of operands, where a CPU would learn the branches of a single one."""
         super().prepare()
         operation, is_fixed = self.operation, self._on_zeros or bool(self.operation.updates)
-        if operation.branching and self.cell.device == "cpu" and not is_fixed:
-            elements = max(x.size for x in self._drawn(0))
+        elements = max((x.size for x in self._drawn(0)), default=0)
+        if operation.branching and self.cell.device == "cpu" and elements and not is_fixed:
             # Not 1, the seed of changed operands of gradients.
             seeds = range(2, 2 + min(_OTHERS_AT_MOST, round(_FORGOTTEN / elements)))
+            ends_s = time.monotonic() + _DRAWN_S
+            drawn = (self._drawn(seed) for seed in seeds if time.monotonic() < ends_s)
             with suppress(DeclarationError):  # the call can be given no others
                 another = partial(self._placed.another, self.run)
-                self._sets = [*self._sets, *(another(self._drawn(seed)) for seed in seeds)]
+                self._sets = [*self._sets, *map(another, drawn)]
 
     def _drawn(self, seed: int) -> list[NDArray[Any]]:
         """All inputs, as they are in the framework."""

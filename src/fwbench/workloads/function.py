@@ -124,7 +124,8 @@ def function(
             whatever ``compare`` says.
         constant: whether results may stay the same when the inputs change.
         more: ``tolerance``, ``terms``, ``dtypes``, ``compilable``, ``cost``, ``family`` and
-            ``branching`` of an :class:`Operation`.
+            ``branching`` of an :class:`Operation`, the last of which is True unless it is given:
+            who knows where a function branches, or which rows of a table it looks up?
 
     Raises:
         DeclarationError: it cannot be called or named, inputs and sizes do not fit together, or a
@@ -147,7 +148,7 @@ def function(
         random=random,
         constant=constant,
         implementations={key: _Given(value) for key, value in functions.items()},
-        **{**_dtypes(inputs), **more},
+        **{"branching": True, **_dtypes(inputs), **more},
     )
 
 
