@@ -67,7 +67,7 @@ def check(learner: Learner, steps: int, reference: Reference | None = None) -> C
     losses: list[Any] = []
     for batch in training.check_batches(learner.job.batch, steps):
         placed = learner.place(batch)
-        before = learner.checksum()
+        before = learner.checksums()
         losses.append(learner.step(*placed))
         _changed(learner, before, len(losses))
     deviation, allowed = _first_losses(learner, reference, losses, steps)
@@ -110,11 +110,14 @@ def check_timed(
     reference = reference or InNumPy(learner)
     answers = not reference.differs_in_training
     try:
+        learned = set[int]()
         for step, batch in enumerate(batches[:UPDATES_TIMED], 1):
-            _update(learner, step, batch, train, answers=answers)
+            learned |= _update(learner, step, batch, train, answers=answers)
         learner.reset(exact=reference.drops_out)
         first = learner.job.training.check_batches(learner.job.batch, LOSSES_TIMED)
+        before = learner.checksums()
         _first_losses(learner, reference, train(first), len(first), _BY_EPSILON)
+        _all_learn(learner, before, learned)
         learner.reset(exact=False)
     except WrongTraining as error:
         raise WrongTraining(f"after the timing, {error}") from None
@@ -162,15 +165,30 @@ def _distance(weights: Iterable[NDArray[Any]], others: Sequence[NDArray[Any]]) -
     return math.hypot(*norms)
 
 
-def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers: bool) -> None:
-    """Train on one batch, and check what became of weights and, by answers to it, of the loss."""
+def _all_learn(learner: Learner, before: Sequence[int], learned: set[int]) -> None:
+    """Check that steps that were timed change all arrays of weights that the first ones do."""
+    at_first = _differing(before, learner.checksums())
+    if idle := at_first - learned:
+        raise WrongTraining(
+            f"{len(idle)} of {len(at_first)} arrays of weights have stayed as they were in "
+            f"{UPDATES_TIMED} steps, and the first steps change them: compute all gradients in "
+            "every step"
+        )
+
+
+def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers: bool) -> set[int]:
+    """Train on one batch, and check what became of weights and, by answers to it, of the loss.
+
+    Returns:
+        The numbers of the arrays of weights that have changed.
+    """
     examples, labels = batch
     logits = learner.logits(examples) if answers else None
-    before = learner.checksum()
+    before = learner.checksums()
     losses = as_many(learner.losses(train([batch])), 1)
-    _changed(learner, before, step)
+    changed = _changed(learner, before, step)
     if logits is None:
-        return
+        return changed
     expected, _ = judge(logits, labels)
     allowed = verify.NETWORK_LOSS_TOLERANCES[learner.job.verified_as] * max(
         1.0, float(np.abs(logits).max())
@@ -181,6 +199,7 @@ def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers:
             f"{losses[0]:.9g}, and that of the model's answers to the same examples "
             f"{expected:.9g}; {allowed:.3g} is allowed"
         )
+    return changed
 
 
 def _placement(learner: Learner) -> CaseFacts:
@@ -198,12 +217,19 @@ def _placement(learner: Learner) -> CaseFacts:
     return CaseFacts(parameters_on_devices=actual)
 
 
-def _changed(learner: Learner, before: int, step: int) -> None:
-    if learner.checksum() == before:
+def _differing(before: Sequence[int], after: Sequence[int]) -> set[int]:
+    return {place for place, pair in enumerate(zip(before, after, strict=True)) if len({*pair}) > 1}
+
+
+def _changed(learner: Learner, before: Sequence[int], step: int) -> set[int]:
+    """The numbers of the arrays of weights that a step has changed."""
+    changed = _differing(before, learner.checksums())
+    if not changed:
         raise WrongTraining(
             f"an update is missing: step {step} left all weights as they were; the learner "
             "trains less often than it is timed"
         )
+    return changed
 
 
 def _first_losses(

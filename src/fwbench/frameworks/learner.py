@@ -301,10 +301,12 @@ class Learner(Predictor):
 
     def checksum(self) -> int:
         """A number that changes with the weights; updates are counted by it."""
-        checksum = 0
-        for array in self.weights():
-            checksum = xxhash.xxh3_64_intdigest(np.ascontiguousarray(array).data, checksum)
-        return checksum
+        return xxhash.xxh3_64_intdigest(np.array(self.checksums(), np.uint64).data)
+
+    def checksums(self) -> list[int]:
+        """One for each of the arrays of weights."""
+        arrays = map(np.ascontiguousarray, self.weights())
+        return [xxhash.xxh3_64_intdigest(array.data) for array in arrays]
 
     def save(self, folder: Path) -> None:
         """Write weights, averages and the optimiser's state, the framework's own way."""
