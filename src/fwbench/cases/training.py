@@ -72,6 +72,7 @@ class _Step(Work):
         self._turns = turns = enumerate(itertools.cycle(placed))
         step = learner.step
         self.run = lambda: step(*next(turns)[1])
+        self.read_state = learner.checksum
         self._first = 0
 
     def verify(self, result: Any) -> CaseFacts:

@@ -54,6 +54,8 @@ class Work(ABC):
     run: BoundCall
     #: Done before each round, outside its time; None for nothing.
     before: BoundCall | None = None
+    #: Reads all that calls change and do not return; None where results are all of it.
+    read_state: BoundCall | None = None
     #: Size of the data that are new in each turn.
     data_bytes = 0
     #: Position among ``runs`` of the call that was timed last.
