@@ -90,14 +90,14 @@ class Alone(Course):
             self._learner.reset(exact=False)
         if learning_rate is not None:
             self._learner.set_learning_rate(learning_rate)
-        visited = order(len(self._data.train), repetition, epoch)
-        self._loader.set_order(visited[: self._visited])
+        self._order = order(len(self._data.train), repetition, epoch)[: self._visited]
         if self._clock.wait is not None:
             self._clock.wait()
         self._cpu.start()
 
     def train(self) -> Sequence[Any]:
-        """By the learner's own epoch."""
+        """By the learner's own epoch; examples are gathered in its time, which have their order."""
+        self._loader.set_order(self._order)
         return self._learner.epoch(self._loader)
 
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from fwbench.cases.inputs import Change
 from fwbench.cases.training import FolderCase
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import WrongResult
-from fwbench.frameworks.contract import BoundCall
+from fwbench.frameworks.contract import Array, BoundCall
 from fwbench.records.facts import CaseFacts
 from fwbench.workloads import photos
 from fwbench.workloads.photos import CROP, MEAN, STD, PhotoJob, PhotoLoader, PhotoLoading
@@ -38,7 +38,12 @@ class _PhotoPass(Work):
         self._loader, self._job, self._to_numpy = loader, job, to_numpy
         self._original = self._contents = [path.read_bytes() for path in job.paths]
         self._worst = 0.0
+        self.pieces = len(self._contents) // job.batch
         self.run = lambda: deque(loader.batches(), maxlen=1)
+
+    def arrays(self, result: Any) -> Sequence[Array]:
+        """Those of the last batch: they are there, and not made when they are read."""
+        return [*result[-1]]
 
     def verify(self, result: Any) -> CaseFacts:
         """Every photo is there once, with its label; augmented ones are random."""

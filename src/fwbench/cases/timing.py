@@ -118,7 +118,8 @@ def check_finished(
         readings_s.append(_reading_s(framework, clock, arrays))
         shortest_s = heapq.nsmallest(2, readings_s)[-1]
         call_s = min(call_s, taken_s)
-        allowed_s = _SHARE * call_s + _READING_SPARE_S + _COLD_READING_S * len(arrays) * bool(last)
+        allowed_s = _SHARE * call_s / work.pieces + _READING_SPARE_S
+        allowed_s += _COLD_READING_S * len(arrays) * bool(last)
         if last is None or shortest_s > allowed_s:
             there = [_placed(framework, cell, array) for array in arrays]
             alone_s = min(alone_s, _reading_s(framework, clock, there))

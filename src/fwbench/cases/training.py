@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fwbench.cases import learning, verify
 from fwbench.cases.case import Case, host_memory
@@ -18,7 +19,7 @@ from fwbench.cases.inputs import Change, check_device
 from fwbench.cases.references import InNumPy, Reference
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import IsolationError, WrongResult
-from fwbench.frameworks.contract import Framework
+from fwbench.frameworks.contract import Array, Framework
 from fwbench.frameworks.learner import Job, Learner, Predictor
 from fwbench.measure.clock import Clock
 from fwbench.measure.resources import PeakMemory
@@ -130,6 +131,13 @@ def _arrays(part: Any) -> Sequence[np.ndarray[Any, Any]]:
     return part if isinstance(part, tuple) else (part,)
 
 
+class _Visited(NamedTuple):
+    """The last batch of a pass, and the order of its examples."""
+
+    batch: Any
+    order: NDArray[Any]
+
+
 class _Pass(Work):
     """One pass over the batches of an epoch; ``run`` returns the last one."""
 
@@ -141,15 +149,24 @@ class _Pass(Work):
         self._steps = steps
         self._to_numpy = to_numpy
         self._loader = learner.loader(whole(data.train), steps)
+        self.pieces = steps
         self._order = order(len(data.train), 0, 0)[: steps * learner.job.batch]
-        self._loader.set_order(self._order)
         # As users shuffle before each epoch: batches of an order that was there may be kept.
         self.before = self._shuffle
-        self.run = partial(deque, self._loader, maxlen=1)
+        self.run = self._pass
 
     def _shuffle(self) -> None:
         self._order = np.random.default_rng().permutation(self._order)
+
+    def _pass(self) -> _Visited:
+        # In time, as users' samplers shuffle: nothing can be gathered before.
         self._loader.set_order(self._order)
+        last = deque(self._loader, maxlen=1)
+        return _Visited(last[-1] if last else (), self._order)
+
+    def arrays(self, result: Any) -> Sequence[Array]:
+        """Those of its batch: they are there, and not made when they are read."""
+        return [*result.batch]
 
     def verify(self, result: Any) -> CaseFacts:
         """Verify the number of batches, and the examples in each.
@@ -157,14 +174,12 @@ class _Pass(Work):
         Raises:
             WrongResult: they differ.
         """
-        train = self._data.train
         rows = self._order.reshape(self._steps, -1)
+        self._loader.set_order(self._order)
         count = 0
         for count, batch in enumerate(self._loader, 1):
             if count <= self._steps:
-                chosen = rows[count - 1]
-                examples, labels = whole(Split(train.x[chosen], train.y[chosen]))
-                self._compare(batch, (examples, labels.ravel()))
+                self._compare(batch, rows[count - 1])
         if count != self._steps:
             raise WrongResult(
                 f"the loader gives {count} batches, and {self._steps} were asked for: its length "
@@ -173,17 +188,22 @@ class _Pass(Work):
         return CaseFacts(steps_per_epoch=self._steps, data=data_facts(self._data))
 
     def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
-        """One more pass, in an order that it has not been given before.
+        """The last timed batch is right, and so is a pass in an order that is new.
 
         Raises:
             WrongResult: it gives other batches.
         """
-        self._shuffle()
         with verify.within("after the timing"):
+            if last is not None:
+                self._compare(last.batch, last.order[-self._learner.job.batch :])
+            self._shuffle()
             return self.verify(last)
 
-    def _compare(self, batch: Any, expected: Batch) -> None:
-        for actual, placed in zip(batch, self._learner.place(expected), strict=True):
+    def _compare(self, batch: Any, chosen: NDArray[Any]) -> None:
+        train = self._data.train
+        examples, labels = whole(Split(train.x[chosen], train.y[chosen]))
+        expected = self._learner.place((examples, labels.ravel()))
+        for actual, placed in zip(batch, expected, strict=True):
             if not np.array_equal(self._to_numpy(actual), self._to_numpy(placed)):
                 raise WrongResult(
                     "a batch of the loader does not hold the examples that it was asked for: "

@@ -206,10 +206,10 @@ class LoopShare(TrainedShare):
         place, batch = self.member.place, self.task.size
         visited = order(len(self._data.train), repetition, epoch)[: self._loop.steps * batch]
         parts = visited.reshape(self._loop.steps, place.replicas, batch // place.replicas)
-        self._loader.set_order(parts[:, place.rank].ravel())
         losses: list[Any] = []
 
         def train() -> None:
+            self._loader.set_order(parts[:, place.rank].ravel())
             losses.extend(self._learner.epoch(self._loader))
 
         answer = timed_round(self.member, train, self.waiter(), 1)
