@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench import workloads
-from fwbench.errors import SkippedWork, WrongResult, WrongTraining
+from fwbench.errors import SkippedWork, UnfinishedWork, WrongResult, WrongTraining
 from fwbench.frameworks.learner import Job, Learner, Placed
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.layer import Arrays
@@ -151,6 +151,20 @@ class _KnownGradients(HonestLearner):
         return loss
 
 
+class _LastLayerLater(HonestLearner):
+    updates = 0
+
+    def reset(self, *, exact: bool) -> None:
+        super().reset(exact=exact)
+        self.updates = 0
+
+    def update(self, gradients: Arrays) -> None:
+        self.updates += 1
+        left_out = 0 if self.updates <= _HONEST_STEPS else len(gradients) - 2
+        for gradient, descent in [*zip(gradients, self._descents, strict=True)][left_out:]:
+            descent.step(gradient)
+
+
 class _PlainUnlessExamined(_CheaperOptimizer):
     def reset(self, *, exact: bool) -> None:
         super().reset(exact=exact)
@@ -232,6 +246,26 @@ class _SameCrops(HonestPhotos):
         return super().cut(pixels)
 
 
+class _MadeWhenRead:
+    """The images of a batch."""
+
+    def __init__(self, make: Callable[[], NDArray[Any]]) -> None:
+        self.make = make
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.make(), dtype)
+
+
+class _LoadedWhenRead(HonestPhotos):
+    def batches(self) -> Iterator[Placed]:
+        order = self.order()
+        for chosen in np.split(order, len(order) // self.job.batch):
+            yield _MadeWhenRead(partial(self.images, chosen)), chosen
+
+    def images(self, chosen: NDArray[np.int64]) -> NDArray[Any]:
+        return np.stack([self.normalized(self.image(label)) for label in chosen])
+
+
 class _HalfTheResolution(HonestPhotos):
     def decode(self, label: int) -> NDArray[Any]:
         return super().decode(label)[::2, ::2].repeat(2, axis=0).repeat(2, axis=1)
@@ -264,6 +298,14 @@ CHEATS = (
         mistake="a cache in a pipeline, which holds what fits into memory and no real data set",
         why="a pass over files that have changed has the old photos",
         loads=_DecodedOnce,
+    ),
+    _photos(
+        name="loaded_when_read",
+        fakes="Yields batches whose photos are loaded when somebody reads them.",
+        mistake="a lazy pipeline, of which nobody has looked at a batch yet",
+        caught_by=UnfinishedWork,
+        why="to read the last batch takes as long as to load it",
+        loads=_LoadedWhenRead,
     ),
     _photos(
         name="half_of_the_photos",
@@ -377,6 +419,13 @@ CHEATS = (
         mistake="a cache that goes by the identity of its arguments",
         why="the timed steps have not moved the weights as steps on batches placed anew do",
         learn=_KnownBatches,
+    ),
+    _training(
+        name="last_layer_later",
+        fakes="Updates the whole model 12 times, and its last layer alone from then on.",
+        mistake="layers that are frozen once they have settled",
+        why="after the timed steps some arrays of weights do not change any more",
+        learn=_LastLayerLater,
     ),
     _training(
         name="plain_unless_examined",
