@@ -12,10 +12,11 @@ import pytest
 
 from fwbench.cases import timing
 from fwbench.errors import ImpossibleRate, SkippedWork, UnfinishedWork, WrongResult
+from fwbench.measure.clock import Clock
 from fwbench.measure.limits import Limits
 from fwbench.processes.session import EXAMINED_VARIABLE
 from fwbench.records.facts import CaseFacts
-from fwbench.testing import FakeFramework
+from fwbench.testing import FakeFramework, HandClock
 from fwbench.workloads import from_numpy
 from fwbench.workloads.workload import Cost
 from support.fakes import (
@@ -261,6 +262,24 @@ def test_work_that_is_put_off_where_nobody_reads_results(ignored: int) -> None:
     framework = _PutOff(work_s=2.0**-20, dispatch_s=2.0**-20)
     framework.ignored = ignored
     fails(case_of(cell(), framework), UnfinishedWork, "only where its result is read")
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_updates_that_nobody_waits_for(waits: bool) -> None:
+    """They are what steps change; their losses are there before."""
+    hand = HandClock()
+    clock = Clock(hand, hand.wait if waits else None)
+
+    def read() -> None:
+        hand.wait()
+        hand.spend(2.0**-10)
+
+    check = partial(timing.check_settled, read, partial(hand.enqueue, 2.0**-6), clock, 2.0**-6)
+    if waits:
+        check()
+        return
+    with pytest.raises(UnfinishedWork, match="before what they change is there"):
+        check()
 
 
 class _Keeping(Immutable):
