@@ -214,7 +214,13 @@ def _train(answers: list[dict[str, Any]], left: Any = ((6, 7), (6, 7))) -> GangC
 def test_the_first_epoch_of_replicas_is_cold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is trained before it; the copies are checked once all epochs are over."""
     monkeypatch.setattr(loops, "read", lambda *_: data_set())
-    epoch = {"seconds": 2.0, "cpu_s": 1.0, "preempted": 0, "sent_bytes": 0, "losses": [2.0, 1.0]}
+    epoch = {
+        "seconds": 2.0,
+        "cpu_s": 1.0,
+        "preempted": 0,
+        "sent_bytes": 10**7,
+        "losses": [2.0, 1.0],
+    }
     answers = {
         "epoch": [epoch, epoch],
         "examine": [{"loss": 1.0, "accuracy": 0.5, "seconds": 0.5}],
@@ -311,7 +317,8 @@ def test_servers_are_part_of_a_gang() -> None:
     (server,) = result.serving
     assert (server.role, server.rank, server.preempted) == ("server", 0, 1)
     assert server.cpu_s == pytest.approx(1 / 130)
-    assert result.bytes_per_step == server.sent_bytes == pytest.approx(6400 / 130)
+    assert server.sent_bytes == pytest.approx(6400 / 130)
+    assert result.bytes_per_step == pytest.approx(2 * gang.sent_bytes + 6400 / 130)
 
 
 def test_servers_that_are_sent_too_little_fail() -> None:
@@ -357,7 +364,7 @@ def test_what_is_wrong_in_the_check_of_null_steps_fails_them() -> None:
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        (_null_step(12_700), "130 timed steps sent 3,308,400 bytes, .* takes 3,328,000 at least"),
+        (_null_step(11_000), "130 timed steps of .* sent 2,866,400 bytes, .* takes 3,072,000 at "),
         (_null_step(12_800, left="it is"), "^after the timing, it is$"),
     ],
     ids=["sent too little", "fetched wrongly"],

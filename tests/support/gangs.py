@@ -107,7 +107,7 @@ class ScriptedGang:
     clock: HandClock = field(default_factory=HandClock)
     control_s: float = 0.05
     step_s: Sequence[float] = (2.0**-8, 2.0**-7)
-    sent_bytes: int = 0
+    sent_bytes: int = 10**7
     answers: dict[str, Any] = field(default_factory=dict)
     requests: list[tuple[Any, ...]] = field(default_factory=list)
     alive: bool = True

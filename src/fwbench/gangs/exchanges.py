@@ -217,11 +217,6 @@ class NullStepCase(GangCase):
         checks.fetched(answers, when)
         return CaseFacts(), Checked(steps=CHECKED_STEPS)
 
-    def judge_timed(self, sent: int | None, steps: int) -> None:
-        """In a check coordinators have workers send them what these have fetched, too."""
-        who, what = f"{steps} timed steps", f"{self.elements:,} numbers"
-        checks.refuse_silence(who, sent, steps * self.least_bytes, what)
-
     def judge_last(self, answers: Answers) -> None:
         """Verify what workers have fetched in the last timed step."""
         checks.fetched(answers, "after the timing")

@@ -141,6 +141,8 @@ class SharedLoopCase(SharedStepCase):
         after = gang.usage()
         taken = sum(done.steps for done in clock.rounds)
         checks.served(before, after, self.updates(taken), "in the timed epochs")
+        answers = [rank for done in clock.rounds for rank in done.ranks]
+        self.judge_timed(checks.sent(answers, before, after), taken, len(clock.rounds))
         self._serving = serving_facts(gang.serving, before, after, taken)
         timed = zip(clock.rounds, epochs.epochs, strict=True)
         clock.rounds = [done for done, epoch in timed if not epoch.warmup]
