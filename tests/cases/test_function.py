@@ -72,6 +72,7 @@ def _kept_by_address(x: Any) -> Any:
         (lambda x: None, {}, WrongResult, 'made returned None: .* changes="x"'),
         (lambda x: x + next(_NUMBERS), {}, WrongResult, "two calls of made .* random=True"),
         (lambda x: np.ones(3), {}, WrongResult, "stays the same when its inputs .* constant=True"),
+        (lambda x: np.ones(3), {"random": True}, WrongResult, "change: draw in every call, or "),
         (_kept_by_address, {}, WrongResult, "results are kept from earlier calls"),
         (lambda x: x.__iadd__(1), {}, WrongResult, "the work changed input 0: .* changes="),
         (lambda x: [object()], {}, UnreadableResult, "return arrays, numbers and texts, or"),
@@ -96,6 +97,7 @@ def test_what_is_found(f: Any, changes: dict[str, Any], error: Any, said: str) -
     ("f", "changes"),
     [
         (lambda x: x + next(_NUMBERS), {"random": True}),
+        (lambda x: next(_NUMBERS) // 3 % 2, {"random": True}),
         (lambda x: np.ones(3), {"constant": True}),
         (lambda x: x + 1e-3 * next(_NUMBERS), {"compare": lambda a, b: np.allclose(a, b, atol=9)}),
         (lambda x: x + next(_NUMBERS), {"compare": lambda a, b: a != b, "constant": True}),

@@ -201,7 +201,7 @@ def test_the_first_wrong_loss_is_named_and_the_largest_deviation_is_said() -> No
     assert str(caught.value) == (
         "this is not the same training: at step 2 the loss is 2.251, and the float64 reference "
         "has 2.25; 5e-05 is allowed, and the largest deviation in 4 steps is 0.5. Weights, order "
-        "of batches, loss or optimiser differ"
+        "of batches, loss, optimiser or random numbers differ"
     )
 
 

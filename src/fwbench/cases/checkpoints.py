@@ -111,9 +111,16 @@ class _Checkpoint(Work):
         )
 
     def _saved(self, batches: Sequence[Batch]) -> list[NDArray[Any]]:
-        """The weights of a checkpoint after a training on these batches."""
+        """The weights of a checkpoint after a training on these batches.
+
+        Its files are those that are there when the call is over: what writes on writes elsewhere.
+        """
         self._train(self._saving, batches)
         self._save()
+        there = self._folder.with_name("there")
+        shutil.copytree(self._folder, there)
+        shutil.rmtree(self._folder)
+        there.rename(self._folder)
         return _copied(self._saving)
 
     def _exchange(self) -> None:
@@ -127,7 +134,13 @@ class _Checkpoint(Work):
             source.rename(target)
 
     def _check_restored(self, expected: Sequence[NDArray[Any]]) -> None:
-        self._restore()
+        try:
+            self._restore()
+        except Exception as error:
+            raise WrongTraining(
+                "nothing can be restored from the files that were there when a checkpoint was "
+                f"saved ({type(error).__name__}): write all of them within the call"
+            ) from error
         restored = _copied(self._restoring)
         equal = all(map(np.array_equal, restored, expected))
         if not equal or len(restored) != len(expected):

@@ -30,8 +30,9 @@ from fwbench.terms.names import framework_of
 from fwbench.workloads.function import PLAIN, Function
 from fwbench.workloads.grid import Cell
 
-#: So many other inputs are tried before a result is said not to depend on them.
-_TRIES = 4
+#: So many other inputs are tried before a result is said not to depend on them; more where it is
+#: random, as a coin may fall on one side for some time.
+_TRIES, _TRIES_OF_RANDOM = 4, 30
 
 _ALLOWED_MORE = "; if rounding explains it, declare terms=, tolerance= or compare="
 
@@ -423,14 +424,15 @@ class FunctionWork(Forward):
     def _check_change(self, returned: Returned) -> None:
         """Check that a result on changed inputs is another one, at least for some of them."""
         first, changed = self._first_result, self._placed.digests != self._first_inputs
-        free = self.function.constant or self.function.random
-        if first is None or free or not changed or not returned.equals(first):
+        if first is None or self.function.constant or not changed or not returned.equals(first):
             return
-        tries = (self._called(self._drawn(seed)) for seed in range(2, 2 + _TRIES))
+        number = _TRIES_OF_RANDOM if self.function.random else _TRIES
+        tries = (self._called(self._drawn(seed)) for seed in range(2, 2 + number))
         if all(other.equals(first) for other in tries):
+            do = "draw" if self.function.random else "compute with all of them"
             raise WrongResult(
-                f"the result of {self.function.name} stays the same when its inputs change: "
-                "compute with all of them in every call, or declare constant=True"
+                f"the result of {self.function.name} stays the same when its inputs change: {do} "
+                "in every call, or declare constant=True"
             )
 
     def _held(

@@ -293,7 +293,8 @@ def losses(
             f"this is not the same training: at step {first + 1} the loss is {actual[first]:.9g}, "
             f"and {reference} has {expected[first]:.9g}; {allowed[first]:.3g} is "
             f"allowed, and the largest deviation in {count(len(expected), 'step')} is "
-            f"{deviations.max():.3g}. Weights, order of batches, loss or optimiser differ"
+            f"{deviations.max():.3g}. Weights, order of batches, loss, optimiser or random numbers "
+            "differ"
         )
     return float(deviations[worst]), float(allowed[worst])
 
