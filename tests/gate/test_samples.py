@@ -214,7 +214,7 @@ def test_sessions_are_side_by_side(folder: Path) -> None:
     assert gemm.times_s == (median(times(1.0)), median(times(1.25)))
     assert gemm.contended
     assert dot.times_s == (median(times(1.0)),)
-    assert result.failures == ["2.json: 1 tests failed"]
+    assert result.failures == ["2.json: 1 test failed"]
 
 
 @pytest.mark.parametrize(("spread", "status"), [(0.1, 10), (0.005, 1)])

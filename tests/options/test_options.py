@@ -35,6 +35,5 @@ def test_a_schedule_leaves_an_epoch_to_measure(
     with pytest.raises(UsageError) as caught:
         from_config(pytester.parseconfig(*arguments)).schedule(PRESET)
     assert str(caught.value) == (
-        f"{numbers} are for warm-up, which leaves none to measure; give --fw-train more epochs, "
-        "or fewer warmup-epochs"
+        f"{numbers} leave none to measure; give --fw-train more epochs, or fewer warmup-epochs"
     )

@@ -42,7 +42,7 @@ class _PhotoPass(Work):
         self.run = lambda: deque(loader.batches(), maxlen=1)
 
     def arrays(self, result: Any) -> Sequence[Array]:
-        """Those of the last batch: they are there, and not made when they are read."""
+        """The parts of the last batch: they are there, and not made when they are read."""
         return [*result[-1]]
 
     def verify(self, result: Any) -> CaseFacts:

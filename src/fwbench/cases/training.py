@@ -165,7 +165,7 @@ class _Pass(Work):
         return _Visited(last[-1] if last else (), self._order)
 
     def arrays(self, result: Any) -> Sequence[Array]:
-        """Those of its batch: they are there, and not made when they are read."""
+        """The parts of its batch: they are there, and not made when they are read."""
         return [*result.batch]
 
     def verify(self, result: Any) -> CaseFacts:

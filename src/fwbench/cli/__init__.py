@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import errno
 import io
 import os
 import sys
@@ -13,13 +14,15 @@ import shtab
 
 from fwbench.cli.common import warn
 from fwbench.errors import FwbenchError, UsageError
-from fwbench.processes.interruption import as_keyboard_interrupt
+from fwbench.processes.interruption import as_keyboard_interrupt, has_arrived
 from fwbench.report import escaping
 from fwbench.version import __version__
 
 _USAGE_ERROR = 2
 _FAILED = 3  # 1 says that something has regressed
 _INTERRUPTED = 130
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
 #: What follows goes to pytest, whether or not the command has such an option, too.
 _PASSED_ON = "--"
@@ -49,19 +52,31 @@ def _status(arguments: Sequence[str] | None) -> int:
         warn("interrupted")
         return _INTERRUPTED
     except BrokenPipeError:
-        # The reader has closed the pipe. Python writes the rest once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_nowhere()  # the reader has closed the pipe
         return _FAILED
     except FwbenchError as error:
         warn(f"error: {error}")
         return _USAGE_ERROR if isinstance(error, UsageError) else _FAILED
     except Exception as error:  # noqa: BLE001 (Python's own exit status for it, 1, is a verdict)
-        traceback.print_exc()
-        warn(
-            f"this is a bug of fwbench: {type(error).__name__}. Please report it with the lines "
-            "above"
-        )
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> int:
+    if has_arrived():  # in a moment whose exceptions Python wraps
+        warn("interrupted")
+        return _INTERRUPTED
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        warn(f"error: cannot write: {error.strerror}")
+        _write_nowhere()
         return _FAILED
+    traceback.print_exc()
+    warn(f"this is a bug of fwbench: {type(error).__name__}. Please report it with the lines above")
+    return _FAILED
+
+
+def _write_nowhere() -> None:
+    """Let Python write the rest once more when it ends, but not where it cannot."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -94,6 +109,7 @@ def _meant(parsed: argparse.Namespace, option: str) -> str:
 
 def _escape_what_cannot_be_encoded() -> None:
     """Escape characters that the terminal cannot show, instead of losing a verdict."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 (closed by a shell)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

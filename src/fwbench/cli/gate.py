@@ -14,7 +14,7 @@ from fwbench.cli.common import (
     terminal_width,
     warn,
 )
-from fwbench.errors import UsageError
+from fwbench.errors import UnreadableRun, UsageError
 from fwbench.gate.causes import ExplainedChange
 from fwbench.gate.samples import THRESHOLDS, SampleSet, read, refuse_differences
 from fwbench.gate.stored import Baseline, compare
@@ -121,6 +121,9 @@ def _gate(arguments: argparse.Namespace) -> int:
     baseline = read(base[0]) if base else _baseline().run()
     measured = read(contender)
     note_unknown(baseline, measured)
+    for side in (baseline, measured):
+        if not side.samples:
+            raise UnreadableRun(f"{side.name}: there is no benchmark in it; measure again")
     differences = refuse_differences(baseline, measured, arguments.allow_different)
     return conclude(compare(baseline, measured, rules_of(arguments), differences), arguments)
 
@@ -148,7 +151,7 @@ def _baseline() -> Baseline:
 def _set(arguments: argparse.Namespace) -> int:
     run = _baseline().set(arguments.files, anyway=arguments.anyway)
     note_unknown(run)
-    cases, sessions = count(len(run.samples), "case"), count(len(arguments.files), "session")
+    cases, sessions = count(len(run.samples), "case"), count(len(run.sessions), "session")
     print_result(arguments, _sessions(run), f"the baseline has {cases} of {sessions}")
     return 0
 

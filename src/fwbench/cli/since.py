@@ -252,7 +252,7 @@ def _row(
 def _requirements(text: str) -> list[Requirement]:
     """The packages of a row, of which the first has the range of versions."""
     try:
-        return [Requirement(word) for word in text.split()]
+        return [Requirement(word) for word in text.split() or [text]]
     except InvalidRequirement as error:
         raise UsageError(
             f"{text!r} is not a row of versions ({str(error).splitlines()[0]}); name a package "
@@ -305,7 +305,13 @@ def _revisions(
         builder = Builder(root, arguments.python, arguments.extra, say)
     else:
         _refuse(arguments, of_builds, "revisions that are built: add --build")
-    return revisions(arguments.row, build=arguments.build), {}, builder
+    row = revisions(arguments.row, build=arguments.build)
+    if len(row) < TWO:
+        raise UsageError(
+            f"{arguments.row} is one revision, and a row takes two: name an ancestor first, "
+            "git:v1.0..git:HEAD"
+        )
+    return row, {}, builder
 
 
 def _refuse(arguments: argparse.Namespace, given: Mapping[str, Any], what: str) -> None:

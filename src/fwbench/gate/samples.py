@@ -75,8 +75,28 @@ _UNSOUND = ("setup failed", "call failed", "skipped")
 
 def read(path: Path) -> SampleSet:
     """The samples in a file, or in a folder of files of several sessions."""
-    files = files_of(path) if path.is_dir() else [path]
-    return together(path.name, [SampleSet.of_stored(load(file)) for file in files])
+    return together(path.name, each_once(files_of(path)))
+
+
+def each_once(files: Iterable[Path]) -> list[SampleSet]:
+    """The sessions in files.
+
+    Raises:
+        UsageError: one is there twice: between it and itself there would be no difference.
+    """
+    runs: dict[Path, StoredRun] = {}
+    for file in files:
+        run = load(file)
+        for other, earlier in runs.items():
+            if run.when and _identity(run) == _identity(earlier):
+                raise UsageError(f"{file} is the same session as {other}: give each once")
+        runs[file] = run
+    return [*map(SampleSet.of_stored, runs.values())]
+
+
+def _identity(run: StoredRun) -> tuple[str, list[float]]:
+    """Moment and times of a session: no two have them in common."""
+    return run.when, [record.median_s for record in run.records]
 
 
 def together(name: str, sessions: Sequence[SampleSet]) -> SampleSet:
@@ -101,7 +121,7 @@ def _failures(session: SessionFacts) -> list[str]:
     outcome = session.outcome
     if outcome is None:
         return ["it does not say how its session ended: fwbench did not write it, or recovered it"]
-    failures = [f"{outcome.failed} tests failed"] if outcome.failed else []
+    failures = [f"{count(outcome.failed, 'test')} failed"] if outcome.failed else []
     if outcome.interrupted:
         failures.append("it was interrupted")
     verdicts = (session.gate.verdicts if session.gate else None) or {}

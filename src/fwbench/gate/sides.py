@@ -380,6 +380,7 @@ def sides(
         root = _repository()
         return _of_repository(root, base), _of_repository(root, contender)
     if any(of_tree):
+        _references(contender if of_tree[0] else base, environments)
         raise UsageError(
             f"{base} and {contender}: one is a revision and one an environment; compare two "
             "revisions, or two environments"
@@ -413,7 +414,7 @@ def sides(
 def revisions(text: str, *, build: bool) -> list[Side]:
     """The revisions of ``git:REV..git:REV`` by first parents, the oldest first; built or not."""
     first, found, last = text.removeprefix(REVISION).partition("..")
-    if not found:
+    if not (found and first and last.removeprefix(REVISION)):
         raise UsageError(f"{text} is one revision, and a row takes two: git:v1.0..git:HEAD")
     root = _repository()
     ends = [Revision(root, name, name) for name in (first, last.removeprefix(REVISION))]

@@ -19,7 +19,7 @@ from scipy.special import stdtr, stdtrit
 from fwbench import project
 from fwbench.errors import StorageError, UnreadableRun, UsageError
 from fwbench.gate import verdicts
-from fwbench.gate.samples import METRICS, Metric, SampleSet, read, together, unequal_work
+from fwbench.gate.samples import METRICS, Metric, SampleSet, each_once, read, together, unequal_work
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
 from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import DESELECTED, SKIPPED
@@ -242,14 +242,15 @@ class Baseline:
         if not self.folder.is_dir():
             raise UsageError(
                 f"there is no baseline under {self.folder.parent}; set one: fwbench baseline set "
-                "FILE, with what --benchmark-json wrote; or name a run: --benchmark-compare FILE"
+                "FILE, with what --benchmark-json wrote; or name a run (fwbench gate BASELINE "
+                "CONTENDER, pytest --fw-gate --benchmark-compare FILE)"
             )
         return read(self.folder)
 
     def set(self, files: Sequence[Path], *, anyway: bool = False) -> SampleSet:
         """Make sessions, files of ``--benchmark-json`` or folders of them, the new baseline."""
         sessions = [file for path in files for file in files_of(path)]
-        run = together("baseline", [read(file) for file in sessions])
+        run = together("baseline", each_once(sessions))
         if run.failures:
             raise UsageError(
                 "a run that failed cannot become the baseline:\n  " + "\n  ".join(run.failures)
@@ -280,7 +281,7 @@ class Baseline:
             new.rename(self.folder)
             shutil.rmtree(old, ignore_errors=True)
         except OSError as error:
-            raise StorageError(f"cannot keep the baseline: {error}") from error
+            raise StorageError(f"cannot keep the baseline: {error.strerror}") from error
 
 
 def _could_be_judged(sample: Measurement) -> bool:

@@ -114,8 +114,8 @@ class Options:
         schedule = replace(preset, **{n: v for n, v in given.items() if v is not None})
         if schedule.warmup_epochs >= schedule.epochs:
             raise UsageError(
-                f"of {schedule.epochs} epochs {schedule.warmup_epochs} are for warm-up, which "
-                "leaves none to measure; give --fw-train more epochs, or fewer warmup-epochs"
+                f"epochs={schedule.epochs} and warmup-epochs={schedule.warmup_epochs} leave none "
+                "to measure; give --fw-train more epochs, or fewer warmup-epochs"
             )
         return schedule
 

@@ -297,9 +297,10 @@ class BenchmarkSession:
     @property
     def compared_paths(self) -> list[Path]:
         """The files of the runs that ``--benchmark-compare`` names."""
-        # Named relative to the folder in which pytest-benchmark saves.
+        # Files, or named relative to the folder in which pytest-benchmark saves.
         storage = Path(getattr(self._session.storage, "path", ""))
-        return [storage / path for path in self._session.compared_mapping]
+        named = map(Path, self._session.compared_mapping)
+        return [path if path.is_file() else storage / path for path in named]
 
     @property
     def compared(self) -> list[tuple[str, list[Entry]]]:

@@ -19,6 +19,10 @@ _MARK = b"\xf5fwb"  # no text begins like this
 _HEADER = struct.Struct(f"!{len(_MARK)}sQ")  # mark, and length of the JSON text in bytes
 
 
+#: The operating system counts no further.
+_LONGEST_S = 1e9
+
+
 class Channel:
     """One end of a connection."""
 
@@ -46,7 +50,7 @@ class Channel:
             IsolationError: what arrived is not a message.
             OSError: the connection is broken.
         """
-        self._socket.settimeout(timeout_s)
+        self._socket.settimeout(None if timeout_s is None else min(timeout_s, _LONGEST_S))
         try:
             return self._received()
         finally:

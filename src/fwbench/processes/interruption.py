@@ -72,6 +72,11 @@ def as_keyboard_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def has_arrived() -> bool:
+    """True once a signal has interrupted this process: further errors may be what came of it."""
+    return _interruption.arrived
+
+
 @contextmanager
 def held() -> Iterator[None]:
     """A block that no signal interrupts: one that arrives meanwhile is raised at its end."""

@@ -93,10 +93,11 @@ def check_name(name: str) -> None:
     Raises:
         UsageError: the name has other characters, or is reserved.
     """
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+@]*", name) or name == DEFAULT:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._+@]{0,99}", name) or name == DEFAULT:
         raise UsageError(
             f"environment {name!r}: give a name of letters, digits and . _ + @ that begins with a "
-            f"letter or digit, and is not {DEFAULT!r}; such as tensorflow@2.20"
+            f"letter or digit, has at most 100 characters, and is not {DEFAULT!r}; such as "
+            "tensorflow@2.20"
         )
 
 

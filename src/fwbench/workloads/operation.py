@@ -177,6 +177,11 @@ class Operation(Workload):
                 f"an operation is named {self.name!r}; the name becomes part of case ids: use "
                 "letters, digits and underscores, beginning with a letter"
             )
+        for what in ("inputs", "reference", "terms"):
+            if not callable(given := getattr(self, what)):
+                raise DeclarationError(
+                    f"{what}= of operation {self.name!r} is {given!r}; give a function"
+                )
         if not isinstance(self.sizes, Sizes | Sequence):
             raise DeclarationError(
                 f"operation {self.name!r} has the sizes {self.sizes!r}; give a tuple of them"
@@ -229,6 +234,11 @@ class Operation(Workload):
         """
 
         def declare(implementation: Implementation) -> Implementation:
+            if not callable(implementation):
+                raise DeclarationError(
+                    f"{self.name} is implemented for {framework} by {implementation!r}; give a "
+                    "function that takes its namespace and returns the one that computes"
+                )
             if framework in self.implementations:
                 raise DeclarationError(
                     f"{self.name} is implemented twice for {framework}; keep one"
@@ -275,7 +285,7 @@ class Operation(Workload):
         operands = self.inputs(size, np.random.default_rng(seed))
         if not isinstance(operands, tuple):
             raise DeclarationError(
-                f"the inputs of {self.name} are a {type(operands).__name__}; "
+                f"the inputs of {self.name} are of the type {type(operands).__name__}; "
                 "return a tuple of NumPy arrays"
             )
         for operand in operands:
