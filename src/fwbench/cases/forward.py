@@ -27,7 +27,7 @@ from fwbench.workloads.operation import DEVICE, Implementation
 #: Processors have forgotten branches after this many other numbers (docs/measuring.md).
 _FORGOTTEN, _OTHERS_AT_MOST = 200_000, 255
 
-#: Nobody waits for longer until these are drawn: users' functions may read files.
+#: No more are drawn after this time: inputs of users' functions may be read from files.
 _DRAWN_S = 1.0
 
 
@@ -58,8 +58,8 @@ class Forward(OperationWork):
         """And more sets of operands, where a CPU would learn the branches of a single one."""
         super().prepare()
         operation, is_fixed = self.operation, self._on_zeros or bool(self.operation.updates)
-        elements = max((x.size for x in self._drawn(0)), default=0)
-        if operation.branching and self.cell.device == "cpu" and elements and not is_fixed:
+        if operation.branching and self.cell.device == "cpu" and not is_fixed:
+            elements = max((x.size for x in self._drawn(0)), default=0) or 3 * _FORGOTTEN
             # Not 1, the seed of changed operands of gradients.
             seeds = range(2, 2 + min(_OTHERS_AT_MOST, round(_FORGOTTEN / elements)))
             ends_s = time.monotonic() + _DRAWN_S

@@ -121,9 +121,8 @@ def _gate(arguments: argparse.Namespace) -> int:
     baseline = read(base[0]) if base else _baseline().run()
     measured = read(contender)
     note_unknown(baseline, measured)
-    for side in (baseline, measured):
-        if not side.samples:
-            raise UnreadableRun(f"{side.name}: there is no benchmark in it; measure again")
+    if not baseline.samples:
+        raise UnreadableRun(f"{baseline.name}: there is no benchmark in it; measure again")
     differences = refuse_differences(baseline, measured, arguments.allow_different)
     return conclude(compare(baseline, measured, rules_of(arguments), differences), arguments)
 
