@@ -177,11 +177,6 @@ class Operation(Workload):
                 f"an operation is named {self.name!r}; the name becomes part of case ids: use "
                 "letters, digits and underscores, beginning with a letter"
             )
-        for what in ("inputs", "reference", "terms"):
-            if not callable(given := getattr(self, what)):
-                raise DeclarationError(
-                    f"{what}= of operation {self.name!r} is {given!r}; give a function"
-                )
         if not isinstance(self.sizes, Sizes | Sequence):
             raise DeclarationError(
                 f"operation {self.name!r} has the sizes {self.sizes!r}; give a tuple of them"
@@ -207,6 +202,11 @@ class Operation(Workload):
                 f"operation {self.name!r} is switched by {unknown[0]!r}, which is not a toggle of "
                 f"fwbench's; known: {', '.join(TOGGLES)}"
             )
+        for what in ("inputs", "reference", "terms"):
+            if not callable(given := getattr(self, what)):
+                raise DeclarationError(
+                    f"{what}= of operation {self.name!r} is {given!r}; give a function"
+                )
 
     @property
     def form(self) -> Form | None:
