@@ -335,7 +335,7 @@ CHEATS = (
         mistake="gradients that are as old as an epoch, as of replicas that are never waited for",
         caught_by=SkippedWork,
         why="a step on a new batch takes longer than those that were timed",
-        size=128,
+        size=1024,
         learn=_KnownGradients,
     ),
     _training(
