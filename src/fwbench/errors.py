@@ -44,6 +44,9 @@ Every message says what was asked, what was found, and what to do.
 import difflib
 from collections.abc import Iterable, Sequence
 
+#: Known names that an error lists.
+_NAMED = 40
+
 
 class FwbenchError(Exception):
     """Base of every error that fwbench raises on purpose."""
@@ -215,13 +218,13 @@ def unknown(kind: str, name: str, known: Iterable[str], meant: str = "") -> Usag
 
     Args:
         kind: what the name names, in the singular: ``"framework"``.
-        known: the names that would have been understood, in the order to show them.
+        known: the names that would have been understood, in the order to show them: a few dozen.
         meant: the one that is suggested, if it is known and not merely similar.
     """
     names = list(dict.fromkeys(known))
     close = [meant] if meant in names else difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    return UsageError(f"unknown {kind} {name!r}; known: {', '.join(names) or 'none'}.{hint}")
+    return UsageError(f"unknown {kind} {name!r}; known: {some(names, _NAMED) or 'none'}.{hint}")
 
 
 def some(names: Sequence[str], most: int = 3, separator: str = ", ") -> str:

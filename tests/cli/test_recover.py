@@ -32,6 +32,8 @@ def test_recover_writes_the_latest_journal(
 ) -> None:
     journal(project, "20300101T000000-9.jsonl", "old")
     journal(project, "20300102T000000-1.jsonl", "new", "newer")
+    # Of a session that was killed before it began.
+    (project / ".fwbench" / "journal" / "20300103T000000-1.jsonl").touch()
     expected_text = out(capsys, "recover", "--output", "run.json")
     latest = Path(".fwbench") / "journal" / "20300102T000000-1.jsonl"
     assert expected_text == f"2 records of {latest} written to run.json\n"

@@ -11,7 +11,7 @@ import pytest
 from fwbench import cli
 from fwbench.errors import DifferentSettings, UnreadableRun, UsageError
 from fwbench.gate import samples
-from fwbench.gate.samples import SampleSet
+from fwbench.gate.samples import SampleSet, read
 from fwbench.options.values import FACTS
 from support.gangs import gang, out
 from support.launched_runs import (
@@ -79,6 +79,14 @@ def test_unreadable_runs(
     assert captured.err.startswith("fwbench: error: ")
     for name in ("verdicts.md", "figures.json"):
         assert (folder / name).read_text(encoding="utf-8") == "earlier"
+
+
+def test_hidden_files_are_no_runs(folder: Path) -> None:
+    """A Mac leaves some beside others."""
+    (folder / "runs").mkdir()
+    (folder / "base.json").rename(folder / "runs" / "base.json")
+    (folder / "runs" / "._base.json").write_bytes(b"Mac")
+    assert read(folder / "runs").samples
 
 
 def test_a_folder_is_not_readable_if_one_of_its_files_is_not(folder: Path) -> None:
@@ -298,7 +306,7 @@ def test_facts_of_cases_that_are_not_common_may_differ() -> None:
 
 def test_one_case_that_differs_is_named() -> None:
     base, contender = run(sample("a"), sample("b")), run(sample("a"), sample("b", threads=2))
-    with pytest.raises(DifferentSettings, match=r"threads: None -> 2 \(b\)"):
+    with pytest.raises(DifferentSettings, match=r"threads: not recorded -> 2 \(b\)"):
         samples.refuse_differences(base, contender, ("cpu",))
 
 

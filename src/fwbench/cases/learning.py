@@ -112,7 +112,7 @@ def check_timed(
     try:
         learned = set[int]()
         for step, batch in enumerate(batches[:UPDATES_TIMED], 1):
-            learned |= _update(learner, step, batch, train, answers=answers)
+            learned |= check_update(learner, step, batch, train, answers=answers)
         learner.reset(exact=reference.drops_out)
         first = learner.job.training.check_batches(learner.job.batch, LOSSES_TIMED)
         before = learner.checksums()
@@ -176,7 +176,9 @@ def _all_learn(learner: Learner, before: Sequence[int], learned: set[int]) -> No
         )
 
 
-def _update(learner: Learner, step: int, batch: Batch, train: Train, *, answers: bool) -> set[int]:
+def check_update(
+    learner: Learner, step: int, batch: Batch, train: Train, *, answers: bool
+) -> set[int]:
     """Train on one batch, and check what became of weights and, by answers to it, of the loss.
 
     Returns:

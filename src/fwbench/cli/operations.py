@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fwbench.cli.common import add_arguments, add_command, rendered, terminal_width
-from fwbench.errors import unknown
+from fwbench.errors import UsageError, unknown
 from fwbench.frameworks.declared import manifests
 from fwbench.report.terminal.text import plain_lines
 from fwbench.terms.manifest import Gap, Manifest
@@ -56,7 +56,13 @@ def _chosen(names: Sequence[str], families: Sequence[str]) -> Families:
         for family, operations in FAMILIES.items()
         if not families or family in families
     }
-    return {family: operations for family, operations in chosen.items() if operations}
+    found = {family: operations for family, operations in chosen.items() if operations}
+    if not found:
+        raise UsageError(
+            f"{', '.join(names)} and --family {', '.join(families)} have no operation in common; "
+            "leave out one of them"
+        )
+    return found
 
 
 # As JSON

@@ -47,7 +47,8 @@ def _recover(arguments: argparse.Namespace) -> int:
 
 def _latest_journal() -> Path:
     folder = journal_folder(Path())
-    journals = sorted(folder.glob("*.jsonl"))
+    # An empty one is of a session that was killed before it began.
+    journals = sorted(path for path in folder.glob("*.jsonl") if path.stat().st_size)
     if not journals:
         raise UsageError(f"there is no journal under {folder}; name one, or go to its project")
     return journals[-1]

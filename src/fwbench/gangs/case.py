@@ -388,6 +388,7 @@ class SharedStepCase(GangCase):
     def judge_last(self, answers: Answers) -> None:
         """Verify that all weights are equal after the timing, and others than before."""
         checks.same_weights(answers, "after the timing", "the timed steps")
+        checks.whole_shares(answers, "after the timing")
 
 
 class AsynchronousStepCase(SharedStepCase):

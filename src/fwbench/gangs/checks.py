@@ -43,6 +43,13 @@ def fetched(answers: Answers, when: str) -> None:
         raise WrongResult(f"{when}, {wrong}")
 
 
+def whole_shares(answers: Answers, when: str) -> None:
+    """Refuse replicas that train on less than their share of a batch."""
+    wrong = next((answer["wrong"] for answer in answers if answer.get("wrong")), "")
+    if wrong:
+        raise WrongTraining(f"{when}, {wrong}")
+
+
 def same_weights(answers: Answers, when: str, step_name: str = "step {}") -> None:
     """Refuse replicas whose weights differ, or do not change.
 

@@ -1,5 +1,6 @@
 """One replica's share of a case: its step, and its checks."""
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -8,8 +9,8 @@ from functools import partial
 from typing import Any, cast
 
 from fwbench import workloads
-from fwbench.cases import networks, verify
-from fwbench.errors import WrongGradient
+from fwbench.cases import learning, networks, verify
+from fwbench.errors import WrongGradient, WrongTraining
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Member
@@ -184,8 +185,24 @@ class TrainedShare(Share):
         return self._model.without_exchange()
 
     def verify_last(self) -> dict[str, Any]:
-        """The weights before all timed steps, and after them."""
-        return {"weights": [self._begun, self._learner.checksum()]}
+        """The weights before all timed steps and after them, and what is wrong with one more."""
+        weights = [self._begun, self._learner.checksum()]
+        return {"weights": weights, "wrong": self._wrong_step()}
+
+    def _wrong_step(self) -> str:
+        """The difference of a step's loss from that of the answers to this share, as text.
+
+        Empty if there is none, or where layers answer otherwise in training. All replicas take the
+        step, whatever each finds.
+        """
+        learner, training = self._learner, self._training
+        batch = training.other_batch(learner.job.batch, secrets.randbits(32))
+        answers = not any(node.layer.differs_in_training for node in training.graph.nodes)
+        try:
+            learning.check_update(learner, 1, batch, self._trained, answers=answers)
+        except WrongTraining as error:
+            return str(error)
+        return ""
 
 
 class AsynchronousShare(TrainedShare):

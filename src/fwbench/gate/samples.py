@@ -238,7 +238,7 @@ def _change(before: Any, after: Any) -> str:
     if isinstance(before, dict) and isinstance(after, dict):
         names = sorted(n for n in {*before, *after} if before.get(n) != after.get(n))
         return ", ".join(f"{n} {before.get(n)!s} -> {after.get(n)!s}" for n in names)
-    return f"{before!s} -> {after!s}"
+    return " -> ".join("not recorded" if x is None else str(x) for x in (before, after))
 
 
 #: What a clock, a compiler without work, and an allocator differ by.

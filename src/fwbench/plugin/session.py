@@ -225,11 +225,9 @@ class Session:
                 self.inventory.ask(selection.frameworks)
                 grid.check_dtypes(selection, self.manifests)
                 self._check_requested()
-            requested = replace(
-                self._request(),
-                threshold=threshold_of(mark),
-                precision=precision_of(self._config, mark),
-            )
+            with _naming(where):
+                threshold, precision = threshold_of(mark), precision_of(self._config, mark)
+            requested = replace(self._request(), threshold=threshold, precision=precision)
             cells = list(grid.cells(workloads, selection, self.manifests, self.absent, requested))
             if is_open:
                 cells = [cell for cell in cells if not is_of_another(cell)]

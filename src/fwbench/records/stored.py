@@ -63,7 +63,7 @@ def files_of(path: Path) -> list[Path]:
     """A file itself, or the runs in a folder."""
     if not path.is_dir():
         return [path]
-    files = sorted(path.glob("*.json"))
+    files = sorted(path.glob("[!.]*.json"))  # macOS puts a file ._NAME beside each on other disks
     if not files:
         raise UnreadableRun(f"{path} is a folder without a JSON file; name the runs in it")
     return files

@@ -329,7 +329,7 @@ _PROCESSES = 4
 
 def collect(folder: Path, only: str = "") -> tuple[list[HistoryLine], list[str]]:
     """The cases of all runs in a folder and in those below, and why other files are no runs."""
-    files = sorted(folder.rglob("*.json")) if folder.is_dir() else []
+    files = sorted(folder.rglob("[!.]*.json")) if folder.is_dir() else []
     cases: _Records = {}
     problems: list[str] = []
     for records, unreadable in _each_part(files, only):
@@ -353,7 +353,7 @@ def add(folder: Path, runs: Iterable[Path]) -> list[Path]:
         UnreadableRun: one is not a run, or has no case; then none is added.
         StorageError: it cannot be written.
     """
-    kept = {_digest(content_of(path)) for path in folder.rglob("*.json")}
+    kept = {_digest(content_of(path)) for path in folder.rglob("[!.]*.json")}
     new = {}
     for path in runs:
         content = content_of(path)

@@ -68,7 +68,7 @@ def test_noop_is_no_contestant() -> None:
 
 def test_noop_alone_has_no_table() -> None:
     lines = shown(entry("a", workload="noop"), entry("b", workload="noop"))
-    assert [lines[1], *lines[4:]] == ["", "nothing to compare: a, b share no workload and size"]
+    assert [lines[1], *lines[4:]] == ["", "noop does no work, so it is not ranked; -v shows its times"]
 
 
 @tabled
@@ -284,6 +284,7 @@ def test_the_next_steps_follow_from_what_was_seen() -> None:
         ([*busy, *lone], "stop what else", "fwbench recover -o run.json; fwbench report run.json"),
         ([*close, *lone], '-k "[dot-" --fw-race', "fwbench report run.json -o run.html"),
         (lone, "fwbench recover", "docs/own-operation.md"),
+        ([entry("numpy"), entry("numpy")], "fwbench recover", "docs/own-operation.md"),
     ):
         steps = notes.next_steps([just_measured(record) for record in records], "")
         assert len(steps) == 2

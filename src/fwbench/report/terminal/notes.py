@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from fwbench.errors import some
 from fwbench.records.facts import CaseFacts, Memory, Profile
@@ -97,6 +98,8 @@ def _kind(kind: str, device: str, devices: set[str]) -> str:
 
 def _why_none(cases: Cases) -> str:
     names = sorted({case.facts.framework for case in cases})
+    if {case.facts.workload for case in cases} == {"noop"}:
+        return "noop does no work, so it is not ranked; -v shows its times"
     if len(names) == 1:
         return f"only {names[0]} was measured: nothing to compare"
     return f"nothing to compare: {', '.join(names)} share no workload and size"
@@ -111,7 +114,9 @@ def next_steps(cases: Cases, stored: str) -> list[str]:
     every = contests(cases)
     contended = [case for case in cases if is_contended(case.facts)]
     close = {
-        contest.facts.workload: None for contest in every if contest.decision is Decision.CLOSE
+        contest.facts.workload: None
+        for contest in every
+        if contest.decision is Decision.CLOSE and _has_rivals(contest)
     }
     # From the bracket of an id to the hyphen behind the name: "relu" is in "leaky_relu", too.
     named = " or ".join(f"[{name}-" for name in [*close][:_SHOWN])
@@ -124,6 +129,11 @@ def next_steps(cases: Cases, stored: str) -> list[str]:
     ]
     first, second = [step for step in steps if step][:2]
     return [f"Next: {first}", f"      {second}"]
+
+
+def _has_rivals(contest: Contest) -> bool:
+    """False where one contestant is there several times, as in tests with other parameters."""
+    return len({replace(case, repeat=1).contestant for case in contest.entrants}) > 1
 
 
 def geometric_means(cases: Cases) -> list[str]:
