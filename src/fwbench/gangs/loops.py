@@ -224,6 +224,6 @@ class LoopShare(TrainedShare):
         loss, accuracy = examined(self._learner, getattr(self._data, part), examples, batch)
         return {"loss": loss, "accuracy": accuracy, "seconds": time.perf_counter() - start_s}
 
-    def _trained(self, batch: Batch) -> Sequence[Any]:
-        """Train for an epoch of this one batch."""
-        return one_epoch(self._learner, [batch])
+    def _trained(self, shares: Sequence[Batch]) -> Sequence[Any]:
+        """Train for an epoch of these alone."""
+        return one_epoch(self._learner, shares)

@@ -142,16 +142,16 @@ class TrainedShare(Share):
         losses: list[Any] = []
         exchanged: dict[str, Any] = {}
         for batch in self._shards(steps):
-            losses += self._trained(batch)
+            losses += self._trained([batch])
             weights.append(learner.checksum())
             exchanged = exchanged or self._exchanged()
         values = learner.losses(losses).tolist()
         learner.reset(exact=False)
         return {"losses": values, "weights": weights, **exchanged, "notes": learner.notes()}
 
-    def _trained(self, batch: Batch) -> Sequence[Any]:
-        """Train on a share of a batch, as it is timed; returns its loss."""
-        return [self._learner.step(*self._learner.place(batch))]
+    def _trained(self, shares: Sequence[Batch]) -> Sequence[Any]:
+        """Train on shares of batches, as they are timed; returns their losses."""
+        return [self._learner.step(*self._learner.place(share)) for share in shares]
 
     def _exchanged(self) -> dict[str, Any]:
         """Error of the first step's gradient against the reference, and whether it is too large.

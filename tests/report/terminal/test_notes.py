@@ -68,7 +68,8 @@ def test_noop_is_no_contestant() -> None:
 
 def test_noop_alone_has_no_table() -> None:
     lines = shown(entry("a", workload="noop"), entry("b", workload="noop"))
-    assert [lines[1], *lines[4:]] == ["", "noop does no work, so it is not ranked; -v shows its times"]
+    why = "noop does no work, so it is not ranked; -v shows its times"
+    assert [lines[1], *lines[4:]] == ["", why]
 
 
 @tabled
