@@ -153,7 +153,19 @@ def test_an_environment_is_built_once(place: Place) -> None:
 
 def test_what_is_added_to_both(place: Place) -> None:
     base, contender = place.resolved("quick==1.0", "quick==2.0", extra=("needed==2.0",))
-    assert {base.resolved.version_of("needed"), contender.resolved.version_of("needed")} == {"2.0"}
+    assert {side.resolved.versions["needed"] for side in (base, contender)} == {"2.0"}
+
+
+def test_what_samples_is_in_an_environment_of_its_own(place: Place) -> None:
+    """It has the same versions; what is timed does without it."""
+    side, _ = place.resolved("quick==1.0", "quick==2.0", extra=("needed==2.0",))
+    with side.ready():
+        own, resolved, versions = side.environment, side.resolved, side.versions
+        with side.sampling():
+            assert side.environment.folder != own.folder
+            assert side.versions == {**versions, "pyinstrument": "5"}
+        assert (side.environment, side.resolved) == (own, resolved)
+        assert "pyinstrument" not in versions
 
 
 def test_a_package_that_is_kept_to_one_version(place: Place) -> None:
@@ -162,9 +174,9 @@ def test_a_package_that_is_kept_to_one_version(place: Place) -> None:
     run_git(place.path, "tag", "newer")
     commit_all(place.path, **wheels.project(needs=["needed<2.1"]))
     both = place.resolved("git:HEAD", "git:newer")
-    assert [side.resolved.version_of("needed") for side in both] == ["2.0", "2.1"]
+    assert [side.resolved.versions.get("needed") for side in both] == ["2.0", "2.1"]
     both = place.resolved("git:HEAD", "git:newer", "Needed")
-    assert [side.resolved.version_of("needed") for side in both] == ["2.0", "2.0"]
+    assert [side.resolved.versions.get("needed") for side in both] == ["2.0", "2.0"]
     with pytest.raises(UsageError, match="--pin other: the environment of git:HEAD has no version"):
         place.resolved("git:HEAD", "git:newer", "other")
 
@@ -174,10 +186,10 @@ def test_a_revision_is_used_with_the_versions_that_it_pins(place: Place) -> None
     pins = "needed==2.0  # a pin\npytest==1.0\n-e .\nquick[extra]==2.0\n"
     commit_all(place.path, **wheels.project(needs=["needed"]), requirements__txt=pins)
     base, contender = place.resolved("git:HEAD~1", "git:HEAD")
-    assert contender.resolved.version_of("needed") == "2.0"
-    assert contender.resolved.version_of("pytest") == "9"
+    assert contender.resolved.versions.get("needed") == "2.0"
+    assert contender.resolved.versions.get("pytest") == "9"
     assert "quick" not in "".join(contender.resolved.lines)
-    assert base.resolved.version_of("needed") is None
+    assert base.resolved.versions.get("needed") is None
 
 
 def test_files_count_by_their_content(place: Place) -> None:

@@ -49,9 +49,6 @@ LEVEL = 0.02
 #: Time that may be spent on explaining changes, as a share of that of the comparison.
 EXPLAINING = 0.25
 
-#: As the extra ``explain`` has it.
-_SAMPLER = "pyinstrument>=5,<6"
-
 #: None if they were not asked for.
 Explanations = Sequence[ExplainedChange] | None
 
@@ -108,16 +105,11 @@ def _sides(
     notes = [place_tests(both, arguments.tests), *_notes(both), unseen(*both)]
     if any(isinstance(side, Built) for side in both):
         remove_unfinished(root)
-        builder = Builder(root, arguments.python, added(arguments), say)
+        builder = Builder(root, arguments.python, arguments.extra, say)
         resolve(both, builder, arguments.pin)
     else:
         _refuse_options_of_builds(arguments)
     return both, [*filter(None, notes)]
-
-
-def added(arguments: argparse.Namespace) -> list[str]:
-    """Requirements of all environments that are built; with --explain also what samples."""
-    return [*arguments.extra, *[_SAMPLER] * arguments.explain]
 
 
 def _refuse_options_of_builds(arguments: argparse.Namespace) -> None:

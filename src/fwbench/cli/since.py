@@ -16,7 +16,7 @@ from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from fwbench.cli.ab import EXPLAINING, LEVEL, added, job_settings
+from fwbench.cli.ab import EXPLAINING, LEVEL, job_settings
 from fwbench.cli.common import add_command, print_lines
 from fwbench.cli.gate import check_writable
 from fwbench.errors import FwbenchError, UsageError
@@ -89,10 +89,9 @@ def _since(arguments: argparse.Namespace) -> int:
         if arguments.explain and not is_interrupted:
             took_s = arguments.budget if row.reused else row.took_s
             ends_s = time.monotonic() + EXPLAINING * took_s
-            twins = partial(_with_sampler, root, builder, arguments, ready, live.say)
             more = ends_s, arguments, job.seed, live.say
             try:
-                explained = _explained(stored, sides, lineup, twins, *more)
+                explained = _explained(stored, sides, lineup, *more)
             except KeyboardInterrupt:  # the row stands
                 is_interrupted = True
             except FwbenchError as error:
@@ -129,7 +128,6 @@ def _explained(
     row: StoredRow,
     sides: Sequence[Side],
     lineup: Lineup,
-    twins: Callable[[Sequence[Side]], Sequence[Side]],
     ends_s: float,
     arguments: argparse.Namespace,
     seed: int,
@@ -138,7 +136,6 @@ def _explained(
     """Explanations of the changes.
 
     Args:
-        twins: makes the same versions ready, with what samples.
         ends_s: no further step is profiled from then on, nor launched if this call has not done so,
             the largest one in any case.
     """
@@ -161,7 +158,7 @@ def _explained(
         if has_time and launched:
             names = (_NOT_IN_NAMES.sub("-", side.name) for side in both)
             left_s = ends_s - time.monotonic()
-            profiles = measure_profiles(twins(both), *more, left_s, say, "-to-".join(names))
+            profiles = measure_profiles(both, *more, left_s, say, "-to-".join(names))
         base, contender = ([SampleSet(sides[p].name, lineup.samples[p])] for p in step)
         profiled = partial(causes.profiled_causes, profiles)
         versions = changed_versions(*both)
@@ -174,30 +171,6 @@ def _launched(
 ) -> list[Judgement]:
     """The changes of cases that this call has launched in both versions."""
     return [each for each in changes if all(each.key in lineup.samples[p] for p in step)]
-
-
-def _with_sampler(
-    root: Path,
-    builder: Builder | None,
-    arguments: argparse.Namespace,
-    ready: ExitStack,
-    say: Callable[[str], Any],
-    sides: Sequence[Side],
-) -> list[Side]:
-    """The same versions, ready, in environments that have what samples.
-
-    What is timed does without it, so that a row is the same whether it is explained or not.
-    """
-    made: list[Side] = []
-    for side in sides:
-        twin = side
-        if builder is not None and isinstance(side, Built):
-            sampling = Builder(root, arguments.python, added(arguments), say, arguments.index)
-            twin = Built(side.name, side.requirements, side.tree)
-            twin.resolve(sampling, {})
-            ready.enter_context(twin.ready())
-        made.append(twin)
-    return made
 
 
 def _largest(changes: Sequence[Judgement]) -> float:

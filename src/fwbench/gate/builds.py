@@ -87,11 +87,11 @@ class Resolved:
     #: Packages that are built from folders other than a fresh checkout.
     folders: Sequence[str]
 
-    def version_of(self, name: str) -> str | None:
-        """The version of a package; None if there is none, or if it comes from files."""
+    @property
+    def versions(self) -> dict[str, str]:
+        """The version of each package that does not come from files."""
         pins = (re.match(r"([\w.-]+)(?:\[.*\])?==(\S+)", line) for line in self.lines)
-        found = (pin[2] for pin in pins if pin and canonical(pin[1]) == name)
-        return next(found, None)
+        return {canonical(pin[1]): pin[2] for pin in pins if pin}
 
 
 def requirements_of(name: str) -> list[str] | None:

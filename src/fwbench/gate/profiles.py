@@ -75,8 +75,10 @@ def measure_profiles(
     took = duration(_START_S + first * _CASE_S)
     say(f"profiles of {first} of {count(number, 'case')}, by turns: about {took}")
     try:
-        given, variables = _arguments(arguments, step), _variables(budget_s)
-        with scratch.folder() as folder:
+        with scratch.folder() as folder, ExitStack() as sampling:
+            for side in sides:
+                sampling.enter_context(side.sampling())
+            given, variables = _arguments(arguments, step), _variables(budget_s)
             results = [folder / f"{name}.json" for name in SIDES]
             referee = Referee(folder, len(SIDES), _EFFORT, seed)
             begun = [

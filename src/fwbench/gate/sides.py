@@ -8,7 +8,7 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,9 @@ REVISION = "git:"
 #: Digits of a commit that name it.
 _SHORT = 9
 _WORKING_TREE = "."
+
+#: As the extra ``explain`` has it.
+_SAMPLER = "pyinstrument>=5,<6"
 
 #: Files that decide on what else is installed, and those that a build compiles.
 _DEPENDENCIES = (
@@ -102,6 +105,10 @@ class Side(ABC):
     def ready(self) -> Iterator[None]:
         """A context in which it can be measured."""
         yield
+
+    def sampling(self) -> AbstractContextManager[None]:
+        """A context in which its environment, once it is ready, has what samples functions, too."""
+        return nullcontext()
 
 
 class Installed(Side):
@@ -263,7 +270,7 @@ class Built(Side):
         self, name: str, requirements: Sequence[str] = (), tree: Tree | Revision | None = None
     ) -> None:
         self.name = name
-        self.requirements = requirements
+        self._requirements = requirements
         self.references = _frameworks_of(requirements)
         #: The revision that is installed; None where requirements are all.
         self.tree = tree
@@ -282,7 +289,7 @@ class Built(Side):
     @contextmanager
     def _wanted(self) -> Iterator[Wanted]:
         if self.tree is None:
-            yield Wanted(self.name, self.requirements)
+            yield Wanted(self.name, self._requirements)
             return
         inner = _project_in(self.tree.root)
         with self.tree.source() as checkout:
@@ -291,7 +298,7 @@ class Built(Side):
                     f"{self.name} cannot be built: {inner} has neither of {', '.join(BUILD_FILES)} "
                     "in it; compare revisions without --build, in this environment"
                 )
-            yield Wanted(self.name, (), checkout, inner, self.tree.identity)
+            yield Wanted(self.name, self._requirements, checkout, inner, self.tree.identity)
 
     @property
     def arguments(self) -> list[str]:
@@ -345,13 +352,32 @@ class Built(Side):
     @contextmanager
     def ready(self) -> Iterator[None]:
         """Built, unless it is kept from before; with the tests, if they are its own."""
+        self._build()
+        with self.tree.ready() if self.tree and self.tree is self.tests else nullcontext():
+            yield
+
+    def _build(self) -> None:
         assert self._builder is not None  # noqa: S101 (see `resolve`)
         self._environment = self._builder.kept(self.name, self.resolved)
         if self._environment is None:
             with self._wanted() as wanted:
                 self._environment = self._builder.build(wanted, self.resolved)
-        with self.tree.ready() if self.tree and self.tree is self.tests else nullcontext():
+
+    @contextmanager
+    def sampling(self) -> Iterator[None]:
+        """In an environment of the same versions that has what samples, too.
+
+        What is timed does without it, so that figures are the same whether they are explained.
+        """
+        assert self._builder is not None  # noqa: S101 (see `resolve`)
+        own = self._requirements, self._resolved, self._environment
+        try:
+            self._requirements = [*self._requirements, _SAMPLER]
+            self.resolve(self._builder, self.resolved.versions)
+            self._build()
             yield
+        finally:
+            self._requirements, self._resolved, self._environment = own
 
 
 def _frameworks_of(requirements: Sequence[str]) -> list[str]:
@@ -528,8 +554,8 @@ def resolve(both: tuple[Side, Side], builder: Builder, pins: Sequence[str]) -> N
 def _pinned(base: Side, pins: Sequence[str]) -> dict[str, str]:
     pinned: dict[str, str] = {}
     for name in map(builds.canonical, pins):
-        resolved = base.resolved.version_of(name) if isinstance(base, Built) else None
-        version = resolved if isinstance(base, Built) else base.versions.get(name)
+        known = base.resolved.versions if isinstance(base, Built) else base.versions
+        version = known.get(name)
         if version is None:
             raise UsageError(
                 f"--pin {name}: the environment of {base.name} has no version of it that the other "

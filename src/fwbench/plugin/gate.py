@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fwbench.errors import UsageError
-from fwbench.gate.samples import SampleSet, refuse_differences, together
+from fwbench.gate.samples import SampleSet, each_once, refuse_differences, together
 from fwbench.gate.stored import SESSIONS_AT_LEAST, Baseline, compare
 from fwbench.gate.verdicts import Comparison, FailOn, Rules
 from fwbench.plugin import summary
@@ -14,7 +14,6 @@ from fwbench.plugin.host import BenchmarkSession
 from fwbench.plugin.session import Session
 from fwbench.plugin.store import Store
 from fwbench.records.session_facts import StoredComparison, StoredGate
-from fwbench.records.stored import load
 from fwbench.report import verdicts
 
 
@@ -61,7 +60,7 @@ class Gate:
                 f"--benchmark-compare={named}: {found}; give the beginning of a name under "
                 ".benchmarks, or a file of --benchmark-json"
             )
-        return together(named, [SampleSet.of_stored(load(path)) for path in paths])
+        return together(named, each_once(paths))
 
     def _refuse_what_cannot_be_judged(self, baseline: SampleSet) -> None:
         if self.session.verify_only:
