@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from fwbench.gate.samples import SampleSet
-from support.projects import Project
+from support.projects import CASES, Project
+from support.tables import tabled
 
 _PLAIN = """
 import pytest
@@ -239,3 +240,28 @@ def test_a_budget_of_plain_benchmarks(project: Project) -> None:
     (entry,) = _stored(project)["benchmarks"]
     assert len(entry["stats"]["data"]) > 1
     assert "1 plain benchmark not known" in str(result.stdout)
+
+
+@tabled
+def test_flags_without_effect_are_named(
+    project: Project, file: str, flags: list[str], named: str
+) -> None:
+    """Not those of the ini file, which are for all tests; a person has just given these."""
+    project.write("test_plain.py", "def test_plain(benchmark):\n    benchmark(sum, [1])\n")
+    project.write("test_it.py", CASES)
+    project.write("pytest.ini", "[pytest]\nfw_precision = 3%\n")
+    result = project.run(file, *flags, "--benchmark-disable", fw=None)
+    lines = [line for line in result.outlines if "without effect" in line]
+    assert [line.rpartition(": ")[2] for line in lines] == [*filter(None, [named])]
+
+
+@tabled
+def test_what_would_end_in_a_traceback_is_refused(
+    project: Project, flag: str, words: list[str]
+) -> None:
+    """Here pytest-benchmark has one of its own, after everything has been measured or before."""
+    project.write("test_plain.py", "def test_plain(benchmark):\n    benchmark(sum, [1])\n")
+    result = project.run(flag, fw=None)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert [*filter(None, result.errlines)][-1] == f"ERROR: {' '.join(words)}"
+    assert "Traceback" not in str(result.stderr) + str(result.stdout)

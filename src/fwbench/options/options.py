@@ -138,6 +138,7 @@ class Option:
     alone: str | None = None  # what is meant where the flag has no value; None: it needs one
     about: str = ""  # all that there is to know; the help is one line
     ini: bool = False  # without a flag: a setting of ini files, and of -o
+    plain: bool = False  # plain tests of pytest-benchmark heed it, too
     part: str = PARTS[0]
 
     @property
@@ -179,6 +180,7 @@ def _option(row: Mapping[str, Any]) -> Option:
         row.get("alone"),
         " ".join(row.get("about", row["help"]).format(**_LISTS).split()),
         row.get("ini", False),
+        row.get("plain", False),
         row.get("part", PARTS[0]),
     )
 

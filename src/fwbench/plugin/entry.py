@@ -46,6 +46,9 @@ _NOT_COMPARED = (
     "--benchmark-json"
 )
 
+#: Parts of the longest name of a saved run: of its machine, and of its file.
+_STORED_PARTS = 2
+
 #: The variable by which a module has pytest hide its frames.
 _HIDDEN = "__tracebackhide__"
 
@@ -61,6 +64,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     """Add the specifications of fwbench's own hooks."""
     pluginmanager.add_hookspecs(HookSpecs)
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest-benchmark looks for them
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Refuse a path of no file to compare with, for which pytest-benchmark has a traceback."""
+    compared = config.getoption("benchmark_compare", None)
+    path = Path(compared) if isinstance(compared, str) else Path()
+    if len(path.parts) > _STORED_PARTS and not path.is_file():
+        raise pytest.UsageError(
+            f"--benchmark-compare={path} is no file: give one of --benchmark-json, or the "
+            "beginning of a name under .benchmarks"
+        )
 
 
 @pytest.hookimpl(trylast=True)  # when pytest-benchmark's session is there

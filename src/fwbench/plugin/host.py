@@ -27,8 +27,9 @@ from pytest_benchmark.fixture import BenchmarkFixture, PauseInstrumentation
 from pytest_benchmark.stats import Metadata
 from pytest_benchmark.timers import compute_timer_precision
 
-from fwbench.errors import UsageError
+from fwbench.errors import StorageError, UsageError
 from fwbench.measure.stopping import Stopping
+from fwbench.records import files
 from fwbench.turns import visits
 
 if TYPE_CHECKING:  # a launch of plain benchmarks needs none of them
@@ -272,6 +273,14 @@ class BenchmarkSession:
     def max_time_s(self) -> float:
         """Longest time of all rounds together, from ``--benchmark-max-time``."""
         return float(self._session.options["max_time"])
+
+    def check_writable(self) -> None:
+        """Find out before the first measurement whether the files can be written."""
+        for option, path in self.written:
+            try:
+                files.check_writable(path)
+            except StorageError as error:
+                raise pytest.UsageError(f"{option}: {error}") from None
 
     @property
     def written(self) -> list[tuple[str, Path]]:

@@ -4,14 +4,16 @@ Every option of the group ``fwbench`` is also an ini setting (``--fw-size`` is `
 command line wins over a test's marker, a marker over the ini file.
 """
 
+from __future__ import annotations
+
 import argparse
 import hashlib
 import itertools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,6 +31,9 @@ from fwbench.options.options import (
     Selection,
 )
 from fwbench.terms import toggles
+
+if TYPE_CHECKING:
+    from fwbench.workloads.grid import Cell
 
 #: What needs the items of a session in its own process: flags, and their options.
 _NEED_ITEMS = {
@@ -282,6 +287,31 @@ def waits(item: pytest.Item) -> bool:
         return bool(_setting(item.config, "wait"))
     except UsageError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def unheeded(config: pytest.Config, cells: Sequence[Cell], *, has_plain: bool) -> str:
+    """The flags of the command line that change nothing in the tests of a session, as a sentence.
+
+    Args:
+        cells: of its cases, gaps included.
+        has_plain: whether it has plain benchmarks, which heed few flags.
+    """
+    flags = ", ".join(_unheeded(config, cells, has_plain=has_plain))
+    return f"without effect on these tests: {flags}" if flags and (cells or has_plain) else ""
+
+
+def _unheeded(config: pytest.Config, cells: Sequence[Cell], *, has_plain: bool) -> Iterator[str]:
+    toggled = {name for cell in cells for name, _ in cell.toggles}
+    heeded = {"train": any(cell.schedule for cell in cells)}
+    heeded |= {name: name in toggled for name in GANG_TOGGLES}
+    for name, option in {**SELECTORS, **SETTINGS}.items():
+        given = None if option.ini else config.getoption(option.dest)
+        if not given or (has_plain and option.plain):
+            continue
+        if name == "toggles":
+            yield from (f"{option.flag} {each}" for each, _ in given if each not in toggled)
+        elif not heeded.get(name, cells):
+            yield option.flag
 
 
 def profiles(config: pytest.Config) -> bool:

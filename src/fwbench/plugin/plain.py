@@ -74,6 +74,12 @@ class PlainHooks:
         self._plain: set[str] = set()
         self._profiled: list[Sampled] = []
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Find out before the first measurement whether it can be kept."""
+        if any(map(is_plain, items)) and not self._config.option.collectonly:
+            BenchmarkSession(self._config).check_writable()
+
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         """Remember what was left out."""
         self._why |= {item.nodeid: DESELECTED for item in items if is_plain(item)}
@@ -117,8 +123,16 @@ class PlainHooks:
         self._profiled.append(found)
         return found
 
+    @pytest.hookimpl(trylast=True)  # below pytest-benchmark's table
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say how many benchmarks were profiled, and why the first was not that could not be."""
+        """Say how many benchmarks were profiled, and why the first was not that could not be.
+
+        And which flags plain tests do not heed; in a session with cases the summary does.
+        """
+        has_cases = self._config.pluginmanager.hasplugin(STORE)
+        unheeded = options.unheeded(self._config, (), has_plain=bool(self._plain))
+        if unheeded and not has_cases:
+            terminalreporter.write_line(f"fwbench: {unheeded}", yellow=True)
         gaps = [sampled.gap for sampled in self._profiled if sampled.gap]
         if len(gaps) < len(self._profiled):
             number = count(len(self._profiled) - len(gaps), "plain benchmark")

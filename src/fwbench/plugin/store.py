@@ -72,11 +72,7 @@ class Store:
         if not cases or self.config.option.collectonly or self.session.verify_only:
             return
         self._refuse_other_data([item.stash[CELL] for item in items if CELL in item.stash])
-        for option, path in self.benchmarks.written:
-            try:
-                files.check_writable(path)
-            except StorageError as error:
-                raise pytest.UsageError(f"{option}: {error}") from None
+        self.benchmarks.check_writable()
         # pytest-benchmark empties a file before it writes it: a full disk would cost the earlier
         # one, too.
         self.benchmarks.replace_writers(self._write_json, self._saved, self._unsaved)

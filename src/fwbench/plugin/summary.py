@@ -13,7 +13,9 @@ import pytest
 
 from fwbench import machine
 from fwbench.frameworks.unseen import unseen_gpus
+from fwbench.plugin import options
 from fwbench.plugin.host import RERUN
+from fwbench.plugin.plain import is_plain
 from fwbench.plugin.session import CELL, Session
 from fwbench.processes.session import SELECTOR
 from fwbench.records.entry import identity
@@ -103,11 +105,13 @@ class Summary:
         self.skips: list[str] = []
         self.failed: dict[str, CaseFacts] = {}
         self._cells: dict[str, Cell] = {}
+        self._has_plain = False
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Remember the cell of every case, which a report does not bring."""
         items = (item for item in session.items if CELL in item.stash)
         self._cells = {item.nodeid: item.stash[CELL] for item in items}
+        self._has_plain = any(map(is_plain, session.items))
 
     def pytest_report_collectionfinish(self, config: pytest.Config) -> list[str]:
         """Name the frameworks, and what is missing, with the reason; nothing with ``-q``."""
@@ -161,6 +165,9 @@ class Summary:
             reporter.section("fwbench", sep="-", yellow=True)
         for line in lines:
             _write(reporter, line)
+        cells = [*self._cells.values()]
+        if unheeded := options.unheeded(reporter.config, cells, has_plain=self._has_plain):
+            reporter.line(unheeded, yellow=True)
 
 
 def _named(path: Path | None, here: Path) -> str:
