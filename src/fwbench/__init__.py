@@ -70,5 +70,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; operations and models are in "
+            "fwbench.workloads"
+        )
     return getattr(import_module(_PUBLIC[name]), name)

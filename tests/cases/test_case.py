@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases.backward import Backward
 from fwbench.cases.case import Case, bind
-from fwbench.errors import NotACopy, VerificationError, WrongGradient, WrongResult
+from fwbench.errors import NotACopy, UsageError, VerificationError, WrongGradient, WrongResult
 from fwbench.measure.warmup import HANDED_OVER_S
 from fwbench.records import entry as record
 from fwbench.testing import FakeFramework
@@ -144,6 +144,13 @@ def test_measure_returns_what_the_work_returned() -> None:
     returned = case_of(cell()).measure()
     (x,) = operation().operands(4)
     np.testing.assert_array_equal(returned, 2 * x.astype("float32"))
+
+
+def test_a_test_measures_one_case_once() -> None:
+    case = case_of(cell())
+    case.measure()
+    with pytest.raises(UsageError, match="measured a second time in one test"):
+        case.measure()
 
 
 def test_disabled_means_bound_and_verified_only() -> None:

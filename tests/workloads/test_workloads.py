@@ -183,7 +183,14 @@ def test_a_dot_product_is_neither_near_zero_nor_too_large(size: int) -> None:
     assert np.dot(x, y) < np.finfo(np.float16).max / 2
 
 
-@pytest.mark.parametrize("operands", [[np.ones(3)], (1.0,), (np.ones(3), [1.0]), np.ones(3)])
+@pytest.mark.parametrize(
+    "operands",
+    [
+        *([np.ones(3)], (1.0,), (np.ones(3), [1.0]), np.ones(3)),
+        *((np.ones(3), np.array([None])), (np.array(["a"]),)),
+    ],
+    ids=repr,
+)
 def test_operands_of_another_kind_are_refused(operands: Any) -> None:
     """The message names the operation whose inputs are not a tuple of arrays."""
     operation = Operation("odd", lambda size, rng: operands, np.asarray, (8,))

@@ -16,7 +16,7 @@ from fwbench.cases.function import FunctionWork
 from fwbench.cases.inputs import OPERAND_CACHE, check_room, drawn_operands
 from fwbench.cases.random import Random
 from fwbench.cases.work import OperationWork, Work
-from fwbench.errors import FwbenchError, NotOnDevice
+from fwbench.errors import FwbenchError, NotOnDevice, UsageError
 from fwbench.frameworks import probes
 from fwbench.frameworks.contract import Compilation, Framework
 from fwbench.frameworks.gpus import DeviceClock
@@ -85,8 +85,7 @@ class Case:
         self._tell = tell
         self._cache = cache
         self._limits = limits
-        self._was_called = False
-        self._is_parallel = True
+        self._was_called, self._is_parallel = False, True
         self._probe = probe
         self._is_first = is_first
         self._other_processes = OtherProcesses()
@@ -113,8 +112,7 @@ class Case:
         for a session for profiles.
 
         Returns:
-            What the last timed call of the work returned; None for a training loop, and for a
-            probe.
+            What the last timed call returned; None for a training loop, and for a probe.
 
         Raises:
             WrongResult: the result differs from the reference: of the first call, of the last
@@ -128,6 +126,7 @@ class Case:
             WrongTraining: the first losses differ from the reference's.
             Diverged: a loss became infinite or NaN.
         """
+        _refuse_again(self)
         self.measured = True
         with _explained(self.cell, self._lacking, lambda: self.gpu):
             is_timed = self._probe is None or probes.is_for_profiles()
@@ -355,6 +354,15 @@ class Case:
                 possible = _possible(self.cell.workload, known, self.gpu) or self._limits
                 known |= timing.check_rates(known, possible)
             benchmark.keep(dict(known))
+
+
+def _refuse_again(case: Case) -> None:
+    """A test has one record, with room for one case."""
+    if case.measured:
+        raise UsageError(
+            f"{case.cell.id} is measured a second time in one test: call case.measure() once, and "
+            "parametrize the test for more"
+        )
 
 
 def computing_cpus(cell: Cell, clock: Clock, *, is_parallel: bool) -> Cpus | None:

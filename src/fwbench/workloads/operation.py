@@ -28,6 +28,9 @@ Results = Sequence[NDArray[Any]]
 #: What changed operands are multiplied by where no number of them is random.
 _FEWER = 0.6, 0.9
 
+#: Kinds of dtypes: truth values, numbers, and those of ml_dtypes.
+_NUMERIC = "biufcV"
+
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 #: Where copies go.
@@ -293,6 +296,11 @@ class Operation(Workload):
                 raise DeclarationError(
                     f"among the inputs of {self.name} is a {type(operand).__name__}; "
                     "return NumPy arrays (np.asarray makes one)"
+                )
+            if operand.dtype.kind not in _NUMERIC:
+                raise DeclarationError(
+                    f"among the inputs of {self.name} is an array of the dtype {operand.dtype}; "
+                    "return NumPy arrays of numbers or truth values"
                 )
         return operands
 
