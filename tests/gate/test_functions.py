@@ -49,6 +49,18 @@ def test_what_is_named_and_what_is_not_add_up() -> None:
     assert notes == [f"functions: the profiler's cost, where calls are many: {costs}"]
 
 
+def test_functions_of_a_file_that_was_moved_are_the_same() -> None:
+    """An upgrade moves modules within a package; another package has functions of its own."""
+    base = _side(1e-4, {"<call>;pkg/core/sorting.py:sort": 1000, "<call>;a/it.py:f": 1000})
+    contender = _side(3e-4, {"<call>;pkg/_core/sorting.py:sort": 1000, "<call>;b/it.py:f": 1000})
+    causes, _ = function_causes(base, contender, (1e-4, 3e-4), by_turns=True)
+    assert [cause.text for cause in causes] == [
+        "f() in b/it.py: 0 s -> 150 us own, only the contender has it",
+        "sort() in pkg/_core/sorting.py: 50 us -> 150 us own",
+        "f() in a/it.py: 50 us -> 0 s own, only the base has it",
+    ]
+
+
 @pytest.mark.parametrize("noise", [-60, 0, 60])
 def test_equal_sides_have_no_difference(noise: float) -> None:
     """Medians of sessions may differ by more than samples can tell: then it says so."""

@@ -6,7 +6,7 @@ timed, so what the profiler costs is in no figure. Functions that make many call
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from fwbench.gate.explanation import Cause, CauseKind
@@ -90,6 +90,8 @@ def changes(
     base_s, contender_s = times_s or (base.median_s, contender.median_s)
     off = 0.0 if by_turns else math.expm1(ratio(base, contender).off(DECIDED))
     before, after = _spent(base, base_s), _spent(contender, contender_s)
+    for old, new in _moved(before.keys() - after.keys(), after.keys() - before.keys()):
+        before[new] = before.pop(old)
     found = []
     for name in before.keys() | after.keys():
         sides = before[name], after[name]
@@ -97,6 +99,24 @@ def changes(
         allowed_s = noise_s + off * max(side.own_s for side in sides)
         found.append(FunctionChange(name, *sides, allowed_s))
     return sorted(found, key=lambda change: (-abs(change.difference_s), change.name))
+
+
+def _moved(gone: Collection[str], new: Collection[str]) -> list[tuple[str, str]]:
+    """The old and the new name of functions whose file has been moved within its package.
+
+    NumPy 2 has ``numpy/_core`` for ``numpy/core``.
+    """
+
+    def places(names: Collection[str]) -> dict[tuple[str, str], list[str]]:
+        found: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for name in names:
+            package, _, _ = name.partition("/")
+            found[package, name.rpartition("/")[2]].append(name)
+        return found
+
+    before, after = places(gone), places(new)
+    both = ((before[place], after[place]) for place in before.keys() & after.keys())
+    return [(old[0], new[0]) for old, new in both if len(old) == len(new) == 1]
 
 
 def _spent(side: Measurement, call_s: float) -> defaultdict[str, Spent]:
