@@ -174,6 +174,14 @@ def test_doubts_come_before_numbers() -> None:
     assert "! contended: an upper bound  ~ drifting  * spinning" in full
 
 
+def test_columns_of_the_same_case_are_explained() -> None:
+    records = [entry("torch", 1.0), entry("torch", 2.0), entry("numpy", 9.0)]
+    lines = texts(screen(Outcome(records), View(width=200)))
+    (explained,) = (line for line in lines if "#2 the same case in another test" in line)
+    assert lines.index(explained) < lines.index("operations, forward: median times")
+    assert not any("#2" in line for line in texts(screen(Outcome(records[1:]), View(width=200))))
+
+
 def test_training_has_a_table_of_its_own() -> None:
     train = {"direction": "train", "family": None, "checked_steps": 3}
     steps = [

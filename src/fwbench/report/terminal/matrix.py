@@ -152,13 +152,16 @@ class Matrix:
         return in_order(names for row in self.rows for names in row.cells)
 
 
-def legend(tables: Iterable[Matrix]) -> str:
+def legend(tables: Sequence[Matrix]) -> str:
     """Meaning of the signs in some tables, to be read before them; empty where there are none."""
     cells = [cell for table in tables for row in table.rows for cell in row.cells.values()]
     used = {sign for cell in cells for sign in cell.signs + cell.text[:1] + cell.text[-1:]}
     meanings = [f"{sign} {what}" for sign, what in _MEANINGS.items() if sign in used]
-    is_undecided = any(cell.text.endswith("!") for cell in cells)
-    return "  ".join([*meanings, *(["only times: not decided, or no rival"] * is_undecided)])
+    if any(cell.text.endswith("!") for cell in cells):
+        meanings.append("only times: not decided, or no rival")
+    if any(names[-1].startswith("#") for table in tables for names in table.columns):
+        meanings.append("#2 the same case in another test")
+    return "  ".join(meanings)
 
 
 #: The columns of failed cases, by their work.
