@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import get_args, get_origin
@@ -33,6 +34,10 @@ setting of ini files, which pytest's `-o` gives on a command line.
 
 pytest-benchmark's own options do what they always do: `--benchmark-json`, `--benchmark-autosave`,
 `--benchmark-compare`, `--benchmark-max-time`, `--benchmark-disable` (verify, and time nothing), ...
+
+Of these flags plain tests of pytest-benchmark heed
+{plain}.
+Flags that change nothing in the tests of a session are named at its end.
 """
 
 _SELECTORS_HEAD = """
@@ -58,7 +63,9 @@ def options() -> str:
     selection = _SELECTORS_HEAD.format(example='sizes="64,1024"')
     selectors = (_option_row(option, f"`{name}`") for name, option in SELECTORS.items())
     parts = [_part(part) for part in PARTS]
-    return "".join([_OPTIONS, selection, *selectors, *parts])
+    heeded = [f"`{option.flag}`" for option in SETTINGS.values() if option.plain]
+    plain = textwrap.fill(f"{', '.join(heeded[:-1])} and {heeded[-1]}", 100)
+    return "".join([_OPTIONS.format(plain=plain), selection, *selectors, *parts])
 
 
 def _part(part: str) -> str:
