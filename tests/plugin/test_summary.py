@@ -113,6 +113,7 @@ class Page:
         self.config = SimpleNamespace(
             invocation_params=SimpleNamespace(dir=Path("/here")),
             pluginmanager=pytest.PytestPluginManager(),
+            getoption=lambda name: None,
         )
         for name in plugins:
             self.config.pluginmanager.register(object(), name)
