@@ -58,6 +58,14 @@ class Reference(ABC):
     def drops_out(self) -> bool:
         """True if steps drop out what they draw."""
 
+    @abstractmethod
+    def check_answers(self, learner: Learner) -> None:
+        """Compare answers by the initial weights: losses show little of digits that are missing.
+
+        Raises:
+            WrongResult: a result is off by more than the dtype's rounding.
+        """
+
     def facts(self) -> CaseFacts:
         """Facts of the reference, for the record."""
         return CaseFacts()
@@ -96,6 +104,18 @@ class InNumPy(Reference):
     def drops_out(self) -> bool:
         """With dropout."""
         return any(isinstance(node.layer, Dropout) for node in self._job.training.graph.nodes)
+
+    def check_answers(self, learner: Learner) -> None:
+        """Logits, and in mixed precision the first update of gradient descent.
+
+        Raises:
+            WrongTraining: the update is much longer or shorter than the reference's.
+        """
+        training = learner.job.training
+        ((rows, labels),) = training.check_batches(check_rows(learner.job.batch), 1)
+        compare_answers(learner.job, rows, learner.logits(rows))
+        if self.rounding is not None:
+            _check_first_update(learner, (rows, labels))
 
 
 class InFloat64(Reference):
@@ -173,6 +193,15 @@ class InFloat64(Reference):
             self._check_shape(every[:half])
             self._check_numbers(every)
         return self._answers[changed]
+
+    def check_answers(self, learner: Learner) -> None:
+        """The first result."""
+        of, dtype = self._learner, learner.job.dtype
+        ((inputs, _),) = of.objective.check_batches(of.job.batch, 1)
+        flops, expected = self._flops, self.answers(changed=False)
+        self._flops = flops  # of steps
+        allowed = verify.LOGIT_TOLERANCES[dtype] * of.model.tolerance
+        verify.compare(learner.logits(inputs), expected[0], allowed, f"run of {self.by}")
 
     def _own_answers(self) -> list[NDArray[Any]]:
         """For both batches, one after the other."""
@@ -355,18 +384,11 @@ def compare_answers(
     return errors, allowed
 
 
-def check_answers(learner: Learner) -> None:
-    """Compare a learner's logits and, of gradient descent, its first update: losses show little.
-
-    Raises:
-        WrongTraining: the update is much longer or shorter than the reference's.
-    """
+def _check_first_update(learner: Learner, rows: Any) -> None:
     training, optimizer = learner.job.training, learner.job.training.optimizer
-    ((rows, labels),) = training.check_batches(check_rows(learner.job.batch), 1)
-    compare_answers(learner.job, rows, learner.logits(rows))
     if not isinstance(optimizer, SGD):  # updates of the others depend on no factor
         return
-    _, of_nodes = reference.mean_gradients(training, training.initial(), [(rows, labels)])
+    _, of_nodes = reference.mean_gradients(training, training.initial(), [rows])
     norms = [np.linalg.norm(array) for arrays in of_nodes for array in arrays]
     right = optimizer.learning_rate * math.hypot(*norms)
     (batch,) = training.check_batches(learner.job.batch, 1)
