@@ -202,6 +202,28 @@ def test_a_case_that_failed_has_no_record_and_no_warning(pytester: pytest.Pytest
     result.assert_outcomes(passed=2)
 
 
+def test_one_that_is_interrupted_while_it_waits_for_its_turn_has_no_record(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By pytest-timeout, say, whose exception pytest-benchmark does not catch."""
+
+    monkeypatch.setattr(host.visits, "contest", lambda *_: pytest.fail("timed out"))
+    pytester.makepyfile(
+        """
+        from fwbench.plugin import host
+
+        def test_it(benchmark):
+            host.take_turns(benchmark, "test_it")
+            benchmark(int)
+        """
+    )
+    options = [*blocking().split(), "-p", "no:cacheprovider", "--benchmark-json=run.json"]
+    result = pytester.runpytest(*options)
+    result.assert_outcomes(failed=1)
+    assert "Traceback" not in str(result.stderr) + str(result.stdout)
+    assert json.loads((pytester.path / "run.json").read_text())["benchmarks"] == []
+
+
 def test_a_record_has_the_parameters_and_the_group_of_the_case(benchmark: Any) -> None:
     """In place of the fixture's own parameter; a group that a marker names stays."""
     benchmark.params = {"case": object(), "other": 1}

@@ -200,6 +200,21 @@ def test_cases_in_another_order(sides: Sides) -> None:
     assert len({key for _, key in alone}) == 1
 
 
+def test_a_programme_within_a_session_ends_alone(sides: Sides) -> None:
+    """A worker has one of its own; what its session has still to come is waited for."""
+    both = "told = visits.Programme(['a', 'b'])"
+    worker = "visits.Programme(['a'])._connection.close(); time.sleep(0.5)"
+    sides.run(f"{both}; {worker}; contest('b')", f"{both}; told.done('a'); contest('b')")
+    assert "b" in sides.referee.contests
+
+
+def test_one_that_empties_its_environment(sides: Sides) -> None:
+    """Tests do so; the place is that of the session."""
+    text = "told = visits.Programme(['a']); os.environ.clear(); contest('a')"
+    sides.run(text, text)
+    assert "a" in sides.referee.contests
+
+
 @pytest.mark.parametrize("visit", [0, 5])
 def test_one_that_dies_in_its_turn(sides: Sides, visit: int) -> None:
     """The other one goes on to its next case."""

@@ -472,7 +472,10 @@ class InTurns:
     def _make_rounds(
         self, runner: Callable[..., float], calls: range, stats: Metadata, most: int
     ) -> None:
+        # One that is interrupted while it waits has no rounds, which pytest-benchmark must know.
+        self._fixture.has_error = True
         with visits.contest(self._key, len(calls), self._threads) as seat:
+            self._fixture.has_error = False
             if seat is not None:
                 stats.options |= {"precision": None, "confidence": None}
                 stats.iterations = seat.calls

@@ -156,6 +156,10 @@ class TurnHooks:
             take_turns(getattr(item, "funcargs", {}).get("benchmark"), item.nodeid)
         return (yield)
 
+    def pytest_sessionfinish(self) -> None:
+        """Take no more turns."""
+        self._programme.end()
+
     def pytest_fwbench_launched(self, nodeid: str) -> None:
         """Say that a case is over; what pytest does with its report comes later."""
         self._programme.done(self._keys[nodeid])

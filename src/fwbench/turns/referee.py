@@ -202,7 +202,8 @@ class Referee:
             case None:
                 del self._programmes[connection]
                 connection.close()
-                self._end(side)
+                if side not in self._programmes.values():  # workers have programmes of their own
+                    self._end(side)
 
     def _end(self, side: int) -> None:
         """Expect no case of a side any more: its session has ended."""

@@ -126,7 +126,12 @@ def _place(cpu: int, *, is_apart: bool) -> dict[int, set[int]]:
 
 def are_taken() -> bool:
     """True if this process takes turns."""
-    return VARIABLE in os.environ
+    return bool(_seat_of_process())
+
+
+def _seat_of_process() -> str:
+    """The place of this process; its session's where a test has emptied the environment."""
+    return os.environ.get(VARIABLE) or Programme.place
 
 
 @contextmanager
@@ -157,7 +162,7 @@ def address(path: str) -> Iterator[str]:
 
 def _connected(kind: str, *values: Any) -> socket.socket | None:
     """A connection to the referee that has said what it is for; None if there is no referee."""
-    path, _, side = os.environ.get(VARIABLE, "").rpartition(":")
+    path, _, side = _seat_of_process().rpartition(":")
     if not path:
         return None
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -214,11 +219,19 @@ def _joined(*offer: Any) -> Iterator[Seat | None]:
 class Programme:
     """The cases of a session, as it tells the referee which come and which are over."""
 
+    #: Of the session of this process; empty where none takes turns.
+    place = ""
+
     def __init__(self, keys: Sequence[str]) -> None:
+        Programme.place = _seat_of_process()
         self._connection = _connected("programme")
         for first in range(0, len(keys), _KEYS):
             self._say("coming", keys[first : first + _KEYS])
         self._say("told")
+
+    def end(self) -> None:
+        """Forget the place: what follows in this process takes no turns."""
+        Programme.place = ""
 
     def done(self, key: str) -> None:
         """Say that a case is over, measured or not."""
