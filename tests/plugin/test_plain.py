@@ -70,6 +70,17 @@ def test_a_run_says_which_plain_benchmarks_have_no_figure(project: Project) -> N
     assert run.failures == ["2 tests failed"]
 
 
+def test_benchmarks_that_a_session_did_not_come_to_are_told_from_others(project: Project) -> None:
+    project.write("test_it.py", _PLAIN)
+    project.run("--benchmark-json=measured.json", "-x", fw=None)
+    missing = {fact["nodeid"]: fact["why"] for fact in _stored(project)["fwbench"]["missing"]}
+    assert missing["test_it.py::test_wrong"] == "call failed"
+    assert {missing[f"test_it.py::{name}"] for name in ("test_unused", "test_skipped")} == {
+        "not reached before the session ended"
+    }
+    assert "test_it.py::test_measured" not in missing
+
+
 def test_a_run_of_plain_benchmarks_can_be_a_baseline(project: Project) -> None:
     """Two sessions are one, and a later session is held against them, by name."""
     project.write("test_it.py", "def test_it(benchmark):\n    benchmark(sum, [1, 2])\n")

@@ -79,12 +79,13 @@ class Sides:
         self.done: list[Done] = []
         self.looks: Callable[[], object] = lambda: None
         self.used_s: Callable[[int], float] | None = None
+        self.told: list[tuple[Sequence[int], str]] = []
 
     def run(self, *scripts: str, row: bool = False, counted: int = 0) -> Sequence[Done]:
         """Run the scripts to their ends."""
         effort = Effort(self._enough, same_case=not row, counted=counted)
         self.referee = Referee(
-            self._folder, len(scripts), effort, seed=1, row=row, used_s=self.used_s
+            self._folder, len(scripts), effort, 1, row=row, used_s=self.used_s, tell=self.tell
         )
         with ExitStack() as stack:
             processes = [
@@ -101,6 +102,11 @@ class Sides:
             outputs = [process.communicate(timeout=_PATIENCE_S)[0] for process in processes]
         self.done = [json.loads(output or "[]") for output in outputs]
         return self.done
+
+    def tell(self, sides: Sequence[int], key: str, for_s: float) -> None:
+        """Remember whom everybody waits for."""
+        assert for_s > 0
+        self.told.append((sides, key))
 
 
 class _End:
@@ -206,6 +212,16 @@ def test_a_programme_within_a_session_ends_alone(sides: Sides) -> None:
     worker = "visits.Programme(['a'])._connection.close(); time.sleep(0.5)"
     sides.run(f"{both}; {worker}; contest('b')", f"{both}; told.done('a'); contest('b')")
     assert "b" in sides.referee.contests
+
+
+def test_who_takes_long_is_told(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a case, or on the way to one; again and again."""
+    monkeypatch.setattr(referee, "_LONG_S", 0.5)
+    told = "told = visits.Programme(['a', 'b'])"
+    slow = f"{told}; time.sleep(1.5); contest('a', until=4, work=lambda: time.sleep(1.5))"
+    sides.run(slow, f"{told}; contest('a')")
+    assert sides.told.count(([0], "a")) > 2
+    assert {key for _, key in sides.told} <= {"a", ""}
 
 
 def test_one_that_empties_its_environment(sides: Sides) -> None:

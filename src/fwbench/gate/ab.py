@@ -14,6 +14,7 @@ import math
 import random
 import signal
 import statistics
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.errors import ComparisonError, DifferentSettings, UsageError, some
+from fwbench.errors import ComparisonError, DifferentSettings, UnreadableRun, UsageError, some
 from fwbench.gate import sequential
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
@@ -520,7 +521,7 @@ class Launcher:
             path.unlink(missing_ok=True)
         self._one_by_one(partial(self._started, tried, seed), results, seed)
         for side, path in enumerate(results):
-            alone = parse(path) if path.is_file() else {"benchmarks": []}
+            alone = _parsed(self._sides[side], path) if path.is_file() else {"benchmarks": []}
             measured = {*map(_key_of, alone["benchmarks"])} - _failed(alone).keys()
             for key in measured & new & failed[side].keys():
                 self._set_apart(key, f"{failed[side][key]} while both sides had it, and not alone")
@@ -536,7 +537,7 @@ class Launcher:
     ) -> dict[str, Any] | None:
         """The JSON of a launch; None if it has measured nothing, and may have."""
         if results.is_file() and done.status in session.RAN:
-            return parse(results)
+            return _parsed(side, results)
         # A change may bring the first benchmarks. And of what could be measured once, that it
         # cannot now is for the job to judge.
         may_lack = session.has_found_nothing(done) if keys is None else done.status in session.RAN
@@ -568,6 +569,7 @@ class Launcher:
                 Effort(self._is_enough),
                 seed,
                 used_s=lambda side: processors_s(children[side].program.process.pid),
+                tell=self._tell,
             )
             children = {
                 side: running.enter_context(start(side, results[side], referee.variables(side)))
@@ -579,6 +581,14 @@ class Launcher:
             self._set_apart(key, "a side waited without computing while the other held it")
         ratios = {key: _ratios(contest) for key, contest in referee.contests.items()}
         return [children[0].done, children[1].done], ratios
+
+    def _tell(self, sides: Sequence[int], key: str, for_s: float) -> None:
+        """Say what takes long; whether it hangs is for others to judge."""
+        who = " and ".join(self._sides[side].name for side in sides)
+        self._say(
+            f"{who}: at {key or 'what comes first'} for {duration(for_s)}; if it hangs, Ctrl-C "
+            "ends the comparison, and pytest-timeout ends tests (--timeout 60)"
+        )
 
     def _one_by_one(
         self,
@@ -677,6 +687,21 @@ _NOT_STARTED = Finished(session.NOTHING, [])
 
 #: Why a test has no figure if perhaps both sides cannot have it at once.
 _FAILED = ("setup failed", "call failed")
+
+
+def _parsed(side: Side, results: Path) -> Any:
+    """What a launch has written.
+
+    Raises:
+        ComparisonError: it is not whole.
+    """
+    try:
+        return parse(results)
+    except UnreadableRun as error:
+        raise ComparisonError(
+            f"a launch of {side.name} has not written all of its results: look for room in "
+            f"{tempfile.gettempdir()}, or name a folder on another disk by TMPDIR"
+        ) from error
 
 
 def _missing(run: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:

@@ -15,7 +15,13 @@ import pytest
 from fwbench.errors import ProbeError
 from fwbench.plugin import host, options
 from fwbench.plugin.host import RERUN, BenchmarkSession
-from fwbench.records.session_facts import DESELECTED, SKIPPED, SessionFacts, SessionOutcome
+from fwbench.records.session_facts import (
+    DESELECTED,
+    NOT_REACHED,
+    SKIPPED,
+    SessionFacts,
+    SessionOutcome,
+)
 from fwbench.records.units import count
 from fwbench.version import __version__
 
@@ -72,6 +78,7 @@ class PlainHooks:
         self._tests: pytest.Session | None = None
         self._why: dict[str, str] = {}
         self._plain: set[str] = set()
+        self._finished: set[str] = set()
         self._profiled: list[Sampled] = []
 
     @pytest.hookimpl(trylast=True)
@@ -158,6 +165,8 @@ class PlainHooks:
         """Remember why a benchmark has no record."""
         if report.nodeid not in self._plain:
             return
+        if report.when == "teardown":
+            self._finished.add(report.nodeid)
         if report.outcome == RERUN:
             BenchmarkSession(self._config).remove(report.nodeid)
         elif (why := reason(report)) is not None:
@@ -168,11 +177,13 @@ class PlainHooks:
         """Add what could not be measured; in a session with cases the store does."""
         if self._config.pluginmanager.hasplugin(STORE) or self._tests is None:
             return
+        late = dict.fromkeys(sorted(self._plain - self._finished), NOT_REACHED)
         output_json["fwbench"] = {
             "version": __version__,
             **of_process(),
             "outcome": dict(outcome_of(self._tests)),
             "missing": [
-                {"nodeid": nodeid, "framework": "", "why": why} for nodeid, why in self._why.items()
+                {"nodeid": nodeid, "framework": "", "why": why}
+                for nodeid, why in (late | self._why).items()
             ],
         }

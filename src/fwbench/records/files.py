@@ -23,7 +23,9 @@ def read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
-            content = b"" if size_bytes > LARGEST_BYTES else file.read(LARGEST_BYTES + 1)
+            # No more than there is, or memory for more is asked for; pipes do not say.
+            most_bytes = size_bytes or LARGEST_BYTES + 1
+            content = b"" if size_bytes > LARGEST_BYTES else file.read(most_bytes)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
     if max(size_bytes, len(content)) > LARGEST_BYTES:

@@ -29,6 +29,9 @@ _POLL_S = 0.2
 #: holds: a lock, a file, a database. This much processor time is nothing.
 _STALLED_S, _NOTHING_S = 10.0, 0.05
 
+#: After so long, and again after as long, it is told what everybody waits for.
+_LONG_S = 60.0
+
 #: With the operands of up to eight cases a cache holds nothing of any.
 _LEAD_IN_S = 3e-3
 
@@ -60,6 +63,8 @@ class Referee:
         row: whether they hold different cases, those of one row; or else each the same ones.
         used_s: processor time of a side's session so far; None if nobody looks for sides that wait
             for what another holds.
+        tell: hears every minute which sides everybody waits for, the case that they have or come
+            to, empty if none is known, and for how many seconds.
     """
 
     def __init__(
@@ -71,6 +76,7 @@ class Referee:
         *,
         row: bool = False,
         used_s: Callable[[int], float] | None = None,
+        tell: Callable[[Sequence[int], str, float], object] = lambda *_: None,
     ) -> None:
         #: Of every case that took turns; of a row, under an empty key.
         self.contests: dict[str, CaseVisits] = {}
@@ -86,7 +92,7 @@ class Referee:
             self._listening.bind(name)
         self._listening.listen()
         self._programmes: dict[socket.socket, int] = {}
-        self._coming: list[set[str]] = [set() for _ in self._sides]
+        self._coming: list[dict[str, None]] = [{} for _ in self._sides]  # in their order
         self._told: set[int] = set()
         self._waiting: dict[str, dict[int, Contestant]] = {}
         self._seats: dict[int, Contestant] = {}
@@ -95,6 +101,13 @@ class Referee:
         self._used_s = used_s
         self._idle: dict[int, tuple[float, float]] = {}  # processor time, and since when
         self._stuck: set[int] = set()
+        self._tell = tell
+        self._expect("")
+
+    def _expect(self, key: str) -> None:
+        """Begin to wait: until a case is over, or until a side comes to one."""
+        self._key, self._since_s = key, time.monotonic()
+        self._tell_at_s = self._since_s + _LONG_S
 
     def place(self, side: int) -> str:
         """The place of a contestant: what its process must know to take turns."""
@@ -129,6 +142,8 @@ class Referee:
         """Wait until something has happened, and note it."""
         heard: list[Any] = [self._listening, *self._programmes, *self._going.values()]
         ready, _, _ = select.select(heard, [], [], _POLL_S)
+        if ready:
+            self._expect("")
         if self._listening in ready:
             self._meet(self._listening.accept()[0])
         for connection in [*self._programmes]:
@@ -162,6 +177,13 @@ class Referee:
             if session.has_ended():
                 del self._going[side]
                 self._end(side)
+        now_s = time.monotonic()
+        if self._going and now_s > self._tell_at_s:
+            self._tell_at_s = now_s + _LONG_S
+            holding = [side for side, seat in self._seats.items() if seat.has_turn]
+            waited_for = holding or sorted(self._going.keys() - self._seats.keys())
+            next_key = next((key for side in waited_for for key in self._coming[side]), "")
+            self._tell(waited_for, self._key or next_key, now_s - self._since_s)
 
     def _meet(self, connection: socket.socket) -> None:
         """Hear what a process has come for; one that does not say so at once is turned away."""
@@ -190,11 +212,11 @@ class Referee:
         self._hear_of(side)
         match _message(connection):
             case ["coming", [*keys]]:
-                self._coming[side] |= {*keys}
+                self._coming[side] |= dict.fromkeys(keys)
             case ["told"]:
                 self._told.add(side)
             case ["done", str(key)]:
-                self._coming[side].discard(key)
+                self._coming[side].pop(key, None)
                 self._leave(key, side)
                 if key in self.stalled:  # what it held is free: the others may come to its next
                     self._stuck.clear()
@@ -240,6 +262,7 @@ class Referee:
             self._waiting[key] = {side: each for side, each in there.items() if not each.part}
             there = {side: each for side, each in there.items() if each.part}
         contestants = [there[side] for side in sorted(there)]
+        self._expect(key)
         if len(contestants) == 1:
             self._leave_alone(*contestants)
         elif all(contestant.calls for contestant in contestants):
@@ -247,6 +270,7 @@ class Referee:
             self.contests[key] = meeting.held()
         else:
             self._one_by_one(contestants)
+        self._expect("")
         for contestant in contestants:
             self._rise(contestant)
 
