@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from fwbench.cases.backward import Backward
 from fwbench.cases.case import Case, bind
-from fwbench.errors import NotACopy, UsageError, VerificationError, WrongGradient, WrongResult
+from fwbench.errors import (
+    DeclarationError,
+    NotACopy,
+    UsageError,
+    VerificationError,
+    WrongGradient,
+    WrongResult,
+)
 from fwbench.measure.warmup import HANDED_OVER_S
 from fwbench.records import entry as record
 from fwbench.testing import FakeFramework
@@ -262,6 +269,18 @@ def test_an_operations_own_implementation_comes_before_the_frameworks() -> None:
     case_of(cell(workload)).measure()
     without = operation(name="noop", reference=np.asarray, implementations={})
     assert recorded(case_of(cell(without)))["max_relative_error"] == 0.0
+
+
+def test_several_results_may_be_a_list() -> None:
+    ends = operation(lambda x: [x[0], x[-1]], reference=lambda x: [x[0], x[-1]])
+    assert recorded(case_of(cell(ends)))["max_relative_error"] < 1e-6
+
+
+def test_an_implementation_returns_a_function() -> None:
+    """Not to return it is a slip that must not end in an error of the framework's."""
+    nothing = operation(implementations={"fake": lambda np: None})
+    with pytest.raises(DeclarationError, match="double in fake returned None; return the function"):
+        case_of(cell(nothing)).measure()
 
 
 # Creation

@@ -25,6 +25,9 @@ from support import programs
 from support.forkserver import SLOW_TO_IMPORT, ForkServer
 from support.neighbours import blocking
 
+# pygal's finder is of Python 2, and pytest's import mode importlib asks each for a specification.
+sys.meta_path[:] = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+
 #: As little as can be measured; how long anything takes is no test's business.
 QUICKLY = ("--benchmark-max-time=0.01", "--benchmark-min-rounds=1", "--fw-warmup=0")
 

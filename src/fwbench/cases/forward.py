@@ -41,9 +41,17 @@ class Forward(OperationWork):
         implementation = declared or framework.implementation(self.operation.name)
         self.layout = layout_of(implementation)
         switches = {name: cell.toggle(name) for name in self.operation.switched_by}
-        self.implementation: Implementation = lambda namespace: implementation(
-            namespace, *self.parameters, **switches
-        )
+
+        def function(namespace: Any) -> Any:
+            made = implementation(namespace, *self.parameters, **switches)
+            if made is None:
+                raise DeclarationError(
+                    f"what implements {self.operation.name} in {framework.name} returned None; "
+                    "return the function to measure"
+                )
+            return made
+
+        self.implementation: Implementation = function
         self._placed = Inputs(framework, cell.device, self.dtype)
         laid = Forward._drawn(self, 0)  # without what others have behind them
         self._wider_bytes = self._wider(laid)
@@ -155,8 +163,8 @@ def check_count(on_host: Sequence[NDArray[Any]], expected: Sequence[NDArray[Any]
 
 
 def listed(results: Any) -> list[NDArray[Any]]:
-    """Results of a reference as a list: from an array, or a tuple of them."""
-    return [np.asarray(x) for x in (results if isinstance(results, tuple) else (results,))]
+    """Results of a reference as a list: from an array, or several in a tuple or list."""
+    return [np.asarray(x) for x in (results if isinstance(results, tuple | list) else (results,))]
 
 
 #: Steps that are made again at most, and the numbers in which they are, drawn anew each time.

@@ -431,8 +431,8 @@ class FunctionWork(Forward):
         if all(other.equals(first) for other in tries):
             do = "draw" if self.function.random else "compute with all of them"
             raise WrongResult(
-                f"the result of {self.function.name} stays the same when its inputs change: {do} "
-                "in every call, or declare constant=True"
+                f"the result of {self.function.name} stays the same when its inputs change: "
+                f"declare constant=True if it may, or {do} in every call"
             )
 
     def _held(

@@ -362,15 +362,24 @@ def _turns(clock: Clock, timed_s: float, data_bytes: int, others: Others) -> Ite
         new_s = min(new_s, clock.time(new())[0])
     repeated_s = statistics.median(again_s[len(again_s) // 2 :])
     if new_s > max(allowed_s, min(_TIMES * repeated_s + spare_s, _TIMES_TIMED * timed_s + 1e-3)):
+        slower = repeated_s > _TIMES_TIMED * timed_s + 1e-3
         raise SkippedWork(
             f"calls took {shown(new_s)} at least on new data, {shown(repeated_s)} when they were "
-            f"repeated on the first, and {shown(timed_s)} when they were timed, so results were "
-            "kept from earlier calls, or branches were learned; compute in every call, and declare "
-            "branching=True where what is to be done depends on the numbers"
+            f"repeated on the first, and {shown(timed_s)} when they were timed, so "
+            + (_ALL_SLOWER if slower else _KEPT)
         )
     if not is_verified:
         yield
 
+
+_KEPT = (
+    "results were kept from earlier calls, or branches were learned; compute in every call, and "
+    "declare branching=True where what is to be done depends on the numbers"
+)
+_ALL_SLOWER = (
+    "all calls have become slower since: other processes have taken processors, or calls are only "
+    "fast while they are timed; measure again when the machine is quiet"
+)
 
 _REMEDY = (
     "its calls do not do the work, or the operation declares more than there is to do; if the peak "

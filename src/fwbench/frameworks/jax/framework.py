@@ -147,9 +147,9 @@ class Jax(Framework):
         return np.asarray(array.astype("float32") if narrow else array)
 
     def read_element(self, array: Any) -> NDArray[Any]:
-        """The first element of the array on the host."""
+        """The first element of the array on the host; nothing of an empty one."""
         array = latest(array)
-        return self.to_numpy(array[(0,) * array.ndim])
+        return self.to_numpy(array[(slice(1),) * array.ndim])
 
     def device_of(self, array: Any) -> str | None:
         """By the array's device, with the kind of its memory where it is not the device's own."""

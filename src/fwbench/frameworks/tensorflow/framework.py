@@ -166,8 +166,8 @@ class TensorFlow(Framework):
         return np.asarray(tf.cast(array, tf.float32) if tf.bfloat16 == array.dtype else array)
 
     def read_element(self, array: Any) -> NDArray[Any]:
-        """The first element of the array on the host."""
-        return self.to_numpy(array[(0,) * len(array.shape)])
+        """The first element of the array on the host; nothing of an empty one."""
+        return self.to_numpy(array[(slice(1),) * len(array.shape)])
 
     def device_of(self, array: Any) -> str | None:
         """By the memory that the tensor is in.
@@ -197,8 +197,8 @@ class TensorFlow(Framework):
         return tf.Variable(array)
 
     def address(self, array: Any) -> int | None:
-        """The buffer's address, through the buffer protocol; GPU tensors have none."""
-        if "GPU" in array.device or array.dtype == tf.bfloat16:
+        """The buffer's address, by the buffer protocol; GPU tensors and variables have none."""
+        if isinstance(array, tf.Variable) or "GPU" in array.device or array.dtype == tf.bfloat16:
             return None
         return int(np.asarray(memoryview(array)).ctypes.data)
 

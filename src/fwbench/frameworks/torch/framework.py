@@ -164,8 +164,8 @@ class Torch(Framework):
         return (array.float() if array.dtype in _NARROW else array).numpy()
 
     def read_element(self, array: Any) -> NDArray[Any]:
-        """The first element of the array on the host."""
-        return self.to_numpy(array[(0,) * array.ndim])
+        """The first element of the array on the host; nothing of an empty one."""
+        return self.to_numpy(array[(slice(1),) * array.ndim])
 
     def device_of(self, array: Any) -> str | None:
         """By the tensor's device."""
