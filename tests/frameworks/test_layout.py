@@ -126,3 +126,30 @@ print(*[by.address(array) is not None for array in (result, copy, result.copy())
 def test_a_copy_in_onednn_s_layout() -> None:
     """MXNet tells no address of what oneDNN has laid out, as it does with what is read then."""
     assert programs.output("-c", _OF_MXNET).split() == ["False", "False", "True"]
+
+
+#: The sizes of what is read of an empty array and of a single number.
+_ELEMENTS = {
+    "torch": """
+import torch
+from fwbench.frameworks.torch.framework import Torch
+
+by, empty, single = Torch(), torch.ones(0, 3), torch.tensor(2.0)
+print(by.read_element(empty).size, by.read_element(single).size)
+""",
+    "tensorflow": """
+import tensorflow as tf
+from fwbench.frameworks.tensorflow.framework import TensorFlow
+
+by, empty, single = TensorFlow(), tf.ones((0, 3)), tf.Variable(2.0)
+print(by.read_element(empty).size, by.read_element(single).size)
+assert by.address(single) is None
+""",
+}
+
+
+@pytest.mark.parametrize(
+    "framework", [pytest.param(name, marks=installed(name)) for name in _ELEMENTS]
+)
+def test_an_empty_array_has_no_first_element(framework: str) -> None:
+    assert programs.output("-c", _ELEMENTS[framework]).split() == ["0", "1"]
