@@ -3,6 +3,7 @@
 import math
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED, check
+from fwbench.cases.learning import LOSSES_TIMED, UPDATES_TIMED, check, check_timed
 from fwbench.cases.verify import LOSS_TOLERANCES
-from fwbench.errors import Diverged, VerificationError, WrongTraining
+from fwbench.errors import Diverged, VerificationError, WrongResult, WrongTraining
 from fwbench.frameworks.learner import Job, Placed
 from fwbench.terms.presets import Schedule
 from fwbench.workloads import MODELS, cifar_cnn, lenet, mlp, sentiment_lstm
@@ -232,10 +233,10 @@ def test_the_check_trains_as_described_and_then_the_framework_as_it_does() -> No
     (learner,) = framework.learners
     begun = [event for event in learner.events if event[0] in ("reset", "epoch")]
     assert begun[:2] == [("reset", False), ("epoch",)]
-    timed = begun[2:-5]
+    timed = begun[2:-6]
     assert {*timed} == {("epoch",)}
-    assert begun[-5:-2] == [("reset", False), ("epoch",), ("reset", False)]
-    assert begun[-2:] == [("reset", True), ("reset", False)]
+    assert begun[-6:-3] == [("reset", False), ("epoch",), ("reset", False)]
+    assert begun[-3:] == [("reset", True), ("reset", True), ("reset", False)]
 
 
 def test_steps_with_dropout_are_checked_without_it() -> None:
@@ -491,6 +492,60 @@ def test_a_checkpoint_that_does_not_restore_is_found(
 ) -> None:
     """Weights that never left memory, that stay in files or learners, and lost moments."""
     fails(case(Trainer(kind=kind), workload), WrongTraining, message)
+
+
+class Coarse(HonestLearner):
+    """Answers with as few digits as float16 has; nobody trains by its answers."""
+
+    def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
+        return np.float16(super().logits(examples)).astype(np.float32)
+
+
+def test_answers_of_fewer_digits_are_refused() -> None:
+    """The losses are right: they are means, which hardly show it."""
+    job = Job(mlp, "cpu", "eager", "float32", 8)
+    check(HonestLearner(job), CHECKED_STEPS)
+    with pytest.raises(WrongResult, match=r"largest relative error 0\.000"):
+        check(Coarse(job), CHECKED_STEPS)
+
+
+class WithIdleBias(HonestLearner):
+    """With a bias whose gradient is 0, but for rounding in the first steps."""
+
+    moves = 1e-9
+
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self.bias, self.left = np.zeros(3), 0
+
+    def reset(self, *, exact: bool) -> None:
+        super().reset(exact=exact)
+        self.bias, self.left = np.zeros(3), LOSSES_TIMED
+
+    def step(self, examples: Any, labels: Any) -> Any:
+        self.bias = self.bias + self.moves * (self.left > 0)
+        self.left -= 1
+        return super().step(examples, labels)
+
+    def weights(self) -> Iterable[NDArray[Any]]:
+        return [*super().weights(), self.bias]
+
+
+@pytest.mark.parametrize("moves", [1e-9, 1e-3])
+def test_arrays_that_rounding_moves_need_not_learn(
+    monkeypatch: pytest.MonkeyPatch, moves: float
+) -> None:
+    """A convolution's bias before batch normalization is one; others must go on learning."""
+    monkeypatch.setattr(WithIdleBias, "moves", moves)
+    learner = WithIdleBias(Job(mlp, "cpu", "eager", "float32", 8))
+    batches = [mlp.other_batch(8, 100 + step) for step in range(UPDATES_TIMED)]
+
+    def train(batches: Sequence[Batch]) -> Sequence[Any]:
+        return [learner.step(*learner.place(batch)) for batch in batches]
+
+    idles = pytest.raises(WrongTraining, match="1 of 7 arrays of weights have stayed as they were")
+    with idles if moves > 1e-6 else nullcontext():
+        check_timed(learner, batches, train)
 
 
 (_GPT,) = (step for step in MODELS if step.model == "gpt_small")
