@@ -7,6 +7,7 @@ import pytest
 
 from fwbench import cli
 from fwbench.records.session_facts import StoredRow
+from fwbench.turns import referee
 from support import wheels
 from support.schemas import load_valid
 from support.suites import commit_all, run_git
@@ -19,6 +20,16 @@ from {package} import work
 
 def test_work(benchmark):
     benchmark(work)
+"""
+
+_LOCKED = """
+import fcntl
+from mine import work
+
+def test_work(benchmark):
+    with open("{lock}", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        benchmark(work)
 """
 
 
@@ -134,6 +145,24 @@ def test_the_revision_that_is_slower_is_named(
     assert cli.main(["since", "git:HEAD~1..git:HEAD", "--budget", "2min", "test_it.py"]) == 0
     out, err = capfd.readouterr()
     assert out.startswith(f"test_it.py::test_work: slower since {slower[:9]} (+"), out + err
+
+
+def test_a_test_that_holds_a_lock_does_not_stop_the_row(
+    project: Path,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another version waits for the lock, and this one for its turn."""
+    monkeypatch.setattr(referee, "_STALLED_S", 3.0)
+    run_git(project, "init", "--quiet")
+    tests = _LOCKED.format(lock=tmp_path / "lock")
+    for number in (2000, 2001):
+        commit_all(project, mine__py=wheels.work(number), test_it__py=tests)
+    assert cli.main(["since", "git:HEAD~1..git:HEAD", "--budget", "1s", "test_it.py"]) == 0
+    out, err = capfd.readouterr()
+    assert "test_it.py::test_work: cannot tell: " in out, out + err
+    assert "test_it.py::test_work cannot take turns: a side waited without computing" in err
 
 
 @pytest.mark.usefixtures("project")

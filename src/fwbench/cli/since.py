@@ -77,7 +77,7 @@ def _since(arguments: argparse.Namespace) -> int:
                 side.resolve(builder, {})
             ready.enter_context(side.ready())
 
-        lineup = Lineup(sides, arguments.more, Environments(root), job, live.watching)
+        lineup = Lineup(sides, arguments.more, Environments(root), job, live.say, live.watching)
         row = RowOfVersions(search, lineup, prepare, arguments.budget, live.say)
         row.resume(lineup.earlier(row.make_ready))
         row.measure(job.seed)

@@ -510,7 +510,7 @@ class Launcher:
         """Measure one launch after the other what cannot take turns, or failed and may be that."""
         self._took_s += filter(None, map(_took_s, values))
         for nodeids, value in zip(self._nodeids, values, strict=True):
-            nodeids.update(_nodeids(value))
+            nodeids.update(nodeids_in(value))
         failed = [_failed(value) for value in values]
         new = {*failed[0], *failed[1]} - self._tried_alone
         tried = new | {key for key in self._apart if keys is None or key in keys}
@@ -578,7 +578,7 @@ class Launcher:
             referee.serve([children[0], children[1]])
         for key in referee.stalled:
             self._tried_alone.add(key)
-            self._set_apart(key, "a side waited without computing while the other held it")
+            self._set_apart(key, STALLED)
         ratios = {key: _ratios(contest) for key, contest in referee.contests.items()}
         return [children[0].done, children[1].done], ratios
 
@@ -685,8 +685,11 @@ def start(
 #: In the place of launches that would have nothing to do.
 _NOT_STARTED = Finished(session.NOTHING, [])
 
+#: Why a test cannot take turns that one side waits for.
+STALLED = "a side waited without computing while the other held it"
+
 #: Why a test has no figure if perhaps both sides cannot have it at once.
-_FAILED = ("setup failed", "call failed")
+FAILED = ("setup failed", "call failed")
 
 
 def _parsed(side: Side, results: Path) -> Any:
@@ -716,7 +719,7 @@ def _key_of(entry: Mapping[str, Any]) -> str:
     return without_environment(entry["fullname"], facts.get("framework", ""))
 
 
-def _nodeids(run: Mapping[str, Any] | None) -> dict[str, str]:
+def nodeids_in(run: Mapping[str, Any] | None) -> dict[str, str]:
     """The node ids of a launch by key, also of tests that it has not measured."""
     missing = {key: fact["nodeid"] for key, fact in _missing(run).items()}
     return missing | {_key_of(e): e["fullname"] for e in (run or {}).get("benchmarks", ())}
@@ -724,7 +727,7 @@ def _nodeids(run: Mapping[str, Any] | None) -> dict[str, str]:
 
 def _failed(run: Mapping[str, Any] | None) -> dict[str, str]:
     """Why tests failed in a launch, by key."""
-    return {key: fact["why"] for key, fact in _missing(run).items() if fact["why"] in _FAILED}
+    return {key: fact["why"] for key, fact in _missing(run).items() if fact["why"] in FAILED}
 
 
 def _took_s(run: Mapping[str, Any] | None) -> Mapping[str, float]:

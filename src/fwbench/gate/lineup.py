@@ -3,20 +3,22 @@
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from fwbench.errors import UnreadableRun
-from fwbench.gate.ab import ERROR, EXAMINED, are_known, start
+from fwbench.gate.ab import ERROR, EXAMINED, FAILED, STALLED, are_known, nodeids_in, start
 from fwbench.gate.resume import SavedJob
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.sequential import Floats
 from fwbench.gate.sides import Side
+from fwbench.measure.resources import processors_s
 from fwbench.processes import scratch, session
 from fwbench.processes.session import ChildSession
 from fwbench.records.measurement import Measurement
@@ -94,12 +96,13 @@ class RowJob(SavedJob):
 
 
 class Lineup:
-    """Launches several versions at once.
+    """Launches several versions at once, and one after the other what cannot take turns.
 
     Args:
         sides: the versions, each at its place.
         arguments: of pytest.
         job: saves the launches.
+        say: takes a line for the user.
 
     Attributes:
         nodeids: of the cases.
@@ -112,13 +115,17 @@ class Lineup:
         arguments: Sequence[str],
         environments: Environments,
         job: RowJob,
+        say: Callable[[str], object],
         watching: session.Watching = nullcontext,
     ) -> None:
         self._sides = sides
         self._arguments = arguments
         self._environments = environments
         self._job = job
+        self._say = say
         self._watching = watching
+        self._apart: set[str] = set()  # cases that cannot take turns
+        self._tried_alone: set[tuple[int, str]] = set()  # in a version, after they had failed
         self.nodeids: dict[str, str] = {}
         self.samples: dict[int, dict[str, Measurement]] = defaultdict(dict)
         self._origins: dict[int, Mapping[str, Any]] = {}
@@ -150,10 +157,36 @@ class Lineup:
 
     def launch(self, places: Sequence[int], cases: Sequence[str] | None, seed: int) -> LineupLaunch:
         """Measure cases in the versions at some places; all that the arguments select if None."""
+        brought = LineupLaunch()
+        runs: dict[int, SampleSet] = {}
+        apart = [case for case in cases or () if case in self._apart]
+        if cases is None or len(apart) < len(cases):
+            in_turns = cases and [case for case in cases if case not in self._apart]
+            runs = self._taking_turns(places, in_turns, seed, brought)
+            apart += self._failed_beside_others(runs, seed)
+        if apart:
+            there = [place for place in places if place not in brought.lost]
+            shuffled = random.Random(seed).sample(there, len(there))  # noqa: S311 (no secret)
+            alone = {place: self._alone(place, apart, seed) for place in shuffled}
+            self._note(brought, alone, apart)
+            runs = {**alone, **runs}
+        if brought.logs:
+            ran = {place: self._sides[place] for place in runs}
+            self._job.save(brought, ran, {case: self.nodeids[case] for case in brought.logs})
+        return brought
+
+    def _taking_turns(
+        self, places: Sequence[int], cases: Sequence[str] | None, seed: int, brought: LineupLaunch
+    ) -> dict[int, SampleSet]:
+        """Measure cases in sessions that are alive together, and note what they bring."""
         with scratch.folder() as folder:
             files = {place: folder / f"{place}.json" for place in places}
             referee = Referee(
-                folder, len(places), Effort(lambda _, contest: are_known(contest, ERROR)), seed
+                folder,
+                len(places),
+                Effort(lambda _, contest: are_known(contest, ERROR)),
+                seed,
+                used_s=lambda seat: processors_s(children[seat].program.process.pid),
             )
             with ExitStack() as running:
                 children: dict[int, ChildSession] = {
@@ -163,7 +196,6 @@ class Lineup:
                     for seat in random.Random(seed).sample(range(len(places)), len(places))  # noqa: S311
                 }
                 referee.serve([children[seat] for seat in range(len(places))])
-            brought = LineupLaunch()
             runs = {}
             for seat, place in enumerate(places):
                 done = children[seat].done
@@ -172,11 +204,51 @@ class Lineup:
                 else:
                     brought.lost[place] = session.last_words(done)
                     brought.died |= {place} if session.has_died(done) else set()
-        self._note(brought, runs, places, referee.contests)
-        if brought.logs:
-            ran = {place: self._sides[place] for place in runs}
-            self._job.save(brought, ran, {case: self.nodeids[case] for case in brought.logs})
-        return brought
+        for key in sorted(referee.stalled):
+            self._set_apart(key, STALLED)
+        every = {key: None for run in runs.values() for key in (*run.samples, *run.unmeasured)}
+        self._note(brought, runs, every, places, referee.contests)
+        return runs
+
+    def _failed_beside_others(self, runs: Mapping[int, SampleSet], seed: int) -> list[str]:
+        """The cases that fail in a version while others have them, too, and not alone.
+
+        Those that fail in every version are not tried: there is nothing to compare.
+        """
+        failed = {
+            place: {key for key, why in run.unmeasured.items() if why in FAILED}
+            for place, run in runs.items()
+        }
+        everywhere = set.intersection(*failed.values()) if failed else set()
+        found: dict[str, None] = {}
+        for place, keys in failed.items():
+            tried = {(place, key) for key in keys - everywhere} - self._tried_alone
+            self._tried_alone |= tried
+            if tried:
+                alone = self._alone(place, sorted(key for _, key in tried), seed)
+                for key in (key for _, key in sorted(tried) if key in alone.samples):
+                    found[key] = None
+                    why = runs[place].unmeasured[key]
+                    self._set_apart(key, f"{why} while other versions had it, and not alone")
+        return [*found]
+
+    def _set_apart(self, key: str, reason: str) -> None:
+        if key not in self._apart:
+            self._apart.add(key)
+            self._say(
+                f"{key} cannot take turns: {reason}; it is measured in one version after the other"
+            )
+
+    def _alone(self, place: int, cases: Sequence[str], seed: int) -> SampleSet:
+        """Measure cases in a version while no other one is alive."""
+        with scratch.folder() as folder:
+            files = {place: folder / f"{place}.json"}
+            with self._begun(place, cases, seed, files, {}) as child:
+                pass
+            if files[place].is_file() and child.done.status in session.RAN:
+                return self._run(place, parse(files[place]))
+        why = session.last_words(child.done)
+        return SampleSet(self._sides[place].name, {}, dict.fromkeys(cases, why))
 
     def _begun(
         self,
@@ -201,7 +273,7 @@ class Lineup:
 
     def _run(self, place: int, output: dict[str, Any]) -> SampleSet:
         run = SampleSet.of_stored(from_json(str(place), output))
-        self.nodeids |= {key: sample.nodeid for key, sample in run.samples.items()}
+        self.nodeids |= nodeids_in(output)
         self.samples[place] |= run.samples
         self._origins[place] = session.origin_of(output)
         return run
@@ -210,21 +282,29 @@ class Lineup:
         self,
         brought: LineupLaunch,
         runs: Mapping[int, SampleSet],
-        places: Sequence[int],
-        contests: Mapping[str, CaseVisits],
+        cases: Iterable[str],
+        places: Sequence[int] = (),
+        contests: Mapping[str, CaseVisits] = MappingProxyType({}),
     ) -> None:
-        """Note the visits of each case, or its median where it has taken no turns; or why not."""
-        for key in {key: None for run in runs.values() for key in (*run.samples, *run.unmeasured)}:
+        """Note the visits of each case, or its median where it has taken no turns; or why not.
+
+        Args:
+            places: of those that took turns, by their numbers in the contests.
+        """
+        for key in cases:
+            brought.logs.pop(key, None)
+            brought.missing.pop(key, None)
             contest = contests.get(key)
             medians: dict[int, Floats] = {}
             if contest is not None and contest.visits_s:
-                medians = dict(zip(contest.sides, contest.medians_s(), strict=True))
+                seats = (places[seat] for seat in contest.sides)
+                medians = dict(zip(seats, contest.medians_s(), strict=True))
             for place, run in runs.items():
                 sample = run.samples.get(key)
                 if sample is None:
                     brought.missing[key][place] = run.unmeasured.get(key, "it is not there")
                 else:
-                    visits_s = medians.get(places.index(place), np.array([sample.median_s]))
+                    visits_s = medians.get(place, np.array([sample.median_s]))
                     brought.logs[key][place] = np.log(visits_s)
 
 
