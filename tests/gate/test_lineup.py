@@ -17,6 +17,7 @@ from fwbench.turns import visits
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
 from support.launched_runs import entry, output
+from support.tables import tabled
 
 _ENTRY = entry()
 _KEY: str = _ENTRY["fullname"]
@@ -28,12 +29,14 @@ class Sessions:
     Attributes:
         failing: numbers of the sessions by turns whose test fails, of those of a launch.
         always: whether it fails alone, too.
+        endings: exit status and last lines of sessions without results, by number.
         in_turns: of each session, whether it takes turns.
     """
 
     def __init__(self) -> None:
         self.failing: Sequence[int] = ()
         self.always = False
+        self.endings: dict[int, tuple[int, list[str]]] = {}
         self.in_turns: list[bool] = []
 
     @contextmanager
@@ -47,9 +50,10 @@ class Sessions:
         fails = is_run and number in self.failing and (self.in_turns[-1] or self.always)
         why = {"nodeid": _KEY, "framework": "numpy", "why": "call failed"}
         written = output([_ENTRY] * (is_run and not fails), missing=[why] * fails)
-        results.write_text(json.dumps(written), encoding="utf-8")
         child = session.ChildSession()
-        child.done = Finished(int(fails), ["..."])
+        child.done = Finished(*self.endings.get(number, (int(fails), ["..."])))
+        if number not in self.endings:
+            results.write_text(json.dumps(written), encoding="utf-8")
         yield child
 
 
@@ -112,3 +116,21 @@ def test_a_case_that_stalls_is_measured_alone(
         assert {*lineup.launch([0, 1], cases, seed).logs[_KEY]} == {0, 1}
     assert sessions.in_turns == [True] * 2 + [False] * 2
     assert [line.startswith(f"{_KEY} cannot take turns: a side waited") for line in said] == [True]
+
+
+@tabled
+def test_a_session_without_results_has_a_reason(
+    lineup: Lineup,
+    sessions: Sessions,
+    said: list[str],
+    ending: tuple[int, list[str]],
+    why: str,
+    *,
+    has_died: bool,
+) -> None:
+    """The error rather than pytest's last line; a signal, and whose session it ended."""
+    sessions.endings = {1: ending}
+    brought = lineup.launch([0, 1, 2], None, 1)
+    assert brought.lost == {1: why}
+    assert brought.died == ({1} if has_died else set())
+    assert [line.startswith("a session of 1.1 has died (") for line in said] == [True] * has_died

@@ -233,6 +233,15 @@ def test_fewer_versions_are_alive_where_one_has_died(fitting: int) -> None:
     assert 2 <= row.search.at_once <= fitting
 
 
+def test_a_version_that_dies_and_is_never_measured_is_a_gap() -> None:
+    """Also where nothing has asked for it again."""
+    versions = Versions({"case": lambda _: 1.0})
+    versions.dying = {1}
+    stored = measured(versions, 5).stored("row", [*"abcde"], {}, {})
+    assert {*stored.cases["case"].times_s} == {"a", "e"}
+    assert stored.gaps == {"b": "Killed"}
+
+
 def test_one_of_two_that_dies_is_lost() -> None:
     versions = Versions({"case": lambda _: 1.0})
     versions.fitting = 1

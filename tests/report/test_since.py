@@ -54,6 +54,15 @@ def test_a_step_over_a_version_without_the_case_names_both_ends() -> None:
     assert lines[0].startswith("case: slower since 1.4 or a version after 1.2 (")
 
 
+def test_a_version_without_the_case_has_a_reason() -> None:
+    """A version that is a gap has its own line."""
+    row = _row(lambda _: 1.0, missing=3)
+    assert "case: not measured in 1.3: failed" in since.table(row)
+    assert "- case: not measured in 1.3: failed" in since.markdown(row).splitlines()
+    row.gaps["1.3"] = "no wheel"
+    assert not any("not measured in" in line for line in since.table(row))
+
+
 def test_flat_cases_are_folded() -> None:
     lines = since.table(_row(lambda _: 1.0))
     assert lines[0].startswith("1 case without a change above ")

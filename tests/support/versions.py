@@ -21,6 +21,7 @@ class Versions:
         failing: the last words of versions whose sessions break down, by place.
         missing: cases that versions do not have, by place.
         fitting: versions that memory has room for at once; of more one dies.
+        dying: places of versions whose sessions always die.
         interrupted_after: so many launches.
     """
 
@@ -32,6 +33,7 @@ class Versions:
         self.failing: dict[int, str] = {}
         self.missing: dict[int, str] = {}
         self.fitting = AT_ONCE
+        self.dying: set[int] = set()
         self.interrupted_after: int | None = None
         self.now_s = 0.0
         self._cases = cases
@@ -53,6 +55,9 @@ class Versions:
             brought.missing[case] = dict.fromkeys(places, "deselected")
         if len(places) > self.fitting:
             brought.lost[places[-1]], brought.died = "Killed", {places[-1]}
+        for place in self.dying & {*places}:
+            brought.lost[place] = "Killed"
+            brought.died.add(place)
         for place in places:
             if place in brought.lost:
                 continue

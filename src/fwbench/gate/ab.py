@@ -479,7 +479,7 @@ class Launcher:
             for side, ended in zip(self._sides, done, strict=True):
                 if session.has_died(ended):
                     self._say(
-                        f"a launch of {side.name} has died ({_ending(ended)}): its pair is "
+                        f"a launch of {side.name} has died ({ending(ended)}): its pair is "
                         "repeated, one launch after the other, in case both need too much memory"
                     )
                     self._takes_turns = False
@@ -548,7 +548,7 @@ class Launcher:
             raise UsageError(f"pytest refuses the arguments in {side.name}: {refusal}")
         what = "measured nothing" if done.status in session.RAN else "broke down"
         raise ComparisonError(
-            f"a launch of {side.name} {what} ({_ending(done)}){_advice(side)}; its last output:\n"
+            f"a launch of {side.name} {what} ({ending(done)}){_advice(side)}; its last output:\n"
             + "\n".join(done.last_lines)
         )
 
@@ -805,7 +805,8 @@ def _advice(side: Side) -> str:
     return f"; {side.remedy}" if side.remedy else ""
 
 
-def _ending(done: Finished) -> str:
+def ending(done: Finished) -> str:
+    """The signal that ended a session, or its exit status."""
     if done.status < 0:
         return f"by {signal.Signals(-done.status).name}"
     return f"pytest's exit status is {done.status}"

@@ -13,19 +13,24 @@ from typing import Any
 import numpy as np
 
 from fwbench.errors import UnreadableRun
-from fwbench.gate.ab import ERROR, EXAMINED, FAILED, STALLED, are_known, nodeids_in, start
+from fwbench.gate.ab import ERROR, EXAMINED, FAILED, STALLED, are_known, ending, nodeids_in, start
 from fwbench.gate.resume import SavedJob
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.sequential import Floats
 from fwbench.gate.sides import Side
 from fwbench.measure.resources import processors_s
 from fwbench.processes import scratch, session
+from fwbench.processes.command import Finished
 from fwbench.processes.session import ChildSession
 from fwbench.records.measurement import Measurement
 from fwbench.records.stored import from_json, parse
 from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
+
+#: pytest's exit statuses of sessions whose output has the reason: errors of collection, arguments
+#: that it refuses, and nothing to do.
+_SAID = (2, 4, session.NOTHING)
 
 
 @dataclass
@@ -35,7 +40,7 @@ class LineupLaunch:
     Attributes:
         logs: by case and place, the logarithms of visits in seconds.
         missing: by case and place, why there are none.
-        lost: by place, the last words of a session that brought nothing at all.
+        lost: by place, why a session brought nothing at all.
         died: the places of those that a signal or a crash has ended.
     """
 
@@ -202,8 +207,12 @@ class Lineup:
                 if files[place].is_file() and done.status in session.RAN:
                     runs[place] = self._run(place, parse(files[place]))
                 else:
-                    brought.lost[place] = session.last_words(done)
-                    brought.died |= {place} if session.has_died(done) else set()
+                    brought.lost[place] = _why_lost(done)
+                    if session.has_died(done):
+                        brought.died.add(place)
+                        self._say(
+                            f"a session of {self._sides[place].name} has died ({ending(done)})"
+                        )
         for key in sorted(referee.stalled):
             self._set_apart(key, STALLED)
         every = {key: None for run in runs.values() for key in (*run.samples, *run.unmeasured)}
@@ -247,8 +256,8 @@ class Lineup:
                 pass
             if files[place].is_file() and child.done.status in session.RAN:
                 return self._run(place, parse(files[place]))
-        why = session.last_words(child.done)
-        return SampleSet(self._sides[place].name, {}, dict.fromkeys(cases, why))
+        lost = dict.fromkeys(cases, _why_lost(child.done))
+        return SampleSet(self._sides[place].name, {}, lost)
 
     def _begun(
         self,
@@ -306,6 +315,16 @@ class Lineup:
                 else:
                     visits_s = medians.get(place, np.array([sample.median_s]))
                     brought.logs[key][place] = np.log(visits_s)
+
+
+def _why_lost(done: Finished) -> str:
+    """The reason why a session has no results."""
+    if done.status in session.RAN:
+        return f"its session measured nothing ({ending(done)})"
+    if session.has_died(done) or done.status not in _SAID:
+        return f"its session broke down ({ending(done)})"
+    errors = (line[1:].strip() for line in reversed(done.last_lines) if line.startswith("E  "))
+    return next(errors, session.last_words(done))
 
 
 def _in_json(values: Any) -> Any:

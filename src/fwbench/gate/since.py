@@ -122,6 +122,7 @@ class Search:
         at_once: how many take turns together.
         rows: by case.
         lost: why a version cannot be measured at all, by place.
+        died: how sessions of versions have ended that may do better beside fewer others, by place.
     """
 
     def __init__(self, versions: int, rules: Rules, at_once: int = AT_ONCE) -> None:
@@ -129,6 +130,7 @@ class Search:
         self.rules = rules
         self.rows: dict[str, VersionRow] = {}
         self.lost: dict[int, str] = {}
+        self.died: dict[int, str] = {}
         self.at_once = at_once
 
     def first(self, measured: Collection[int] = ()) -> list[int]:
@@ -152,6 +154,14 @@ class Search:
         self.lost[place] = why
         for row in self.rows.values():
             row.lose(place, why)
+
+    def unmeasured(self) -> dict[int, str]:
+        """The versions that have broken down and never been measured, with the reasons."""
+        measured = {
+            place for row in self.rows.values() for place, times_s in row.times_s.items() if times_s
+        }
+        died = {place: why for place, why in self.died.items() if place not in measured}
+        return {**died, **self.lost}
 
     def next(self) -> tuple[list[int], list[str]]:
         """The versions of the next launch and its cases; none when nothing is left to find out."""
@@ -377,7 +387,7 @@ class RowOfVersions:
             gaps: why other versions are not among them.
             settings: that it was measured with.
         """
-        lost = {versions[place]: why for place, why in self.search.lost.items()}
+        lost = {versions[place]: why for place, why in self.search.unmeasured().items()}
         return StoredRow(
             row=asked,
             versions=[*versions],
@@ -445,8 +455,8 @@ class RowOfVersions:
         self.sessions += len(places)
         if brought.died and len(places) > TWO:
             self.search.at_once = max(TWO, len(places) // 2)
+            self.search.died |= {place: brought.lost[place] for place in brought.died}
             self._say(
-                f"a session has died ({brought.lost[min(brought.died)]}): "
                 f"{self.search.at_once} versions at once from now on, in case memory is too little"
             )
             return

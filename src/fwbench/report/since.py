@@ -117,6 +117,7 @@ def _notes(row: StoredRow) -> list[str]:
             f"{count(len(flat), 'case')} without a change above {largest - 1:.1%}: {names}"
         )
     notes += [f"{name}: cannot tell: {why}" for name, why in untold.items()]
+    notes += _missing(row)
     by_reason: dict[str, list[str]] = {}
     for version, why in row.gaps.items():
         by_reason.setdefault(why, []).append(version)
@@ -127,6 +128,20 @@ def _notes(row: StoredRow) -> list[str]:
     launches = count(row.launches, "launch", "launches")
     sessions = count(row.sessions, "session")
     return [*notes, f"took {duration(row.took_s)}: {launches}, {sessions}{earlier}"]
+
+
+def _missing(row: StoredRow) -> Iterator[str]:
+    """The versions in which a case was not measured, though others have it; with the reasons."""
+    names: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for name, case in row.cases.items():
+        versions: dict[str, list[str]] = {}
+        for version, why in case.missing.items() if case.steps else ():
+            if version not in row.gaps:
+                versions.setdefault(why, []).append(version)
+        for why, without in versions.items():
+            names.setdefault((why, tuple(without)), []).append(name)
+    for (why, lacking), cases in names.items():
+        yield f"{some(cases, _NAMED)}: not measured in {some(lacking, _NAMED)}: {why}"
 
 
 def _untold(case: StoredRowCase) -> str:
