@@ -303,6 +303,20 @@ def test_one_that_waits_for_what_the_other_holds(
     assert "b" in sides.referee.contests
 
 
+def test_one_that_sleeps_in_a_case_says_nothing_of_later_ones(
+    sides: Sides, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one, which is through with it, measures these alone, and they are not set apart."""
+    monkeypatch.setattr(referee, "_STALLED_S", 1.0)
+    sides.used_s = lambda _: 0.0
+    told = "told = visits.Programme(['a', 'b', 'c']); "
+    rest = "contest('a'); told.done('a'); contest('b'); told.done('b'); contest('c')"
+    quick, slow = sides.run(f"{told}{rest}", f"{told}time.sleep(4.0); {rest}")
+    alone = [["a", None, 0.0, 0.0], ["b", None, 0.0, 0.0]]
+    assert (quick[:2], slow[:2]) == (alone, alone)
+    assert sides.referee.stalled == {"a"}
+
+
 def test_cases_of_a_row(sides: Sides) -> None:
     """Each has its own name and its own number of calls, and as many visits."""
     done = sides.run(*(f"contest('{n}', calls={n})" for n in (1, 2, 3)), row=True)

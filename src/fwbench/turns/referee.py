@@ -95,6 +95,7 @@ class Referee:
         self._coming: list[dict[str, None]] = [{} for _ in self._sides]  # in their order
         self._told: set[int] = set()
         self._waiting: dict[str, dict[int, Contestant]] = {}
+        self._begun: set[str] = set()
         self._seats: dict[int, Contestant] = {}
         self._waited_s = dict.fromkeys(self._sides, 0.0)
         self._going: dict[int, ComparedSession] = {}
@@ -165,7 +166,14 @@ class Referee:
                 self._idle[side] = used_s, now_s
             elif now_s - since_s > _STALLED_S:
                 self._stuck.add(side)
-                self.stalled |= self._waiting.keys()
+                self.stalled |= {key for key in self._waiting if self._is_in(side, key)}
+
+    def _is_in(self, side: int, key: str) -> bool:
+        """True if a side has come as far as a case: others have begun none that is still to come.
+
+        One that sleeps in an earlier case holds up those who wait, and says nothing of theirs.
+        """
+        return self._coming[side].isdisjoint(self._begun - {key})
 
     def _hear_of(self, side: int) -> None:
         """Expect a side again that has said something."""
@@ -258,6 +266,7 @@ class Referee:
     def _begin(self, key: str) -> None:
         """Begin the contest of those who are there; one who is alone is measured as always."""
         there = self._waiting.pop(key)
+        self._begun.add(key)
         if len({contestant.part for contestant in there.values()}) > 1:  # one has fewer parts
             self._waiting[key] = {side: each for side, each in there.items() if not each.part}
             there = {side: each for side, each in there.items() if each.part}
