@@ -286,12 +286,23 @@ def test_missing_cases_have_a_reason() -> None:
         unmeasured={"deselected": "deselected", "skipped": "skipped: no GPU", "other": "failed"},
     )
     assert _verdicts(compare(base, contender, RULES)) == {
+        "other": (Verdict.NEW, "failed"),
         "deselected": (Verdict.MISSING, "deselected"),
         "skipped": (Verdict.MISSING, "skipped: no GPU"),
         "gone": (Verdict.MISSING, "not collected"),
         "old": (Verdict.MISSING, "renamed to new?"),
         "new": (Verdict.NEW, ""),
     }
+
+
+def test_a_new_case_without_a_figure_has_a_reason() -> None:
+    """One that fails; one that is skipped, or that nobody wanted, is nobody's concern."""
+    base = run(sample("a", times(1.0)), unmeasured={"b": "deselected"})
+    whys = {"c": "call failed", "d": "deselected", "e": "skipped: no GPU", "b": "call failed"}
+    contender = run(sample("a", times(1.0)), unmeasured=whys)
+    comparison = compare(base, contender, RULES)
+    new = {name: why for name, why in _verdicts(comparison).items() if why[0] is Verdict.NEW}
+    assert new == {"c": (Verdict.NEW, "call failed")}
 
 
 def test_a_level_is_that_of_all_cases() -> None:

@@ -281,7 +281,17 @@ def one_sided(base: SampleSet, contender: SampleSet) -> list[Judgement]:
         )
         for key, sample in added.items()
     ]
-    return [*missing, *new, *_nowhere(base, contender)]
+    return [*missing, *new, *_broken(base, contender), *_nowhere(base, contender)]
+
+
+def _broken(base: SampleSet, contender: SampleSet) -> list[Judgement]:
+    """Judge the cases that the contender has brought, and could not measure."""
+    known = base.samples.keys() | base.unmeasured.keys() | contender.samples.keys()
+    return [
+        Judgement(key, key, "", Verdict.NEW, why)
+        for key, why in sorted(contender.unmeasured.items())
+        if key not in known and not why.startswith((DESELECTED, SKIPPED))
+    ]
 
 
 def _nowhere(base: SampleSet, contender: SampleSet) -> list[Judgement]:
