@@ -22,6 +22,13 @@ def test_work(benchmark):
     benchmark(work)
 """
 
+#: Rows of revisions without a step, with what is said of them.
+_NO_ROWS = {
+    "git:HEAD..git:HEAD~1": "is in the wrong order: HEAD~1 is an ancestor of HEAD; use "
+    "git:HEAD~1..git:HEAD",
+    "git:HEAD..git:HEAD": "is one revision, and a row takes two: name an ancestor first",
+}
+
 _LOCKED = """
 import fcntl
 from mine import work
@@ -163,6 +170,18 @@ def test_a_test_that_holds_a_lock_does_not_stop_the_row(
     out, err = capfd.readouterr()
     assert "test_it.py::test_work: cannot tell: " in out, out + err
     assert "test_it.py::test_work cannot take turns: a side waited without computing" in err
+
+
+@pytest.mark.parametrize("row", _NO_ROWS)
+def test_revisions_that_make_no_row(
+    project: Path, capfd: pytest.CaptureFixture[str], row: str
+) -> None:
+    run_git(project, "init", "--quiet")
+    for number in (1, 2):
+        commit_all(project, mine__py=wheels.work(number))
+    assert cli.main(["since", row, "test_it.py"]) == 2
+    err = " ".join(capfd.readouterr().err.split())
+    assert f"{row} {_NO_ROWS[row]}" in err
 
 
 @pytest.mark.usefixtures("project")

@@ -278,13 +278,7 @@ def _revisions(
         builder = Builder(root, arguments.python, arguments.extra, say)
     else:
         _refuse(arguments, of_builds, "revisions that are built: add --build")
-    row = revisions(arguments.row, build=arguments.build)
-    if len(row) < TWO:
-        raise UsageError(
-            f"{arguments.row} is one revision, and a row takes two: name an ancestor first, "
-            "git:v1.0..git:HEAD"
-        )
-    return row, {}, builder
+    return revisions(arguments.row, build=arguments.build), {}, builder
 
 
 def _refuse(arguments: argparse.Namespace, given: Mapping[str, Any], what: str) -> None:

@@ -438,7 +438,11 @@ def sides(
 
 
 def revisions(text: str, *, build: bool) -> list[Side]:
-    """The revisions of ``git:REV..git:REV`` by first parents, the oldest first; built or not."""
+    """The revisions of ``git:REV..git:REV`` by first parents, the oldest first; built or not.
+
+    Raises:
+        UsageError: these are not two, or the second one has no commit that the first one lacks.
+    """
     first, found, last = text.removeprefix(REVISION).partition("..")
     if not (found and first and last.removeprefix(REVISION)):
         raise UsageError(f"{text} is one revision, and a row takes two: git:v1.0..git:HEAD")
@@ -447,9 +451,24 @@ def revisions(text: str, *, build: bool) -> list[Side]:
     commits = git(
         root, "rev-list", "--first-parent", "--reverse", f"{ends[0].commit}..{ends[1].commit}"
     )
+    if not commits:
+        raise _no_row(text, *ends)
     row = [ends[0].commit, *commits.split()]
     trees = [Revision(root, commit[:_SHORT], commit) for commit in row]
     return [Built(tree.name, tree=tree) for tree in trees] if build else [*trees]
+
+
+def _no_row(text: str, first: Revision, last: Revision) -> UsageError:
+    """The error for two revisions of which the second one brings no commit."""
+    if first.commit == last.commit:
+        return UsageError(
+            f"{text} is one revision, and a row takes two: name an ancestor first, "
+            "git:v1.0..git:HEAD"
+        )
+    turned = f"{REVISION}{last.name}..{REVISION}{first.name}"
+    return UsageError(
+        f"{text} is in the wrong order: {last.name} is an ancestor of {first.name}; use {turned}"
+    )
 
 
 def _is_of_tree(name: str) -> bool:
