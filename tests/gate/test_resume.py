@@ -1,5 +1,6 @@
 """Finished pairs are kept until their comparison is over, and only the same one goes on."""
 
+import errno
 import json
 from contextlib import suppress
 from pathlib import Path
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fwbench.errors import UnreadableRun, UsageError
+from fwbench.errors import StorageError, UnreadableRun, UsageError
 from fwbench.gate import resume
 from fwbench.gate.resume import ComparisonJob
 from support.launched_runs import entry, output
@@ -53,6 +54,21 @@ def test_nothing_is_kept_of_a_job_that_is_finished(tmp_path: Path) -> None:
         job.finish()
     assert _left(tmp_path) == []
     _interrupted(tmp_path, pairs=0)
+    assert _left(tmp_path) == []
+
+
+def test_nothing_is_left_of_a_job_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(resume, "write_atomically", write)
+    with (
+        pytest.raises(StorageError, match=r"^cannot write under .*: No space left on device"),
+        resume.job(tmp_path, _SETTINGS, ComparisonJob, resume=False),
+    ):
+        pass
     assert _left(tmp_path) == []
 
 

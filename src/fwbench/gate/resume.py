@@ -189,10 +189,13 @@ def _new(folder: Path, settings: Mapping[str, Any], stack: ExitStack) -> Path:
                 if number >= _JOBS or not (old / _SETTINGS).is_file():
                     scratch.remove(old)
         made = Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=folder))
-        mine = scratch.take(made)
-        if mine is not None:
-            stack.enter_context(mine)
-        write_atomically(made / _SETTINGS, json.dumps(settings, indent=2) + "\n")
+        with ExitStack() as undone:
+            undone.callback(scratch.remove, made)
+            mine = scratch.take(made)
+            if mine is not None:
+                stack.enter_context(mine)
+            write_atomically(made / _SETTINGS, json.dumps(settings, indent=2) + "\n")
+            undone.pop_all()
     except OSError as error:
         raise StorageError(f"cannot write under {folder}: {error.strerror}") from error
     return made
