@@ -85,9 +85,11 @@ def test_a_case_that_fails_beside_others_is_measured_alone(
     first = lineup.launch([0, 1, 2], None, 1)
     assert ({*first.logs[_KEY]}, first.missing) == ({0, 1, 2}, {})
     assert sessions.in_turns == [True] * 3 + [False] * 5
+    assert first.sessions == 8
     second = lineup.launch([0, 2], [_KEY], 2)
     assert ({*second.logs[_KEY]}, second.missing) == ({0, 2}, {})
     assert sessions.in_turns[8:] == [False] * 2
+    assert second.sessions == 2
     (line,) = said
     assert line.startswith(f"{_KEY} cannot take turns: call failed while other versions had it")
 

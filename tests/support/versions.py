@@ -49,7 +49,7 @@ class Versions:
         return self.brought[-1]
 
     def _drawn(self, places: Sequence[int], cases: Sequence[str] | None, seed: int) -> LineupLaunch:
-        draw, brought = np.random.default_rng(seed), LineupLaunch()
+        draw, brought = np.random.default_rng(seed), LineupLaunch(sessions=len(places))
         others = {*self._cases} - {*(self._cases if cases is None else cases)}
         for case in others:
             brought.missing[case] = dict.fromkeys(places, "deselected")

@@ -42,12 +42,14 @@ class LineupLaunch:
         missing: by case and place, why there are none.
         lost: by place, why a session brought nothing at all.
         died: the places of those that a signal or a crash has ended.
+        sessions: number of sessions that it took.
     """
 
     logs: dict[str, dict[int, Floats]] = field(default_factory=lambda: defaultdict(dict))
     missing: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     lost: dict[int, str] = field(default_factory=dict)
     died: set[int] = field(default_factory=set)
+    sessions: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Lineup:
         self.nodeids: dict[str, str] = {}
         self.samples: dict[int, dict[str, Measurement]] = defaultdict(dict)
         self._origins: dict[int, Mapping[str, Any]] = {}
+        self._sessions = 0
 
     def earlier(self, make_ready: Callable[[int], bool]) -> list[LineupLaunch]:
         """The launches of earlier calls, as far as their versions are in this row and unchanged.
@@ -162,7 +165,7 @@ class Lineup:
 
     def launch(self, places: Sequence[int], cases: Sequence[str] | None, seed: int) -> LineupLaunch:
         """Measure cases in the versions at some places; all that the arguments select if None."""
-        brought = LineupLaunch()
+        brought, before = LineupLaunch(), self._sessions
         runs: dict[int, SampleSet] = {}
         apart = [case for case in cases or () if case in self._apart]
         if cases is None or len(apart) < len(cases):
@@ -175,6 +178,7 @@ class Lineup:
             alone = {place: self._alone(place, apart, seed) for place in shuffled}
             self._note(brought, alone, apart)
             runs = {**alone, **runs}
+        brought.sessions = self._sessions - before
         if brought.logs:
             ran = {place: self._sides[place] for place in runs}
             self._job.save(brought, ran, {case: self.nodeids[case] for case in brought.logs})
@@ -267,6 +271,7 @@ class Lineup:
         files: Mapping[int, Path],
         variables: Mapping[str, str],
     ) -> Any:
+        self._sessions += 1
         selected = [self.nodeids[case] for case in cases or ()]
         return start(
             self._sides[place],

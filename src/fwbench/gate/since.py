@@ -452,7 +452,7 @@ class RowOfVersions:
 
     def _add(self, places: list[int], cases: list[str] | None, brought: LineupLaunch) -> None:
         self.launches += 1
-        self.sessions += len(places)
+        self.sessions += brought.sessions
         if brought.died and len(places) > TWO:
             self.search.at_once = max(TWO, len(places) // 2)
             self.search.died |= {place: brought.lost[place] for place in brought.died}
