@@ -173,7 +173,7 @@ class Referee:
 
         One that sleeps in an earlier case holds up those who wait, and says nothing of theirs.
         """
-        return self._coming[side].isdisjoint(self._begun - {key})
+        return self._coming[side].keys().isdisjoint(self._begun - {key})
 
     def _hear_of(self, side: int) -> None:
         """Expect a side again that has said something."""
