@@ -693,7 +693,7 @@ FAILED = ("setup failed", "call failed")
 
 
 def _parsed(side: Side, results: Path) -> Any:
-    """What a launch has written.
+    """The run that a launch has written.
 
     Raises:
         ComparisonError: it is not whole.
