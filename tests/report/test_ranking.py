@@ -82,6 +82,14 @@ def test_what_is_computed_is_no_view() -> None:
     }
 
 
+def test_models_are_compared_where_only_one_framework_counts_flops() -> None:
+    """PyTorch counts those of a model of one's own, and TensorFlow does not."""
+    network = {"parameters": 8, "result_is_view": None}
+    assert titles(timed("torch", flops=8.0, **network), timed("tensorflow", **network)) == {
+        "gemm cpu forward float32 8": ["torch", "tensorflow"]
+    }
+
+
 @pytest.mark.parametrize("view", [True, False, None])
 def test_without_a_difference_there_is_no_label(view: bool | None) -> None:
     cases = [timed(name, result_is_view=view) for name in ("a", "b")]

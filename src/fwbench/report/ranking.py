@@ -295,7 +295,8 @@ def split(items: Iterable[T], facts_of: Callable[[T], CaseFacts]) -> dict[str, l
 
 
 def _result(facts: CaseFacts) -> str:
-    if facts.result_is_view is None and facts.flops:
+    computes = facts.flops or facts.parameters is not None
+    if facts.result_is_view is None and computes:
         return "copy"  # what is computed was not there before
     return {True: "view", False: "copy", None: "view or copy"}[facts.result_is_view]
 
