@@ -7,6 +7,7 @@ import pytest
 from fwbench.records import launches
 from fwbench.records.facts import Launch
 from fwbench.records.launches import LaunchPlan
+from fwbench.records.stored import just_measured, record_of
 from support.tables import tabled
 
 _CASES = [f"case-{i}" for i in range(20)]
@@ -98,6 +99,21 @@ def test_one_value_stands_for_a_launch(statistic: str, values: list[float]) -> N
     assert [launch["rounds_s"] for launch in stored] == rounds_s
     assert [launch["iterations"] for launch in stored] == [8, 9, 10]
     assert [launch["launch"] for launch in stored] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("left_out", [(), ("rounds_s",), ("min_s", "median_s")])
+def test_the_median_is_that_of_the_terminal(left_out: tuple[str, ...]) -> None:
+    """The value of a launch is its smallest round, which reports are not about."""
+    rounds_s = [[1.0, 2.0, 4.0], [2.0, 3.0, 5.0], [4.0, 8.0, 9.0]]
+    case = {"workload": "gemm", "device": "cpu", "execution": "eager", "size": 4}
+    case |= {"direction": "forward", "dtype": "float32"}
+    entries = [_entry(n, r, completion_s=r[1], **case) for n, r in enumerate(rounds_s)]
+    merged = launches.merge(entries)
+    for launch in merged["extra_info"]["fwbench"]["launches"]:
+        for name in left_out:
+            launch.pop(name)
+    assert record_of(merged, "here").values_s == [2.0, 3.0, 8.0]
+    assert record_of(merged, "here").median_s == just_measured(merged).median_s == 3.0
 
 
 def test_a_merged_entry_is_otherwise_the_first() -> None:

@@ -1,6 +1,7 @@
 """THE reader of stored runs: files that pytest-benchmark wrote, with or without fwbench."""
 
 import json
+import statistics
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 from fwbench.errors import StorageError, UnreadableRun
 from fwbench.jsontext import loads
 from fwbench.records import equality, files
-from fwbench.records.facts import SCHEMA, CaseFacts, PlainFacts, recorded
+from fwbench.records.facts import SCHEMA, CaseFacts, Launch, PlainFacts, recorded
 from fwbench.records.measurement import Measurement, requested_toggles
 from fwbench.records.repeatability import Revisits
 from fwbench.records.session_facts import MachineFacts, SessionFacts
@@ -199,13 +200,20 @@ def record_of(entry: Any, place: str, machine: MachineFacts = _UNKNOWN_MACHINE) 
 
 
 def _values_s(facts: CaseFacts, stats: Statistics) -> list[float]:
-    """One value for each launch, or else for each round; of statistics without rounds the median.
+    """The median of each launch, or else each round; of statistics without rounds the median.
 
     The smallest where not even the median is stored.
     """
     if facts.launches:
-        return [launch.value_s for launch in facts.launches]
+        return [*map(_median_s, facts.launches)]
     return stats.data or [value for value in (stats.median, stats.min) if value is not None][:1]
+
+
+def _median_s(launch: Launch) -> float:
+    """The median round of a launch, or what stands for it where only that is stored."""
+    if launch.median_s is not None:
+        return launch.median_s
+    return statistics.median(launch.rounds_s) if launch.rounds_s else launch.value_s
 
 
 def just_measured(entry: Mapping[str, Any], revisits: Revisits | None = None) -> Measurement:
