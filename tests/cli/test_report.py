@@ -193,9 +193,39 @@ def test_an_interrupted_run_is_said_to_be_one(
     assert lost["median_s"] == ""
 
 
+@pytest.mark.parametrize("why", ["setup failed", "call failed"])
+def test_a_failed_case_is_not_measured(
+    folder: Path, capsys: pytest.CaptureFixture[str], why: str
+) -> None:
+    failed = {"nodeid": "test_it.py::test_it[dot]", "framework": "torch", "why": why}
+    outcome = {"failed": 1, "interrupted": False}
+    write(folder / "run.json", case(), outcome=outcome, planned=2, missing=[failed])
+    arguments = ["-o", "report.html", "--markdown", "report.md", "--csv", "report.csv"]
+    assert cli.main(["report", "run.json", *arguments]) == _INCOMPLETE
+    message = "1 case failed: test_it[dot]"
+    assert capsys.readouterr().err == f"fwbench: run.json: {message}\n"
+    page = parsed((folder / "report.html").read_text(encoding="utf-8"))
+    assert page.of_class("note")[0].text == f"{message}."
+    written = (folder / "report.md").read_text(encoding="utf-8")
+    assert f"\n\n- {escaping.markdown(message)}.\n" in written.partition("###")[0]
+    table = written.partition("### Failed")[2]
+    assert f"| {escaping.markdown('test_it.py::test_it[dot]')} | torch |" in table
+    with (folder / "report.csv").open(newline="", encoding="utf-8") as file:
+        measured, missed = csv.DictReader(file)
+    assert (measured["outcome"], missed["outcome"], missed["median_s"]) == ("measured", why, "")
+
+
+def test_a_plain_test_that_failed_has_one_line() -> None:
+    """Its function was timed, and returned something else."""
+    made = plain("test_c")
+    failed = {"nodeid": made["fullname"], "framework": "", "why": "call failed"}
+    (line,) = writers.lines([run_of(made, missing=[failed])])
+    assert line["outcome"] == "call failed"
+
+
 @tabled
 def test_how_a_session_ended(folder: Path, session: dict[str, Any], message: str) -> None:
-    """Whoever stopped it; a test that failed is no reason to call the run incomplete."""
+    """Whoever stopped it; a test that failed did not end it."""
     _interrupted(folder / "run.json", **session)
     assert read(folder / "run.json").incompleteness == message
 

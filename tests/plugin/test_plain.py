@@ -193,7 +193,8 @@ def test_launches_of_plain_benchmarks(project: Project) -> None:
     assert {sample.number for sample in run.samples.values()} == {3}
     assert all(sample.has_launches and not sample.facts for sample in run.samples.values())
     shown = project.python("-m", "fwbench", "report", "measured.json", "--csv=shown.csv")
-    assert shown.returncode == 0, shown.stderr
+    failed = "fwbench: measured.json: 2 cases failed: test_wrong, test_broken\n"
+    assert (shown.returncode, shown.stderr) == (1, failed)
     assert "test_parametrised" in (project.path / "shown.csv").read_text(encoding="utf-8")
 
 

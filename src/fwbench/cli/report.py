@@ -71,7 +71,7 @@ def _report(arguments: argparse.Namespace) -> int:
         before += history.sections(lines)
         problems += unread
     notice = unknown_notice([(run.name, run.unknown) for run in runs])
-    incomplete = [f"{run.name}: {run.incompleteness}" for run in runs if run.incompleteness]
+    incomplete = [f"{run.name}: {why}" for run in runs for why in run.shortfalls]
     warn(*problems, *incomplete, *([notice] if notice else []))
     _write(arguments.output, partial(writers.html, runs, problems, before))
     _write(arguments.markdown, partial(writers.markdown, runs, problems, before))

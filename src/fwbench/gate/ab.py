@@ -53,7 +53,7 @@ from fwbench.processes.session import (
     SIDES,
 )
 from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measurement
-from fwbench.records.session_facts import LaunchTimes
+from fwbench.records.session_facts import FAILED, LaunchTimes
 from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
 from fwbench.terms.names import without_environment

@@ -13,7 +13,7 @@ from fwbench.errors import DifferentSettings, UsageError
 from fwbench.options.values import FACTS
 from fwbench.records.facts import CaseFacts, GangFacts, GpuFacts
 from fwbench.records.measurement import MEDIAN, MEMORY, MEMORY_BEFORE, MINIMUM, SLOW, Measurement
-from fwbench.records.session_facts import SessionFacts
+from fwbench.records.session_facts import FAILED, SessionFacts
 from fwbench.records.stored import StoredRun, files_of, from_json, load
 from fwbench.records.units import count
 from fwbench.terms.names import without_environment
@@ -70,7 +70,7 @@ class SampleSet:
 
 
 #: A plain test may fail for what its function returned: the time is of something else then.
-_UNSOUND = ("setup failed", "call failed", "skipped")
+_UNSOUND = (*FAILED, "skipped")
 
 
 def read(path: Path) -> SampleSet:

@@ -10,6 +10,9 @@ NOT_REACHED = "not reached before the session ended"
 #: Why one is missing that was left out by ``-k``, ``-m``, ``--deselect`` or a plugin.
 DESELECTED = "deselected"
 
+#: Why one is missing that failed.
+FAILED = ("setup failed", "call failed")
+
 #: Prefix of the reason of a benchmark that was skipped.
 SKIPPED = "skipped: "
 

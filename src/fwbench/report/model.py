@@ -8,10 +8,11 @@ from typing import Any
 
 from fwbench import ceilings
 from fwbench.ceilings import Ceiling
-from fwbench.errors import UnreadableRun
+from fwbench.errors import UnreadableRun, some
 from fwbench.gate.verdicts import Comparison
 from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import (
+    FAILED,
     NOT_REACHED,
     NotMeasured,
     SessionFacts,
@@ -58,6 +59,24 @@ class Run(StoredRun):
     def lost(self) -> list[NotMeasured]:
         """The cases that were still to be measured when the session ended."""
         return [missing for missing in self.session.missing or () if missing.why == NOT_REACHED]
+
+    @property
+    def failed(self) -> list[NotMeasured]:
+        """The cases that failed."""
+        return [missing for missing in self.session.missing or () if missing.why in FAILED]
+
+    @property
+    def timeless(self) -> list[NotMeasured]:
+        """Both, without those that have a record: a plain test may fail for what it returned."""
+        recorded = {record.nodeid for record in self.records}
+        return [each for each in (*self.failed, *self.lost) if each.nodeid not in recorded]
+
+    @property
+    def shortfalls(self) -> list[str]:
+        """Clauses on cases that were to be measured: those not reached, and those that failed."""
+        names = [missing.nodeid.rpartition("::")[2] for missing in self.failed]
+        failures = f"{count(len(names), 'case')} failed: {some(names)}" if names else ""
+        return [*filter(None, [self.incompleteness, failures])]
 
 
 def read(path: Path, number: int = 0) -> Run:

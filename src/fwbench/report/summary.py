@@ -169,7 +169,7 @@ def notes(runs: Sequence[Run]) -> list[str]:
     texts = []
     for run, name in zip(runs, labels(runs), strict=True):
         before = f"{name}: " if len(runs) > 1 else ""
-        doubts = [*filter(None, [run.incompleteness]), *_conditions(run)]
+        doubts = [*run.shortfalls, *_conditions(run)]
         texts += [_sentence(doubt, before) for doubt in doubts]
     if not have_same_machine(runs):
         texts.append("The runs are from different machines: they are shown side by side, and no "
@@ -273,7 +273,8 @@ def _gaps(run: Run, suffix: str) -> Iterator[Section]:
     for name, why in (run.session.absent or {}).items():
         reasons[f"{name}: {why}"] += 0
     yield Section.from_items(f"Not measured{suffix}", _MISSING, reasons.most_common())
-    yield Section.from_items(f"Not reached{suffix}", _LOST, run.lost)
+    yield Section.from_items(f"Failed{suffix}", _NAMED, run.failed)
+    yield Section.from_items(f"Not reached{suffix}", _NAMED, run.lost)
 
 
 _WHY_EMPTY = columns("not-ranked")
@@ -324,4 +325,4 @@ def _cases(row: tuple[str, int]) -> TableCell:
 _MISSING = columns("not-measured", _cases)
 
 
-_LOST = columns("not-reached")
+_NAMED = columns("not-reached")

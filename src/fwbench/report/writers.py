@@ -341,15 +341,20 @@ COLUMNS = ("run", *_COLUMNS, *_of_session(Run("", ())))
 def lines(runs: Sequence[Run]) -> Iterator[dict[str, object]]:
     """A line for each case, by :data:`COLUMNS`; times in seconds for one call.
 
-    Cases that an interrupted session did not reach have a line without times.
+    Cases that failed, or that an interrupted session did not reach, have a line without times.
     """
     for run in runs:
-        measured = ({name: value(x) for name, value in _COLUMNS.items()} for x in run.records)
-        lost: Iterator[dict[str, object]] = (
-            {"case": x.nodeid, "framework": x.framework, "outcome": x.why, "nodeid": x.nodeid}
-            for x in run.lost
+        failed = {missing.nodeid: missing.why for missing in run.failed}
+        measured = (
+            {name: value(x) for name, value in _COLUMNS.items()}
+            | ({"outcome": failed[x.nodeid]} if x.nodeid in failed else {})
+            for x in run.records
         )
-        for line in (*measured, *lost):
+        timeless: Iterator[dict[str, object]] = (
+            {"case": x.nodeid, "framework": x.framework, "outcome": x.why, "nodeid": x.nodeid}
+            for x in run.timeless
+        )
+        for line in (*measured, *timeless):
             yield {**dict.fromkeys(COLUMNS), "run": run.name, **line, **_of_session(run)}
 
 
