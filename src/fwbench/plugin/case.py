@@ -64,7 +64,8 @@ def _parent_plugins(
     unmeasured = Unmeasured()
     store = Store(config, session, unmeasured)
     tables = Tables(shown=session.options.tables or are_requested(config))
-    yield from (unmeasured, store, Summary(session, lambda: store.written), tables, progress)
+    shown = Summary(session, lambda: store.written, lambda: store.launched.race)
+    yield from (unmeasured, store, shown, tables, progress)
     if session.options.resume:
         from fwbench.plugin.resume import Resumption
 

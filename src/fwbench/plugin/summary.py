@@ -20,6 +20,7 @@ from fwbench.plugin.session import CELL, Session
 from fwbench.processes.session import SELECTOR
 from fwbench.records.entry import identity
 from fwbench.records.facts import CaseFacts, recorded
+from fwbench.records.session_facts import StoredRace
 from fwbench.terms.manifest import Manifest
 from fwbench.workloads import COPIES
 from fwbench.workloads.grid import Cell
@@ -98,9 +99,15 @@ def view(reporter: pytest.TerminalReporter) -> "View":
 class Summary:
     """The hooks that print the header and the section."""
 
-    def __init__(self, session: Session, stored: Callable[[], Path | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        stored: Callable[[], Path | None] = lambda: None,
+        race: Callable[[], StoredRace | None] = lambda: None,
+    ) -> None:
         self.session = session
         self._stored = stored
+        self._race = race
         self.records: list[Entry] = []
         self.skips: list[str] = []
         self.failed: dict[str, CaseFacts] = {}
@@ -159,6 +166,7 @@ class Summary:
             str(self.session.traces),
             self.session.revisits,
             _named(self._stored(), reporter.config.invocation_params.dir),
+            self._race(),
         )
         lines = screen(outcome, view(reporter))
         if lines:

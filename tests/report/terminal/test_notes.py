@@ -4,11 +4,14 @@ from typing import Any
 
 import pytest
 
+from fwbench.records.session_facts import StoredRace
 from fwbench.records.stored import just_measured
 from fwbench.report.terminal import notes
+from fwbench.report.terminal.screen import Outcome, screen
 from support.gangs import gang
+from support.histories import OPEN, RACE, TIED
 from support.tables import tabled
-from support.terminals import IN_FULL, WIDE, entry, shown
+from support.terminals import IN_FULL, WIDE, entry, shown, texts
 
 _Record = dict[str, Any]
 
@@ -294,6 +297,24 @@ def test_the_next_steps_follow_from_what_was_seen() -> None:
         assert max(map(len, steps)) <= 80
     (report, _) = notes.next_steps([just_measured(record) for record in lone], "mine.json")
     assert report == "Next: charts: fwbench report mine.json -o run.html"
+
+
+def test_a_race_has_answered() -> None:
+    """It knows more than the medians, which say that all rows are disturbed."""
+    busy = [entry(name, condition="contended") for name in ("torch", "numpy")]
+    lines = texts(screen(Outcome(busy, race=RACE), WIDE))
+    assert "Fastest here, by the race above: torch eager for 1 of 3; 1 tie; 1 undecided" in lines
+    assert not any("cannot be told" in line or "stop what else" in line for line in lines)
+    assert "Next: what the race left undecided: give it more time (--fw-budget)" in lines
+
+
+def test_a_race_that_decided_nothing_is_no_answer() -> None:
+    close = [just_measured(entry(name)) for name in ("torch", "numpy")]
+    (tie,) = notes.answer(close, StoredRace(level=0.01, groups=[TIED]))
+    assert tie == "Fastest here, by the race above: 0 of 1; 1 tie"
+    undecided = StoredRace(level=0.01, groups=[OPEN])
+    assert notes.answer(close, undecided) == notes.answer(close)
+    assert "--fw-race" not in notes.next_steps(close, "", undecided)[0]
 
 
 def test_small_and_large_sizes_have_answers_of_their_own() -> None:

@@ -3,10 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeGuard
 
 from fwbench.errors import some
 from fwbench.records.facts import CaseFacts, Memory, Profile
 from fwbench.records.measurement import Measurement
+from fwbench.records.session_facts import StoredRace
 from fwbench.records.units import JOULES, count, mebibytes, time
 from fwbench.report import ranking
 from fwbench.report.condition import early, is_contended
@@ -22,6 +24,9 @@ _SHOWN = 3
 _LEAST, _REST = 0.03, "rest"
 
 _FASTEST = "Fastest here"
+
+#: The verdict of a race on a group that it has not decided.
+_UNDECIDED = "undecided"
 
 
 def headline(cases: Cases) -> str:
@@ -46,8 +51,14 @@ def _versions(cases: Cases, *, with_threads: bool) -> list[str]:
     ]
 
 
-def answer(cases: Cases, *, in_full: bool = False) -> list[str]:
-    """The fastest framework for each kind of workload and device, by size, and by how much."""
+def answer(cases: Cases, race: StoredRace | None = None, *, in_full: bool = False) -> list[str]:
+    """The fastest framework for each kind of workload and device, by size, and by how much.
+
+    Args:
+        race: of the same cases; if it has decided anything, its verdicts are the answer.
+    """
+    if _has_decided(race):
+        return [f"{_FASTEST}, by the race above: {_verdicts(race)}"]
     several = [contest for contest in contests(cases) if contest.is_between_frameworks]
     if not several:
         return [_why_none(cases)]
@@ -65,6 +76,22 @@ def answer(cases: Cases, *, in_full: bool = False) -> list[str]:
     ]
     texts = [line for name in lone for line in _by_size(name, every[name], in_full=in_full)]
     return [*lines, f"{_FASTEST}, {'; '.join(texts)}"] if texts else lines
+
+
+def _has_decided(race: StoredRace | None) -> TypeGuard[StoredRace]:
+    return race is not None and any(group.verdict != _UNDECIDED for group in race.groups)
+
+
+def _verdicts(race: StoredRace) -> str:
+    """The winners of a race: ``torch eager for 3 of 6, numpy eager for 1; 1 tie; 1 undecided``."""
+    winners = Counter(
+        group.contestants[0].name for group in race.groups if group.verdict == "fastest"
+    )
+    first, *others = [f"{name} for {number}" for name, number in winners.most_common()] or ["0"]
+    parts = [", ".join([f"{first} of {len(race.groups)}", *others])]
+    number = Counter(group.verdict for group in race.groups)
+    parts += [f"{number[name]} {name}" for name in ("tie", _UNDECIDED) if number[name]]
+    return "; ".join(parts)
 
 
 def _by_size(name: str, contests: Sequence[Contest], *, in_full: bool) -> Iterator[str]:
@@ -105,11 +132,12 @@ def _why_none(cases: Cases) -> str:
     return f"nothing to compare: {', '.join(names)} share no workload and size"
 
 
-def next_steps(cases: Cases, stored: str) -> list[str]:
+def next_steps(cases: Cases, stored: str, race: StoredRace | None = None) -> list[str]:
     """Two things to do next, by what was seen.
 
     Args:
         stored: the file of the records; empty if they are in the journal alone.
+        race: of the same cases.
     """
     every = contests(cases)
     contended = [case for case in cases if is_contended(case.facts)]
@@ -122,13 +150,19 @@ def next_steps(cases: Cases, stored: str) -> list[str]:
     named = " or ".join(f"[{name}-" for name in [*close][:_SHOWN])
     charts = "fwbench recover -o run.json; fwbench report run.json -o run.html"
     steps = [
-        "stop what else keeps processors busy (top lists it), and measure again" * bool(contended),
-        f'what is too close to call: -k "{named}" --fw-race' * bool(close),
+        "stop what else keeps processors busy (top lists it), and measure again"
+        * (bool(contended) and not _has_decided(race)),
+        f'what is too close to call: -k "{named}" --fw-race' * (bool(close) and race is None),
+        "what the race left undecided: give it more time (--fw-budget)" * _is_open(race),
         f"charts: {f'fwbench report {stored} -o run.html' if stored else charts}",
         "a function or a model of your own, in ten lines: docs/own-operation.md",
     ]
     first, second = [step for step in steps if step][:2]
     return [f"Next: {first}", f"      {second}"]
+
+
+def _is_open(race: StoredRace | None) -> bool:
+    return race is not None and any(group.verdict == _UNDECIDED for group in race.groups)
 
 
 def _has_rivals(contest: Contest) -> bool:

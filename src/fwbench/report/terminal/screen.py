@@ -9,6 +9,7 @@ from fwbench.records import equality
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, uncertainty
 from fwbench.records.repeatability import Revisits
+from fwbench.records.session_facts import StoredRace
 from fwbench.records.stored import just_measured
 from fwbench.report import condition, ranking
 from fwbench.report.ranking import Contest, works
@@ -61,6 +62,8 @@ class Outcome:
     revisits: Revisits = field(default_factory=dict)
     #: The file that the records are stored in; empty if that is the journal alone.
     stored: str = ""
+    #: The race of the session, which is above all of this.
+    race: StoredRace | None = None
 
     @cached_property
     def cases(self) -> Sequence[Measurement]:
@@ -79,7 +82,8 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
     if not outcome.records:
         return skips
     equality.annotate(outcome.records, outcome.toggles)
-    answer = _wrapped(notes.answer(outcome.cases, in_full=view.in_full), view, "bold")
+    answers = notes.answer(outcome.cases, outcome.race, in_full=view.in_full)
+    answer = _wrapped(answers, view, "bold")
     doubts = _wrapped(_doubts(outcome, view), view, "yellow")
     if view.verbosity < 0:
         return _apart([doubts, answer])
@@ -98,9 +102,13 @@ def screen(outcome: Outcome, view: View) -> list[Line]:
                 *skips,
                 *wrapped(uncertainty(outcome.cases), view.width),
             ],
-            [*answer, *_wrapped(notes.next_steps(outcome.cases, outcome.stored), view)],
+            [*answer, *_wrapped(_next_steps(outcome), view)],
         ]
     )
+
+
+def _next_steps(outcome: Outcome) -> list[str]:
+    return notes.next_steps(outcome.cases, outcome.stored, outcome.race)
 
 
 def _apart(parts: Iterable[Sequence[Line]]) -> list[Line]:
