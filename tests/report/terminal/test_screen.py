@@ -1,12 +1,15 @@
 """The section at the end of a session: one screen, within its width, the answer last."""
 
 from itertools import product
+from typing import Any
 
 import pytest
 
 from fwbench.records.stored import just_measured
 from fwbench.report.terminal.screen import Outcome, View, screen
 from fwbench.report.terminal.text import plain
+from support.gangs import gang
+from support.tables import tabled
 from support.terminals import IN_FULL, QUIET, WIDE, entry, shown, styled, texts
 
 _ALL = (
@@ -120,9 +123,24 @@ def test_without_rivals_nothing_is_summed_up() -> None:
     assert lines[-1] == "only numpy was measured: nothing to compare"
 
 
+@tabled
+def test_the_same_work_apart(facts: list[dict[str, Any]], why: str) -> None:
+    """Its rows are right above the answer."""
+    apart = [entry(name, **each) for name, each in zip(("torch", "numpy"), facts, strict=True)]
+    assert shown(*apart)[-1] == f"nothing to compare: {why}"
+
+
+def test_exchanges_over_memory_are_not_compared() -> None:
+    apart = [entry(name, gang=gang(network="loopback")) for name in ("torch", "numpy")]
+    why = "exchanges over loopback wait for processors, not for bytes: try --fw-network"
+    assert shown(*apart)[-1] == f"nothing to compare: {why}"
+
+
 def test_nothing_in_common() -> None:
     apart = [entry("torch", workload="gemm"), entry("numpy", workload="dot")]
     assert shown(*apart)[-1] == "nothing to compare: numpy, torch share no workload and size"
+    idle = [entry(name, workload="noop") for name in ("torch", "numpy")]
+    assert shown(*apart, *idle)[-1] == shown(*apart)[-1]
     busy = {"condition": "contended"}
     assert shown(entry("torch", **busy), entry("numpy", **busy))[-1] == (
         "Fastest here: cannot be told: 1 of 1 row disturbed"

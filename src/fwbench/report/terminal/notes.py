@@ -7,11 +7,11 @@ from typing import TypeGuard
 
 from fwbench.errors import some
 from fwbench.records.facts import CaseFacts, Memory, Profile
-from fwbench.records.measurement import Measurement
+from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.session_facts import StoredRace
 from fwbench.records.units import JOULES, count, mebibytes, time
 from fwbench.report import ranking
-from fwbench.report.condition import early, is_contended
+from fwbench.report.condition import early, is_contended, is_over_memory
 from fwbench.report.ranking import Contest, Decision, Ranking, answers, contests, fastest, works
 from fwbench.report.terminal.matrix import ratio_text
 
@@ -129,7 +129,26 @@ def _why_none(cases: Cases) -> str:
         return "noop does no work, so it is not ranked; -v shows its times"
     if len(names) == 1:
         return f"only {names[0]} was measured: nothing to compare"
-    return f"nothing to compare: {', '.join(names)} share no workload and size"
+    return f"nothing to compare: {_why_apart(cases, names)}"
+
+
+def _why_apart(cases: Cases, names: Sequence[str]) -> str:
+    """The reason why frameworks do not meet, by the first work that several of them did."""
+    working = [case for case in cases if case.facts.workload != "noop"]
+    every = group_by(working, lambda case: ranking.work(case.facts)).values()
+    same = next((group for group in every if _are_several(group)), None)
+    if same is None:
+        return f"{', '.join(names)} share no workload and size"
+    if any(is_over_memory(case.facts) for case in same):
+        return "exchanges over loopback wait for processors, not for bytes: try --fw-network"
+    if any(case.facts.unequal is not None for case in same):
+        return "trainings of the same work differ"
+    labels = (work.label.strip(" ()") for work in works(same))
+    return f"results of the same work differ: {', '.join(dict.fromkeys(labels))}"
+
+
+def _are_several(cases: Cases) -> bool:
+    return len({case.facts.framework for case in cases}) > 1
 
 
 def next_steps(cases: Cases, stored: str, race: StoredRace | None = None) -> list[str]:
