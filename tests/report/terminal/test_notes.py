@@ -289,6 +289,8 @@ def test_the_next_steps_follow_from_what_was_seen() -> None:
         ([*close, *lone], '-k "[dot-" --fw-race', "fwbench report run.json -o run.html"),
         (lone, "fwbench recover", "docs/own-operation.md"),
         ([entry("numpy"), entry("numpy")], "fwbench recover", "docs/own-operation.md"),
+        # Above it is that there is nothing to compare.
+        ([entry("numpy"), entry("numpy", execution="graph")], "fwbench recover", "own-operation"),
     ):
         steps = notes.next_steps([just_measured(record) for record in records], "")
         assert len(steps) == 2

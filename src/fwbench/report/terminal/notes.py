@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import TypeGuard
 
 from fwbench.errors import some
@@ -163,7 +162,7 @@ def next_steps(cases: Cases, stored: str, race: StoredRace | None = None) -> lis
     close = {
         contest.facts.workload: None
         for contest in every
-        if contest.decision is Decision.CLOSE and _has_rivals(contest)
+        if contest.decision is Decision.CLOSE and contest.is_between_frameworks
     }
     # From the bracket of an id to the hyphen behind the name: "relu" is in "leaky_relu", too.
     named = " or ".join(f"[{name}-" for name in [*close][:_SHOWN])
@@ -182,11 +181,6 @@ def next_steps(cases: Cases, stored: str, race: StoredRace | None = None) -> lis
 
 def _is_open(race: StoredRace | None) -> bool:
     return race is not None and any(group.verdict == _UNDECIDED for group in race.groups)
-
-
-def _has_rivals(contest: Contest) -> bool:
-    """False where one contestant is there several times, as in tests with other parameters."""
-    return len({replace(case, repeat=1).contestant for case in contest.entrants}) > 1
 
 
 def geometric_means(cases: Cases) -> list[str]:
