@@ -46,6 +46,16 @@ def _run(**session: object) -> Run:
     )
 
 
+@pytest.mark.parametrize(("used", "said"), [((1, 1), "1"), ((1, 3), "2"), ((None, 1), "1")])
+def test_threads_are_those_that_all_cases_had(used: tuple[int | None, ...], said: str) -> None:
+    """A session with two may have cases that are given one each, as replicas are."""
+    cases = (case(f"work {n}", threads=threads) for n, threads in enumerate(used))
+    run = run_of(*cases, threads=2)
+    (head,) = _heads([run])
+    assert head.facts["threads"] == said
+    assert f"<dt>threads</dt><dd>{said}</dd>" in writers.html([run]).replace("\n", "")
+
+
 def test_the_answer_is_on_top() -> None:
     ((verdict,),) = (one.verdicts for one in _heads([_run()]))
     assert verdict.title == "Fastest (operations, forward)"

@@ -43,6 +43,12 @@ class Run(StoredRun):
         return contests(record for record in self.records if record.facts)
 
     @property
+    def threads(self) -> int | None:
+        """The number of threads of all of its cases, or that of its session where they differ."""
+        used = {record.facts.get("threads") for record in self.records} - {None}
+        return used.pop() if len(used) == 1 else self.session.threads
+
+    @property
     def is_measured(self) -> bool:
         """True if it is not a comparison, a row of versions or explanations alone."""
         others = self.comparison or self.row or self.explanations

@@ -112,7 +112,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     # pytest-benchmark stores times in UTC.
     yield "measured", f"{run.when[:_MINUTE].replace('T', ' ')} UTC" if run.when else ""
     yield "machine", ", ".join(_machine(run, machine))
-    yield "threads", str(run.session.threads or "")
+    yield "threads", str(run.threads or "")
     versions = sorted((run.session.frameworks or {}).items())
     yield "versions", ", ".join(f"{name} {framework.version}" for name, framework in versions)
     number = launches(run.session)

@@ -202,7 +202,7 @@ def _provenance(run: Run) -> Mapping[str, Any]:
         "usable cpus": machine.usable_cpus or _UNKNOWN,
         "system": machine.os or run.machine_info.get("system", _UNKNOWN),
         "python": machine.python or run.machine_info.get("python_version", _UNKNOWN),
-        "threads": session.threads or _UNKNOWN,
+        "threads": run.threads or _UNKNOWN,
         "launches": _launches(session),
         "written by": f"fwbench {session.version}" if session.version else "pytest-benchmark",
     }
