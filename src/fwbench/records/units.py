@@ -7,6 +7,8 @@ from typing import Any
 _HUNDRED = 99.95  # what rounds to 100
 _FOUR = 999.95
 
+_NEXT_UNIT = 1000
+
 #: Shorter times are not given in whole seconds.
 _SHORT_S = 9.5
 
@@ -21,8 +23,9 @@ def time(seconds: float, digits: int = 3) -> str:
     if seconds == 0:
         return "0 s"
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
-            return f"{_at_least(digits, seconds * factor)} {unit}"
+        # What would be 1000 of the next unit is 1 of this.
+        if float(_at_least(digits, 1e3 * factor * seconds)) >= _NEXT_UNIT:
+            return f"{_at_least(digits, max(1.0, factor * seconds))} {unit}"
     return f"{_at_least(digits, seconds * 1e9)} ns"
 
 

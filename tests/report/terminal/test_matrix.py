@@ -155,7 +155,7 @@ def test_ratios_have_three_digits(number: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(9.94e-6, "9.9 us!"), (9.96e-6, "10 us!"), (99.6e-6, "100 us!"), (0.9996, "1000 ms!")],
+    [(9.94e-6, "9.9 us!"), (9.96e-6, "10 us!"), (99.6e-6, "100 us!"), (0.9996, "1 s!")],
 )
 def test_upper_bounds_have_two_digits(seconds: float, text: str) -> None:
     records = [entry("a", seconds, condition="contended"), entry("b")]
