@@ -1,6 +1,9 @@
 """Charts as pictures: ``fwbench report --png``."""
 
+import html
+import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,7 +44,9 @@ def test_every_chart_is_a_picture(folder: Path, capsys: pytest.CaptureFixture[st
     names = {file.name for file in files}
     assert {"gemm-cpu-forward-float32-1.png", "roofline-Fake-CPU-float32-1.png"} <= names
     assert {"head-json-against-base-json-1.png", "head-json-against-base-json-2.png"} <= names
-    sizes = {(2 * width, 2 * height) for width, height in (chart.size for chart in drawn)}
+    # Twice as large as on a page, and above it one to three rows of a title.
+    rows = [30 + 18 * number for number in range(3)]
+    sizes = {(2 * x, 2 * (y + above)) for x, y in (chart.size for chart in drawn) for above in rows}
     for file in files:
         assert f"written: {file.relative_to(folder)}" in captured.out
         with Image.open(file) as picture:
@@ -49,15 +54,34 @@ def test_every_chart_is_a_picture(folder: Path, capsys: pytest.CaptureFixture[st
             assert len(picture.getcolors(2**20)) > 50, "something is drawn in it"
 
 
-def test_pictures_have_all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's style sheet says some of them, and the converter does not see it."""
-    given: list[bytes] = []
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """The SVG that the converter is given."""
+    svgs: list[bytes] = []
 
     def convert(svg: bytes, **_: Any) -> bytes:
-        given.append(svg)
+        svgs.append(svg)
         return b""
 
     monkeypatch.setitem(sys.modules, "cairosvg", SimpleNamespace(svg2png=convert))
+    return svgs
+
+
+def test_pictures_have_titles(given: list[bytes]) -> None:
+    """Without the page around them nothing else says what they show; long ones are wrapped."""
+    made = run_of(case("add", size=1000), case("add", "torch", size=1000))
+    detail = next(part for part in sections.details([made]) if part.charts)
+    png(detail.charts[0])
+    long = "<add> " * 12
+    png(replace(detail.charts[0], title=long))
+    above = (svg.decode().partition("<svg y=")[0] for svg in given)
+    first, second = (re.findall("<text[^>]*>([^<]*)</text>", svg) for svg in above)
+    assert first == ["add cpu forward float32: time at size 1,000"]
+    assert [len(html.unescape(row).split()) for row in second] == [9, 3]
+
+
+def test_pictures_have_all_colours(given: list[bytes]) -> None:
+    """The page's style sheet says some of them, and the converter does not see it."""
     made = run_of(*on_the_roof(), training(), ceilings=CEILINGS)
     for detail in sections.details([made]):
         for chart in detail.charts:

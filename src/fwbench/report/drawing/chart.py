@@ -1,8 +1,10 @@
 """Common parts of all charts: a picture with a text that describes it, and its style."""
 
 import functools
+import html
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,6 +43,9 @@ _SQUEEZED = {"textLength": "335", "lengthAdjust": "spacingAndGlyphs"}
 
 #: As high as pygal's rows of a legend are, and what is around them.
 _LEGEND_ROW, _AROUND_LEGEND = 18, 4
+
+#: Of the title above a picture: its letters, the height of a row, and the width of a letter.
+_TITLE_SIZE, _TITLE_ROW, _LETTER = 13, 18, 7.5
 
 #: Approximate number of marks below bars, and with labels that are longer than the short ones.
 _MARKS, _FEW_MARKS, _SHORT = 4, 2, 17
@@ -264,8 +269,25 @@ def png_converter() -> Callable[..., bytes]:
 
 
 def png(chart: Chart) -> bytes:
-    """A chart as a PNG file's content, on white."""
-    return png_converter()(on_page(chart).encode(), scale=2, background_color="white")
+    """A chart as a PNG file's content, on white, below its title."""
+    return png_converter()(_titled(chart).encode(), scale=2, background_color="white")
+
+
+def _titled(chart: Chart) -> str:
+    """A chart as an SVG file's content, below the title that a page has around it."""
+    width, height = chart.size
+    lines = textwrap.wrap(escaping.terminal(chart.title), int((width - 2 * _MARGIN) / _LETTER))
+    rows = (
+        f'<text x="{_MARGIN}" y="{_TITLE_ROW * number}">{html.escape(line)}</text>'
+        for number, line in enumerate(lines, 1)
+    )
+    above = _TITLE_ROW * len(lines) + _MARGIN
+    place = f'<svg y="{above}" width="{width}" height="{height}" '
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height + above}" '
+        f'font-family="sans-serif" font-size="{_TITLE_SIZE}">{"".join(rows)}'
+        f"{on_page(chart).replace('<svg ', place, 1)}</svg>"
+    )
 
 
 def on_page(chart: Chart, background: str = "white") -> str:
