@@ -688,9 +688,6 @@ _NOT_STARTED = Finished(session.NOTHING, [])
 #: Why a test cannot take turns that one side waits for.
 STALLED = "a side waited without computing while the other held it"
 
-#: Why a test has no figure if perhaps both sides cannot have it at once.
-FAILED = ("setup failed", "call failed")
-
 
 def _parsed(side: Side, results: Path) -> Any:
     """The run that a launch has written.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fwbench.errors import UnreadableRun
-from fwbench.gate.ab import ERROR, EXAMINED, FAILED, STALLED, are_known, ending, nodeids_in, start
+from fwbench.gate.ab import ERROR, EXAMINED, STALLED, are_known, ending, nodeids_in, start
 from fwbench.gate.resume import SavedJob
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.sequential import Floats
@@ -23,6 +23,7 @@ from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import ChildSession
 from fwbench.records.measurement import Measurement
+from fwbench.records.session_facts import FAILED
 from fwbench.records.stored import from_json, parse
 from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
