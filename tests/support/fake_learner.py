@@ -153,7 +153,9 @@ class FakeLearner(Learner):
     def logits(self, examples: NDArray[Any]) -> NDArray[Any]:
         training = self.job.training
         ((rows, _),) = training.check_batches(check_rows(self.job.batch), 1)
-        if self.steps == 0 and np.array_equal(examples, rows):
+        again = ("reset", True)  # as in the check, once for its steps, and again for its answers
+        is_checked = self.events[-1:] == [again] and self.events.count(again) > 1
+        if is_checked and np.array_equal(examples, rows):
             return _right_logits(training, check_rows(self.job.batch))
         self.events.append(("logits", len(examples)))
         self.by.clock.spend(self.by.logits_s)
