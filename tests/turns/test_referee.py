@@ -234,8 +234,10 @@ def test_one_that_empties_its_environment(sides: Sides) -> None:
 @pytest.mark.parametrize("visit", [0, 5])
 def test_one_that_dies_in_its_turn(sides: Sides, visit: int) -> None:
     """The other one goes on to its next case."""
-    _, done = sides.run(f"contest('a', until={visit})", "contest('a'); contest('b')")
+    told = "told = visits.Programme(['a', 'b']); "
+    _, done = sides.run(f"{told}contest('a', until={visit})", f"{told}contest('a'); contest('b')")
     assert done[-1] == ["b", None, 0.0, 0.0]
+    assert sides.referee.ended_at[0] == "a"
 
 
 def test_threads_get_their_cpus_back(sides: Sides) -> None:

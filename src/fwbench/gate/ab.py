@@ -412,6 +412,7 @@ class Launcher:
         self._apart: dict[str, str] = {}  # what cannot take turns, and why
         self._tried_alone: set[str] = set()
         self._took_s: list[Mapping[str, float]] = []
+        self._ended_at: Mapping[Side, str] = {}  # of the launches by turns that were the last
         self._medians: dict[str, list[float]] = defaultdict(list)
 
     def __call__(self, keys: Collection[str] | None, seed: int) -> Pair:
@@ -478,9 +479,10 @@ class Launcher:
             done, ratios = self._launched(keys, seed, results)
             for side, ended in zip(self._sides, done, strict=True):
                 if session.has_died(ended):
+                    how = ending(ended, self._ended_at.get(side))
                     self._say(
-                        f"a launch of {side.name} has died ({ending(ended)}): its pair is "
-                        "repeated, one launch after the other, in case both need too much memory"
+                        f"a launch of {side.name} has died ({how}): its pair is repeated, one "
+                        "launch after the other, in case both need too much memory"
                     )
                     self._takes_turns = False
             if any(map(session.has_died, done)):
@@ -548,8 +550,8 @@ class Launcher:
             raise UsageError(f"pytest refuses the arguments in {side.name}: {refusal}")
         what = "measured nothing" if done.status in session.RAN else "broke down"
         raise ComparisonError(
-            f"a launch of {side.name} {what} ({ending(done)}){_advice(side)}; its last output:\n"
-            + "\n".join(done.last_lines)
+            f"a launch of {side.name} {what} ({ending(done, self._ended_at.get(side))})"
+            f"{_advice(side)}; its last output:\n" + "\n".join(done.last_lines)
         )
 
     def _launched(
@@ -576,6 +578,7 @@ class Launcher:
                 for side in random.Random(seed).sample((0, 1), 2)  # noqa: S311 (no secret)
             }
             referee.serve([children[0], children[1]])
+        self._ended_at = {self._sides[side]: key for side, key in referee.ended_at.items()}
         for key in referee.stalled:
             self._tried_alone.add(key)
             self._set_apart(key, STALLED)
@@ -597,6 +600,7 @@ class Launcher:
         seed: int,
     ) -> Sequence[Finished]:
         """Run a launch of each side, one after the other."""
+        self._ended_at = {}
         done: dict[int, Finished] = {}
         for side in random.Random(seed).sample((0, 1), 2):  # noqa: S311 (no secret)
             results[side].unlink(missing_ok=True)
@@ -802,8 +806,9 @@ def _advice(side: Side) -> str:
     return f"; {side.remedy}" if side.remedy else ""
 
 
-def ending(done: Finished) -> str:
-    """The signal that ended a session, or its exit status."""
+def ending(done: Finished, at: str | None = None) -> str:
+    """The signal that ended a session, or its exit status; and the case at which it did."""
+    where = f", at {at}" if at and done.status not in session.RAN else ""
     if done.status < 0:
-        return f"by {signal.Signals(-done.status).name}"
-    return f"pytest's exit status is {done.status}"
+        return f"by {signal.Signals(-done.status).name}{where}"
+    return f"pytest's exit status is {done.status}{where}"

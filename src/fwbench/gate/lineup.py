@@ -212,12 +212,11 @@ class Lineup:
                 if files[place].is_file() and done.status in session.RAN:
                     runs[place] = self._run(place, parse(files[place]))
                 else:
-                    brought.lost[place] = _why_lost(done)
+                    brought.lost[place] = _why_lost(done, referee.ended_at.get(seat, ""))
                     if session.has_died(done):
                         brought.died.add(place)
-                        self._say(
-                            f"a session of {self._sides[place].name} has died ({ending(done)})"
-                        )
+                        how = ending(done, referee.ended_at.get(seat))
+                        self._say(f"a session of {self._sides[place].name} has died ({how})")
         for key in sorted(referee.stalled):
             self._set_apart(key, STALLED)
         every = {key: None for run in runs.values() for key in (*run.samples, *run.unmeasured)}
@@ -323,12 +322,12 @@ class Lineup:
                     brought.logs[key][place] = np.log(visits_s)
 
 
-def _why_lost(done: Finished) -> str:
-    """The reason why a session has no results."""
+def _why_lost(done: Finished, at: str = "") -> str:
+    """The reason why a session has no results, and the case at which it ended."""
     if done.status in session.RAN:
         return f"its session measured nothing ({ending(done)})"
     if session.has_died(done) or done.status not in _SAID:
-        return f"its session broke down ({ending(done)})"
+        return f"its session broke down ({ending(done, at)})"
     errors = (line[1:].strip() for line in reversed(done.last_lines) if line.startswith("E  "))
     return next(errors, session.last_words(done))
 

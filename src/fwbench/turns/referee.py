@@ -80,6 +80,8 @@ class Referee:
     ) -> None:
         #: Of every case that took turns; of a row, under an empty key.
         self.contests: dict[str, CaseVisits] = {}
+        #: The case that a side was in, or came to, when its session ended; of others an empty text.
+        self.ended_at: dict[int, str] = {}
         #: The cases that one side held while another waited for it.
         self.stalled: set[str] = set()
         self._path = folder / "turns"
@@ -237,6 +239,7 @@ class Referee:
 
     def _end(self, side: int) -> None:
         """Expect no case of a side any more: its session has ended."""
+        self.ended_at.setdefault(side, next(iter(self._coming[side]), ""))
         self._coming[side].clear()
         self._told.add(side)
         if self._is_row:
