@@ -149,10 +149,27 @@ def test_contended_launches_count() -> None:
     """Which launch is contended depends on its times: to leave it out would favour the slower."""
     race_group, history = group("a", "b"), History()
     running = race(race_group)
-    for _ in range(30):
-        launch(history, {"a": 1.0, "b": 10.0}, "b")
+    for number in range(30):
+        launch(history, {"a": 1.0, "b": 10.0}, *(["b"] if number < 14 else []))
     running.drop_losers(history)
     assert race_group.verdict(history) is GroupVerdict.FASTEST
+
+
+@pytest.mark.parametrize(
+    ("contended", "verdict"),
+    [("a", "fastest"), ("b", "undecided"), ("c", "undecided"), ("abc", "undecided")],
+)
+def test_who_had_to_share_its_processors_has_not_lost(contended: str, verdict: str) -> None:
+    """Alone it may be the faster: two threads that waited for each other took 8 ms, not 0.1."""
+    race_group, history = group("a", "b", "c"), History()
+    running = race(race_group)
+    for number in range(16):
+        launch(history, {"a": 1.0, "b": 10.0, "c": 12.0}, *(contended if number % 2 else ""))
+    assert running.select(["a", "b", "c"], history) == []  # no more launches would decide it
+    (stored,) = race_facts(running, history).groups
+    assert stored.verdict == verdict
+    standings = {rival.name: rival.standing for rival in stored.contestants}
+    assert {name for name in "bc" if standings[name] == "open"} == {*contended} - {"a"}
 
 
 def _second_speed(draw: np.random.Generator, number: int) -> Floats:

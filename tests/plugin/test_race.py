@@ -98,6 +98,7 @@ def test_a_race_is_decided_with_four_launches(racing: Project) -> None:
     assert [c["why"] for c in tanh["contestants"]] == [None, "failed"]
     assert facts["budget"]["budget_s"] == 600
     assert facts["launches"]["launches"] == 1
+    assert facts["fastest"] == {"race": "numpy eager for 1 of 2; 1 undecided"}
 
 
 def test_an_interrupted_race_tells_what_it_knows(racing: Project) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from fwbench.records.session_facts import SessionFacts, StoredRace
 from fwbench.report import summary, writers
 from fwbench.report.drawing import palette
 from fwbench.report.model import Run, frameworks, read
 from fwbench.report.terminal import notes
+from support.histories import OPEN, RACE
 from support.launched_runs import plain
 from support.reports import (
     case,
@@ -288,6 +290,28 @@ def test_different_machines_are_noted(tmp_path: Path, brand: str, differs: bool)
     for one, other in ((own, there), (own, plain_there), (plain_here, plain_there)):
         notes = summary.notes([one, other])
         assert ["different machines" in note for note in notes] == [True] * differs
+
+
+def test_a_race_is_the_answer_of_its_run() -> None:
+    """It is in the head and on the first card, and none by medians is beside it."""
+    text = "torch eager for 1 of 3; 1 tie; 1 undecided"
+    run = replace(_run(), session=SessionFacts(race=RACE))
+    ((verdict,),) = [head.verdicts for head in _heads([run])]
+    assert (verdict.title, verdict.text) == ("Fastest, by the race", text)
+    assert [(share.name, share.contests) for share in verdict.shares] == [
+        *[("torch eager", 1), ("tie", 1), ("undecided", 1)]
+    ]
+    race, *by_medians = summary.cards([run], palette.COLOURS)
+    assert (race.title, race.verdicts) == ("race", [replace(verdict, title="fastest")])
+    assert [card.verdicts for card in by_medians] == [[]]
+    assert f"Fastest, by the race: {text}" in writers.markdown([run])
+    assert text in shown(run).text
+
+
+def test_a_race_that_decided_nothing_leaves_the_answer_to_medians() -> None:
+    undecided = SessionFacts(race=StoredRace(level=0.01, groups=[OPEN]))
+    ((verdict,),) = [head.verdicts for head in _heads([replace(_run(), session=undecided)])]
+    assert verdict.title.startswith("Fastest (operations")
 
 
 def test_the_answer_is_a_picture() -> None:

@@ -15,6 +15,10 @@ A pair is a launch of both contestants. Evidence is that of
 different work, so their differences may have any shape. It takes 16 pairs or more that all agree.
 Contestants three times as slow do not wait for these, see :func:`falls_behind`. Launches must be
 independent: one whose own launches are slow for a stretch of more than ten may lose wrongly.
+
+Beside busy processes launches say who is faster there: two threads that wait for each other lose to
+one that need not, which they beat on a quiet machine. So a group is undecided where a contestant
+behind the leader had to share its processors, as a row of a session is.
 """
 
 import math
@@ -198,10 +202,24 @@ class RaceGroup:
         """The contestants that neither lost to the leader nor tie with it."""
         return [c for c, standing in self.rivals(history).items() if standing is Standing.OPEN]
 
+    def disturbed(self, history: History) -> list[str]:
+        """The contestants behind the leader that may be faster than they seem.
+
+        They had to share their processors in half of their launches or more.
+        """
+        leader = next(iter(self.racing(history)), None)
+        return [
+            contestant
+            for contestant in self.contestants
+            if contestant != leader
+            and not history.lost(contestant)
+            and 2 * history.contended(contestant) >= history.number(contestant)
+        ]
+
     def verdict(self, history: History) -> GroupVerdict:
         """The verdict by now."""
         racing, standings = self.racing(history), {*self.rivals(history).values()}
-        if not racing or Standing.OPEN in standings:
+        if not racing or Standing.OPEN in standings or self.disturbed(history):
             return GroupVerdict.UNDECIDED
         if Standing.TIED in standings:
             return GroupVerdict.TIE
@@ -209,12 +227,14 @@ class RaceGroup:
 
     def standings(self, history: History) -> dict[str, Standing]:
         """The standing of each contestant by now."""
-        rivals = self.rivals(history)
+        rivals, disturbed = self.rivals(history), self.disturbed(history)
         leading = _LEADING[self.verdict(history)]
         return {
             contestant: (
                 Standing.LOST
                 if history.lost(contestant)
+                else Standing.OPEN
+                if contestant in disturbed
                 else Standing.SLOWER
                 if contestant in self.dropped
                 else rivals.get(contestant, leading)
@@ -282,7 +302,7 @@ def race_facts(race: Race, history: History) -> StoredRace:
 def _group_facts(group: RaceGroup, history: History) -> StoredGroup:
     verdict = group.verdict(history)
     is_open = verdict is GroupVerdict.UNDECIDED and group.open(history)
-    more = group.more_launches(history) if is_open else None
+    more = group.more_launches(history) if is_open and not group.disturbed(history) else None
     known = int(more) if more is not None and math.isfinite(more) else None
     racing, standings = group.racing(history), group.standings(history)
     return StoredGroup(
@@ -309,7 +329,7 @@ def _ordered(group: RaceGroup, history: History) -> Sequence[str]:
 def _contestant_facts(
     group: RaceGroup, case: str, standing: Standing, history: History
 ) -> StoredContestant:
-    dropped = group.dropped.get(case)
+    dropped, is_beaten = group.dropped.get(case), standing is Standing.SLOWER
     return StoredContestant(
         case=case,
         name=group.contestants[case],
@@ -319,7 +339,7 @@ def _contestant_facts(
         time_s=history.time_s(case) if history.number(case) else None,
         behind=_behind(group, case, history),
         why=history.lost(case)
-        or (f"slower than {group.contestants[dropped.leader]}" if dropped else None),
+        or (f"slower than {group.contestants[dropped.leader]}" if is_beaten and dropped else None),
     )
 
 

@@ -31,6 +31,7 @@ from fwbench.report.section import (
     run_suffix,
     seconds,
 )
+from fwbench.report.verdicts import race_answer, race_winners
 
 #: How dates begin in ISO 8601, to the minute.
 _MINUTE = 16
@@ -99,7 +100,7 @@ def heads(runs: Sequence[Run], colours: Mapping[str, str]) -> list[Head]:
         Head(
             name if len(runs) > 1 else "",
             {what: text for what, text in _facts(run) if text},
-            [*_verdicts(run, run.contests, colours).values()],
+            [*_by_race(run, colours)] or [*_verdicts(run, run.contests, colours).values()],
         )
         for run, name in zip(runs, labels(runs), strict=True)
         if run.records or run.session.machine
@@ -154,6 +155,19 @@ def _verdicts(
         )
         for answer in answers(contests)
     }
+
+
+def _by_race(run: Run, colours: Mapping[str, str]) -> Iterator[HeadVerdict]:
+    """The answer of a race that has decided anything."""
+    race = run.session.race
+    if race is not None and (text := race_answer(race)):
+        shares = [
+            FastestShare(name, number, colours.get(name.partition(" ")[0], ""))
+            for name, number in race_winners(race).items()
+        ]
+        kinds = Counter(group.verdict for group in race.groups)
+        shares += [FastestShare(kind, n, "") for kind, n in kinds.items() if kind != "fastest"]
+        yield HeadVerdict("Fastest, by the race", text, shares)
 
 
 def _verdict(answer: Answer, where: str, colours: Mapping[str, str]) -> HeadVerdict:
@@ -229,15 +243,30 @@ def _cards(run: Run, suffix: str, colours: Mapping[str, str]) -> list[Card]:
     every, *parts = (
         _verdicts(run, contests, colours) for contests in (run.contests, *extremes(run.contests))
     )
+    by_race = [*_by_race(run, colours)]
     made = []
     for (key, contests), kind in zip(kinds.items(), ranking.rankings(run.contests), strict=True):
         sizes = {"smallest sizes": parts[0], "largest sizes": parts[1]}
         shown = {"fastest": every, **(sizes if all(key in part for part in parts) else {})}
-        verdicts = [replace(of[key], title=what) for what, of in shown.items() if key in of]
+        verdicts = [
+            replace(of[key], title=what) for what, of in shown.items() if key in of and not by_race
+        ]
         why = "" if kind.means else f"No means: {kind.why_empty}."
         card = Card(f"{kind.title}{suffix}", verdicts, _ranking(kind, suffix, colours), why)
         made.append((len(contests), card))
-    return [card for _, card in sorted(made, key=lambda each: -each[0])]
+    cards = [card for _, card in sorted(made, key=lambda each: -each[0])]
+    if by_race:
+        why = "Its verdicts are below, each with its figures. The means are of medians."
+        cards.insert(
+            0,
+            Card(
+                f"race{suffix}",
+                [replace(v, title="fastest") for v in by_race],
+                Section("", (), ()),
+                why,
+            ),
+        )
+    return cards
 
 
 def rankings(runs: Sequence[Run]) -> list[Section]:

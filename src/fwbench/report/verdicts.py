@@ -349,6 +349,28 @@ def race_lines(race: StoredRace, width: int, *, every: bool = False) -> list[str
     return plain_lines(texts, width)
 
 
+def race_answer(race: StoredRace | None) -> str:
+    """The winners of a race: ``torch eager for 3 of 6, numpy eager for 1; 1 tie; 1 undecided``.
+
+    Returns:
+        The answer of the session, in place of that by medians; empty where the race has decided
+        nothing, or there was none.
+    """
+    counts = Counter(group.verdict for group in race.groups) if race else Counter[str]()
+    if race is None or counts["undecided"] == len(race.groups):
+        return ""
+    first, *others = [f"{name} for {n}" for name, n in race_winners(race).items()] or ["0"]
+    parts = [", ".join([f"{first} of {len(race.groups)}", *others])]
+    parts += [f"{counts[name]} {name}" for name in ("tie", "undecided") if counts[name]]
+    return "; ".join(parts)
+
+
+def race_winners(race: StoredRace) -> dict[str, int]:
+    """Numbers of groups by the contestant that is the fastest of them, the largest first."""
+    firsts = Counter(g.contestants[0].name for g in race.groups if g.verdict == "fastest")
+    return dict(firsts.most_common())
+
+
 def headline(race: StoredRace) -> str:
     """Number of groups by verdict: ``4 groups: 2 fastest, 1 tie, 1 undecided``."""
     if not race.groups:
@@ -383,6 +405,12 @@ def why_undecided(group: StoredGroup) -> str:
     if len(racing) < 2:  # noqa: PLR2004 (a race has two contestants or more)
         lost = [f"{rival.name} {rival.why}" for rival in group.contestants if rival.why]
         return f"no rival is left: {', '.join(lost)}"
+    if slowed := [rival.name for rival in racing[1:] if 2 * rival.contended >= rival.launches]:
+        verb = "was" if len(slowed) == 1 else "were"
+        return (
+            f"{' and '.join(slowed)} {verb} contended, and may be faster on a quiet machine: "
+            "race again there"
+        )
     contended = max(contestant.contended for contestant in racing)
     launches = max(contestant.launches for contestant in racing)
     disturbed = (
@@ -439,9 +467,8 @@ def _share(share: float | None) -> str:
 
 
 def _winners(race: StoredRace) -> Iterator[str]:
-    firsts = Counter(g.contestants[0].name for g in race.groups if g.verdict == "fastest")
-    if firsts:
-        yield "fastest: " + ", ".join(f"{name} in {n}" for name, n in firsts.most_common())
+    if firsts := race_winners(race):
+        yield "fastest: " + ", ".join(f"{name} in {n}" for name, n in firsts.items())
 
 
 def _timed(contestant: StoredContestant) -> str:

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeGuard
 
 from fwbench.errors import some
 from fwbench.records.facts import CaseFacts, Memory, Profile
@@ -13,6 +12,7 @@ from fwbench.report import ranking
 from fwbench.report.condition import early, is_contended, is_over_memory
 from fwbench.report.ranking import Contest, Decision, Ranking, answers, contests, fastest, works
 from fwbench.report.terminal.matrix import ratio_text
+from fwbench.report.verdicts import race_answer
 
 Cases = Sequence[Measurement]
 
@@ -56,8 +56,8 @@ def answer(cases: Cases, race: StoredRace | None = None, *, in_full: bool = Fals
     Args:
         race: of the same cases; if it has decided anything, its verdicts are the answer.
     """
-    if _has_decided(race):
-        return [f"{_FASTEST}, by the race above: {_verdicts(race)}"]
+    if by_race := race_answer(race):
+        return [f"{_FASTEST}, by the race above: {by_race}"]
     several = [contest for contest in contests(cases) if contest.is_between_frameworks]
     if not several:
         return [_why_none(cases)]
@@ -75,22 +75,6 @@ def answer(cases: Cases, race: StoredRace | None = None, *, in_full: bool = Fals
     ]
     texts = [line for name in lone for line in _by_size(name, every[name], in_full=in_full)]
     return [*lines, f"{_FASTEST}, {'; '.join(texts)}"] if texts else lines
-
-
-def _has_decided(race: StoredRace | None) -> TypeGuard[StoredRace]:
-    return race is not None and any(group.verdict != _UNDECIDED for group in race.groups)
-
-
-def _verdicts(race: StoredRace) -> str:
-    """The winners of a race: ``torch eager for 3 of 6, numpy eager for 1; 1 tie; 1 undecided``."""
-    winners = Counter(
-        group.contestants[0].name for group in race.groups if group.verdict == "fastest"
-    )
-    first, *others = [f"{name} for {number}" for name, number in winners.most_common()] or ["0"]
-    parts = [", ".join([f"{first} of {len(race.groups)}", *others])]
-    number = Counter(group.verdict for group in race.groups)
-    parts += [f"{number[name]} {name}" for name in ("tie", _UNDECIDED) if number[name]]
-    return "; ".join(parts)
 
 
 def _by_size(name: str, contests: Sequence[Contest], *, in_full: bool) -> Iterator[str]:
@@ -169,7 +153,7 @@ def next_steps(cases: Cases, stored: str, race: StoredRace | None = None) -> lis
     charts = "fwbench recover -o run.json; fwbench report run.json -o run.html"
     steps = [
         "stop what else keeps processors busy (top lists it), and measure again"
-        * (bool(contended) and not _has_decided(race)),
+        * (bool(contended) and not race_answer(race)),
         f'what is too close to call: -k "{named}" --fw-race' * (bool(close) and race is None),
         "what the race left undecided: give it more time (--fw-budget)" * _is_open(race),
         f"charts: {f'fwbench report {stored} -o run.html' if stored else charts}",
