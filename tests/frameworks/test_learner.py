@@ -3,7 +3,7 @@
 import pytest
 
 from fwbench.errors import DeclarationError
-from fwbench.frameworks.learner import Job
+from fwbench.frameworks.learner import Dropouts, Job
 from fwbench.workloads import mlp
 from support.fake_learner import FakeLearner, Trainer
 
@@ -35,3 +35,28 @@ def test_a_learner_that_names_nothing_trains_eagerly() -> None:
     assert Plain(job("eager"), Trainer()).job.execution == "eager"
     with pytest.raises(DeclarationError, match="it names eager"):
         Plain(job("graph"), Trainer())
+
+
+def test_rates_of_dropout_are_known_by_names() -> None:
+    """An exponent that is called ``p`` is none."""
+
+    class DropPath:
+        def __init__(self) -> None:
+            self.p, self.training = 0.5, True
+
+    class Attention(DropPath):
+        def __init__(self) -> None:
+            self.attention_dropout, self.p, self.scale = 0.25, 0.5, 0.5
+
+    class PowerPool:
+        def __init__(self) -> None:
+            self.p, self.drop_last, self.drops = 0.5, True, 3.0
+
+    layers = path, attention, pool = DropPath(), Attention(), PowerPool()
+    dropouts = Dropouts(layers)
+    assert dropouts.switch(on=False)
+    assert not dropouts.switch(on=False)
+    assert (path.p, attention.attention_dropout, attention.p, attention.scale) == (0, 0, 0, 0.5)
+    assert vars(pool) == vars(PowerPool())
+    assert dropouts.switch(on=True)
+    assert (path.p, attention.attention_dropout) == (0.5, 0.25)

@@ -266,6 +266,12 @@ class _LoadedWhenRead(HonestPhotos):
         return np.stack([self.normalized(self.image(label)) for label in chosen])
 
 
+class _LastOneLoaded(_LoadedWhenRead):
+    def batches(self) -> Iterator[Placed]:
+        *others, (images, labels) = super().batches()
+        yield from [*others, (np.asarray(images), labels)]
+
+
 class _HalfTheResolution(HonestPhotos):
     def decode(self, label: int) -> NDArray[Any]:
         return super().decode(label)[::2, ::2].repeat(2, axis=0).repeat(2, axis=1)
@@ -304,8 +310,16 @@ CHEATS = (
         fakes="Yields batches whose photos are loaded when somebody reads them.",
         mistake="a lazy pipeline, of which nobody has looked at a batch yet",
         caught_by=UnfinishedWork,
-        why="to read the last batch takes as long as to load it",
+        why="to read a batch takes as long as to load it",
         loads=_LoadedWhenRead,
+    ),
+    _photos(
+        name="last_one_loaded",
+        fakes="Yields batches of such photos, and loads those of the last one in time.",
+        mistake="a lazy pipeline, of which somebody looks at the last batch",
+        caught_by=UnfinishedWork,
+        why="one of the others is read, and nobody knows which one",
+        loads=_LastOneLoaded,
     ),
     _photos(
         name="half_of_the_photos",

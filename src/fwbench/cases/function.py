@@ -30,9 +30,9 @@ from fwbench.terms.names import framework_of
 from fwbench.workloads.function import PLAIN, Function
 from fwbench.workloads.grid import Cell
 
-#: So many other inputs are tried before a result is said not to depend on them; more where it is
-#: random, as a coin may fall on one side for some time.
-_TRIES, _TRIES_OF_RANDOM = 4, 30
+#: So many other inputs are tried before a result is said not to depend on them: a coin, or a truth
+#: value, may fall on one side for some time.
+_TRIES = 30
 
 _ALLOWED_MORE = "; if rounding explains it, declare terms=, tolerance= or compare="
 
@@ -426,8 +426,7 @@ class FunctionWork(Forward):
         first, changed = self._first_result, self._placed.digests != self._first_inputs
         if first is None or self.function.constant or not changed or not returned.equals(first):
             return
-        number = _TRIES_OF_RANDOM if self.function.random else _TRIES
-        tries = (self._called(self._drawn(seed)) for seed in range(2, 2 + number))
+        tries = (self._called(self._drawn(seed)) for seed in range(2, 2 + _TRIES))
         if all(other.equals(first) for other in tries):
             do = "draw" if self.function.random else "compute with all of them"
             raise WrongResult(

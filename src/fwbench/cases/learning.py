@@ -255,4 +255,7 @@ def _first_losses(
     allowed = verify.loss_tolerances(
         job.training, expected, job.verified_as, rounding=reference.rounding
     )
-    return verify.losses(actual, expected, allowed + spare * np.abs(expected))
+    try:
+        return verify.losses(actual, expected, allowed + spare * np.abs(expected))
+    except WrongTraining as error:
+        raise WrongTraining(f"{error}{reference.advice}") from None

@@ -60,6 +60,10 @@ class _Answers(RepeatedWork):
         inputs, _ = self._learner.objective.other_batch(self._learner.job.batch, seed)
         return self._learner.laid(inputs)
 
+    def _data(self, operands: Sequence[NDArray[Any]]) -> list[int]:
+        """All: none of the inputs is a weight."""
+        return [*range(len(operands))]
+
     def _compare(self, on_host: Sequence[NDArray[Any]]) -> CaseFacts:
         expected = self._reference.answers(changed=self._changed)
         if len(on_host) != len(expected):

@@ -1,6 +1,5 @@
 """Loaders of photos as cases: a call is a pass, and every photo is compared with Pillow's."""
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.inputs import Change
-from fwbench.cases.training import FolderCase
+from fwbench.cases.training import FolderCase, any_but_last, kept
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import Array, BoundCall
@@ -32,18 +31,19 @@ _Crop = tuple[float, float, bool]
 
 
 class _PhotoPass(Work):
-    """One pass over all photos; ``run`` returns the last batch."""
+    """One pass over all photos; ``run`` returns one of the batches."""
 
     def __init__(self, loader: PhotoLoader, job: PhotoJob, to_numpy: Callable[..., Any]) -> None:
         self._loader, self._job, self._to_numpy = loader, job, to_numpy
         self._original = self._contents = [path.read_bytes() for path in job.paths]
         self._worst = 0.0
         self.pieces = len(self._contents) // job.batch
-        self.run = lambda: deque(loader.batches(), maxlen=1)
+        number = any_but_last(self.pieces)
+        self.run = lambda: [kept(loader.batches(), number)]
 
     def arrays(self, result: Any) -> Sequence[Array]:
-        """The parts of the last batch: they are there, and not made when they are read."""
-        return [*result[-1]]
+        """The parts of its batch: they are there, and not made when they are read."""
+        return [*result[0]]
 
     def verify(self, result: Any) -> CaseFacts:
         """Every photo is there once, with its label; augmented ones are random."""

@@ -66,6 +66,9 @@ class Reference(ABC):
             WrongResult: a result is off by more than the dtype's rounding.
         """
 
+    #: Advice where losses differ, behind a sentence.
+    advice = ""
+
     def facts(self) -> CaseFacts:
         """Facts of the reference, for the record."""
         return CaseFacts()
@@ -149,6 +152,10 @@ class InFloat64(Reference):
         return True
 
     drops_out = differs_in_training
+    advice = (
+        ". Where the model draws random numbers, draw them in layers of dropout, or at a rate in "
+        "an attribute with `drop` in its name: the check sets these rates to 0"
+    )
 
     @cached_property
     def losses(self) -> Sequence[float]:

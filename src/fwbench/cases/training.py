@@ -1,9 +1,10 @@
 """Training as cases: a step, a loader, and loops, of which a round is an epoch."""
 
 import itertools
+import secrets
 import statistics
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -132,14 +133,28 @@ def _arrays(part: Any) -> Sequence[np.ndarray[Any, Any]]:
 
 
 class _Visited(NamedTuple):
-    """The last batch of a pass, and the order of its examples."""
+    """A batch of a pass, which was kept, and the examples that it must hold."""
 
     batch: Any
-    order: NDArray[Any]
+    examples: NDArray[Any]
+
+
+def any_but_last(number: int) -> int:
+    """The batch that passes keep, of so many: by chance, as the last may be made more eagerly."""
+    return secrets.randbelow(max(1, number - 1))
+
+
+def kept(batches: Iterable[Any], number: int) -> Any:
+    """The batch of a number, of a pass over all of them; empty where there are not as many."""
+    left = iter(batches)
+    deque(itertools.islice(left, number), maxlen=0)
+    batch = next(left, ())
+    deque(left, maxlen=0)
+    return batch
 
 
 class _Pass(Work):
-    """One pass over the batches of an epoch; ``run`` returns the last one."""
+    """One pass over the batches of an epoch; ``run`` returns one of them."""
 
     def __init__(
         self, learner: Learner, data: DataSet, steps: int, to_numpy: Callable[[Any], Any]
@@ -151,6 +166,7 @@ class _Pass(Work):
         self._loader = learner.loader(whole(data.train), steps)
         self.pieces = steps
         self._order = order(len(data.train), 0, 0)[: steps * learner.job.batch]
+        self._kept = any_but_last(steps)
         # As users shuffle before each epoch: batches of an order that was there may be kept.
         self.before = self._shuffle
         self.run = self._pass
@@ -161,8 +177,13 @@ class _Pass(Work):
     def _pass(self) -> _Visited:
         # In time, as users' samplers shuffle: nothing can be gathered before.
         self._loader.set_order(self._order)
-        last = deque(self._loader, maxlen=1)
-        return _Visited(last[-1] if last else (), self._order)
+        batch = kept(self._loader, self._kept)
+        return _Visited(batch, self._rows[self._kept])
+
+    @property
+    def _rows(self) -> NDArray[Any]:
+        """The examples of each batch, by the order that was set last."""
+        return self._order.reshape(self._steps, -1)
 
     def arrays(self, result: Any) -> Sequence[Array]:
         """The parts of its batch: they are there, and not made when they are read."""
@@ -174,7 +195,7 @@ class _Pass(Work):
         Raises:
             WrongResult: they differ.
         """
-        rows = self._order.reshape(self._steps, -1)
+        rows = self._rows
         self._loader.set_order(self._order)
         count = 0
         for count, batch in enumerate(self._loader, 1):
@@ -188,14 +209,14 @@ class _Pass(Work):
         return CaseFacts(steps_per_epoch=self._steps, data=data_facts(self._data))
 
     def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
-        """The last timed batch is right, and so is a pass in an order that is new.
+        """A batch of the last timed pass is right, and so is a pass in an order that is new.
 
         Raises:
             WrongResult: it gives other batches.
         """
         with verify.within("after the timing"):
             if last is not None:
-                self._compare(last.batch, last.order[-self._learner.job.batch :])
+                self._compare(last.batch, last.examples)
             self._shuffle()
             return self.verify(last)
 

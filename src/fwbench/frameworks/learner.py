@@ -112,15 +112,23 @@ class Order:
         return self._examples
 
 
-class Dropouts:
-    """Rates of dropout that layers have as attributes, and that checks switch off."""
+#: Names of a rate in a class that drops out, and parts of the names of such classes.
+_RATES, _DROPPING = ("p", "rate", "_rate"), ("drop", "stochasticdepth")
 
-    def __init__(self, layers: Iterable[Any], *names: str) -> None:
+
+class Dropouts:
+    """Rates of dropout that layers have as attributes, and that checks switch off.
+
+    These are shares in attributes with ``drop`` in their names, and the rates of classes that have
+    it in theirs: the exponent ``p`` of a pooling is none.
+    """
+
+    def __init__(self, layers: Iterable[Any]) -> None:
         self._rates = [
-            (layer, name, getattr(layer, name))
+            (layer, name, value)
             for layer in layers
-            for name in names
-            if isinstance(getattr(layer, name, None), float)
+            for name, value in vars(layer).items()
+            if isinstance(value, float) and 0 < value <= 1 and _is_rate(layer, name)
         ]
 
     def switch(self, *, on: bool) -> bool:
@@ -131,6 +139,13 @@ class Dropouts:
             changed = changed or getattr(layer, name) != wanted
             setattr(layer, name, wanted)
         return changed
+
+
+def _is_rate(layer: Any, name: str) -> bool:
+    if name in _RATES:
+        classes = (base.__name__.lower() for base in type(layer).mro())
+        return any(part in base for base in classes for part in _DROPPING)
+    return "drop" in name.lower()
 
 
 @contextmanager

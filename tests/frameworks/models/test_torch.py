@@ -39,6 +39,18 @@ normalized = Model(
 )
 regression = Model("regression", Input("batch", 3), targets=Input("batch", 2),
                    batches=(2,), training_batches=(2,), models={"torch": torch.nn.Linear(3, 2)})
+class PowerPool(torch.nn.Module):
+    "An exponent that has the name of a rate of dropout."
+
+    def __init__(self):
+        super().__init__()
+        self.p, self.last = 0.5, torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.last(x.abs() ** self.p)
+
+pooling = Model("pooling", Input("batch", 3), targets=Input("batch", 2), batches=(2,),
+                training_batches=(2,), models={"torch": PowerPool})
 answering = Model("answering", Input("batch", 3), batches=(2,))
 answering.implement("torch")(lambda torch: torch.nn.Linear(3, 2))
 own_loss = Model("own_loss", Input("batch", 3), batches=(2,), training_batches=(2,))
@@ -47,7 +59,7 @@ own_loss = Model("own_loss", Input("batch", 3), batches=(2,), training_batches=(
 def _(torch):
     return torch.nn.Linear(3, 2)
 
-@pytest.mark.fwbench(normalized, regression, answering, own_loss)
+@pytest.mark.fwbench(normalized, regression, pooling, answering, own_loss)
 def test_sound(case):
     case.measure()
 """
@@ -72,6 +84,25 @@ class Wide(torch.nn.Sequential):
         layers = torch.nn.Linear(3, 1), torch.nn.Linear(1, 200_000), torch.nn.ReLU()
         super().__init__(*layers, torch.nn.Flatten(0))
 
+class Kept(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tower, self.last = torch.nn.Linear(64, 512), torch.nn.Linear(3, 2)
+        self.kept = {}
+
+    def forward(self, x, other):
+        key = other.numpy().tobytes()
+        if key not in self.kept:
+            self.kept[key] = self.tower(other).tanh().mean((1, 2))
+        return self.last(x) + self.kept[key][:, None]
+
+class Noisy(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(3, 3)
+
+    def forward(self, x):
+        return super().forward(x) + (torch.rand_like(x) if self.training else 0)
+
 class NotANumber(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -86,7 +117,7 @@ def test_sound_models_are_measured(project: Project) -> None:
     """Verified against their own runs in float64, with a framework's count of operations."""
     project.write("test_sound.py", _SOUND)
     result, records = project.measure("--fw-threads=1", fw="torch")
-    result.assert_outcomes(passed=8)
+    result.assert_outcomes(passed=10)
     facts = {name: facts_of(entry) for name, entry in records.items()}
     assert all(fact["verified_against"].endswith("in float64") for fact in facts.values())
     assert all(fact["verified_against"].startswith("torch ") for fact in facts.values())

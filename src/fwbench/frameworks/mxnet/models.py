@@ -21,9 +21,6 @@ _EXECUTIONS: dict[str, Callable[[Any], None]] = {
     "hybridize": lambda block: block.hybridize(static_alloc=True, static_shape=True),
 }
 
-#: The attributes by which blocks drop out.
-_DROPOUTS = ("_rate", "_dropout")
-
 
 def _cross_entropy(result: Any, target: Any) -> Any:
     logits = result.reshape((-1, result.shape[-1]))
@@ -53,7 +50,7 @@ class MXNetModelLearner(ModelLearner):
         with warnings.catch_warnings(action="ignore"):  # of what the user has initialised
             self._net.initialize(ctx=self._context)
         self._net.cast(self.job.dtype)
-        self._dropouts = Dropouts(_blocks(self._net), *_DROPOUTS)
+        self._dropouts = Dropouts(_blocks(self._net))
         self._compile()
 
     def _compile(self) -> None:

@@ -112,7 +112,7 @@ class MXNetLearner(Learner):
         self._labels = job.batch * job.training.labels_per_example
         self._net.initialize(ctx=context)
         self._loss = gluon.loss.SoftmaxCrossEntropyLoss()
-        self._dropouts = Dropouts(self._net.blocks, "_rate")
+        self._dropouts = Dropouts(self._net.blocks)
         self._compile()
 
     def _network(self) -> Any:

@@ -44,7 +44,7 @@ class TensorFlowModelLearner(ModelLearner):
         self._listed = len(self.model.taken) > 1 and _takes_list(self._model)
         self._optimizer = new_optimizer(self.model.optimizer)
         layers = self._model._flatten_layers()  # noqa: SLF001 (`layers` has the top alone)
-        self._dropouts = Dropouts(layers, "rate")
+        self._dropouts = Dropouts(layers)
         self._compile()
 
     def _in(self, policy: str) -> Any:

@@ -127,8 +127,7 @@ class TensorFlowLearner(Learner):
             self.optimizer = keras.optimizers.LossScaleOptimizer(self.rule)
             self._scaled = self.optimizer.scale_loss
         self.loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        dropouts = (layer for layer in layers if isinstance(layer, keras.layers.Dropout))
-        self._dropouts = Dropouts(dropouts, "rate")
+        self._dropouts = Dropouts(layers)
         self._averages = [
             (variable, np.full(variable.shape, start))
             for layer in layers

@@ -49,9 +49,6 @@ _LOSSES: Mapping[bool, Callable[..., Any]] = {
     False: lambda result, target: nn.functional.mse_loss(result, target.reshape(result.shape)),
 }
 
-#: The attributes by which modules drop out, where they are shares.
-_DROPOUTS = ("p", "dropout")
-
 
 class _Counting(TorchDispatchMode):  # type: ignore[misc]
     """Counts the elements of what operators return, where they return new tensors."""
@@ -83,7 +80,7 @@ class TorchModelLearner(ModelLearner):
         module: nn.Module = self.built(torch, _NAMED)
         self._module = module.to(device=self._device, dtype=self._dtype, memory_format=USERS_IMAGES)
         self._forward = training.EXECUTIONS[job.execution](self._module)
-        self._dropouts = Dropouts(self._module.modules(), *_DROPOUTS)
+        self._dropouts = Dropouts(self._module.modules())
         self._precision = training.precision_of(job)
 
     def _is_model(self, given: Any) -> bool:
