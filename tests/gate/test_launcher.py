@@ -18,6 +18,7 @@ from fwbench.gate.sides import Installed
 from fwbench.plugin.options import from_config
 from fwbench.processes import session
 from fwbench.processes.command import Finished
+from fwbench.processes.session import FinishedSession
 from fwbench.records.measurement import MINIMUM, TURNS
 from fwbench.turns import visits
 from fwbench.turns.contest import CaseVisits
@@ -62,7 +63,7 @@ class Sessions:
         elif status == 2:
             results.write_text("{half of", encoding="utf-8")
         child = session.ChildSession()
-        child.done = Finished(status, ["...", line])
+        child.done = FinishedSession(status, ["...", line], "deselected" in line)
         yield child
 
 

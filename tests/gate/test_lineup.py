@@ -12,7 +12,7 @@ from fwbench.gate import resume
 from fwbench.gate.lineup import Lineup, RowJob
 from fwbench.gate.sides import Installed
 from fwbench.processes import session
-from fwbench.processes.command import Finished
+from fwbench.processes.session import FinishedSession
 from fwbench.turns import visits
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
@@ -29,14 +29,15 @@ class Sessions:
     Attributes:
         failing: numbers of the sessions by turns whose test fails, of those of a launch.
         always: whether it fails alone, too.
-        endings: exit status and last lines of sessions without results, by number.
+        endings: exit status and last lines of sessions without results, and whether they had no
+            tests, by number.
         in_turns: of each session, whether it takes turns.
     """
 
     def __init__(self) -> None:
         self.failing: Sequence[int] = ()
         self.always = False
-        self.endings: dict[int, tuple[int, list[str]]] = {}
+        self.endings: dict[int, tuple[int, list[str], bool]] = {}
         self.in_turns: list[bool] = []
 
     @contextmanager
@@ -51,7 +52,8 @@ class Sessions:
         why = {"nodeid": _KEY, "framework": "numpy", "why": "call failed"}
         written = output([_ENTRY] * (is_run and not fails), missing=[why] * fails)
         child = session.ChildSession()
-        child.done = Finished(*self.endings.get(number, (int(fails), ["..."])))
+        ending = self.endings.get(number, (int(fails), ["..."], False))
+        child.done = FinishedSession(*ending)
         if number not in self.endings:
             results.write_text(json.dumps(written), encoding="utf-8")
         yield child
@@ -125,7 +127,7 @@ def test_a_session_without_results_has_a_reason(
     lineup: Lineup,
     sessions: Sessions,
     said: list[str],
-    ending: tuple[int, list[str]],
+    ending: tuple[int, list[str], bool],
     why: str,
     *,
     has_died: bool,

@@ -162,3 +162,22 @@ def test_the_last_words_are_about_what_is_wrong() -> None:
     done = Finished(4, ["ERROR: usage: pytest", error, "  inifile: None", "  rootdir: /src", ""])
     assert last_words(done) == error
     assert last_words(Finished(0, ["  rootdir: /src"])) == "it ended"
+
+
+@pytest.mark.parametrize("text", [_TWO, "import os\ndef test_it():\n    os._exit(5)\n"])
+@pytest.mark.parametrize("quiet", ["-v", "-qq"])
+def test_a_test_that_ends_its_session_is_not_taken_for_none(
+    tmp_path: Path, text: str, quiet: str
+) -> None:
+    """pytest's exit status for no tests says that there were none only if the session does."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (tmp_path / "test_it.py").write_text(text, encoding="utf-8")
+    done = session.run(
+        ["-p", session.SELECTOR, "-p", "no:cacheprovider", quiet],
+        folder=tmp_path,
+        results=tmp_path / "results.json",
+        variables=dict(os.environ),
+        selected=[] if text is _TWO else None,
+    )
+    assert done.status == session.NOTHING
+    assert session.has_found_nothing(done) is (text is _TWO)

@@ -29,9 +29,9 @@ from fwbench.turns.contest import CaseVisits, Effort
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
 
-#: pytest's exit statuses of sessions whose output has the reason: errors of collection, arguments
-#: that it refuses, and nothing to do.
-_SAID = (2, 4, session.NOTHING)
+#: pytest's exit statuses of sessions whose output has the reason: errors of collection, and
+#: arguments that it refuses.
+_SAID = (2, 4)
 
 
 @dataclass
@@ -326,7 +326,8 @@ def _why_lost(done: Finished, at: str = "") -> str:
     """The reason why a session has no results, and the case at which it ended."""
     if done.status in session.RAN:
         return f"its session measured nothing ({ending(done)})"
-    if session.has_died(done) or done.status not in _SAID:
+    is_said = done.status in _SAID or session.has_found_nothing(done)
+    if session.has_died(done) or not is_said:
         return f"its session broke down ({ending(done, at)})"
     errors = (line[1:].strip() for line in reversed(done.last_lines) if line.startswith("E  "))
     return next(errors, session.last_words(done))

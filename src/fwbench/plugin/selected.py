@@ -18,7 +18,12 @@ import pytest
 from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.options.options import DEST
 from fwbench.plugin.host import take_turns
-from fwbench.processes.session import ORIGIN_VARIABLE, SELECTED_VARIABLE, SIDE_VARIABLE
+from fwbench.processes.session import (
+    EMPTY_VARIABLE,
+    ORIGIN_VARIABLE,
+    SELECTED_VARIABLE,
+    SIDE_VARIABLE,
+)
 from fwbench.turns import visits
 
 #: What a command line asks of a project's own sessions, which launches are not.
@@ -136,7 +141,9 @@ def _known(variable: str) -> Any:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Tell the referee of turns what comes."""
+    """Tell whoever has started this session if there is nothing to run, and the referee what is."""
+    if not session.items and (file := os.environ.get(EMPTY_VARIABLE)):
+        Path(file).touch()
     if visits.are_taken():
         session.config.pluginmanager.register(TurnHooks(session), "fwbench-TurnHooks")
 

@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, NoReturn
@@ -53,6 +54,9 @@ JOURNAL_VARIABLE = "FWBENCH_JOURNAL_FOLDER"
 #: another launch of the same build.
 EXAMINED_VARIABLE = "FWBENCH_EXAMINED"
 
+#: The environment variable that names the file which a session makes that has no test to run.
+EMPTY_VARIABLE = "FWBENCH_EMPTY_FILE"
+
 #: The environment variables that name the folder where functions leave their results for others to
 #: compare with, and the side of a comparison that a session is.
 RESULTS_VARIABLE = "FWBENCH_RESULTS"
@@ -67,6 +71,14 @@ SHOWN_LINES = 25
 
 #: What a user, or a session around this one, tells pytest through the environment.
 _USERS = ("PYTEST_ADDOPTS", "PYTEST_XDIST_")
+
+
+@dataclass(frozen=True)
+class FinishedSession(Finished):
+    """A session that has ended; a test may have done so, with any exit status."""
+
+    #: Whether it said itself that it had no test to run.
+    is_empty: bool = False
 
 
 def origin_of(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,6 +112,7 @@ def started(
             **variables,
             STATUS_VARIABLE: str(temporary / "status.json"),
             JOURNAL_VARIABLE: str(temporary / "journal"),
+            EMPTY_VARIABLE: str(temporary / "empty"),
         }
         for variable, value in ((SELECTED_VARIABLE, selected), (ORIGIN_VARIABLE, origin)):
             if value is not None:
@@ -117,7 +130,8 @@ def started(
             yield child
         with output.open(encoding="utf-8", errors="replace") as lines:
             last = deque(map(str.rstrip, lines), maxlen=SHOWN_LINES)
-        child.done = Finished(child.program.status(), [*last])
+        is_empty = (temporary / "empty").exists()
+        child.done = FinishedSession(child.program.status(), [*last], is_empty)
 
 
 class ChildSession:
@@ -179,8 +193,10 @@ def refusal(done: Finished) -> str:
 
 def has_found_nothing(done: Finished) -> bool:
     """True if there was no test to run: none was selected, or the files are not there."""
+    if done.status == NOTHING:
+        return isinstance(done, FinishedSession) and done.is_empty
     absent = any("file or directory not found" in line for line in done.last_lines)
-    return done.status == NOTHING or (done.status == _USAGE_ERROR and absent)
+    return done.status == _USAGE_ERROR and absent
 
 
 def measure_suite(
