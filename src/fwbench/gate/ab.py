@@ -10,8 +10,10 @@ of its own.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import random
+import re
 import signal
 import statistics
 import tempfile
@@ -376,13 +378,27 @@ _INSTEAD = {
 }
 
 
+#: With these a launch measures nothing.
+_UNMEASURED = ("--collect-only", "--co", "--benchmark-disable", "--benchmark-skip")
+
+#: pytest-xdist's number of processes, which may be the next argument.
+_PROCESSES = re.compile(r"(?:-[lqsvx]*n|--numprocesses)(?:=?(?P<value>\d+|auto|logical))?")
+
+
 def refuse_launching(arguments: Sequence[str]) -> None:
-    """Refuse arguments that decide on launches or judge them, as only the comparison does."""
-    for flag in (argument.partition("=")[0] for argument in arguments):
+    """Refuse arguments that decide on launches, judge them, or keep them from measuring."""
+    for argument, following in itertools.zip_longest(arguments, arguments[1:], fillvalue=""):
+        flag = argument.partition("=")[0]
         if flag in _INSTEAD:
             raise UsageError(
                 f"{flag} cannot be passed on to pytest: fwbench ab chooses the launches and judges "
                 f"them itself; leave it out: {_INSTEAD[flag]}"
+            )
+        processes = _PROCESSES.fullmatch(argument)
+        if flag in _UNMEASURED or (processes and (processes["value"] or following) != "0"):
+            what = "with pytest-xdist nothing" if processes else "nothing"
+            raise UsageError(
+                f"{argument} cannot be passed on to pytest: {what} would be measured; leave it out"
             )
 
 

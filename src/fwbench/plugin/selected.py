@@ -35,6 +35,16 @@ _PROFILE = "profile"
 #: What would save each launch as a run of its own, or compare it with one.
 _WRITING = ("benchmark_save", "benchmark_autosave", "benchmark_compare", "benchmark_histogram")
 
+#: What ``addopts`` have for sessions that measure nothing, pytest-xdist's among them, and what a
+#: launch has instead.
+_NOT_MEASURING = {
+    "benchmark_disable": False,
+    "benchmark_skip": False,
+    "numprocesses": 0,
+    "dist": "no",
+    "tx": [],
+}
+
 #: The place of a process's start among what follows its name (proc_pid_stat(5), field 22).
 _START_TICKS = 19
 
@@ -54,6 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
         setattr(config.option, DEST[name], None)
     for name in _WRITING:
         setattr(config.option, name, None)
+    for name, value in _NOT_MEASURING.items():
+        if hasattr(config.option, name):
+            setattr(config.option, name, value)
     for name in _SEEDS:
         if hasattr(config.option, name):
             setattr(config.option, name, int(getattr(config.option, DEST["seed"])))
