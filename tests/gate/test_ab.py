@@ -278,6 +278,16 @@ def test_a_case_that_fails_on_both_sides_is_not_passed_over() -> None:
     assert any("broken" in text for text in reported)
 
 
+@pytest.mark.parametrize("base", ["call failed", "skipped: no GPU"])
+def test_a_case_that_neither_side_measures_has_the_reasons_of_both(base: str) -> None:
+    bench = Bench({"a": (1.0, 1.0), "broken": (1.0, 1.0)})
+    bench.lost = {0: (0, {"broken": base}), 1: (0, {"broken": "call failed"})}
+    (lost,) = (each for each in _compare(bench).judgements if each.key == "broken")
+    both = base == "call failed"
+    assert lost.reason == f"call failed{', on both sides' if both else f'; in the base: {base}'}"
+    assert lost.verdict is Verdict.MISSING
+
+
 @pytest.mark.parametrize("side", [0, 1])
 def test_an_open_case_that_is_lost_is_inconclusive(side: int) -> None:
     """It looked changed, and could not be measured again: neither a finding nor nothing."""

@@ -295,15 +295,21 @@ def _broken(base: SampleSet, contender: SampleSet) -> list[Judgement]:
 
 
 def _nowhere(base: SampleSet, contender: SampleSet) -> list[Judgement]:
-    """Judge the cases that neither side could measure, and that no side deselected."""
+    """Judge the cases that neither side could measure, and that the contender did not leave out."""
     both = base.unmeasured.keys() & contender.unmeasured.keys()
     lost = sorted(both - base.samples.keys() - contender.samples.keys())
-    why = {key: contender.unmeasured[key] for key in lost}
+    why = {key: (base.unmeasured[key], contender.unmeasured[key]) for key in lost}
     return [
-        Judgement(key, key, "", Verdict.MISSING, f"{reason}, on both sides")
-        for key, reason in why.items()
-        if not reason.startswith((DESELECTED, SKIPPED))
+        Judgement(key, key, "", Verdict.MISSING, _of_both(*reasons))
+        for key, reasons in why.items()
+        if not reasons[1].startswith((DESELECTED, SKIPPED))
     ]
+
+
+def _of_both(base: str, contender: str) -> str:
+    if base == contender:
+        return f"{contender}, on both sides"
+    return f"{contender}; in the base: {base}"
 
 
 def unjudged(sample: Measurement, verdict: Verdict, reason: str) -> Judgement:
