@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from fwbench import cli
+from fwbench.turns import referee
 from support.suites import FEW, STEADY, TESTS, Suite
 
 _PATIENCE_S = 60.0
@@ -153,4 +154,26 @@ def test_ab_that_there_is_nothing_to_resume_of(
     assert cli.main(["ab", "git:HEAD", ".", *FEW, "--resume"]) == 2
     error = capfd.readouterr().err
     assert "--resume: no interrupted comparison is kept under " in error
+    suite.assert_clean()
+
+
+def test_ab_of_a_test_that_hangs_until_the_budget_is_over(
+    suite: Suite, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended with its pair, a minute (which is a second here) later; the first pair counts."""
+    suite.commit(test_it__py=_HANGING)
+    launches = suite.temporary.parent / "launches"
+    launches.touch()
+    monkeypatch.setenv("LAUNCHES", str(launches))
+    monkeypatch.setenv("HANGING", "3")
+    monkeypatch.setattr(referee, "LONG_S", 1.0)
+    monkeypatch.chdir(suite.path)
+    more = ("--budget", "15s", "--json", "figures.json")
+    status = cli.main(["ab", "git:HEAD", "git:HEAD", *FEW, *more])
+    out, err = capfd.readouterr()
+    assert status in (0, 10), out + err
+    assert "; if it hangs, Ctrl-C or the end of the budget ends the launch" in err
+    assert "pair 2 does not count: git:HEAD" in out
+    assert "when the budget was over, so the launch was ended" in out
+    assert {len(figure["contender"]) for figure in suite.figures()["judgements"]} == {1}
     suite.assert_clean()

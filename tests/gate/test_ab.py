@@ -10,6 +10,7 @@ import pytest
 from fwbench.errors import DifferentSettings
 from fwbench.gate import sequential
 from fwbench.gate.ab import Pair, PairedComparison, PairPlan
+from fwbench.gate.patience import BudgetIsOver
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.verdicts import FAIL_ON, Comparison, FailOn, Rules, Verdict
 from support.launched_runs import run, sample
@@ -189,6 +190,31 @@ def test_a_case_that_needs_more_than_is_left_is_given_up() -> None:
     assert len(bench.calls) < 40
     reasons = {each.reason for each in comparison.judgements if each.key == "noisy"}
     assert all("more pairs would tell" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize("pairs", [0, 3])
+def test_a_test_that_hangs_until_the_budget_is_over(
+    pairs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is inconclusive, and what was measured before counts; without any that is an error."""
+    bench = Bench({"a{0}": (1.0, 1.0), "b": (1.0, 2.0)})
+    drawn = bench._launch
+
+    def launch(side: int, selected: Collection[str] | None) -> SampleSet:
+        if len(bench.calls) > pairs:
+            raise BudgetIsOver("base: at a{0} for 9 min", "a{0}")
+        return drawn(side, selected)
+
+    monkeypatch.setattr(bench, "_launch", launch)
+    if not pairs:
+        with pytest.raises(BudgetIsOver):
+            _compare(bench)
+        return
+    comparison = _compare(bench)
+    hung = {(each.verdict, each.reason) for each in comparison.judgements if each.key == "a{0}"}
+    assert hung == {(Verdict.INCONCLUSIVE, "base: at a{0} for 9 min")}
+    assert comparison.notes[0] == "pair 4 does not count: base: at a{0} for 9 min"
+    assert all(len(each.contender) == pairs for each in comparison.judgements)
 
 
 def test_what_is_going_on_is_said() -> None:

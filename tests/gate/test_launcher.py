@@ -13,6 +13,7 @@ from fwbench.errors import ComparisonError, DifferentSettings, UsageError
 from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.gate import resume
 from fwbench.gate.ab import Launcher, is_enough, refuse_launching
+from fwbench.gate.patience import BudgetIsOver, Patience
 from fwbench.gate.resume import ComparisonJob
 from fwbench.gate.sides import Installed
 from fwbench.plugin.options import from_config
@@ -72,6 +73,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
     made = Sessions()
     monkeypatch.setattr(session, "started", made.begin)
     monkeypatch.setattr(Referee, "serve", lambda *_: None)
+    monkeypatch.setattr(Patience, "wait", lambda *_: None)
     return made
 
 
@@ -204,7 +206,32 @@ def test_launches_are_the_comparisons_own(argument: str, instead: str) -> None:
     flag = argument.partition("=")[0]
     with pytest.raises(UsageError, match=f"^{flag}.* cannot be passed on .*{instead}"):
         refuse_launching(["-k", "gemm", argument])
-    refuse_launching(["-k", "gemm", "--fw-threads=2", "--fw-threshold", "1%"])
+    refuse_launching(["-k", "gemm", "--fw-threads=2", "--fw-threshold", "1%", "-n", "0", "-n0"])
+
+
+def test_a_launch_is_waited_for_until_the_budget_is_over() -> None:
+    said: list[str] = []
+    patience = Patience(said.append)
+    patience.tell(["git:HEAD", "."], [1], "test_it.py::test_b", 60.0)
+    assert [line.startswith(".: at test_it.py::test_b for 1 min") for line in said] == [True]
+    patience.ends_s = 0.0
+    with pytest.raises(BudgetIsOver, match=r"^git:HEAD: at .*test_b for 2 min when") as e:
+        patience.tell(["git:HEAD", "."], [0], "test_it.py::test_b", 120.0)
+    assert e.value.key == "test_it.py::test_b"
+
+
+def test_a_session_alone_is_ended_a_minute_after_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    child = session.ChildSession()
+    ended = iter([False, True, False])
+    monkeypatch.setattr(child, "wait", lambda _: next(ended))
+    patience = Patience([].append)
+    patience.wait("base", child)
+    patience.ends_s = 0.0
+    monkeypatch.setattr("time.monotonic", lambda: 61.0)
+    with pytest.raises(BudgetIsOver, match=r"^a launch of base went on for 1 min after"):
+        patience.wait("base", child)
 
 
 def _resumed(job: ComparisonJob) -> ComparisonJob:
@@ -286,6 +313,7 @@ def test_a_case_of_an_environment_that_cannot_take_turns(
 
     monkeypatch.setattr(session, "started", begin)
     monkeypatch.setattr(Referee, "serve", serve)
+    monkeypatch.setattr(Patience, "wait", lambda *_: None)
     both = [Installed(name, [name]) for name in frameworks]
     message: list[str] = []
     launcher = Launcher(both, [], Environments(job.folder), job, message.append)

@@ -10,6 +10,7 @@ import pytest
 
 from fwbench.gate import resume
 from fwbench.gate.lineup import Lineup, RowJob
+from fwbench.gate.patience import Patience
 from fwbench.gate.sides import Installed
 from fwbench.processes import session
 from fwbench.processes.session import FinishedSession
@@ -64,6 +65,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch) -> Sessions:
     made = Sessions()
     monkeypatch.setattr(session, "started", made.begin)
     monkeypatch.setattr(Referee, "serve", lambda *_: None)
+    monkeypatch.setattr(Patience, "wait", lambda *_: None)
     return made
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fwbench.errors import ComparisonError, InstallationError, UsageError
+from fwbench.gate.patience import BudgetIsOver
 from fwbench.gate.releases import Releases, index_url
 from fwbench.gate.since import AT_ONCE, RowOfVersions
 from fwbench.gate.verdicts import Verdict
@@ -91,6 +92,27 @@ def test_time_that_is_over_leaves_steps_untold() -> None:
     assert row.took_s <= 20
     assert _steps(row, "case") == []
     assert [step.verdict for step in row.search.steps(row.search.rows["case"])] == [None] * 5
+
+
+def test_a_launch_that_hangs_until_the_budget_is_over_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Launches before it count; without any that is an error."""
+    versions = Versions({"case": lambda _: 1.0})
+    launch = versions.launch
+
+    def hang(*wanted: Any) -> Any:
+        if len(versions.launched) == launches:
+            raise BudgetIsOver("1.2: at case for 9 min", "case")
+        return launch(*wanted)
+
+    monkeypatch.setattr(versions, "launch", hang)
+    launches = 2
+    assert measured(versions, 6).launches == 2
+    launches = 0
+    versions.launched.clear()
+    with pytest.raises(BudgetIsOver):
+        measured(versions, 6)
 
 
 def test_a_step_that_halves_cannot_explain_is_a_change_itself() -> None:

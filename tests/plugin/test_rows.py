@@ -76,6 +76,16 @@ def test_one_of_a_row_that_is_lost(rows: Project, inline: str) -> None:
     assert sorted(map(len, _turns(records).values())) == [2, 3]
 
 
+def test_a_row_says_which_case_it_waits_for(rows: Project) -> None:
+    """Every minute, which is a second here."""
+    rows.write("test_it.py", _ROWS.format(inline="time.sleep(100)"))
+    rows.write("conftest.py", "from fwbench.turns import referee\nreferee.LONG_S = 1.0\n")
+    result, _ = rows.measure(*_THREE, "--fw-timeout=6", fw=_FW)
+    result.assert_outcomes(passed=5, failed=1)
+    said = "fwbench: at test_it.py::*-inline-*-4] for * s; a case that hangs is ended by --fw-*"
+    result.stdout.fnmatch_lines([said])
+
+
 #: Workers that keep about one processor busy, whether or not they have the turn.
 _ALWAYS_BUSY = """
 import time

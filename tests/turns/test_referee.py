@@ -216,7 +216,7 @@ def test_a_programme_within_a_session_ends_alone(sides: Sides) -> None:
 
 def test_who_takes_long_is_told(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a case, or on the way to one; again and again."""
-    monkeypatch.setattr(referee, "_LONG_S", 0.5)
+    monkeypatch.setattr(referee, "LONG_S", 0.5)
     told = "told = visits.Programme(['a', 'b'])"
     slow = f"{told}; time.sleep(1.5); contest('a', until=4, work=lambda: time.sleep(1.5))"
     sides.run(slow, f"{told}; contest('a')")

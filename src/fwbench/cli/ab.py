@@ -8,6 +8,7 @@ import hashlib
 import json
 import random
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -171,10 +172,12 @@ def _comparison(
         versions = changed_versions(*both)
         for change in versions:
             say(str(change))
+        took_s = sum(pair.took_s for pair in job.earlier)
+        launcher.patience.ends_s = time.monotonic() + plan.budget_s - took_s
         compared = measured.compare(
             (both[0].name, both[1].name),
             notes,
-            Earlier([pair.cases for pair in job.earlier], sum(pair.took_s for pair in job.earlier)),
+            Earlier([pair.cases for pair in job.earlier], took_s),
         )
         notes = [*compared.notes, *launcher.notes()]
         compared = dataclasses.replace(compared, versions=versions, notes=notes)

@@ -80,6 +80,7 @@ def _since(arguments: argparse.Namespace) -> int:
         lineup = Lineup(sides, arguments.more, Environments(root), job, live.say, live.watching)
         row = RowOfVersions(search, lineup, prepare, arguments.budget, live.say)
         row.resume(lineup.earlier(row.make_ready))
+        lineup.patience.ends_s = time.monotonic() + arguments.budget
         row.measure(job.seed)
         settings |= {"cpu": cpu_model(), "when": datetime.now(UTC).isoformat(timespec="seconds")}
         names = [side.name for side in sides]
@@ -88,7 +89,7 @@ def _since(arguments: argparse.Namespace) -> int:
         is_interrupted = row.is_interrupted
         if arguments.explain and not is_interrupted:
             took_s = arguments.budget if row.reused else row.took_s
-            ends_s = time.monotonic() + EXPLAINING * took_s
+            lineup.patience.ends_s = ends_s = time.monotonic() + EXPLAINING * took_s
             more = ends_s, arguments, job.seed, live.say
             try:
                 explained = _explained(stored, sides, lineup, *more)

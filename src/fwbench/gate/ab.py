@@ -30,6 +30,7 @@ import numpy as np
 
 from fwbench.errors import ComparisonError, DifferentSettings, UnreadableRun, UsageError, some
 from fwbench.gate import sequential
+from fwbench.gate.patience import BudgetIsOver, Patience
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
     SampleSet,
@@ -138,11 +139,16 @@ class PairedComparison:
         self._pair_s = 0.0
         self._earlier = NOTHING
         self._interrupted = False
+        self._over: BudgetIsOver | None = None
 
     def compare(
         self, names: tuple[str, str], notes: Sequence[str] = (), earlier: Earlier = NOTHING
     ) -> Comparison:
-        """Measure both sides and judge; if that is interrupted, judge the pairs that there are."""
+        """Measure both sides and judge; if that is interrupted, judge the pairs that there are.
+
+        Raises:
+            BudgetIsOver: there are none.
+        """
         self._earlier = earlier
         self._ends_s = self._clock() + self.plan.budget_s - earlier.took_s
         self._pair_s = earlier.took_s / max(1, len(earlier.cases))
@@ -155,6 +161,10 @@ class PairedComparison:
             if not self._first:
                 raise
             self._interrupted = True
+        except BudgetIsOver as error:
+            if not self._first:
+                raise
+            self._over = error
         return self._comparison(sides or _Sides(self._first, self.tested), names, notes)
 
     def _comparison(
@@ -276,6 +286,8 @@ class PairedComparison:
         """A reason why a case is not decided, with a place for what its launches say."""
         if self._interrupted:
             return "interrupted before it was decided"
+        if self._over is not None and self._over.key == case.contender.key:
+            return str(self._over).replace("{", "{{").replace("}", "}}")  # of a node id
         more = self._more_pairs(case, cases)
         if not more:
             return "{}; another metric has decided the case"
@@ -286,14 +298,16 @@ class PairedComparison:
 
     def _measured(self, cases: Mapping[str, _Case]) -> list[str]:
         """Notes on the number of pairs, and on contended launches."""
-        interrupted = [f"interrupted after {count(self._pairs, 'pair')}"] * self._interrupted
+        early = [f"interrupted after {count(self._pairs, 'pair')}"] * self._interrupted
+        if self._over is not None:
+            early = [f"pair {self._pairs + 1} does not count: {self._over}"]
         if not cases:
-            return interrupted
+            return early
         more = [case for case in cases.values() if case.pairs > self.plan.pairs]
         every, pairs = count(len(cases), "case"), count(self.plan.pairs, "pair")
         took = f"{len(more)} of {every} took more than {pairs}"
         apart = [case for case in cases.values() if not all(case.contender.values(VISITS))]
-        notes = [*interrupted, took]
+        notes = [*early, took]
         if apart:
             notes.append(
                 f"{len(apart)} of {every} took no turns: there a pair is one launch "
@@ -419,6 +433,7 @@ class Launcher:
         self._environments = environments
         self._job = job
         self._say = say
+        self.patience = Patience(say)
         self._watching = watching
         self._earlier = [*job.earlier]
         self._first: Sequence[SampleSet] = ()
@@ -587,7 +602,7 @@ class Launcher:
                 Effort(self._is_enough),
                 seed,
                 used_s=lambda side: processors_s(children[side].program.process.pid),
-                tell=self._tell,
+                tell=partial(self.patience.tell, [side.name for side in self._sides]),
             )
             children = {
                 side: running.enter_context(start(side, results[side], referee.variables(side)))
@@ -601,14 +616,6 @@ class Launcher:
         ratios = {key: _ratios(contest) for key, contest in referee.contests.items()}
         return [children[0].done, children[1].done], ratios
 
-    def _tell(self, sides: Sequence[int], key: str, for_s: float) -> None:
-        """Say what takes long; whether it hangs is for others to judge."""
-        who = " and ".join(self._sides[side].name for side in sides)
-        self._say(
-            f"{who}: at {key or 'what comes first'} for {duration(for_s)}; if it hangs, Ctrl-C "
-            "ends the comparison, and pytest-timeout ends tests (--timeout 60)"
-        )
-
     def _one_by_one(
         self,
         start: Callable[[int, Path, Mapping[str, str]], AbstractContextManager[Any]],
@@ -621,7 +628,8 @@ class Launcher:
         for side in random.Random(seed).sample((0, 1), 2):  # noqa: S311 (no secret)
             results[side].unlink(missing_ok=True)
             with start(side, results[side], {}) as child:
-                pass
+                if self._first:  # one pair is measured whatever the budget
+                    self.patience.wait(self._sides[side].name, child)
             done[side] = child.done
         return [done[0], done[1]]
 

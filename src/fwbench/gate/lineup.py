@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from fwbench.errors import UnreadableRun
 from fwbench.gate.ab import ERROR, EXAMINED, STALLED, are_known, ending, nodeids_in, start
+from fwbench.gate.patience import Patience
 from fwbench.gate.resume import SavedJob
 from fwbench.gate.samples import SampleSet
 from fwbench.gate.sequential import Floats
@@ -131,6 +133,7 @@ class Lineup:
         self._environments = environments
         self._job = job
         self._say = say
+        self.patience = Patience(say)
         self._watching = watching
         self._apart: set[str] = set()  # cases that cannot take turns
         self._tried_alone: set[tuple[int, str]] = set()  # in a version, after they had failed
@@ -197,6 +200,7 @@ class Lineup:
                 Effort(lambda _, contest: are_known(contest, ERROR)),
                 seed,
                 used_s=lambda seat: processors_s(children[seat].program.process.pid),
+                tell=partial(self.patience.tell, [self._sides[place].name for place in places]),
             )
             with ExitStack() as running:
                 children: dict[int, ChildSession] = {
@@ -257,7 +261,8 @@ class Lineup:
         with scratch.folder() as folder:
             files = {place: folder / f"{place}.json"}
             with self._begun(place, cases, seed, files, {}) as child:
-                pass
+                if self._job.saved:  # one launch is measured whatever the budget
+                    self.patience.wait(self._sides[place].name, child)
             if files[place].is_file() and child.done.status in session.RAN:
                 return self._run(place, parse(files[place]))
         lost = dict.fromkeys(cases, _why_lost(child.done))

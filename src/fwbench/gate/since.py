@@ -26,6 +26,7 @@ import numpy as np
 from fwbench.errors import ComparisonError, InstallationError, UsageError
 from fwbench.gate import sequential
 from fwbench.gate.lineup import LineupLaunch
+from fwbench.gate.patience import BudgetIsOver
 from fwbench.gate.samples import Metric
 from fwbench.gate.sequential import TELLING, WITH_LUCK, Floats, MetricTest
 from fwbench.gate.verdicts import Rules, Verdict
@@ -369,7 +370,14 @@ class RowOfVersions:
                 break
             self._tell(*wanted, left_s)
             started_s = self._clock()
-            self._add(*wanted, self._lineup.launch(*wanted, draw.randrange(10**6)))
+            try:
+                brought = self._lineup.launch(*wanted, draw.randrange(10**6))
+            except BudgetIsOver as error:
+                if not self.search.rows:
+                    raise
+                self._say(str(error))
+                break
+            self._add(*wanted, brought)
             launch_s = self._clock() - started_s
 
     def stored(

@@ -17,7 +17,7 @@ from fwbench.plugin.session import CELL, Session
 from fwbench.processes import scratch
 from fwbench.records.entry import least_bytes
 from fwbench.records.facts import CaseFacts
-from fwbench.records.units import count
+from fwbench.records.units import count, duration
 from fwbench.turns import visits
 from fwbench.workers.pool import Turns
 from fwbench.workloads.grid import Cell
@@ -143,7 +143,11 @@ Begin = Callable[[pytest.Item, Turns], RowSession]
 
 
 def measure(
-    row: Sequence[pytest.Item], begin: Begin, max_time_s: float, results: dict[str, Any]
+    row: Sequence[pytest.Item],
+    begin: Begin,
+    max_time_s: float,
+    results: dict[str, Any],
+    say: Callable[[str], object],
 ) -> None:
     """Measure the cases of a row by turns.
 
@@ -151,13 +155,20 @@ def measure(
         begin: begins a case in its worker.
         max_time_s: how long the visits of each may take, if they are enough.
         results: the reports by node id, which are put here as they come, whatever happens.
+        say: hears every minute which cases the others wait for.
     """
+
+    def tell(sides: Sequence[int], _: str, for_s: float) -> None:
+        cases = " and ".join(row[side].nodeid for side in sides)
+        say(f"at {cases} for {duration(for_s)}; a case that hangs is ended by --fw-timeout")
+
     from fwbench.turns.referee import Referee, row_effort
 
     others = OtherProcesses(siblings=False)
     with scratch.folder() as folder:
         seed = random.randrange(10**6)  # noqa: S311 (no secret)
-        referee = Referee(folder, len(row), row_effort(max_time_s, others), seed, row=True)
+        effort = row_effort(max_time_s, others)
+        referee = Referee(folder, len(row), effort, seed, row=True, tell=tell)
         sessions = [begin(item, _turns(referee, side)) for side, item in enumerate(row)]
         results |= {i.nodeid: s.reports for i, s in zip(row, sessions, strict=True)}
         referee.serve(sessions)

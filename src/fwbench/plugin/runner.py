@@ -190,7 +190,7 @@ class IsolatedRunner:
         """Run the cases of a row by turns, each in its worker; their reports are put here."""
         max_time_s = BenchmarkSession(self.config).max_time_s
         with self.progress.case(*row):
-            rows.measure(row, self._in_row, max_time_s, results)
+            rows.measure(row, self._in_row, max_time_s, results, partial(_say, self.config))
 
     def _in_row(self, item: pytest.Item, turns: Turns) -> RowSession:
         pool, spec = self._pool(item.session), self._worker_of(item)
@@ -414,3 +414,10 @@ def compared(cells: Iterable[Cell]) -> Iterator[None]:
 def _is_given_twice(cell: Cell) -> bool:
     """True of a function that is given for several frameworks."""
     return isinstance(cell.workload, Function) and len(cell.workload.implementations) > 1
+
+
+def _say(config: pytest.Config, text: str) -> None:
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        reporter.ensure_newline()
+        reporter.write_line(f"fwbench: {text}")

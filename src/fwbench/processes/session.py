@@ -146,7 +146,11 @@ class ChildSession:
 
     def has_ended(self) -> bool:
         """True once it has, without waiting."""
-        return bool(select.select([self.program], [], [], 0)[0])
+        return self.wait(0)
+
+    def wait(self, at_most_s: float) -> bool:
+        """Wait for its end; true once it has ended."""
+        return bool(select.select([self.program], [], [], at_most_s)[0])
 
 
 def run(arguments: Sequence[str], **settings: Any) -> Finished:

@@ -30,7 +30,7 @@ _POLL_S = 0.2
 _STALLED_S, _NOTHING_S = 10.0, 0.05
 
 #: After so long, and again after as long, it is told what everybody waits for.
-_LONG_S = 60.0
+LONG_S = 60.0
 
 #: With the operands of up to eight cases a cache holds nothing of any.
 _LEAD_IN_S = 3e-3
@@ -64,7 +64,7 @@ class Referee:
         used_s: processor time of a side's session so far; None if nobody looks for sides that wait
             for what another holds.
         tell: hears every minute which sides everybody waits for, the case that they have or come
-            to, empty if none is known, and for how many seconds.
+            to, empty if none is known, and for how many seconds. It may raise, to wait no more.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Referee:
     def _expect(self, key: str) -> None:
         """Begin to wait: until a case is over, or until a side comes to one."""
         self._key, self._since_s = key, time.monotonic()
-        self._tell_at_s = self._since_s + _LONG_S
+        self._tell_at_s = self._since_s + LONG_S
 
     def place(self, side: int) -> str:
         """The place of a contestant: what its process must know to take turns."""
@@ -189,7 +189,7 @@ class Referee:
                 self._end(side)
         now_s = time.monotonic()
         if self._going and now_s > self._tell_at_s:
-            self._tell_at_s = now_s + _LONG_S
+            self._tell_at_s = now_s + LONG_S
             holding = [side for side, seat in self._seats.items() if seat.has_turn]
             waited_for = holding or sorted(self._going.keys() - self._seats.keys())
             next_key = next((key for side in waited_for for key in self._coming[side]), "")

@@ -1,0 +1,69 @@
+"""Patience with launches: says what everybody waits for, and waits no more after the budget."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from fwbench.errors import ComparisonError
+from fwbench.processes.session import ChildSession
+from fwbench.records.units import duration
+from fwbench.turns.referee import LONG_S
+
+#: How often it is looked at whether the budget is over, where a session is waited for.
+_POLL_S = 5.0
+
+
+class BudgetIsOver(ComparisonError):
+    """A launch was ended after the budget, since everybody waited for one test.
+
+    Attributes:
+        key: of the test; empty if none is known.
+    """
+
+    def __init__(self, message: str, key: str) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+class Patience:
+    """Says what launches wait for, and ends them once the budget is over.
+
+    Attributes:
+        ends_s: when it is, by the monotonic clock.
+    """
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self.ends_s = math.inf
+        self._say = say
+
+    def tell(self, names: Sequence[str], sides: Sequence[int], key: str, for_s: float) -> None:
+        """Say for which of some sides everybody waits; whether it hangs is for others to judge.
+
+        Raises:
+            BudgetIsOver: there is no more time to wait.
+        """
+        who, what = " and ".join(names[side] for side in sides), key or "what comes first"
+        if time.monotonic() > self.ends_s:
+            raise BudgetIsOver(
+                f"{who}: at {what} for {duration(for_s)} when the budget was over, so the launch "
+                "was ended; pytest-timeout ends such a test alone (--timeout 60)",
+                key,
+            )
+        self._say(
+            f"{who}: at {what} for {duration(for_s)}; if it hangs, Ctrl-C or the end of the budget "
+            "ends the launch, and pytest-timeout the test alone (--timeout 60)"
+        )
+
+    def wait(self, name: str, child: ChildSession) -> None:
+        """Wait for a session that takes no turns: of what it is at nothing is known.
+
+        Raises:
+            BudgetIsOver: it goes on for a minute more.
+        """
+        while not child.wait(_POLL_S):
+            if time.monotonic() > self.ends_s + LONG_S:
+                raise BudgetIsOver(
+                    f"a launch of {name} went on for {duration(LONG_S)} after the end of the "
+                    "budget, and was ended; pytest-timeout ends tests that hang (--timeout 60)",
+                    "",
+                )
