@@ -122,6 +122,16 @@ def test_a_case_that_stalls_is_measured_alone(
         assert {*lineup.launch([0, 1], cases, seed).logs[_KEY]} == {0, 1}
     assert sessions.in_turns == [True] * 2 + [False] * 2
     assert [line.startswith(f"{_KEY} cannot take turns: a side waited") for line in said] == [True]
+    assert _resumed(lineup).apart == lineup.apart
+    assert [*lineup.apart] == [_KEY]
+
+
+def _resumed(lineup: Lineup) -> Lineup:
+    """The same in another call, with the launches of the first."""
+    sides, job = lineup._sides, lineup._job
+    again = Lineup(sides, [], Environments(job.folder), RowJob(job.folder, job.seed), [].append)
+    assert again.earlier(lambda _: True)
+    return again
 
 
 @tabled
@@ -139,4 +149,5 @@ def test_a_session_without_results_has_a_reason(
     brought = lineup.launch([0, 1, 2], None, 1)
     assert brought.lost == {1: why}
     assert brought.died == ({1} if has_died else set())
+    assert brought.lacked_memory is ("SIGKILL" in why)
     assert [line.startswith("a session of 1.1 has died (") for line in said] == [True] * has_died

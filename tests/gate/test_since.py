@@ -256,12 +256,15 @@ def test_fewer_versions_are_alive_where_one_has_died(fitting: int) -> None:
 
 
 def test_a_version_that_dies_and_is_never_measured_is_a_gap() -> None:
-    """Also where nothing has asked for it again."""
+    """After its second death; that of another is no reason to have fewer alive."""
     versions = Versions({"case": lambda _: 1.0})
-    versions.dying = {1}
-    stored = measured(versions, 5).stored("row", [*"abcde"], {}, {})
-    assert {*stored.cases["case"].times_s} == {"a", "e"}
+    versions.dying, versions.flaking = {1}, {2}
+    row = measured(versions, 5)
+    stored = row.stored("row", [*"abcde"], {}, {}, {"case": "it stalls"})
+    assert {*stored.cases["case"].times_s} == {*"acde"}
     assert stored.gaps == {"b": "Killed"}
+    assert stored.apart == {"case": "it stalls"}
+    assert row.search.at_once == AT_ONCE
 
 
 def test_one_of_two_that_dies_is_lost() -> None:

@@ -21,7 +21,8 @@ class Versions:
         failing: the last words of versions whose sessions break down, by place.
         missing: cases that versions do not have, by place.
         fitting: versions that memory has room for at once; of more one dies.
-        dying: places of versions whose sessions always die.
+        dying: places of versions whose sessions always die, and not for lack of memory.
+        flaking: the same of those that die in the first launch alone.
         interrupted_after: so many launches.
     """
 
@@ -34,6 +35,7 @@ class Versions:
         self.missing: dict[int, str] = {}
         self.fitting = AT_ONCE
         self.dying: set[int] = set()
+        self.flaking: set[int] = set()
         self.interrupted_after: int | None = None
         self.now_s = 0.0
         self._cases = cases
@@ -55,7 +57,9 @@ class Versions:
             brought.missing[case] = dict.fromkeys(places, "deselected")
         if len(places) > self.fitting:
             brought.lost[places[-1]], brought.died = "Killed", {places[-1]}
-        for place in self.dying & {*places}:
+            brought.lacked_memory = True
+        flaking = self.flaking if len(self.launched) == 1 else set()
+        for place in (self.dying | flaking) & {*places}:
             brought.lost[place] = "Killed"
             brought.died.add(place)
         for place in places:

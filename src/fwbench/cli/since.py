@@ -84,7 +84,7 @@ def _since(arguments: argparse.Namespace) -> int:
         row.measure(job.seed)
         settings |= {"cpu": cpu_model(), "when": datetime.now(UTC).isoformat(timespec="seconds")}
         names = [side.name for side in sides]
-        stored = row.stored(arguments.row, names, gaps, settings)
+        stored = row.stored(arguments.row, names, gaps, settings, lineup.apart)
         explained: list[ExplainedChange] = []
         is_interrupted = row.is_interrupted
         if arguments.explain and not is_interrupted:

@@ -45,6 +45,7 @@ class LineupLaunch:
         missing: by case and place, why there are none.
         lost: by place, why a session brought nothing at all.
         died: the places of those that a signal or a crash has ended.
+        lacked_memory: whether one of them seems to have done so for lack of memory.
         sessions: number of sessions that it took.
     """
 
@@ -52,6 +53,7 @@ class LineupLaunch:
     missing: dict[str, dict[int, str]] = field(default_factory=lambda: defaultdict(dict))
     lost: dict[int, str] = field(default_factory=dict)
     died: set[int] = field(default_factory=set)
+    lacked_memory: bool = False
     sessions: int = 0
 
 
@@ -63,11 +65,13 @@ class SavedLaunch:
         states: of its versions, by name; see :meth:`fwbench.gate.sides.Side.state`.
         logs: by case and version.
         nodeids: by case.
+        apart: why cases cannot take turns, as far as that was known by then.
     """
 
     states: Mapping[str, Any]
     logs: Mapping[str, Mapping[str, Floats]]
     nodeids: Mapping[str, str]
+    apart: Mapping[str, str]
 
 
 class RowJob(SavedJob):
@@ -80,13 +84,18 @@ class RowJob(SavedJob):
     kind = "since"
 
     def save(
-        self, launch: LineupLaunch, sides: Mapping[int, Side], nodeids: Mapping[str, str]
+        self,
+        launch: LineupLaunch,
+        sides: Mapping[int, Side],
+        nodeids: Mapping[str, str],
+        apart: Mapping[str, str],
     ) -> None:
         """Save a launch.
 
         Args:
             sides: that were launched, by place.
             nodeids: of the cases.
+            apart: why cases cannot take turns.
         """
         names = {place: side.name for place, side in sides.items()}
         logs = {
@@ -94,7 +103,8 @@ class RowJob(SavedJob):
             for case, of_case in launch.logs.items()
         }
         states = {side.name: side.state() for side in sides.values()}
-        self.write({"sides": states, "logs": logs, "nodeids": dict(nodeids)})
+        of_cases = {"nodeids": dict(nodeids), "apart": dict(apart)}
+        self.write({"sides": states, "logs": logs, **of_cases})
 
     def earlier(self) -> list[SavedLaunch]:
         """The launches of earlier calls.
@@ -116,6 +126,7 @@ class Lineup:
 
     Attributes:
         nodeids: of the cases.
+        apart: why cases cannot take turns.
         samples: by place and case, of the last launch of this call that has measured it.
     """
 
@@ -135,9 +146,9 @@ class Lineup:
         self._say = say
         self.patience = Patience(say)
         self._watching = watching
-        self._apart: set[str] = set()  # cases that cannot take turns
         self._tried_alone: set[tuple[int, str]] = set()  # in a version, after they had failed
         self.nodeids: dict[str, str] = {}
+        self.apart: dict[str, str] = {}
         self.samples: dict[int, dict[str, Measurement]] = defaultdict(dict)
         self._origins: dict[int, Mapping[str, Any]] = {}
         self._sessions = 0
@@ -165,15 +176,16 @@ class Lineup:
             if any(len(of_case) > 1 for of_case in again.logs.values()):
                 launches.append(again)
                 self.nodeids |= launch.nodeids
+                self.apart |= launch.apart
         return launches
 
     def launch(self, places: Sequence[int], cases: Sequence[str] | None, seed: int) -> LineupLaunch:
         """Measure cases in the versions at some places; all that the arguments select if None."""
         brought, before = LineupLaunch(), self._sessions
         runs: dict[int, SampleSet] = {}
-        apart = [case for case in cases or () if case in self._apart]
+        apart = [case for case in cases or () if case in self.apart]
         if cases is None or len(apart) < len(cases):
-            in_turns = cases and [case for case in cases if case not in self._apart]
+            in_turns = cases and [case for case in cases if case not in self.apart]
             runs = self._taking_turns(places, in_turns, seed, brought)
             apart += self._failed_beside_others(runs, seed)
         if apart:
@@ -185,7 +197,8 @@ class Lineup:
         brought.sessions = self._sessions - before
         if brought.logs:
             ran = {place: self._sides[place] for place in runs}
-            self._job.save(brought, ran, {case: self.nodeids[case] for case in brought.logs})
+            nodeids = {case: self.nodeids[case] for case in brought.logs}
+            self._job.save(brought, ran, nodeids, self.apart)
         return brought
 
     def _taking_turns(
@@ -219,6 +232,7 @@ class Lineup:
                     brought.lost[place] = _why_lost(done, referee.ended_at.get(seat, ""))
                     if session.has_died(done):
                         brought.died.add(place)
+                        brought.lacked_memory |= session.lacked_memory(done)
                         how = ending(done, referee.ended_at.get(seat))
                         self._say(f"a session of {self._sides[place].name} has died ({how})")
         for key in sorted(referee.stalled):
@@ -250,8 +264,8 @@ class Lineup:
         return [*found]
 
     def _set_apart(self, key: str, reason: str) -> None:
-        if key not in self._apart:
-            self._apart.add(key)
+        if key not in self.apart:
+            self.apart[key] = reason
             self._say(
                 f"{key} cannot take turns: {reason}; it is measured in one version after the other"
             )
@@ -345,9 +359,14 @@ def _in_json(values: Any) -> Any:
 def _saved(file: Path) -> SavedLaunch:
     with suppress(AttributeError, TypeError, ValueError):
         match parse(file):
-            case {"sides": dict() as states, "logs": dict() as logs, "nodeids": dict() as nodeids}:
+            case {
+                "sides": dict() as states,
+                "logs": dict() as logs,
+                "nodeids": dict() as nodeids,
+                "apart": dict() as apart,
+            }:
                 visits = {case: _visits(of_case) for case, of_case in logs.items()}
-                return SavedLaunch(states, visits, nodeids)
+                return SavedLaunch(states, visits, nodeids, apart)
     raise UnreadableRun(
         f"{file} is not a launch of fwbench since; measure the row again, without --resume"
     )

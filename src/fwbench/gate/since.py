@@ -123,7 +123,8 @@ class Search:
         at_once: how many take turns together.
         rows: by case.
         lost: why a version cannot be measured at all, by place.
-        died: how sessions of versions have ended that may do better beside fewer others, by place.
+        died: how sessions of versions have ended that may do better the next time, or beside fewer
+            others, by place.
     """
 
     def __init__(self, versions: int, rules: Rules, at_once: int = AT_ONCE) -> None:
@@ -386,6 +387,7 @@ class RowOfVersions:
         versions: Sequence[str],
         gaps: Mapping[str, str],
         settings: Mapping[str, Any],
+        apart: Mapping[str, str] | None = None,
     ) -> StoredRow:
         """The figures.
 
@@ -394,6 +396,7 @@ class RowOfVersions:
             versions: their names, by place.
             gaps: why other versions are not among them.
             settings: that it was measured with.
+            apart: why cases took no turns.
         """
         lost = {versions[place]: why for place, why in self.search.unmeasured().items()}
         return StoredRow(
@@ -407,6 +410,7 @@ class RowOfVersions:
             sessions=self.sessions,
             reused=self.reused,
             took_s=self.took_s,
+            apart=dict(apart) if apart else None,
         )
 
     def _case(self, row: VersionRow, versions: Sequence[str]) -> StoredRowCase:
@@ -461,15 +465,13 @@ class RowOfVersions:
     def _add(self, places: list[int], cases: list[str] | None, brought: LineupLaunch) -> None:
         self.launches += 1
         self.sessions += brought.sessions
-        if brought.died and len(places) > TWO:
-            self.search.at_once = max(TWO, len(places) // 2)
-            self.search.died |= {place: brought.lost[place] for place in brought.died}
-            self._say(
-                f"{self.search.at_once} versions at once from now on, in case memory is too little"
-            )
+        if self._is_repeated(places, brought):
             return
-        for place, why in brought.lost.items():
-            self.search.lose(place, why)
+        for place in places:
+            if place in brought.lost:
+                self.search.lose(place, brought.lost[place])
+            else:
+                self.search.died.pop(place, None)
         if cases is None:
             if not brought.logs:
                 raise ComparisonError(
@@ -485,3 +487,17 @@ class RowOfVersions:
             for place, why in brought.missing.get(case, {}).items():
                 row.lose(place, why)
             row.add(brought.logs.get(case, {}))
+
+    def _is_repeated(self, places: list[int], brought: LineupLaunch) -> bool:
+        """True if what died may do better: beside fewer others for lack of memory, else once."""
+        search = self.search
+        again = brought.died if brought.lacked_memory else brought.died - search.died.keys()
+        if not again or len(places) == TWO:
+            return False
+        search.died |= {place: brought.lost[place] for place in brought.died}
+        if brought.lacked_memory:
+            search.at_once = max(TWO, len(places) // 2)
+            self._say(
+                f"{search.at_once} versions at once from now on, in case memory is too little"
+            )
+        return True

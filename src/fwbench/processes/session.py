@@ -8,6 +8,7 @@ import json
 import os
 import re
 import select
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -182,6 +183,15 @@ def has_died(done: Finished) -> bool:
     if done.status == _INTERRUPTED:  # errors of collection have this exit status, too
         return any("KeyboardInterrupt" in line for line in done.last_lines)
     return done.status < 0 or done.status == _INTERNAL_ERROR
+
+
+#: What Python, C++ and CUDA say, in this order, when there is no memory.
+_NO_MEMORY = re.compile(r"MemoryError|bad_alloc|out of memory", re.IGNORECASE)
+
+
+def lacked_memory(done: Finished) -> bool:
+    """True if what has died was killed, as by the kernel for lack of memory, or has said so."""
+    return done.status == -signal.SIGKILL or any(map(_NO_MEMORY.search, done.last_lines))
 
 
 def refusal(done: Finished) -> str:

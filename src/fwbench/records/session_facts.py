@@ -193,6 +193,7 @@ class StoredRow(Table):
     versions: list[str] = fact()
     gaps: dict[str, str] = fact()
     cases: dict[str, StoredRowCase] = fact()
+    apart: dict[str, str] | None = fact()
     rules: dict[str, Any] = fact()
     explanations: list[StoredExplanation] | None = fact()
     interrupted: bool = fact()
