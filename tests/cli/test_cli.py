@@ -31,6 +31,18 @@ def test_what_is_not_understood_exits_with_2_and_help_with_0(
     assert said.format(version=__version__) in (captured.err if status else captured.out)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit it")
+def test_too_little_virtual_memory_is_said(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In it libraries would not come to their end."""
+    monkeypatch.setattr("resource.getrlimit", lambda _: (200 * 2**20, -1))
+    assert cli.main(["ab", "git:HEAD", "."]) == 3
+    err = capsys.readouterr().err
+    assert "memory is limited to 200 MiB" in err
+    assert "ulimit -v unlimited" in err
+
+
 @pytest.mark.parametrize(
     ("option", "meant"), [("--peeks", "; did you mean --peaks?"), ("--zzz", "")]
 )

@@ -24,6 +24,10 @@ _INTERRUPTED = 130
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 
+#: Virtual memory that the libraries of a command take: with less OpenBLAS does not fail, it tries
+#: for ever to get it, and no signal but SIGKILL ends that.
+_ADDRESS_SPACE_BYTES = 2**29
+
 #: What follows goes to pytest, whether or not the command has such an option, too.
 _PASSED_ON = "--"
 
@@ -79,7 +83,22 @@ def _write_nowhere() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _check_address_space() -> None:
+    if sys.platform != "linux":
+        return
+    import resource
+
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY and limit < _ADDRESS_SPACE_BYTES:
+        raise FwbenchError(
+            f"virtual memory is limited to {limit / 2**20:.0f} MiB, and fwbench needs "
+            f"{_ADDRESS_SPACE_BYTES / 2**20:.0f} MiB without its launches; raise the limit: "
+            "ulimit -v unlimited"
+        )
+
+
 def _run(arguments: Sequence[str] | None) -> int:
+    _check_address_space()
     parser = build_parser()
     given = [*(sys.argv[1:] if arguments is None else arguments)]
     parsed, more = parser.parse_known_args(given)
