@@ -26,10 +26,12 @@ _ROOT_FILES = ("pytest.ini", "pytest.toml", "pyproject.toml", "tox.ini", "setup.
 def project_root(start: Path) -> Path:
     """The project around a folder: the nearest one that has files by which pytest knows a root."""
     start = start.absolute()
-    for folder in (start, *start.parents):
-        if any(_is_of_root(folder / name) for name in _ROOT_FILES):
-            return folder
-    return start
+    return next((folder for folder in (start, *start.parents) if root_file(folder)), start)
+
+
+def root_file(folder: Path) -> Path | None:
+    """The file by which a folder is known to be a project's root; None if it has none."""
+    return next(filter(_is_of_root, (folder / name for name in _ROOT_FILES)), None)
 
 
 def _is_of_root(file: Path) -> bool:

@@ -127,6 +127,21 @@ def test_a_revision_is_checked_out_beside_the_tree(
     assert [*(repository.parent / "temporary").iterdir()] == []
 
 
+def test_a_repository_within_a_project_has_its_node_ids_and_settings_on_both_sides(
+    repository: Path, environments: Environments
+) -> None:
+    """A checkout is not within it; what the repository itself has comes first."""
+    base, contender = sides("git:HEAD", ".", environments)
+    assert isinstance(base, Revision)
+    settings = repository.parent / "pytest.ini"
+    settings.write_text("[pytest]\n", encoding="utf-8")
+    with base.ready():
+        assert base.arguments == [f"--rootdir={base.checkout}", "-c", str(settings)]
+        assert contender.arguments == [f"--rootdir={repository}", "-c", str(settings)]
+        (repository / "pytest.ini").touch()
+        assert base.arguments == contender.arguments == []
+
+
 def test_a_checkout_goes_when_something_goes_wrong(
     repository: Path, environments: Environments
 ) -> None:

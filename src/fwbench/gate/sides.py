@@ -20,6 +20,7 @@ from fwbench.gate.builds import BUILD_FILES, Builder, Resolved, Wanted
 from fwbench.gate.verdicts import VersionChange
 from fwbench.processes import command, scratch
 from fwbench.processes.interruption import held
+from fwbench.project import project_root, root_file
 from fwbench.terms.names import framework_of
 from fwbench.workers.environments import DEFAULT, VARIABLE, Environment, Environments
 
@@ -139,6 +140,11 @@ class Tree(Side):
         self.root = root
 
     @property
+    def arguments(self) -> list[str]:
+        """The arguments of pytest for node ids like a revision's."""
+        return _rooted(self.root, self.root)
+
+    @property
     def variables(self) -> Mapping[str, str]:
         """Its modules before those that are installed, as a revision's are."""
         return _first_in_path(self.root, self.root)
@@ -209,6 +215,11 @@ class Revision(Side):
         return self.checkout / Path.cwd().relative_to(self.root)
 
     @property
+    def arguments(self) -> list[str]:
+        """The arguments of pytest for node ids like the working tree's."""
+        return _rooted(self.root, self._checkout or self.root)
+
+    @property
     def variables(self) -> Mapping[str, str]:
         """The checkout's modules before those of the working tree, which may be installed."""
         return _first_in_path(self.root, self.checkout)
@@ -240,6 +251,21 @@ class Revision(Side):
                 )
             yield
         self._checkout = None
+
+
+def _rooted(root: Path, tree: Path) -> list[str]:
+    """The arguments of pytest for a repository within a project: a checkout is not within it.
+
+    Both sides have the project's settings, and node ids that begin at the root of the repository.
+
+    Args:
+        tree: the root itself, or a checkout of it.
+    """
+    project = project_root(Path())
+    file = root_file(project)
+    if file is None or project.is_relative_to(root):
+        return []
+    return [f"--rootdir={tree}", "-c", str(file)]
 
 
 def _first_in_path(root: Path, tree: Path) -> dict[str, str]:
@@ -303,7 +329,8 @@ class Built(Side):
     @property
     def arguments(self) -> list[str]:
         """``--fw`` and the frameworks that are compared; without, all of its environment."""
-        return ["--fw", ",".join(self.references)] if self.references else []
+        rooted = self.tests.arguments if self.tests else []
+        return [*(["--fw", ",".join(self.references)] if self.references else []), *rooted]
 
     @property
     def resolved(self) -> Resolved:
