@@ -1,10 +1,11 @@
 """Runs a program, and ends it with all that it has started when its caller has died.
 
 This is a script for an interpreter of its own (``python -I -S guard.py DESCRIPTOR PROGRAM ...``)
-that leads a session: the program and what it starts are of one process group. The descriptor is a
-socket. When the program has ended, its exit status is written to it, or ``!`` and the number of the
-error that kept it from starting; when the other end closes, whether or not its process had the time
-to say so, the group is killed. On Linux the program ends with this process, too.
+that leads a session: the program and what it starts are of one process group, but for daemons,
+which leave it (setsid) and stay: a test may start a cluster on purpose. The descriptor is a socket.
+When the program has ended, its exit status is written to it, or ``!`` and the number of the error
+that kept it from starting; when the other end closes, whether or not its process had the time to
+say so, the group is killed. On Linux the program ends with this process, too.
 """
 
 import os
