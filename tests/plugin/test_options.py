@@ -287,14 +287,25 @@ def test_bad_options_are_refused_by_name(
         options_of(pytester, ini=f"{setting} = {value}")
 
 
-@pytest.mark.parametrize("value", ["7", "2.5", "true", "[[]]", "{ a = 1 }", "1979-05-27"])
+@pytest.mark.parametrize("file", ["pyproject.toml", "pytest.toml"])
+def test_numbers_and_booleans_of_toml_are_values(pytester: pytest.Pytester, file: str) -> None:
+    """pytest itself takes no other texts than those in quotes."""
+    table = "[tool.pytest]" if file == "pyproject.toml" else "[pytest]"
+    settings = "fw_threads = 3\nfw_precision = 0.1\nfw_wait = false\nfw_resume = true"
+    pytester.path.joinpath(file).write_text(f"{table}\n{settings}", encoding="utf-8")
+    options = from_config(pytester.parseconfig())
+    assert (options.threads, options.precision) == (3, 0.1)
+    assert (options.wait, options.resume) == (False, True)
+
+
+@pytest.mark.parametrize("value", ["{ a = 1 }", "1979-05-27"])
 @pytest.mark.parametrize("setting", ["fw_toggle", "fw_gate", "fw_threads"])
 def test_a_setting_of_another_type_is_refused(
     pytester: pytest.Pytester, setting: str, value: str
 ) -> None:
     """It ends the session at once, as a wrong value does."""
     pytester.makepyprojecttoml(f"[tool.pytest]\n{setting} = {value}")
-    with pytest.raises(UsageError, match=f"ini setting {setting}: .*expects a string"):
+    with pytest.raises(UsageError, match=f"ini setting {setting}: .* neither a text nor a number"):
         from_config(pytester.parseconfig())
 
 

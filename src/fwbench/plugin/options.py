@@ -11,6 +11,7 @@ import hashlib
 import itertools
 import os
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -93,19 +94,33 @@ def checked(parse: Callable[..., Any], *given: Any) -> Callable[[str], Any]:
 def _ini(config: pytest.Config, name: str) -> Any:
     option = {**SELECTORS, **SETTINGS}[name]
     try:
-        text = config.getini(option.dest)
+        text = _raw(config, option.dest)
         if text in (None, ""):
             return None
         if isinstance(text, list):  # of TOML
             raise UsageError(f"{text} is a list; give a text, with commas between values")
+        if not isinstance(text, str):
+            raise UsageError(f"{text!r} is neither a text nor a number; give a text, in quotes")
         if option.repeated:
             return [option.parse(part) for part in re.split(r"\s+(?=[\w-]+\s*=)", text.strip())]
         if option.parse in values.PATHS and config.inipath:
             # Relative to the file that says so, wherever pytest is started.
             text = str(config.inipath.parent / values.path(text))
         return option.parse(text)
-    except (UsageError, pytest.UsageError, TypeError) as error:
+    except (UsageError, pytest.UsageError) as error:
         raise UsageError(f"ini setting {option.dest}: {error}") from None
+
+
+def _raw(config: pytest.Config, dest: str) -> Any:
+    """The value of an ini setting, numbers and booleans of TOML as texts."""
+    try:
+        return config.getini(dest)
+    except (TypeError, pytest.UsageError):  # of [tool.pytest], where pytest takes texts alone
+        if config.inipath is None or config.inipath.suffix != ".toml":
+            raise
+        tables = tomllib.loads(config.inipath.read_text("utf-8"))
+        given = tables.get("tool", tables)["pytest"][dest]
+    return str(given) if isinstance(given, int | float) else given
 
 
 def from_config(config: pytest.Config) -> Options:
@@ -190,7 +205,7 @@ def ignored(config: pytest.Config) -> list[str]:
 def has_gate(config: pytest.Config) -> bool:
     """True if there is a gate; without a look at any other option."""
     dest = DEST["gate"]
-    return config.getoption(dest) is not None or bool(config.getini(dest))
+    return config.getoption(dest) is not None or bool(_raw(config, dest))
 
 
 def names_suite_alone(config: pytest.Config) -> bool:
