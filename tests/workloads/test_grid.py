@@ -199,8 +199,8 @@ def test_why_a_framework_lacks_an_operation_comes_before_that_it_is_not_written(
 def test_an_operations_own_implementation_closes_the_gap() -> None:
     workload = operation()
     assert gaps(workload, executions=("eager",), devices=("cpu",)) == {
-        "rich": "fwbench has no rich implementation of double",
-        "poor": "fwbench has no poor implementation of double",
+        "rich": "the declaration of double has no rich implementation",
+        "poor": "the declaration of double has no poor implementation",
     }
     workload.implement("poor")(lambda np: np.square)
     assert gaps(workload, executions=("eager",), devices=("cpu",))["poor"] is None
@@ -308,4 +308,4 @@ def test_an_implementation_is_the_frameworks_wherever_it_is_installed() -> None:
         made_cell.framework: made_cell.gap for made_cell in grid.cells([mine], selection, manifests)
     }
     assert gaps["fake"] is gaps["fake@second"] is None
-    assert gaps["other@fake"] == "fwbench has no other@fake implementation of double"
+    assert gaps["other@fake"] == "the declaration of double has no other@fake implementation"
