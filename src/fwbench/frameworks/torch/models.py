@@ -1,6 +1,7 @@
 """Models of users in PyTorch: an ``nn.Module``, or one that another package knows by a name."""
 
 import inspect
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -14,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from fwbench.errors import DeclarationError, some
 from fwbench.frameworks.learner import Dropouts
 from fwbench.frameworks.models import SEED, ModelLearner, Results, arrays_of
 from fwbench.frameworks.torch import training
@@ -78,10 +80,24 @@ class TorchModelLearner(ModelLearner):
         self._dtype = training.parameters_dtype(job)
         torch.manual_seed(SEED)
         module: nn.Module = self.built(torch, _NAMED)
+        self._check_shapes(module)
         self._module = module.to(device=self._device, dtype=self._dtype, memory_format=USERS_IMAGES)
         self._forward = training.EXECUTIONS[job.execution](self._module)
         self._dropouts = Dropouts(self._module.modules())
         self._precision = training.precision_of(job)
+
+    def _check_shapes(self, module: nn.Module) -> None:
+        """Refuse lazy modules that were not called yet.
+
+        Raises:
+            DeclarationError: parameters, or buffers, have no shape.
+        """
+        named = itertools.chain(module.named_parameters(), module.named_buffers())
+        if lazy := [name for name, tensor in named if nn.parameter.is_lazy(tensor)]:
+            raise DeclarationError(
+                f"{self.model.name} for torch is lazy: {some(lazy)} have no shape before the first "
+                "call; call it once on an example first, as in the function that returns it"
+            )
 
     def _is_model(self, given: Any) -> bool:
         return isinstance(given, nn.Module)
