@@ -75,7 +75,7 @@ def _kept_by_address(x: Any) -> Any:
             lambda x: np.ones(3),
             {},
             WrongResult,
-            "stays the same when its inputs .* constant=True if it may",
+            "for some inputs: made returned the same for other inputs; .* constant=True if it may",
         ),
         (lambda x: np.ones(3), {"random": True}, WrongResult, "constant=True if it may, or draw"),
         (_kept_by_address, {}, WrongResult, "results are kept from earlier calls"),

@@ -254,6 +254,8 @@ def test_what_is_expected_is_left() -> None:
     assert estimate.left("b", 0.0) == "20 s left"
     assert estimate.left("b", 20.0) == "0 s left"
     assert estimate.left("b", 30.0) == "longer than expected"
+    assert _planned({"a": 10.0, "b": 0.2}).left("a", 20.0) == "longer than expected"
+    assert _planned({"a": 0.2, "b": None}).left("a", 0.0) == ""
     assert estimate.took_s == {"a": 15.0}
 
 

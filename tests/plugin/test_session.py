@@ -105,8 +105,10 @@ def test_a_marker_names_operations_loops_and_their_parts() -> None:
             "was given 'lenet'; give it the operations, models or functions to measure",
         ),
         ((), "was given nothing; give it the operations, models or functions to measure"),
+        (([gemm, "lenet"],), "was given a list of gemm, 'lenet'; give .*, one by one"),
+        ((gemm, len), "was given the builtin_function_or_method len; give it"),
     ],
-    ids=["an operation twice", "a step twice", "a name", "nothing"],
+    ids=["an operation twice", "a step twice", "a name", "nothing", "a list", "a function"],
 )
 def test_a_marker_that_names_something_else_is_refused(
     named: tuple[Any, ...], message: str

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fwbench import machine
+from fwbench.errors import UsageError
 from fwbench.plugin.session import CELL
 from fwbench.plugin.summary import Summary, header, view
 from fwbench.processes.session import SELECTOR
@@ -48,6 +49,13 @@ def test_the_header_names_frameworks() -> None:
         "  fake 1.2: cpu (Fake CPU), gpu:0 (Fake 9000); threads: 2",
         "  quiet 3: cpu (a CPU); threads: unknown",
     ]
+
+
+def test_there_is_no_header_before_an_error() -> None:
+    """It would name no framework, and say how each of them is measured."""
+    refused: Any = session(problem=UsageError("unknown framework"), manifests={})
+    config: Any = SimpleNamespace(get_verbosity=lambda: 1)
+    assert Summary(refused).pytest_report_collectionfinish(config) == []
 
 
 def test_the_header_names_what_is_missing() -> None:

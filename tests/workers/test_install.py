@@ -114,7 +114,7 @@ def test_the_same_fwbench_is_installed(
     assert install.this_fwbench() == [part.format(version=__version__) for part in installs]
 
 
-@pytest.mark.parametrize("name", ["default", "a-b", "../up", "a/b"])
+@pytest.mark.parametrize("name", ["default", "a-b", "../up", "a/b", ""])
 def test_a_name_that_cannot_be_one(env: Maker, name: str) -> None:
     """It is refused before anything is done."""
     uv = env.uv()
@@ -134,6 +134,14 @@ def test_arguments_that_are_missing(env: Maker, arguments: list[str]) -> None:
 
 
 _MISSING = "./no-such-package"
+
+
+def test_a_requirement_that_is_empty(env: Maker) -> None:
+    """It is refused before anything is done, as where a variable is not set."""
+    uv = env.uv()
+    _, output = env("add", "second", "numpy", " ", status=2)
+    assert output.startswith("fwbench: error: environment second: a requirement is empty; give")
+    assert uv.calls == []
 
 
 @pytest.mark.parametrize("installer", ["uv", "pip"])

@@ -428,10 +428,10 @@ class FunctionWork(Forward):
             return
         tries = (self._called(self._drawn(seed)) for seed in range(2, 2 + _TRIES))
         if all(other.equals(first) for other in tries):
-            do = "draw" if self.function.random else "compute with all of them"
+            do = "draw" if self.function.random else "use all inputs"
             raise WrongResult(
-                f"the result of {self.function.name} stays the same when its inputs change: "
-                f"declare constant=True if it may, or {do} in every call"
+                f"{self.function.name} returned the same for other inputs; declare constant=True "
+                f"if it may, or {do} in every call"
             )
 
     def _held(

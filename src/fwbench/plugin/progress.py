@@ -337,14 +337,16 @@ class Estimate:
             unknown -= 1
         running_s = elapsed_s / share if share else factor * (expected_s or 0.0)
         if expected_s and not share and elapsed_s > running_s + _LATE_S:
-            others = f", more than {whole(factor * others_s)} left" if others_s > 0 else ""
-            return f"longer than expected{others}"
+            return ", ".join(filter(None, ["longer than expected", _more_than(factor * others_s)]))
         left_s = factor * max(0.0, others_s) + max(0.0, running_s - elapsed_s)
-        if unknown or not running_s:
-            return f"more than {whole(left_s)} left" if left_s else ""
-        return f"{whole(left_s)} left"
+        return _more_than(left_s) if unknown or not running_s else f"{whole(left_s)} left"
 
     def _factor(self) -> float:
         if self._finished < _ENOUGH:
             return 1.0
         return self._finished_s / self._finished_expected_s
+
+
+def _more_than(left_s: float) -> str:
+    """``more than 20 s left``; empty for less than a second, which says nothing."""
+    return f"more than {whole(left_s)} left" if left_s >= 1 else ""

@@ -6,6 +6,7 @@ The same object serves the parent, a worker, and a session without isolation.
 import difflib
 import functools
 import random
+import reprlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -350,9 +351,9 @@ def workloads_of(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
     wrong = [value for value in given if not isinstance(value, Workload)]
     if wrong or not mark.args:
         raise UsageError(
-            f"@pytest.mark.fwbench was given {', '.join(map(repr, wrong)) or 'nothing'}; give it "
-            "the operations, models or functions to measure: @pytest.mark.fwbench(gemm, dot, "
-            "fwbench.function(f, inputs=..., sizes=...))"
+            f"@pytest.mark.fwbench was given {', '.join(map(_shown, wrong)) or 'nothing'}; give it "
+            "the operations, models or functions to measure, one by one: "
+            "@pytest.mark.fwbench(gemm, dot, fwbench.function(f, inputs=..., sizes=...))"
         )
     for workload in given:
         _refuse_near_misses(workload, known)
@@ -360,6 +361,16 @@ def workloads_of(mark: pytest.Mark, known: Sequence[str]) -> Sequence[Workload]:
     if len({*names}) < len(names):
         raise UsageError(f"@pytest.mark.fwbench names a workload twice: {', '.join(names)}")
     return tuple(given)
+
+
+def _shown(given: Any) -> str:
+    """A wrong argument of the marker, in a few words: workloads are long when written out."""
+    if isinstance(given, list | tuple | set):
+        names = (getattr(each, "name", None) or _shown(each) for each in given)
+        return f"a {type(given).__name__} of {', '.join(names) or 'nothing'}"
+    if callable(given):
+        return f"the {type(given).__name__} {getattr(given, '__name__', '')}".rstrip()
+    return reprlib.repr(given)
 
 
 def without_adapter(workloads: Iterable[Workload], known: Collection[str]) -> Iterator[Cell]:

@@ -123,8 +123,8 @@ class Summary:
     def pytest_report_collectionfinish(self, config: pytest.Config) -> list[str]:
         """Name the frameworks, and what is missing, with the reason; nothing with ``-q``."""
         verbosity = config.get_verbosity()
-        if verbosity < 0:
-            return []
+        if verbosity < 0 or self.session.problem is not None:
+            return []  # an error comes next
         return header(self.session, in_full=verbosity > 0 or config.option.collectonly)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

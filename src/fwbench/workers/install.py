@@ -53,6 +53,11 @@ def add(
             left of the environment then.
     """
     check_name(name)
+    if not all(map(str.strip, requirements)):
+        raise UsageError(
+            f"environment {name}: a requirement is empty; give packages as pip takes them, such as "
+            "torch==2.13"
+        )
     folder = environments.folder_of(name)
     if name in environments.names():
         raise UsageError(conflict(folder))

@@ -311,8 +311,8 @@ def refuse_sizes(missing: Mapping[str, Collection[Workload]], there: Collection[
     for size, workloads in missing.items():
         if size in PRESETS and not there:
             raise UsageError(
-                f"{_some(workloads)}: not in the preset {size!r}; give one of those that there "
-                f"are: {_presets(workloads)}"
+                f"{_some(workloads)}: not in the preset {size!r}; give the preset "
+                f"{_presets(workloads).replace(', ', ' or ')}"
             )
         if size not in PRESETS and size not in there:
             raise UsageError(
