@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,14 @@ from fwbench.records import files
 from fwbench.records.stored import unknown_notice
 from fwbench.report import history, sections, writers
 from fwbench.report.discovery import extensions
-from fwbench.report.drawing.chart import png, png_converter
+from fwbench.report.drawing.chart import Chart, png, png_converter
 from fwbench.report.model import Run, read
 from fwbench.report.section import Section
 
 _INCOMPLETE = 1
+
+#: Characters of the name of a picture, without its number and its suffix.
+_LONGEST_NAME = 120
 
 #: The entry points by which packages add studies: published reports, and runs compared with them.
 _STUDIES = "fwbench.studies"
@@ -138,15 +142,27 @@ def _make(folder: Path) -> None:
 
 
 def _draw(folder: Path, drawn: Sequence[Section]) -> None:
-    for section in sections.linkable(drawn):
-        for number, chart in enumerate(section.charts, 1):
-            path = folder / f"{section.id.removeprefix('part-')}-{number}.png"
-            picture = png(chart)
-            try:
-                path.write_bytes(picture)
-            except OSError as error:
-                raise StorageError(f"cannot write {path}: {error.strerror}") from error
-            print(f"written: {path}")
+    for name, chart in _named(sections.linkable(drawn)):
+        path = folder / f"{name}.png"
+        picture = png(chart)
+        try:
+            path.write_bytes(picture)
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+        print(f"written: {path}")
+
+
+def _named(drawn: Iterable[Section]) -> Iterator[tuple[str, Chart]]:
+    """Charts with names for their files: section and title, without figures in brackets."""
+    taken: set[str] = set()
+    for section in drawn:
+        for chart in section.charts:
+            title = chart.title.removeprefix(section.title).partition(" (")[0].replace(",", "")
+            stem = sections.slug(f"{section.id.removeprefix('part-')} {title}")[:_LONGEST_NAME]
+            numbered = (f"{stem}-{number}" for number in itertools.count(2))
+            name = next(each for each in itertools.chain([stem], numbered) if each not in taken)
+            taken.add(name)
+            yield name, chart
 
 
 def _read(paths: list[Path], only: str) -> tuple[list[Run], list[str]]:

@@ -12,9 +12,11 @@ import pytest
 from PIL import Image
 
 from fwbench import cli
+from fwbench.cli import report
 from fwbench.report import sections
 from fwbench.report.drawing.chart import png
 from fwbench.report.model import read
+from fwbench.report.section import Section
 from support.launched_runs import plain, write
 from support.reports import case, run_of, training
 from support.section_parts import CEILINGS, as_run, compared, on_the_roof
@@ -42,10 +44,11 @@ def test_every_chart_is_a_picture(folder: Path, capsys: pytest.CaptureFixture[st
     files = sorted((folder / "new" / "charts").iterdir())
     assert len(files) == len(drawn) >= 9
     names = {file.name for file in files}
-    assert {"gemm-cpu-forward-float32-1.png", "roofline-Fake-CPU-float32-1.png"} <= names
-    assert {"head-json-against-base-json-1.png", "head-json-against-base-json-2.png"} <= names
-    # Twice as large as on a page, and above it one to three rows of a title.
-    rows = [30 + 18 * number for number in range(3)]
+    assert {"roofline-Fake-CPU-float32.png", "head-json-against-base-json-verdicts.png"} <= names
+    assert "gemm-cpu-forward-float32-time-at-size-1000.png" in names
+    assert "training-lenet-cpu-float32-200-training-loss-after-each-epoch.png" in names
+    # Twice as large as on a page, above it one to three rows of a title, and a margin below.
+    rows = [42 + 18 * number for number in range(3)]
     sizes = {(2 * x, 2 * (y + above)) for x, y in (chart.size for chart in drawn) for above in rows}
     for file in files:
         assert f"written: {file.relative_to(folder)}" in captured.out
@@ -67,6 +70,17 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return svgs
 
 
+def test_pictures_of_one_title_are_numbered(folder: Path) -> None:
+    """Figures in brackets, which differ from run to run, are in no name."""
+    chart = sections.details([run_of(case("add"), case("add", "torch"))])[1].charts[0]
+    titles = ("add: loss (0.1 apart)", "add: loss (0.2 apart)", "other")
+    charts = [replace(chart, title=title) for title in titles]
+    part = Section("add", [], [], charts)
+    report._draw(folder, [part, replace(part, charts=charts[:1])])
+    names = {file.name for file in folder.glob("*.png")}
+    assert names == {"add-loss.png", "add-loss-2.png", "add-other.png", "add-2-loss.png"}
+
+
 def test_pictures_have_titles(given: list[bytes]) -> None:
     """Without the page around them nothing else says what they show; long ones are wrapped."""
     made = run_of(case("add", size=1000), case("add", "torch", size=1000))
@@ -78,6 +92,15 @@ def test_pictures_have_titles(given: list[bytes]) -> None:
     first, second = (re.findall("<text[^>]*>([^<]*)</text>", svg) for svg in above)
     assert first == ["add cpu forward float32: time at size 1,000"]
     assert [len(html.unescape(row).split()) for row in second] == [9, 3]
+
+
+def test_pictures_say_what_is_pale(given: list[bytes]) -> None:
+    """On a page a note does."""
+    for condition in ("clean", "contended"):
+        made = run_of(case("add"), case("add", "torch", condition=condition))
+        part = next(part for part in sections.details([made]) if part.charts)
+        png(part.charts[0])
+    assert [b"(pale:" in svg for svg in given] == [False, True]
 
 
 def test_pictures_have_all_colours(given: list[bytes]) -> None:
@@ -96,7 +119,7 @@ def test_pictures_are_of_the_chosen_cases(folder: Path) -> None:
     arguments = ["-k", "dot", "--png", "charts", "--csv", "report.csv"]
     assert cli.main(["report", "run.json", *arguments]) == 0
     assert [file.name for file in (folder / "charts").iterdir()] == [
-        "dot-cpu-forward-float32-1.png"
+        "dot-cpu-forward-float32-time-at-size-100.png"
     ]
     assert (folder / "report.csv").exists()
 
@@ -136,9 +159,12 @@ def test_a_folder_that_cannot_be_written_to_is_said_first(
 def test_a_picture_that_cannot_be_written_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (folder / "charts" / "gemm-cpu-forward-float32-1.png").mkdir(parents=True)
+    (folder / "charts" / "gemm-cpu-forward-float32-time-at-size-100.png").mkdir(parents=True)
     assert cli.main(["report", "run.json", "--png", "charts"]) == _FAILED
-    assert "cannot write charts/gemm-cpu-forward-float32-1.png" in capsys.readouterr().err
+    assert (
+        "cannot write charts/gemm-cpu-forward-float32-time-at-size-100.png"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize("lacks", ["CairoSVG", "cairo"])

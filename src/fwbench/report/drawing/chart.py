@@ -16,6 +16,7 @@ from pygal.etree import etree
 from pygal.style import Style
 
 from fwbench.errors import UsageError
+from fwbench.measure.condition import CONTENDED
 from fwbench.report import escaping
 from fwbench.report.drawing import palette, read
 from fwbench.report.drawing.palette import Look
@@ -49,6 +50,9 @@ _TITLE_SIZE, _TITLE_ROW, _LETTER = 13, 18, 7.5
 
 #: Approximate number of marks below bars, and with labels that are longer than the short ones.
 _MARKS, _FEW_MARKS, _SHORT = 4, 2, 17
+
+#: The opacity of points in doubt.
+_PALE = ".3"
 
 #: How pygal names the entries of a legend, each by the number of its series.
 _LEGEND = "activate-serie-"
@@ -113,7 +117,7 @@ class Point:
     @property
     def attributes(self) -> dict[str, str]:
         """Attributes of what is drawn."""
-        return {"opacity": ".3"} if self.is_pale else {}
+        return {"opacity": _PALE} if self.is_pale else {}
 
 
 @functools.cache
@@ -276,7 +280,9 @@ def png(chart: Chart) -> bytes:
 def _titled(chart: Chart) -> str:
     """A chart as an SVG file's content, below the title that a page has around it."""
     width, height = chart.size
-    lines = textwrap.wrap(escaping.terminal(chart.title), int((width - 2 * _MARGIN) / _LETTER))
+    pale = f" (pale: {CONTENDED}, an upper bound)" if f'opacity="{_PALE}"' in chart.svg else ""
+    title = escaping.terminal(f"{chart.title}{pale}")
+    lines = textwrap.wrap(title, int((width - 2 * _MARGIN) / _LETTER))
     rows = (
         f'<text x="{_MARGIN}" y="{_TITLE_ROW * number}">{html.escape(line)}</text>'
         for number, line in enumerate(lines, 1)
@@ -284,7 +290,7 @@ def _titled(chart: Chart) -> str:
     above = _TITLE_ROW * len(lines) + _MARGIN
     place = f'<svg y="{above}" width="{width}" height="{height}" '
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height + above}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height + above + _MARGIN}" '
         f'font-family="sans-serif" font-size="{_TITLE_SIZE}">{"".join(rows)}'
         f"{on_page(chart).replace('<svg ', place, 1)}</svg>"
     )

@@ -30,12 +30,17 @@ def details(runs: Sequence[Run]) -> list[Section]:
     ]
 
 
+def slug(title: str) -> str:
+    """A title in letters, digits and hyphens alone."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", title).strip("-")
+
+
 def linkable(sections: Sequence[Section]) -> list[Section]:
     """The same sections with ids of their own, also where titles differ in signs alone."""
     taken: set[str] = set()
     linked = []
     for section in sections:
-        stem = re.sub(r"[^A-Za-z0-9]+", "-", f"part-{section.title}").strip("-")
+        stem = slug(f"part-{section.title}")
         numbered = (f"{stem}-{number}" for number in itertools.count(2))
         free = next(name for name in itertools.chain([stem], numbered) if name not in taken)
         taken.add(free)
