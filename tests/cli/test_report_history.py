@@ -93,7 +93,7 @@ def test_a_history_of_some_cases(folder: Path, capsys: pytest.CaptureFixture[str
     assert "conv" not in written
     (folder / "history.md").unlink()
     capsys.readouterr()
-    assert "no run of 'none of them'" in out(
+    assert "has 'none of them' in its name" in out(
         capsys, *arguments, "none of them", status=_USAGE_ERROR
     )
     assert not (folder / "history.md").exists()
@@ -138,12 +138,17 @@ def test_bad_runs_beside_a_history(folder: Path, capsys: pytest.CaptureFixture[s
     assert (folder / "report.html").exists()
 
 
-@pytest.mark.parametrize("name", ["empty", "nowhere"])
-def test_a_history_of_nothing(folder: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("empty", "no run under empty"), ("nowhere", "nowhere is not a directory")],
+)
+def test_a_history_of_nothing(
+    folder: Path, capsys: pytest.CaptureFixture[str], name: str, message: str
+) -> None:
     (folder / "empty").mkdir()
     (folder / "history.html").write_text("earlier", encoding="utf-8")
     captured = out(capsys, "report", "--history", name, "-o", "history.html", status=_USAGE_ERROR)
-    assert f"no run under {name}" in captured
+    assert message in captured
     assert (folder / "history.html").read_text(encoding="utf-8") == "earlier"
 
 

@@ -238,7 +238,7 @@ def test_a_full_page_asks_for_nothing(browser: Browser, full: str) -> None:
 def test_what_has_notes_alone_is_shown(browser: Browser) -> None:
     """The answer that there was no shift stays until something is chosen."""
     made = writers.html([run_of(case())], before=_history(1.0))
-    assert "None was found." in made
+    assert "No shift was found." in made
     seen = _used(browser, made, "seen.sections = look().sections;")
     assert "part-Lasting-shifts" in seen["sections"]
 

@@ -116,7 +116,8 @@ def test_as_many_processes_as_there_are_read_the_same(
 def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str) -> None:
     for number in range(20):
         there = number % 2
-        made = case(values_s=2.0 if there else 1.0)
+        own = {name: number for name, number in session.items() if there and name == "threads"}
+        made = case(values_s=2.0 if there else 1.0, **own)
         saved(tmp_path / f"{number}.json", made, at=number, **(session if there else {}))
     lines, _ = collect(tmp_path)
     assert {line.machine: {*medians(line)} for line in lines} == {
@@ -130,6 +131,16 @@ def test_machines_are_apart(tmp_path: Path, session: dict[str, Any], called: str
         f"history of gemm, {called}",
     ]
     assert section[0].rows == []
+
+
+def test_threads_are_those_of_the_case(tmp_path: Path) -> None:
+    """A framework may compute with others than the session asked for; series do not mix them."""
+    for number, threads in enumerate((1, 2, 2)):
+        saved(tmp_path / f"{number}.json", case(values_s=3.0 - threads, threads=threads), at=number)
+    assert {line.machine: medians(line) for line in collect(tmp_path)[0]} == {
+        "Fake CPU, 1 thread": [2.0],
+        "Fake CPU, 2 threads": [1.0, 1.0],
+    }
 
 
 def test_runs_without_fwbench_are_followed(tmp_path: Path) -> None:
@@ -193,14 +204,20 @@ def test_only_some_cases(tmp_path: Path) -> None:
         "gemm-torch-eager-cpu-forward-float32-100",
         "test_gemm",
     ]
-    with pytest.raises(UsageError, match="no run of 'conv' under"):
+    with pytest.raises(UsageError, match=r"no case under .* has 'conv' in its name; give -k"):
         collect(tmp_path, "conv")
 
 
-@pytest.mark.parametrize("folder", ["empty", "nowhere", "file.json", "of others"])
+@pytest.mark.parametrize("folder", ["nowhere", "file.json"])
+def test_a_history_is_a_directory(tmp_path: Path, folder: str) -> None:
+    saved(tmp_path / "file.json", case())
+    with pytest.raises(UsageError, match=f"{folder} is not a directory; name the one"):
+        collect(tmp_path / folder)
+
+
+@pytest.mark.parametrize("folder", ["empty", "of others"])
 def test_without_a_run_nothing_can_be_shown(tmp_path: Path, folder: str) -> None:
     (tmp_path / "empty").mkdir()
-    saved(tmp_path / "file.json", case())
     saved(tmp_path / "of others" / "readme.txt", case())
     with pytest.raises(UsageError) as caught:
         collect(tmp_path / folder)

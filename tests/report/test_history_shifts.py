@@ -184,7 +184,7 @@ def test_shifts_are_listed_first() -> None:
     assert row.keys == lines[2].keys
     assert [cell.value for cell in row.cells[4:7]] == pytest.approx([0.1, 0.002, 0.0022])
     assert "PELT" in section.notes[1]
-    assert not [note for note in section.notes if "None was found" in note]
+    assert not [note for note in section.notes if "No shift was found" in note]
 
 
 def test_no_shift_is_said() -> None:
@@ -192,11 +192,11 @@ def test_no_shift_is_said() -> None:
     section, *_ = history.sections([*few, line(levels((10, 1.0)))])
     assert section.rows == []
     too_few = "cases had fewer than 10 runs: too few to tell."
-    assert section.notes[2:] == [f"2 {too_few}", "None was found."]
+    assert section.notes[2:] == [f"2 {too_few}", "No shift was found."]
     section, *_ = history.sections([few[0]])
     assert section.notes[2:] == ["1 case had fewer than 10 runs: too few to tell."]
     section, *_ = history.sections([line(levels((10, 1.0)))])
-    assert section.notes[2:] == ["None was found."]
+    assert section.notes[2:] == ["No shift was found."]
 
 
 def test_upgrades_are_where_versions_change() -> None:

@@ -192,7 +192,7 @@ def test_a_case_of_one_run_has_no_chart() -> None:
     _, section = history.sections([line([1.0], "once"), line([1.0, 2.0], "twice")])
     assert [*column(section, "case")] == ["once", "twice"]
     assert [chart.title for chart in section.charts] == ["twice"]
-    assert section.notes == []
+    assert section.page_notes == []
 
 
 def test_only_300_cases_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,10 +207,10 @@ def test_only_300_cases_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [chart.title for chart in there.charts] == ["shifted 0", "shifted 1"]
     assert [chart.title for chart in here.charts] == [f"still {number}" for number in range(298)]
     assert len(here.rows) == 308
-    assert here.notes == ["5 cases more than are drawn: -k NAME draws less."]
-    assert there.notes == []
+    assert here.page_notes == ["5 more cases without a chart: -k NAME selects fewer cases."]
+    assert there.page_notes == []
     _, section = history.sections([*once, *still[:300]])
-    assert (len(section.charts), section.notes) == (300, [])
+    assert (len(section.charts), section.page_notes) == (300, [])
 
 
 def named(folder: Path, name: str) -> list[Section]:

@@ -246,7 +246,7 @@ def _section(
     group: str, cases: Sequence[_FollowedCase], drawn: Collection[_FollowedCase]
 ) -> Section:
     left_out = sum(case.runs > 1 and case not in drawn for case in cases)
-    note = f"{count(left_out, 'case')} more than are drawn: -k NAME draws less."
+    note = f"{count(left_out, 'more case')} without a chart: -k NAME selects fewer cases."
     charts = [_chart(case.line, case.shifts) for case in cases if case in drawn]
     colours = {_colour(case.line) for case in cases if case in drawn}
     colour = colours.pop() if len(colours) == 1 else "var(--ink)"
@@ -256,7 +256,7 @@ def _section(
         cases,
         lambda case: case.line.keys,
         charts=charts,
-        notes=[note] if left_out else [],
+        page_notes=[note] if left_out else [],
         legend=lines.legend_over_time(charts, colour=colour),
         group="history",
     )
@@ -271,7 +271,7 @@ def _shifts(cases: Sequence[_FollowedCase]) -> Section:
     if few:
         notes.append(f"{count(few, 'case')} had fewer than {2 * _WINDOW} runs: too few to tell.")
     if not every and few < len(cases):
-        notes.append("None was found.")
+        notes.append("No shift was found.")
     return Section.from_items(
         "Lasting shifts", _SHIFTS, every, lambda row: row.line.keys, notes=notes, group="history"
     )
@@ -412,11 +412,17 @@ def _read(files: Iterable[Path], only: str) -> tuple[_Records, list[str]]:
 
 
 def _no_run(folder: Path, only: str, problems: Iterable[str]) -> UsageError:
-    what = f" of {only!r}" if only else ""
+    said = "".join(f"\n  {problem}" for problem in problems)
+    if not folder.is_dir():
+        return UsageError(f"--history: {folder} is not a directory; name the one that runs are in")
+    if only and any(folder.rglob("[!.]*.json")):
+        return UsageError(
+            f"--history: no case under {folder} has {only!r} in its name; give -k another text, or "
+            f"leave it out{said}"
+        )
     return UsageError(
-        f"--history: there is no run{what} under {folder}; --benchmark-autosave and "
-        "--benchmark-save keep runs in .benchmarks"
-        + "".join(f"\n  {problem}" for problem in problems)
+        f"--history: there is no run under {folder}; --benchmark-autosave and --benchmark-save "
+        f"keep runs in .benchmarks{said}"
     )
 
 
@@ -441,7 +447,8 @@ def _when(recorded: str, file: Path) -> str:
 
 def _machine(run: Run, record: Measurement) -> str:
     """Machine and number of threads of a case."""
-    threads = run.session.threads
+    own = record.facts.get("threads")
+    threads = run.session.threads if own is None else own
     used = "unknown threads" if threads is None else count(threads, "thread")
     on_gpu = bool(record.facts) and record.facts.device.startswith("gpu")
     gpu = [str(record.facts.device_name)] if on_gpu else []

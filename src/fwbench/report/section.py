@@ -202,6 +202,8 @@ class Section:
     rows: Sequence[Row]
     charts: Sequence["Chart"] = ()
     notes: Sequence[str] = ()
+    #: Notes on colours and charts, which the page alone has.
+    page_notes: Sequence[str] = ()
     gaps: Sequence[str] = ()
     #: The numbers of the rows that Markdown has; None for all.
     brief: Sequence[int] | None = None

@@ -221,13 +221,14 @@ def section(row: StoredRow, suffix: str) -> Section:
         for name, case in [*drawn.items()][:_DRAWN]
     ]
     sentences = [f"{name}: {_sentence(row, case)}" for name, case in _changed(row).items()]
-    left_out = f"{count(len(drawn) - _DRAWN, 'case')} more than are drawn" * (len(drawn) > _DRAWN)
+    left_out = len(drawn) - _DRAWN
     return Section.from_items(
         f"{row.row} by version{suffix}",
         _COLUMNS,
         [each for name, case in cases.items() for each in _measured(name, case)],
         charts=charts,
-        notes=[*sentences, *_notes(row), *filter(None, [left_out])],
+        notes=[*sentences, *_notes(row)],
+        page_notes=[f"{count(left_out, 'more case')} without a chart."] if left_out > 0 else [],
         legend=lines.legend_over_time(charts, **words),
     )
 

@@ -235,8 +235,8 @@ def test_of_many_operations_those_that_differ_most_are_drawn(
     a, b, c = operations.sections([run_of(*entries)], ["run.json"])
     assert [bool(found.charts) for found in (a, b, c)] == [False, True, True]
     assert [len(found.rows) for found in (a, b, c)] == [2, 2, 2]
-    assert "2 of 3 operations whose times differ most" in a.notes[0]
-    assert b.notes == []
+    assert "2 of 3 operations whose times differ most" in a.page_notes[0]
+    assert b.page_notes == []
 
 
 def test_the_memory_of_a_gpu_has_a_column() -> None:

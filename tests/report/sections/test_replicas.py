@@ -201,7 +201,7 @@ def test_modelled_points_are_titled_and_never_in_the_table() -> None:
     ]
     assert hollow == [False, True]
     assert [row["replicas"] for row in rows(section)] == ["2", "3", "4"]
-    assert any("within a factor of 1.5" in note for note in section.notes)
+    assert any("within a factor of 1.5" in note for note in section.page_notes)
 
 
 @pytest.mark.parametrize("network", ["loopback", "10gbit"])
@@ -209,7 +209,7 @@ def test_nothing_is_modelled_without_a_wire_that_is_the_limit(network: str) -> N
     entries = [exchange(w, step_s=_ring_s(w), network=network) for w in (2, 3, 4)]
     section = part_of(_EXCHANGE, *entries)
     assert chart_of(section, "time by size").legends == ["1,000,000"]
-    assert not any("model" in note for note in section.notes)
+    assert section.page_notes == []
 
 
 def test_what_replicas_share_is_in_no_section_of_operations() -> None:

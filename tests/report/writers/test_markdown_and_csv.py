@@ -94,3 +94,14 @@ def test_markdown_holds_every_part() -> None:
     assert re.findall(r"^### (.+)$", written, re.MULTILINE) == titles
     assert "bad.json is empty" in written
     assert written.endswith("|\n")
+
+
+def test_markdown_has_no_words_on_colours_and_charts() -> None:
+    """The page has them, which has both."""
+    made = [run_of(case(), case("gemm", "torch", 2.0, condition="contended"))]
+    on_page = [note for part in sections.details(made) for note in part.page_notes]
+    page, text = writers.html(made), writers.markdown(made)
+    assert any("blue is the fastest" in note for note in on_page)
+    assert any(note.startswith("Pale") for note in on_page)
+    assert [note for note in on_page if note not in page or note in text] == []
+    assert re.findall(r"(?i)\b(blue|orange|red|grey|pale|dashed|lighter)\b", text) == []

@@ -53,5 +53,6 @@ def _section(title: str, base: Measurement, contender: Measurement) -> Section:
         columns("functions", _change) if base is not contender else columns("functions of one run"),
         changes[:_LISTED],
         charts=[flame.draw(f"{title}: flame graph", first, last, allowed_s)],
-        notes=[_PROSE["one" if base is contender else "two"]],
+        notes=[_PROSE["samples"]],
+        page_notes=[_PROSE["one" if base is contender else "two"]],
     )

@@ -248,6 +248,7 @@ def _accuracy(
         lambda row: row_keys(row.record),
         charts=[*_accuracy_charts(network, records, names, colours)],
         notes=[_PROSE["accuracy"].format(legends(_ACCURACY_COLUMNS))],
+        page_notes=[_PROSE["dtypes"]],
     )
 
 

@@ -99,7 +99,8 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
         rows,
         lambda row: row_keys(row.record),
         charts=drawn,
-        notes=[*notes, *[_PROSE["pale"]] * pale, *_untimed(rows)],
+        notes=_untimed(rows),
+        page_notes=[*notes, *[_PROSE["pale"]] * pale],
         legend=group.looks if drawn else {},
     )
 

@@ -104,6 +104,7 @@ class _HeatMap:
             [self._row(f"{number}.", *work) for number, work in enumerate(works)],
             lambda row: row.keys,
             notes=[_PROSE["heat"], *[_COMPLETION] * several, *[_PROSE["contended"]] * contended],
+            page_notes=[_PROSE["colours"]],
             gaps=_reasons(self.gaps),
         )
 

@@ -68,14 +68,9 @@ def _by_kind(exchanges: Sequence[Scaling]) -> dict[str, list[Scaling]]:
     return group_by(by_size, lambda e: f"{e.facts.workload} {e.facts.device} {e.facts.dtype}")
 
 
-def _notes(first: str, cases: Sequence[Shared], *, has_model: bool = False) -> list[str]:
+def _notes(first: str, cases: Sequence[Shared]) -> list[str]:
     loopback = any(case.gang is not None and case.gang.network == LOOPBACK for case in cases)
-    return [
-        *(first,) * bool(first),
-        _PROSE["wire"],
-        *(_PROSE["loopback"],) * loopback,
-        *(_PROSE["model"],) * has_model,
-    ]
+    return [*(first,) * bool(first), _PROSE["wire"], *(_PROSE["loopback"],) * loopback]
 
 
 _WIRE = columns("wire")
@@ -229,7 +224,8 @@ def _exchanged(title: str, group: Sequence[Scaling], colours: Mapping[str, str])
         shown,
         lambda row: row_keys(row.case.record),
         charts=[chart for chart in charts if chart is not None],
-        notes=_notes("", cases, has_model=has_model),
+        notes=_notes("", cases),
+        page_notes=[_PROSE["model"]] * has_model,
     )
 
 

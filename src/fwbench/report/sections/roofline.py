@@ -82,6 +82,7 @@ def _section(
             lambda line: line.keys,
             charts=drawn,
             notes=notes,
+            page_notes=[] if within == best else [_PROSE["undrawn"]],
         )
     ]
 
