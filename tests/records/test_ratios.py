@@ -8,7 +8,7 @@ import pytest
 
 from fwbench.gate.budget import History, Result
 from fwbench.records.facts import CaseFacts, Launch, RowVisits
-from fwbench.records.measurement import Measurement, blur, ratio, uncertainty
+from fwbench.records.measurement import Measurement, blur, ratio, took_turns, uncertainty
 
 #: A machine that changes its speed in the middle, for both alike.
 _SPEED = (1.0, 1.0, 1.0, 3.0, 3.0)
@@ -48,6 +48,15 @@ def test_cases_of_other_rows_are_compared_by_medians(other: RowVisits | None) ->
     assert ratio(base, case).value == pytest.approx(3.3)
 
 
+@pytest.mark.parametrize("launched", [True, False])
+def test_several_cases_of_one_row_took_turns(launched: bool) -> None:
+    """A case whose rivals all failed has visits and no ratios of them."""
+    base, case = (_case(1.0, _visits(1.0), launched=launched) for _ in range(2))
+    assert took_turns([base, case])
+    assert not took_turns([base])
+    assert not took_turns([base, _case(1.0, _visits(1.0, "another row")), _case(1.0)])
+
+
 def _launched(*times_s: float) -> Measurement:
     return _case(1.0, *map(_visits, times_s), launched=True)
 
@@ -76,5 +85,6 @@ def test_a_race_judges_adjacent_visits() -> None:
 def test_both_uncertainties_are_said() -> None:
     assumed = "medians are assumed to repeat to within 5 %: --fw-revisit 12 measures it"
     alone = _case(1.0, _visits(1.0))
-    assert uncertainty([alone]) == f"{assumed}; ratios of cases that took turns to within 10 %"
+    said = "ratios of cases that took turns, which are not those of their medians, to within 10 %"
+    assert uncertainty([alone]) == f"{assumed}; {said}"
     assert uncertainty([_case(1.0)]) == assumed

@@ -34,6 +34,17 @@ def test_a_race_begins_with_what_is_open() -> None:
     ]
 
 
+def test_differences_that_are_not_those_of_the_times_are_explained() -> None:
+    """On the terminal, on the page and in Markdown; where they are, nothing is said."""
+    note = "the difference is not that of the times shown"
+    rivals = [contestant("a", "first", 1.0), contestant("b", "slower", 2.0, behind=0.5)]
+    race = StoredRace(level=0.01, groups=[group("gemm", "fastest", *rivals)])
+    assert note in verdicts.race_lines(race, WIDE)[-1]
+    run = _run(race=race)
+    assert all(note in text for text in (writers.html([run]), writers.markdown([run])))
+    assert verdicts.paired(RACE.groups) == []
+
+
 @pytest.mark.parametrize("width", [20, 80, 100])
 def test_no_line_is_longer_than_the_terminal(width: int) -> None:
     lines = verdicts.race_lines(RACE, width) + verdicts.budget_lines(budget(), width)

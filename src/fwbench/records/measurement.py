@@ -358,7 +358,24 @@ def uncertainty(cases: Iterable[Measurement]) -> str:
     if not any(launch.turns for each in launches for launch in each):
         return text
     percent = 100 * math.expm1(student(math.inf, INTERVAL) * _IN_TURNS_SD)
-    return f"{text}; ratios of cases that took turns to within {percent:.0f} %"
+    return (
+        f"{text}; ratios of cases that took turns, which are not those of their medians, to within "
+        f"{percent:.0f} %"
+    )
+
+
+def took_turns(cases: Iterable[Measurement]) -> bool:
+    """True if some took turns with each other, so that their ratios are those of visits."""
+    rows = Counter(
+        row
+        for case in cases
+        for row in {
+            launch.turns.row
+            for launch in (case.facts, *(case.facts.launches or ()))
+            if launch.turns is not None
+        }
+    )
+    return max(rows.values(), default=0) > 1
 
 
 def _both_launches(

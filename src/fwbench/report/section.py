@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 from fwbench.records import units
 from fwbench.records.facts import CaseFacts
-from fwbench.records.measurement import Measurement, blur, group_by, repeats
+from fwbench.records.measurement import Measurement, blur, group_by, repeats, took_turns
 from fwbench.records.units import four_digits, time, times
 from fwbench.report.condition import is_contended, marked
 from fwbench.report.ranking import ratios_to_fastest, work
@@ -137,6 +137,11 @@ def prose(sections: str) -> Mapping[str, str]:
     return {
         name: " ".join(words.split()) for name, words in _tables("prose.toml")[sections].items()
     }
+
+
+def turns_note(cases: Iterable[Measurement]) -> list[str]:
+    """Say why ratios are not those of the medians beside them; empty where they are."""
+    return [prose("section")["turns"]] * took_turns(cases)
 
 
 #: What shows quantities, by the names in ``columns.toml``.

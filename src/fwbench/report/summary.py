@@ -30,6 +30,7 @@ from fwbench.report.section import (
     quantity,
     run_suffix,
     seconds,
+    turns_note,
 )
 from fwbench.report.verdicts import race_answer, race_winners
 
@@ -294,7 +295,10 @@ def _ranking(kind: Ranking, suffix: str, colours: Mapping[str, str]) -> Section:
 
 def _differences(run: Run, suffix: str) -> Iterator[Section]:
     largest = ranking.differences(run.contests)[:_SHOWN]
-    yield Section.from_items(f"Largest differences{suffix}", _DIFFERENCES, largest)
+    compared = (case for row in largest for case in (row.fastest, row.slowest))
+    yield Section.from_items(
+        f"Largest differences{suffix}", _DIFFERENCES, largest, notes=turns_note(compared)
+    )
 
 
 def _gaps(run: Run, suffix: str) -> Iterator[Section]:

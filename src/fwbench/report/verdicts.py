@@ -39,6 +39,9 @@ _VERDICTS = ("undecided", "tie", "fastest")
 #: From this difference on, a factor is easier to read than per cent.
 _FACTOR = 1.0
 
+#: Quotients of two times with three digits are off by as much.
+_ROUNDED = 0.01
+
 #: The share of cases in which a change must show for a machine to be said to see it.
 MOST = 0.9
 
@@ -346,6 +349,7 @@ def race_lines(race: StoredRace, width: int, *, every: bool = False) -> list[str
     texts += [f"{group.title}: {verdict(group)}" for group in ordered]
     if len(ordered) < len(race.groups):
         texts.append(f"{count(len(race.groups) - len(ordered), 'more group')}: -v shows all")
+    texts += paired(ordered)
     return plain_lines(texts, width)
 
 
@@ -369,6 +373,23 @@ def race_winners(race: StoredRace) -> dict[str, int]:
     """Numbers of groups by the contestant that is the fastest of them, the largest first."""
     firsts = Counter(g.contestants[0].name for g in race.groups if g.verdict == "fastest")
     return dict(firsts.most_common())
+
+
+def paired(groups: Iterable[StoredGroup]) -> list[str]:
+    """Say how contestants are compared; empty where the quotients of their times are the same."""
+    apart = (
+        abs((1 + other.behind) * leader.time_s / other.time_s - 1) > _ROUNDED
+        for leader, *others in (group.contestants for group in groups)
+        for other in others
+        if leader.time_s and other.time_s and other.behind is not None
+    )
+    if not any(apart):
+        return []
+    note = (
+        "contestants are compared launch by launch, by adjacent visits where they took turns: the "
+        "difference is not that of the times shown"
+    )
+    return [note]
 
 
 def headline(race: StoredRace) -> str:

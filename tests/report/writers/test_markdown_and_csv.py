@@ -105,3 +105,17 @@ def test_markdown_has_no_words_on_colours_and_charts() -> None:
     assert any(note.startswith("Pale") for note in on_page)
     assert [note for note in on_page if note not in page or note in text] == []
     assert re.findall(r"(?i)\b(blue|orange|red|grey|pale|dashed|lighter)\b", text) == []
+
+
+def test_ratios_by_turns_are_explained_beside_medians() -> None:
+    """In Markdown and on the page, of cases that took turns; not of others, nor without ratios."""
+    note = "their ratios are not those of the medians shown"
+    for row, state in (("one", "clean"), ("other", "clean"), ("one", "contended")):
+        turns = [{"row": name, "visits_s": [1.0, 1.1]} for name in ("one", row)]
+        pair = [
+            case("gemm", name, 1.0, condition=state, launches=None, turns=visits)
+            for name, visits in zip(("numpy", "torch"), turns, strict=True)
+        ]
+        made = [run_of(*pair)]
+        texts = (writers.markdown(made), writers.html(made))
+        assert [note in text for text in texts] == [(row, state) == ("one", "clean")] * 2

@@ -32,6 +32,7 @@ from fwbench.report.section import (
     quantity,
     row_keys,
     seconds,
+    turns_note,
 )
 
 ORDER = 20
@@ -86,6 +87,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
         AGAINST_FASTEST: is_alone or len(bounds) > len(ratios) - 2,
     }
     left_out = {name for name, is_useless in useless.items() if is_useless}
+    has_ratios = any(cell.value for cell in ratios) or any(group.gains)
     is_drawn = any(not chart.is_lone for chart in drawn)
     pale = is_drawn and any(is_contended(record.facts) for _, record in group.records)
     rows = [
@@ -99,7 +101,7 @@ def _section(group: Group, drawn: Sequence[Chart], notes: Sequence[str]) -> Sect
         rows,
         lambda row: row_keys(row.record),
         charts=drawn,
-        notes=_untimed(rows),
+        notes=[*(turns_note(row.record for row in rows) if has_ratios else ()), *_untimed(rows)],
         page_notes=[*notes, *[_PROSE["pale"]] * pale],
         legend=group.looks if drawn else {},
     )

@@ -67,7 +67,11 @@ def _race(race: StoredRace, budget: StoredBudget | None, suffix: str) -> Section
         _RACE_COLUMNS,
         [entrant for group in race.groups for entrant in _entrants(group)],
         lambda row: {"framework": row.contestant.name.partition(" ")[0]},
-        notes=[verdicts.headline(race), *([verdicts.spent(budget)] if budget else [])],
+        notes=[
+            verdicts.headline(race),
+            *([verdicts.spent(budget)] if budget else []),
+            *verdicts.paired(race.groups),
+        ],
     )
 
 
