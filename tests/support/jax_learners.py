@@ -102,7 +102,7 @@ print(json.dumps({key: [*value] for key, value in overwritten.items()}))
 MODELS = """
 import numpy as np
 import pytest
-from fwbench import Adam, Input, Model
+from fwbench import SGD, Adam, Input, Model
 
 model = Model("model", (Input("batch", 6, below=20), Input("batch")),
               targets=Input("batch", below=3), batches=(1, 4), training_batches=(4,),
@@ -122,7 +122,21 @@ wide.implement("jax")(lambda jax: (lambda own, x: x @ own, np.ones((3, 2))))
 infinite = Model("infinite", Input("batch", 3), targets=Input("batch", 2), training_batches=(2,))
 infinite.implement("jax")(lambda jax: (lambda own, x: x @ own / 0.0 * 0.0, np.ones((3, 2))))
 
-@pytest.mark.fwbench(model, wide, infinite.step)
+def in_complex(optimizer):
+    name = f"complex_{type(optimizer).__name__.lower()}"
+    model = Model(name, Input("batch", 4), targets=Input("batch", 4), batches=(2,),
+                  training_batches=(2,), optimizer=optimizer)
+
+    @model.implement("jax")
+    def _(jax):
+        def apply(own, x):
+            assert own.dtype == {"float32": "complex64", "float64": "complex128"}[str(x.dtype)]
+            return jax.numpy.fft.irfft(jax.numpy.fft.rfft(x) * own, 4)
+        return apply, np.array([1, 1j, 2 + 1j])
+
+    return model
+
+@pytest.mark.fwbench(model, wide, infinite.step, in_complex(Adam(1e-3)), in_complex(SGD(1e-3)))
 def test_it(case):
     case.measure()
 """

@@ -174,7 +174,10 @@ def _all_learn(learner: Learner, before: Sequence[NDArray[Any]], learned: set[in
     normalization, whose gradient is 0.
     """
     moves = zip(learner.weights(), before, strict=True)
-    ways = [float(np.max(np.abs(np.subtract(x, y, dtype=float)), initial=0.0)) for x, y in moves]
+    ways = [
+        float(np.max(np.abs(np.subtract(x, y, dtype=np.result_type(x, float))), initial=0.0))
+        for x, y in moves
+    ]
     at_first = {place for place, way in enumerate(ways) if way > _BY_ROUNDING * max(ways)}
     if idle := at_first - learned:
         raise WrongTraining(

@@ -34,6 +34,7 @@ class JaxModelLearner(ModelLearner):
 
     framework = "jax"
     takes = "a tuple of a function and its parameters: function(parameters, *inputs)"
+    remedy = "make arrays in the dtype of the inputs (`jnp.zeros(shape, x.dtype)`)"
     executions = ("jit",)
     plain = "jit"
 
@@ -71,8 +72,9 @@ class JaxModelLearner(ModelLearner):
             return self.loss_of(_LOSSES, self._function(parameters, *inputs), targets)
 
         loss, gradients = jax.value_and_grad(loss_of)(parameters)
-        decreases, moments = self._update.decrease(gradients, moments, rate, steps + 1)
-        return (jax.tree.map(jnp.subtract, parameters, decreases), moments, steps + 1, rate), loss
+        slopes = jax.tree.map(_parts, jax.tree.map(jnp.conj, gradients))  # by JAX's convention
+        decreases, moments = self._update.decrease(slopes, moments, rate, steps + 1)
+        return (jax.tree.map(_decreased, parameters, decreases), moments, steps + 1, rate), loss
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The parameters, by their places: ``layers.0.kernel``."""
@@ -92,7 +94,8 @@ class JaxModelLearner(ModelLearner):
 
     def placed(self, array: NDArray[Any]) -> Any:
         """``jnp.array``, which copies."""
-        dtype = self._dtype if array.dtype.kind == "f" else None
+        by_kind = {"f": self._dtype, "c": "complex128" if self._dtype == "float64" else "complex64"}
+        dtype = by_kind.get(array.dtype.kind)
         return jax.device_put(jnp.array(array, dtype), self._device)
 
     def on_host(self, array: Any) -> NDArray[Any]:
@@ -124,7 +127,8 @@ class JaxModelLearner(ModelLearner):
         self.check_trained()
         self.load(self.initial.values())
         rate = jnp.asarray(self.job.training.optimizer.learning_rate)
-        state = (self._parameters, self._update.start(self._parameters), jnp.zeros((), int), rate)
+        moments = self._update.start(jax.tree.map(_parts, self._parameters))
+        state = (self._parameters, moments, jnp.zeros((), int), rate)
         self._trained = jax.device_put(state, self._device)
 
     def set_learning_rate(self, learning_rate: float) -> None:
@@ -141,3 +145,12 @@ class JaxModelLearner(ModelLearner):
             lowered = self._answers.lower(self._parameters, *inputs)
         counted = lowered.compile().cost_analysis() or {}
         return float(counted.get("flops", 0.0)) or None
+
+
+def _parts(array: Any) -> Any:
+    """An array as optimizers take it: a complex one as its real and its imaginary part."""
+    return (array.real, array.imag) if jnp.iscomplexobj(array) else array
+
+
+def _decreased(parameter: Any, decrease: Any) -> Any:
+    return parameter - (jax.lax.complex(*decrease) if isinstance(decrease, tuple) else decrease)
