@@ -20,7 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fwbench.cases import verify
-from fwbench.errors import DeclarationError, Diverged, WrongResult, WrongTraining, some
+from fwbench.errors import (
+    DeclarationError,
+    Diverged,
+    FwbenchError,
+    WrongResult,
+    WrongTraining,
+    some,
+)
 from fwbench.frameworks.contract import Framework
 from fwbench.frameworks.learner import Job, Learner
 from fwbench.frameworks.models import ModelLearner
@@ -224,7 +231,12 @@ class InFloat64(Reference):
 
     def _run(self, what: str, compute: Callable[[], list[NDArray[Any]]]) -> list[NDArray[Any]]:
         by = f"{self._framework.name} {self._framework.version} in float64"
-        self.by, arrays = shared_run(self._learner, what, by, compute)
+        try:
+            self.by, arrays = shared_run(self._learner, what, by, compute)
+        except (FwbenchError, MemoryError):
+            raise
+        except Exception as error:
+            raise self._learner.fails_as_reference(error) from error
         return arrays
 
     def _check_shape(self, results: Sequence[NDArray[Any]]) -> None:
@@ -251,7 +263,9 @@ class InFloat64(Reference):
         return self._framework.scope(self._learner.job.device, "float64")
 
     def _wide(self) -> ModelLearner:
-        plain = replace(self._learner.job, dtype="float64", execution=self._learner.plain)
+        plain = replace(
+            self._learner.job, dtype="float64", execution=self._learner.plain, as_reference=True
+        )
         wide = self._framework.model_learner(plain)
         wide.begin_with(self._learner.initial)
         return wide

@@ -43,6 +43,7 @@ class Job:
         model_parallel: how many devices the layers are divided among.
         data_parallel: how many devices train on equal parts of a batch.
         synchronized: whether replicas normalize by the batch of all of them together.
+        as_reference: whether a user's model runs to verify others, in float64, and is not timed.
 
     Raises:
         DeclarationError: results are to be recomputed of layers on several devices.
@@ -60,6 +61,7 @@ class Job:
     model_parallel: int = 1
     data_parallel: int = 1
     synchronized: bool = False
+    as_reference: bool = False
 
     def __post_init__(self) -> None:
         if self.recompute and self.model_parallel > 1:

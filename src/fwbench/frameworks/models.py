@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -25,6 +26,8 @@ _FIRST = 2
 
 #: How many parameters a message names.
 _NAMED = 6
+
+_COLORS = re.compile(r"\x1b\[[\d;]*m")
 
 
 class Results(NamedTuple):
@@ -50,6 +53,8 @@ class ModelLearner(Learner):
     takes: ClassVar[str]
     #: The execution of the run in float64 that others are verified against.
     plain: ClassVar[str] = "eager"
+    #: Advice for a model that makes arrays of its own in float32, where it runs in float64.
+    remedy: ClassVar[str]
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -142,12 +147,12 @@ class ModelLearner(Learner):
         except Exception as error:  # noqa: BLE001 (another package may raise anything)
             raise DeclarationError(
                 f"{self.model.name} is {name!r}, and {package} does not have it here: "
-                f"{_text_of(error)}; fwbench downloads nothing"
+                f"{text_of(error)}; fwbench downloads nothing"
             ) from None
 
     def _unimportable(self, name: str, package: str, error: Exception) -> DeclarationError:
         return DeclarationError(
-            f"{self.model.name} is {name!r}, and {package} cannot be imported: {_text_of(error)}; "
+            f"{self.model.name} is {name!r}, and {package} cannot be imported: {text_of(error)}; "
             f"install a build of it that fits the installed {self.framework}, or give a function "
             "that builds the model"
         )
@@ -159,11 +164,29 @@ class ModelLearner(Learner):
         try:
             self._answer(inputs)
         except Exception as error:
-            shapes = ", ".join(f"{x.shape} {x.dtype}" for x in self.laid(batch[0]))
-            raise DeclarationError(
-                f"{self.model.name} in {self.framework} refuses what it is declared to take "
-                f"({shapes}): {_text_of(error)}; correct `inputs` of the Model"
-            ) from error
+            raise self._refusal(batch[0], error) from error
+
+    def _refusal(self, inputs: Sequence[NDArray[Any]], error: Exception) -> DeclarationError:
+        if self.job.as_reference:
+            return self.fails_as_reference(error)
+        is_wide = self.job.dtype == "float64"
+        shapes = ", ".join(
+            f"{x.shape} {'float64' if is_wide and x.dtype.kind == 'f' else x.dtype}"
+            for x in self.laid(inputs)
+        )
+        more = f"; if it works in float32, {self.remedy}" if is_wide else ""
+        return DeclarationError(
+            f"{self.model.name} in {self.framework} refuses what it is declared to take "
+            f"({shapes}): {text_of(error)}; correct `inputs` of the Model{more}"
+        )
+
+    def fails_as_reference(self, error: Exception) -> DeclarationError:
+        """The error to raise where the model works as it is measured, but not in float64."""
+        return DeclarationError(
+            f"{self.model.name} in {self.framework} fails in float64, in the reference run that "
+            f"it is verified against: {text_of(error)}; correct the model or its loss: arrays "
+            f"that it makes in float32 do not fit there, so {self.remedy}"
+        )
 
     def _share(self, weights: Weights) -> None:
         """Begin with weights that all versions share; what is not among them stays."""
@@ -176,6 +199,8 @@ class ModelLearner(Learner):
                 wrong.append(f"{name} {array.shape} is not a parameter of it")
             elif array.shape != here[name].shape:
                 wrong.append(f"{name} is {here[name].shape}, and was given {array.shape}")
+            elif np.iscomplexobj(array) and not np.iscomplexobj(here[name]):
+                wrong.append(f"{name} is real, and was given complex numbers")
         if wrong:
             raise DeclarationError(
                 f"the weights to share are not those of {self.model.name} in {self.framework}: "
@@ -283,6 +308,20 @@ def arrays_of(returned: Any) -> list[Any]:
     return [returned]
 
 
-def _text_of(error: Exception) -> str:
-    first_line = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {first_line}"
+def convert_attributes(parts: Iterable[Any], kind: type, convert: Callable[[Any], Any]) -> None:
+    """Convert arrays that parts of a model have as plain attributes: they are not of its state."""
+    for part in parts:
+        for name, value in [*vars(part).items()]:
+            if isinstance(value, kind):
+                setattr(part, name, convert(value))
+
+
+def text_of(error: Exception) -> str:
+    """The type of an error, and what its message says first.
+
+    Keras begins with the layer, on a line of its own, and MXNet with a traceback.
+    """
+    every = (line.strip() for line in _COLORS.sub("", str(error)).splitlines())
+    lines = [*filter(None, every)] or [""]
+    first = lines[-1:] if lines[0].startswith("Traceback") else lines[:2]
+    return f"{type(error).__name__}: {' '.join(first)}"

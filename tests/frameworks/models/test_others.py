@@ -67,3 +67,71 @@ def test_both_parts_are_verified(project: Project, framework: str, execution: st
     project.write("test_it.py", _TEST)
     result = project.run("--fw-threads=1", f"--fw-execution={execution}", fw=framework)
     result.assert_outcomes(passed=4)
+
+
+#: Constants that are attributes, and so not of the state that frameworks convert; a zero made in
+#: float32 in the call, which is to be made in the dtype of the inputs.
+_MAKING = """
+import pytest
+from fwbench import Input, Model
+
+constant = Model("constant", Input("batch", 4), targets=Input("batch", below=3), batches=(2,),
+                 training_batches=(4,))
+narrow = Model("narrow", Input("batch", 4), batches=(2,))
+
+@constant.implement("tensorflow")
+def _(tf):
+    class Net(tf.keras.Model):
+        def __init__(self):
+            super().__init__()
+            self.waves, self.last = tf.random.normal((4, 5)), tf.keras.layers.Dense(3)
+
+        def call(self, x):
+            return self.last(tf.sin(x @ self.waves))
+
+    return Net()
+
+@constant.implement("mxnet")
+def _(mx):
+    class Net(mx.gluon.Block):
+        def __init__(self):
+            super().__init__()
+            self.waves, self.last = mx.nd.random.normal(shape=(4, 5)), mx.gluon.nn.Dense(3)
+
+        def forward(self, x):
+            return self.last(mx.nd.dot(x, self.waves).sin())
+
+    return Net()
+
+@narrow.implement("tensorflow")
+def _(tf):
+    class Net(tf.keras.Model):
+        def call(self, x):
+            return x @ tf.zeros((4, 3))
+
+    return Net()
+
+@narrow.implement("mxnet")
+def _(mx):
+    class Net(mx.gluon.Block):
+        def forward(self, x):
+            return mx.nd.dot(x, mx.nd.zeros((4, 3)))
+
+    return Net()
+
+@pytest.mark.fwbench(constant, narrow)
+def test_it(case):
+    case.measure()
+"""
+
+
+@pytest.mark.parametrize("framework", [if_installed("mxnet"), if_installed("tensorflow")])
+def test_what_a_model_makes_in_float32(project: Project, framework: str) -> None:
+    """Constants are converted for the run in float64; of others its error says what to do."""
+    project.write("test_it.py", _MAKING)
+    arguments = ("--fw-threads=1", "--fw-execution=eager", "--junitxml=junit.xml")
+    result = project.run(*arguments, fw=framework)
+    result.assert_outcomes(passed=2, failed=1)
+    (text,) = (each.text for each in project.outcomes().values() if each.kind == "failure")
+    assert f"narrow in {framework} fails in float64, in the reference run that it is" in text
+    assert "in the dtype of the inputs" in text

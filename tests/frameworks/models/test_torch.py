@@ -71,7 +71,7 @@ _FAULTY = """
 import numpy as np
 import pytest
 import torch
-from fwbench import Input, Model
+from fwbench import Adam, Input, Model
 
 linear = torch.nn.Linear(3, 2)
 
@@ -110,6 +110,103 @@ class NotANumber(torch.nn.Module):
 
     def forward(self, x):
         return self.last(x) / 0.0 * 0.0
+
+class Narrow(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = torch.nn.Linear(3, 2)
+
+    def forward(self, x):
+        return self.last(x) @ self.last.bias.new_ones(2, 2).float()
+"""
+
+#: Models that make tensors themselves: which are complex, in float32, or not of their state.
+_MAKING = """
+import pytest
+import torch
+from fwbench import SGD, Adam, Input, Model, RMSprop
+from torch import nn
+
+TAKEN = {nn.Embedding: Input("batch", 4, below=20), nn.LSTM: Input("batch", 5, 4)}
+
+def model(made, optimizer=SGD(1e-3), first=None):
+    name = f"{made.__name__}_{type(optimizer).__name__}".lower()
+    return Model(name, TAKEN.get(first, Input("batch", 4)), targets=Input("batch", below=3),
+                 models={"torch": made}, batches=(3,), training_batches=(3,), optimizer=optimizer)
+
+class Making(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(4, 3)
+
+class Complex(Making):
+    def __init__(self):
+        super().__init__()
+        self.factors = nn.Parameter(torch.randn(3, dtype=torch.cfloat))
+        self.register_buffer("turns", torch.polar(torch.ones(4), torch.arange(4.0)))
+
+    def forward(self, x):
+        both = {torch.float32: torch.complex64, torch.float64: torch.complex128}[x.dtype]
+        assert self.factors.dtype == self.turns.dtype == both
+        spectrum = torch.fft.rfft((x * self.turns).real)
+        return self.last(torch.fft.irfft(spectrum * self.factors, 4))
+
+class Zeros(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.last = nn.LSTM(4, 4, batch_first=True), nn.Linear(4, 3)
+
+    def forward(self, x):
+        zeros = torch.zeros(1, len(x), 4)
+        return self.last(self.lstm(x, (zeros, zeros))[0][:, -1])
+
+class Attribute(Making):
+    def __init__(self):
+        super().__init__()
+        self.waves = torch.randn(4, 4)
+
+    def forward(self, x):
+        return self.last(torch.sin(x @ self.waves))
+
+class Drawing(Making):
+    "Random numbers are those of float32 in float64, too."
+
+    def forward(self, x):
+        return self.last(x @ (torch.randn(4, 4) if self.training else torch.eye(4)))
+
+class Expert(Making):
+    "The second expert is asked by the second batch first."
+
+    def __init__(self):
+        super().__init__()
+        self.experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
+        self.register_buffer("asked", torch.tensor(0))
+
+    def forward(self, x):
+        expert = self.experts[int(self.asked) % 2]
+        self.asked += self.training
+        return self.last(expert(x))
+
+class Sparse(Making):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(20, 4, sparse=True)
+
+    def forward(self, x):
+        return self.last(self.table(x).mean(1))
+
+class Lazy(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.LazyLinear(3))
+
+optimizers = [SGD(1e-3), Adam(1e-3), RMSprop(1e-3)]
+models = [model(Complex, each) for each in optimizers]
+models += [model(each) for each in (Attribute, Drawing, Expert, Lazy)]
+models += [model(Zeros, first=nn.LSTM), model(Sparse, first=nn.Embedding)]
+
+@pytest.mark.fwbench(*models)
+def test_it(case):
+    case.measure()
 """
 
 
@@ -130,6 +227,16 @@ def test_sound_models_are_measured(project: Project) -> None:
     assert answers["max_relative_error"] <= answers["tolerance"]
     assert answers["examples_per_s"] > 0
     assert "answering_step" not in "".join(facts)
+
+
+def test_models_may_make_tensors_themselves(project: Project) -> None:
+    """Complex ones stay so; what is made in float32 is made in float64 where it is the reference.
+
+    Gradients may be sparse or begin in a later step.
+    """
+    project.write("test_making.py", _MAKING)
+    result = project.run("--fw-threads=1", "--fw-execution=eager", fw="torch")
+    result.assert_outcomes(passed=18)
 
 
 def test_memory_is_measured_of_inference_and_of_steps(project: Project) -> None:

@@ -11,7 +11,7 @@ from mxnet import autograd, gluon
 from numpy.typing import NDArray
 
 from fwbench.frameworks.learner import Dropouts, Job
-from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
+from fwbench.frameworks.models import SEED, ModelLearner, arrays_of, convert_attributes
 from fwbench.frameworks.mxnet import openmp
 from fwbench.frameworks.mxnet.training import new_optimizer
 
@@ -38,6 +38,10 @@ class MXNetModelLearner(ModelLearner):
 
     framework = "mxnet"
     takes = "a Gluon block"
+    remedy = (
+        "make arrays in the dtype of the inputs (`mx.nd.zeros(shape, dtype=x.dtype)`), and "
+        "constants by `params.get_constant`"
+    )
     executions = tuple(_EXECUTIONS)
 
     def __init__(self, job: Job, context: Any) -> None:
@@ -50,6 +54,8 @@ class MXNetModelLearner(ModelLearner):
         with warnings.catch_warnings(action="ignore"):  # of what the user has initialised
             self._net.initialize(ctx=self._context)
         self._net.cast(self.job.dtype)
+        if self.job.dtype == "float64":
+            convert_attributes(_blocks(self._net), mx.nd.NDArray, _widened)
         self._dropouts = Dropouts(_blocks(self._net))
         self._compile()
 
@@ -131,6 +137,10 @@ class MXNetModelLearner(ModelLearner):
     def losses(self, losses: Sequence[Any]) -> NDArray[Any]:
         """The loss of each step as NumPy's number."""
         return np.asarray([float(loss.asscalar()) for loss in losses])
+
+
+def _widened(array: Any) -> Any:
+    return array.astype("float64") if array.dtype == np.float32 else array
 
 
 def _blocks(block: Any) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError
 from fwbench.frameworks.learner import Dropouts
-from fwbench.frameworks.models import SEED, ModelLearner, arrays_of
+from fwbench.frameworks.models import SEED, ModelLearner, arrays_of, convert_attributes
 from fwbench.frameworks.tensorflow.training import EXECUTIONS, clear, new_optimizer
 
 _POLICIES = {"bfloat16": "mixed_bfloat16"}
@@ -35,6 +35,10 @@ class TensorFlowModelLearner(ModelLearner):
 
     framework = "tensorflow"
     takes = "a Keras model"
+    remedy = (
+        "make tensors in the dtype of the inputs (`tf.zeros(shape, x.dtype)`), and constants by "
+        "`add_weight(trainable=False)`"
+    )
     executions = tuple(EXECUTIONS)
 
     def _build(self) -> None:
@@ -43,8 +47,10 @@ class TensorFlowModelLearner(ModelLearner):
         self._model = self._in(policy)
         self._listed = len(self.model.taken) > 1 and _takes_list(self._model)
         self._optimizer = new_optimizer(self.model.optimizer)
-        layers = self._model._flatten_layers()  # noqa: SLF001 (`layers` has the top alone)
+        layers = [*self._model._flatten_layers()]  # noqa: SLF001 (`layers` has the top alone)
         self._dropouts = Dropouts(layers)
+        if self._dtype == "float64":
+            convert_attributes(layers, tf.Tensor, _widened)
         self._compile()
 
     def _in(self, policy: str) -> Any:
@@ -150,6 +156,10 @@ class TensorFlowModelLearner(ModelLearner):
     def set_learning_rate(self, learning_rate: float) -> None:
         """A variable of the optimiser."""
         self._optimizer.learning_rate = learning_rate
+
+
+def _widened(tensor: Any) -> Any:
+    return tf.cast(tensor, tf.float64) if tensor.dtype == tf.float32 else tensor
 
 
 def _takes_list(model: Any) -> bool:

@@ -1,7 +1,6 @@
 """Models of users in PyTorch: an ``nn.Module``, or one that another package knows by a name."""
 
 import inspect
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -12,12 +11,20 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from fwbench.errors import DeclarationError, some
+from fwbench.errors import DeclarationError
 from fwbench.frameworks.learner import Dropouts
-from fwbench.frameworks.models import SEED, ModelLearner, Results, arrays_of
+from fwbench.frameworks.models import (
+    SEED,
+    ModelLearner,
+    Results,
+    arrays_of,
+    convert_attributes,
+    text_of,
+)
 from fwbench.frameworks.torch import training
 from fwbench.frameworks.torch.kernels import IMAGE_AXES, USERS_IMAGES
 
@@ -67,11 +74,42 @@ class _Counting(TorchDispatchMode):  # type: ignore[misc]
         return result
 
 
+#: Of a dtype narrower than float64, the wide one.
+_WIDE = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+
+
+def _widened(result: Any) -> Any:
+    """A tensor in float64 or complex128, if it is one of half of these bits."""
+    is_narrow = isinstance(result, torch.Tensor) and result.dtype in _WIDE
+    return result.to(_WIDE[result.dtype]) if is_narrow else result
+
+
+class _Widening(TorchFunctionMode):  # type: ignore[misc]
+    """Widens what is made of no tensors, such as zeros.
+
+    With float64 as the default dtype, random numbers would be others than in float32.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        is_made = not any(isinstance(x, torch.Tensor) for x in arrays_of([args, kwargs]))
+        return _widened(result) if is_made else result
+
+
+def _is_sparse(module: nn.Module) -> bool:
+    """True if gradients hold only the rows that occurred."""
+    return isinstance(module, nn.Embedding | nn.EmbeddingBag) and module.sparse
+
+
 class TorchModelLearner(ModelLearner):
     """An ``nn.Module`` that is trained by ``torch.optim``."""
 
     framework = "torch"
     takes = "an nn.Module"
+    remedy = (
+        "make tensors in the dtype of the inputs (`x.new_zeros(...)`, or `dtype=x.dtype`), and "
+        "register constants as buffers"
+    )
     executions = tuple(training.EXECUTIONS)
 
     def _build(self) -> None:
@@ -79,25 +117,34 @@ class TorchModelLearner(ModelLearner):
         self._device = training.device_of(job)
         self._dtype = training.parameters_dtype(job)
         torch.manual_seed(SEED)
-        module: nn.Module = self.built(torch, _NAMED)
-        self._check_shapes(module)
-        self._module = module.to(device=self._device, dtype=self._dtype, memory_format=USERS_IMAGES)
+        self._module = self._in_dtype(self.built(torch, _NAMED))
         self._forward = training.EXECUTIONS[job.execution](self._module)
         self._dropouts = Dropouts(self._module.modules())
         self._precision = training.precision_of(job)
 
-    def _check_shapes(self, module: nn.Module) -> None:
-        """Refuse lazy modules that were not called yet.
+    def _in_dtype(self, module: nn.Module) -> nn.Module:
+        """A module in the dtype of the job; what is complex stays complex."""
+        is_wide = self._dtype is torch.float64
+        module = module.to(device=self._device)
+        if USERS_IMAGES is not torch.preserve_format:  # which lazy parameters refuse, as any
+            module = module.to(memory_format=USERS_IMAGES)
+        module = module.double() if is_wide else module.float()
+        for tensor in (*module.parameters(), *module.buffers()):
+            if tensor.is_complex():
+                tensor.data = tensor.data.to(self._dtype.to_complex())
+        if is_wide:
+            convert_attributes(module.modules(), torch.Tensor, _widened)
+        return module
 
-        Raises:
-            DeclarationError: parameters, or buffers, have no shape.
-        """
-        named = itertools.chain(module.named_parameters(), module.named_buffers())
-        if lazy := [name for name, tensor in named if nn.parameter.is_lazy(tensor)]:
-            raise DeclarationError(
-                f"{self.model.name} for torch is lazy: {some(lazy)} have no shape before the first "
-                "call; call it once on an example first, as in the function that returns it"
-            )
+    def _call_first(self) -> None:
+        """A second time where it needs tensors in float64 that it makes itself."""
+        try:
+            super()._call_first()
+        except DeclarationError:
+            if not self.job.as_reference:
+                raise
+            self._precision = _Widening
+            super()._call_first()
 
     def _is_model(self, given: Any) -> bool:
         return isinstance(given, nn.Module)
@@ -153,8 +200,21 @@ class TorchModelLearner(ModelLearner):
         with self._precision():
             loss = self.loss_of(_LOSSES, self._forward(*examples), labels)
         loss.backward()
-        self._optimizer.step()
+        try:
+            self._optimizer.step()
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except (RuntimeError, TypeError) as error:
+            raise self._refused(error) from error
         return loss.detach()
+
+    def _refused(self, error: Exception) -> DeclarationError:
+        form = "".join(name for name in ("foreach", "fused") if self._optimizer.defaults.get(name))
+        return DeclarationError(
+            f"{type(self._optimizer).__name__} of PyTorch ({form or 'its own choice of a form'}) "
+            f"refuses the gradients of {self.model.name}: {text_of(error)}; choose another form "
+            "(--fw-toggle optimizer=foreach) or another `optimizer` of the Model"
+        )
 
     def reset(self, *, exact: bool) -> None:
         """Weights in place, and a new optimiser."""
@@ -163,10 +223,24 @@ class TorchModelLearner(ModelLearner):
         self._module.train()
         self._dropouts.switch(on=not exact)
         torch.manual_seed(SEED)
-        parameters = [p for p in self._module.parameters() if p.requires_grad]
-        self._optimizer = training.new_optimizer(self.model.optimizer, parameters)
+        self._optimizer = self._new_optimizer()
         if exact:
             training.make_exact(self._optimizer, self.model.optimizer)
+
+    def _new_optimizer(self) -> Any:
+        """In PyTorch's own choice of a form where the fused one refuses the gradients."""
+        parameters = [p for p in self._module.parameters() if p.requires_grad]
+        fuses = not any(p.is_complex() for p in parameters)
+        fuses = fuses and not any(map(_is_sparse, self._module.modules()))
+        form = "fused" if fuses else ""
+        optimizer = training.new_optimizer(self.model.optimizer, parameters, form)
+        for group in optimizer.param_groups:
+            if group.get("fused") and group.get("momentum"):
+                # Of all, as the fused form crashes where one begins later; PyTorch's begin as 0.
+                for parameter in parameters:
+                    state = optimizer.state[parameter]
+                    state["momentum_buffer"] = torch.zeros_like(parameter)
+        return optimizer
 
     def set_learning_rate(self, learning_rate: float) -> None:
         """Set the learning rate in every group of the optimiser."""

@@ -330,9 +330,13 @@ def set_learning_rate(optimizer: Any, learning_rate: float) -> None:
         group["lr"] = learning_rate
 
 
-def new_optimizer(constants: Optimizer, parameters: Iterable[Any]) -> Any:
-    """PyTorch's own; unless another is asked for, in the fused form that is faster with a state."""
-    return _OPTIMIZERS[type(constants)](constants, parameters)
+def new_optimizer(constants: Optimizer, parameters: Iterable[Any], form: str = "fused") -> Any:
+    """PyTorch's own; unless another is asked for, in the fused form that is faster with a state.
+
+    Args:
+        form: unless another is asked for; empty for PyTorch's own choice.
+    """
+    return _OPTIMIZERS[type(constants)](constants, parameters, form)
 
 
 def adam(constants: Adam) -> dict[str, Any]:
@@ -344,11 +348,11 @@ def adam(constants: Adam) -> dict[str, Any]:
     }
 
 
-def _adam(constants: Adam, parameters: Iterable[Any]) -> Any:
-    return torch.optim.Adam(parameters, **adam(constants), **selected("fused"))
+def _adam(constants: Adam, parameters: Iterable[Any], form: str) -> Any:
+    return torch.optim.Adam(parameters, **adam(constants), **selected(form))
 
 
-def _rmsprop(constants: RMSprop, parameters: Iterable[Any]) -> Any:
+def _rmsprop(constants: RMSprop, parameters: Iterable[Any], _: str) -> Any:
     """PyTorch adds epsilon to the root: its own root does there, where v is small, what it must."""
     return torch.optim.RMSprop(
         parameters,
@@ -359,12 +363,12 @@ def _rmsprop(constants: RMSprop, parameters: Iterable[Any]) -> Any:
     )
 
 
-def _sgd(constants: SGD, parameters: Iterable[Any]) -> Any:
+def _sgd(constants: SGD, parameters: Iterable[Any], form: str) -> Any:
     rate, momentum = constants.learning_rate, constants.momentum
-    return torch.optim.SGD(parameters, rate, momentum, **selected("fused" if momentum else ""))
+    return torch.optim.SGD(parameters, rate, momentum, **selected(form if momentum else ""))
 
 
-_OPTIMIZERS: dict[type[Any], Callable[[Any, Iterable[Any]], Any]] = {
+_OPTIMIZERS: dict[type[Any], Callable[[Any, Iterable[Any], str], Any]] = {
     Adam: _adam,
     RMSprop: _rmsprop,
     SGD: _sgd,
@@ -402,10 +406,11 @@ def _exact_rmsprop(optimizer: Any, constants: RMSprop) -> None:
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 state = optimizer.state[parameter]
+                both = 1 + 1j if parameter.is_complex() else 1.0  # which are two real numbers
                 if not state:
                     state["step"] = torch.zeros(())
-                    state["square_avg"] = torch.full_like(parameter, constants.epsilon)
-                state["square_avg"].add_(lost)
+                    state["square_avg"] = torch.full_like(parameter, constants.epsilon * both)
+                state["square_avg"].add_(lost * both)
 
     optimizer.register_step_pre_hook(correct)
 
