@@ -299,10 +299,16 @@ def test_a_new_case_without_a_figure_has_a_reason() -> None:
     """One that fails; one that is skipped, or that nobody wanted, is nobody's concern."""
     base = run(sample("a", times(1.0)), unmeasured={"b": "deselected"})
     whys = {"c": "call failed", "d": "deselected", "e": "skipped: no GPU", "b": "call failed"}
+    whys["expected"] = "skipped"  # xfail
     contender = run(sample("a", times(1.0)), unmeasured=whys)
     comparison = compare(base, contender, RULES)
     new = {name: why for name, why in _verdicts(comparison).items() if why[0] is Verdict.NEW}
     assert new == {"c": (Verdict.NEW, "call failed")}
+
+
+def test_an_expected_failure_on_both_sides_is_nobodys_concern() -> None:
+    sides = (run(sample("a", times(1.0)), unmeasured={"expected": "skipped"}) for _ in range(2))
+    assert _verdicts(compare(*sides, RULES)).keys() == {"a"}
 
 
 def test_a_level_is_that_of_all_cases() -> None:

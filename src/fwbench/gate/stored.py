@@ -22,7 +22,7 @@ from fwbench.gate import verdicts
 from fwbench.gate.samples import METRICS, Metric, SampleSet, each_once, read, together, unequal_work
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
 from fwbench.records.measurement import Measurement
-from fwbench.records.session_facts import DESELECTED, SKIPPED
+from fwbench.records.session_facts import LEFT_OUT
 from fwbench.records.stored import files_of
 from fwbench.records.units import count
 
@@ -170,7 +170,7 @@ def _interruptions(*sides: SampleSet) -> Iterable[str]:
             lost = sorted(
                 key
                 for key, why in side.unmeasured.items()
-                if key not in side.samples and not why.startswith((DESELECTED, SKIPPED))
+                if key not in side.samples and not why.startswith(LEFT_OUT)
             )
             number = len(side.samples)
             yield (

@@ -13,7 +13,7 @@ from fwbench.errors import some, unknown
 from fwbench.gate.samples import METRICS, THRESHOLDS, Metric, SampleSet
 from fwbench.options.values import TIME
 from fwbench.records.measurement import CLOCK, MEDIAN, MINIMUM, Measurement
-from fwbench.records.session_facts import DESELECTED, SKIPPED, StoredComparison, StoredJudgement
+from fwbench.records.session_facts import LEFT_OUT, StoredComparison, StoredJudgement
 from fwbench.records.table import DamagedFact, shown
 
 
@@ -290,7 +290,7 @@ def _broken(base: SampleSet, contender: SampleSet) -> list[Judgement]:
     return [
         Judgement(key, key, "", Verdict.NEW, why)
         for key, why in sorted(contender.unmeasured.items())
-        if key not in known and not why.startswith((DESELECTED, SKIPPED))
+        if key not in known and not why.startswith(LEFT_OUT)
     ]
 
 
@@ -302,7 +302,7 @@ def _nowhere(base: SampleSet, contender: SampleSet) -> list[Judgement]:
     return [
         Judgement(key, key, "", Verdict.MISSING, _of_both(*reasons))
         for key, reasons in why.items()
-        if not reasons[1].startswith((DESELECTED, SKIPPED))
+        if not reasons[1].startswith(LEFT_OUT)
     ]
 
 

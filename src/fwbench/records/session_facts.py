@@ -16,6 +16,10 @@ FAILED = ("setup failed", "call failed")
 #: Prefix of the reason of a benchmark that was skipped.
 SKIPPED = "skipped: "
 
+#: Prefixes of the reasons of benchmarks that were left out on purpose; an expected failure is
+#: ``skipped`` without a reason.
+LEFT_OUT = (DESELECTED, "skipped")
+
 
 class MachineFacts(Table):
     """The machine that a session ran on."""
