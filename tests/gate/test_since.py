@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from fwbench.errors import ComparisonError, InstallationError, UsageError
 from fwbench.gate.patience import BudgetIsOver
 from fwbench.gate.releases import Releases, index_url
-from fwbench.gate.since import AT_ONCE, RowOfVersions
-from fwbench.gate.verdicts import Verdict
+from fwbench.gate.since import AT_ONCE, RowOfVersions, Search
+from fwbench.gate.verdicts import Rules, Verdict
 from fwbench.records.session_facts import StoredRow
 from fwbench.report import since
 from support.versions import Versions, measured
@@ -291,3 +292,14 @@ def test_time_that_is_over_once_a_step_was_halved_loses_no_version() -> None:
     (change,) = case.changes
     assert {change.after, change.since} <= case.times_s.keys()
     assert since.section(StoredRow.checked(dict(stored)), "").charts
+
+
+def test_a_second_speed_is_one_of_a_version() -> None:
+    """A row has launches and versions, and neither pairs nor a contender."""
+    search = Search(2, Rules())
+    search.begin([0, 1], ["case"])
+    for number in range(20):
+        slow = 0.4 if number % 4 == 3 else 0.001 * number
+        search.rows["case"].add({0: np.zeros(3), 1: np.full(3, slow)})
+    (step,) = search.steps(search.rows["case"])
+    assert step.reason.startswith("in 5 of 20 launches the later version took longer by over 10%")

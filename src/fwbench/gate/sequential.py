@@ -278,6 +278,8 @@ class MetricTest(Sequential):
 
     metric: Metric
     rules: Rules
+    #: For reasons: what brings a difference, and what is slower where one is positive or negative.
+    words: tuple[str, str, str] = ("pairs", "contender", "base")
 
     @classmethod
     def create(cls, metric: Metric, rules: Rules, cases: int, base: Measurement) -> "MetricTest":
@@ -386,9 +388,10 @@ class MetricTest(Sequential):
 
     def _second_speed(self, differences: Floats) -> str:
         slower, faster = self._outliers(differences)
-        side, number = ("contender", slower) if slower > faster else ("base", faster)
+        what, contender, base = self.words
+        side, number = (contender, slower) if slower > faster else (base, faster)
         return (
-            f"in {number} of {differences.size} pairs the {side} took longer by over "
+            f"in {number} of {differences.size} {what} the {side} took longer by over "
             f"{math.expm1(self.resolution):.0%}"
         )
 

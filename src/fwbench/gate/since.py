@@ -226,6 +226,7 @@ class Search:
             math.log1p(self.rules.margin_of(self.rules.threshold)),
             _METRIC,
             self.rules,
+            ("launches", "later version", "earlier version"),
         )
 
     def verdict(self, row: VersionRow, step: Step) -> Verdict | None:
