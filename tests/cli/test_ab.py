@@ -184,6 +184,46 @@ def test_ab_of_plain_benchmarks(suite: Suite) -> None:
     suite.assert_clean()
 
 
+_LED_AWAY = """
+import sys
+from importlib.util import spec_from_file_location
+
+class Finder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return spec_from_file_location(name, {file!r}) if name == "work" else None
+
+sys.meta_path.insert(0, Finder)  # as some editable installs do
+"""
+
+_AT_ONCE = """
+import work
+
+def test_work(benchmark):
+    benchmark(work.f)
+"""
+
+_LATER = """
+def test_work(benchmark):
+    import work
+    benchmark(work.f)
+"""
+
+
+@pytest.mark.parametrize("test", [_AT_ONCE, _LATER], ids=["at once", "later"])
+def test_ab_of_revisions_that_import_the_working_tree(suite: Suite, test: str) -> None:
+    """Both sides would measure the same code: an error instead of verdicts."""
+    led_away = _LED_AWAY.format(file=str(suite.path / "work.py"))
+    suite.commit(work__py="f = lambda: sum(range(2000))\n", conftest__py=led_away, test_it__py=test)
+    suite.commit(work__py="f = lambda: sum(range(9000))\n")
+    status, out, err = suite.ab("git:HEAD~1", "git:HEAD", *FEW)
+    assert (status, out) == (3, ""), err
+    assert f"imported work from the working tree ({suite.path / 'work.py'})" in err
+    assert "--build" in err
+    assert "pair 2" not in err
+    suite.assert_clean()
+
+
 _HELD = """
 import os, pytest
 
@@ -207,9 +247,12 @@ def test_wrong(benchmark):
 def test_ab_of_what_only_one_side_can_have(suite: Suite, tmp_path: Path) -> None:
     """It is found out, told, and compared by launches; a test that fails by itself is not.
 
+    Tests behind it are measured, though the project's own sessions would end there.
     What launches take before they measure is told, too.
     """
-    suite.commit(test_it__py=_HELD.format(held=str(tmp_path / "held")))
+    ini = (suite.path / "pytest.ini").read_text(encoding="utf-8")
+    held = _HELD.format(held=str(tmp_path / "held"))
+    suite.commit(test_it__py=held, pytest__ini=ini.replace("--fw=numpy", "-x --fw=numpy"))
     more = ("--fail-on", "inconclusive", "--json", "figures.json")
     status, out, err = suite.ab("git:HEAD", ".", *FEW, *more)
     assert status == 0, out + err

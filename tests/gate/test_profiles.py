@@ -227,6 +227,17 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return every
 
 
+@pytest.mark.usefixtures("begun")
+def test_results_that_are_not_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("json.dumps", lambda *_, **__: "{half of")
+    both = (Installed("numpy", ["numpy"]), Installed("default", ["numpy"]))
+    said: list[str] = []
+    names = {side: ["test_it.py::test_it"] for side in range(2)}
+    more = Environments(tmp_path), names, 0, 14.0, said.append
+    assert measure_profiles(both, [], *more) == (None, None)
+    assert said[-1].endswith("or name a folder on another disk by TMPDIR")
+
+
 def test_as_many_cases_are_profiled_as_there_is_time_for(
     begun: list[dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -1,14 +1,16 @@
 """The sides of a comparison are environments or revisions, and nothing of them is left behind."""
 
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from fwbench.errors import ComparisonError, UsageError
 from fwbench.frameworks import registry
 from fwbench.gate import sides as sides_module
-from fwbench.gate.sides import Installed, Revision, Tree, sides
+from fwbench.gate.sides import Installed, Revision, Tree, sides, uncompiled
 from fwbench.workers.environments import Environment, Environments, complete
 from support.suites import commit_all, count_worktrees, run_git
 from support.tables import tabled
@@ -229,3 +231,64 @@ def test_without_git(environments: Environments, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PATH", "")
     with pytest.raises((UsageError, ComparisonError), match="cannot run git"):
         sides("git:HEAD", ".", environments)
+
+
+def test_folders_of_editable_installs_are_mirrored(
+    repository: Path, environments: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that setuptools finds by a mapping, and one whose path is a link."""
+    finder = ModuleType("__editable___two_finder")
+    mapped = {
+        "two": str(repository / "packages" / "two"),
+        "ns.three": str(repository / "more" / "ns" / "three"),
+        "renamed": str(repository / "hidden" / "four"),
+    }
+    finder.__dict__["MAPPING"] = mapped
+    made = type(
+        "_EditableFinder", (), {"__module__": finder.__name__, "find_spec": lambda *_: None}
+    )
+    monkeypatch.setitem(sys.modules, finder.__name__, finder)
+    monkeypatch.setattr("sys.meta_path", [*sys.meta_path, made])
+    link = repository.parent / "link"
+    link.symlink_to(repository)
+    monkeypatch.syspath_prepend(str(link / "lib"))
+    base, _ = sides("git:HEAD", ".", environments)
+    assert isinstance(base, Revision)
+    with base.ready():
+        path = base.variables["PYTHONPATH"].split(os.pathsep)
+        assert {str(base.checkout / name) for name in ("packages", "more", "lib")} <= {*path}
+        assert str(base.checkout / "hidden") not in path
+
+
+def test_compiled_modules_that_a_checkout_lacks(
+    repository: Path, environments: Environments
+) -> None:
+    """One side alone would run them; that neither has them is noted."""
+    commit_all(repository, __gitignore="*.so\n")
+    (repository / "build").mkdir()
+    for name in ("build/fast.so", "inner/other.cpython-27.so"):
+        (repository / name).touch()
+    of_tree = sides("git:HEAD", ".", environments)
+    assert uncompiled(of_tree) == ""
+    (repository / "inner" / "fast.so").touch()
+    with pytest.raises(UsageError, match=r"inner/fast\.so in .* checkout of git:HEAD .*--build"):
+        uncompiled(of_tree)
+    note = uncompiled(sides("git:HEAD~1", "git:HEAD", environments))
+    assert note.startswith("git does not track inner/fast.so in the working tree, so no side has")
+    assert uncompiled(sides(".", ".", environments)) == ""
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_revision_without_its_prefix(environments: Environments) -> None:
+    with pytest.raises(UsageError, match="to compare the revision, name git:HEAD~1"):
+        sides("HEAD~1", "HEAD", environments)
+
+
+def test_a_revision_that_a_shallow_clone_lacks(
+    repository: Path, environments: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone = repository.parent / "clone"
+    run_git(repository.parent, "clone", "--quiet", "--depth=1", repository.as_uri(), str(clone))
+    monkeypatch.chdir(clone)
+    with pytest.raises(UsageError, match=r"clone is shallow .*fetch-depth: 0"):
+        sides("git:HEAD~1", ".", environments)

@@ -34,6 +34,7 @@ from fwbench.gate.sides import (
     remove_abandoned,
     resolve,
     sides,
+    uncompiled,
     unseen,
 )
 from fwbench.gate.verdicts import Comparison, Rules
@@ -103,7 +104,7 @@ def _sides(
 ) -> tuple[tuple[Side, Side], list[str]]:
     """Both sides, resolved if they are built; and notes on them."""
     both = sides(arguments.base, arguments.contender, environments, build=arguments.build)
-    notes = [place_tests(both, arguments.tests), *_notes(both), unseen(*both)]
+    notes = [place_tests(both, arguments.tests), *_notes(both), unseen(*both), uncompiled(both)]
     if any(isinstance(side, Built) for side in both):
         remove_unfinished(root)
         builder = Builder(root, arguments.python, arguments.extra, say)

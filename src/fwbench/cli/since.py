@@ -28,7 +28,15 @@ from fwbench.gate.lineup import Lineup, RowJob
 from fwbench.gate.profiles import measure_profiles
 from fwbench.gate.releases import Releases
 from fwbench.gate.samples import SampleSet
-from fwbench.gate.sides import REVISION, Built, Side, changed_versions, remove_abandoned, revisions
+from fwbench.gate.sides import (
+    REVISION,
+    Built,
+    Side,
+    changed_versions,
+    remove_abandoned,
+    revisions,
+    uncompiled,
+)
 from fwbench.gate.since import TWO, RowOfVersions, Search
 from fwbench.gate.verdicts import Judgement, Rules
 from fwbench.machine import cpu_model
@@ -279,7 +287,10 @@ def _revisions(
         builder = Builder(root, arguments.python, arguments.extra, say)
     else:
         _refuse(arguments, of_builds, "revisions that are built: add --build")
-    return revisions(arguments.row, build=arguments.build), {}, builder
+    row = revisions(arguments.row, build=arguments.build)
+    if note := uncompiled(row):
+        say(note)
+    return row, {}, builder
 
 
 def _refuse(arguments: argparse.Namespace, given: Mapping[str, Any], what: str) -> None:

@@ -16,7 +16,6 @@ import random
 import re
 import signal
 import statistics
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,8 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from fwbench.errors import ComparisonError, DifferentSettings, UnreadableRun, UsageError, some
+from fwbench.errors import ComparisonError, DifferentSettings, UsageError, some
 from fwbench.gate import sequential
+from fwbench.gate.launches import EXAMINED, parsed, start
 from fwbench.gate.patience import BudgetIsOver, Patience
 from fwbench.gate.resume import ComparisonJob, Ratios, SavedPair
 from fwbench.gate.samples import (
@@ -40,24 +40,16 @@ from fwbench.gate.samples import (
     unequal_work,
 )
 from fwbench.gate.sequential import FARTHEST, TELLING, USUALLY, WITH_LUCK
-from fwbench.gate.sides import Side, variables_of
+from fwbench.gate.sides import Side
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
-from fwbench.machine import spinning_variables
 from fwbench.measure.resources import processors_s
 from fwbench.measure.stopping import ranks_outside
 from fwbench.options.values import FACTS
 from fwbench.processes import scratch, session
 from fwbench.processes.command import Finished
-from fwbench.processes.session import (
-    EXAMINED_VARIABLE,
-    RESULTS_VARIABLE,
-    SELECTOR,
-    SIDE_VARIABLE,
-    SIDES,
-)
+from fwbench.processes.session import RESULTS_VARIABLE, SIDE_VARIABLE, SIDES
 from fwbench.records.measurement import MEDIAN, MINIMUM, SLOW, VISITS, Measurement
 from fwbench.records.session_facts import FAILED, LaunchTimes
-from fwbench.records.stored import parse
 from fwbench.records.units import count, duration
 from fwbench.terms.names import without_environment
 from fwbench.turns.contest import CaseVisits, Effort
@@ -372,15 +364,7 @@ def _joined(runs: Sequence[SampleSet]) -> SampleSet:
     return SampleSet(runs[0].name, samples, unmeasured)
 
 
-#: Settings of a project's own sessions that a launch is measured without: it is a single one, and
-#: the comparison judges and explains it.
-_ONE_LAUNCH = (
-    *("-o", "fw_race=false", "-o", "fw_budget=", "-o", "fw_gate="),
-    *("-o", "fw_resume=false"),
-    *("-o", "fw_profile=false"),  # of what is timed nothing is profiled
-)
-
-#: What a command line has for the same, and what fwbench ab has instead.
+#: Options of a project's own sessions, and what fwbench ab has instead.
 _INSTEAD = {
     "--fw-launches": "--pairs N is the number of launches of each side",
     "--fw-seed": "--seed N is the seed of all launches",
@@ -554,7 +538,7 @@ class Launcher:
             path.unlink(missing_ok=True)
         self._one_by_one(partial(self._started, tried, seed), results, seed)
         for side, path in enumerate(results):
-            alone = _parsed(self._sides[side], path) if path.is_file() else {"benchmarks": []}
+            alone = parsed(self._sides[side], path) if path.is_file() else {"benchmarks": []}
             measured = {*map(_key_of, alone["benchmarks"])} - _failed(alone).keys()
             for key in measured & new & failed[side].keys():
                 self._set_apart(key, f"{failed[side][key]} while both sides had it, and not alone")
@@ -570,7 +554,7 @@ class Launcher:
     ) -> dict[str, Any] | None:
         """The JSON of a launch; None if it has measured nothing, and may have."""
         if results.is_file() and done.status in session.RAN:
-            return _parsed(side, results)
+            return parsed(side, results)
         # A change may bring the first benchmarks. And of what could be measured once, that it
         # cannot now is for the job to judge.
         may_lack = session.has_found_nothing(done) if keys is None else done.status in session.RAN
@@ -671,65 +655,11 @@ class Launcher:
         )
 
 
-#: Variables of a launch of what another launch has examined.
-EXAMINED = {EXAMINED_VARIABLE: "1"}
-
-
-def start(
-    side: Side,
-    arguments: Sequence[str],
-    environments: Environments,
-    seed: int,
-    results: Path,
-    variables: Mapping[str, str],
-    **known: Any,
-) -> AbstractContextManager[session.ChildSession]:
-    """Start a launch of a side: a single one, which nobody but the comparison judges.
-
-    Args:
-        arguments: of pytest.
-        variables: of this launch, beside those of its side.
-        known: further arguments of :func:`fwbench.processes.session.started`.
-    """
-    side.check()
-    return session.started(
-        [
-            *("-p", SELECTOR, *arguments, *side.arguments),
-            *("--fw-launches", "1", "--fw-seed", str(seed), *_ONE_LAUNCH),
-        ],
-        folder=side.folder,
-        results=results,
-        variables={
-            **spinning_variables(),
-            **variables_of(side, environments),
-            "PYTHONHASHSEED": str(seed),  # collisions are alike in all launches of a pair
-            **variables,
-        },
-        interpreter=side.interpreter,
-        **known,
-    )
-
-
 #: In the place of launches that would have nothing to do.
 _NOT_STARTED = Finished(session.NOTHING, [])
 
 #: Why a test cannot take turns that one side waits for.
 STALLED = "a side waited without computing while the other held it"
-
-
-def _parsed(side: Side, results: Path) -> Any:
-    """The run that a launch has written.
-
-    Raises:
-        ComparisonError: it is not whole.
-    """
-    try:
-        return parse(results)
-    except UnreadableRun as error:
-        raise ComparisonError(
-            f"a launch of {side.name} has not written all of its results: look for room in "
-            f"{tempfile.gettempdir()}, or name a folder on another disk by TMPDIR"
-        ) from error
 
 
 def _missing(run: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from fwbench.errors import UnreadableRun
-from fwbench.gate.ab import ERROR, EXAMINED, STALLED, are_known, ending, nodeids_in, start
+from fwbench.gate.ab import ERROR, STALLED, are_known, ending, nodeids_in
+from fwbench.gate.launches import EXAMINED, parsed, start
 from fwbench.gate.patience import Patience
 from fwbench.gate.resume import SavedJob
 from fwbench.gate.samples import SampleSet
@@ -227,7 +228,7 @@ class Lineup:
             for seat, place in enumerate(places):
                 done = children[seat].done
                 if files[place].is_file() and done.status in session.RAN:
-                    runs[place] = self._run(place, parse(files[place]))
+                    runs[place] = self._run(place, parsed(self._sides[place], files[place]))
                 else:
                     brought.lost[place] = _why_lost(done, referee.ended_at.get(seat, ""))
                     if session.has_died(done):
@@ -278,7 +279,7 @@ class Lineup:
                 if self._job.saved:  # one launch is measured whatever the budget
                     self.patience.wait(self._sides[place].name, child)
             if files[place].is_file() and child.done.status in session.RAN:
-                return self._run(place, parse(files[place]))
+                return self._run(place, parsed(self._sides[place], files[place]))
         lost = dict.fromkeys(cases, _why_lost(child.done))
         return SampleSet(self._sides[place].name, {}, lost)
 

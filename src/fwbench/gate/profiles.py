@@ -25,8 +25,8 @@ from typing import Self
 from fwbench.errors import FwbenchError
 from fwbench.frameworks import probes
 from fwbench.frameworks.profiler import COMPILATION, DATA_MOVEMENT, OTHER
-from fwbench.gate.ab import EXAMINED, start
 from fwbench.gate.explanation import Cause, CauseKind
+from fwbench.gate.launches import EXAMINED, parsed, start
 from fwbench.gate.sides import Side
 from fwbench.processes import scratch
 from fwbench.processes.session import SIDES, ChildSession, last_words
@@ -131,7 +131,7 @@ def _read(
     if not results.is_file():
         say(f"no profiles of {side.name}; its session's last output: {last_words(ended.done)}")
         return None
-    return stored.from_json(side.name, stored.parse(results))
+    return stored.from_json(side.name, parsed(side, results))
 
 
 #: A difference counts beyond so many standard errors, and beyond this share of the time: kernels

@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from fnmatch import fnmatch
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
-from fwbench.errors import ComparisonError, UsageError, unknown
+from fwbench.errors import ComparisonError, UsageError, some, unknown
 from fwbench.frameworks import registry
 from fwbench.gate import builds
 from fwbench.gate.builds import BUILD_FILES, Builder, Resolved, Wanted
@@ -32,6 +33,12 @@ _WORKING_TREE = "."
 
 #: As the extra ``explain`` has it.
 _SAMPLER = "pyinstrument>=5,<6"
+
+#: Advice where older commits may be lacking.
+_SHALLOW = (
+    "; this clone is shallow and lacks older commits: git fetch --unshallow --tags adds them, and "
+    "so does fetch-depth: 0 of actions/checkout"
+)
 
 #: Files that decide on what else is installed, and those that a build compiles.
 _DEPENDENCIES = (
@@ -93,6 +100,11 @@ class Side(ABC):
     def folder(self) -> Path:
         """The directory in which pytest is started."""
         return Path.cwd()
+
+    @property
+    def checkout_of(self) -> tuple[Path, Path] | None:
+        """A repository, and the checkout that its launches must import instead; None without."""
+        return None
 
     @abstractmethod
     def facts(self) -> dict[str, Any]:
@@ -200,7 +212,8 @@ class Revision(Side):
         try:
             self.commit = git(root, "rev-parse", "--verify", f"{revision}^{{commit}}")
         except ComparisonError as error:
-            raise UsageError(f"{name}: git knows no such revision ({error})") from error
+            hint = _SHALLOW if _is_shallow(root) else ""
+            raise UsageError(f"{name}: git knows no such revision ({error}){hint}") from error
         self._checkout: Path | None = None
 
     @property
@@ -223,6 +236,11 @@ class Revision(Side):
     def variables(self) -> Mapping[str, str]:
         """The checkout's modules before those of the working tree, which may be installed."""
         return _first_in_path(self.root, self.checkout)
+
+    @property
+    def checkout_of(self) -> tuple[Path, Path]:
+        """The repository, and its checkout."""
+        return self.root, self.checkout
 
     def facts(self) -> dict[str, Any]:
         """The revision; changes in the working tree are not in it."""
@@ -274,16 +292,29 @@ def _first_in_path(root: Path, tree: Path) -> dict[str, str]:
     Args:
         tree: the root itself, or a checkout of it.
     """
-    inside = [Path(entry) for entry in sys.path if Path(entry).is_relative_to(root)]
-    environment = Path(sys.prefix)
-    mirrored = [
-        tree / entry.relative_to(root)
-        for entry in (root, root / "src", *inside)
-        if not entry.is_relative_to(environment)
+    repository, environment = root.resolve(), Path(sys.prefix).resolve()
+    entries = [Path(entry).resolve() for entry in sys.path if Path(entry).is_absolute()]
+    inside = [
+        entry.relative_to(repository)
+        for entry in (*entries, *_editable_folders())
+        if entry.is_relative_to(repository)
+        and not (environment.is_relative_to(repository) and entry.is_relative_to(environment))
     ]
+    mirrored = [tree, tree / "src", *(tree / entry for entry in inside)]
     given = os.environ.get("PYTHONPATH", "")
     path = dict.fromkeys([*map(str, mirrored), *filter(None, given.split(os.pathsep))])
     return {"PYTHONPATH": os.pathsep.join(path)}
+
+
+def _editable_folders() -> Iterator[Path]:
+    """The folders of packages that setuptools has installed in editable mode, by a finder."""
+    for finder in sys.meta_path:
+        module = sys.modules.get(getattr(finder, "__module__", ""))
+        mapping = getattr(module, "MAPPING", None)
+        for name, path in mapping.items() if isinstance(mapping, dict) else ():
+            parts, place = tuple(name.split(".")), Path(path).resolve()
+            if place.parts[-len(parts) :] == parts:  # or else no folder finds it by its name
+                yield place.parents[len(parts) - 1]
 
 
 class Built(Side):
@@ -361,6 +392,11 @@ class Built(Side):
         programs = str(Path(self.interpreter).parent)
         path = os.pathsep.join(filter(None, [programs, os.environ.get("PATH")]))
         return {"VIRTUAL_ENV": str(self.environment.folder), "PATH": path}
+
+    @property
+    def checkout_of(self) -> tuple[Path, Path] | None:
+        """The same of its tests; None for those of the current folder, which are the tree's."""
+        return self.tests.checkout_of if self.tests else None
 
     @property
     def folder(self) -> Path:
@@ -649,6 +685,41 @@ def unseen(base: Side, contender: Side) -> str:
     return ""
 
 
+def uncompiled(sides: Sequence[Side]) -> str:
+    """Say that checkouts lack compiled modules that the working tree has; empty if it has none.
+
+    Raises:
+        UsageError: the working tree is one of the sides, so that it alone would have them.
+    """
+    trees = [side for side in sides if isinstance(side, Tree | Revision)]
+    revisions = [side.name for side in trees if isinstance(side, Revision)]
+    names = _compiled_in(trees[0].root) if revisions else []
+    if not names:
+        return ""
+    what = f"git does not track {some(names)} in the working tree, so"
+    if len(revisions) < len(trees):
+        raise UsageError(
+            f"{what} a checkout of {some(revisions)} lacks it, and one side alone would run "
+            "compiled code: --build builds both sides; remove the file if nothing imports it"
+        )
+    return f"{what} no side has it: --build builds each side, with its compiled code"
+
+
+def _compiled_in(root: Path) -> list[str]:
+    """The compiled modules next to tracked files that git does not track."""
+    compiled = _names(git(root, "ls-files", "--others", "-z", "--", "*.so", "*.pyd"))
+    importable = [name for name in compiled if _is_importable(Path(name).name)]
+    if not importable:
+        return []
+    tracked = {Path(name).parent for name in _names(git(root, "ls-files", "-z"))}
+    return [name for name in importable if Path(name).parent in tracked]
+
+
+def _is_importable(name: str) -> bool:
+    """True if this Python would import a file, which may be one of another version."""
+    return f".{name.partition('.')[2]}" in EXTENSION_SUFFIXES
+
+
 def _project_in(root: Path) -> Path:
     """The folder of the project that is built, relative to its repository."""
     here = Path.cwd()
@@ -696,7 +767,24 @@ def _references(name: str, environments: Environments) -> list[str]:
     if name in registry.registered() or environments.environment_of(name) is not None:
         return [name]
     known = dict.fromkeys([*by_name, *registry.registered(), DEFAULT, f"{REVISION}REV"])
+    if _is_revision(name):
+        raise UsageError(f"unknown side {name!r}; to compare the revision, name {REVISION}{name}")
     raise unknown("side", name, [*known, _WORKING_TREE, "PACKAGE==VERSION"])
+
+
+def _is_revision(name: str) -> bool:
+    """True if git knows a revision by this name, in the current folder."""
+    try:
+        return bool(git(Path.cwd(), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"))
+    except ComparisonError:
+        return False
+
+
+def _is_shallow(root: Path) -> bool:
+    try:
+        return git(root, "rev-parse", "--is-shallow-repository") == "true"
+    except ComparisonError:
+        return False
 
 
 def _repository() -> Path:

@@ -7,8 +7,9 @@ races nor judges. What it measures takes turns with the same case of the other s
 import gc
 import json
 import os
+import sys
 import time
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from fwbench.frameworks.probes import UNTIL_VARIABLE
 from fwbench.options.options import DEST
 from fwbench.plugin.host import take_turns
 from fwbench.processes.session import (
+    CHECKOUT_VARIABLE,
     EMPTY_VARIABLE,
     ORIGIN_VARIABLE,
     SELECTED_VARIABLE,
@@ -34,6 +36,9 @@ _PROFILE = "profile"
 
 #: What would save each launch as a run of its own, or compare it with one.
 _WRITING = ("benchmark_save", "benchmark_autosave", "benchmark_compare", "benchmark_histogram")
+
+#: Folders of environments, which may lie in a repository.
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 #: What ``addopts`` have for sessions that measure nothing, pytest-xdist's among them, and what a
 #: launch has instead.
@@ -77,6 +82,74 @@ def pytest_configure(config: pytest.Config) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         config.option.basetemp = str(folder)
     config.pluginmanager.register(LaunchClock(), "fwbench-LaunchClock")
+    checkout = json.loads(os.environ.get(CHECKOUT_VARIABLE) or "[]")
+    if checkout:
+        watch = CheckoutWatch(*map(Path, checkout))
+        config.pluginmanager.register(watch, "fwbench-CheckoutWatch")
+
+
+class CheckoutWatch:
+    """The hooks that find modules of the working tree in a launch that measures a checkout.
+
+    Whatever finds modules, they can lead there: editable installs have finders of many kinds.
+
+    Args:
+        file: is written if there are such modules: their files by their names, in JSON.
+    """
+
+    def __init__(self, repository: Path, checkout: Path, file: Path) -> None:
+        self._repository = repository.resolve()
+        interpreter = (Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix))
+        within = (folder for folder in interpreter if folder.is_relative_to(self._repository))
+        self._others = [checkout.resolve(), *within]
+        self._file = file
+
+    @pytest.hookimpl(tryfirst=True)  # before the other side is told what comes
+    def pytest_collection_finish(self) -> None:
+        """Measure nothing if the tests have imported such modules."""
+        if self._find():
+            raise pytest.UsageError("tests have imported modules from the working tree")
+
+    def pytest_sessionfinish(self) -> None:
+        """Look for modules that were imported later."""
+        self._find()
+
+    def _find(self) -> bool:
+        """Write down the modules of the working tree; False if there are none."""
+        suspects = {n: file for n, file in _modules_in(self._repository) if self._is_source(file)}
+        known = self._known() if suspects else ()
+        inside = {name: file for name, file in suspects.items() if file in known}
+        if inside:
+            self._file.write_text(json.dumps(inside, default=str), encoding="utf-8")
+        return bool(inside)
+
+    def _is_source(self, file: Path) -> bool:
+        """True unless a file of the repository is installed there, or in the checkout."""
+        is_other = any(map(file.is_relative_to, self._others))
+        return not is_other and _INSTALLED.isdisjoint(file.relative_to(self._repository).parts)
+
+    def _known(self) -> Collection[Path]:
+        """The files of the repository that git tracks, or does not ignore."""
+        from fwbench.gate.sides import git  # a launch that is as it should be does without
+
+        listed = git(
+            self._repository, "ls-files", "-z", "--cached", "--others", "--exclude-standard"
+        )
+        return {self._repository / name for name in listed.split("\0")}
+
+
+def _modules_in(repository: Path) -> Iterator[tuple[str, Path]]:
+    """The files in a repository of modules, by their names, packages first."""
+    folders: dict[str, str] = {}  # without links
+    for name, module in sorted(sys.modules.items()):
+        with suppress(AttributeError):  # others put objects of any kind there
+            file = object.__getattribute__(module, "__dict__").get("__file__")
+            if isinstance(file, str):
+                folder, base = os.path.split(file)
+                if folder not in folders:
+                    folders[folder] = f"{os.path.realpath(folder)}{os.sep}"
+                if folders[folder].startswith(f"{repository}{os.sep}"):
+                    yield name, Path(folders[folder], base)
 
 
 class LaunchClock:

@@ -64,6 +64,10 @@ RESULTS_VARIABLE = "FWBENCH_RESULTS"
 SIDE_VARIABLE = "FWBENCH_SIDE"
 SIDES = ("base", "contender")
 
+#: The environment variable of a session whose tree is checked out elsewhere: the repository, that
+#: checkout, and a file for the modules that come from the repository nevertheless; in JSON.
+CHECKOUT_VARIABLE = "FWBENCH_CHECKOUT"
+
 #: Shows what such a file says until the block is left.
 Watching = Callable[[Path], AbstractContextManager[Any]]
 

@@ -1,0 +1,107 @@
+"""A launch of a side: a pytest session in a process of its own, and what it has written."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fwbench.errors import ComparisonError, UnreadableRun
+from fwbench.gate.sides import Side, variables_of
+from fwbench.machine import spinning_variables
+from fwbench.processes import session
+from fwbench.processes.session import CHECKOUT_VARIABLE, EXAMINED_VARIABLE, SELECTOR
+from fwbench.records.stored import parse
+from fwbench.records.units import count
+from fwbench.workers.environments import Environments
+
+#: Settings of a project's own sessions that a launch is measured without: it is a single one, and
+#: the comparison judges and explains it.
+_ONE_LAUNCH = (
+    *("-o", "fw_race=false", "-o", "fw_budget=", "-o", "fw_gate="),
+    *("-o", "fw_resume=false"),
+    *("-o", "fw_profile=false"),  # of what is timed nothing is profiled
+)
+
+#: Undoes -x and --maxfail of the project's own sessions: behind a test that fails since both sides
+#: have it, others are to be measured. Those of the command line come later, and count.
+_ALL_TESTS = ("--maxfail=0",)
+
+#: Variables of a launch of what another launch has examined.
+EXAMINED = {EXAMINED_VARIABLE: "1"}
+
+
+@contextmanager
+def start(
+    side: Side,
+    arguments: Sequence[str],
+    environments: Environments,
+    seed: int,
+    results: Path,
+    variables: Mapping[str, str],
+    **known: Any,
+) -> Iterator[session.ChildSession]:
+    """A launch of a side: a single one, which nobody but the comparison judges.
+
+    Args:
+        arguments: of pytest.
+        variables: of this launch, beside those of its side.
+        known: further arguments of :func:`fwbench.processes.session.started`.
+
+    Raises:
+        ComparisonError: it has imported modules from somewhere else than its checkout.
+    """
+    side.check()
+    outside = results.with_suffix(".outside")
+    checkout = [*map(str, (*side.checkout_of, outside))] if side.checkout_of else []
+    with session.started(
+        [
+            *("-p", SELECTOR, *_ALL_TESTS, *arguments, *side.arguments),
+            *("--fw-launches", "1", "--fw-seed", str(seed), *_ONE_LAUNCH),
+        ],
+        folder=side.folder,
+        results=results,
+        variables={
+            **spinning_variables(),
+            **variables_of(side, environments),
+            "PYTHONHASHSEED": str(seed),  # collisions are alike in all launches of a pair
+            CHECKOUT_VARIABLE: json.dumps(checkout),
+            **variables,
+        },
+        interpreter=side.interpreter,
+        **known,
+    ) as child:
+        yield child
+    if outside.is_file():
+        raise _of_working_tree(side, parsed(side, outside))
+
+
+def _of_working_tree(side: Side, files: Mapping[str, str]) -> ComparisonError:
+    """The error for a launch that has not measured its own checkout.
+
+    Args:
+        files: those of the working tree that it has imported, by their modules.
+    """
+    name, file = next(iter(files.items()))
+    others = f" and {count(len(files) - 1, 'other module')}" if len(files) > 1 else ""
+    return ComparisonError(
+        f"a launch of {side.name} imported {name}{others} from the working tree ({file}), not from "
+        "its own checkout, so both sides may be the same code: let --build install each of them, "
+        "or remove what leads there (an editable install, by pip uninstall; an absolute path)"
+    )
+
+
+def parsed(side: Side, results: Path) -> Any:
+    """The run that a launch has written.
+
+    Raises:
+        ComparisonError: it is not whole.
+    """
+    try:
+        return parse(results)
+    except UnreadableRun as error:
+        raise ComparisonError(
+            f"a launch of {side.name} has not written all of its results: look for room in "
+            f"{tempfile.gettempdir()}, or name a folder on another disk by TMPDIR"
+        ) from error
