@@ -1,9 +1,11 @@
 """A pair of launches is measured, kept, and repeated once if one of them dies."""
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from fwbench.gate.patience import BudgetIsOver, Patience
 from fwbench.gate.resume import ComparisonJob
 from fwbench.gate.sides import Installed
 from fwbench.plugin.options import from_config
+from fwbench.plugin.selected import CheckoutWatch
 from fwbench.processes import session
 from fwbench.processes.command import Finished
 from fwbench.processes.session import FinishedSession
@@ -26,6 +29,7 @@ from fwbench.turns.contest import CaseVisits
 from fwbench.turns.referee import Referee
 from fwbench.workers.environments import Environments
 from support.launched_runs import entry, output
+from support.suites import commit_all, run_git
 from support.tables import tabled
 
 _STATUSES = {"killed": -9, "terminated": -15, "crashed": 3, "interrupted": 2}
@@ -38,6 +42,7 @@ class Sessions:
         endings: exit status and last line of those to come; later ones pass.
         started: how many there were, and how many of them take turns.
         facts: what is recorded of the case.
+        took: what the launches of a side took, by its name.
         arguments: of the latest one.
         known: whether each was examined before, and its machine asked.
     """
@@ -48,6 +53,7 @@ class Sessions:
         self.started = self.in_turns = 0
         self.known: list[tuple[bool, bool]] = []
         self.facts: dict[str, Any] = {}
+        self.took: dict[str, dict[str, float]] = {}
 
     @contextmanager
     def begin(
@@ -60,7 +66,10 @@ class Sessions:
         self.known.append((session.EXAMINED_VARIABLE in variables, more["origin"] is not None))
         status, line = self.endings.pop(0) if self.endings else (0, "1 passed")
         if status == 0 and "no results" not in line:
-            results.write_text(json.dumps(output([entry(**self.facts)])), encoding="utf-8")
+            written = output([entry(**self.facts)])
+            if results.stem in self.took:
+                written["fwbench"]["took"] = self.took[results.stem]
+            results.write_text(json.dumps(written), encoding="utf-8")
         elif status == 2:
             results.write_text("{half of", encoding="utf-8")
         child = session.ChildSession()
@@ -199,6 +208,71 @@ def test_a_launch_is_one_whatever_addopts_say(
     assert (options.profile, options.resume) == (False, False)
     monkeypatch.setenv(UNTIL_VARIABLE, "1e9")  # which a session has that only profiles
     assert from_config(pytester.parseconfigure(*sessions.arguments)).profile
+
+
+@pytest.mark.parametrize(("given", "most"), [([], 0), (["-x"], 1), (["--maxfail=2"], 2)])
+def test_a_test_that_fails_stops_a_launch_only_where_that_is_asked(
+    job: ComparisonJob, sessions: Sessions, pytester: pytest.Pytester, given: list[str], most: int
+) -> None:
+    """The project's own sessions may stop at the first; here it may be one that takes no turns."""
+    both = (Installed("numpy", ["numpy"]), Installed("default", ["numpy"]))
+    Launcher(both, given, Environments(job.folder), job, [].append)(None, 7)
+    pytester.makeini("[pytest]\naddopts = -x")
+    assert pytester.parseconfig(*sessions.arguments).getoption("maxfail") == most
+
+
+def test_what_launches_take_is_said_of_either_side_where_it_differs(
+    job: ComparisonJob, sessions: Sessions
+) -> None:
+    alike = {"start_s": 0.5, "calls_s": 2.0}
+    sessions.took = {
+        "base": {**alike, "collection_s": 0.3, "fixtures_s": 0.01},
+        "contender": {**alike, "collection_s": 1.3, "fixtures_s": 12.0},
+    }
+    launcher = _launcher(job)
+    launcher(None, 1)
+    assert launcher.notes()[0] == (
+        "a launch takes 0.5 s to start, 0.3 s and 1.3 s to import its tests, 0.01 s and 12 s in "
+        "fixtures, and 2 s to measure by turns (medians, of base and contender where they differ)"
+    )
+
+
+def test_modules_of_the_working_tree_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also through a link; what git ignores, environments and the checkout may be in it."""
+    root, link = tmp_path / "root", tmp_path / "link"
+    root.mkdir()
+    link.symlink_to(root)
+    run_git(root, "init", "--quiet")
+    commit_all(root, a__py="", b__py="", __gitignore="built.py")
+    monkeypatch.setattr("sys.prefix", str(root / "conda"))
+    files = {
+        "sound": "/elsewhere/sound.py",
+        "installed": str(root / "env" / "site-packages" / "installed.py"),
+        "standard": str(root / "conda" / "lib" / "standard.py"),
+        "built": str(root / "built.py"),
+        "own": str(root / "checkout" / "own.py"),
+    }
+    watch = CheckoutWatch(root, root / "checkout", tmp_path / "found")
+    for name, file in files.items():
+        monkeypatch.setitem(sys.modules, name, _module(name, file))
+        if file.startswith(str(root)):
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+            Path(file).touch()
+    watch.pytest_collection_finish()
+    assert not (tmp_path / "found").exists()
+    monkeypatch.setitem(sys.modules, "tracked", _module("tracked", str(link / "a.py")))
+    with pytest.raises(pytest.UsageError):
+        watch.pytest_collection_finish()
+    found = json.loads((tmp_path / "found").read_text(encoding="utf-8"))
+    assert found == {"tracked": str(root / "a.py")}
+
+
+def _module(name: str, file: str) -> ModuleType:
+    module = ModuleType(name)
+    module.__file__ = file
+    return module
 
 
 @tabled

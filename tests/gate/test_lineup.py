@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fwbench.errors import ComparisonError
 from fwbench.gate import resume
 from fwbench.gate.lineup import Lineup, RowJob
 from fwbench.gate.patience import Patience
@@ -121,7 +122,9 @@ def test_a_case_that_stalls_is_measured_alone(
     for seed, cases in enumerate((None, [_KEY])):
         assert {*lineup.launch([0, 1], cases, seed).logs[_KEY]} == {0, 1}
     assert sessions.in_turns == [True] * 2 + [False] * 2
-    assert [line.startswith(f"{_KEY} cannot take turns: a side waited") for line in said] == [True]
+    assert [
+        line.startswith(f"{_KEY} cannot take turns: a side computed nothing") for line in said
+    ] == [True]
     assert _resumed(lineup).apart == lineup.apart
     assert [*lineup.apart] == [_KEY]
 
@@ -132,6 +135,14 @@ def _resumed(lineup: Lineup) -> Lineup:
     again = Lineup(sides, [], Environments(job.folder), RowJob(job.folder, job.seed), [].append)
     assert again.earlier(lambda _: True)
     return again
+
+
+@pytest.mark.usefixtures("sessions")
+def test_results_that_are_not_whole(lineup: Lineup, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk is full, perhaps; fwbench ab says the same."""
+    monkeypatch.setattr("json.dumps", lambda *_, **__: "{half of")
+    with pytest.raises(ComparisonError, match=r"a launch of 1\.0 has not written all .* TMPDIR"):
+        lineup.launch([0, 1], None, 1)
 
 
 @tabled

@@ -426,7 +426,7 @@ class Launcher:
         self._origins: dict[int, Mapping[str, Any]] = {}
         self._apart: dict[str, str] = {}  # what cannot take turns, and why
         self._tried_alone: set[str] = set()
-        self._took_s: list[Mapping[str, float]] = []
+        self._took_s: list[list[Mapping[str, float]]] = [[], []]  # by side
         self._ended_at: Mapping[Side, str] = {}  # of the launches by turns that were the last
         self._medians: dict[str, list[float]] = defaultdict(list)
 
@@ -459,14 +459,13 @@ class Launcher:
             f"{some(keys)}: no turns, since {reason}; compared by launches one after the other"
             for reason, keys in why.items()
         ]
-        if self._took_s:
-            start, collection, fixtures, calls = (
-                duration(statistics.median(took.get(part, 0.0) for took in self._took_s))
-                for part in LaunchTimes.declared()
-            )
+        if any(self._took_s):
+            every = [launches for launches in self._took_s if launches]
+            start, collection, fixtures, calls = map(partial(_usual, every), LaunchTimes.declared())
             notes.append(
                 f"a launch takes {start} to start, {collection} to import its tests, {fixtures} in "
-                f"fixtures, and {calls} to measure by turns (medians)"
+                f"fixtures, and {calls} to measure by turns (medians, of base and contender where "
+                "they differ)"
             )
             notes.append(
                 "ratios are those of calls by turns; base and contender are medians over launches, "
@@ -525,7 +524,8 @@ class Launcher:
         values: list[dict[str, Any] | None],
     ) -> None:
         """Measure one launch after the other what cannot take turns, or failed and may be that."""
-        self._took_s += filter(None, map(_took_s, values))
+        for launches, value in zip(self._took_s, values, strict=True):
+            launches.extend(filter(None, [_took_s(value)]))
         for nodeids, value in zip(self._nodeids, values, strict=True):
             nodeids.update(nodeids_in(value))
         failed = [_failed(value) for value in values]
@@ -655,11 +655,14 @@ class Launcher:
         )
 
 
+#: Sides take equally long if they differ by no more than this, or by this share.
+_ALIKE_S, _ALIKE = 0.1, 0.25
+
 #: In the place of launches that would have nothing to do.
 _NOT_STARTED = Finished(session.NOTHING, [])
 
 #: Why a test cannot take turns that one side waits for.
-STALLED = "a side waited without computing while the other held it"
+STALLED = "a side computed nothing for ten seconds, in its fixtures or waiting for the other side"
 
 
 def _missing(run: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
@@ -688,6 +691,14 @@ def _failed(run: Mapping[str, Any] | None) -> dict[str, str]:
 def _took_s(run: Mapping[str, Any] | None) -> Mapping[str, float]:
     took_s: Mapping[str, float] = (run or {}).get("fwbench", {}).get("took") or {}
     return took_s
+
+
+def _usual(sides: Sequence[Sequence[Mapping[str, float]]], part: str) -> str:
+    """The median duration on all sides; that of each, the base's first, if they differ."""
+    sides_s = [statistics.median(took_s.get(part, 0.0) for took_s in side) for side in sides]
+    if max(sides_s) - min(sides_s) <= max(_ALIKE_S, _ALIKE * max(sides_s)):
+        return duration(statistics.mean(sides_s))
+    return " and ".join(map(duration, sides_s))
 
 
 def _with_apart(
