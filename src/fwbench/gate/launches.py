@@ -87,7 +87,7 @@ def _of_working_tree(side: Side, files: Mapping[str, str]) -> ComparisonError:
     others = f" and {count(len(files) - 1, 'other module')}" if len(files) > 1 else ""
     return ComparisonError(
         f"a launch of {side.name} imported {name}{others} from the working tree ({file}), not from "
-        "its own checkout, so both sides may be the same code: let --build install each of them, "
+        "its own checkout, so all sides may run the same code: let --build install each of them, "
         "or remove what leads there (an editable install, by pip uninstall; an absolute path)"
     )
 

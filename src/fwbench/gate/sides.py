@@ -697,12 +697,13 @@ def uncompiled(sides: Sequence[Side]) -> str:
     if not names:
         return ""
     what = f"git does not track {some(names)} in the working tree, so"
+    them, files = ("it", "the file") if len(names) == 1 else ("them", "the files")
     if len(revisions) < len(trees):
         raise UsageError(
-            f"{what} a checkout of {some(revisions)} lacks it, and one side alone would run "
-            "compiled code: --build builds both sides; remove the file if nothing imports it"
+            f"{what} a checkout of {some(revisions)} lacks {them}, and one side alone would run "
+            f"compiled code: --build builds both sides; remove {files} if nothing imports {them}"
         )
-    return f"{what} no side has it: --build builds each side, with its compiled code"
+    return f"{what} no side has {them}: --build builds each side, with its compiled code"
 
 
 def _compiled_in(root: Path) -> list[str]:
