@@ -43,3 +43,18 @@ def _is_of_root(file: Path) -> bool:
     with suppress(OSError, UnicodeDecodeError):
         return "pytest]" in file.read_text(encoding="utf-8")
     return False
+
+
+def rooted(root: Path, tree: Path) -> list[str]:
+    """The arguments of pytest for a repository within a project: a checkout is not within it.
+
+    Both sides have the project's settings, and node ids that begin at the root of the repository.
+
+    Args:
+        tree: the root itself, or a checkout of it.
+    """
+    project = project_root(Path())
+    file = root_file(project)
+    if file is None or project.is_relative_to(root):
+        return []
+    return [f"--rootdir={tree}", "-c", str(file)]

@@ -21,7 +21,7 @@ from fwbench.gate.builds import BUILD_FILES, Builder, Resolved, Wanted
 from fwbench.gate.verdicts import VersionChange
 from fwbench.processes import command, scratch
 from fwbench.processes.interruption import held
-from fwbench.project import project_root, root_file
+from fwbench.project import rooted
 from fwbench.terms.names import framework_of
 from fwbench.workers.environments import DEFAULT, VARIABLE, Environment, Environments
 
@@ -154,7 +154,7 @@ class Tree(Side):
     @property
     def arguments(self) -> list[str]:
         """The arguments of pytest for node ids like a revision's."""
-        return _rooted(self.root, self.root)
+        return rooted(self.root, self.root)
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -230,7 +230,7 @@ class Revision(Side):
     @property
     def arguments(self) -> list[str]:
         """The arguments of pytest for node ids like the working tree's."""
-        return _rooted(self.root, self._checkout or self.root)
+        return rooted(self.root, self._checkout or self.root)
 
     @property
     def variables(self) -> Mapping[str, str]:
@@ -269,21 +269,6 @@ class Revision(Side):
                 )
             yield
         self._checkout = None
-
-
-def _rooted(root: Path, tree: Path) -> list[str]:
-    """The arguments of pytest for a repository within a project: a checkout is not within it.
-
-    Both sides have the project's settings, and node ids that begin at the root of the repository.
-
-    Args:
-        tree: the root itself, or a checkout of it.
-    """
-    project = project_root(Path())
-    file = root_file(project)
-    if file is None or project.is_relative_to(root):
-        return []
-    return [f"--rootdir={tree}", "-c", str(file)]
 
 
 def _first_in_path(root: Path, tree: Path) -> dict[str, str]:
