@@ -1,12 +1,15 @@
 """A case that a gang does: what enters its times, what is recorded, and what fails it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from fwbench.cases import learning
 from fwbench.errors import TooLargeToVerify, WrongGradient, WrongResult, WrongTraining
+from fwbench.frameworks.learner import Job
 from fwbench.frameworks.member import Place, RoleCopies
 from fwbench.gangs import loops
 from fwbench.gangs.case import GangCase
@@ -33,7 +36,7 @@ from fwbench.workloads.models.stable_weights import tie_breaks_flipped
 from fwbench.workloads.models.trajectories import expected_losses
 from fwbench.workloads.objective import SGD, Objective
 from support import fakes
-from support.fake_learner import FOUND, data_set
+from support.fake_learner import FOUND, Trainer, data_set
 from support.gangs import ScriptedGang
 from support.tables import tabled
 
@@ -75,6 +78,22 @@ def test_replicas_may_choose_between_elements_of_windows_that_are_as_good_as_equ
         found = share._exchanged()
         assert bool(found["wrong_gradient"]) == wrong
         assert wrong or found["gradient_error"] > 0.01
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+def test_replicas_repeat_what_was_timed(replicas: int) -> None:
+    """On batches by turns; updates that timed steps have left out are missing in their weights."""
+    share: Any = object.__new__(TrainedShare)
+    share.member = SimpleNamespace(place=Place(0, replicas, "allreduce"))
+    share._learner = Trainer().learner(Job(_MLP, "cpu", "eager", "float32", 8))
+    share._batches = share._placed = [*_MLP.check_batches(8, learning.TURNS)]
+    share._made = 0
+    assert share._wrong_steps() == ""  # of epochs
+    for _ in range(10):
+        share._step()
+    assert share._wrong_steps() == ""
+    share._learner.updates = 7
+    assert share._wrong_steps().startswith("after the timing, 10 timed steps have not trained")
 
 
 def _facts(case: GangCase) -> CaseFacts:
@@ -376,7 +395,7 @@ def test_wrong_null_steps_in_the_timing_leave_no_record(case: GangCase, message:
     assert host.record(case.benchmark) is None
 
 
-def _asynchronous(**changes: Any) -> GangCase:
+def _asynchronous(step_s: Sequence[float] = (2.0**-8,), **changes: Any) -> GangCase:
     """The report of a coordinator about two workers that have taken steps of batches of 4 each."""
     answers = {
         "alone": expected_losses(_MLP, 4, update="dense")[:10],
@@ -390,7 +409,7 @@ def _asynchronous(**changes: Any) -> GangCase:
         **changes,
     }
     look = [{"updates": changes.get("left", [1000, 1000])}]
-    gang = ScriptedGang(answers={"check": [answers], "verify_last": look}, step_s=(2.0**-8,))
+    gang = ScriptedGang(answers={"check": [answers], "verify_last": look}, step_s=step_s)
     return _case(gang, _MLP.step, direction="train", size=8, toggles=_ASYNCHRONOUS)
 
 
@@ -406,6 +425,13 @@ def test_workers_that_do_not_wait_are_recorded_as_unequal_work() -> None:
     assert facts.gang.verified.weights_equal is None
     assert facts.max_loss_deviation == pytest.approx(0.0, abs=1e-9)
     assert facts.images_per_s == pytest.approx(8 * 2**8)
+
+
+def test_the_rates_of_workers_that_do_not_wait_are_added() -> None:
+    """One of them is four times as slow: two clocks, and half of the batch by each."""
+    case = _asynchronous(step_s=(2.0**-8, 2.0**-6))
+    case.measure()
+    assert _facts(case).images_per_s == pytest.approx(4 * 2**8 + 4 * 2**6)
 
 
 @tabled

@@ -69,6 +69,12 @@ def test_efficiency_is_the_gain_by_the_number_of_replicas() -> None:
     assert _only(one, two).efficiency(one) is None
 
 
+def test_efficiency_is_by_rates_where_workers_do_not_wait_for_each_other() -> None:
+    """The first of them is done after half the time, and the others are not."""
+    one, two = shared(1, 1.0, images_per_s=48.0), shared(2, 0.5, images_per_s=72.0)
+    assert _only(one, two).efficiency(two) == pytest.approx(0.75)
+
+
 @tabled
 def test_no_efficiency_where_it_would_say_something_else(
     one: dict[str, Any], two: dict[str, Any]

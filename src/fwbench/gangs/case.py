@@ -129,7 +129,10 @@ class GangCase(Case):
                 timed = self._time(gang, step_s)
                 # Of a loop, which was not checked before, all steps.
                 steps = CHECKED_STEPS if checked else self.checked_steps
-                again, verified = self._verify_timed(gang, steps)
+                made = (timed.warmup_calls or 0) + sum(
+                    done.steps for done in cast("GangClock", self._clock).rounds
+                )
+                again, verified = self._verify_timed(gang, steps, made)
                 alone_s = self.alone_s(gang)
             except BaseException:
                 gang.kill()
@@ -258,10 +261,11 @@ class GangCase(Case):
             threads=gang.greetings[0]["threads"],
         )
 
-    def _verify_timed(self, gang: Gang, steps: int) -> tuple[CaseFacts, Checked]:
+    def _verify_timed(self, gang: Gang, steps: int, made: int) -> tuple[CaseFacts, Checked]:
+        """Verify the steps made so far, of which replicas of a model repeat all, and others."""
         step_s = cast("GangClock", self._clock).rounds[-1].step_s
         quiet_s = gang.limits.limit_s(step_s)
-        doing, limit_s = "verifying the last timed step", _BIND_S + quiet_s
+        doing, limit_s = "verifying the timed steps", _BIND_S + gang.limits.limit_s(made * step_s)
         self.judge_last(gang.ask("verify_last", limit_s=limit_s, doing=doing, quiet_s=quiet_s))
         return self._check(gang, steps, step_s, "after the timing", quiet_s)
 
@@ -365,11 +369,14 @@ class SharedStepCase(GangCase):
         return case_facts | model, checked
 
     def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
-        """Images or tokens per second."""
+        """Images or tokens per second, by the median of steps, as a single process has them."""
+        return self._rate([statistics.median(done.step_s for done in rounds)])
+
+    def _rate(self, steps_s: Sequence[float]) -> CaseFacts:
+        """The rate of processes that each take as large a part of every batch."""
         objective = self._objective
-        units = self.cell.batch * objective.units_per_example * sum(done.steps for done in rounds)
-        seconds = sum(done.steps * done.step_s for done in rounds)
-        rate: dict[str, Any] = {f"{objective.unit}_per_s": units / seconds}
+        units = self.cell.batch * objective.units_per_example / len(steps_s)
+        rate: dict[str, Any] = {f"{objective.unit}_per_s": sum(units / s for s in steps_s)}
         return CaseFacts(**rate)
 
     def alone_s(self, gang: Gang) -> float | None:
@@ -393,6 +400,12 @@ class SharedStepCase(GangCase):
 
 class AsynchronousStepCase(SharedStepCase):
     """A training step of workers that do not wait for each other."""
+
+    def throughput(self, rounds: Sequence[Round]) -> CaseFacts:
+        """The sum of all workers' rates, each by its own clock: none waits for slower ones."""
+        of_all = ([rank["seconds"] / of.steps for rank in of.ranks] for of in rounds)
+        clocks = zip(*of_all, strict=True)
+        return self._rate([statistics.median(steps_s) for steps_s in clocks])
 
     @property
     def _checked_as(self) -> tuple[int, int]:

@@ -37,13 +37,14 @@ def timed_round(
 
     Returns:
         ``seconds`` of all steps, ``cpu_s`` and ``preempted`` of this process, and ``sent_bytes``
-        including the barrier, None if the system does not count them.
+        without those of the barrier, None if the system does not count them.
     """
-    before, sent = cpu_use(), sent_bytes()
+    before = cpu_use()
     collects = gc.isenabled()
     gc.disable()
     try:
         member.barrier()
+        sent = sent_bytes()
         start = read()
         for _ in range(steps):
             run()

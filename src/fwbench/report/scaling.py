@@ -182,6 +182,8 @@ class Scaling:
             return None
         if is_contended(single.facts) or is_contended(case.facts):
             return None
+        if single.rate and case.rate:  # of workers that do not wait no single time stands for all
+            return case.rate / single.rate / case.replicas
         return single.time_s / case.time_s / (1 if self.weak else case.replicas)
 
 
