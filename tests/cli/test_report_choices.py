@@ -106,3 +106,11 @@ def test_what_to_show_must_be_said(
     assert "--benchmark-json" in captured
     assert "--history" in captured
     assert not (folder / "x").exists()
+
+
+def test_a_page_is_not_written_under_the_name_of_another_kind(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    captured = out(capsys, "report", "run.json", "-o", "run.md", status=_USAGE_ERROR)
+    assert "-o writes a page in HTML" in captured
+    assert "give --markdown run.md" in captured

@@ -310,6 +310,19 @@ def test_one_case_that_differs_is_named() -> None:
         samples.refuse_differences(base, contender, ("cpu",))
 
 
+def test_of_several_sessions_that_which_differs_is_named() -> None:
+    """It may be one of a side whose others do not."""
+    base, contender = (
+        samples.together(
+            side, [run(sample("a", threads=n), name=f"{side}{at}.json") for at, n in enumerate(of)]
+        )
+        for side, of in (("base", (2, 1)), ("contender", (2, 2)))
+    )
+    message = r"threads: 1 -> 2 \(a; base1.json and contender0.json\)"
+    with pytest.raises(DifferentSettings, match=message):
+        samples.refuse_differences(base, contender, ("cpu",))
+
+
 def test_a_gpu_that_is_set_up_otherwise_is_another(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fwbench.records.session_facts import SessionFacts, StoredRace
-from fwbench.report import verdicts, writers
+from fwbench.report import races, writers
 from fwbench.report.model import Run
 from fwbench.report.sections import verdicts as race_sections
 from support.histories import OPEN, RACE, TIED, WON, budget, contestant, group, unsettled
@@ -15,7 +15,7 @@ WIDE = 400
 
 
 def test_a_race_begins_with_what_is_open() -> None:
-    assert verdicts.race_lines(RACE, WIDE) == [
+    assert races.race_lines(RACE, WIDE) == [
         (
             "3 groups: 1 fastest, 1 tie, 1 undecided "
             "(a verdict is wrong with a probability of 1% at most)"
@@ -39,31 +39,31 @@ def test_differences_that_are_not_those_of_the_times_are_explained() -> None:
     note = "the difference is not that of the times shown"
     rivals = [contestant("a", "first", 1.0), contestant("b", "slower", 2.0, behind=0.5)]
     race = StoredRace(level=0.01, groups=[group("gemm", "fastest", *rivals)])
-    assert note in verdicts.race_lines(race, WIDE)[-1]
+    assert note in races.race_lines(race, WIDE)[-1]
     run = _run(race=race)
     assert all(note in text for text in (writers.html([run]), writers.markdown([run])))
-    assert verdicts.paired(RACE.groups) == []
+    assert races.paired(RACE.groups) == []
 
 
 @pytest.mark.parametrize("width", [20, 80, 100])
 def test_no_line_is_longer_than_the_terminal(width: int) -> None:
-    lines = verdicts.race_lines(RACE, width) + verdicts.budget_lines(budget(), width)
+    lines = races.race_lines(RACE, width) + races.budget_lines(budget(), width)
     assert max(map(len, lines)) <= width
     assert lines[1].startswith("  ") == (width <= 80)
 
 
 def test_many_groups_are_not_all_shown() -> None:
     many = StoredRace(level=0.01, groups=[WON] * 38 + [TIED, OPEN])
-    lines = verdicts.race_lines(many, WIDE)
+    lines = races.race_lines(many, WIDE)
     assert lines[-1] == "38 more groups: -v shows all"
     assert len(lines) == 5
-    assert len(verdicts.race_lines(many, WIDE, every=True)) == 42
+    assert len(races.race_lines(many, WIDE, every=True)) == 42
     unlucky = StoredRace(level=0.01, groups=[OPEN] * 40)
-    assert verdicts.race_lines(unlucky, WIDE)[-1] == "28 more groups: -v shows all"
+    assert races.race_lines(unlucky, WIDE)[-1] == "28 more groups: -v shows all"
 
 
 def test_a_race_of_nobody_says_why() -> None:
-    (line,) = verdicts.race_lines(StoredRace(level=0.01, groups=[]), WIDE)
+    (line,) = races.race_lines(StoredRace(level=0.01, groups=[]), WIDE)
     assert line.startswith("no contestant has a rival: those with the same work did it in diff")
 
 
@@ -73,7 +73,7 @@ def test_an_undecided_group_says_why(
 ) -> None:
     asked = [contestant(*of, **more) for *of, more in contestants]
     more = {} if more_than is None else {"more_than": more_than}
-    assert verdicts.why_undecided(group("gemm", "undecided", *asked, **more)) == why
+    assert races.why_undecided(group("gemm", "undecided", *asked, **more)) == why
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,12 @@ def test_an_undecided_group_says_why(
     [(None, "(failed)"), (0.122, "+12.2 %"), (3.9, "4.9x"), (1999.0, "2,000x")],
 )
 def test_a_distance_is_a_share_or_a_factor(behind: float | None, message: str) -> None:
-    assert verdicts.behind(contestant("a", "slower", 1.0, behind=behind, why="failed")) == message
+    assert races.behind(contestant("a", "slower", 1.0, behind=behind, why="failed")) == message
 
 
 def test_names_from_elsewhere_are_harmless() -> None:
     bad = group("gemm\x1b[2J", "tie", contestant("a\x07", "tied", 1.0))
-    text = "".join(verdicts.race_lines(StoredRace(level=0.01, groups=[bad]), WIDE))
+    text = "".join(races.race_lines(StoredRace(level=0.01, groups=[bad]), WIDE))
     assert "\\x1b[2J" in text
     assert "\x1b" not in text
     assert "\x07" not in text
@@ -94,7 +94,7 @@ def test_names_from_elsewhere_are_harmless() -> None:
 
 def test_a_budget_names_what_is_uncertain() -> None:
     open_ = [unsettled("a", None), *(unsettled(name, 0.07) for name in "bcdefg")]
-    lines = verdicts.budget_lines(budget(resolution=0.03, unsettled=open_), WIDE)
+    lines = races.budget_lines(budget(resolution=0.03, unsettled=open_), WIDE)
     assert lines == [
         "12 launches in 4 min 50 s of 5 min",
         (
@@ -105,12 +105,12 @@ def test_a_budget_names_what_is_uncertain() -> None:
 
 
 def test_a_budget_that_sufficed_says_so() -> None:
-    lines = verdicts.budget_lines(budget(resolution=0.03, unsettled=[]), WIDE)
+    lines = races.budget_lines(budget(resolution=0.03, unsettled=[]), WIDE)
     assert lines[1:] == ["the time of each of 8 cases is known to 3%"]
 
 
 def test_a_budget_shorter_than_a_launch_says_what_one_takes() -> None:
-    lines = verdicts.budget_lines(budget(budget_s=10.0, took_s=24.0, launches=1), WIDE)
+    lines = races.budget_lines(budget(budget_s=10.0, took_s=24.0, launches=1), WIDE)
     assert lines[1:] == [
         (
             "a budget of 10 s is too short to measure anything twice: one launch of 8 cases takes "

@@ -101,6 +101,10 @@ def _check(arguments: argparse.Namespace) -> None:
         _make(arguments.png)
 
 
+#: The options for what -o does not write, by the suffixes of such files.
+_OPTIONS = {".md": "--markdown", ".csv": "--csv"}
+
+
 def _check_requested(arguments: argparse.Namespace, *, nothing_written: bool) -> None:
     if nothing_written and not arguments.png:
         raise UsageError(
@@ -111,6 +115,12 @@ def _check_requested(arguments: argparse.Namespace, *, nothing_written: bool) ->
         raise UsageError("say what to show: files that --benchmark-json wrote, or --history FOLDER")
     if arguments.add and not arguments.history:
         raise UsageError("--add keeps runs in the folder of --history FOLDER, and none is given")
+    suffix = arguments.output.suffix.lower() if arguments.output else ""
+    if suffix in _OPTIONS:
+        raise UsageError(
+            f"-o writes a page in HTML, and {arguments.output} is named as another kind of file; "
+            f"give {_OPTIONS[suffix]} {arguments.output}"
+        )
     for option, path in (("--csv", arguments.csv), ("--json", arguments.json)):
         if path and not arguments.runs:
             raise UsageError(f"{option} holds the cases of RUN files, and none is given")

@@ -207,8 +207,10 @@ def refuse_differences(
 ) -> list[str]:
     """Refuse two runs that differ in what is not compared, and return what differs and may."""
     differences: dict[str, str] = {}
-    for pair in itertools.product(base.sessions or [base], contender.sessions or [contender]):
-        differences = {**_differences(*pair), **differences}
+    sides = base.sessions or [base], contender.sessions or [contender]
+    several = max(map(len, sides)) > 1
+    for pair in itertools.product(*sides):
+        differences = {**_differences(*pair, is_one_of_several=several), **differences}
     refused = [text for name, text in sorted(differences.items()) if name not in {*allowed}]
     if refused:
         names = " ".join(f"{option} {n}" for n in sorted(differences) if n not in {*allowed})
@@ -220,16 +222,24 @@ def refuse_differences(
     return [text for _, text in sorted(differences.items())]
 
 
-def _differences(base: SampleSet, contender: SampleSet) -> dict[str, str]:
-    """Differences of the settings of two sessions, by their names."""
+def _differences(
+    base: SampleSet, contender: SampleSet, *, is_one_of_several: bool
+) -> dict[str, str]:
+    """Differences of the settings of two sessions, by their names.
+
+    Args:
+        is_one_of_several: whether to say which sessions of their sides they are.
+    """
     differences: dict[str, str] = {}
     for key in base.samples.keys() & contender.samples.keys():
         before, after = _settings(base.samples[key]), _settings(contender.samples[key])
         for name in FACTS:
             if before[name] != after[name] and name not in differences:
                 label = contender.samples[key].label
-                where = f" ({label})" if name not in ("cpu", "driver") else ""
-                differences[name] = f"{name}: {_change(before[name], after[name])}{where}"
+                where = [label] if name not in ("cpu", "driver") else []
+                where += [f"{base.name} and {contender.name}"] if is_one_of_several else []
+                said = f" ({'; '.join(where)})" if where else ""
+                differences[name] = f"{name}: {_change(before[name], after[name])}{said}"
     return differences
 
 

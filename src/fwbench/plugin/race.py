@@ -21,7 +21,7 @@ from fwbench.records.launches import LaunchPlan
 from fwbench.records.measurement import Measurement
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.units import count, duration
-from fwbench.report import verdicts
+from fwbench.report import races
 from fwbench.report.ranking import contests
 from fwbench.workloads.grid import Cell
 
@@ -101,8 +101,8 @@ class BudgetHooks:
         title = "fwbench budget" if facts.race is None else "fwbench race"
         reporter.section(title, sep="-", yellow=True)
         width, every = summary.view(reporter).width, self.config.option.verbose > 0
-        lines = [] if facts.race is None else verdicts.race_lines(facts.race, width, every=every)
-        spent = verdicts.budget_lines(facts.budget, width) if facts.budget else ()
+        lines = [] if facts.race is None else races.race_lines(facts.race, width, every=every)
+        spent = races.budget_lines(facts.budget, width) if facts.budget else ()
         for line in (*lines, *spent):
             reporter.line(line)
 

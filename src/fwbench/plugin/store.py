@@ -171,7 +171,7 @@ class Store:
     @pytest.hookimpl(trylast=True)  # what others add has paths, too
     def pytest_benchmark_update_json(self, output_json: dict[str, Any]) -> None:
         """Add what was measured, on what, and what could not be."""
-        from fwbench.report import ranking, training, verdicts
+        from fwbench.report import races, ranking, training
 
         ceilings.annotate(output_json["benchmarks"], self.session.ceilings)
         known = self.session.known_toggles
@@ -180,7 +180,7 @@ class Store:
         cases = [just_measured(entry, self.session.revisits) for entry in entries]
         ended = of_process() | self._ended({entry["fullname"] for entry in entries})
         by_medians = ranking.answers(ranking.contests(c for c in cases if c.facts))
-        by_race = verdicts.race_answer(self.launched.race)
+        by_race = races.race_answer(self.launched.race)
         ended |= SessionFacts(
             fastest={"race": by_race}
             if by_race

@@ -10,6 +10,7 @@ from fwbench.records.units import count
 from fwbench.report import condition, ranking
 from fwbench.report.condition import marked
 from fwbench.report.model import Run, frameworks, have_same_machine, labels
+from fwbench.report.races import race_answer, race_winners
 from fwbench.report.ranking import (
     Answer,
     Contest,
@@ -32,7 +33,6 @@ from fwbench.report.section import (
     seconds,
     turns_note,
 )
-from fwbench.report.verdicts import race_answer, race_winners
 
 #: How dates begin in ISO 8601, to the minute.
 _MINUTE = 16

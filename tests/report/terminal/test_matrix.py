@@ -321,6 +321,14 @@ def test_columns_that_do_not_fit_are_wrapped_by_framework() -> None:
     ]
 
 
+def test_of_settings_values_are_shown_rather_than_parts_of_names() -> None:
+    """All would begin alike: ``replic..``."""
+    by_replicas = ({"replicas": str(number), "strategy": "ps_sync"} for number in (1, 2))
+    records = [entry("torch", toggles=each, params=each) for each in by_replicas]
+    headings = [line.split() for line in texts(drawn(table(*records), 30))[-3:-1]]
+    assert headings == [["1", "2"], ["ps_sync", "ps_sync"]]
+
+
 def test_names_are_cut_before_a_table_is_given_up() -> None:
     assert any(line.startswith("a_long.. 100 ") for line in _wide(21))
     assert " ".join(" ".join(_wide(19)).split()).endswith("COLUMNS=80 makes it wider")

@@ -9,7 +9,7 @@ from fwbench.records.stored import just_measured
 from fwbench.report.terminal import notes
 from fwbench.report.terminal.screen import Outcome, screen
 from support.gangs import gang
-from support.histories import OPEN, RACE, TIED
+from support.histories import OPEN, RACE, TIED, contestant, group
 from support.tables import tabled
 from support.terminals import IN_FULL, WIDE, entry, shown, texts
 
@@ -308,6 +308,13 @@ def test_a_race_has_answered() -> None:
     assert "Fastest here, by the race above: torch eager for 1 of 3; 1 tie; 1 undecided" in lines
     assert not any("cannot be told" in line or "stop what else" in line for line in lines)
     assert "Next: what the race left undecided: give it more time (--fw-budget)" in lines
+
+
+def test_more_time_decides_no_race_beside_busy_processes() -> None:
+    rivals = [contestant(name, "open", 1e-6, contended=12) for name in ("torch", "numpy")]
+    contended = StoredRace(level=0.01, groups=[group("gemm", "undecided", *rivals)])
+    close = [just_measured(entry(name)) for name in ("torch", "numpy")]
+    assert not any("--fw-budget" in line for line in notes.next_steps(close, "", contended))
 
 
 def test_a_race_that_decided_nothing_is_no_answer() -> None:

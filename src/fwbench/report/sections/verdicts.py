@@ -7,7 +7,7 @@ from typing import NamedTuple
 from fwbench.gate.samples import THRESHOLDS
 from fwbench.gate.verdicts import Comparison, Judgement
 from fwbench.records.session_facts import StoredBudget, StoredContestant, StoredGroup, StoredRace
-from fwbench.report import explanation, since, verdicts
+from fwbench.report import explanation, races, since, verdicts
 from fwbench.report.drawing import bars, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.palette import Look
@@ -55,7 +55,7 @@ class _Entrant(NamedTuple):
 
 
 def _behind(row: _Entrant) -> TableCell:
-    return TableCell(verdicts.behind(row.contestant), row.contestant.behind)
+    return TableCell(races.behind(row.contestant), row.contestant.behind)
 
 
 _RACE_COLUMNS = columns("race", _behind)
@@ -68,15 +68,15 @@ def _race(race: StoredRace, budget: StoredBudget | None, suffix: str) -> Section
         [entrant for group in race.groups for entrant in _entrants(group)],
         lambda row: {"framework": row.contestant.name.partition(" ")[0]},
         notes=[
-            verdicts.headline(race),
-            *([verdicts.spent(budget)] if budget else []),
-            *verdicts.paired(race.groups),
+            races.headline(race),
+            *([races.spent(budget)] if budget else []),
+            *races.paired(race.groups),
         ],
     )
 
 
 def _entrants(group: StoredGroup) -> list[_Entrant]:
-    undecided = verdicts.why_undecided(group) if group.verdict == "undecided" else ""
+    undecided = races.why_undecided(group) if group.verdict == "undecided" else ""
     leader, *others = group.contestants
     return [
         _Entrant(group, leader, undecided or leader.why or ""),

@@ -45,12 +45,13 @@ class _Column:
 
     @classmethod
     def of_matrix(cls, matrix: Matrix, names: ColumnKey, is_narrow: bool) -> Self:
-        """Width of the widest cell or heading; the heading of a narrow one may be cut."""
+        """Width of the widest cell or heading; a narrow one's is cut, to the value of a setting."""
         cells = [row.cells.get(names, _NOTHING) for row in matrix.rows]
         signs = max(len(cell.signs) for cell in cells)
         numbers = signs + max(len(cell.text) for cell in cells)
         most = max(numbers, _SHORTEST_NAME) if is_narrow else sys.maxsize
-        heading = [_cut(name, most) for name in names[1:]]
+        short = (name if len(name) <= most else name.rpartition("=")[2] for name in names[1:])
+        heading = [_cut(name, most) for name in short]
         return cls(names, heading, signs, max(numbers, *map(len, heading)))
 
 

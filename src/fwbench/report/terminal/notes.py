@@ -10,9 +10,9 @@ from fwbench.records.session_facts import StoredRace
 from fwbench.records.units import JOULES, count, mebibytes, time
 from fwbench.report import ranking
 from fwbench.report.condition import early, is_contended, is_over_memory
+from fwbench.report.races import race_answer, slowed
 from fwbench.report.ranking import Contest, Decision, Ranking, answers, contests, fastest, works
 from fwbench.report.terminal.matrix import ratio_text
-from fwbench.report.verdicts import race_answer
 
 Cases = Sequence[Measurement]
 
@@ -164,7 +164,9 @@ def next_steps(cases: Cases, stored: str, race: StoredRace | None = None) -> lis
 
 
 def _is_open(race: StoredRace | None) -> bool:
-    return race is not None and any(group.verdict == _UNDECIDED for group in race.groups)
+    """True if more time may decide a group."""
+    groups = race.groups if race else []
+    return any(group.verdict == _UNDECIDED and not slowed(group) for group in groups)
 
 
 def geometric_means(cases: Cases) -> list[str]:
