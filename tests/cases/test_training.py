@@ -1,8 +1,9 @@
 """Training as cases: epochs, steps and loaders are measured to the digit."""
 
 import errno
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from fwbench.cases.epochs import steps_of
 from fwbench.cases.learning import LOSSES_TIMED, TURNS, UPDATES_TIMED
 from fwbench.errors import DataError, Diverged, IsolationError, WrongResult, WrongTraining
-from fwbench.frameworks.learner import Job
+from fwbench.frameworks.learner import Job, Placed
 from fwbench.measure import resources
 from fwbench.records import entry as record
 from fwbench.terms.presets import Schedule
@@ -365,6 +366,19 @@ def test_a_loader_whose_batches_are_wrong_is_never_timed(
     training_case = case(Trainer(loads=loads), mlp.loader, disabled=disabled)
     fails(training_case, WrongResult, "a batch of the loader does not hold the examples")
     assert training_case.benchmark.stats is None
+
+
+def test_a_loader_that_leaves_batches_out_while_it_is_timed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole, passes = FakeLoader.__iter__, itertools.count()
+
+    def left_out(loader: FakeLoader) -> Iterator[Placed]:
+        """All batches, until they have been looked at."""
+        return itertools.islice(whole(loader), 1 if next(passes) > 3 else None)
+
+    monkeypatch.setattr(FakeLoader, "__iter__", left_out)
+    fails(case(Trainer(load_s=LOAD_S), mlp.loader), WrongResult, "ended before batch 2")
 
 
 def test_a_loader_has_workers_and_no_other_toggle() -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.inputs import Change
-from fwbench.cases.training import FolderCase, any_but_last, kept
+from fwbench.cases.training import FolderCase, any_and_last, kept
 from fwbench.cases.work import NO_TURNS, Turns, Work
 from fwbench.errors import WrongResult
 from fwbench.frameworks.contract import Array, BoundCall
@@ -31,18 +31,18 @@ _Crop = tuple[float, float, bool]
 
 
 class _PhotoPass(Work):
-    """One pass over all photos; ``run`` returns one of the batches."""
+    """One pass over all photos; ``run`` returns two of the batches."""
 
     def __init__(self, loader: PhotoLoader, job: PhotoJob, to_numpy: Callable[..., Any]) -> None:
         self._loader, self._job, self._to_numpy = loader, job, to_numpy
         self._original = self._contents = [path.read_bytes() for path in job.paths]
         self._worst = 0.0
         self.pieces = len(self._contents) // job.batch
-        number = any_but_last(self.pieces)
-        self.run = lambda: [kept(loader.batches(), number)]
+        numbers = any_and_last(self.pieces)
+        self.run = lambda: kept(loader.batches(), numbers)
 
     def arrays(self, result: Any) -> Sequence[Array]:
-        """The parts of its batch: they are there, and not made when they are read."""
+        """The parts of the drawn batch: they are there, and not made when they are read."""
         return [*result[0]]
 
     def verify(self, result: Any) -> CaseFacts:

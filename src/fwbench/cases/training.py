@@ -3,7 +3,6 @@
 import itertools
 import secrets
 import statistics
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -134,28 +133,38 @@ def _arrays(part: Any) -> Sequence[np.ndarray[Any, Any]]:
 
 
 class _Visited(NamedTuple):
-    """A batch of a pass, which was kept, and the examples that it must hold."""
+    """Batches of a pass, which were kept, and the examples that each must hold."""
 
-    batch: Any
+    batches: list[Any]
     examples: NDArray[Any]
 
 
-def any_but_last(number: int) -> int:
-    """The batch that passes keep, of so many: by chance, as the last may be made more eagerly."""
-    return secrets.randbelow(max(1, number - 1))
+def any_and_last(steps: int) -> list[int]:
+    """Numbers of the batches that passes keep, of so many, from 0.
+
+    One is drawn, since the last may be made more eagerly; the last has the examples that a pass
+    would lack which left some out.
+    """
+    return sorted({secrets.randbelow(max(1, steps - 1)), steps - 1})
 
 
-def kept(batches: Iterable[Any], number: int) -> Any:
-    """The batch of a number, of a pass over all of them; empty where there are not as many."""
-    left = iter(batches)
-    deque(itertools.islice(left, number), maxlen=0)
-    batch = next(left, ())
-    deque(left, maxlen=0)
-    return batch
+def kept(batches: Iterable[Any], numbers: Sequence[int]) -> list[Any]:
+    """The batches of some numbers, of a pass over all of them.
+
+    Raises:
+        WrongResult: it ended before.
+    """
+    found = [batch for number, batch in enumerate(batches) if number in numbers]
+    if len(found) < len(numbers):
+        raise WrongResult(
+            f"a pass of the loader ended before batch {numbers[-1] + 1}: its length or its "
+            "treatment of the last examples is wrong"
+        )
+    return found
 
 
 class _Pass(Work):
-    """One pass over the batches of an epoch; ``run`` returns one of them."""
+    """One pass over the batches of an epoch; ``run`` returns two of them."""
 
     def __init__(
         self, learner: Learner, data: DataSet, steps: int, to_numpy: Callable[[Any], Any]
@@ -167,7 +176,7 @@ class _Pass(Work):
         self._loader = learner.loader(whole(data.train), steps)
         self.pieces = steps
         self._order = order(len(data.train), 0, 0)[: steps * learner.job.batch]
-        self._kept = any_but_last(steps)
+        self._kept = any_and_last(steps)
         # As users shuffle before each epoch: batches of an order that was there may be kept.
         self.before = self._shuffle
         self.run = self._pass
@@ -178,8 +187,7 @@ class _Pass(Work):
     def _pass(self) -> _Visited:
         # In time, as users' samplers shuffle: nothing can be gathered before.
         self._loader.set_order(self._order)
-        batch = kept(self._loader, self._kept)
-        return _Visited(batch, self._rows[self._kept])
+        return _Visited(kept(self._loader, self._kept), self._rows[self._kept])
 
     @property
     def _rows(self) -> NDArray[Any]:
@@ -187,8 +195,8 @@ class _Pass(Work):
         return self._order.reshape(self._steps, -1)
 
     def arrays(self, result: Any) -> Sequence[Array]:
-        """The parts of its batch: they are there, and not made when they are read."""
-        return [*result.batch]
+        """The parts of the drawn batch: they are there, and not made when they are read."""
+        return [*result.batches[0]]
 
     def verify(self, result: Any) -> CaseFacts:
         """Verify the number of batches, and the examples in each.
@@ -210,14 +218,15 @@ class _Pass(Work):
         return CaseFacts(steps_per_epoch=self._steps, data=data_facts(self._data))
 
     def verify_again(self, last: Any, turns: Turns = NO_TURNS) -> CaseFacts:
-        """A batch of the last timed pass is right, and so is a pass in an order that is new.
+        """Batches of the last timed pass are right, and so is a pass in an order that is new.
 
         Raises:
             WrongResult: it gives other batches.
         """
         with verify.within("after the timing"):
             if last is not None:
-                self._compare(last.batch, last.examples)
+                for batch, examples in zip(last.batches, last.examples, strict=True):
+                    self._compare(batch, examples)
             self._shuffle()
             return self.verify(last)
 

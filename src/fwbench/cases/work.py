@@ -56,7 +56,7 @@ class Work(ABC):
     before: BoundCall | None = None
     #: Reads all that calls change and do not return; None where results are all of it.
     read_state: BoundCall | None = None
-    #: Number of pieces that a call makes; its result is the last one.
+    #: Number of pieces that a call makes; one of them is read.
     pieces = 1
     #: Size of the data that are new in each turn.
     data_bytes = 0
