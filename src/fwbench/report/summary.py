@@ -245,8 +245,9 @@ def _cards(run: Run, suffix: str, colours: Mapping[str, str]) -> list[Card]:
         _verdicts(run, contests, colours) for contests in (run.contests, *extremes(run.contests))
     )
     by_race = [*_by_race(run, colours)]
+    rankings = ranking.rankings(run.contests)
     made = []
-    for (key, contests), kind in zip(kinds.items(), ranking.rankings(run.contests), strict=True):
+    for (key, contests), kind in zip(kinds.items(), rankings, strict=True):
         sizes = {"smallest sizes": parts[0], "largest sizes": parts[1]}
         shown = {"fastest": every, **(sizes if all(key in part for part in parts) else {})}
         verdicts = [
@@ -257,7 +258,8 @@ def _cards(run: Run, suffix: str, colours: Mapping[str, str]) -> list[Card]:
         made.append((len(contests), card))
     cards = [card for _, card in sorted(made, key=lambda each: -each[0])]
     if by_race:
-        why = "Its verdicts are below, each with its figures. The means are of medians."
+        means = " The means are of medians." * any(kind.means for kind in rankings)
+        why = f"Its verdicts are below, each with its figures.{means}"
         cards.insert(
             0,
             Card(
