@@ -169,7 +169,8 @@ def test_who_had_to_share_its_processors_has_not_lost(contended: str, verdict: s
     (stored,) = race_facts(running, history).groups
     assert stored.verdict == verdict
     standings = {rival.name: rival.standing for rival in stored.contestants}
-    assert {name for name in "bc" if standings[name] == "open"} == {*contended} - {"a"}
+    disturbed = {rival.name for rival in stored.contestants if rival.disturbed}
+    assert {name for name in "bc" if standings[name] == "open"} == disturbed == {*contended} - {"a"}
 
 
 def _second_speed(draw: np.random.Generator, number: int) -> Floats:

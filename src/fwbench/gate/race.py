@@ -340,6 +340,7 @@ def _contestant_facts(
         behind=_behind(group, case, history),
         why=history.lost(case)
         or (f"slower than {group.contestants[dropped.leader]}" if is_beaten and dropped else None),
+        disturbed=case in group.disturbed(history),
     )
 
 

@@ -227,6 +227,7 @@ class StoredContestant(Table):
     time_s: float | None = fact()
     behind: float | None = fact()
     why: str | None = fact()
+    disturbed: bool | None = fact()
 
 
 class StoredGroup(Table):

@@ -110,7 +110,7 @@ def why_undecided(group: StoredGroup) -> str:
     if len(racing) < 2:  # noqa: PLR2004 (a race has two contestants or more)
         lost = [f"{rival.name} {rival.why}" for rival in group.contestants if rival.why]
         return f"no rival is left: {', '.join(lost)}"
-    if names := slowed(group):
+    if names := [rival.name for rival in group.contestants if rival.disturbed]:
         verb = "was" if len(names) == 1 else "were"
         return (
             f"{' and '.join(names)} {verb} contended, and may be faster on a quiet machine: "
@@ -130,12 +130,6 @@ def why_undecided(group: StoredGroup) -> str:
         return f"too few launches to say how many it takes{disturbed}"
     more = count(group.more_launches, "more launch", "more launches")
     return f"about {more} ({duration(group.more_s)}) would decide it{disturbed}"
-
-
-def slowed(group: StoredGroup) -> list[str]:
-    """The contestants of an open group that only a quiet machine can tell from the leader."""
-    racing = [rival for rival in group.contestants if rival.standing == "open"]
-    return [rival.name for rival in racing[1:] if 2 * rival.contended >= rival.launches]
 
 
 def budget_lines(budget: StoredBudget, width: int) -> list[str]:

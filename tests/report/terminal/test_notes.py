@@ -311,7 +311,7 @@ def test_a_race_has_answered() -> None:
 
 
 def test_more_time_decides_no_race_beside_busy_processes() -> None:
-    rivals = [contestant(name, "open", 1e-6, contended=12) for name in ("torch", "numpy")]
+    rivals = [contestant(name, "open", 1e-6, disturbed=True) for name in ("torch", "numpy")]
     contended = StoredRace(level=0.01, groups=[group("gemm", "undecided", *rivals)])
     close = [just_measured(entry(name)) for name in ("torch", "numpy")]
     assert not any("--fw-budget" in line for line in notes.next_steps(close, "", contended))

@@ -10,7 +10,7 @@ from fwbench.records.session_facts import StoredRace
 from fwbench.records.units import JOULES, count, mebibytes, time
 from fwbench.report import ranking
 from fwbench.report.condition import early, is_contended, is_over_memory
-from fwbench.report.races import race_answer, slowed
+from fwbench.report.races import race_answer
 from fwbench.report.ranking import Contest, Decision, Ranking, answers, contests, fastest, works
 from fwbench.report.terminal.matrix import ratio_text
 
@@ -166,7 +166,10 @@ def next_steps(cases: Cases, stored: str, race: StoredRace | None = None) -> lis
 def _is_open(race: StoredRace | None) -> bool:
     """True if more time may decide a group."""
     groups = race.groups if race else []
-    return any(group.verdict == _UNDECIDED and not slowed(group) for group in groups)
+    return any(
+        group.verdict == _UNDECIDED and not any(rival.disturbed for rival in group.contestants)
+        for group in groups
+    )
 
 
 def geometric_means(cases: Cases) -> list[str]:
