@@ -310,6 +310,17 @@ def test_one_case_that_differs_is_named() -> None:
         samples.refuse_differences(base, contender, ("cpu",))
 
 
+def test_threads_differ_once() -> None:
+    """Their variables are no other difference; one that somebody has set is."""
+    base, contender = (
+        run(sample("a", threads=n, toggles={"OMP_NUM_THREADS": str(n), "MKL_NUM_THREADS": mkl}))
+        for n, mkl in ((1, "1"), (2, "7"))
+    )
+    (threads, toggles) = samples.refuse_differences(base, contender, ("threads", "toggles"))
+    assert threads == "threads: 1 -> 2 (a)"
+    assert toggles == "toggles: MKL_NUM_THREADS None -> 7 (a)"
+
+
 def test_of_several_sessions_that_which_differs_is_named() -> None:
     """It may be one of a side whose others do not."""
     base, contender = (

@@ -332,6 +332,17 @@ def test_a_case_of_one_session_is_inconclusive() -> None:
     assert result["enough"][0] is Verdict.UNCHANGED
 
 
+def test_a_case_that_fewer_sessions_have_is_named() -> None:
+    """Five sessions a side tell more than one; the screen says five."""
+    base, contender = (
+        run(sample("a", times(1.0, 5)), sample("b", times(1.0, number)), name=name)
+        for name, number in (("base", 5), ("now", 1))
+    )
+    notes = compare(base, contender, RULES).notes
+    assert "now has 5 sessions, and not each case in all: b in 1" in notes
+    assert not any(note.startswith("base has") for note in notes)
+
+
 def test_runs_without_a_common_case_have_verdicts_too() -> None:
     comparison = compare(run(sample("a", (1.0,))), run(sample("b", (1.0,))), RULES)
     assert comparison.counts == {"missing": 1, "new": 1}

@@ -356,7 +356,10 @@ def test_differences_are_refused_unless_allowed(gated: Project) -> None:
     path = gated.path / ".fwbench" / "baseline" / "baseline.json"
     stored = json.loads(path.read_text(encoding="utf-8"))
     for entry in stored["benchmarks"]:
-        entry["extra_info"]["fwbench"].update(threads=77, framework_version="0.9")
+        entry["extra_info"]["fwbench"].update(framework_version="0.9")
+    facts = stored["benchmarks"][0]["extra_info"]["fwbench"]
+    of_threads = {name: "77" for name in facts["toggles"] if name.endswith("_NUM_THREADS")}
+    facts.update(threads=77, toggles={**facts["toggles"], **of_threads})
     path.write_text(json.dumps(stored), encoding="utf-8")
     differences = ("threads: 77 -> ", "framework: 0.9 -> ")
     result = gated.run(*_GATE, "--fw-allow-different=cpu", "--benchmark-json=now.json")
@@ -368,6 +371,14 @@ def test_differences_are_refused_unless_allowed(gated: Project) -> None:
     result = gated.run(*_PASSING, "--fw-allow-different=threads,framework")
     assert result.ret == pytest.ExitCode.OK, str(result.stdout)
     assert all(text in str(result.stdout) for text in differences)
+
+
+def test_other_threads_are_refused_before_anything_is_measured(gated: Project) -> None:
+    """A session of minutes would be for nothing."""
+    result = gated.run(*_GATE, "--fw-threads=1")
+    _assert_refused(gated, result, "--fw-gate: baseline has been measured with --fw-threads=2")
+    result = gated.run(*_PASSING, "--fw-threads=1", "--fw-allow-different=threads")
+    assert result.ret == pytest.ExitCode.OK, str(result.stdout)
 
 
 def test_an_interrupted_run_is_not_judged_nor_becomes_the_baseline(

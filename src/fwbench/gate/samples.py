@@ -138,11 +138,21 @@ def _settings(measurement: Measurement) -> dict[str, Any]:
         "driver": machine.gpu_driver if on_gpu else None,
         "threads": facts.threads,
         "framework": facts.framework_version,
-        "toggles": facts.toggles,
+        "toggles": _toggles(facts),
         "data": facts.data.digest if facts.data else None,
         "schedule": [facts.steps_per_epoch, facts.warmup_epochs],
         "precision": facts.precision,
         **_gang(facts.gang),
+    }
+
+
+def _toggles(facts: CaseFacts) -> dict[str, Any] | None:
+    """The toggles of a case, without the variables that only say again how many threads it has."""
+    threads = str(facts.threads)
+    return facts.toggles and {
+        name: value
+        for name, value in facts.toggles.items()
+        if not (name.endswith("_NUM_THREADS") and value == threads)
     }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from fwbench import project
-from fwbench.errors import StorageError, UnreadableRun, UsageError
+from fwbench.errors import StorageError, UnreadableRun, UsageError, some
 from fwbench.gate import verdicts
 from fwbench.gate.samples import METRICS, Metric, SampleSet, each_once, read, together, unequal_work
 from fwbench.gate.verdicts import Comparison, Judgement, Rules, Verdict, one_sided, unjudged
@@ -131,6 +131,7 @@ def compare(
         {**rules.recorded(), "margin": 0.0},
         [
             *_interruptions(base, contender),
+            *_in_fewer_sessions(base, contender),
             *_power(judgements),
             *rules.marked(pairs.values()),
             *notes,
@@ -177,6 +178,19 @@ def _interruptions(*sides: SampleSet) -> Iterable[str]:
                 f"{side.name} was interrupted: {number} of {number + len(lost)} cases measured"
                 + (f"; lost: {', '.join(lost)}" if lost else "")
             )
+
+
+def _in_fewer_sessions(*sides: SampleSet) -> Iterable[str]:
+    """A note on the cases that fewer sessions of a side have than others, and so tell less."""
+    for side in sides:
+        most = max((len(sample.launches) for sample in side.samples.values()), default=0)
+        fewer = [
+            f"{sample.label} in {len(sample.launches)}"
+            for sample in side.samples.values()
+            if len(sample.launches) < most
+        ]
+        if fewer:
+            yield f"{side.name} has {count(most, *_NOUN)}, and not each case in all: {some(fewer)}"
 
 
 def judge(base: Measurement, contender: Measurement, rules: Rules, level: float) -> list[Judgement]:

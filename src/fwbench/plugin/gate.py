@@ -72,6 +72,15 @@ class Gate:
                 f"{SESSIONS_AT_LEAST} or more (fwbench baseline set FILE FILE), or compare by "
                 "turns (fwbench ab); fwbench gate FILE FILE shows differences, for information"
             )
+        known = (sample.facts.threads for sample in baseline.samples.values())
+        threads = {number for number in known if number is not None}
+        allowed = "threads" in self.options.allow_different
+        if threads and self.options.threads not in threads and not allowed:
+            raise UsageError(
+                f"{baseline.name} has been measured with --fw-threads={max(threads)}, and this "
+                f"session has {self.options.threads}: measure both alike; or, if that is what is "
+                "compared: --fw-allow-different threads"
+            )
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
