@@ -80,6 +80,16 @@ def test_answers_are_shown_against_the_batch() -> None:
     assert "torch eager 2 to 4" in chart_of(section, "examples a second").text
 
 
+def test_contended_answers_are_bounds() -> None:
+    entries = [network(batch=1), network(batch=8, call_s=2.0, condition="contended")]
+    section = part_of(_BY_BATCH, *entries)
+    (row,) = rows(section)
+    assert (row["batch 1"], row["batch 1, a second"]) == ("500 ms", "2")
+    assert (row["batch 8"], row["batch 8, a second"]) == ("≤ 2 s", "≥ 4")
+    assert "upper bound" in section.notes[0]
+    assert not part_of(_BY_BATCH, network(batch=1), network(batch=8)).notes
+
+
 def test_batches_of_loops_networks_are_sizes() -> None:
     """Without a shape the size is the batch."""
     entries = [network(batch=1, shape=None, size=size) for size in (1, 64)]
@@ -123,6 +133,7 @@ def test_a_network_stands_beside_the_fastest_of_where_it_comes_from() -> None:
     tensorflow, torch = rows(part([run], _EXPORTED))
     assert tensorflow == {
         "network": "net 100",
+        "dtype": "float32",
         "exported from": "tensorflow",
         "run in": "onnxruntime from_tensorflow",
         "a call": "1 s",
@@ -134,6 +145,23 @@ def test_a_network_stands_beside_the_fastest_of_where_it_comes_from() -> None:
     }
     assert torch["run in"] == "onnxruntime from_torch"
     assert [torch[name] for name in ("there", "a call there", "times as fast")] == [""] * 3
+
+
+def test_exports_are_told_apart_by_dtype_and_have_no_ratio_of_upper_bounds() -> None:
+    run = run_of(
+        exported("torch", 1.0, condition="contended"),
+        exported("torch", 1.0, dtype="int8"),
+        case("net", "torch", 2.0),
+        case("net", "torch", 2.0, dtype="int8", condition="contended"),
+    )
+    wide, narrow = rows(part([run], _EXPORTED))
+    assert (wide["dtype"], wide["run in"], wide["there"]) == (
+        "float32",
+        "onnxruntime from_torch (contended)",
+        "torch eager",
+    )
+    assert (narrow["dtype"], narrow["there"]) == ("int8", "torch eager (contended)")
+    assert (wide["times as fast"], narrow["times as fast"]) == ("", "")
 
 
 def test_each_run_is_compared_with_itself() -> None:
@@ -174,6 +202,27 @@ def test_a_dtype_stands_beside_float32_of_the_same_framework() -> None:
     assert (torch["against float32"], torch["CPU has for int8"]) == ("+0.00%", "")
     assert (alone["against float32"], alone["times as fast"]) == ("", "")
     assert alone["CPU has for int8"] == "avx512_vnni"
+
+
+def test_upper_bounds_have_no_ratio_to_float32() -> None:
+    """A contended float32 of 104 ms once made int8 1,891 times as fast."""
+    run = run_of(
+        trained("torch", "float32", 1.0, 0.95, condition="contended"),
+        trained("torch", "int8", 0.001, 0.94),
+        trained("mxnet", "float32", 1.0, 0.95),
+        trained("mxnet", "int8", 0.5, 0.94, condition="contended"),
+        trained("mxnet", "bfloat16", 0.5, 0.94),
+    )
+    shown = {
+        (row["case"], row["dtype"]): row["times as fast"] for row in rows(part([run], _ACCURACY))
+    }
+    assert shown == {
+        ("torch eager (contended)", "float32"): "",
+        ("torch eager", "int8"): "",
+        ("mxnet eager", "float32"): "1.00",
+        ("mxnet eager (contended)", "int8"): "",
+        ("mxnet eager", "bfloat16"): "2.00",
+    }
 
 
 def test_dtypes_are_points_of_a_track() -> None:

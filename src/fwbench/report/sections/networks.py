@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from fwbench.measure.limits import ITEMSIZE_BYTES
 from fwbench.records.measurement import Measurement, group_by
 from fwbench.records.units import mebibytes, time
 from fwbench.report.charts import rate_point, time_point
+from fwbench.report.condition import is_contended, marked
 from fwbench.report.drawing import lines, palette
 from fwbench.report.drawing.chart import Chart, Point
 from fwbench.report.drawing.lines import Stop
@@ -144,6 +146,7 @@ def _by_batch(
             [*by_name.items()],
             lambda line: row_keys(first[line[0]]),
             charts=[*_batch_charts(title, by_name, looks)],
+            notes=[_PROSE["bounds"]] * any(is_contended(record.facts) for record in records),
             legend=looks,
         )
     ]
@@ -153,10 +156,23 @@ def _batch_columns(batches: Sequence[int]) -> Iterator[Column[ByBatch]]:
     """The latency and the throughput of each batch."""
     yield Column("case", lambda line: TableCell(line[0]))
     for batch in batches:
-        yield batch_column(batch, lambda r: seconds(r.median_s), optional=False)
-        yield batch_column(
-            batch, lambda r: quantity(_rate(r), _shown), ", a second", optional=False
-        )
+        yield batch_column(batch, _latency, optional=False)
+        yield batch_column(batch, _throughput, ", a second", optional=False)
+
+
+def _latency(record: Measurement) -> TableCell:
+    return _bounded(record, seconds(record.median_s), "≤")
+
+
+def _throughput(record: Measurement) -> TableCell:
+    return _bounded(record, quantity(_rate(record), _shown), "≥")
+
+
+def _bounded(record: Measurement, cell: TableCell, sign: str) -> TableCell:
+    """The cell, after a sign where the record's time is an upper bound."""
+    if not cell.text or not is_contended(record.facts):
+        return cell
+    return replace(cell, text=f"{sign} {cell.text}")
 
 
 def _batch_charts(title: str, by_name: _ByBatch, looks: Mapping[str, Look]) -> Iterator[Chart]:
@@ -210,8 +226,19 @@ class _Trained(NamedTuple):
         return (self.record.facts.accuracy or 0.0) - (self.wide.facts.accuracy or 0.0)
 
     @property
+    def marked(self) -> str:
+        return marked(self.name, self.record.facts)
+
+    @property
     def gain(self) -> float | None:
-        return None if self.wide is None else self.wide.median_s / self.record.median_s
+        return _gain(self.wide, self.record)
+
+
+def _gain(base: Measurement | None, record: Measurement) -> float | None:
+    """Ratio of the base's time to the record's; None if either is missing or an upper bound."""
+    if base is None or is_contended(base.facts) or is_contended(record.facts):
+        return None
+    return base.median_s / record.median_s
 
 
 def _int8_features(row: _Trained) -> TableCell:
@@ -292,16 +319,18 @@ class _ExportedNetwork(NamedTuple):
 
     @property
     def name(self) -> str:
-        return line_name(self.record, self.names)
+        return marked(line_name(self.record, self.names), self.record.facts)
 
     @property
     def name_there(self) -> str:
         """The name of the line where it comes from."""
-        return "" if self.there is None else line_name(self.there, self.names)
+        if self.there is None:
+            return ""
+        return marked(line_name(self.there, self.names), self.there.facts)
 
     @property
     def gain(self) -> float | None:
-        return None if self.there is None else self.there.median_s / self.record.median_s
+        return _gain(self.there, self.record)
 
 
 _EXPORTED_COLUMNS = columns("exports")
