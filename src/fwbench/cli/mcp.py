@@ -145,6 +145,7 @@ class Tools:
             )
         template = self._tools[name]["command"]
         given = self._checked(self._schema(template), arguments)
+        _check_options(template, given.get("options", ()))
         self._is_busy = True
         try:
             with scratch.folder() as temporary:
@@ -174,8 +175,8 @@ class Tools:
             raise UsageError(f"there is no folder {folder}; name one in {self._root}")
         for name in (name for name in _PATHS if given.get(name)):
             given[name] = str(self._inside(folder / given[name]))
-        if (save := given.get("save")) and Path(save).exists():
-            raise UsageError(f"{save} is there already; name a new file, or remove it")
+        if save := given.get("save"):
+            _check_new(Path(save))
         return given
 
     def _inside(self, place: str | Path) -> Path:
@@ -204,6 +205,35 @@ async def _called(template: str, given: Mapping[str, Any]) -> tuple[dict[str, An
     text = [*over, *lines]
     more = [f"and {len(text) - _SHOWN_LINES} more lines"] if len(text) > _SHOWN_LINES else []
     return {**found, "overran": ran.overran}, "\n".join([*text[:_SHOWN_LINES], *more])
+
+
+def _check_new(save: Path) -> None:
+    """Before anything is measured: what cannot be kept would be lost afterwards.
+
+    Raises:
+        UsageError: a file cannot be created there.
+    """
+    if save.exists():
+        raise UsageError(f"{save} is there already; name a new file, or remove it")
+    if not save.parent.is_dir():
+        raise UsageError(
+            f"cannot save {save.name}: there is no folder {save.parent}; create it, or name another"
+        )
+
+
+def _check_options(template: str, options: Sequence[str]) -> None:
+    """Refuse options for files that the server reads: it would find nothing in its own.
+
+    Raises:
+        UsageError: an option names another file.
+    """
+    own = {word.partition("=")[0] for word in template.split() if "={" in word}
+    for option in options:
+        if (name := option.partition("=")[0]) in own:
+            raise UsageError(
+                f"options has {name}, which the tool sets itself; leave it out, and use the tool's "
+                "other arguments"
+            )
 
 
 def _words(template: str, given: Mapping[str, Any]) -> Iterator[str]:
