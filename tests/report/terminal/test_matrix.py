@@ -329,6 +329,14 @@ def test_of_settings_values_are_shown_rather_than_parts_of_names() -> None:
     assert headings == [["1", "2"], ["ps_sync", "ps_sync"]]
 
 
+def test_executions_that_begin_alike_are_cut_to_their_ends() -> None:
+    """Both would be ``from_t..``; what fits, or is cut to another text, stays."""
+    executions = ("from_torch", "from_tensorflow", "reduce_overhead")
+    records = [entry("onnxruntime", execution=each) for each in executions]
+    headings = texts(drawn(table(*records), 40))[-2].split()
+    assert headings == ["..orflow", ".._torch", "reduce.."]
+
+
 def test_names_are_cut_before_a_table_is_given_up() -> None:
     assert any(line.startswith("a_long.. 100 ") for line in _wide(21))
     assert " ".join(" ".join(_wide(19)).split()).endswith("COLUMNS=80 makes it wider")

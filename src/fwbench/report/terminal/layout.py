@@ -2,7 +2,7 @@
 
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -28,6 +28,19 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - len(_CUT)] + _CUT
 
 
+def _cut_apart(text: str, width: int, others: Collection[str]) -> str:
+    """A text cut to a width; to its end where another one would be cut alike."""
+    cut = _cut(text, width)
+    if any(other != text and _cut(other, width) == cut for other in others):
+        return _CUT + text[len(_CUT) - width :]
+    return cut
+
+
+def _shortened(name: str, width: int) -> str:
+    """A name that fits, or the value of a setting that does not."""
+    return name if len(name) <= width else name.rpartition("=")[2]
+
+
 @dataclass(frozen=True)
 class _Column:
     """A column as it is drawn."""
@@ -45,13 +58,22 @@ class _Column:
 
     @classmethod
     def of_matrix(cls, matrix: Matrix, names: ColumnKey, is_narrow: bool) -> Self:
-        """Width of the widest cell or heading; a narrow one's is cut, to the value of a setting."""
+        """Width of the widest cell or heading; a narrow one's is cut, to the value of a setting.
+
+        Headings of a framework that would be cut alike are cut to their ends.
+        """
         cells = [row.cells.get(names, _NOTHING) for row in matrix.rows]
         signs = max(len(cell.signs) for cell in cells)
         numbers = signs + max(len(cell.text) for cell in cells)
         most = max(numbers, _SHORTEST_NAME) if is_narrow else sys.maxsize
-        short = (name if len(name) <= most else name.rpartition("=")[2] for name in names[1:])
-        heading = [_cut(name, most) for name in short]
+        beside = {
+            _shortened(name, most)
+            for others in matrix.columns
+            if others[0] == names[0]
+            for name in others[1:]
+        }
+        short = (_shortened(name, most) for name in names[1:])
+        heading = [_cut_apart(name, most, beside) for name in short]
         return cls(names, heading, signs, max(numbers, *map(len, heading)))
 
 
