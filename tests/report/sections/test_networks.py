@@ -242,3 +242,9 @@ def test_dtypes_are_points_of_a_track() -> None:
     assert (times.legends, sizes.legends) == (["torch eager", "jax eager"], ["torch eager"])
     assert times.title == "net cpu 100: accuracy against time of a call"
     assert [float(r) for r in re.findall(r'<circle[^>]* r="([^"]+)"', sizes.svg)] == [6, 3]
+
+
+def test_a_dtype_of_another_release_is_drawn() -> None:
+    run = run_of(trained("torch", "int4", 1.0, 0.9, model_bytes=2**10))
+    times, _ = part([run], _ACCURACY).charts
+    assert times.text.endswith(": torch eager int4 1 s, 90.00%")

@@ -294,9 +294,14 @@ def _accuracy_charts(
 
 
 def _stops(records: Sequence[Measurement], quantity_of: _Quantity) -> list[Stop]:
-    """A point for each dtype, the larger the wider it is."""
+    """A point for each dtype, the larger the wider it is: a byte, where that is not known."""
     return [
-        Stop(x, facts.accuracy or 0.0, facts.dtype, _RADIUS * ITEMSIZE_BYTES[facts.dtype] ** 0.5)
+        Stop(
+            x,
+            facts.accuracy or 0.0,
+            facts.dtype,
+            _RADIUS * ITEMSIZE_BYTES.get(facts.dtype, 1) ** 0.5,
+        )
         for record in records
         for facts in [record.facts]
         if (x := quantity_of(record)) is not None
