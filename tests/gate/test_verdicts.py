@@ -83,9 +83,11 @@ def test_the_figures_are_those_of_the_statistics() -> None:
 
 
 @pytest.mark.parametrize("side", [0, 1])
-def test_contended_cases_are_inconclusive(side: int) -> None:
+@pytest.mark.parametrize("busy", [{"contended": True}, {"condition": "contended"}])
+def test_contended_cases_are_inconclusive(side: int, busy: dict[str, Any]) -> None:
+    """Sessions of one launch say it by their condition."""
     pair = [sample("a", times(1.0)), sample("a", times(2.0))]
-    pair[side] = sample("a", pair[side].times_s, contended=1)
+    pair[side] = sample("a", pair[side].times_s, **busy)
     judgement = _first(*pair, RULES)
     assert judgement.verdict is Verdict.INCONCLUSIVE
     assert "processors" in judgement.reason

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeVar
 
+from fwbench.measure.condition import CONTENDED
 from fwbench.records.facts import CaseFacts, Epoch, Launch, RowVisits
 from fwbench.records.repeatability import (
     DECIDED,
@@ -214,8 +215,8 @@ class Measurement:
 
     @property
     def contended(self) -> bool:
-        """True if a launch had to share its processors."""
-        return bool(self.facts.contended)
+        """True if a launch had to share its processors, or the only process."""
+        return bool(self.facts.contended) or self.facts.condition == CONTENDED
 
     def values(self, name: str) -> tuple[float, ...]:
         """A figure of each launch; empty if one of them lacks it."""
