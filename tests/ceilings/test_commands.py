@@ -116,8 +116,16 @@ def test_doctor_says_what_was_measured(here: Path, capsys: pytest.CaptureFixture
             Ceiling({"float32": 2.0**30}, 2.0**20),
             ["  float32   1.074 GFLOP/s (unknown)", "  copy      0.001049 GB/s (unknown)"],
         ),
+        (
+            Ceiling({"float32": 2.0**30}, by={"float32": "fake 1.2 (contended)"}),
+            [
+                "  float32   1.074 GFLOP/s (fake 1.2 (contended))",
+                "  contended: other processes took processors, and it may be faster: measure again "
+                "on an idle machine",
+            ],
+        ),
     ],
-    ids=["in full", "between host and GPU", "nobody's"],
+    ids=["in full", "between host and GPU", "nobody's", "on a busy machine"],
 )
 def test_doctor_says_rates(
     here: Path, capsys: pytest.CaptureFixture[str], ceiling: Ceiling, lines: list[str]

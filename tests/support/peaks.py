@@ -12,7 +12,12 @@ QUICKLY = ("--fw-warmup=0", "--benchmark-max-time=0.01", "--benchmark-min-rounds
 BY = {"float32": "fake 1.2", "copy": "other 0.1"}
 
 #: Powers of two, so that what follows from them is exact.
-CEILING = Ceiling({"float32": 2.0**30, "float16": 2.0**32}, 2.0**20, {**BY, "float16": "fake 1.2"})
+CEILING = Ceiling(
+    {"float32": 2.0**30, "float16": 2.0**32},
+    2.0**20,
+    {**BY, "float16": "fake 1.2"},
+    undisturbed={"float32": ["fake 1.2"]},
+)
 
 
 def product_facts(framework: str = "fake", **changes: Any) -> CaseFacts:

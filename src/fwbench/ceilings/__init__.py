@@ -9,7 +9,7 @@ import dataclasses
 import hashlib
 import json
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,7 @@ from fwbench import project
 from fwbench.errors import StorageError
 from fwbench.frameworks.gpus import DEVICE_CLOCKS
 from fwbench.jsontext import loads
+from fwbench.measure.condition import CONTENDED
 from fwbench.processes import session
 from fwbench.records import files
 from fwbench.records.facts import CaseFacts
@@ -61,6 +62,16 @@ class Ceiling:
     copied_per_s: Mapping[str, float] = field(default_factory=dict)
     #: Which copies a cache holds, their rates show.
     cached_per_s: Mapping[str, float] = field(default_factory=dict)
+    undisturbed: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def holds_for(self, framework: str) -> dict[str, float]:
+        """The rates of products that a framework, with its version, cannot exceed by much.
+
+        Its own product has been measured, and nothing disturbed it: what another framework reached,
+        or this one beside busy processes, says nothing of what it can do.
+        """
+        rates = self.flops_per_s.items()
+        return {dtype: r for dtype, r in rates if framework in self.undisturbed.get(dtype, ())}
 
     def least_s(self, facts: CaseFacts) -> float | None:
         """The least seconds that a case can take; None where that is not known."""
@@ -100,7 +111,9 @@ class Ceiling:
             return self  # launches take longer than such copies
         if has_clock:
             seconds = min(seconds, facts.device_s or seconds)
-        by = f"{facts.framework} {facts.framework_version}"
+        is_contended = facts.condition == CONTENDED
+        framework = f"{facts.framework} {facts.framework_version}"
+        by = f"{framework} ({CONTENDED})" if is_contended else framework
         if facts.workload == _COPY:
             rate = (facts.bytes or 0.0) / seconds
             if rate <= (self.bytes_per_s or 0.0):
@@ -108,11 +121,14 @@ class Ceiling:
             return dataclasses.replace(self, bytes_per_s=rate, by={**self.by, _COPY: by})
         table, place, work = _place(facts)
         known, rate = getattr(self, table), (work or 0.0) / seconds
-        if rate <= known.get(place, 0.0):
-            return self
-        whose = {**self.by, _CACHED if facts.workload == _CACHED else place: by}
-        better: dict[str, Any] = {table: {**known, place: rate}, "by": whose}
-        return dataclasses.replace(self, **better)
+        found: dict[str, Any] = {}
+        if table == "flops_per_s" and not is_contended and facts.full_speed != 0:
+            whole = [*self.undisturbed.get(place, ()), framework]
+            found["undisturbed"] = {**self.undisturbed, place: whole}
+        if rate > known.get(place, 0.0):
+            found[table] = {**known, place: rate}
+            found["by"] = {**self.by, _CACHED if facts.workload == _CACHED else place: by}
+        return dataclasses.replace(self, **found)
 
 
 def _place(facts: CaseFacts) -> tuple[str, str, float | None]:
@@ -201,6 +217,7 @@ def of_session(session: SessionFacts) -> dict[str, Ceiling]:
             stored.by or {},
             stored.copied_per_s or {},
             {size: r for size, r in (stored.cached_per_s or {}).items() if size.isdecimal()},
+            stored.undisturbed or {},
         )
         for device, stored in (session.ceilings or {}).items()
     }

@@ -124,7 +124,7 @@ def make_case(item: pytest.Item, fixture: BenchmarkFixture) -> Case:
         session.options.warmup_s,
         tell=_teller(item),
         cache=_data_cache(item),
-        limits=session.limits(manifest.device(cell.device)),
+        limits=session.limits(manifest, manifest.device(cell.device)),
         probe=_probe(item, session),
         is_first=session.count_case() == 1,
     )

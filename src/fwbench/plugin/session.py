@@ -183,11 +183,11 @@ class Session:
     def _processor_limits(self) -> Limits:
         return limits.of_processor()
 
-    def limits(self, device: Device) -> Limits:
-        """Rates that no case can exceed on a device."""
+    def limits(self, manifest: Manifest, device: Device) -> Limits:
+        """Rates that no case of a framework can exceed on a device."""
         possible = self._processor_limits if device.name == "cpu" else Limits()
-        measured = self.ceilings.get(device.model)
-        return possible.under(measured.flops_per_s) if measured else possible
+        measured = self.ceilings.get(device.model, Ceiling())
+        return possible.under(measured.holds_for(f"{manifest.name} {manifest.version}"))
 
     @functools.cached_property
     def plan(self) -> LaunchPlan | None:

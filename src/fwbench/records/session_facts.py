@@ -46,6 +46,7 @@ class StoredCeiling(Table):
     copied_per_s: dict[str, float] | None = fact()
     cached_per_s: dict[str, float] | None = fact()
     by: dict[str, str] | None = fact()
+    undisturbed: dict[str, list[str]] | None = fact()
 
 
 class StoredPlan(Table):
