@@ -4,10 +4,11 @@ import math
 import random
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from functools import partial
 from importlib.util import find_spec
-from itertools import pairwise
+from itertools import chain, pairwise
 from operator import methodcaller
 from typing import Any
 
@@ -242,6 +243,10 @@ def _awaited() -> Any:
     return later()
 
 
+async def _yielded() -> AsyncIterator[int]:
+    yield 1
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -255,6 +260,10 @@ def _awaited() -> Any:
         (lambda: at_most(_work(), "2ms"), "functions, and 200.* cannot be called; pass the functi"),  # type: ignore[arg-type]
         (lambda: at_most(_awaited, "2ms"), "_awaited returned a coroutine, which does nothing unt"),
         (lambda: at_most(lambda: (i for i in ()), "2ms"), "f returned a generator, which does not"),
+        (lambda: at_most(_yielded, "2ms"), "returned a async_generator, which does noth"),
+        (lambda: at_most(lambda: map(abs, [1]), "2ms"), "f returned a map, which does nothing unt"),
+        (lambda: at_most(lambda: chain([1]), "2ms"), "f returned a chain, which does nothing unti"),
+        (lambda: at_most(lambda: [Future()], "2ms"), "f returned what contains a Future, whic"),
     ],
 )
 def test_what_makes_no_claim_is_refused(make: Callable[[], str], message: str) -> None:

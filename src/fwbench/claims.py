@@ -417,18 +417,44 @@ def _wait(results: AwaitedResults, side: _Side) -> None:
     results.wait(side.latest)
 
 
+def _is_coroutine(result: Any) -> bool:
+    return inspect.iscoroutine(result) or inspect.isasyncgen(result)
+
+
+def _is_lazy(result: Any) -> bool:
+    """True of what computes an element when it is asked for it; not of a file, nor of a list's."""
+    is_built_in = isinstance(result, map | filter | zip)
+    return inspect.isgenerator(result) or is_built_in or type(result).__module__ == "itertools"
+
+
+def _is_promise(result: Any) -> bool:
+    """True of a future, of any package, or of what a pool of processes returns at once."""
+    kind = type(result)
+    is_of_pool = hasattr(kind, "ready") and hasattr(kind, "successful")
+    return hasattr(kind, "add_done_callback") or is_of_pool
+
+
+#: Results of functions whose work is done after they have returned, and what has it done.
+_UNFINISHED: Sequence[tuple[Callable[[Any], bool], str]] = (
+    (_is_lazy, "does nothing until it is iterated"),
+    (_is_coroutine, "does nothing until it is awaited"),
+    (_is_promise, "may not be done until its result is asked for"),
+)
+
+
 def _refuse_unfinished(name: str, result: Any) -> None:
     """Refuse a function whose work is done after it has returned."""
-    kinds: list[tuple[Callable[[Any], bool], str, str]] = [
-        (inspect.isgenerator, "generator", "iterated"),
-        (inspect.iscoroutine, "coroutine", "awaited"),
-    ]
-    for is_kind, kind, verb in kinds:
-        if is_kind(result):
-            result.close()
+    parts = result if isinstance(result, list | tuple) else [result]
+    examples = {type(part): part for part in parts}  # one of each kind is enough to tell
+    for kind, part in examples.items():
+        for is_unfinished, why in _UNFINISHED:
+            if not is_unfinished(part):
+                continue
+            if inspect.iscoroutine(part):
+                part.close()  # which would warn that nobody has awaited it
             raise UsageError(
-                f"{name} returned a {kind}, which does nothing until it is {verb}: pass a function "
-                "that does that, too"
+                f"{name} returned {'' if part is result else 'what contains '}a {kind.__name__}, "
+                f"which {why}: pass a function that does that, too"
             )
 
 
