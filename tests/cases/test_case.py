@@ -427,6 +427,18 @@ def test_the_cotangent_has_the_shape_and_dtype_of_the_result() -> None:
     work.verify(work.run())
 
 
+def test_threads_that_the_work_sets_are_refused() -> None:
+    """Other frameworks have those asked for; ``torch.set_num_threads`` is called in functions."""
+    framework = FakeFramework()
+
+    def alone(x: Any) -> Any:
+        framework.set_threads(framework.threads() + 1)
+        return 2.0 * x
+
+    case = case_of(cell(operation(alone)), framework)
+    fails(case, VerificationError, "^fake computes with .* threads by now, and was asked for 2: ")
+
+
 def test_an_error_of_the_framework_is_passed_on() -> None:
     failing = variant(forward=Mock(side_effect=MemoryError("out of memory")))()
     with pytest.raises(MemoryError, match="out of memory"):

@@ -168,8 +168,7 @@ class Case:
                 first_call_s, result, called = self._compiling(work.run)
             self._was_called = True
             memory.pause()
-            held = _held(on_device)
-            kept_bytes = OPERAND_CACHE.size_bytes
+            held, kept_bytes = _held(on_device), OPERAND_CACHE.size_bytes
             verified = work.verify(result)
             readable = bool(work.arrays(result))
             del result
@@ -291,6 +290,7 @@ class Case:
         clock, rounds_s = Clock(self._clock.read, self._clock.wait), self._benchmark.rounds_s
         clock.before = work.before
         with self._discarded_on_failure(), self.framework.scope(self.cell.device, self.cell.dtype):
+            timing.check_threads(self.framework, self._manifest.threads)
             verified = timing.verify_again(work, self.framework, self.cell, clock, last, rounds_s)
             kernels = _kernel_clock(self.framework, self.cell.device, self._benchmark)
             return verified | CaseFacts(**kernel_time(work.run, kernels, self._clock.before))

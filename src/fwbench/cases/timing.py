@@ -34,7 +34,7 @@ from fwbench.measure.clock import Clock
 from fwbench.measure.limits import Limits
 from fwbench.processes.session import EXAMINED_VARIABLE
 from fwbench.records.facts import CaseFacts
-from fwbench.records.units import four_digits
+from fwbench.records.units import count, four_digits
 from fwbench.records.units import time as shown
 from fwbench.terms.names import answered_dtype, product_precision
 from fwbench.workloads.grid import Cell
@@ -263,6 +263,21 @@ def check_functions() -> None:
             raise VerificationError(
                 f"{module.__name__}.{name} was replaced, so no result is known; let it be"
             )
+
+
+def check_threads(framework: Framework, asked: int | None) -> None:
+    """Check that a framework still computes with the threads that it began with.
+
+    Raises:
+        VerificationError: it does not.
+    """
+    actual = framework.threads()
+    if asked is not None and actual is not None and asked != actual:
+        raise VerificationError(
+            f"{framework.name} computes with {count(actual, 'thread')} by now, and was asked for "
+            f"{asked}: what is measured, or was in this process before, has set it, and times "
+            "would not compare; let it be, and choose --fw-threads instead"
+        )
 
 
 #: The fastest call on new data may take this many times as long as those that were timed, this many
