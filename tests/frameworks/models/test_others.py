@@ -135,3 +135,48 @@ def test_what_a_model_makes_in_float32(project: Project, framework: str) -> None
     (text,) = (each.text for each in project.outcomes().values() if each.kind == "failure")
     assert f"narrow in {framework} fails in float64, in the reference run that it is" in text
     assert "in the dtype of the inputs" in text
+
+
+#: A regularization that is as large as the loss, which the first loss shows.
+_REGULARIZED = """
+import pytest
+from fwbench import Input, Model
+
+weights = [[0.01 * (i + j) for j in range(4)] for i in range(8)]
+net = Model("net", Input("batch", 8), targets=Input("batch", 4), training_batches=(4,),
+            weights=lambda: {"sequential/dense/kernel": weights})
+
+@net.implement("tensorflow")
+def _(tf):
+    class Adding(tf.keras.layers.Layer):
+        def call(self, x):
+            self.add_loss(tf.reduce_sum(tf.square(x)) * 0 + 1)
+            return x
+
+    dense = tf.keras.layers.Dense(4, use_bias=False, kernel_regularizer=tf.keras.regularizers.L2(1))
+    return tf.keras.Sequential([tf.keras.Input((8,)), dense, Adding()])
+
+@pytest.mark.fwbench(net.step)
+def test_it(case):
+    case.measure()
+    learner = case.learner()
+    learner.reset(exact=True)
+    (batch,) = learner.objective.check_batches(4, 1)
+    inputs, targets = learner.place(batch)
+    squares = (learner.logits(batch[0]) - batch[1][0]) ** 2
+    penalty = 1 + sum(number**2 for row in weights for number in row)
+    assert float(learner.step(inputs, targets)) == pytest.approx(squares.mean() + penalty, rel=1e-4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("framework", "execution"),
+    [if_installed("tensorflow", execution) for execution in ("eager", "graph", "xla")],
+)
+def test_what_keras_layers_add_to_the_loss_is_minimised(
+    project: Project, framework: str, execution: str
+) -> None:
+    """Keras's ``fit`` does so."""
+    project.write("test_it.py", _REGULARIZED)
+    result = project.run("--fw-threads=1", f"--fw-execution={execution}", fw=framework)
+    result.assert_outcomes(passed=1)

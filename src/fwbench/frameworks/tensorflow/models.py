@@ -100,6 +100,9 @@ class TensorFlowModelLearner(ModelLearner):
         variables = self._model.trainable_variables
         with tf.GradientTape() as tape:
             loss = self.loss_of(_LOSSES, self._called(inputs, training=True), targets)
+            # What layers add, such as regularization, is minimised as by `fit`.
+            for added in self._model.losses:
+                loss += tf.cast(added, loss.dtype)
         gradients = tape.gradient(loss, variables)
         self._optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return loss
