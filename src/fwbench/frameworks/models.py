@@ -298,11 +298,13 @@ class ModelLearner(Learner):
 
 
 def arrays_of(returned: Any) -> list[Any]:
-    """The arrays in what a model returned, in their order: of tuples, lists and mappings, too."""
+    """The arrays in what a model returned, in their order: of its containers, too."""
     if returned is None:
         return []
     if isinstance(returned, Mapping):
         returned = list(returned.values())
+    elif fields := getattr(type(returned), "__dataclass_fields__", None):
+        returned = [getattr(returned, name) for name in fields]
     if isinstance(returned, list | tuple):
         return [array for part in returned for array in arrays_of(part)]
     return [returned]

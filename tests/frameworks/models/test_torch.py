@@ -12,9 +12,15 @@ from support.real_training import facts_of
 pytest.importorskip("torch")
 
 _SOUND = """
+from dataclasses import dataclass
 import pytest
 import torch
 from fwbench import Input, Model
+
+@dataclass
+class Hidden:
+    states: torch.Tensor
+    attentions: tuple | None = None
 
 class Normalized(torch.nn.Module):
     "Several inputs and results, batch normalization, dropout."
@@ -28,7 +34,7 @@ class Normalized(torch.nn.Module):
 
     def forward(self, tokens, scale):
         x = self.norm((self.table(tokens) * scale[:, None, None]).mean(1))
-        return {"logits": self.last(self.dropout(x)), "hidden": (x, None)}
+        return {"logits": self.last(self.dropout(x)), "hidden": Hidden(x)}
 
 normalized = Model(
     "normalized",
