@@ -136,6 +136,8 @@ from fwbench.frameworks.torch.framework import Torch
 
 by, empty, single = Torch(), torch.ones(0, 3), torch.tensor(2.0)
 print(by.read_element(empty).size, by.read_element(single).size)
+turned = torch.tensor([1 + 2j]).conj()
+assert by.to_numpy(turned) == 1 - 2j and by.to_numpy(turned.imag) == -2  # views until resolved
 """,
     "tensorflow": """
 import tensorflow as tf

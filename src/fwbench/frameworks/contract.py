@@ -427,6 +427,11 @@ class HostFramework(Framework, ABC):
         """The array itself."""
         return np.asarray(array)
 
+    def copy_in_layout(self, array: Array) -> Array | None:
+        """A copy of a data frame, whose columns are put into one array whenever it is read."""
+        is_of_pandas = type(array).__module__.partition(".")[0] == "pandas"
+        return array.copy() if is_of_pandas else None
+
     def address(self, array: Array) -> int | None:
         """The address of the array's data."""
         return int(np.asarray(array).ctypes.data)

@@ -160,7 +160,8 @@ class Torch(Framework):
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """By way of the host, and of float32 for what NumPy lacks."""
-        array = array.detach().cpu()
+        # Conjugates and negatives are views until they are resolved, which NumPy does not know.
+        array = array.detach().resolve_conj().resolve_neg().cpu()
         return (array.float() if array.dtype in _NARROW else array).numpy()
 
     def read_element(self, array: Any) -> NDArray[Any]:
