@@ -489,7 +489,8 @@ def faster(
 
     Args:
         by: a factor from 1.
-        args: arguments of both functions.
+        args: arguments of both functions, the same in every call: of what a call changes, as by
+            sorting it, later calls of both have what it has left.
         level: the probability at most that the claim passes although it is false, and that it
             fails although it is true.
         within: how long it may take, from the first calls on; a call that has begun is not
