@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 import fwbench
 from fwbench.cases.case import bind
 from fwbench.cases.function import Kept, Returned, Shelf
-from fwbench.errors import DeclarationError, SkippedWork, UnreadableResult, WrongResult
-from fwbench.frameworks.contract import Framework
+from fwbench.errors import (
+    DeclarationError,
+    SkippedWork,
+    UnfinishedWork,
+    UnreadableResult,
+    WrongResult,
+)
+from fwbench.frameworks.contract import Framework, HostFramework
 from fwbench.processes.session import RESULTS_VARIABLE, SIDE_VARIABLE
 from fwbench.records.facts import CaseFacts
 from fwbench.testing import FakeFramework
@@ -44,13 +50,108 @@ def made(f: Callable[..., Any], **changes: Any) -> Function:
 
 
 @pytest.mark.parametrize("framework", [FakeFramework, Immutable])
-@pytest.mark.parametrize("f", [lambda x: 2 * x, nested, lambda x: x.sum(), lambda x: (x.T, 3)])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: 2 * x,
+        nested,
+        lambda x: x.sum(),
+        lambda x: (x.T, 3),
+        lambda x: int(1e6 * abs(x[0])) ** 9,  # of more than 64 bits
+        lambda x: [Summary(number, x) for number in x.tolist() * 9],
+    ],
+)
 def test_a_function_is_its_own_reference(f: Any, framework: type[FakeFramework]) -> None:
     facts = recorded(case_of(cell(made(f)), framework()))
     assert facts["verified_against"] == "its own plain call"
     assert facts["max_relative_error"] == 0.0
     assert facts["tolerance"] == pytest.approx(3e-6, rel=0.1)
     assert facts["inputs_digest"] > 0
+
+
+class LazyDict(dict[str, Any]):
+    """Values are computed when items are asked for."""
+
+    def items(self) -> Any:
+        return [(name, compute()) for name, compute in super().items()]
+
+
+class LazyList(list[Any]):
+    """Elements are computed when they are asked for, once."""
+
+    def __iter__(self) -> Any:
+        for place, element in enumerate(super().__iter__()):
+            if callable(element):
+                self[place] = element()
+            yield self[place]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        lambda work: LazyDict(sum=lambda: float(work().sum())),
+        lambda work: LazyDict(sum=work),
+        lambda work: LazyList([work]),
+    ],
+)
+def test_results_whose_parts_are_computed_when_they_are_read(later: Any) -> None:
+    framework = FakeFramework()
+
+    def lazy(x: Any) -> Any:
+        def work() -> Any:
+            framework.clock.spend(1.0)
+            return 2 * x
+
+        return later(work)
+
+    fails(case_of(cell(made(lazy)), framework), UnfinishedWork, "before their work is done")
+
+
+def test_texts_that_are_computed_when_they_are_shown() -> None:
+    class Lazy(str):
+        __slots__ = ("x",)
+
+        def __repr__(self) -> str:
+            return str(self.x)
+
+    def shown(x: Any) -> Any:
+        text = Lazy("sum")
+        text.x = x
+        return text
+
+    fails(case_of(cell(made(shown))), WrongResult, "the same for other inputs")
+
+
+def test_masks_are_a_part_of_results() -> None:
+    """A number beneath one is none."""
+    recorded(case_of(cell(made(lambda x: np.ma.masked_less(x, 0)))))
+    beneath = made(lambda x: np.ma.array(x + next(_NUMBERS) * (x < 0), mask=x < 0))
+    recorded(case_of(cell(beneath)))
+    turned = made(lambda x: np.ma.array(x, mask=np.arange(4) == next(_NUMBERS) % 4))
+    fails(case_of(cell(turned)), WrongResult, "two calls of made")
+
+
+def test_a_data_frame_is_no_work_that_was_put_off() -> None:
+    """Its columns are put into one array whenever it is read, and of a copy as well."""
+    pandas = pytest.importorskip("pandas")
+    framework: Any = FakeFramework()
+    copied = HostFramework.copy_in_layout(framework, pandas.DataFrame({"x": np.ones(2)}))
+    assert isinstance(copied, pandas.DataFrame)
+    assert HostFramework.copy_in_layout(framework, np.ones(2)) is None
+
+
+def test_a_dataclass_is_made_again_for_a_comparison() -> None:
+    """Frozen, and with a field that its constructor does not take."""
+
+    @dataclass(frozen=True)
+    class Scaled:
+        rows: Any
+        unit: float = field(init=False, default=1.0)
+
+    def compare(result: Scaled, expected: Scaled) -> bool:
+        return result.unit == expected.unit and np.array_equal(result.rows, expected.rows)
+
+    recorded(case_of(cell(made(lambda x: Scaled(2 * x), compare=compare))))
 
 
 def test_a_function_without_inputs() -> None:

@@ -170,7 +170,7 @@ class Case:
             memory.pause()
             held, kept_bytes = _held(on_device), OPERAND_CACHE.size_bytes
             verified = work.verify(result)
-            readable = bool(work.arrays(result))
+            readable = work.is_readable(result)
             del result
             work.prepare()
             memory.resume(OPERAND_CACHE.size_bytes - kept_bytes)

@@ -7,6 +7,7 @@ own result before it looks for others, so of two that are alive at once one at l
 Of a large result a sample is left, and what its numbers add up to.
 """
 
+import copy
 import dataclasses
 import os
 import re
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from fwbench.cases import verify
 from fwbench.cases.forward import Forward
-from fwbench.cases.inputs import Inputs, digest, drawn_operands, read_result, widest
+from fwbench.cases.inputs import Inputs, digest, drawn_operands, is_inexact, read_result, widest
 from fwbench.cases.verify import Deviation
 from fwbench.errors import DeclarationError, UnreadableResult, WrongResult
 from fwbench.frameworks.contract import Array, BoundCall, Framework, HostFramework
@@ -41,6 +42,9 @@ _ARRAY = "\N{BULLET}"
 
 #: As many bytes of a result are left, at most.
 _KEPT_BYTES = 4 * 2**20
+
+#: Whole numbers are held in 64 bits.
+_HELD = 2**63
 
 #: Texts that a message shows are no longer.
 _SHOWN = 80
@@ -83,8 +87,8 @@ class Returned(NamedTuple):
 
 def taken_apart(result: Any, leaves: list[Any]) -> str:
     """The form of a result; its arrays and numbers are added to the leaves."""
-    if result is None or isinstance(result, str | bytes):
-        return repr(result)
+    if (text := _text(result)) is not None:
+        return text
     kind = type(result).__name__
     if (parts := _parts(result)) is not None:
         return f"{kind}({', '.join(f'{k}={taken_apart(v, leaves)}' for k, v in parts.items())})"
@@ -96,6 +100,19 @@ def taken_apart(result: Any, leaves: list[Any]) -> str:
         return f"[{inside}]" if isinstance(result, list) else f"({inside})"
     leaves.append(result)
     return _ARRAY
+
+
+def _text(result: Any) -> str | None:
+    """The form of a text, or of a whole number that no array holds; None of anything else."""
+    if result is None:
+        return "None"
+    # Not by the methods of a class of the user's, which may compute the text.
+    if isinstance(result, str):
+        return str.__repr__(result)
+    if isinstance(result, bytes):
+        return bytes.__repr__(result)
+    is_large = isinstance(result, int) and not -_HELD <= result < _HELD
+    return f"{result:#x}" if is_large else None
 
 
 def _parts(result: Any) -> dict[str, Any] | None:
@@ -110,13 +127,27 @@ def _sorted(result: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
     return sorted(result.items(), key=lambda item: repr(item[0]))
 
 
+def _plain(result: Any) -> Any:
+    """A result in containers of Python's own, which compute nothing."""
+    if _text(result) is not None:
+        return result
+    if (parts := _parts(result)) is not None or isinstance(result, dict):
+        items = dict(_sorted(result)) if parts is None else parts
+        return {name: _plain(value) for name, value in items.items()}
+    return [*map(_plain, result)] if isinstance(result, list | tuple) else result
+
+
 def _made_again(result: Any, arrays: Iterator[NDArray[Any]]) -> Any:
-    if result is None or isinstance(result, str | bytes):
+    if _text(result) is not None:
         return result
     if (parts := _parts(result)) is not None:
         again = {name: _made_again(value, arrays) for name, value in parts.items()}
-        is_tuple = isinstance(result, tuple)
-        return type(result)(**again) if is_tuple else dataclasses.replace(result, **again)
+        if isinstance(result, tuple):
+            return type(result)(**again)
+        made = copy.copy(result)  # dataclasses.replace refuses fields with init=False
+        for name, value in again.items():
+            object.__setattr__(made, name, value)  # frozen ones, too
+        return made
     if isinstance(result, dict):
         return {key: _made_again(value, arrays) for key, value in _sorted(result)}
     if isinstance(result, list | tuple):
@@ -305,6 +336,15 @@ class FunctionWork(Forward):
         """The framework's arrays in a result, and those that the call has changed."""
         return [*filter(self._is_array, self._leaves(result)[1])]
 
+    def is_readable(self, result: Any) -> bool:
+        """And what has parts, which may be computed when they are asked for: numbers, too."""
+        has_parts = isinstance(result, dict | list | tuple) or _parts(result) is not None
+        return has_parts or super().is_readable(result)
+
+    def plain(self, result: Any) -> Any:
+        """The same in dicts and lists."""
+        return _plain(result)
+
     def _is_array(self, leaf: Any) -> bool:
         if isinstance(leaf, bool | int | float | complex | np.generic):
             return False
@@ -328,6 +368,8 @@ class FunctionWork(Forward):
         return Returned(form, [*map(self._value, leaves)], whole)
 
     def _value(self, leaf: Any) -> NDArray[Any]:
+        if isinstance(leaf, np.ma.MaskedArray):  # what is masked is no result, and the mask is one
+            leaf = leaf.filled(np.nan if is_inexact(leaf) else None)  # type: ignore[no-untyped-call]
         if not self._is_array(leaf):
             return np.array(leaf)
         try:

@@ -111,6 +111,14 @@ class Work(ABC):
         """
         return ()
 
+    def is_readable(self, result: Any) -> bool:
+        """True if anything may be left to compute in a result until it is read."""
+        return bool(self.arrays(result))
+
+    def plain(self, result: Any) -> Any:
+        """The same result in containers of Python's own, which take nothing but their size."""
+        return result
+
 
 class RepeatedWork(Work):
     """Work on operands that change after it was timed, to see that each call does it."""
@@ -129,6 +137,10 @@ class RepeatedWork(Work):
     def arrays(self, result: Any) -> Sequence[Array]:
         """The result, or each of several results."""
         return [*result] if isinstance(result, list | tuple) else [result]
+
+    def plain(self, result: Any) -> Any:
+        """A list of several results, whatever class of list or tuple they were returned in."""
+        return [*result] if isinstance(result, list | tuple) else result
 
     def verify(self, result: Any) -> CaseFacts:
         """The values are the reference's; also tells whether memory is shared."""
