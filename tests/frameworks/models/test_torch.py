@@ -109,6 +109,16 @@ class Noisy(torch.nn.Linear):
     def forward(self, x):
         return super().forward(x) + (torch.rand_like(x) if self.training else 0)
 
+class Packed(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(3, 2)
+
+    def get_extra_state(self):
+        return torch.qint8
+
+    def set_extra_state(self, state):
+        pass
+
 class NotANumber(torch.nn.Module):
     def __init__(self):
         super().__init__()

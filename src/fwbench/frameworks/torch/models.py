@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from fwbench.errors import DeclarationError
+from fwbench.errors import DeclarationError, some
 from fwbench.frameworks.learner import Dropouts
 from fwbench.frameworks.models import (
     SEED,
@@ -150,8 +150,20 @@ class TorchModelLearner(ModelLearner):
         return isinstance(given, nn.Module)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """``state_dict``."""
-        return {name: np.array(x.cpu().numpy()) for name, x in self._module.state_dict().items()}
+        """``state_dict``.
+
+        Raises:
+            DeclarationError: something else than a tensor is in it.
+        """
+        state = self._module.state_dict()
+        other = [f"{name} ({x})" for name, x in state.items() if not isinstance(x, torch.Tensor)]
+        if other:
+            raise DeclarationError(
+                f"{self.model.name} in torch has in its state what is no tensor, as quantized "
+                f"modules have, and cannot be set back to it: {some(other, 1, '; ')}; give a model "
+                "of floating-point numbers, or measure this one as a function (fwbench.function)"
+            )
+        return {name: np.array(x.cpu().numpy()) for name, x in state.items()}
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def load(self, values: Iterable[NDArray[Any]]) -> None:
