@@ -204,15 +204,15 @@ def gpus() -> dict[str, Any]:
     return {"models": models, "driver": _gpu_driver(), "cuda": cuda}
 
 
-def _numa_nodes(system: Path = Path("/sys")) -> int | None:
+def _numa_nodes() -> int | None:
     """The nodes that memory is divided into; None where the system does not tell."""
-    return len([*system.glob("devices/system/node/node[0-9]*")]) or None
+    return len([*Path("/sys/devices/system/node").glob("node[0-9]*")]) or None
 
 
-def _huge_pages(system: Path = Path("/sys")) -> str | None:
+def _huge_pages() -> str | None:
     """When memory is had in huge pages; None where the system does not tell."""
     with suppress(OSError):
-        text = (system / "kernel/mm/transparent_hugepage/enabled").read_text("ascii")
+        text = Path("/sys/kernel/mm/transparent_hugepage/enabled").read_text("ascii")
         if chosen := re.search(r"\[(\w+)\]", text):
             return chosen[1]
     return None

@@ -20,11 +20,7 @@ Answer = Mapping[str, Any]
 
 
 def timed_round(
-    member: Member,
-    run: Callable[[], Any],
-    wait: Callable[[], Any] | None,
-    steps: int,
-    read: Callable[[], float] = time.perf_counter,
+    member: Member, run: Callable[[], Any], wait: Callable[[], Any] | None, steps: int
 ) -> dict[str, Any]:
     """Pass a barrier, then take steps, timed.
 
@@ -45,12 +41,12 @@ def timed_round(
     try:
         member.barrier()
         sent = sent_bytes()
-        start = read()
+        start = time.perf_counter()
         for _ in range(steps):
             run()
         if wait is not None:
             wait()
-        seconds = read() - start
+        seconds = time.perf_counter() - start
     finally:
         if collects:
             gc.enable()

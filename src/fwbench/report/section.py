@@ -423,11 +423,9 @@ def row_keys(record: Measurement) -> dict[str, str]:
     return {name: str(fact) for name in KEYS if (fact := record.facts.get(name)) is not None}
 
 
-def quantity(
-    value: float | None, show: Callable[[Any], str], timing: Timing | None = None
-) -> TableCell:
+def quantity(value: float | None, show: Callable[[Any], str]) -> TableCell:
     """A cell with a number; empty where there is none."""
-    return TableCell("") if value is None else TableCell(show(value), value, timing=timing)
+    return TableCell("") if value is None else TableCell(show(value), value)
 
 
 def seconds(value: float | None) -> TableCell:

@@ -36,8 +36,8 @@ _NAME = re.compile(r"[A-Za-z]\w*")
 #: Where copies go.
 DEVICE, HOST = "device", "host"
 
-#: The toggle of the distribution of inputs, and its values.
-INPUTS, NORMAL, ZEROS = "inputs", "normal", "zeros"
+#: The toggle of the distribution of inputs, and its value that is not the default.
+INPUTS, ZEROS = "inputs", "zeros"
 
 
 def has_numbers(operands: Sequence[NDArray[Any]]) -> bool:
