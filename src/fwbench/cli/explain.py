@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from fwbench.cli.common import add_command
-from fwbench.cli.gate import check_writable, note_unknown, refuse_replacing
+from fwbench.cli.gate import check_writable, note_unknown, refuse_replacing, write_outputs
 from fwbench.errors import UsageError
 from fwbench.gate import causes
 from fwbench.gate.samples import SampleSet, read
 from fwbench.gate.stored import compare
 from fwbench.gate.verdicts import Judgement, Rules
-from fwbench.records import files
 from fwbench.records.units import count
 from fwbench.report import escaping, explanation
 
@@ -39,13 +37,8 @@ def _explain(arguments: argparse.Namespace) -> int:
     selected = _selected(judgements, arguments.only)
     explained = causes.explained(selected, _sessions(base), _sessions(contender))
     unchanged = _unchanged(judgements)
-    # First: the reader of the lines may have gone.
-    if arguments.markdown is not None:
-        text = explanation.markdown(explained) or f"{escaping.markdown(unchanged)}\n"
-        files.write_atomically(arguments.markdown, text)
-    if arguments.json is not None:
-        figures = {"explanations": explanation.to_json(explained)}
-        files.write_atomically(arguments.json, json.dumps(figures, indent=2) + "\n")
+    text = explanation.markdown(explained) or f"{escaping.markdown(unchanged)}\n"
+    write_outputs(arguments, text, {"explanations": explanation.to_json(explained)})
     print("\n".join(explanation.lines(explained) or [unchanged]))
     return 0
 

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,26 @@ def check_writable(arguments: argparse.Namespace) -> None:
             files.check_writable(path)
 
 
+def write_outputs(
+    arguments: argparse.Namespace,
+    markdown: str,
+    figures: Mapping[str, Any],
+    explained: Sequence[ExplainedChange] | None = None,
+) -> None:
+    """Write a result to the requested files, before it is printed: the reader may have gone.
+
+    Args:
+        explained: the changes to add to both, if explanations were asked for.
+    """
+    if explained:
+        markdown += f"\n{explanation.markdown(explained)}"
+    added = {} if explained is None else {"explanations": explanation.to_json(explained)}
+    if arguments.markdown is not None:
+        files.write_atomically(arguments.markdown, markdown)
+    if arguments.json is not None:
+        files.write_atomically(arguments.json, json.dumps({**figures, **added}, indent=2) + "\n")
+
+
 def conclude(
     comparison: Comparison,
     arguments: argparse.Namespace,
@@ -92,17 +112,7 @@ def conclude(
     Args:
         explained: the changes, if explanations were asked for.
     """
-    # First: the reader of the table may have gone.
-    if arguments.markdown is not None:
-        text = verdicts.markdown(comparison)
-        if explained:
-            text += f"\n{explanation.markdown(explained)}"
-        files.write_atomically(arguments.markdown, text)
-    if arguments.json is not None:
-        figures = comparison.to_json()
-        if explained is not None:
-            figures["explanations"] = explanation.to_json(explained)
-        files.write_atomically(arguments.json, json.dumps(figures, indent=2) + "\n")
+    write_outputs(arguments, verdicts.markdown(comparison), comparison.to_json(), explained)
     print_lines(
         [*verdicts.table(comparison, terminal_width()), *explanation.lines(explained or ())]
     )

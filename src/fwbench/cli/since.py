@@ -1,7 +1,6 @@
 """``fwbench since``: a row of versions, and at which of them a case became slower or faster."""
 
 import argparse
-import json
 import math
 import random
 import re
@@ -18,7 +17,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from fwbench.cli.ab import EXPLAINING, LEVEL, job_settings
 from fwbench.cli.common import add_command, print_lines
-from fwbench.cli.gate import check_writable
+from fwbench.cli.gate import check_writable, write_outputs
 from fwbench.errors import FwbenchError, UsageError
 from fwbench.gate import builds, causes, releases, resume
 from fwbench.gate.ab import PairPlan, refuse_launching
@@ -42,7 +41,6 @@ from fwbench.gate.verdicts import Judgement, Rules
 from fwbench.machine import cpu_model
 from fwbench.plugin.lines import Live
 from fwbench.project import project_root
-from fwbench.records import files
 from fwbench.records.session_facts import StoredRow
 from fwbench.records.units import count
 from fwbench.report import explanation, since
@@ -105,7 +103,9 @@ def _since(arguments: argparse.Namespace) -> int:
                 is_interrupted = True
             except FwbenchError as error:
                 live.say(f"not explained: {error}")
-        _write(stored, explained, arguments)
+        asked = explained if arguments.explain else None
+        write_outputs(arguments, since.markdown(stored), stored, asked)
+        print_lines([*since.table(stored), *explanation.lines(explained)])
         if is_interrupted:
             live.say(f"{job.folder} has its launches; to go on with them, add --resume")
             raise KeyboardInterrupt
@@ -184,23 +184,6 @@ def _launched(
 
 def _largest(changes: Sequence[Judgement]) -> float:
     return max(abs(math.log(change.ratio or 1.0)) for change in changes)
-
-
-def _write(
-    row: StoredRow, explained: Sequence[ExplainedChange], arguments: argparse.Namespace
-) -> None:
-    # First: the reader of the table may have gone.
-    if arguments.markdown is not None:
-        text = since.markdown(row)
-        if explained:
-            text += f"\n{explanation.markdown(explained)}"
-        files.write_atomically(arguments.markdown, text)
-    if arguments.json is not None:
-        figures = dict(row)
-        if arguments.explain:
-            figures["explanations"] = explanation.to_json(explained)
-        files.write_atomically(arguments.json, json.dumps(figures, indent=2) + "\n")
-    print_lines([*since.table(row), *explanation.lines(explained)])
 
 
 def _row(
