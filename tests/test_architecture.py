@@ -30,7 +30,7 @@ _PACKAGES = (
     *("gangs", "ceilings"),
     *("workers", "cases", "records", "measure", "frameworks", "turns", "processes"),
     *("workloads", "options", "terms", "machine", "project", "suite", "jsontext"),
-    *("errors", "version"),
+    *("errors", "packaged", "version"),
 )
 
 #: Modules that are tests themselves, and so know pytest wherever they are, and what any user

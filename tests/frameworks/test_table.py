@@ -13,6 +13,7 @@ import pytest
 from fwbench.frameworks import table
 from fwbench.frameworks.layout import CHANNELS_FIRST, Layout
 from fwbench.frameworks.table import Call, Composed, Laid, composed, is_composed
+from fwbench.packaged import read_table
 from fwbench.terms.manifest import Gap
 from fwbench.testing import FakeFramework
 from fwbench.workloads import COPIES
@@ -71,7 +72,7 @@ def with_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
     (tmp_path / "with_gaps").mkdir()
     yield (tmp_path / "with_gaps" / "gaps.toml").write_text
     sys.modules.pop("with_gaps")
-    table._declared.cache_clear()
+    read_table.cache_clear()
 
 
 @pytest.mark.usefixtures("with_gaps")

@@ -1,15 +1,11 @@
 """The variables that fwbench's own frameworks record are named one by one."""
 
 import re
-import tomllib
-from pathlib import Path
 
-import fwbench.frameworks
 from fwbench.frameworks.variables import variables_of
+from fwbench.packaged import read_table
 
-_EVERY: dict[str, list[str]] = tomllib.loads(
-    (Path(fwbench.frameworks.__file__).parent / "variables.toml").read_text(encoding="utf-8")
-)
+_EVERY: dict[str, list[str]] = read_table("fwbench.frameworks", "variables.toml")
 
 
 def test_names_are_whole() -> None:

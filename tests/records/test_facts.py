@@ -9,6 +9,7 @@ import pytest
 
 from fwbench import cli
 from fwbench.errors import DeclarationError, UnreadableRun
+from fwbench.packaged import read_table
 from fwbench.plugin import host
 from fwbench.records import facts as facts_module
 from fwbench.records import session_facts, upstream
@@ -17,7 +18,7 @@ from fwbench.records.journal import Journal, recover
 from fwbench.records.launches import MEDIANS
 from fwbench.records.session_facts import SessionFacts
 from fwbench.records.stored import from_json, load
-from fwbench.records.table import Fact, Table, _meanings
+from fwbench.records.table import Fact, Table
 from fwbench.records.upstream import Statistics
 from fwbench.report import writers
 from fwbench.report.section import KEYS
@@ -94,7 +95,7 @@ def test_every_declaration_is_complete(table: type[Table]) -> None:
 
 
 def test_every_meaning_is_of_a_declared_key() -> None:
-    for table, rows in _meanings().items():
+    for table, rows in read_table("fwbench.records", "facts.toml").items():
         (module,) = (m for m in (facts_module, session_facts, upstream) if table in vars(m))
         declared = vars(getattr(module, table))
         assert rows.keys() == {name for name, row in declared.items() if isinstance(row, Fact)}

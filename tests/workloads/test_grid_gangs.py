@@ -1,15 +1,14 @@
 """The grid of cases that several replicas share: ids, groups, sizes, gaps, and what is refused."""
 
 import re
-import tomllib
 from dataclasses import replace
-from importlib import resources
 from typing import Any
 
 import pytest
 
 from fwbench.errors import UsageError
 from fwbench.options.options import Selection
+from fwbench.packaged import read_table
 from fwbench.terms import toggles
 from fwbench.workloads import (
     MODELS,
@@ -184,8 +183,7 @@ def test_what_is_between_workers_and_servers_says_what_it_lacks() -> None:
 
 def test_rules_ask_for_what_cells_and_manifests_have() -> None:
     """A condition's attribute that is not there would raise when its rule is first asked."""
-    text = (resources.files("fwbench.workloads") / "gaps.toml").read_text("utf-8")
-    rules = tomllib.loads(text)["rule"]
+    rules = read_table("fwbench.workloads", "gaps.toml")["rule"]
     used = re.findall(r"\b([cm])\.(\w+)", " ".join(str(rule) for rule in rules))
     has = {"c": {*dir(Cell), *Cell.__annotations__}, "m": {*dir(SHARED)}}
     assert [name for of, name in used if name not in has[of]] == []

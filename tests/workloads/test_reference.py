@@ -1,11 +1,9 @@
 """The NumPy training reference: every gradient, every update, and the losses that are stored."""
 
 import itertools
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fwbench.errors import DeclarationError, UsageError
+from fwbench.packaged import read_table
 from fwbench.workloads import TRAININGS, cast_bfloat16, gru, lenet, mlp, sentiment_lstm
 from fwbench.workloads.models import reference
 from fwbench.workloads.models.gradients import Rounded, forward
@@ -378,10 +377,7 @@ def test_what_has_no_reference_is_named() -> None:
 
 
 def _stored() -> dict[str, Any]:
-    text = (
-        resources.files("fwbench.workloads.models").joinpath("trajectories.json").read_text("utf-8")
-    )
-    return dict(json.loads(text))
+    return dict(read_table("fwbench.workloads.models", "trajectories.json"))
 
 
 def test_every_training_loop_has_its_trajectories() -> None:

@@ -7,21 +7,13 @@ import argparse
 import json
 import shutil
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from importlib import resources
 from typing import Any
 
 from fwbench.options import values
+from fwbench.packaged import read_table
 from fwbench.report import escaping
 from fwbench.report.terminal.text import plain_lines
-
-
-@cache
-def _declared() -> dict[str, Any]:
-    """Content of ``commands.toml``: tables of commands, and of arguments."""
-    return tomllib.loads((resources.files(__package__) / "commands.toml").read_text("utf-8"))
 
 
 def add_command(
@@ -37,7 +29,7 @@ def add_command(
         run: returns the exit status; None for a command that has actions.
         words: what stands in braces in its texts.
     """
-    row = {**_declared()["commands"][name]}
+    row = {**read_table(__package__, "commands.toml")["commands"][name]}
     kept, prints_json = row.pop("layout_kept", False), row.pop("json", False)
     for key, value in row.items():
         if isinstance(value, str):
@@ -57,7 +49,7 @@ def add_arguments(parser: argparse._ActionsContainer, group: str, **words: objec
     """Add the arguments that ``commands.toml`` has for a command, or for several."""
     from fwbench.plugin.options import checked
 
-    for flags, row in _declared()["arguments"].get(group, {}).items():
+    for flags, row in read_table(__package__, "commands.toml")["arguments"].get(group, {}).items():
         given = {**row}
         if "type" in row:
             name, *more = row["type"]

@@ -10,10 +10,8 @@ import os
 import re
 import shutil
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -21,6 +19,7 @@ from xml.etree import ElementTree as ET
 from fwbench.cli.common import add_command
 from fwbench.errors import FwbenchError, SuiteError, UsageError, unknown
 from fwbench.options import values
+from fwbench.packaged import read_table
 from fwbench.processes import command, scratch
 from fwbench.processes.session import JOURNAL_VARIABLE, PYTEST
 from fwbench.records.units import time
@@ -105,8 +104,7 @@ class Tools:
     def __init__(self, root: Path) -> None:
         self._root = root.resolve()
         self._is_busy = False
-        text = (resources.files("fwbench.cli") / "tools.toml").read_text("utf-8")
-        declared = tomllib.loads(text)
+        declared = read_table("fwbench.cli", "tools.toml")
         self._tools, self._parameters = declared["tools"], declared["parameters"]
 
     def described(self) -> Iterator[dict[str, Any]]:

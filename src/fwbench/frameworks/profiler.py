@@ -1,14 +1,13 @@
 """A framework's own profiler: what each of its operators takes, and what class it is of."""
 
 import json
-import tomllib
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from pathlib import Path
+
+from fwbench.packaged import read_table
 
 OPTIMISER = "optimiser"
 #: Copies, conversions of layout, transfers between host and device, views.
@@ -78,11 +77,9 @@ def counted(before: Counts, after: Counts) -> Iterator[Operator]:
             yield Operator(name, COMPILATION, max(0.0, time_s - earlier_s), number - earlier)
 
 
-@cache
 def prefixes(framework: str) -> Prefixes:
     """The operators of a framework that has names of its own for them, or of ``xla``."""
-    text = (resources.files(__package__) / "operator_classes.toml").read_text("utf-8")
-    classes: Prefixes = tomllib.loads(text)[framework]
+    classes: Prefixes = read_table(__package__, "operator_classes.toml")[framework]
     return classes
 
 

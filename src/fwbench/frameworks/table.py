@@ -15,10 +15,9 @@ of fwbench is noted, and the framework is measured (:func:`notices`).
 import difflib
 import importlib.util
 import itertools
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
-from importlib import import_module, resources
+from functools import partial
+from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
@@ -26,6 +25,7 @@ from fwbench import workloads
 from fwbench.errors import DeclarationError
 from fwbench.frameworks import layout
 from fwbench.frameworks.layout import Layout
+from fwbench.packaged import read_table
 from fwbench.terms.manifest import Capabilities, Gap
 from fwbench.workloads import LOOPS, OPERATIONS, WORKLOADS
 from fwbench.workloads.operation import Implementation
@@ -106,7 +106,7 @@ def paths_of(package: str) -> Table:
     is ``plain``, the function of the arrays itself. ``composed`` says that it calls several
     functions of the framework.
     """
-    rows = _declared(package, "operations")
+    rows = read_table(package, "operations.toml")
     return {
         name: row
         if isinstance(row, str) and not row.startswith(_KERNELS)
@@ -156,7 +156,7 @@ def _tupled(value: Any) -> Any:
 
 def capabilities_of(package: str, **computed: Any) -> Capabilities:
     """The capabilities in ``capabilities.toml`` of a package, and those that code tells."""
-    return Capabilities(**_with_tuples(_declared(package, "capabilities")), **computed)
+    return Capabilities(**_with_tuples(read_table(package, "capabilities.toml")), **computed)
 
 
 def composed(*functions: Callable[..., Any]) -> Table:
@@ -224,13 +224,8 @@ def gang_gaps_of(package: str) -> ToggleGaps:
 
 def _rows(package: str, kind: str, **fields: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Reason and fields of each gap of a kind; ``fields`` are those that rows leave out."""
-    for row in _declared(package, "gaps").get(kind, ()):
+    for row in read_table(package, "gaps.toml").get(kind, ()):
         yield from _expanded(**{**fields, **row})
-
-
-@cache
-def _declared(package: str, about: str) -> dict[str, Any]:
-    return tomllib.loads((resources.files(package) / f"{about}.toml").read_text("utf-8"))
 
 
 def _expanded(

@@ -1,12 +1,12 @@
 """Frameworks that see no GPU on a machine with one: why, and the command that changes it."""
 
 import ctypes
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
-from importlib import metadata, resources
+from importlib import metadata
 from typing import Any
 
+from fwbench.packaged import read_table
 from fwbench.terms.manifest import Manifest
 
 #: What builds call the version of CUDA that they are for.
@@ -67,7 +67,7 @@ def gpu_build(framework: str, cuda: str) -> str:
     Args:
         cuda: the newest version that the driver is for: ``12.2``.
     """
-    table = tomllib.loads((resources.files(__package__) / "gpu_builds.toml").read_text("utf-8"))
+    table = read_table(__package__, "gpu_builds.toml")
     builds: dict[str, str] = table.get(framework, {})
     runnable = [first for first in map(int, builds) if first <= int(cuda.partition(".")[0])]
     return builds[str(max(runnable))] if runnable else ""

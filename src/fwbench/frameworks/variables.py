@@ -1,8 +1,8 @@
 """Environment variables that change speed, and those that place work."""
 
 import itertools
-import tomllib
-from importlib import resources
+
+from fwbench.packaged import read_table
 
 #: Which devices a framework sees, and in what order. They place work and change no speed: a
 #: scheduler gives every job others.
@@ -18,6 +18,5 @@ def variables_of(*libraries: str) -> tuple[str, ...]:
     Args:
         libraries: none of them for all that are there.
     """
-    text = (resources.files(__package__) / "variables.toml").read_text("utf-8")
-    every: dict[str, list[str]] = tomllib.loads(text)
+    every: dict[str, list[str]] = read_table(__package__, "variables.toml")
     return tuple(itertools.chain.from_iterable(every[name] for name in libraries or every))

@@ -16,13 +16,12 @@ bounds are some three times what a good product reaches. Nothing is claimed of p
 not known here; of GPUs only what the link to the host carries, and their memory.
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 
 from fwbench.machine import allowed_cpus, cpu_features
+from fwbench.packaged import read_table
 from fwbench.terms.names import FLOAT8
 
 #: Of the Intel Core i9-14900KS of 2024.
@@ -117,7 +116,7 @@ def of_memory(model: str, moved_bytes: float | None) -> Limits:
 
     What its cache holds may have stayed there from one call to the next.
     """
-    table = tomllib.loads((resources.files(__package__) / "gpu_memory.toml").read_text("utf-8"))
+    table = read_table(__package__, "gpu_memory.toml")
     memory = table.get(model)
     if memory is None or not moved_bytes or moved_bytes <= memory["cache_bytes"]:
         return Limits()

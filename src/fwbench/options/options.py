@@ -1,15 +1,14 @@
 """Selection and settings from any source: values that have been parsed and checked one by one."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
 from fwbench.errors import UsageError
 from fwbench.machine import usable_cpus
 from fwbench.options import values
+from fwbench.packaged import read_table
 from fwbench.terms import toggles
 from fwbench.terms.names import DEFAULT_DTYPE, EVERY_DTYPE
 from fwbench.terms.presets import PRESETS, Schedule
@@ -147,7 +146,7 @@ class Option:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-_FILE = tomllib.loads((resources.files(__package__) / "options.toml").read_text("utf-8"))
+_FILE = read_table(__package__, "options.toml")
 
 #: What reads texts, by the names in ``options.toml``.
 _PARSERS: Mapping[str, Callable[..., Any]] = {**vars(values), "toggle": toggles.parse}

@@ -14,11 +14,9 @@ only where ``null`` says when; a null elsewhere is read as absent, or as damage 
 
 import dataclasses
 import difflib
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import resources
 from types import NoneType, UnionType
 from typing import (
     Any,
@@ -33,6 +31,7 @@ from typing import (
 )
 
 from fwbench.errors import DeclarationError
+from fwbench.packaged import read_table
 from fwbench.records import units
 from fwbench.records.units import NONE, Unit
 
@@ -156,12 +155,6 @@ class DamagedFact(ValueError):
     """A stored value is not what its table declares; says key, value and what it must be."""
 
 
-@cache
-def _meanings() -> Mapping[str, Mapping[str, Any]]:
-    """The rows of ``facts.toml``, by the names of their tables and keys."""
-    return tomllib.loads((resources.files(__package__) / "facts.toml").read_text("utf-8"))
-
-
 class Fact:
     """The declaration of one key, with what ``facts.toml`` says of it.
 
@@ -179,7 +172,7 @@ class Fact:
     def __set_name__(self, owner: "type[Table]", name: str) -> None:
         self.table = owner
         self.name = name
-        row = _meanings().get(owner.__name__, {}).get(name)
+        row = read_table(__package__, "facts.toml").get(owner.__name__, {}).get(name)
         if row is None:
             raise DeclarationError(f"facts.toml has no row {name!r} in [{owner.__name__}]; add it")
         self._declare(**({"meaning": row} if isinstance(row, str) else row))

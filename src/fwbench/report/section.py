@@ -2,13 +2,11 @@
 
 import bisect
 import math
-import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
+from fwbench.packaged import read_table
 from fwbench.records import units
 from fwbench.records.facts import CaseFacts
 from fwbench.records.measurement import Measurement, blur, group_by, repeats, took_turns
@@ -127,16 +125,10 @@ def legends(columns: Iterable[Column[Any]]) -> str:
     return " ".join(column.legend for column in columns if column.legend)
 
 
-@cache
-def _tables(file: str) -> Mapping[str, Mapping[str, Any]]:
-    return tomllib.loads((resources.files(__package__) / file).read_text("utf-8"))
-
-
 def prose(sections: str) -> Mapping[str, str]:
     """The paragraphs of a module of sections, by their names in ``prose.toml``."""
-    return {
-        name: " ".join(words.split()) for name, words in _tables("prose.toml")[sections].items()
-    }
+    paragraphs = read_table(__package__, "prose.toml")[sections]
+    return {name: " ".join(words.split()) for name, words in paragraphs.items()}
 
 
 def turns_note(cases: Iterable[Measurement]) -> list[str]:
@@ -157,9 +149,8 @@ _SHOWS: Mapping[str, Callable[[float], str]] = {
 def columns(table: str, *cells: Callable[[Any], TableCell]) -> tuple[Column[Any], ...]:
     """The columns of a table of ``columns.toml``, which names cells without their underscores."""
     by_name = {cell.__name__.lstrip("_"): cell for cell in cells}
-    rows = {
-        k: {"of": v} if isinstance(v, str) else v for k, v in _tables("columns.toml")[table].items()
-    }
+    declared = read_table(__package__, "columns.toml")[table]
+    rows = {k: {"of": v} if isinstance(v, str) else v for k, v in declared.items()}
     return tuple(
         Column(
             name,

@@ -3,17 +3,15 @@
 On the ground floor, because options need it in sessions that use nothing else of workloads.
 """
 
-import json
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from importlib import resources
 from itertools import chain
 from typing import Any
 
 from fwbench.errors import DeclarationError, UsageError
+from fwbench.packaged import read_table
 
 
 class Shape(Mapping[str, int]):
@@ -210,7 +208,10 @@ class Schedule:
 
 def sizes_of(family: str) -> dict[str, Sizes]:
     """The sizes of a family of workloads, by their names in ``sizes.toml``."""
-    return {name: _sizes(**table) for name, table in _table("sizes")[family].items()}
+    return {
+        name: _sizes(**table)
+        for name, table in read_table(__package__, "sizes.toml")[family].items()
+    }
 
 
 def _sizes(form: str = "", or_zero: Collection[str] = (), **presets: Any) -> Sizes:
@@ -231,12 +232,10 @@ def _published(sizes: str | list[int]) -> Iterable[Any]:
 
 def schedules_of(loop: str) -> dict[str, Schedule]:
     """The schedules of a training loop by preset, of ``schedules.toml``."""
-    return {preset: Schedule(**row) for preset, row in _table("schedules")[loop].items()}
-
-
-@cache
-def _table(about: str) -> dict[str, Any]:
-    return tomllib.loads((resources.files(__package__) / f"{about}.toml").read_text("utf-8"))
+    return {
+        preset: Schedule(**row)
+        for preset, row in read_table(__package__, "schedules.toml")[loop].items()
+    }
 
 
 @cache
@@ -249,5 +248,5 @@ def deepbench(kind: str) -> dict[str, tuple[str, ...]]:
     (``gemm_problems.h``) by what is transposed: neither operand, the first, the second. Each is
     there once in its list, products in the order of the elements that they move.
     """
-    every = json.loads((resources.files(__package__) / "deepbench.json").read_text("utf-8"))
+    every = read_table(__package__, "deepbench.json")
     return {name: tuple(texts) for name, texts in every[kind].items()}

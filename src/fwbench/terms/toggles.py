@@ -6,15 +6,14 @@ the options, where no framework is imported.
 """
 
 import itertools
-import json
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any, Self
 
 from fwbench.errors import UsageError, unknown
+from fwbench.packaged import read_table
 from fwbench.terms.replicas import ASYNCHRONOUS, VALUE_FORMATS, WITH_SERVERS
 
 
@@ -112,7 +111,7 @@ _NOT_WAITING = {("strategy", strategy) for strategy in ASYNCHRONOUS}
 
 
 def _declared() -> Iterator[Toggle]:
-    rows = json.loads((resources.files(__package__) / "toggles.json").read_text("utf-8"))
+    rows = read_table(__package__, "toggles.json")
     return (Toggle.from_json({"name": name, **row}) for name, row in rows.items())
 
 

@@ -7,16 +7,15 @@ holds.
 import importlib.util
 import math
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from fwbench import workloads
 from fwbench.errors import DeclarationError, UsageError
+from fwbench.packaged import read_table
 from fwbench.terms import toggles
 from fwbench.terms.manifest import Gap, Manifest
 from fwbench.terms.names import DEFAULT_DTYPE, FLOAT8, INT8, is_complex
@@ -154,8 +153,7 @@ def _rules(kind: type[Workload], toggle: str) -> Sequence[Rule]:
 
 @cache
 def _every_rule() -> Sequence[Rule]:
-    text = (resources.files(__package__) / "gaps.toml").read_text("utf-8")
-    return [_rule(**row) for row in tomllib.loads(text)["rule"]]
+    return [_rule(**row) for row in read_table(__package__, "gaps.toml")["rule"]]
 
 
 def why(cell: Cell, manifest: Manifest) -> str | None:

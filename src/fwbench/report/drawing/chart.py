@@ -17,11 +17,12 @@ from pygal.style import Style
 
 from fwbench.errors import UsageError
 from fwbench.measure.condition import CONTENDED
+from fwbench.packaged import read_table
 from fwbench.report import escaping
-from fwbench.report.drawing import palette, read
+from fwbench.report.drawing import palette
 from fwbench.report.drawing.palette import Look
 
-_PYGAL = read("pygal.toml")
+_PYGAL = read_table(__package__, "pygal.toml")
 
 _WIDTH, _HEIGHT = 440, 250
 

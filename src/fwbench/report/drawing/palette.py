@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from fwbench.packaged import read_table
 from fwbench.records.measurement import Measurement
-from fwbench.report.drawing import read
 
-_TABLES = read("palette.toml")
+_TABLES = read_table(__package__, "palette.toml")
 
 #: Of frameworks.
 COLOURS: Mapping[str, str] = _TABLES["colours"]

@@ -3,11 +3,9 @@
 import json
 import re
 import time
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -18,6 +16,7 @@ from fwbench.cases import verify
 from fwbench.cases.case import bind
 from fwbench.errors import ConformanceError
 from fwbench.frameworks.contract import Array, Framework
+from fwbench.packaged import read_table
 from fwbench.terms.manifest import Absent, Manifest
 from fwbench.terms.names import FLOAT8, numpy_dtype
 from fwbench.workloads.grid import Cell
@@ -26,7 +25,7 @@ _DEVICE = re.compile(r"cpu|gpu:\d+")
 
 _UNDECLARED_DEVICE = "gpu:99"
 
-_FAILURES = tomllib.loads((resources.files(__package__) / "failures.toml").read_text("utf-8"))
+_FAILURES = read_table(__package__, "failures.toml")
 
 
 def failure(name: str, **values: Any) -> ConformanceError:

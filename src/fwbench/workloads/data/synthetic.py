@@ -11,14 +11,13 @@ version.
 """
 
 import itertools
-import json
 from collections.abc import Callable, Sequence
-from importlib import resources
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fwbench.packaged import read_table
 from fwbench.workloads.data import imdb, text
 from fwbench.workloads.data.dataset import Split, Splits
 
@@ -128,7 +127,7 @@ def _distances() -> Floats:
     """The distance in pixels of each point of the grid from each digit: (10, rows, columns)."""
     axis = (np.arange(_GRID, dtype=np.float32) + 0.5) / _FINE - _MARGIN
     # The strokes of each digit: smooth curves through points (x, y), from 0 to 100, y downwards.
-    digits = json.loads((resources.files(__package__) / "strokes.json").read_text("utf-8"))
+    digits = read_table(__package__, "strokes.json")
     fields = []
     for strokes in digits:
         field = np.full((_GRID, _GRID), np.inf, np.float32)

@@ -5,13 +5,12 @@ when they are asked for.
 """
 
 import functools
-import json
 from dataclasses import replace
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
+from fwbench.packaged import read_table
 from fwbench.workloads.models import networks, reference
 from fwbench.workloads.models.gradients import FORMATS, Rounded, at_random, forward
 from fwbench.workloads.objective import Objective, check_rows
@@ -30,8 +29,9 @@ def expected_losses(
         At least as many losses as are checked.
     """
     rows = check_rows(batch)
-    if training in networks.TRAININGS and update in _stored()[training.name]:
-        losses: list[float] = _stored()[training.name][update][str(rows)]
+    stored = read_table(__package__, "trajectories.json")
+    if training in networks.TRAININGS and update in stored[training.name]:
+        losses: list[float] = stored[training.name][update][str(rows)]
         return losses
     rows, replicas = training.reduced(batch, replicas)
     repeats = batch // rows if update == "slices" else 1
@@ -72,8 +72,3 @@ def _computed(
     training: Objective, rows: int, update: str, repeats: int, replicas: int
 ) -> list[float]:
     return reference.losses(training, rows, training.checked_steps, update, repeats, replicas)
-
-
-@functools.cache
-def _stored() -> Any:
-    return json.loads((resources.files(__package__) / "trajectories.json").read_text("utf-8"))
